@@ -1,0 +1,201 @@
+//! The ids of the OpenFlow world, each a type of its own, so that a port number
+//! is never taken for a table or a queue. Values are those of OpenFlow 1.1 and
+//! later; what 1.0 writes in fewer bits is widened by the codec.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+/// The number of a switch port, or one of the reserved meanings (OF 1.3.5, A.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortNo(pub u32);
+
+impl PortNo {
+    /// The highest number that OpenFlow 1.0 can give to a physical port.
+    pub const MAX_V10: Self = Self(0xff00);
+    /// One past the highest number that a physical or logical port may have.
+    pub const MAX: Self = Self(0xffff_ff00);
+    /// Not set: what `actset_output` holds before an output is written (OF 1.5.1).
+    pub const UNSET: Self = Self(0xffff_fff7);
+    /// The port the frame came in by, the only way to send it back there.
+    pub const IN_PORT: Self = Self(0xffff_fff8);
+    /// Submit the frame to the first table: packet-out only.
+    pub const TABLE: Self = Self(0xffff_fff9);
+    /// Forward as an ordinary learning switch would.
+    pub const NORMAL: Self = Self(0xffff_fffa);
+    /// All ports but the ingress and those barred from flooding.
+    pub const FLOOD: Self = Self(0xffff_fffb);
+    /// All ports but the ingress.
+    pub const ALL: Self = Self(0xffff_fffc);
+    /// The controllers, by packet-in.
+    pub const CONTROLLER: Self = Self(0xffff_fffd);
+    /// The switch's own network stack.
+    pub const LOCAL: Self = Self(0xffff_fffe);
+    /// No port in particular: a wildcard in requests, never an output.
+    pub const ANY: Self = Self(0xffff_ffff);
+
+    /// Every reserved port with the name that `ovs-ofctl` and this project give it.
+    pub const RESERVED: [(Self, &'static str); 10] = [
+        (Self::UNSET, "UNSET"),
+        (Self::IN_PORT, "IN_PORT"),
+        (Self::TABLE, "TABLE"),
+        (Self::NORMAL, "NORMAL"),
+        (Self::FLOOD, "FLOOD"),
+        (Self::ALL, "ALL"),
+        (Self::CONTROLLER, "CONTROLLER"),
+        (Self::LOCAL, "LOCAL"),
+        (Self::ANY, "ANY"),
+        (Self::ANY, "NONE"),
+    ];
+
+    /// Whether a port of the switch may bear this number: physical ones from 1, and `LOCAL`.
+    #[must_use]
+    pub const fn is_assignable(self) -> bool {
+        (self.0 >= 1 && self.0 < Self::MAX.0) || self.0 == Self::LOCAL.0
+    }
+
+    /// The name of a reserved port; none for an ordinary number.
+    #[must_use]
+    pub fn reserved_name(self) -> Option<&'static str> {
+        Self::RESERVED
+            .iter()
+            .find(|(port, _)| *port == self)
+            .map(|(_, name)| *name)
+    }
+}
+
+impl fmt::Display for PortNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reserved_name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl FromStr for PortNo {
+    type Err = ParseIntError;
+
+    /// Reads a decimal or `0x` number, or a reserved name in any case. The
+    /// sixteen-bit reserved numbers of OpenFlow 1.0 mean their 32-bit twins.
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let named = Self::RESERVED
+            .iter()
+            .find(|(_, name)| name.eq_ignore_ascii_case(text));
+        if let Some((port, _)) = named {
+            return Ok(*port);
+        }
+        let number = match text.strip_prefix("0x") {
+            Some(hex) => u32::from_str_radix(hex, 16)?,
+            None => text.parse()?,
+        };
+        Ok(match number {
+            0xfff7..=0xffff => Self(number | 0xffff_0000),
+            _ => Self(number),
+        })
+    }
+}
+
+/// The number of a flow table, 0 to 253 here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TableId(pub u8);
+
+impl TableId {
+    /// Where every frame starts.
+    pub const FIRST: Self = Self(0);
+    /// The highest table this switch has. 254 is `OFPTT_MAX`, which Open vSwitch
+    /// keeps to itself; so do we, and users' pipelines fit both.
+    pub const LAST: Self = Self(253);
+    /// Every table: deletion and statistics only (`OFPTT_ALL`).
+    pub const ALL: Self = Self(0xff);
+}
+
+impl fmt::Display for TableId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// The number of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+impl GroupId {
+    /// Every group: deletion only (`OFPG_ALL`).
+    pub const ALL: Self = Self(0xffff_fffc);
+    /// No group in particular: a wildcard in requests (`OFPG_ANY`).
+    pub const ANY: Self = Self(0xffff_ffff);
+}
+
+/// The number of a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MeterId(pub u32);
+
+impl MeterId {
+    /// Every meter: requests only (`OFPM_ALL`).
+    pub const ALL: Self = Self(0xffff_ffff);
+}
+
+/// The number of a queue of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueueId(pub u32);
+
+impl QueueId {
+    /// Every queue: requests only (`OFPQ_ALL`).
+    pub const ALL: Self = Self(0xffff_ffff);
+}
+
+/// The number of a frame that the switch kept for the controller. This switch
+/// keeps none (it says so in its features), so one is only ever met in requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BufferId(pub u32);
+
+impl BufferId {
+    /// How the wire says that there is no buffer (`OFP_NO_BUFFER`).
+    pub const NONE: Self = Self(0xffff_ffff);
+}
+
+/// The number that pairs a request with its replies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Xid(pub u32);
+
+/// The controller's own mark on a rule; the switch only compares it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cookie(pub u64);
+
+impl Cookie {
+    /// What a packet-in bears when no rule caused it.
+    pub const NONE: Self = Self(u64::MAX);
+}
+
+/// The 64-bit name of a switch: the lower 48 bits are a MAC address, the upper
+/// 16 the implementer's (OF 1.3.5, A.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DatapathId(pub u64);
+
+impl fmt::Display for DatapathId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_port_is_read_by_name_and_by_either_number() {
+        assert_eq!("local".parse(), Ok(PortNo::LOCAL));
+        assert_eq!("65534".parse(), Ok(PortNo::LOCAL));
+        assert_eq!("0xfffffffe".parse(), Ok(PortNo::LOCAL));
+        assert_eq!("NONE".parse(), Ok(PortNo::ANY));
+        assert_eq!("7".parse(), Ok(PortNo(7)));
+        assert!("eth0".parse::<PortNo>().is_err());
+    }
+
+    #[test]
+    fn only_real_ports_may_be_assigned() {
+        assert!(PortNo(1).is_assignable() && PortNo::LOCAL.is_assignable());
+        assert!(!PortNo(0).is_assignable() && !PortNo::FLOOD.is_assignable());
+    }
+}

@@ -1,0 +1,202 @@
+//! What a controller asks the switch to do.
+
+use base::{BufferId, Cookie, GroupId, PortNo, TableId};
+use packet::MacAddr;
+
+use crate::action::{Action, Instructions};
+use crate::matching::Match;
+use crate::port::PortConfig;
+
+/// What a flow-mod does with the rules it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowModCommand {
+    /// Add, or replace the rule with the same match and priority.
+    Add,
+    /// Change the instructions of all rules that the match covers.
+    Modify,
+    /// Change those of the one rule with this match and priority.
+    ModifyStrict,
+    /// Delete all rules that the match covers.
+    Delete,
+    /// Delete the one rule with this match and priority.
+    DeleteStrict,
+}
+
+/// `OFPFF_*` flags of a rule, in OpenFlow 1.3's bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowFlags(pub u16);
+
+impl FlowFlags {
+    /// Tell the controller when the rule goes.
+    pub const SEND_FLOW_REMOVED: Self = Self(1 << 0);
+    /// Refuse the rule if one of the same priority overlaps.
+    pub const CHECK_OVERLAP: Self = Self(1 << 1);
+    /// Set the counters back to zero.
+    pub const RESET_COUNTS: Self = Self(1 << 2);
+    /// Packets need not be counted.
+    pub const NO_PACKET_COUNTS: Self = Self(1 << 3);
+    /// Bytes need not be counted.
+    pub const NO_BYTE_COUNTS: Self = Self(1 << 4);
+
+    /// Whether all flags of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The flags of both.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A change to the flow tables (OF 1.3.5, 7.3.4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMod {
+    /// What to do.
+    pub command: FlowModCommand,
+    /// Where; [`TableId::ALL`] in a deletion means every table.
+    pub table: TableId,
+    /// Which rule wins where several match: the higher.
+    pub priority: u16,
+    /// The controller's mark on the rule.
+    pub cookie: Cookie,
+    /// Which bits of the cookie must be `cookie`'s for a rule to be changed or
+    /// deleted; zero asks nothing.
+    pub cookie_mask: u64,
+    /// Which frames.
+    pub matching: Match,
+    /// What to do with them.
+    pub instructions: Instructions,
+    /// Seconds without a frame after which the rule goes; zero for never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which the rule goes; zero for never.
+    pub hard_timeout_s: u16,
+    /// A kept frame to send through the tables afterwards.
+    pub buffer: Option<BufferId>,
+    /// Delete only rules that output here; [`PortNo::ANY`] asks nothing.
+    pub out_port: PortNo,
+    /// Delete only rules that use this group; [`GroupId::ANY`] asks nothing.
+    pub out_group: GroupId,
+    /// Flags.
+    pub flags: FlowFlags,
+}
+
+impl FlowMod {
+    /// A flow-mod with nothing optional in it: table 0, no cookie, no timeouts.
+    #[must_use]
+    pub fn new(
+        command: FlowModCommand,
+        priority: u16,
+        matching: Match,
+        instructions: Instructions,
+    ) -> Self {
+        Self {
+            command,
+            table: TableId::FIRST,
+            priority,
+            cookie: Cookie(0),
+            cookie_mask: 0,
+            matching,
+            instructions,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            buffer: None,
+            out_port: PortNo::ANY,
+            out_group: GroupId::ANY,
+            flags: FlowFlags::default(),
+        }
+    }
+}
+
+/// A frame that the controller sends out (OF 1.3.5, 7.3.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketOut {
+    /// The kept frame to send, in place of `data`.
+    pub buffer: Option<BufferId>,
+    /// The port it counts as having come in by; [`PortNo::CONTROLLER`] for none.
+    pub in_port: PortNo,
+    /// What to do with it.
+    pub actions: Vec<Action>,
+    /// The frame.
+    pub data: Vec<u8>,
+}
+
+/// A change to a port's behaviour (OF 1.3.5, 7.3.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortMod {
+    /// The port.
+    pub port: PortNo,
+    /// Its hardware address, as a check that both speak of the same one.
+    pub hw_addr: MacAddr,
+    /// The wanted configuration.
+    pub config: PortConfig,
+    /// Which bits of it to change.
+    pub mask: PortConfig,
+    /// Features to advertise; zero changes nothing.
+    pub advertise: u32,
+}
+
+/// A change to a flow table's behaviour (OF 1.3.5, 7.3.4.2); deprecated bits only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableMod {
+    /// The table, or [`TableId::ALL`].
+    pub table: TableId,
+    /// The wanted configuration.
+    pub config: u32,
+}
+
+/// How a switch treats IP fragments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FragmentHandling {
+    /// Through the tables like everything else.
+    #[default]
+    Normal,
+    /// Not at all.
+    Drop,
+    /// Put together first.
+    Reassemble,
+    /// Through the tables, where `ip_frag` can be matched (Nicira).
+    NxMatch,
+}
+
+/// The switch's own configuration (OF 1.3.5, 7.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SwitchConfig {
+    /// What becomes of fragments.
+    pub fragments: FragmentHandling,
+    /// Bytes of a frame that a packet-in by table-miss carries (OpenFlow 1.0),
+    /// if the switch kept the rest.
+    pub miss_send_len: u16,
+}
+
+impl Default for SwitchConfig {
+    fn default() -> Self {
+        Self {
+            fragments: FragmentHandling::Normal,
+            miss_send_len: 128,
+        }
+    }
+}
+
+/// A controller's standing with the switch (OF 1.3.5, 6.3.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// Full access, beside others.
+    #[default]
+    Equal,
+    /// Full access; there is one at most.
+    Master,
+    /// May look but not touch.
+    Slave,
+}
+
+/// A request to take on a role, or merely to be told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoleRequest {
+    /// The role wanted; none asks for the present one.
+    pub role: Option<Role>,
+    /// Which election the controllers are at; older ones are refused.
+    pub generation: Option<u64>,
+}

@@ -1,0 +1,78 @@
+//! What the switch tells controllers unasked.
+
+use std::time::Duration;
+
+use base::{Cookie, PortNo, TableId};
+
+use crate::matching::Match;
+
+/// Why a frame came to the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PacketInReason {
+    /// It matched nothing, or the table-miss rule.
+    NoMatch,
+    /// An action sent it.
+    Action,
+    /// Its TTL could not be lowered.
+    InvalidTtl,
+}
+
+/// A frame for the controller (OF 1.3.5, 7.4.1). The switch keeps no frames, so
+/// there is no buffer id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn {
+    /// Why.
+    pub reason: PacketInReason,
+    /// The table it was looked up in last.
+    pub table: TableId,
+    /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
+    pub cookie: Cookie,
+    /// The port it came in by.
+    pub in_port: PortNo,
+    /// The metadata register.
+    pub metadata: u64,
+    /// The tunnel's key; zero where there is no tunnel.
+    pub tunnel_id: u64,
+    /// Bytes of the whole frame.
+    pub total_len: u16,
+    /// The frame, or its beginning.
+    pub data: Vec<u8>,
+}
+
+/// Why a rule is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FlowRemovedReason {
+    /// No frame for its idle timeout.
+    IdleTimeout,
+    /// Its hard timeout is over.
+    HardTimeout,
+    /// A flow-mod deleted it.
+    Delete,
+    /// Its group was deleted.
+    GroupDelete,
+}
+
+/// The end of a rule, with its final counts (OF 1.3.5, 7.4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRemoved {
+    /// The rule's match.
+    pub matching: Match,
+    /// Its cookie.
+    pub cookie: Cookie,
+    /// Its priority.
+    pub priority: u16,
+    /// Why it is gone.
+    pub reason: FlowRemovedReason,
+    /// The table it was in.
+    pub table: TableId,
+    /// How long it lived.
+    pub duration: Duration,
+    /// Its idle timeout in seconds; zero for none.
+    pub idle_timeout_s: u16,
+    /// Its hard timeout in seconds; zero for none.
+    pub hard_timeout_s: u16,
+    /// Frames it matched.
+    pub packets: u64,
+    /// Bytes of those frames.
+    pub bytes: u64,
+}

@@ -1,0 +1,380 @@
+//! The registry of match fields: one row each, and everything else (codec,
+//! text form, prerequisites, documentation) reads the row.
+//!
+//! Sources: OF 1.3.5, table 12 (OXM); `ovs-fields(7)` of Open vSwitch 3.1 (NXM,
+//! masks and names); ONF EXT-109 (`tcp_flags`).
+
+use std::fmt;
+
+/// A match field. The order is the order of matching and of printing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Field {
+    /// The port the frame came in by.
+    InPort,
+    /// The physical port below a logical one; equal to `InPort` here.
+    InPhyPort,
+    /// What `write_metadata` left for later tables.
+    Metadata,
+    /// The tunnel's key; zero where there is no tunnel.
+    TunnelId,
+    /// Ethernet destination.
+    EthDst,
+    /// Ethernet source.
+    EthSrc,
+    /// The type behind all VLAN tags; `0x05ff` for an 802.2 length frame.
+    EthType,
+    /// VLAN id of the outermost tag in the lower twelve bits, and `0x1000` if there is a tag.
+    VlanVid,
+    /// Priority of the outermost tag.
+    VlanPcp,
+    /// Label of the outermost MPLS entry.
+    MplsLabel,
+    /// Traffic class of the outermost MPLS entry.
+    MplsTc,
+    /// Bottom-of-stack bit of the outermost MPLS entry.
+    MplsBos,
+    /// ARP opcode.
+    ArpOp,
+    /// ARP sender's protocol address.
+    ArpSpa,
+    /// ARP target's protocol address.
+    ArpTpa,
+    /// ARP sender's hardware address.
+    ArpSha,
+    /// ARP target's hardware address.
+    ArpTha,
+    /// Differentiated services code point: the upper six bits of ToS or traffic class.
+    IpDscp,
+    /// Explicit congestion notification: the lower two bits of ToS or traffic class.
+    IpEcn,
+    /// The protocol above IP, behind all extension headers.
+    IpProto,
+    /// Time to live, or hop limit.
+    IpTtl,
+    /// Bit 0: any fragment; bit 1: not the first.
+    IpFrag,
+    /// IPv4 source.
+    Ipv4Src,
+    /// IPv4 destination.
+    Ipv4Dst,
+    /// IPv6 source.
+    Ipv6Src,
+    /// IPv6 destination.
+    Ipv6Dst,
+    /// IPv6 flow label.
+    Ipv6Flabel,
+    /// Which extension headers there are, as `OFPIEH_*` bits.
+    Ipv6Exthdr,
+    /// TCP source port.
+    TcpSrc,
+    /// TCP destination port.
+    TcpDst,
+    /// TCP flags, `NS` being bit 8.
+    TcpFlags,
+    /// UDP source port.
+    UdpSrc,
+    /// UDP destination port.
+    UdpDst,
+    /// SCTP source port.
+    SctpSrc,
+    /// SCTP destination port.
+    SctpDst,
+    /// ICMP type.
+    Icmpv4Type,
+    /// ICMP code.
+    Icmpv4Code,
+    /// ICMPv6 type.
+    Icmpv6Type,
+    /// ICMPv6 code.
+    Icmpv6Code,
+    /// Target address of a neighbour solicitation or advertisement.
+    Ipv6NdTarget,
+    /// Source link-layer option of a neighbour solicitation.
+    Ipv6NdSll,
+    /// Target link-layer option of a neighbour advertisement.
+    Ipv6NdTll,
+}
+
+/// What another field must hold before this one has a meaning (OF 1.3.5, table 13).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prerequisite {
+    /// Nothing.
+    None,
+    /// `in_port` is given.
+    InPort,
+    /// There is a VLAN tag.
+    VlanTag,
+    /// The type is MPLS, unicast or multicast.
+    Mpls,
+    /// The type is ARP or RARP.
+    Arp,
+    /// The type is IPv4 or IPv6.
+    Ip,
+    /// The type is IPv4.
+    Ipv4,
+    /// The type is IPv6.
+    Ipv6,
+    /// IPv4 or IPv6 and TCP.
+    Tcp,
+    /// IPv4 or IPv6 and UDP.
+    Udp,
+    /// IPv4 or IPv6 and SCTP.
+    Sctp,
+    /// IPv4 and ICMP.
+    Icmpv4,
+    /// IPv6 and ICMPv6.
+    Icmpv6,
+    /// ICMPv6 neighbour solicitation or advertisement.
+    Nd,
+    /// ICMPv6 neighbour solicitation.
+    NdSolicitation,
+    /// ICMPv6 neighbour advertisement.
+    NdAdvertisement,
+}
+
+/// Which masks a field takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maskable {
+    /// None but all ones.
+    No,
+    /// Any.
+    Any,
+}
+
+/// How deep a frame must be read to know a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Not at all, or the Ethernet header and VLAN tags.
+    #[default]
+    Link,
+    /// ARP, MPLS, IPv4, IPv6 with its extension headers.
+    Network,
+    /// TCP, UDP, SCTP, ICMP, ICMPv6, neighbour discovery.
+    Transport,
+}
+
+/// The two numbers of an OXM or NXM header: class and field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireId {
+    /// The class: `0x8000` basic, `0x0000` and `0x0001` Nicira, `0xffff` experimenter.
+    pub class: u16,
+    /// The field's number in its class.
+    pub number: u8,
+}
+
+/// One row of the registry.
+#[derive(Debug)]
+pub struct FieldInfo {
+    /// The field that the row describes.
+    pub field: Field,
+    /// The specification's name without prefix, in lower case.
+    pub name: &'static str,
+    /// The name that `ovs-ofctl` prints.
+    pub ofctl: &'static str,
+    /// Bits of the value.
+    pub bits: u8,
+    /// Its OXM header, if it has one. `tcp_flags` is ONF's experimenter field in 1.3.
+    pub oxm: Option<WireId>,
+    /// Its NXM header, if it has one with the same bits in the same places.
+    pub nxm: Option<WireId>,
+    /// Which masks it takes.
+    pub maskable: Maskable,
+    /// Whether set-field may change it.
+    pub writable: bool,
+    /// What it needs.
+    pub needs: Prerequisite,
+    /// How deep the frame must be read for it.
+    pub depth: Depth,
+}
+
+const fn oxm(number: u8) -> Option<WireId> {
+    Some(WireId {
+        class: 0x8000,
+        number,
+    })
+}
+
+const fn onf(number: u8) -> Option<WireId> {
+    Some(WireId {
+        class: 0xffff,
+        number,
+    })
+}
+
+const fn of(number: u8) -> Option<WireId> {
+    Some(WireId {
+        class: 0x0000,
+        number,
+    })
+}
+
+const fn nx(number: u8) -> Option<WireId> {
+    Some(WireId {
+        class: 0x0001,
+        number,
+    })
+}
+
+macro_rules! row {
+    ($field:ident, $name:literal, $ofctl:literal, $bits:literal, $oxm:expr, $nxm:expr, $mask:ident, $write:literal, $needs:ident, $depth:ident) => {
+        FieldInfo {
+            field: Field::$field,
+            name: $name,
+            ofctl: $ofctl,
+            bits: $bits,
+            oxm: $oxm,
+            nxm: $nxm,
+            maskable: Maskable::$mask,
+            writable: $write,
+            needs: Prerequisite::$needs,
+            depth: Depth::$depth,
+        }
+    };
+}
+
+#[rustfmt::skip]
+static FIELDS: [FieldInfo; Field::COUNT] = [
+//       field         name             ovs-ofctl      bits OXM      NXM      mask  write  needs            depth
+    row!(InPort,       "in_port",       "in_port",      32, oxm(0),  None,    No,   false, None,            Link),
+    row!(InPhyPort,    "in_phy_port",   "in_phy_port",  32, oxm(1),  None,    No,   false, InPort,          Link),
+    row!(Metadata,     "metadata",      "metadata",     64, oxm(2),  None,    Any,  true,  None,            Link),
+    row!(TunnelId,     "tunnel_id",     "tun_id",       64, oxm(38), nx(16),  Any,  true,  None,            Link),
+    row!(EthDst,       "eth_dst",       "dl_dst",       48, oxm(3),  of(1),   Any,  true,  None,            Link),
+    row!(EthSrc,       "eth_src",       "dl_src",       48, oxm(4),  of(2),   Any,  true,  None,            Link),
+    row!(EthType,      "eth_type",      "dl_type",      16, oxm(5),  of(3),   No,   false, None,            Link),
+    row!(VlanVid,      "vlan_vid",      "dl_vlan",      13, oxm(6),  None,    Any,  true,  None,            Link),
+    row!(VlanPcp,      "vlan_pcp",      "dl_vlan_pcp",   3, oxm(7),  None,    No,   true,  VlanTag,         Link),
+    row!(MplsLabel,    "mpls_label",    "mpls_label",   20, oxm(34), None,    No,   true,  Mpls,            Network),
+    row!(MplsTc,       "mpls_tc",       "mpls_tc",       3, oxm(35), None,    No,   true,  Mpls,            Network),
+    row!(MplsBos,      "mpls_bos",      "mpls_bos",      1, oxm(36), None,    No,   false, Mpls,            Network),
+    row!(ArpOp,        "arp_op",        "arp_op",       16, oxm(21), of(15),  No,   true,  Arp,             Network),
+    row!(ArpSpa,       "arp_spa",       "arp_spa",      32, oxm(22), of(16),  Any,  true,  Arp,             Network),
+    row!(ArpTpa,       "arp_tpa",       "arp_tpa",      32, oxm(23), of(17),  Any,  true,  Arp,             Network),
+    row!(ArpSha,       "arp_sha",       "arp_sha",      48, oxm(24), nx(17),  Any,  true,  Arp,             Network),
+    row!(ArpTha,       "arp_tha",       "arp_tha",      48, oxm(25), nx(18),  Any,  true,  Arp,             Network),
+    row!(IpDscp,       "ip_dscp",       "nw_tos",        6, oxm(8),  None,    No,   true,  Ip,              Network),
+    row!(IpEcn,        "ip_ecn",        "nw_ecn",        2, oxm(9),  nx(28),  No,   true,  Ip,              Network),
+    row!(IpProto,      "ip_proto",      "nw_proto",      8, oxm(10), of(6),   No,   false, Ip,              Network),
+    row!(IpTtl,        "nw_ttl",        "nw_ttl",        8, None,    nx(29),  No,   true,  Ip,              Network),
+    row!(IpFrag,       "ip_frag",       "ip_frag",       8, None,    nx(26),  Any,  false, Ip,              Network),
+    row!(Ipv4Src,      "ipv4_src",      "nw_src",       32, oxm(11), of(7),   Any,  true,  Ipv4,            Network),
+    row!(Ipv4Dst,      "ipv4_dst",      "nw_dst",       32, oxm(12), of(8),   Any,  true,  Ipv4,            Network),
+    row!(Ipv6Src,      "ipv6_src",      "ipv6_src",    128, oxm(26), nx(19),  Any,  true,  Ipv6,            Network),
+    row!(Ipv6Dst,      "ipv6_dst",      "ipv6_dst",    128, oxm(27), nx(20),  Any,  true,  Ipv6,            Network),
+    row!(Ipv6Flabel,   "ipv6_flabel",   "ipv6_label",   20, oxm(28), nx(27),  Any,  true,  Ipv6,            Network),
+    row!(Ipv6Exthdr,   "ipv6_exthdr",   "ipv6_exthdr",   9, oxm(39), None,    Any,  false, Ipv6,            Network),
+    row!(TcpSrc,       "tcp_src",       "tcp_src",      16, oxm(13), of(9),   Any,  true,  Tcp,             Transport),
+    row!(TcpDst,       "tcp_dst",       "tcp_dst",      16, oxm(14), of(10),  Any,  true,  Tcp,             Transport),
+    row!(TcpFlags,     "tcp_flags",     "tcp_flags",    12, onf(42), nx(34),  Any,  false, Tcp,             Transport),
+    row!(UdpSrc,       "udp_src",       "udp_src",      16, oxm(15), of(11),  Any,  true,  Udp,             Transport),
+    row!(UdpDst,       "udp_dst",       "udp_dst",      16, oxm(16), of(12),  Any,  true,  Udp,             Transport),
+    row!(SctpSrc,      "sctp_src",      "sctp_src",     16, oxm(17), None,    Any,  true,  Sctp,            Transport),
+    row!(SctpDst,      "sctp_dst",      "sctp_dst",     16, oxm(18), None,    Any,  true,  Sctp,            Transport),
+    row!(Icmpv4Type,   "icmpv4_type",   "icmp_type",     8, oxm(19), of(13),  No,   true,  Icmpv4,          Transport),
+    row!(Icmpv4Code,   "icmpv4_code",   "icmp_code",     8, oxm(20), of(14),  No,   true,  Icmpv4,          Transport),
+    row!(Icmpv6Type,   "icmpv6_type",   "icmp_type",     8, oxm(29), nx(21),  No,   true,  Icmpv6,          Transport),
+    row!(Icmpv6Code,   "icmpv6_code",   "icmp_code",     8, oxm(30), nx(22),  No,   true,  Icmpv6,          Transport),
+    row!(Ipv6NdTarget, "ipv6_nd_target","nd_target",   128, oxm(31), nx(23),  Any,  true,  Nd,              Transport),
+    row!(Ipv6NdSll,    "ipv6_nd_sll",   "nd_sll",       48, oxm(32), nx(24),  Any,  true,  NdSolicitation,  Transport),
+    row!(Ipv6NdTll,    "ipv6_nd_tll",   "nd_tll",       48, oxm(33), nx(25),  Any,  true,  NdAdvertisement, Transport),
+];
+
+impl Field {
+    /// How many fields there are.
+    pub const COUNT: usize = Self::Ipv6NdTll as usize + 1;
+
+    /// The field's row.
+    #[must_use]
+    pub fn info(self) -> &'static FieldInfo {
+        &FIELDS[self as usize]
+    }
+
+    /// All rows, in order.
+    pub fn all() -> impl ExactSizeIterator<Item = &'static FieldInfo> {
+        FIELDS.iter()
+    }
+
+    /// All ones, as wide as the field.
+    #[must_use]
+    pub fn full_mask(self) -> u128 {
+        u128::MAX >> (128 - u32::from(self.info().bits))
+    }
+
+    /// Whole bytes that the value takes on the wire.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        usize::from(self.info().bits.div_ceil(8))
+    }
+
+    /// The field with this OXM header.
+    #[must_use]
+    pub fn from_oxm(id: WireId) -> Option<Self> {
+        FIELDS
+            .iter()
+            .find(|row| row.oxm == Some(id))
+            .map(|row| row.field)
+    }
+
+    /// The field with this NXM header, if the row's own bits are what it carries.
+    #[must_use]
+    pub fn from_nxm(id: WireId) -> Option<Self> {
+        FIELDS
+            .iter()
+            .find(|row| row.nxm == Some(id))
+            .map(|row| row.field)
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.info().name)
+    }
+}
+
+/// `OFPVID_PRESENT`: the bit of `vlan_vid` that says that there is a tag.
+pub const VID_PRESENT: u16 = 0x1000;
+
+/// Bits of `ip_frag`, as `ovs-fields(7)` defines them.
+pub mod frag {
+    /// The packet is a fragment.
+    pub const ANY: u8 = 1;
+    /// The packet is a fragment and not the first.
+    pub const LATER: u8 = 2;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_enum() {
+        for (index, row) in Field::all().enumerate() {
+            assert_eq!(row.field as usize, index, "{}", row.name);
+            assert!((1..=128).contains(&row.bits), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn wire_ids_and_names_are_unique() {
+        for a in Field::all() {
+            for b in Field::all().filter(|b| b.field != a.field) {
+                assert!(a.oxm.is_none() || a.oxm != b.oxm, "{} {}", a.name, b.name);
+                assert!(a.nxm.is_none() || a.nxm != b.nxm, "{} {}", a.name, b.name);
+                assert_ne!(a.name, b.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_field_is_found_by_its_headers() {
+        for row in Field::all() {
+            if let Some(id) = row.oxm {
+                assert_eq!(Field::from_oxm(id), Some(row.field));
+            }
+            if let Some(id) = row.nxm {
+                assert_eq!(Field::from_nxm(id), Some(row.field));
+            }
+        }
+    }
+}

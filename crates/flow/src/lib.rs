@@ -1,0 +1,31 @@
+//! The language that all crates speak: match fields, matches, actions,
+//! commands, events, statistics, and the reasons to decline.
+//!
+//! One meaning for every OpenFlow version. Nothing here knows how a version
+//! writes it down, how a table finds it, or that sockets exist.
+
+mod action;
+mod command;
+mod event;
+pub mod field;
+mod key;
+mod matching;
+mod port;
+mod refusal;
+mod statistics;
+
+pub use action::{Action, Instructions, MaxLen, MetadataWrite};
+pub use command::{
+    FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role, RoleRequest,
+    SwitchConfig, TableMod,
+};
+pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
+pub use field::Field;
+pub use key::Key;
+pub use matching::{Match, Term};
+pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
+pub use refusal::Refusal;
+pub use statistics::{
+    AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, PortStats,
+    QueueStats, TableStats,
+};

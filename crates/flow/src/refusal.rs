@@ -1,0 +1,282 @@
+//! Why the switch declines. One name for one reason; what number a version
+//! gives it is a table in the codec.
+
+/// A reason for an error message, in the specification's own divisions
+/// (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+pub enum Refusal {
+    /// No version in common.
+    #[error("no protocol version in common")]
+    HelloIncompatible,
+    /// This peer may not connect.
+    #[error("this peer may not connect")]
+    HelloPermission,
+
+    /// The header's version is not the negotiated one.
+    #[error("the message's version is not the negotiated one")]
+    RequestBadVersion,
+    /// The message type is unknown, or not one a switch receives.
+    #[error("unknown message type")]
+    RequestBadType,
+    /// The kind of statistics is unknown or not implemented.
+    #[error("unknown kind of statistics or multipart message")]
+    RequestBadMultipart,
+    /// The experimenter is unknown.
+    #[error("unknown experimenter")]
+    RequestBadExperimenter,
+    /// The experimenter's message type is unknown.
+    #[error("unknown type of experimenter message")]
+    RequestBadExperimenterType,
+    /// The sender may not do this.
+    #[error("permission denied")]
+    RequestPermission,
+    /// A length does not fit its contents.
+    #[error("wrong length")]
+    RequestBadLength,
+    /// The buffer was used before.
+    #[error("the buffer is empty")]
+    RequestBufferEmpty,
+    /// There is no such buffer.
+    #[error("no such buffer")]
+    RequestBufferUnknown,
+    /// There is no such table.
+    #[error("no such table")]
+    RequestBadTable,
+    /// A slave may not change anything.
+    #[error("denied: the controller is a slave")]
+    RequestIsSlave,
+    /// There is no such port.
+    #[error("no such port")]
+    RequestBadPort,
+    /// The frame in a packet-out cannot be used.
+    #[error("unusable frame")]
+    RequestBadPacket,
+    /// A sequence of multipart requests outgrew the switch.
+    #[error("multipart request too long")]
+    RequestMultipartOverflow,
+
+    /// Unknown action type.
+    #[error("unknown action")]
+    ActionBadType,
+    /// An action's length is wrong.
+    #[error("wrong action length")]
+    ActionBadLength,
+    /// Unknown experimenter of an action.
+    #[error("unknown experimenter of an action")]
+    ActionBadExperimenter,
+    /// Unknown action of an experimenter.
+    #[error("unknown action of an experimenter")]
+    ActionBadExperimenterType,
+    /// The output port is none that can be.
+    #[error("no such output port")]
+    ActionBadOutPort,
+    /// An argument is out of range.
+    #[error("bad argument of an action")]
+    ActionBadArgument,
+    /// The sender may not use this action.
+    #[error("action not permitted")]
+    ActionPermission,
+    /// More actions than the switch takes.
+    #[error("too many actions")]
+    ActionTooMany,
+    /// There is no such queue.
+    #[error("no such queue")]
+    ActionBadQueue,
+    /// There is no such group.
+    #[error("no such group")]
+    ActionBadOutGroup,
+    /// The match does not imply what the action needs.
+    #[error("the action does not fit the match")]
+    ActionMatchInconsistent,
+    /// The order of actions cannot be honoured in an action set.
+    #[error("actions in an order that is not supported")]
+    ActionUnsupportedOrder,
+    /// The tag's type is none that can be pushed or popped.
+    #[error("bad tag type")]
+    ActionBadTag,
+    /// Set-field names a field that is unknown or may not be set.
+    #[error("set-field of a field that cannot be set")]
+    ActionBadSetType,
+    /// Set-field's length does not fit the field.
+    #[error("wrong length of a set-field")]
+    ActionBadSetLength,
+    /// Set-field's value does not fit the field.
+    #[error("bad value of a set-field")]
+    ActionBadSetArgument,
+
+    /// Unknown instruction.
+    #[error("unknown instruction")]
+    InstructionUnknown,
+    /// Known, but this switch or table does not do it.
+    #[error("unsupported instruction")]
+    InstructionUnsupported,
+    /// The table to go to does not exist or does not come later.
+    #[error("bad table to go to")]
+    InstructionBadTable,
+    /// Metadata bits that the switch does not have.
+    #[error("unsupported metadata")]
+    InstructionBadMetadata,
+    /// Metadata mask bits that the switch does not have.
+    #[error("unsupported metadata mask")]
+    InstructionBadMetadataMask,
+    /// Unknown experimenter of an instruction.
+    #[error("unknown experimenter of an instruction")]
+    InstructionBadExperimenter,
+    /// Unknown instruction of an experimenter.
+    #[error("unknown instruction of an experimenter")]
+    InstructionBadExperimenterType,
+    /// An instruction's length is wrong.
+    #[error("wrong instruction length")]
+    InstructionBadLength,
+    /// The sender may not use this instruction.
+    #[error("instruction not permitted")]
+    InstructionPermission,
+    /// The same instruction twice.
+    #[error("an instruction given twice")]
+    InstructionDuplicate,
+
+    /// Unknown type of match.
+    #[error("unknown type of match")]
+    MatchBadType,
+    /// A match's length is wrong.
+    #[error("wrong match length")]
+    MatchBadLength,
+    /// A tag that cannot be matched.
+    #[error("bad tag in a match")]
+    MatchBadTag,
+    /// A data-link address mask that cannot be matched.
+    #[error("bad data-link address mask")]
+    MatchBadDlAddressMask,
+    /// A network address mask that cannot be matched.
+    #[error("bad network address mask")]
+    MatchBadNwAddressMask,
+    /// A combination of wildcards that cannot be matched, or bits under a wildcard.
+    #[error("bad wildcards")]
+    MatchBadWildcards,
+    /// Unknown match field.
+    #[error("unknown match field")]
+    MatchBadField,
+    /// A value that the field cannot have.
+    #[error("bad value of a match field")]
+    MatchBadValue,
+    /// A mask that the field does not take.
+    #[error("bad mask of a match field")]
+    MatchBadMask,
+    /// The field's prerequisites are not in the match.
+    #[error("prerequisites of a match field are missing")]
+    MatchBadPrerequisite,
+    /// The same field twice.
+    #[error("a match field given twice")]
+    MatchDuplicateField,
+    /// The sender may not match on this.
+    #[error("match not permitted")]
+    MatchPermission,
+
+    /// A flow-mod failed for a reason without a name.
+    #[error("flow modification failed")]
+    FlowModUnknown,
+    /// The table is full.
+    #[error("the flow table is full")]
+    FlowModTableFull,
+    /// The flow-mod's table does not exist.
+    #[error("no such flow table")]
+    FlowModBadTable,
+    /// A rule of the same priority overlaps and the check was asked for.
+    #[error("an overlapping rule of the same priority exists")]
+    FlowModOverlap,
+    /// The sender may not change flows.
+    #[error("flow modification not permitted")]
+    FlowModPermission,
+    /// A timeout that cannot be kept.
+    #[error("unsupported timeout")]
+    FlowModBadTimeout,
+    /// Unknown flow-mod command.
+    #[error("unknown flow modification command")]
+    FlowModBadCommand,
+    /// Unknown flow-mod flags.
+    #[error("unsupported flow modification flags")]
+    FlowModBadFlags,
+    /// An action list that the table cannot hold in the order given (OpenFlow 1.0).
+    #[error("unsupported action list")]
+    FlowModUnsupported,
+
+    /// A group-mod that this switch does not do.
+    #[error("groups are not implemented")]
+    GroupModUnsupported,
+    /// There is no such group to change.
+    #[error("no such group")]
+    GroupModUnknown,
+
+    /// There is no such port to change.
+    #[error("no such port")]
+    PortModBadPort,
+    /// The port's hardware address is another.
+    #[error("the hardware address is not the port's")]
+    PortModBadHwAddr,
+    /// Configuration bits that the port does not have.
+    #[error("unsupported port configuration")]
+    PortModBadConfig,
+    /// Features that the port cannot advertise.
+    #[error("unsupported advertised features")]
+    PortModBadAdvertise,
+    /// The sender may not change ports.
+    #[error("port modification not permitted")]
+    PortModPermission,
+
+    /// There is no such table to change.
+    #[error("no such table")]
+    TableModBadTable,
+    /// A table configuration that this switch does not do.
+    #[error("unsupported table configuration")]
+    TableModBadConfig,
+    /// The sender may not change tables.
+    #[error("table modification not permitted")]
+    TableModPermission,
+
+    /// There is no such port with queues.
+    #[error("no such port")]
+    QueueBadPort,
+    /// There is no such queue.
+    #[error("no such queue")]
+    QueueBadQueue,
+    /// The sender may not ask about queues.
+    #[error("queue operation not permitted")]
+    QueuePermission,
+
+    /// Switch configuration flags that this switch does not do.
+    #[error("unsupported switch configuration flags")]
+    ConfigBadFlags,
+    /// A switch configuration value that this switch does not do.
+    #[error("unsupported switch configuration value")]
+    ConfigBadLength,
+    /// The sender may not change the configuration.
+    #[error("switch configuration not permitted")]
+    ConfigPermission,
+
+    /// The generation id is older than the last.
+    #[error("stale generation id")]
+    RoleStale,
+    /// Roles are not supported.
+    #[error("roles are not supported")]
+    RoleUnsupported,
+    /// Unknown role.
+    #[error("unknown role")]
+    RoleBad,
+
+    /// A meter-mod that this switch does not do, or failed without a better reason.
+    #[error("meters are not implemented")]
+    MeterModUnknown,
+    /// There is no such meter.
+    #[error("no such meter")]
+    MeterModUnknownMeter,
+    /// More meters than the switch has room for (a request for one on a switch without).
+    #[error("no room for another meter")]
+    MeterModOutOfMeters,
+
+    /// Table features cannot be set.
+    #[error("table features cannot be changed")]
+    TableFeaturesPermission,
+    /// A table in the table features does not exist.
+    #[error("table features for a table that does not exist")]
+    TableFeaturesBadTable,
+}

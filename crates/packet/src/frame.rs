@@ -1,0 +1,299 @@
+//! A frame in memory and the pool it comes from.
+//!
+//! A frame lies in a buffer with room in front, so that a tag is pushed by
+//! moving twelve bytes. Buffers go round in a [`Pool`]: a worker takes them at
+//! receive and puts them back after transmit, and allocates nothing between.
+
+use std::fmt;
+
+use crate::Offload;
+
+/// Bytes kept free in front of a received frame: room for thirty tags.
+const HEADROOM: usize = 128;
+
+/// The longest frame held: an IPv4 datagram of 65,535 bytes, the Ethernet header
+/// and a stack of tags, rounded up so that a buffer has an odd number of
+/// 64-byte lines. (Buffers an even number of lines apart would fall into the
+/// same few sets of the first-level cache.)
+const ROOM: usize = 1029 * 64 - HEADROOM;
+
+/// A frame and what it still owes to the wire.
+pub struct Frame {
+    storage: Box<[u8]>,
+    start: usize,
+    end: usize,
+    /// Unfinished checksum, pending segmentation.
+    pub offload: Offload,
+}
+
+/// The buffer has no room for the bytes that were to be put in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no room left in the frame's buffer")]
+pub struct NoRoom;
+
+impl Frame {
+    /// The longest frame that a pooled buffer takes, in bytes.
+    pub const LEN_MAX: usize = ROOM;
+
+    /// A frame with these bytes, in a buffer of its own.
+    ///
+    /// Bytes beyond [`Frame::LEN_MAX`] are kept too, but such a buffer never joins a pool.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut storage = vec![0; HEADROOM + bytes.len()].into_boxed_slice();
+        storage[HEADROOM..].copy_from_slice(bytes);
+        Self {
+            end: storage.len(),
+            storage,
+            start: HEADROOM,
+            offload: Offload::default(),
+        }
+    }
+
+    /// An empty frame in a buffer that holds [`Frame::LEN_MAX`] bytes.
+    #[must_use]
+    pub fn with_room() -> Self {
+        Self::over(vec![0; HEADROOM + ROOM].into_boxed_slice())
+    }
+
+    fn over(storage: Box<[u8]>) -> Self {
+        Self {
+            storage,
+            start: HEADROOM,
+            end: HEADROOM,
+            offload: Offload::default(),
+        }
+    }
+
+    /// The bytes, from the destination address on.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.storage[self.start..self.end]
+    }
+
+    /// The bytes, to be changed in place.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.storage[self.start..self.end]
+    }
+
+    /// How many bytes there are. No frame check sequence is among them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Whether there are no bytes at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// All of the buffer behind the headroom, for a backend to receive into;
+    /// [`Frame::fill`] then says how much of it is the frame.
+    pub fn room_mut(&mut self) -> &mut [u8] {
+        self.start = HEADROOM;
+        self.end = HEADROOM;
+        &mut self.storage[HEADROOM..]
+    }
+
+    /// Makes the first `len` bytes of the room the frame.
+    ///
+    /// # Errors
+    /// The buffer is smaller than that; the frame is then empty.
+    pub fn fill(&mut self, len: usize) -> Result<(), NoRoom> {
+        self.start = HEADROOM;
+        self.end = HEADROOM;
+        if len > self.storage.len() - HEADROOM {
+            return Err(NoRoom);
+        }
+        self.end = HEADROOM + len;
+        Ok(())
+    }
+
+    /// Makes `bytes` the frame.
+    ///
+    /// # Errors
+    /// The buffer is smaller than that; the frame is then empty.
+    pub fn copy_from(&mut self, bytes: &[u8]) -> Result<(), NoRoom> {
+        self.fill(bytes.len())?;
+        self.bytes_mut().copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Puts `len` zero bytes in before the byte at `at`, and lets the offload
+    /// metadata follow.
+    ///
+    /// # Errors
+    /// The headroom is used up; the frame is unchanged.
+    ///
+    /// # Panics
+    /// If `at` is beyond the end of the frame: the caller has parsed it.
+    pub fn open(&mut self, at: usize, len: u16) -> Result<(), NoRoom> {
+        let count = usize::from(len);
+        assert!(at <= self.len(), "bytes are put in within the frame");
+        let start = self.start.checked_sub(count).ok_or(NoRoom)?;
+        self.storage.copy_within(self.start..self.start + at, start);
+        self.storage[start + at..start + at + count].fill(0);
+        self.start = start;
+        self.offload.shift(at, len, false);
+        Ok(())
+    }
+
+    /// Takes `len` bytes out from `at` on, and lets the offload metadata follow.
+    ///
+    /// # Panics
+    /// If the frame has fewer bytes there: the caller has parsed it.
+    pub fn close(&mut self, at: usize, len: u16) {
+        let count = usize::from(len);
+        assert!(at + count <= self.len(), "bytes are taken out of the frame");
+        self.storage
+            .copy_within(self.start..self.start + at, self.start + count);
+        self.start += count;
+        self.offload.shift(at + count, len, true);
+    }
+
+    /// Keeps the first `len` bytes; a longer `len` changes nothing.
+    pub fn truncate(&mut self, len: usize) {
+        self.end = self.end.min(self.start + len);
+    }
+}
+
+impl Clone for Frame {
+    fn clone(&self) -> Self {
+        let mut copy = Self::from_bytes(self.bytes());
+        copy.offload = self.offload;
+        copy
+    }
+}
+
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes() && self.offload == other.offload
+    }
+}
+
+impl Eq for Frame {}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Frame({} bytes:", self.len())?;
+        self.bytes()
+            .iter()
+            .try_for_each(|byte| write!(f, " {byte:02x}"))?;
+        write!(f, "; {:?})", self.offload)
+    }
+}
+
+/// Buffers that go round, bounded in number; not shared between threads.
+pub struct Pool {
+    free: Vec<Box<[u8]>>,
+    missing: usize,
+    limit: usize,
+}
+
+impl Pool {
+    /// A pool of at most `limit` buffers, each made when first wanted.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self {
+            free: Vec::with_capacity(limit),
+            missing: 0,
+            limit,
+        }
+    }
+
+    /// An empty frame; none if all `limit` buffers are out.
+    pub fn take(&mut self) -> Option<Frame> {
+        if self.missing == self.limit {
+            return None;
+        }
+        self.missing += 1;
+        Some(self.free.pop().map_or_else(Frame::with_room, Frame::over))
+    }
+
+    /// A copy of `frame`; none if all buffers are out or `frame` is too long for one.
+    pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
+        let mut copy = self.take()?;
+        if copy.copy_from(frame.bytes()).is_err() {
+            self.put(copy);
+            return None;
+        }
+        copy.offload = frame.offload;
+        Some(copy)
+    }
+
+    /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
+    pub fn put(&mut self, frame: Frame) {
+        if frame.storage.len() == HEADROOM + ROOM {
+            self.missing = self.missing.saturating_sub(1);
+            if self.free.len() < self.limit {
+                self.free.push(frame.storage);
+            }
+        }
+    }
+
+    /// How many buffers are out. Zero between batches: anything else is a leak.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        self.missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Checksum;
+
+    #[test]
+    fn open_and_close_are_inverse_and_the_checksum_start_follows() {
+        let mut frame = Frame::from_bytes(&(0..40).collect::<Vec<u8>>());
+        frame.offload.checksum = Checksum::Partial {
+            start: 34,
+            offset: 6,
+        };
+        let before = frame.clone();
+        frame.open(12, 4).expect("headroom is left");
+        assert_eq!(frame.len(), 44);
+        assert_eq!(frame.bytes()[10..18], [10, 11, 0, 0, 0, 0, 12, 13]);
+        assert_eq!(
+            frame.offload.checksum,
+            Checksum::Partial {
+                start: 38,
+                offset: 6
+            }
+        );
+        frame.close(12, 4);
+        assert_eq!(frame, before);
+    }
+
+    #[test]
+    fn headroom_is_bounded() {
+        let mut frame = Frame::from_bytes(&[0; 14]);
+        for _ in 0..HEADROOM / 4 {
+            frame.open(12, 4).expect("headroom is left");
+        }
+        assert_eq!(frame.open(12, 4), Err(NoRoom));
+        assert_eq!(frame.len(), 14 + HEADROOM);
+    }
+
+    #[test]
+    fn a_pool_counts_what_is_out() {
+        let mut pool = Pool::new(2);
+        let (Some(first), Some(second)) = (pool.take(), pool.take()) else {
+            panic!("two frames")
+        };
+        assert!(pool.take().is_none());
+        pool.put(first);
+        pool.put(second);
+        pool.put(Frame::from_bytes(&[1, 2, 3]));
+        assert_eq!(pool.missing(), 0);
+        assert!(pool.take().is_some_and(|frame| frame.is_empty()));
+    }
+
+    #[test]
+    fn a_frame_longer_than_the_room_is_refused() {
+        let mut frame = Frame::with_room();
+        assert_eq!(frame.fill(Frame::LEN_MAX + 1), Err(NoRoom));
+        assert_eq!(frame.fill(Frame::LEN_MAX), Ok(()));
+    }
+}

@@ -1,0 +1,110 @@
+//! The 48-bit Ethernet address.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An Ethernet address, in the order of the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MacAddr(pub [u8; 6]);
+
+impl MacAddr {
+    /// `ff:ff:ff:ff:ff:ff`.
+    pub const BROADCAST: Self = Self([0xff; 6]);
+
+    /// Whether the address names a group of stations, broadcast included.
+    #[must_use]
+    pub const fn is_multicast(self) -> bool {
+        self.0[0] & 1 == 1
+    }
+
+    /// Whether a bridge keeps frames to this address to itself:
+    /// `01:80:c2:00:00:00` to `0f` (IEEE 802.1D-2004, table 7-10).
+    #[must_use]
+    pub fn is_bridge_reserved(self) -> bool {
+        self.0[..5] == [0x01, 0x80, 0xc2, 0x00, 0x00] && self.0[5] < 0x10
+    }
+
+    /// The address as the lower 48 bits of a number.
+    #[must_use]
+    pub const fn to_u64(self) -> u64 {
+        let [a, b, c, d, e, f] = self.0;
+        u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+    }
+
+    /// The address in the lower 48 bits of `number`.
+    #[must_use]
+    pub const fn from_u64(number: u64) -> Self {
+        let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
+        Self([a, b, c, d, e, f])
+    }
+}
+
+impl fmt::Display for MacAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// The text is not six hexadecimal bytes with colons between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an Ethernet address: six hexadecimal bytes are wanted, as in 02:00:00:00:00:01")]
+pub struct BadMacAddr;
+
+impl FromStr for MacAddr {
+    type Err = BadMacAddr;
+
+    fn from_str(text: &str) -> Result<Self, BadMacAddr> {
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts
+                .next()
+                .filter(|part| (1..=2).contains(&part.len()))
+                .ok_or(BadMacAddr)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| BadMacAddr)?;
+        }
+        if parts.next().is_some() {
+            Err(BadMacAddr)
+        } else {
+            Ok(Self(bytes))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips() {
+        let text = "02:00:5e:10:0a:ff";
+        assert_eq!(
+            text.parse::<MacAddr>().map(|mac| mac.to_string()),
+            Ok(text.to_owned())
+        );
+        assert_eq!(
+            "2:0:5e:10:a:ff".parse(),
+            "02:00:5e:10:0a:ff".parse::<MacAddr>()
+        );
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in [
+            "",
+            "02:00:5e:10:0a",
+            "02:00:5e:10:0a:ff:00",
+            "02:00:5e:10:0a:1ff",
+            "02-00-5e-10-0a-ff",
+        ] {
+            assert_eq!(text.parse::<MacAddr>(), Err(BadMacAddr), "{text}");
+        }
+    }
+
+    #[test]
+    fn bridge_reserved_addresses_end_at_0f() {
+        assert!(MacAddr([1, 0x80, 0xc2, 0, 0, 0x0e]).is_bridge_reserved());
+        assert!(!MacAddr([1, 0x80, 0xc2, 0, 0, 0x10]).is_bridge_reserved());
+    }
+}
