@@ -1,0 +1,167 @@
+//! The arguments of `comporta switch`: what was typed, and its translation into
+//! the configuration that the switch takes. Options that belong to a bridge
+//! stand behind it, so their order counts.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use switch::config::{BridgeConfig, Config, ConfigError, FailMode, parse_datapath_id};
+
+/// Options that belong to the bridge before them.
+const OF_A_BRIDGE: [&str; 5] = ["port", "controller", "listen", "fail-mode", "datapath-id"];
+
+/// The subcommand, for the help and the parser.
+pub(crate) fn command() -> Command {
+    let of_a_bridge = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append)
+    };
+    Command::new("switch")
+        .about("Run an OpenFlow switch on this machine's interfaces")
+        .after_help(
+            "Options of a bridge stand behind its --bridge. Example:\n  \
+             comporta switch --bridge br0 --port eth1 --port eth2=7 --controller tcp:127.0.0.1:6653\n\n\
+             SIGTERM and SIGINT end the switch; SIGHUP reads the --config file again.",
+        )
+        .arg(of_a_bridge("bridge", "NAME", "A bridge; its LOCAL port is an interface of this name"))
+        .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], or tap:NAME[=NUMBER] to have a TAP made"))
+        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT] or unix:PATH"))
+        .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS] or punix:PATH"))
+        .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (the default) or secure"))
+        .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
+        .arg(
+            Arg::new("cores")
+                .long("cores")
+                .value_name("CORE,...")
+                .help("Cores for the workers, one each [default: the last core]")
+                .value_delimiter(',')
+                .value_parser(value_parser!(usize)),
+        )
+        .arg(path_arg("config", "FILE", "Read bridges from a TOML file instead"))
+        .arg(path_arg("rundir", "DIR", "Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]"))
+}
+
+fn path_arg(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help).value_parser(value_parser!(PathBuf))
+}
+
+/// What was typed, translated.
+pub(crate) struct SwitchArgs {
+    /// The configuration as it was at the start.
+    pub(crate) config: Config,
+    /// The file to read again on SIGHUP, if there is one.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl SwitchArgs {
+    pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Self, ConfigError> {
+        let bridges = bridges(matches)?;
+        let file = matches.get_one::<PathBuf>("config").cloned();
+        let mut config = match &file {
+            Some(_) if !bridges.is_empty() => {
+                let problem = "the file names the bridges: leave --bridge out, or --config";
+                return Err(ConfigError::new("--config", problem));
+            }
+            Some(file) => Config::from_file(file)?,
+            None => Config { bridges, ..Config::default() },
+        };
+        if let Some(rundir) = matches.get_one::<PathBuf>("rundir") {
+            config.rundir = Some(rundir.clone());
+        }
+        if let Some(cores) = matches.get_many::<usize>("cores") {
+            config.cores = cores.copied().collect();
+        }
+        config.check()?;
+        Ok(Self { config, file })
+    }
+}
+
+/// Deals the options out to the bridges they stand behind.
+fn bridges(matches: &ArgMatches) -> Result<Vec<BridgeConfig>, ConfigError> {
+    let mut typed: Vec<(usize, &str, &String)> = std::iter::once("bridge")
+        .chain(OF_A_BRIDGE)
+        .flat_map(|option| {
+            let places = matches.indices_of(option).into_iter().flatten();
+            let values = matches.get_many::<String>(option).into_iter().flatten();
+            places.zip(values).map(move |(place, value)| (place, option, value))
+        })
+        .collect();
+    typed.sort_unstable();
+    let mut bridges: Vec<BridgeConfig> = Vec::new();
+    let mut given = Vec::new();
+    for (_, option, value) in typed {
+        if option == "bridge" {
+            bridges.push(BridgeConfig::new(value));
+            given.clear();
+            continue;
+        }
+        let Some(bridge) = bridges.last_mut() else {
+            let problem = format!("name its bridge first, as in --bridge br0 --{option} {value}");
+            return Err(ConfigError::new(format!("--{option}"), problem));
+        };
+        apply(bridge, option, value, &mut given)?;
+    }
+    Ok(bridges)
+}
+
+fn apply<'a>(
+    bridge: &mut BridgeConfig,
+    option: &'a str,
+    value: &str,
+    given: &mut Vec<&'a str>,
+) -> Result<(), ConfigError> {
+    let once = matches!(option, "fail-mode" | "datapath-id");
+    if once && given.contains(&option) {
+        let problem = format!("given twice for bridge {}: give it once", bridge.name);
+        return Err(ConfigError::new(format!("--{option}"), problem));
+    }
+    given.push(option);
+    match option {
+        "port" => bridge.ports.push(value.parse()?),
+        "controller" => bridge.controllers.push(value.parse()?),
+        "listen" => bridge.listen.push(value.parse()?),
+        "fail-mode" => bridge.fail_mode = value.parse::<FailMode>()?,
+        _ => bridge.datapath_id = Some(parse_datapath_id(value)?),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Config, String> {
+        let words = std::iter::once("switch").chain(line.split_whitespace());
+        let matches = command().try_get_matches_from(words).map_err(|error| error.to_string())?;
+        SwitchArgs::from_matches(&matches).map(|args| args.config).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_belong_to_the_bridge_before_them() {
+        let config = parse(
+            "--cores 1,2 --bridge br0 --port eth1 --port eth2=7 --listen ptcp:6654 \
+             --bridge br1 --fail-mode secure --port eth3 --datapath-id 0000000000000001",
+        )
+        .expect("legal");
+        assert_eq!(config.cores, [1, 2]);
+        let ports = |index: usize| {
+            config.bridges[index].ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!((ports(0), ports(1)), ("eth1 eth2=7".to_owned(), "eth3".to_owned()));
+        assert_eq!(config.bridges[0].fail_mode, FailMode::Standalone);
+        assert_eq!(config.bridges[1].fail_mode, FailMode::Secure);
+    }
+
+    #[test]
+    fn an_option_without_its_bridge_says_so() {
+        assert_eq!(
+            parse("--port eth1 --bridge br0").expect_err("no bridge yet"),
+            "--port: name its bridge first, as in --bridge br0 --port eth1"
+        );
+        assert!(parse("").expect_err("no bridge").contains("give at least one bridge"));
+        assert!(
+            parse("--bridge br0 --fail-mode secure --fail-mode secure")
+                .expect_err("twice")
+                .contains("--fail-mode: given twice for bridge br0")
+        );
+    }
+}

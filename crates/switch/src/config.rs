@@ -1,0 +1,211 @@
+//! What the operator wants: bridges, their ports, controllers and sockets, as a
+//! plain value. The command line and the TOML file both end here, and every
+//! string is parsed at this edge into a type that cannot be wrong.
+//!
+//! A value only: nothing is opened and nothing is started here. How one value
+//! is turned into the next is `reconcile`'s business.
+
+mod port;
+mod target;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use base::DatapathId;
+use serde::Deserialize;
+
+pub use port::{PortKind, PortSpec, number_ports};
+pub use target::{Listen, Target};
+
+/// Where sockets are made when nobody says otherwise, as for Open vSwitch.
+pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";
+
+/// Longest name of a Linux interface, and so of a bridge, in bytes.
+pub const NAME_LEN_MAX: usize = 15;
+
+/// What is wrong with a configuration, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: {problem}")]
+pub struct ConfigError {
+    /// The option or key at fault, as the user wrote it.
+    pub option: String,
+    /// What is wrong with it and what would be right.
+    pub problem: String,
+}
+
+impl ConfigError {
+    /// An error about `option`.
+    pub fn new(option: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self { option: option.into(), problem: problem.into() }
+    }
+}
+
+/// What a bridge does while no controller is connected (OF 1.3.5, 6.3.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailMode {
+    /// It forwards as an ordinary learning switch.
+    #[default]
+    Standalone,
+    /// It does what its rules say and nothing else.
+    Secure,
+}
+
+impl std::str::FromStr for FailMode {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        match text {
+            "standalone" => Ok(Self::Standalone),
+            "secure" => Ok(Self::Secure),
+            _ => Err(ConfigError::new(
+                "--fail-mode",
+                format!("'{text}' is not a fail mode: use standalone or secure"),
+            )),
+        }
+    }
+}
+
+/// One bridge.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BridgeConfig {
+    /// Its name, which is also that of its `LOCAL` interface.
+    pub name: String,
+    /// Its ports, in the user's order.
+    #[serde(default)]
+    pub ports: Vec<PortSpec>,
+    /// Controllers it connects to.
+    #[serde(default)]
+    pub controllers: Vec<Target>,
+    /// Where it listens for controllers and tools, beside its management socket.
+    #[serde(default)]
+    pub listen: Vec<Listen>,
+    /// What it does without a controller.
+    #[serde(default)]
+    pub fail_mode: FailMode,
+    /// Its datapath id; derived from its Ethernet addresses if absent.
+    #[serde(default, deserialize_with = "datapath_id_from_text")]
+    pub datapath_id: Option<DatapathId>,
+}
+
+impl BridgeConfig {
+    /// A bridge of this name without anything else.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ports: Vec::new(),
+            controllers: Vec::new(),
+            listen: Vec::new(),
+            fail_mode: FailMode::default(),
+            datapath_id: None,
+        }
+    }
+}
+
+/// All that one process is to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// Where sockets are made; `OVS_RUNDIR` or [`RUNDIR_DEFAULT`] if absent.
+    #[serde(default)]
+    pub rundir: Option<PathBuf>,
+    /// The cores that workers run on, one worker each; the last core if empty.
+    #[serde(default)]
+    pub cores: Vec<usize>,
+    /// The bridges.
+    #[serde(default, rename = "bridge")]
+    pub bridges: Vec<BridgeConfig>,
+}
+
+impl Config {
+    /// Reads the TOML form.
+    ///
+    /// # Errors
+    /// The text is not TOML, or not of this shape; the error names the place.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config: Self =
+            toml::from_str(text).map_err(|error| ConfigError::new("--config", error.to_string()))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what no single option can: names and numbers that clash.
+    ///
+    /// # Errors
+    /// Names the option at fault and what would be right.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.bridges.is_empty() {
+            return Err(ConfigError::new("--bridge", "give at least one bridge, as in --bridge br0"));
+        }
+        let mut names = BTreeSet::new();
+        for bridge in &self.bridges {
+            check_name("--bridge", &bridge.name)?;
+            claim(&mut names, "--bridge", &bridge.name)?;
+            for port in &bridge.ports {
+                check_name("--port", &port.name)?;
+                claim(&mut names, "--port", &port.name)?;
+            }
+            number_ports(&bridge.ports)?;
+        }
+        let distinct: BTreeSet<_> = self.cores.iter().collect();
+        if distinct.len() != self.cores.len() {
+            return Err(ConfigError::new("--cores", "a core is given twice: give each core once"));
+        }
+        Ok(())
+    }
+}
+
+fn claim<'a>(names: &mut BTreeSet<&'a str>, option: &str, name: &'a str) -> Result<(), ConfigError> {
+    if names.insert(name) {
+        return Ok(());
+    }
+    let problem = format!("'{name}' is used twice: an interface belongs to one bridge, once");
+    Err(ConfigError::new(option, problem))
+}
+
+fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
+    let legal = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
+    let problem = if name.is_empty() {
+        "an interface needs a name".to_owned()
+    } else if name.len() > NAME_LEN_MAX {
+        format!("'{name}' is longer than the {NAME_LEN_MAX} bytes that Linux allows")
+    } else if !name.chars().all(legal) || name == "." || name == ".." {
+        format!("'{name}' is no interface name: no spaces, slashes or colons are allowed")
+    } else {
+        return Ok(());
+    };
+    Err(ConfigError::new(option, problem))
+}
+
+/// Reads a datapath id: sixteen hexadecimal digits, or fewer behind `0x`.
+///
+/// # Errors
+/// The text is something else, or zero.
+pub fn parse_datapath_id(text: &str) -> Result<DatapathId, ConfigError> {
+    let digits = match text.strip_prefix("0x") {
+        Some(digits) => Some(digits).filter(|digits| (1..=16).contains(&digits.len())),
+        None => Some(text).filter(|digits| digits.len() == 16),
+    };
+    digits
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+        .filter(|id| *id != 0)
+        .map(DatapathId)
+        .ok_or_else(|| {
+            let problem = format!(
+                "'{text}' is not a datapath id: sixteen hexadecimal digits, not all zero, as in 0000000000000001"
+            );
+            ConfigError::new("--datapath-id", problem)
+        })
+}
+
+fn datapath_id_from_text<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<DatapathId>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_datapath_id(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+use std::str::FromStr;
+
+use super::*;
+
+fn error_of<T: FromStr<Err = ConfigError> + std::fmt::Debug>(text: &str) -> String {
+    text.parse::<T>().expect_err(text).to_string()
+}
+
+#[test]
+fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
+    for text in ["eth1", "eth2=7", "tap:vm1", "tap:vm1=3"] {
+        assert_eq!(text.parse::<PortSpec>().expect("legal").to_string(), text);
+    }
+    assert_eq!(
+        error_of::<PortSpec>("eth1=0"),
+        "--port: 'eth1=0': '0' is not a port number: use 1 to 65279, as in eth1=7"
+    );
+    assert!(error_of::<PortSpec>("dpdk:x").contains("no kind of port"));
+    assert!(error_of::<PortSpec>("a-name-too-long-for-linux").contains("longer than the 15 bytes"));
+    assert!(error_of::<PortSpec>("").contains("needs a name"));
+}
+
+#[test]
+fn numbers_asked_for_are_kept_and_the_rest_are_given_in_order() {
+    let ports = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("legal")).collect::<Vec<PortSpec>>();
+    let numbers = number_ports(&ports(&["a", "b=1", "c", "d=3", "e"])).expect("no clash");
+    assert_eq!(numbers.iter().map(|number| number.0).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
+    let clash = number_ports(&ports(&["a=2", "b=2"])).expect_err("a clash");
+    assert_eq!(clash.to_string(), "--port: number 2 is asked for twice: give each port its own");
+}
+
+#[test]
+fn targets_read_and_print_as_open_vswitch_does() {
+    for (text, printed) in [
+        ("tcp:127.0.0.1:6653", "tcp:127.0.0.1:6653"),
+        ("tcp:127.0.0.1", "tcp:127.0.0.1:6653"),
+        ("tcp:localhost:6633", "tcp:localhost:6633"),
+        ("tcp:[::1]:6633", "tcp:[::1]:6633"),
+        ("unix:/tmp/c.sock", "unix:/tmp/c.sock"),
+    ] {
+        assert_eq!(text.parse::<Target>().expect(text).to_string(), printed);
+    }
+    for (text, printed) in [
+        ("ptcp:", "ptcp:6653:0.0.0.0"),
+        ("ptcp:6654", "ptcp:6654:0.0.0.0"),
+        ("ptcp:6654:127.0.0.1", "ptcp:6654:127.0.0.1"),
+        ("ptcp:6654:[::1]", "ptcp:6654:[::1]"),
+        ("punix:/tmp/l.sock", "punix:/tmp/l.sock"),
+    ] {
+        assert_eq!(text.parse::<Listen>().expect(text).to_string(), printed);
+    }
+}
+
+#[test]
+fn a_wrong_target_says_what_would_be_right() {
+    assert!(error_of::<Target>("127.0.0.1:6653").contains("use tcp:HOST[:PORT]"));
+    assert!(error_of::<Target>("tcp:127.0.0.1:0").contains("no usable host and port"));
+    assert!(error_of::<Target>("ssl:127.0.0.1").contains("TLS"));
+    assert!(error_of::<Target>("ptcp:6653").contains("that is --listen ptcp:6653"));
+    assert!(error_of::<Listen>("tcp:127.0.0.1").contains("that is --controller tcp:127.0.0.1"));
+    assert!(error_of::<Listen>("ptcp:what").contains("use ptcp:[PORT][:ADDRESS]"));
+}
+
+#[test]
+fn a_datapath_id_is_sixteen_digits_and_not_zero() {
+    assert_eq!(parse_datapath_id("00000000000000ff"), Ok(DatapathId(255)));
+    assert_eq!(parse_datapath_id("0xff"), Ok(DatapathId(255)));
+    for text in ["ff", "0000000000000000", "0x", "00000000000000fg", ""] {
+        assert!(parse_datapath_id(text).is_err(), "{text}");
+    }
+}
+
+const TOML: &str = r#"
+rundir = "/tmp/run"
+cores = [1]
+
+[[bridge]]
+name = "br0"
+ports = ["eth1", "eth2=7", "tap:vm1"]
+controllers = ["tcp:127.0.0.1:6653"]
+listen = ["ptcp:6654"]
+fail-mode = "secure"
+datapath-id = "0000000000000001"
+
+[[bridge]]
+name = "br1"
+"#;
+
+#[test]
+fn the_file_says_the_same_as_the_command_line() {
+    let config = Config::from_toml(TOML).expect("legal");
+    assert_eq!((config.rundir, config.cores), (Some("/tmp/run".into()), vec![1]));
+    let mut wanted = BridgeConfig::new("br0");
+    wanted.ports = ["eth1", "eth2=7", "tap:vm1"].map(|text| text.parse().expect("legal")).into();
+    wanted.controllers = vec!["tcp:127.0.0.1:6653".parse().expect("legal")];
+    wanted.listen = vec!["ptcp:6654".parse().expect("legal")];
+    wanted.fail_mode = FailMode::Secure;
+    wanted.datapath_id = Some(DatapathId(1));
+    assert_eq!(config.bridges, [wanted, BridgeConfig::new("br1")]);
+}
+
+#[test]
+fn what_clashes_is_named() {
+    let error = |text: &str| Config::from_toml(text).expect_err(text).to_string();
+    assert!(error("").contains("--bridge: give at least one bridge"));
+    assert!(error("[[bridge]]\nname='br0'\nports=['a','a']").contains("--port: 'a' is used twice"));
+    assert!(error("[[bridge]]\nname='br0'\n[[bridge]]\nname='br0'").contains("--bridge: 'br0' is used twice"));
+    assert!(error("cores=[1,1]\n[[bridge]]\nname='br0'").contains("--cores: a core is given twice"));
+    assert!(error("[[bridge]]\nname='br0'\nportz=[]").contains("unknown field `portz`"));
+    assert!(error("[[bridge]]\nname='br0'\nfail-mode='open'").contains("standalone"));
+    assert!(error("[[bridge]]\nname='br0'\ndatapath-id='1'").contains("sixteen hexadecimal digits"));
+}

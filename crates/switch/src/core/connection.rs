@@ -1,0 +1,236 @@
+//! What a bridge knows of one peer: what it is, its role, and what it wants to
+//! be told unasked. Roles among all peers of a bridge are settled here too.
+
+use std::collections::BTreeMap;
+
+use base::PortNo;
+use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest};
+use openflow::{AsyncConfig, Version};
+
+/// Names one connection for as long as the process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// What a peer is to a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A controller that the bridge went to. While there is one, the bridge is under control.
+    Primary,
+    /// A tool, or a controller that came by itself. It is told nothing unasked until
+    /// it sets a miss_send_len, as with Open vSwitch, and the fail mode ignores it.
+    Service,
+}
+
+/// Bytes of a missed frame that a service connection wants before it says so.
+const MISS_SEND_LEN_SERVICE: u16 = 0;
+
+/// Bytes of a missed frame that a controller wants before it says so (OF 1.3.5, 7.3.2).
+const MISS_SEND_LEN_PRIMARY: u16 = 128;
+
+/// One peer.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    /// What it is to the bridge.
+    pub kind: Kind,
+    /// What it speaks.
+    pub version: Version,
+    /// Its role.
+    pub role: Role,
+    /// Bytes of a missed frame that it wants.
+    pub miss_send_len: u16,
+    /// What it wants to be told.
+    pub wants: AsyncConfig,
+}
+
+impl Connection {
+    /// A peer that has said hello and nothing else.
+    #[must_use]
+    pub fn new(kind: Kind, version: Version) -> Self {
+        Self {
+            kind,
+            version,
+            role: Role::Equal,
+            miss_send_len: match kind {
+                Kind::Primary => MISS_SEND_LEN_PRIMARY,
+                Kind::Service => MISS_SEND_LEN_SERVICE,
+            },
+            wants: AsyncConfig::default(),
+        }
+    }
+
+    /// Whether it may change anything (OF 1.3.5, 6.3.6).
+    ///
+    /// # Errors
+    /// It is a slave.
+    pub fn check_may_change(&self) -> Result<(), Refusal> {
+        match self.role {
+            Role::Equal | Role::Master => Ok(()),
+            Role::Slave => Err(Refusal::RequestIsSlave),
+        }
+    }
+
+    /// Whether frames that match nothing go to it by themselves: before OpenFlow
+    /// 1.3 they do, later they go where a table-miss rule says (OF 1.3.5, 5.4).
+    #[must_use]
+    pub fn takes_misses(&self) -> bool {
+        self.version < Version::V13 && self.wants_packet_in(PacketInReason::NoMatch)
+    }
+
+    /// Whether it is told of a frame for this reason.
+    #[must_use]
+    pub fn wants_packet_in(&self, reason: PacketInReason) -> bool {
+        self.listens() && self.masks().wants_packet_in(reason)
+    }
+
+    /// Whether it is told that something happened to a port.
+    #[must_use]
+    pub fn wants_port_status(&self, reason: PortReason) -> bool {
+        self.listens() && self.masks().wants_port_status(reason)
+    }
+
+    /// Whether it is told that a rule is gone.
+    #[must_use]
+    pub fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
+        self.listens() && self.masks().wants_flow_removed(reason)
+    }
+
+    fn listens(&self) -> bool {
+        self.kind == Kind::Primary || self.miss_send_len != 0
+    }
+
+    fn masks(&self) -> openflow::AsyncMasks {
+        match self.role {
+            Role::Equal | Role::Master => self.wants.active,
+            Role::Slave => self.wants.slave,
+        }
+    }
+}
+
+/// All peers of a bridge.
+#[derive(Clone, Debug, Default)]
+pub struct Connections {
+    peers: BTreeMap<ConnectionId, Connection>,
+    /// The newest election that a master or slave named (OF 1.3.5, 6.3.6).
+    generation: Option<u64>,
+}
+
+impl Connections {
+    /// Adds a peer.
+    pub fn insert(&mut self, id: ConnectionId, connection: Connection) {
+        self.peers.insert(id, connection);
+    }
+
+    /// Takes a peer out. Tells whether it was there.
+    pub fn remove(&mut self, id: ConnectionId) -> bool {
+        self.peers.remove(&id).is_some()
+    }
+
+    /// A peer.
+    pub fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+        self.peers.get_mut(&id)
+    }
+
+    /// All peers, oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+        self.peers.iter().map(|(id, connection)| (*id, connection))
+    }
+
+    /// Whether a controller that the bridge went to is there.
+    #[must_use]
+    pub fn any_primary(&self) -> bool {
+        self.peers.values().any(|peer| peer.kind == Kind::Primary)
+    }
+
+    /// Whether any peer takes frames that match nothing.
+    #[must_use]
+    pub fn any_takes_misses(&self) -> bool {
+        self.peers.values().any(Connection::takes_misses)
+    }
+
+    /// The newest election known.
+    #[must_use]
+    pub fn generation(&self) -> Option<u64> {
+        self.generation
+    }
+
+    /// Gives a peer the role it asks for; a new master makes the old one a slave.
+    /// Returns the role it then has.
+    ///
+    /// # Errors
+    /// The election it names is older than the newest known.
+    pub fn take_role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Role, Refusal> {
+        if let Some(named) = request.generation {
+            // A serial number: what is less than half a turn behind is older.
+            if self.generation.is_some_and(|newest| newest.wrapping_sub(named).cast_signed() > 0) {
+                return Err(Refusal::RoleStale);
+            }
+            self.generation = Some(named);
+        }
+        if request.role == Some(Role::Master) {
+            for peer in self.peers.values_mut().filter(|peer| peer.role == Role::Master) {
+                peer.role = Role::Slave;
+            }
+        }
+        let peer = self.peers.get_mut(&id).ok_or(Refusal::RequestPermission)?;
+        if let Some(role) = request.role {
+            peer.role = role;
+        }
+        Ok(peer.role)
+    }
+}
+
+/// Whether `port` may be named as where a frame came in.
+#[must_use]
+pub fn is_ingress(port: PortNo) -> bool {
+    port.is_assignable() || port == PortNo::CONTROLLER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnectionId = ConnectionId(1);
+    const B: ConnectionId = ConnectionId(2);
+
+    fn pair() -> Connections {
+        let mut peers = Connections::default();
+        for id in [A, B] {
+            peers.insert(id, Connection::new(Kind::Primary, Version::V13));
+        }
+        peers
+    }
+
+    fn wish(role: Role, generation: u64) -> RoleRequest {
+        RoleRequest { role: Some(role), generation: Some(generation) }
+    }
+
+    #[test]
+    fn there_is_one_master_at_most() {
+        let mut peers = pair();
+        assert_eq!(peers.take_role(A, wish(Role::Master, 1)), Ok(Role::Master));
+        assert_eq!(peers.take_role(B, wish(Role::Master, 2)), Ok(Role::Master));
+        let question = RoleRequest { role: None, generation: None };
+        assert_eq!(peers.take_role(A, question), Ok(Role::Slave));
+        let slave = peers.find(A).expect("there");
+        assert_eq!(slave.check_may_change(), Err(Refusal::RequestIsSlave));
+        assert!(!slave.wants_packet_in(PacketInReason::Action) && slave.wants_port_status(PortReason::Add));
+    }
+
+    #[test]
+    fn an_older_election_is_stale_also_across_the_wrap() {
+        let mut peers = pair();
+        assert_eq!(peers.take_role(A, wish(Role::Master, u64::MAX)), Ok(Role::Master));
+        assert_eq!(peers.take_role(B, wish(Role::Slave, u64::MAX - 1)), Err(Refusal::RoleStale));
+        assert_eq!(peers.take_role(B, wish(Role::Master, 3)), Ok(Role::Master));
+        assert_eq!(peers.take_role(A, wish(Role::Slave, u64::MAX)), Err(Refusal::RoleStale));
+    }
+
+    #[test]
+    fn a_service_is_told_nothing_until_it_sets_a_miss_send_len() {
+        let mut tool = Connection::new(Kind::Service, Version::V10);
+        assert!(!tool.takes_misses() && !tool.wants_port_status(PortReason::Add));
+        tool.miss_send_len = 128;
+        assert!(tool.takes_misses() && tool.wants_port_status(PortReason::Add));
+        assert!(!Connection::new(Kind::Primary, Version::V13).takes_misses());
+    }
+}

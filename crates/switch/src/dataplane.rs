@@ -1,0 +1,8 @@
+//! The data plane's side of the daemon: workers, and what they share with the
+//! control thread. No threads, sockets or clocks: those are the shell's.
+
+pub(crate) mod counters;
+pub(crate) mod normal;
+pub(crate) mod program;
+pub(crate) mod slots;
+pub(crate) mod worker;

@@ -1,0 +1,88 @@
+//! What a worker drops, by reason: plain loads and stores in cells of its own,
+//! summed by whoever reads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pipeline::DropReason;
+
+/// Why a worker dropped a frame, or an event, beside the reasons that the
+/// interpreter gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Drop {
+    /// The port's bridge is not in the program yet, or any more.
+    NoBridge,
+    /// The egress port has no queue yet, or any more.
+    NoPort,
+    /// The egress queue was full.
+    PortFull,
+    /// No buffer was left for a copy or a segment.
+    NoBuffer,
+    /// `NORMAL` could not read the frame's addresses.
+    NormalUnreadable,
+    /// `NORMAL` keeps frames for bridges, and those whose destination is where they came from.
+    NormalFiltered,
+    /// The station's port forwards nothing now.
+    NormalPortDown,
+    /// A station was not learned: the control thread had more to do than it could.
+    LearnNoRoom,
+    /// A packet-in was not sent: the control thread had more to do than it could.
+    PacketInNoRoom,
+}
+
+const DROPS: [(Drop, &str); 9] = [
+    (Drop::NoBridge, "no_bridge"),
+    (Drop::NoPort, "no_port"),
+    (Drop::PortFull, "port_full"),
+    (Drop::NoBuffer, "no_buffer"),
+    (Drop::NormalUnreadable, "normal_unreadable"),
+    (Drop::NormalFiltered, "normal_filtered"),
+    (Drop::NormalPortDown, "normal_port_down"),
+    (Drop::LearnNoRoom, "learn_no_room"),
+    (Drop::PacketInNoRoom, "packet_in_no_room"),
+];
+
+/// The counters of one worker.
+#[derive(Debug)]
+pub(crate) struct WorkerCounters {
+    drops: [AtomicU64; DROPS.len()],
+    reasons: [AtomicU64; DropReason::COUNT],
+}
+
+impl WorkerCounters {
+    pub(crate) fn new() -> Arc<Self> {
+        let zeros = || AtomicU64::new(0);
+        Arc::new(Self {
+            drops: std::array::from_fn(|_| zeros()),
+            reasons: std::array::from_fn(|_| zeros()),
+        })
+    }
+
+    /// The worker: one more of these.
+    pub(crate) fn count(&self, drop: Drop) {
+        self.add(drop, 1);
+    }
+
+    /// The worker: so many more of these.
+    pub(crate) fn add(&self, drop: Drop, count: usize) {
+        bump(&self.drops[drop as usize], count as u64);
+    }
+
+    /// The worker: the interpreter dropped a frame.
+    pub(crate) fn count_reason(&self, reason: DropReason) {
+        bump(&self.reasons[reason.index()], 1);
+    }
+
+    /// Every counter by name.
+    pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let drops = DROPS.iter().zip(&self.drops).map(|((_, name), cell)| (*name, cell));
+        let reasons = DropReason::all().zip(&self.reasons).map(|(reason, cell)| (reason.name(), cell));
+        drops.chain(reasons).map(|(name, cell)| (name, cell.load(Ordering::Relaxed)))
+    }
+}
+
+/// Adds without a locked instruction: the worker is the only writer.
+fn bump(cell: &AtomicU64, count: u64) {
+    cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}

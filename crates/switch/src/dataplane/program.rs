@@ -1,0 +1,87 @@
+//! What workers run: a snapshot of every bridge's tables and stations, with a
+//! number. Published whole, so a frame sees a change whole or not at all.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use pipeline::Pipeline;
+
+use crate::mac::MacView;
+
+/// A bridge's place in a program. Not used again while the process lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BridgeId(pub(crate) u32);
+
+/// The number of a publication. Barriers and final counts wait for the workers
+/// to have passed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Generation(pub(crate) u64);
+
+/// One bridge of a program.
+#[derive(Clone)]
+pub(crate) struct BridgeProgram {
+    /// Which bridge.
+    pub(crate) id: BridgeId,
+    /// Its tables.
+    pub(crate) pipeline: Pipeline,
+    /// Its stations.
+    pub(crate) stations: MacView,
+}
+
+/// All bridges at one moment.
+#[derive(Clone, Default)]
+pub(crate) struct Program {
+    /// The publication's number.
+    pub(crate) generation: Generation,
+    /// The bridges, by id.
+    pub(crate) bridges: Vec<BridgeProgram>,
+}
+
+impl Program {
+    /// The bridge with this id, if it is still there.
+    pub(crate) fn bridge(&self, id: BridgeId) -> Option<&BridgeProgram> {
+        let place = self.bridges.binary_search_by_key(&id, |bridge| bridge.id).ok()?;
+        Some(&self.bridges[place])
+    }
+}
+
+/// Where the control thread puts programs and workers find them.
+pub(crate) type Publication = ArcSwap<Program>;
+
+/// What one worker and the control thread say to each other outside the rings.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    passed: AtomicU64,
+    sleeping: AtomicBool,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { passed: AtomicU64::new(0), sleeping: AtomicBool::new(false) })
+    }
+
+    /// The worker: no frame will meet a program older than `generation` any more.
+    pub(crate) fn pass(&self, generation: Generation) {
+        self.passed.store(generation.0, Ordering::Release);
+    }
+
+    /// The control thread: how far the worker is.
+    pub(crate) fn passed(&self) -> Generation {
+        Generation(self.passed.load(Ordering::Acquire))
+    }
+
+    /// The worker: about to sleep, or awake again. After `true` it must look for
+    /// news once more before it sleeps: either it sees the news, or whoever
+    /// brought them sees it asleep.
+    pub(crate) fn set_sleeping(&self, sleeping: bool) {
+        self.sleeping.store(sleeping, Ordering::SeqCst);
+        std::sync::atomic::fence(Ordering::SeqCst);
+    }
+
+    /// The control thread, after bringing news: whether the worker must be woken.
+    pub(crate) fn is_sleeping(&self) -> bool {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        self.sleeping.load(Ordering::SeqCst)
+    }
+}

@@ -1,0 +1,357 @@
+//! One worker: takes batches from its queues, has each frame's fate told, and
+//! sends. It runs to completion, takes no lock, and shares nothing but the
+//! published program, its counters and two rings.
+//!
+//! No threads and no clock here: `turn` is given the time and is called by
+//! whoever owns the thread, a test included. The frame's fate is told by the
+//! reference interpreter; a compiled program will take its place behind `turn`.
+
+use std::io;
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+use packet::{Frame, Link, Pool};
+use pipeline::{Destination, Interpreter, PacketInMeta, Verdict};
+use ports::{Batch, Queue};
+use rtrb::{Consumer, Producer};
+
+use super::counters::{Drop, WorkerCounters};
+use super::normal::{self, Forward};
+use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
+use super::slots::{PortKey, Slots};
+use crate::mac::Address;
+
+/// Buffers of a worker: one batch in flight, what waits for each of the ports,
+/// and copies of it, with room to spare.
+const BUFFERS_MAX: usize = 4096;
+
+/// What the control thread tells a worker, in order.
+pub(crate) enum Command {
+    /// Serve this queue.
+    AddPort(PortKey, Box<dyn Queue>),
+    /// Serve it no more.
+    RemovePort(PortKey),
+    /// Send this frame: the fate of a packet-out, decided already.
+    Transmit(PortKey, Frame),
+    /// End.
+    Stop,
+}
+
+/// What a worker tells the control thread. Events that find no room are dropped
+/// and counted: a storm of them must not slow forwarding.
+pub(crate) enum Event {
+    /// A frame for the controllers.
+    PacketIn(Box<PacketInEvent>),
+    /// A station was seen where it was not known to be.
+    Learn(PortKey, Address),
+    /// A queue's device is gone; the queue is no longer served.
+    QueueGone(PortKey, io::Error),
+}
+
+/// A frame for the controllers.
+pub(crate) struct PacketInEvent {
+    /// Where it came in.
+    pub(crate) from: PortKey,
+    /// Why it is sent, and what was known of it.
+    pub(crate) meta: PacketInMeta,
+    /// Its bytes, as they would be on the wire.
+    pub(crate) data: Vec<u8>,
+}
+
+/// The ends that a worker holds of what it shares.
+pub(crate) struct Shared {
+    /// Programs come from here.
+    pub(crate) publication: Arc<Publication>,
+    /// How far this worker is.
+    pub(crate) progress: Arc<Progress>,
+    /// What it drops.
+    pub(crate) counters: Arc<WorkerCounters>,
+    /// What it is told.
+    pub(crate) commands: Consumer<Command>,
+    /// What it tells.
+    pub(crate) events: Producer<Event>,
+}
+
+/// What a turn did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Frames received.
+    pub(crate) frames: usize,
+    /// Whether the control thread has news to read: events, or a generation passed.
+    pub(crate) news: bool,
+    /// Whether the set of queues changed.
+    pub(crate) ports_changed: bool,
+    /// Whether the worker is to end.
+    pub(crate) stopped: bool,
+}
+
+/// A worker.
+pub(crate) struct Worker {
+    shared: Shared,
+    program: Arc<Program>,
+    passed: Generation,
+    interpreter: Interpreter,
+    pool: Pool,
+    slots: Slots,
+    batch: Batch,
+    verdict: Verdict,
+    exits: Vec<Exit>,
+    turn: Turn,
+}
+
+/// A frame of the verdict on its way to a port.
+#[derive(Clone, Copy)]
+struct Exit {
+    frame: usize,
+    port: PortNo,
+}
+
+impl Worker {
+    /// A worker without ports; `writer` is which of the pipelines' counting cells is its own.
+    pub(crate) fn new(writer: usize, shared: Shared) -> Self {
+        Self {
+            program: shared.publication.load_full(),
+            shared,
+            passed: Generation::default(),
+            interpreter: Interpreter::new(writer),
+            pool: Pool::new(BUFFERS_MAX),
+            slots: Slots::default(),
+            batch: Batch::new(),
+            verdict: Verdict::default(),
+            exits: Vec::new(),
+            turn: Turn::default(),
+        }
+    }
+
+    /// The queues, for whoever waits until one has something.
+    pub(crate) fn queues(&self) -> impl Iterator<Item = &dyn Queue> {
+        self.slots.iter().map(|(_, slot)| slot.queue.as_ref())
+    }
+
+    /// How far the worker is.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.shared.progress
+    }
+
+    /// Whether there is a newer program or a command.
+    pub(crate) fn has_news(&self) -> bool {
+        self.shared.publication.load().generation != self.passed || !self.shared.commands.is_empty()
+    }
+
+    /// Takes up news, then serves every queue once.
+    pub(crate) fn turn(&mut self, now: Instant) -> Turn {
+        self.turn = Turn::default();
+        self.catch_up();
+        for place in (0..self.slots.len()).rev() {
+            self.serve(place, now);
+        }
+        self.turn
+    }
+
+    /// Lets every queue do what must be done now and then.
+    pub(crate) fn tend(&mut self) {
+        for place in (0..self.slots.len()).rev() {
+            let (key, slot) = self.slots.at(place);
+            if let Err(error) = slot.queue.tend() {
+                self.retire(key, error);
+            }
+        }
+    }
+
+    /// Does what it was told, then goes over to the newest program. What was told
+    /// before a publication is done before that publication counts as passed.
+    fn catch_up(&mut self) {
+        let newest = self.shared.publication.load();
+        let newer = newest.generation != self.passed;
+        if newer {
+            self.program = Arc::clone(&newest);
+        }
+        drop(newest);
+        while let Ok(command) = self.shared.commands.pop() {
+            self.obey(command);
+        }
+        if newer {
+            self.passed = self.program.generation;
+            self.shared.progress.pass(self.passed);
+            self.turn.news = true;
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::AddPort(key, queue) => {
+                self.slots.insert(key, queue);
+                self.turn.ports_changed = true;
+            }
+            Command::RemovePort(key) => {
+                self.discard(key);
+            }
+            Command::Transmit(key, frame) => {
+                self.send(key, frame);
+                self.flush();
+            }
+            Command::Stop => self.turn.stopped = true,
+        }
+    }
+
+    fn serve(&mut self, place: usize, now: Instant) {
+        let mut batch = std::mem::take(&mut self.batch);
+        let (from, slot) = self.slots.at(place);
+        let received = slot.queue.receive(&mut self.pool, &mut batch);
+        if !batch.is_empty() {
+            self.turn.frames += batch.len();
+            let program = Arc::clone(&self.program);
+            match program.bridge(from.bridge) {
+                Some(bridge) => batch.drain().for_each(|frame| self.forward(bridge, from, frame, now)),
+                None => batch.drain().for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
+            }
+            self.flush();
+        }
+        self.batch = batch;
+        if let Err(error) = received {
+            self.retire(from, error);
+        }
+    }
+
+    /// Has the frame's fate told and carries it out.
+    fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, frame: Frame, now: Instant) {
+        let mut verdict = std::mem::take(&mut self.verdict);
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter.run(&bridge.pipeline, frame, from.port, now, pool, quiet, &mut verdict);
+        if let Some(reason) = verdict.dropped {
+            self.shared.counters.count_reason(reason);
+        }
+        self.exits.clear();
+        for egress in &verdict.egress {
+            let frame = &verdict.frames[egress.frame];
+            match &egress.to {
+                Destination::Port(port) => self.exits.push(Exit { frame: egress.frame, port: *port }),
+                Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
+                Destination::Controller(meta) => self.tell_controllers(from, *meta, frame),
+            }
+        }
+        self.send_all(from, &mut verdict);
+        self.verdict = verdict;
+    }
+
+    fn normal(&mut self, bridge: &BridgeProgram, from: PortKey, index: usize, frame: &Frame, now: Instant) {
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            self.shared.counters.count(Drop::NormalUnreadable);
+            return;
+        };
+        let decision = normal::decide(&bridge.stations, &link, from.port, now);
+        if let Some(address) = decision.learn {
+            self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
+        }
+        let exit = |port| Exit { frame: index, port };
+        match decision.forward {
+            Forward::To(port) if bridge.pipeline.may_forward(port) => self.exits.push(exit(port)),
+            Forward::To(_) => self.shared.counters.count(Drop::NormalPortDown),
+            Forward::Flood => self.exits.extend(bridge.pipeline.flood_ports(from.port).map(exit)),
+            Forward::Nowhere => self.shared.counters.count(Drop::NormalFiltered),
+        }
+    }
+
+    /// Sends each frame out of each of its exits; the last takes the frame, the others copies.
+    fn send_all(&mut self, from: PortKey, verdict: &mut Verdict) {
+        let exits = std::mem::take(&mut self.exits);
+        for (index, frame) in verdict.frames.drain(..).enumerate() {
+            let mut waiting = exits.iter().filter(|exit| exit.frame == index).peekable();
+            if waiting.peek().is_none() {
+                self.pool.put(frame);
+                continue;
+            }
+            self.send_copies(from, frame, waiting.map(|exit| exit.port));
+        }
+        self.exits = exits;
+    }
+
+    fn send_copies(&mut self, from: PortKey, frame: Frame, exits: impl Iterator<Item = PortNo>) {
+        let mut exits = exits.peekable();
+        let mut frame = Some(frame);
+        while let Some(port) = exits.next() {
+            let leaving = match exits.peek() {
+                Some(_) => frame.as_ref().and_then(|frame| self.pool.duplicate(frame)),
+                None => frame.take(),
+            };
+            match leaving {
+                Some(leaving) => self.send(PortKey { port, ..from }, leaving),
+                None => self.shared.counters.count(Drop::NoBuffer),
+            }
+        }
+    }
+
+    /// Puts the frame with those that leave by its port; a full batch leaves at once.
+    fn send(&mut self, key: PortKey, frame: Frame) {
+        let Some(slot) = self.slots.find(key) else {
+            self.drop_frame(frame, Drop::NoPort);
+            return;
+        };
+        let Err(frame) = slot.out.push(frame) else { return };
+        self.flush_port(key);
+        if let Some(frame) = self.slots.find(key).map_or(Some(frame), |slot| slot.out.push(frame).err()) {
+            self.drop_frame(frame, Drop::NoPort);
+        }
+    }
+
+    fn flush(&mut self) {
+        for place in (0..self.slots.len()).rev() {
+            let (key, slot) = self.slots.at(place);
+            if !slot.out.is_empty() {
+                self.flush_port(key);
+            }
+        }
+    }
+
+    /// Sends what waits for a port. What its queue has no room for is dropped and
+    /// counted: a full port never holds up the others.
+    fn flush_port(&mut self, key: PortKey) {
+        let Some(slot) = self.slots.find(key) else { return };
+        let sent = slot.queue.send(&mut slot.out, &mut self.pool);
+        let left = slot.out.len();
+        slot.out.release(left, &mut self.pool);
+        self.shared.counters.add(Drop::PortFull, left);
+        if let Err(error) = sent {
+            self.retire(key, error);
+        }
+    }
+
+    /// Hands a copy of the frame to the control thread, as it would be on the wire.
+    fn tell_controllers(&mut self, from: PortKey, meta: PacketInMeta, frame: &Frame) {
+        let mut segments = Vec::new();
+        if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
+            self.shared.counters.count(Drop::NoBuffer);
+        }
+        for segment in segments {
+            let data = segment.bytes().to_vec();
+            self.pool.put(segment);
+            self.tell(Event::PacketIn(Box::new(PacketInEvent { from, meta, data })), Drop::PacketInNoRoom);
+        }
+    }
+
+    fn tell(&mut self, event: Event, otherwise: Drop) {
+        match self.shared.events.push(event) {
+            Ok(()) => self.turn.news = true,
+            Err(_) => self.shared.counters.count(otherwise),
+        }
+    }
+
+    /// Serves a queue no more, its device being gone.
+    fn retire(&mut self, key: PortKey, error: io::Error) {
+        self.discard(key);
+        self.tell(Event::QueueGone(key, error), Drop::NoPort);
+    }
+
+    fn discard(&mut self, key: PortKey) {
+        if let Some(mut slot) = self.slots.remove(key) {
+            let left = slot.out.len();
+            slot.out.release(left, &mut self.pool);
+            self.turn.ports_changed = true;
+        }
+    }
+
+    fn drop_frame(&mut self, frame: Frame, reason: Drop) {
+        self.pool.put(frame);
+        self.shared.counters.count(reason);
+    }
+}

@@ -1,0 +1,193 @@
+//! From what is to what is wanted: the difference of two configurations as
+//! steps that can be printed and carried out one by one.
+//!
+//! Pure: nothing is opened, nothing can fail. What is gone is taken away before
+//! what is new is made, so that a name or a number can change hands.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base::PortNo;
+
+use crate::config::{BridgeConfig, Config, Listen, PortKind, PortSpec, Target, number_ports};
+
+/// A port with its number settled.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NumberedPort {
+    /// Its number.
+    pub number: PortNo,
+    /// The interface's name.
+    pub name: String,
+    /// Whether the switch makes the interface itself.
+    pub tap: bool,
+}
+
+/// One step towards the wanted configuration; the bridge comes first in each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Take a bridge away, with all it has.
+    RemoveBridge(String),
+    /// Make a bridge without ports, controllers or sockets.
+    AddBridge(Box<BridgeConfig>),
+    /// Take a port away.
+    RemovePort(String, NumberedPort),
+    /// Make a port.
+    AddPort(String, NumberedPort),
+    /// Stop connecting to a controller.
+    RemoveController(String, Target),
+    /// Connect to a controller.
+    AddController(String, Target),
+    /// Stop listening.
+    RemoveListener(String, Listen),
+    /// Listen.
+    AddListener(String, Listen),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RemoveBridge(bridge) => write!(f, "remove bridge {bridge}"),
+            Self::AddBridge(bridge) => write!(f, "add bridge {}", bridge.name),
+            Self::RemovePort(bridge, port) => write!(f, "{bridge}: remove port {} ({})", port.name, port.number),
+            Self::AddPort(bridge, port) => write!(f, "{bridge}: add port {} ({})", port.name, port.number),
+            Self::RemoveController(bridge, target) => write!(f, "{bridge}: leave controller {target}"),
+            Self::AddController(bridge, target) => write!(f, "{bridge}: connect to controller {target}"),
+            Self::RemoveListener(bridge, listen) => write!(f, "{bridge}: stop listening at {listen}"),
+            Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
+        }
+    }
+}
+
+/// The steps from `old` to `new`. A bridge whose fail mode or datapath id
+/// changes is made anew: both are part of what controllers were told.
+///
+/// Both configurations have passed [`Config::check`].
+#[must_use]
+pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
+    let (old, new) = (by_name(old), by_name(new));
+    let kept = |name: &str| match (old.get(name), new.get(name)) {
+        (Some(old), Some(new)) => old.fail_mode == new.fail_mode && old.datapath_id == new.datapath_id,
+        _ => false,
+    };
+    let mut steps: Vec<Step> =
+        old.keys().filter(|name| !kept(name)).map(|name| Step::RemoveBridge((*name).to_owned())).collect();
+    for (name, bridge) in old.iter().filter(|(name, _)| kept(name)) {
+        let wanted = Parts::of(new[name]);
+        Parts::of(bridge).without(&wanted).into_steps(name, &mut steps, Direction::Remove);
+    }
+    for (name, bridge) in &new {
+        let present = if kept(name) {
+            Parts::of(old[name])
+        } else {
+            steps.push(Step::AddBridge(Box::new((*bridge).clone())));
+            Parts::default()
+        };
+        Parts::of(bridge).without(&present).into_steps(name, &mut steps, Direction::Add);
+    }
+    steps
+}
+
+fn by_name(config: &Config) -> BTreeMap<&str, &BridgeConfig> {
+    config.bridges.iter().map(|bridge| (bridge.name.as_str(), bridge)).collect()
+}
+
+enum Direction {
+    Add,
+    Remove,
+}
+
+/// What of a bridge can come and go while it stays.
+#[derive(Default)]
+struct Parts {
+    ports: Vec<NumberedPort>,
+    controllers: Vec<Target>,
+    listen: Vec<Listen>,
+}
+
+impl Parts {
+    fn of(bridge: &BridgeConfig) -> Self {
+        let numbers = number_ports(&bridge.ports).expect("a checked configuration has numbers for its ports");
+        let numbered = |(number, port): (PortNo, &PortSpec)| NumberedPort {
+            number,
+            name: port.name.clone(),
+            tap: port.kind == PortKind::Tap,
+        };
+        Self {
+            ports: numbers.into_iter().zip(&bridge.ports).map(numbered).collect(),
+            controllers: bridge.controllers.clone(),
+            listen: bridge.listen.clone(),
+        }
+    }
+
+    fn without(mut self, other: &Self) -> Self {
+        self.ports.retain(|port| !other.ports.contains(port));
+        self.controllers.retain(|target| !other.controllers.contains(target));
+        self.listen.retain(|listen| !other.listen.contains(listen));
+        self
+    }
+
+    fn into_steps(self, bridge: &str, steps: &mut Vec<Step>, direction: Direction) {
+        let name = || bridge.to_owned();
+        match direction {
+            Direction::Remove => {
+                steps.extend(self.controllers.into_iter().map(|target| Step::RemoveController(name(), target)));
+                steps.extend(self.listen.into_iter().map(|listen| Step::RemoveListener(name(), listen)));
+                steps.extend(self.ports.into_iter().map(|port| Step::RemovePort(name(), port)));
+            }
+            Direction::Add => {
+                steps.extend(self.ports.into_iter().map(|port| Step::AddPort(name(), port)));
+                steps.extend(self.listen.into_iter().map(|listen| Step::AddListener(name(), listen)));
+                steps.extend(self.controllers.into_iter().map(|target| Step::AddController(name(), target)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        Config::from_toml(text).expect("legal")
+    }
+
+    fn steps(old: &str, new: &str) -> Vec<String> {
+        let old = if old.is_empty() { Config::default() } else { config(old) };
+        let new = if new.is_empty() { Config::default() } else { config(new) };
+        reconcile(&old, &new).iter().map(ToString::to_string).collect()
+    }
+
+    const BEFORE: &str = "[[bridge]]\nname='br0'\nports=['a','b']\ncontrollers=['tcp:10.0.0.1']\nlisten=['ptcp:1']";
+
+    #[test]
+    fn a_bridge_is_made_with_its_ports_first_and_its_controllers_last() {
+        let wanted = [
+            "add bridge br0",
+            "br0: add port a (1)",
+            "br0: add port b (2)",
+            "br0: listen at ptcp:1:0.0.0.0",
+            "br0: connect to controller tcp:10.0.0.1:6653",
+        ];
+        assert_eq!(steps("", BEFORE), wanted);
+        assert_eq!(steps(BEFORE, BEFORE), [""; 0]);
+        assert_eq!(steps(BEFORE, ""), ["remove bridge br0"]);
+    }
+
+    #[test]
+    fn only_what_changed_is_touched_and_removals_come_first() {
+        let after = "[[bridge]]\nname='br0'\nports=['b=2','c']\ncontrollers=['tcp:10.0.0.2']\nlisten=['ptcp:1']";
+        let wanted = [
+            "br0: leave controller tcp:10.0.0.1:6653",
+            "br0: remove port a (1)",
+            "br0: add port c (1)",
+            "br0: connect to controller tcp:10.0.0.2:6653",
+        ];
+        assert_eq!(steps(BEFORE, after), wanted);
+    }
+
+    #[test]
+    fn another_fail_mode_makes_the_bridge_anew() {
+        let after = "[[bridge]]\nname='br0'\nfail-mode='secure'";
+        assert_eq!(steps(BEFORE, after), ["remove bridge br0", "add bridge br0"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! The way to the control thread: a queue and a nudge. What fills the queue is
+//! bounded where it comes from (bytes in flight of a connection, slots of a
+//! worker's ring, changes of an interface).
+
+use std::sync::mpsc;
+use std::thread::Thread;
+
+use openflow::{Received, Version};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::connection::Outbox;
+use crate::core::ConnectionId;
+use crate::core::connection::Kind;
+use crate::core::link::LinkEvent;
+
+/// What the control thread is told.
+pub(crate) enum Input {
+    /// A controller or tool has said hello.
+    Up {
+        /// The connection.
+        id: ConnectionId,
+        /// The bridge it is for, by name.
+        bridge: String,
+        /// What it is to the bridge.
+        kind: Kind,
+        /// What it speaks.
+        version: Version,
+        /// The way to it.
+        outbox: Outbox,
+    },
+    /// A message from it, and the room it takes until it is handled.
+    Message(ConnectionId, Box<Received>, OwnedSemaphorePermit),
+    /// It is gone.
+    Down(ConnectionId),
+    /// News of interfaces.
+    Link(LinkEvent),
+    /// Read the configuration file again.
+    Reload,
+    /// End.
+    Stop,
+}
+
+/// The sending end; any thread may have one.
+#[derive(Clone)]
+pub(crate) struct Inbox {
+    queue: mpsc::Sender<Input>,
+    control: Thread,
+}
+
+impl Inbox {
+    /// An inbox for the thread `control`, and its reading end.
+    pub(crate) fn new(control: Thread) -> (Self, mpsc::Receiver<Input>) {
+        let (queue, inputs) = mpsc::channel();
+        (Self { queue, control }, inputs)
+    }
+
+    /// Puts `input` in and wakes the control thread. After its end nobody listens.
+    pub(crate) fn send(&self, input: Input) {
+        if self.queue.send(input).is_ok() {
+            self.control.unpark();
+        }
+    }
+
+    /// Wakes the control thread without a word: there is news in a ring.
+    pub(crate) fn wake(&self) {
+        self.control.unpark();
+    }
+}

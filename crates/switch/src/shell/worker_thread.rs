@@ -1,0 +1,212 @@
+//! A worker's thread: pinned to its core, spinning while frames move, asleep in
+//! `epoll` when none do.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use base::Instant;
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use rustix::buffer::spare_capacity;
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::thread::CpuSet;
+
+use super::clock::Clock;
+use super::inbox::Inbox;
+use crate::dataplane::counters::WorkerCounters;
+use crate::dataplane::program::{Progress, Publication};
+use crate::dataplane::worker::{Command, Event, Shared, Worker};
+use crate::error::SwitchError;
+
+/// How long a worker goes on looking after the last frame before it sleeps. A
+/// round trip through this switch takes some 20 us, a request and its answer in
+/// a host some 50 us more: a conversation never pays for waking the worker, and a
+/// lone frame a second costs a five-thousandth of a core.
+const SPIN: Duration = Duration::from_micros(200);
+
+/// How often queues are tended under load.
+const TEND_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Commands that may wait for a worker: bursts of packet-out.
+const COMMANDS_MAX: usize = 4096;
+
+/// Events that may wait for the control thread.
+const EVENTS_MAX: usize = 1024;
+
+/// The control thread's end of a worker.
+pub(crate) struct WorkerHandle {
+    commands: Producer<Command>,
+    /// What the worker tells.
+    pub(crate) events: Consumer<Event>,
+    /// How far it is.
+    pub(crate) progress: Arc<Progress>,
+    /// What it drops.
+    pub(crate) counters: Arc<WorkerCounters>,
+    wake: Arc<OwnedFd>,
+    thread: JoinHandle<()>,
+}
+
+impl WorkerHandle {
+    /// Starts worker number `writer` on `core`.
+    pub(crate) fn start(
+        writer: usize,
+        core: usize,
+        publication: &Arc<Publication>,
+        inbox: Inbox,
+        clock: Clock,
+    ) -> Result<Self, SwitchError> {
+        let wake = Arc::new(
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+                .map_err(|error| SwitchError::system("making an eventfd")(error.into()))?,
+        );
+        let (commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
+        let (events_out, events) = RingBuffer::new(EVENTS_MAX);
+        let (progress, counters) = (Progress::new(), WorkerCounters::new());
+        let shared = Shared {
+            publication: Arc::clone(publication),
+            progress: Arc::clone(&progress),
+            counters: Arc::clone(&counters),
+            commands: commands_in,
+            events: events_out,
+        };
+        let sleeper = Sleeper::new(Arc::clone(&wake)).map_err(SwitchError::system("making an epoll"))?;
+        let thread = std::thread::Builder::new()
+            .name(format!("worker-{core}"))
+            .spawn(move || {
+                pin(core);
+                run(Worker::new(writer, shared), sleeper, &inbox, clock);
+            })
+            .map_err(SwitchError::system("starting a worker thread"))?;
+        Ok(Self { commands, events, progress, counters, wake, thread })
+    }
+
+    /// Tells the worker something; it comes back if there is no room.
+    pub(crate) fn tell(&mut self, command: Command) -> Result<(), Command> {
+        let told = self.commands.push(command).map_err(|PushError::Full(command)| command);
+        self.wake_if_asleep();
+        told
+    }
+
+    /// Wakes the worker if it sleeps: there is news.
+    pub(crate) fn wake_if_asleep(&self) {
+        if self.progress.is_sleeping() {
+            // A counter that is full wakes as well.
+            drop(rustix::io::write(&self.wake, &1_u64.to_ne_bytes()));
+        }
+    }
+
+    /// Ends the worker and waits until it has.
+    pub(crate) fn stop(mut self) {
+        let mut stop = Command::Stop;
+        while let Err(back) = self.tell(stop) {
+            stop = back;
+            std::thread::yield_now();
+        }
+        if self.thread.join().is_err() {
+            tracing::error!("a worker had died before its end");
+        }
+    }
+}
+
+/// Keeps the thread on its core. That it may was found out before it started.
+fn pin(core: usize) {
+    let mut set = CpuSet::new();
+    set.set(core);
+    if let Err(error) = rustix::thread::sched_setaffinity(None, &set) {
+        tracing::warn!(core, %error, "a worker runs wherever it is put");
+    }
+}
+
+fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
+    let mut last_busy = clock.now();
+    let mut last_tended = last_busy;
+    loop {
+        let now = clock.now();
+        let turn = worker.turn(now);
+        if turn.stopped {
+            return;
+        }
+        if turn.ports_changed {
+            sleeper.watch(&worker);
+        }
+        if turn.news {
+            inbox.wake();
+        }
+        if turn.frames > 0 {
+            last_busy = now;
+        }
+        if now - last_tended >= TEND_INTERVAL {
+            last_tended = tend(&mut worker, now);
+        }
+        if now - last_busy >= SPIN {
+            last_tended = tend(&mut worker, now);
+            sleeper.sleep(&worker);
+            last_busy = clock.now();
+        } else if turn.frames == 0 {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+fn tend(worker: &mut Worker, now: Instant) -> Instant {
+    worker.tend();
+    now
+}
+
+/// What an idle worker sleeps on: its queues, and the control thread's nudge.
+struct Sleeper {
+    epoll: OwnedFd,
+    wake: Arc<OwnedFd>,
+    ready: Vec<epoll::Event>,
+}
+
+impl Sleeper {
+    fn new(wake: Arc<OwnedFd>) -> io::Result<Self> {
+        let epoll = Self::poll(&wake)?;
+        Ok(Self { epoll, wake, ready: Vec::with_capacity(64) })
+    }
+
+    fn poll(wake: &OwnedFd) -> io::Result<OwnedFd> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, wake, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        Ok(epoll)
+    }
+
+    /// Watches the worker's present queues.
+    fn watch(&mut self, worker: &Worker) {
+        let watched = Self::poll(&self.wake).and_then(|epoll| {
+            for queue in worker.queues() {
+                if let Some(fd) = queue.readiness() {
+                    epoll::add(&epoll, fd, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
+                }
+            }
+            Ok(epoll)
+        });
+        match watched {
+            Ok(epoll) => self.epoll = epoll,
+            Err(error) => tracing::error!(%error, "a worker cannot watch its ports and will be slow to wake"),
+        }
+    }
+
+    /// Sleeps until a frame or news come.
+    fn sleep(&mut self, worker: &Worker) {
+        worker.progress().set_sleeping(true);
+        if !worker.has_news() {
+            self.ready.clear();
+            // An interruption is as good as an event: the worker looks around and comes back.
+            drop(epoll::wait(self.epoll.as_fd(), spare_capacity(&mut self.ready), None));
+        }
+        worker.progress().set_sleeping(false);
+        let mut count = [0; 8];
+        drop(rustix::io::read(&self.wake, &mut count));
+    }
+}
+
+/// The cores that this process may use.
+pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {
+    let set = rustix::thread::sched_getaffinity(None)
+        .map_err(|error| SwitchError::system("asking for the cores of this process")(error.into()))?;
+    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
+}
