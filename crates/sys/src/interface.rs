@@ -1,0 +1,1 @@
+//! Network interfaces by name and by index.
