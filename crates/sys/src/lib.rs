@@ -4,4 +4,9 @@
 //! Nothing here knows what a frame means, and nothing decides: a wrapper does
 //! one thing and hands the kernel's error on.
 
+pub mod ethtool;
 pub mod interface;
+pub mod packet_ring;
+pub mod packet_send;
+pub mod packet_socket;
+pub mod tun;
