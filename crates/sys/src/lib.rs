@@ -4,7 +4,7 @@
 //! Nothing here knows what a frame means, and nothing decides: a wrapper does
 //! one thing and hands the kernel's error on.
 
-pub mod ethtool;
+pub mod offload;
 pub mod interface;
 pub mod namespace;
 pub mod process;

@@ -43,10 +43,7 @@ pub fn current() -> io::Result<OwnedFd> {
 ///
 /// # Panics
 /// If `body` does.
-pub fn run<R: Send>(
-    namespace: BorrowedFd<'_>,
-    body: impl FnOnce() -> R + Send,
-) -> io::Result<R> {
+pub fn run<R: Send>(namespace: BorrowedFd<'_>, body: impl FnOnce() -> R + Send) -> io::Result<R> {
     on_another_thread(|| {
         enter(namespace)?;
         Ok(body())

@@ -116,6 +116,22 @@ mod tests {
     }
 
     #[test]
+    fn a_child_dies_with_the_thread_that_started_it() {
+        let mut child = std::thread::spawn(|| {
+            let mut command = Command::new("sleep");
+            let confinement = Confinement {
+                dies_with_parent: true,
+                ..Confinement::default()
+            };
+            confine(&mut command, confinement).unwrap();
+            command.arg("600").spawn().unwrap()
+        })
+        .join()
+        .unwrap();
+        assert_eq!(child.wait().unwrap().to_string(), "signal: 9 (SIGKILL)");
+    }
+
+    #[test]
     fn a_core_that_cannot_be_is_refused() {
         let mut command = Command::new("true");
         let confinement = Confinement {
