@@ -4,7 +4,12 @@
 //! Nothing here knows what a frame means, and nothing decides: a wrapper does
 //! one thing and hands the kernel's error on.
 
-pub mod offload;
+pub mod ethtool;
 pub mod interface;
 pub mod namespace;
+pub mod offload;
+pub mod packet_ring;
+pub mod packet_send;
+pub mod packet_socket;
 pub mod process;
+pub mod tun;

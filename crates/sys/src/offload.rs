@@ -1,19 +1,16 @@
 //! The offloads of an interface, as `ethtool -k` and `-K` show and set them,
-//! through the old one-word commands of `SIOCETHTOOL` (linux/ethtool.h).
-//!
-//! The interface is looked up in the calling thread's network namespace.
+//! through the one-word commands of `SIOCETHTOOL` (linux/ethtool.h).
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::net::{AddressFamily, SocketType};
+use crate::interface::{self, InterfaceName, Interfaces};
 
-/// An offload that `ethtool` can read and switch.
+/// An offload that can be read and switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Offload {
     /// Checksums of received frames (`rx`).
     RxChecksum,
-    /// Checksums of sent frames (`tx`). Without it the kernel drops `sg` and `tso` too.
+    /// Checksums of sent frames (`tx`). Without it the kernel drops `tso` too.
     TxChecksum,
     /// Frames gathered from several pieces of memory (`sg`).
     ScatterGather,
@@ -45,22 +42,35 @@ impl Offload {
     }
 }
 
-/// Whether `offload` is on at `interface`.
-///
-/// # Errors
-/// No such interface, or one that does not know this offload.
-pub fn is_on(interface: &str, offload: Offload) -> io::Result<bool> {
-    let (_, read, _) = offload.row();
-    Ok(command(interface, read, 0)? != 0)
-}
+impl Interfaces {
+    /// Whether `offload` is on.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it does not know this offload.
+    pub fn offload(&self, name: &InterfaceName, offload: Offload) -> io::Result<bool> {
+        let (_, read, _) = offload.row();
+        Ok(self.command(name, read, 0)? != 0)
+    }
 
-/// Switches `offload` at `interface`.
-///
-/// # Errors
-/// No such interface, one that cannot switch this, or no `CAP_NET_ADMIN`.
-pub fn set(interface: &str, offload: Offload, on: bool) -> io::Result<()> {
-    let (_, _, write) = offload.row();
-    command(interface, write, u32::from(on)).map(drop)
+    /// Switches `offload`.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it cannot switch this.
+    /// `EPERM`: `CAP_NET_ADMIN` is missing.
+    pub fn set_offload(&self, name: &InterfaceName, offload: Offload, on: bool) -> io::Result<()> {
+        let (_, _, write) = offload.row();
+        self.command(name, write, u32::from(on)).map(drop)
+    }
+
+    fn command(&self, name: &InterfaceName, command: u32, data: u32) -> io::Result<u32> {
+        let mut value = Value { command, data };
+        let mut request = interface::request(name);
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
+        // SAFETY: the request points to a `Value`, which is all that the commands in
+        // `Offload::row` read and write, and which outlives the call.
+        unsafe { interface::control(self.socket(), libc::SIOCETHTOOL, &mut request)? };
+        Ok(value.data)
+    }
 }
 
 /// `struct ethtool_value`.
@@ -70,41 +80,22 @@ struct Value {
     data: u32,
 }
 
-fn command(interface: &str, command: u32, data: u32) -> io::Result<u32> {
-    let mut value = Value { command, data };
-    // SAFETY: `ifreq` is plain data, for which all zeros are valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *place = byte.cast_signed();
-    }
-    request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    let socket: OwnedFd = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    // SAFETY: the descriptor is open; `request` is a whole `ifreq` whose name ends in
-    // a zero and whose data points to a `Value`, which the commands above read and
-    // write and which outlives the call.
-    let status = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if status < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(value.data)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_loopback_interface_sends_without_checksums() {
-        assert!(is_on("lo", Offload::TxChecksum).unwrap());
+        let interfaces = Interfaces::here().unwrap();
+        let name = "lo".parse().unwrap();
+        assert!(interfaces.offload(&name, Offload::TxChecksum).unwrap());
     }
 
     #[test]
     fn an_interface_that_is_not_there_is_an_error() {
-        let error = is_on("nonesuch", Offload::TxChecksum).unwrap_err();
+        let interfaces = Interfaces::here().unwrap();
+        let name = "nonesuch".parse().unwrap();
+        let error = interfaces.offload(&name, Offload::TxChecksum).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
-        assert!(is_on("a name longer than any", Offload::TxChecksum).is_err());
     }
 }

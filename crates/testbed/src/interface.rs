@@ -1,8 +1,10 @@
-//! What an interface counts, and which work it takes off the kernel's hands.
+//! An interface by its name: what it counts, its state and address, and which
+//! work it takes off the kernel's hands.
 
-use std::fs;
+use std::{fs, io};
 
-pub use sys::ethtool::Offload;
+use sys::interface::{Ifindex, InterfaceName};
+pub use sys::offload::Offload;
 
 use crate::{Failure, Namespace};
 
@@ -44,7 +46,7 @@ impl Namespace {
             .run(|| fs::read_to_string("/proc/thread-self/net/dev"))?
             .map_err(Failure::to(what()))?;
         parse(&text, interface)
-            .ok_or_else(|| Failure::to(what())(std::io::Error::from(std::io::ErrorKind::NotFound)))
+            .ok_or_else(|| Failure::to(what())(io::Error::from(io::ErrorKind::NotFound)))
     }
 
     /// Switches `offload` of `interface`.
@@ -53,11 +55,10 @@ impl Namespace {
     /// There is no such interface here, or it cannot switch this.
     pub fn set_offload(&self, interface: &str, offload: Offload, on: bool) -> Result<(), Failure> {
         let state = if on { "on" } else { "off" };
-        self.run(|| sys::ethtool::set(interface, offload, on))?
-            .map_err(Failure::to(format!(
-                "switch {} {state} at {interface}",
-                offload.name()
-            )))
+        let what = format!("switch {} {state} at {interface}", offload.name());
+        name(interface)
+            .and_then(|name| self.interfaces().set_offload(&name, offload, on))
+            .map_err(Failure::to(what))
     }
 
     /// Whether `offload` of `interface` is on.
@@ -65,12 +66,57 @@ impl Namespace {
     /// # Errors
     /// There is no such interface here, or it does not know this.
     pub fn offload(&self, interface: &str, offload: Offload) -> Result<bool, Failure> {
-        self.run(|| sys::ethtool::is_on(interface, offload))?
-            .map_err(Failure::to(format!(
-                "read {} of {interface}",
-                offload.name()
-            )))
+        let what = format!("read {} of {interface}", offload.name());
+        name(interface)
+            .and_then(|name| self.interfaces().offload(&name, offload))
+            .map_err(Failure::to(what))
     }
+
+    /// Sets `interface` up.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn set_up(&self, interface: &str) -> Result<(), Failure> {
+        self.set_up_or_down(interface, true)
+    }
+
+    /// Sets `interface` down.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn set_down(&self, interface: &str) -> Result<(), Failure> {
+        self.set_up_or_down(interface, false)
+    }
+
+    /// Gives `interface` a hardware address.
+    ///
+    /// # Errors
+    /// There is no such interface here, or the address is none it can have.
+    pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), Failure> {
+        name(interface)
+            .and_then(|name| self.interfaces().set_address(&name, mac))
+            .map_err(Failure::to(format!("address {interface}")))
+    }
+
+    /// The number of `interface`.
+    pub(crate) fn index(&self, interface: &str) -> Result<Ifindex, Failure> {
+        name(interface)
+            .and_then(|name| self.interfaces().index(&name))
+            .map_err(Failure::to(format!("find the interface {interface}")))
+    }
+
+    fn set_up_or_down(&self, interface: &str, up: bool) -> Result<(), Failure> {
+        let state = if up { "up" } else { "down" };
+        name(interface)
+            .and_then(|name| self.interfaces().set_up(&name, up))
+            .map_err(Failure::to(format!("set {interface} {state}")))
+    }
+}
+
+fn name(interface: &str) -> io::Result<InterfaceName> {
+    interface
+        .parse()
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
 /// Finds the row of `interface`: eight columns received, then eight sent.

@@ -29,6 +29,7 @@ mod link;
 mod machine;
 mod namespace;
 mod process;
+mod raw;
 mod requirements;
 mod usage;
 
@@ -40,5 +41,6 @@ pub use interface::{InterfaceCounters, Offload};
 pub use machine::{CoreTimes, Machine, core_times};
 pub use namespace::Namespace;
 pub use process::{Process, Program, Spawner};
+pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
 pub use usage::{Usage, usage};

@@ -10,7 +10,6 @@ use std::os::fd::AsRawFd;
 
 use rtnetlink::packet_route::link::{InfoData, InfoVeth, LinkMessage};
 use rtnetlink::{Handle, LinkBridge, LinkMessageBuilder, LinkUnspec, LinkVeth};
-use rustix::net::{AddressFamily, SocketType};
 use tokio::runtime::Builder;
 
 use crate::{Failure, Namespace};
@@ -45,41 +44,13 @@ impl Namespace {
         self.request(format!("make the bridge {name}"), async move |handle| {
             handle.link().add(message).execute().await
         })?;
-        let bridge = self.index(name)?;
+        let bridge = self.index(name)?.0;
         for port in ports {
             self.change(port, &format!("add {port} to {name}"), |link| {
                 link.controller(bridge)
             })?;
         }
         Ok(())
-    }
-
-    /// Sets `interface` up.
-    ///
-    /// # Errors
-    /// There is no such interface here.
-    pub fn set_up(&self, interface: &str) -> Result<(), Failure> {
-        self.change(interface, &format!("set {interface} up"), |link| link.up())
-    }
-
-    /// Sets `interface` down.
-    ///
-    /// # Errors
-    /// There is no such interface here.
-    pub fn set_down(&self, interface: &str) -> Result<(), Failure> {
-        self.change(interface, &format!("set {interface} down"), |link| {
-            link.down()
-        })
-    }
-
-    /// Gives `interface` a hardware address.
-    ///
-    /// # Errors
-    /// There is no such interface here, or the address is none it can have.
-    pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), Failure> {
-        self.change(interface, &format!("address {interface}"), |link| {
-            link.address(mac.to_vec())
-        })
     }
 
     /// Gives `interface` a maximum transmission unit, in bytes above Ethernet.
@@ -97,7 +68,7 @@ impl Namespace {
     /// # Errors
     /// There is no such interface here.
     pub fn remove(&self, interface: &str) -> Result<(), Failure> {
-        let index = self.index(interface)?;
+        let index = self.index(interface)?.0;
         self.request(format!("remove {interface}"), async move |handle| {
             handle.link().del(index).execute().await
         })
@@ -113,7 +84,7 @@ impl Namespace {
         address: Ipv4Addr,
         prefix: u8,
     ) -> Result<(), Failure> {
-        let index = self.index(interface)?;
+        let index = self.index(interface)?.0;
         self.request(
             format!("give {interface} the address {address}/{prefix}"),
             async move |handle| {
@@ -133,7 +104,7 @@ impl Namespace {
         address: Ipv4Addr,
         mac: [u8; 6],
     ) -> Result<(), Failure> {
-        let index = self.index(interface)?;
+        let index = self.index(interface)?.0;
         self.request(
             format!("tell {interface} where {address} is"),
             async move |handle| {
@@ -150,20 +121,11 @@ impl Namespace {
         what: &str,
         edit: impl FnOnce(LinkMessageBuilder<LinkUnspec>) -> LinkMessageBuilder<LinkUnspec>,
     ) -> Result<(), Failure> {
-        let link = LinkUnspec::new_with_index(self.index(interface)?);
+        let link = LinkUnspec::new_with_index(self.index(interface)?.0);
         let message: LinkMessage = edit(link).build();
         self.request(what.to_owned(), async move |handle| {
             handle.link().set(message).execute().await
         })
-    }
-
-    fn index(&self, interface: &str) -> Result<u32, Failure> {
-        let what = format!("find the interface {interface}");
-        self.run(|| {
-            let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-            rustix::net::netdevice::name_to_index(socket, interface)
-        })?
-        .map_err(Failure::to(what))
     }
 
     /// Opens a netlink socket here, makes one request and waits for its answer.

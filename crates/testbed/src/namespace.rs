@@ -5,15 +5,17 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::{fs, io};
+use std::{fmt, fs, io};
+
+use sys::interface::Interfaces;
 
 use crate::Failure;
 
 /// An anonymous network namespace. It vanishes, with all links in it, when this
 /// value, the sockets opened in it and the processes that run in it are gone.
-#[derive(Debug)]
 pub struct Namespace {
     fd: OwnedFd,
+    interfaces: Interfaces,
 }
 
 impl Namespace {
@@ -23,8 +25,10 @@ impl Namespace {
     /// # Errors
     /// No right to make one (root is needed), or no such thing in this kernel.
     pub fn new() -> Result<Self, Failure> {
-        let fd = sys::namespace::create().map_err(Failure::to("make a network namespace"))?;
-        let namespace = Self { fd };
+        let failure = || Failure::to("make a network namespace");
+        let fd = sys::namespace::create().map_err(failure())?;
+        let interfaces = Interfaces::of(fd.as_fd()).map_err(failure())?;
+        let namespace = Self { fd, interfaces };
         for scope in ["all", "default"] {
             namespace.set_sysctl(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
         }
@@ -64,5 +68,16 @@ impl Namespace {
     #[must_use]
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Its interfaces, by system calls that need no thread inside.
+    pub(crate) const fn interfaces(&self) -> &Interfaces {
+        &self.interfaces
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Namespace").field("fd", &self.fd).finish()
     }
 }

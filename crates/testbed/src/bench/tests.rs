@@ -66,6 +66,29 @@ fn hosts_talk_through_the_kernels_bridge() {
 }
 
 #[test]
+fn whole_frames_cross_a_cable_and_only_what_came_in_is_heard() {
+    let Some(bench) = bench(DeviceKind::Direct) else {
+        return;
+    };
+    let (client, server) = (bench.client(), bench.server());
+    let sender = client.namespace.raw_sender(client.interface).unwrap();
+    let receiver = server.namespace.raw_receiver(server.interface).unwrap();
+    let frames = [[0xaa; 60], [0xbb; 60]];
+    assert_eq!(receiver.send(&frames[..1]).unwrap(), 1);
+    assert_eq!(sender.send(&frames).unwrap(), 2);
+    let mut room = [0; 128];
+    for frame in frames {
+        let length = Clock::start()
+            .wait_for("a frame", Duration::from_secs(5), || {
+                Ok(receiver.receive(&mut room).unwrap())
+            })
+            .unwrap();
+        assert_eq!(room[..length], frame);
+    }
+    assert_eq!(receiver.receive(&mut room).unwrap(), None);
+}
+
+#[test]
 fn offloads_are_on_until_switched_off() {
     let Some(bench) = bench(DeviceKind::Direct) else {
         return;
@@ -93,7 +116,7 @@ fn what_is_refused_is_told_with_its_reason() {
     let namespace = Namespace::new().unwrap();
     assert_eq!(
         namespace.set_up("eth7").unwrap_err().to_string(),
-        "cannot find the interface eth7: No such device (os error 19)"
+        "cannot set eth7 up: No such device (os error 19)"
     );
     namespace.join("a", &namespace, "b").unwrap();
     assert_eq!(
