@@ -6,7 +6,10 @@
 
 pub mod ethtool;
 pub mod interface;
+pub mod namespace;
+pub mod offload;
 pub mod packet_ring;
 pub mod packet_send;
 pub mod packet_socket;
+pub mod process;
 pub mod tun;
