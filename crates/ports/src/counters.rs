@@ -114,7 +114,7 @@ impl QueueCounters {
 
 /// How many frames, and how many bytes, a frame is on the wire.
 fn on_the_wire(frame: &Frame) -> (u64, u64) {
-    (1, frame.len() as u64)
+    (frame.wire_frames(), frame.wire_bytes())
 }
 
 /// The numbers of a queue, or of several summed, at one moment.
