@@ -116,7 +116,7 @@ impl Queue for PacketQueue {
         let mut done = 0;
         let mut outcome = Ok(());
         while done < batch.len() {
-            match self.send_run(&batch[done..]) {
+            match self.send_run(&mut batch[done..]) {
                 Ok(sent) => {
                     self.counters.sent(&batch[done..done + sent]);
                     done += sent;
@@ -164,13 +164,13 @@ impl Queue for PacketQueue {
 
 impl PacketQueue {
     /// Sends frames from the front that may go by the same socket, and returns how many.
-    fn send_run(&mut self, frames: &[Frame]) -> io::Result<usize> {
+    fn send_run(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
         let is_cut = |frame: &Frame| frame.offload.segmentation.is_some();
         let cut = frames.first().is_some_and(is_cut);
-        let run = frames.iter().take_while(|frame| is_cut(frame) == cut);
+        let run = frames.iter_mut().take_while(|frame| is_cut(frame) == cut);
         let parts = run.map(|frame| {
             let header = vnet::encode(&frame.offload, frame.len());
-            (header, frame.bytes())
+            frame.prefixed(header)
         });
         let socket = if cut { &self.queued } else { &self.direct };
         self.vector.send(socket, parts)

@@ -1,11 +1,11 @@
 //! One queue of a TAP device: a system call for each frame, either way.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use packet::{Frame, Pool};
-use rustix::io::{Errno, readv, writev};
+use rustix::io::{Errno, readv, write};
 use sys::interface::InterfaceName;
 use sys::tun::TapQueue;
 
@@ -64,10 +64,9 @@ impl TapIo {
         Done::Moved
     }
 
-    fn write(&self, frame: &Frame) -> Done {
+    fn write(&self, frame: &mut Frame) -> Done {
         let header = vnet::encode(&frame.offload, frame.len());
-        let parts = [IoSlice::new(&header), IoSlice::new(frame.bytes())];
-        match writev(&*self.device, &parts) {
+        match write(&*self.device, frame.prefixed(header)) {
             Ok(_) => Done::Moved,
             Err(Errno::AGAIN | Errno::INTR) => Done::Later,
             Err(Errno::BADFD) => Done::Gone,
@@ -115,7 +114,7 @@ impl Queue for TapIo {
         let mut done = 0;
         let mut outcome = Ok(());
         while done < batch.len() {
-            match self.write(&batch[done]) {
+            match self.write(&mut batch[done]) {
                 Done::Moved => {
                     self.counters.sent(&batch[done..=done]);
                     done += 1;

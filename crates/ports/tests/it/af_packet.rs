@@ -242,7 +242,7 @@ fn a_removed_interface_is_an_error_whatever_is_asked_of_it() {
         ip("link delete left");
         // A sleeping worker is woken, and finds out by looking after the queue.
         assert!(crate::net::wait(
-            std::slice::from_mut(&mut idler.queue),
+            std::slice::from_ref(&idler.queue),
             Duration::from_secs(10)
         ));
         let error = idler.queue.tend().unwrap_err();

@@ -18,6 +18,7 @@ use sys::namespace;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs `body` in a namespace of its own, where the kernel says nothing unasked.
+#[expect(clippy::print_stdout, reason = "a skip says why")]
 pub(crate) fn scene(body: impl FnOnce() + Send) {
     match namespace::create() {
         Ok(made) => namespace::run(made.as_fd(), || {
@@ -142,7 +143,7 @@ impl Hand {
     /// Sleeps as a worker does, until something is ready; false if nothing is.
     pub(crate) fn wait(&mut self, patience: Duration) -> bool {
         self.queue.tend().unwrap();
-        wait(std::slice::from_mut(&mut self.queue), patience)
+        wait(std::slice::from_ref(&self.queue), patience)
     }
 
     pub(crate) fn counts(&self) -> Counts {
@@ -151,7 +152,7 @@ impl Hand {
 }
 
 /// Sleeps until one of the queues is ready; false if none is in time.
-pub(crate) fn wait(queues: &mut [Box<dyn Queue>], patience: Duration) -> bool {
+pub(crate) fn wait(queues: &[Box<dyn Queue>], patience: Duration) -> bool {
     let fds = queues.iter().map(|queue| queue.readiness().unwrap());
     let mut fds: Vec<_> = fds
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
@@ -243,7 +244,7 @@ impl Host {
 /// it is told that all is over; the bytes must arrive as they left.
 pub(crate) fn tcp(from: &Host, to: &Host, len: usize, meanwhile: impl FnOnce(&AtomicBool)) {
     let over = AtomicBool::new(false);
-    let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+    let bytes: Vec<u8> = (0..251u8).cycle().take(len).collect();
     let there = SocketAddr::from((to.address, 7777));
     let listener = to.run(|| TcpListener::bind(there).unwrap());
     thread::scope(|scope| {
@@ -301,7 +302,7 @@ pub(crate) fn tagged(tags: &[(u16, u16)], len: usize, seed: u8) -> Frame {
         bytes.extend(information.to_be_bytes());
     }
     bytes.extend(0x88b5u16.to_be_bytes()); // IEEE 802, local experiments
-    let filler = (0u32..).map(|i| (i.wrapping_mul(7) >> 2) as u8 ^ seed);
+    let filler = (0..251u8).cycle().map(|i| i ^ seed);
     bytes.extend(filler.take(len.saturating_sub(bytes.len())));
     assert_eq!(bytes.len(), len, "the headers fit");
     Frame::from_bytes(&bytes)

@@ -74,7 +74,7 @@ fn a_removed_device_is_an_error_and_wakes_who_sleeps() {
         let mut here = Hand::new(port.take_queues().remove(0));
         ip("link delete tap0");
         assert!(wait(
-            std::slice::from_mut(&mut here.queue),
+            std::slice::from_ref(&here.queue),
             Duration::from_secs(10)
         ));
         let gone = "interface tap0 is gone";
