@@ -181,7 +181,8 @@ impl PacketQueue {
 fn read(slot: &Slot<'_>, frame: &mut Frame) -> Result<(), Counter> {
     if slot.is_queued() {
         let len = slot.fetch(frame.room_mut());
-        let len = len.map_err(|_| Counter::RxTruncated)?;
+        let len = len.ok().filter(|len| *len == slot.wire_len());
+        let len = len.ok_or(Counter::RxTruncated)?;
         frame.fill(len).map_err(|_| Counter::RxTooLong)?;
     } else if slot.bytes().len() < slot.wire_len() {
         return Err(Counter::RxTruncated);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use packet::{Checksum, Frame, Offload, Segmentation, SegmentationKind};
-use ports::{Counter, Counts, Port};
+use ports::af_packet::AfPacket;
+use ports::{Counter, Counts, OpenError, Port};
 
-use crate::net::{cable, frame, hand, ip, open, scene, tagged};
+use crate::net::{Hand, Host, ask, cable, frame, hand, ip, name, open, scene, tagged, wait};
 
 /// Lengths around all borders: the shortest, a slot of the ring, jumbo frames.
 fn lengths() -> Vec<usize> {
@@ -160,12 +161,10 @@ fn two_queues_share_the_frames_by_flow_and_hear_none_twice() {
     scene(|| {
         cable();
         let mut a = hand("left");
-        let mut b =
-            ports::af_packet::AfPacket::open(&crate::net::name("right"), 2.try_into().unwrap())
-                .unwrap();
+        let mut b = AfPacket::open(&name("right"), 2.try_into().unwrap()).unwrap();
         let queues = b.take_queues();
         assert!(b.take_queues().is_empty());
-        let mut hands: Vec<_> = queues.into_iter().map(crate::net::Hand::new).collect();
+        let mut hands: Vec<_> = queues.into_iter().map(Hand::new).collect();
         // Sixty-four flows, four frames of each.
         let flows = (0..64u8).cycle().take(256).map(|flow| {
             let mut frame = unfinished(&[], 100, 17);
@@ -191,11 +190,29 @@ fn two_queues_share_the_frames_by_flow_and_hear_none_twice() {
 }
 
 #[test]
+fn queues_share_an_interface_that_was_down_or_say_why_not() {
+    scene(|| {
+        cable();
+        ip("link set right down");
+        let opened = AfPacket::open(&name("right"), 2.try_into().unwrap());
+        let mut port = match opened {
+            Err(OpenError::DownAndShared { .. }) => return, // A kernel before 6.13.
+            opened => opened.unwrap(),
+        };
+        let mut hands: Vec<_> = port.take_queues().into_iter().map(Hand::new).collect();
+        port.set_up(true).unwrap();
+        hand("left").send(&[frame(60, 1)]);
+        let heard = hands.iter_mut().flat_map(Hand::receive_now);
+        assert_eq!(heard.collect::<Vec<_>>(), [frame(60, 1)]);
+    });
+}
+
+#[test]
 fn an_interface_goes_down_and_comes_back() {
     scene(|| {
         cable();
         let mut port = open("left");
-        let mut a = crate::net::Hand::new(port.take_queues().remove(0));
+        let mut a = Hand::new(port.take_queues().remove(0));
         let mut b = hand("right");
         let frames = [1, 2, 3].map(|seed| frame(100, seed));
 
@@ -219,6 +236,21 @@ fn an_interface_goes_down_and_comes_back() {
 }
 
 #[test]
+fn long_frames_that_wait_when_it_goes_down_are_not_mixed_up() {
+    scene(|| {
+        cable();
+        let (mut a, mut b) = (hand("left"), hand("right"));
+        let frames = [(9000, 1), (60, 2), (9000, 3), (9000, 4)].map(|(len, seed)| frame(len, seed));
+        a.send(&frames);
+        ip("link set right down");
+        assert_eq!(b.receive_now(), frames);
+        ip("link set right up");
+        a.send(&frames);
+        assert_eq!(b.receive(4), frames);
+    });
+}
+
+#[test]
 fn an_interface_may_be_down_when_it_is_opened() {
     scene(|| {
         ip("link add left type veth peer name right");
@@ -236,12 +268,12 @@ fn a_removed_interface_is_an_error_whatever_is_asked_of_it() {
     scene(|| {
         cable();
         let mut port = open("left");
-        let mut sender = crate::net::Hand::new(port.take_queues().remove(0));
+        let mut sender = Hand::new(port.take_queues().remove(0));
         let mut idler = hand("right");
         assert!(port.status().index.is_some());
         ip("link delete left");
         // A sleeping worker is woken, and finds out by looking after the queue.
-        assert!(crate::net::wait(
+        assert!(wait(
             std::slice::from_ref(&idler.queue),
             Duration::from_secs(10)
         ));
@@ -253,6 +285,17 @@ fn a_removed_interface_is_an_error_whatever_is_asked_of_it() {
         assert_eq!(sender.batch.len(), 1);
         assert_eq!(port.status().index, None);
         port.set_up(true).unwrap_err();
+    });
+}
+
+#[test]
+fn an_interface_moved_away_is_gone() {
+    scene(|| {
+        cable();
+        let mut a = hand("left");
+        let elsewhere = Host::new(1);
+        ip(&format!("link set left netns {}", elsewhere.place()));
+        a.queue.tend().unwrap_err();
     });
 }
 
@@ -281,7 +324,7 @@ fn a_closed_port_leaves_nothing_behind() {
     scene(|| {
         cable();
         let promiscuous = || {
-            let shown = crate::net::ask("ip", "-d -o link show left");
+            let shown = ask("ip", "-d -o link show left");
             shown.contains("promiscuity 1")
         };
         let mut port = open("left");

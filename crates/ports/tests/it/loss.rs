@@ -1,6 +1,6 @@
 //! Whatever does not arrive is counted, to the frame.
 
-use packet::Frame;
+use packet::{Checksum, Frame, Offload, Segmentation, SegmentationKind};
 use ports::{Batch, Counter, Counts};
 use rustix::io::write;
 use sys::tun::{Attach, TapQueue};
@@ -70,6 +70,37 @@ fn a_frame_cut_for_want_of_room_is_never_handed_over() {
         assert!(received.iter().all(|received| *received == frames[0]));
         a.send(&frames[..10]);
         assert_eq!(b.receive(10), frames[..10]);
+    });
+}
+
+#[test]
+fn a_frame_longer_than_any_buffer_is_counted() {
+    scene(|| {
+        cable();
+        ip("link set left gso_max_size 100000"); // TCP over IPv6 with jumbograms.
+        let (mut a, mut b) = (hand("left"), hand("right"));
+        let long = |len| {
+            let mut frame = frame(len, 1);
+            frame.bytes_mut()[12..14].copy_from_slice(&[0x86, 0xdd]);
+            frame.bytes_mut()[14..22].copy_from_slice(&[0x60, 0, 0, 0, 0, 0, 6, 64]);
+            frame.bytes_mut()[66] = 5 << 4;
+            frame.offload = Offload {
+                checksum: Checksum::Partial {
+                    start: 54,
+                    offset: 16,
+                },
+                segmentation: Some(Segmentation {
+                    kind: SegmentationKind::Tcp6,
+                    size: 1448,
+                    header_len: 74,
+                }),
+            };
+            frame
+        };
+        a.send(&[long(Frame::LEN_MAX + 1), long(Frame::LEN_MAX)]);
+        assert_eq!(b.receive(1)[0].len(), Frame::LEN_MAX);
+        assert_eq!(b.counts()[Counter::RxTooLong], 1);
+        assert_eq!(b.pool.missing(), 0);
     });
 }
 
