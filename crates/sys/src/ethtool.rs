@@ -1,0 +1,101 @@
+//! What `ethtool` says of an interface: its speed and its driver, by ioctl
+//! (`SIOCETHTOOL`, linux/ethtool.h).
+//!
+//! Only what a port's status needs; everything else is the ethtool netlink family's.
+
+use std::io;
+
+use crate::interface::{self, InterfaceName, Interfaces};
+
+/// `ETHTOOL_GDRVINFO`.
+const DRIVER: u32 = 0x3;
+/// `ETHTOOL_GLINKSETTINGS`.
+const LINK: u32 = 0x4c;
+/// Words of each of the three link-mode masks: the kernel states its number in a signed byte.
+const MASK_WORDS_MAX: usize = 127;
+
+/// `struct ethtool_link_settings` with room for the longest masks.
+#[repr(C)]
+struct LinkSettings {
+    command: u32,
+    speed: u32,
+    duplex: u8,
+    port: u8,
+    phy_address: u8,
+    autonegotiation: u8,
+    mdio: u8,
+    crossover: u8,
+    crossover_control: u8,
+    mask_words: i8,
+    others: [u8; 4],
+    reserved: [u32; 7],
+    masks: [u32; 3 * MASK_WORDS_MAX],
+}
+
+/// `struct ethtool_drvinfo`.
+#[repr(C)]
+struct DriverInfo {
+    command: u32,
+    driver: [libc::c_char; 32],
+    texts: [[u8; 32]; 4],
+    reserved: [u8; 12],
+    numbers: [u32; 5],
+}
+
+impl Interfaces {
+    /// The interface's speed in Mbit/s; none if it does not know.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
+    pub fn speed_mbps(&self, name: &InterfaceName) -> io::Result<Option<u32>> {
+        let mut settings = LinkSettings {
+            command: LINK,
+            speed: 0,
+            duplex: 0,
+            port: 0,
+            phy_address: 0,
+            autonegotiation: 0,
+            mdio: 0,
+            crossover: 0,
+            crossover_control: 0,
+            mask_words: 0,
+            others: [0; 4],
+            reserved: [0; 7],
+            masks: [0; 3 * MASK_WORDS_MAX],
+        };
+        // First the kernel says, negated, how many words its masks have; asked
+        // with that number it answers.
+        self.ethtool(name, &mut settings)?;
+        settings.command = LINK;
+        settings.mask_words = settings.mask_words.saturating_neg();
+        self.ethtool(name, &mut settings)?;
+        let unknown = settings.speed == 0 || settings.speed == u32::MAX;
+        Ok((!unknown).then_some(settings.speed))
+    }
+
+    /// The name of the interface's driver.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: its driver does not say.
+    pub fn driver(&self, name: &InterfaceName) -> io::Result<String> {
+        let mut info = DriverInfo {
+            command: DRIVER,
+            driver: [0; 32],
+            texts: [[0; 32]; 4],
+            reserved: [0; 12],
+            numbers: [0; 5],
+        };
+        self.ethtool(name, &mut info)?;
+        Ok(interface::text(&info.driver))
+    }
+
+    /// Asks by `command`, one of the two structures above.
+    fn ethtool<T>(&self, name: &InterfaceName, command: &mut T) -> io::Result<()> {
+        let mut request = interface::request(name);
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();
+        // SAFETY: the request points to a command whose first word names it, and the
+        // kernel writes no more than that command's structure (`T` has all of it, and
+        // room for the longest masks).
+        unsafe { interface::control(self.socket(), libc::SIOCETHTOOL, &mut request) }
+    }
+}

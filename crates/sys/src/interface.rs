@@ -1,0 +1,331 @@
+//! The interfaces of one network namespace: their names, indices, flags,
+//! addresses and MTUs, by the classic ioctls (netdevice(7)).
+//!
+//! One question, one answer. Whoever wants to hear of changes asks rtnetlink.
+
+use std::fmt;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::str::FromStr;
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use crate::namespace;
+
+/// The kernel's number for an interface, unique in its namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ifindex(pub u32);
+
+/// A name that the kernel would accept for an interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceName(String);
+
+/// The text cannot be the name of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadInterfaceName;
+
+impl InterfaceName {
+    /// The most bytes that a name has (`IFNAMSIZ`, less the terminating zero).
+    pub const LEN_MAX: usize = libc::IFNAMSIZ - 1;
+
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name as the kernel's structures hold it: with zeros to the end.
+    pub(crate) fn to_field(&self) -> [libc::c_char; libc::IFNAMSIZ] {
+        let mut field = [0; libc::IFNAMSIZ];
+        for (to, from) in field.iter_mut().zip(self.0.bytes()) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        field
+    }
+
+    /// The name that a kernel's structure holds.
+    pub(crate) fn from_field(field: &[libc::c_char]) -> io::Result<Self> {
+        text(field).parse().map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the interface's name is not text",
+            )
+        })
+    }
+}
+
+/// The text in a zero-terminated field of a kernel's structure.
+pub(crate) fn text(field: &[libc::c_char]) -> String {
+    let bytes = field.iter().map(|c| c.to_ne_bytes()[0]);
+    let bytes: Vec<u8> = bytes.take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl FromStr for InterfaceName {
+    type Err = BadInterfaceName;
+
+    /// Accepts what `dev_valid_name` of the kernel accepts.
+    fn from_str(text: &str) -> Result<Self, BadInterfaceName> {
+        let fits = (1..=Self::LEN_MAX).contains(&text.len());
+        let barred = |c: char| c == '/' || c == ':' || c == '\0' || c.is_whitespace();
+        if !fits || text == "." || text == ".." || text.contains(barred) {
+            return Err(BadInterfaceName);
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for InterfaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for BadInterfaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "not an interface's name: 1 to {} bytes without spaces, `/` and `:` are wanted",
+            InterfaceName::LEN_MAX
+        )
+    }
+}
+
+impl std::error::Error for BadInterfaceName {}
+
+/// What the kernel says of an interface's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags {
+    /// It is administratively up (`IFF_UP`).
+    pub up: bool,
+    /// It is up and has a carrier (`IFF_RUNNING`).
+    pub running: bool,
+    /// Somebody wants all of its frames (`IFF_PROMISC`).
+    pub promiscuous: bool,
+}
+
+/// What kind of link-level address an interface has, and the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hardware {
+    /// `ARPHRD_*`.
+    pub kind: u16,
+    /// The first six bytes of the address.
+    pub address: [u8; 6],
+}
+
+impl Hardware {
+    /// Whether its frames begin with an Ethernet header.
+    #[must_use]
+    pub fn is_ethernet(&self) -> bool {
+        matches!(self.kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK)
+    }
+}
+
+/// A handle on the interfaces of one network namespace. It stays with that
+/// namespace wherever its thread goes.
+pub struct Interfaces {
+    socket: OwnedFd,
+}
+
+impl Interfaces {
+    /// The interfaces of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// The process has no file descriptor left.
+    pub fn here() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+        Ok(Self { socket })
+    }
+
+    /// The interfaces of the namespace that `namespace` is open on.
+    ///
+    /// # Errors
+    /// `namespace` is something else, or the process may not enter it.
+    pub fn of(namespace: BorrowedFd<'_>) -> io::Result<Self> {
+        namespace::run(namespace, Self::here)?
+    }
+
+    /// The index of the interface called `name`.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none.
+    pub fn index(&self, name: &InterfaceName) -> io::Result<Ifindex> {
+        Ok(Ifindex(netdevice::name_to_index(
+            &self.socket,
+            name.as_str(),
+        )?))
+    }
+
+    /// The name that the interface has now.
+    ///
+    /// # Errors
+    /// `ENODEV` or `ENXIO`: there is none any more.
+    pub fn name(&self, index: Ifindex) -> io::Result<InterfaceName> {
+        let name = netdevice::index_to_name(&self.socket, index.0)?;
+        name.parse().map_err(io::Error::other)
+    }
+
+    /// The interface's state.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none of this name.
+    pub fn flags(&self, name: &InterfaceName) -> io::Result<Flags> {
+        let flags = libc::c_int::from(self.raw_flags(name)?);
+        Ok(Flags {
+            up: flags & libc::IFF_UP != 0,
+            running: flags & libc::IFF_RUNNING != 0,
+            promiscuous: flags & libc::IFF_PROMISC != 0,
+        })
+    }
+
+    /// Takes the interface administratively up or down.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none of this name. `EPERM`: `CAP_NET_ADMIN` is missing.
+    pub fn set_up(&self, name: &InterfaceName, up: bool) -> io::Result<()> {
+        const UP: libc::c_short = 1; // IFF_UP
+        let flags = self.raw_flags(name)?;
+        let wanted = if up { flags | UP } else { flags & !UP };
+        if wanted == flags {
+            return Ok(());
+        }
+        let mut request = request(name);
+        request.ifr_ifru.ifru_flags = wanted;
+        self.ask(libc::SIOCSIFFLAGS, &mut request)
+    }
+
+    /// The interface's link-level address.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none of this name.
+    pub fn hardware(&self, name: &InterfaceName) -> io::Result<Hardware> {
+        let mut request = request(name);
+        self.ask(libc::SIOCGIFHWADDR, &mut request)?;
+        // SAFETY: the kernel has filled this variant; all its bit patterns are valid.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        Ok(Hardware {
+            kind: address.sa_family,
+            address: std::array::from_fn(|i| address.sa_data[i].to_ne_bytes()[0]),
+        })
+    }
+
+    /// Gives the interface an Ethernet address.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none of this name. `EADDRNOTAVAIL`: it is a group's
+    /// address. `EPERM`: `CAP_NET_ADMIN` is missing.
+    pub fn set_address(&self, name: &InterfaceName, address: [u8; 6]) -> io::Result<()> {
+        let mut request = request(name);
+        let mut field = libc::sockaddr {
+            sa_family: libc::ARPHRD_ETHER,
+            sa_data: [0; 14],
+        };
+        for (to, from) in field.sa_data.iter_mut().zip(address) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        request.ifr_ifru.ifru_hwaddr = field;
+        self.ask(libc::SIOCSIFHWADDR, &mut request)
+    }
+
+    /// The longest payload of a frame, in bytes.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none of this name.
+    pub fn mtu(&self, name: &InterfaceName) -> io::Result<u32> {
+        let mut request = request(name);
+        self.ask(libc::SIOCGIFMTU, &mut request)?;
+        // SAFETY: the kernel has filled this variant; all its bit patterns are valid.
+        let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+        u32::try_from(mtu).map_err(io::Error::other)
+    }
+
+    fn raw_flags(&self, name: &InterfaceName) -> io::Result<libc::c_short> {
+        let mut request = request(name);
+        self.ask(libc::SIOCGIFFLAGS, &mut request)?;
+        // SAFETY: the kernel has filled this variant; all its bit patterns are valid.
+        Ok(unsafe { request.ifr_ifru.ifru_flags })
+    }
+
+    /// Asks by one of the ioctls that take an `ifreq` without pointers in it.
+    fn ask(&self, number: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: the callers above pass numbers that read or write an `ifreq` only.
+        unsafe { control(self.socket.as_fd(), number, request) }
+    }
+
+    /// The socket, for other families of ioctls.
+    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// An `ifreq` with only a name in it.
+pub(crate) fn request(name: &InterfaceName) -> libc::ifreq {
+    // SAFETY: integers, arrays of integers and a pointer: all zeros is a value of each variant.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    request.ifr_name = name.to_field();
+    request
+}
+
+/// The ioctl itself.
+///
+/// # Safety
+/// `number` must be one that reads and writes no more than a `T` at its argument,
+/// and whatever pointers the `T` holds must be good for what `number` does with them.
+pub(crate) unsafe fn control<T>(
+    fd: BorrowedFd<'_>,
+    number: libc::c_ulong,
+    argument: &mut T,
+) -> io::Result<()> {
+    // SAFETY: the caller upholds that the kernel stays within the argument.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), number, std::ptr::from_mut(argument)) };
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_the_kernel_accepts() {
+        for good in ["lo", "eth0.5", "fifteen-letters", "ünder"] {
+            assert!(good.parse::<InterfaceName>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".",
+            "..",
+            "a b",
+            "a/b",
+            "a:1",
+            "a\0b",
+            "sixteen-letters-",
+            "br0\n",
+        ] {
+            assert_eq!(bad.parse::<InterfaceName>(), Err(BadInterfaceName), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_loopback_interface_answers() {
+        let interfaces = Interfaces::here().unwrap();
+        let name: InterfaceName = "lo".parse().unwrap();
+        let index = interfaces.index(&name).unwrap();
+        assert_eq!(interfaces.name(index).unwrap(), name);
+        assert!(interfaces.hardware(&name).unwrap().is_ethernet());
+        assert!(interfaces.mtu(&name).unwrap() >= 1500);
+    }
+
+    #[test]
+    fn an_unknown_interface_is_no_device() {
+        let interfaces = Interfaces::here().unwrap();
+        let name: InterfaceName = "nonesuch".parse().unwrap();
+        let error = interfaces.index(&name).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+}

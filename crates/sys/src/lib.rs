@@ -1,0 +1,15 @@
+//! Safe wrappers of the system calls and rings that no library carries: the only
+//! crate with `unsafe` in it. Each wrapper is safe for all arguments.
+//!
+//! Nothing here knows what a frame means, and nothing decides: a wrapper does
+//! one thing and hands the kernel's error on.
+
+pub mod ethtool;
+pub mod interface;
+pub mod namespace;
+pub mod offload;
+pub mod packet_ring;
+pub mod packet_send;
+pub mod packet_socket;
+pub mod process;
+pub mod tun;

@@ -1,0 +1,94 @@
+//! Network namespaces without names. A namespace lives as long as a process, a
+//! socket or a file descriptor of it does, so what dies leaves nothing behind.
+//!
+//! Not here: what is put into one.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::resume_unwind;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
+
+/// Makes a network namespace. It holds a loopback interface that is down and
+/// vanishes with the last descriptor, socket and process of it.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`; `EINVAL` where the kernel has no network namespaces.
+pub fn create() -> io::Result<OwnedFd> {
+    on_another_thread(|| {
+        // SAFETY: the caller must be able to stand that descriptors, memory or
+        // signal handlers stop being shared with other threads. NEWNET touches
+        // none of these: it changes which namespace this thread, which ends
+        // here, opens its sockets in.
+        unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET)? };
+        Ok(File::open("/proc/thread-self/ns/net")?.into())
+    })
+}
+
+/// The namespace that the calling thread is in.
+///
+/// # Errors
+/// Those of opening `/proc/thread-self/ns/net`.
+pub fn current() -> io::Result<OwnedFd> {
+    Ok(File::open("/proc/thread-self/ns/net")?.into())
+}
+
+/// Runs `body` on a thread of its own inside `namespace` and waits for it. A
+/// socket opened there belongs to that namespace wherever it is used later.
+///
+/// # Errors
+/// Those of `setns(2)` and of starting a thread.
+///
+/// # Panics
+/// If `body` does.
+pub fn run<R: Send>(namespace: BorrowedFd<'_>, body: impl FnOnce() -> R + Send) -> io::Result<R> {
+    on_another_thread(|| {
+        enter(namespace)?;
+        Ok(body())
+    })
+}
+
+/// Moves the calling thread into `namespace`, for good. Only for the child of a
+/// fork, or a thread that serves that namespace alone.
+pub(crate) fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(
+        namespace.as_fd(),
+        Some(LinkNameSpaceType::Network),
+    )?)
+}
+
+fn on_another_thread<R: Send>(body: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+    thread::scope(|scope| {
+        thread::Builder::new()
+            .name("netns".to_owned())
+            .spawn_scoped(scope, body)?
+            .join()
+            .unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    fn inode(fd: &OwnedFd) -> u64 {
+        let file = File::from(fd.try_clone().unwrap());
+        file.metadata().unwrap().ino()
+    }
+
+    #[test]
+    fn a_thread_sees_its_namespace_and_the_caller_stays_where_it_was() {
+        let here = current().unwrap();
+        let Ok(made) = create() else {
+            println!("skipped: no right to make network namespaces");
+            return;
+        };
+        let inside = run(made.as_fd(), || current().unwrap()).unwrap();
+        assert_eq!(inode(&inside), inode(&made));
+        assert_ne!(inode(&made), inode(&here));
+        assert_eq!(inode(&current().unwrap()), inode(&here));
+    }
+}

@@ -1,0 +1,101 @@
+//! The offloads of an interface, as `ethtool -k` and `-K` show and set them,
+//! through the one-word commands of `SIOCETHTOOL` (linux/ethtool.h).
+
+use std::io;
+
+use crate::interface::{self, InterfaceName, Interfaces};
+
+/// An offload that can be read and switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Offload {
+    /// Checksums of received frames (`rx`).
+    RxChecksum,
+    /// Checksums of sent frames (`tx`). Without it the kernel drops `tso` too.
+    TxChecksum,
+    /// Frames gathered from several pieces of memory (`sg`).
+    ScatterGather,
+    /// TCP segmentation (`tso`).
+    TcpSegmentation,
+    /// Segmentation in software, as late as possible (`gso`).
+    GenericSegmentation,
+    /// Received frames put together (`gro`).
+    GenericReceive,
+}
+
+impl Offload {
+    /// The short name that `ethtool -K` takes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The short name, and the commands that read and that set it.
+    const fn row(self) -> (&'static str, u32, u32) {
+        match self {
+            Self::RxChecksum => ("rx", 0x14, 0x15),
+            Self::TxChecksum => ("tx", 0x16, 0x17),
+            Self::ScatterGather => ("sg", 0x18, 0x19),
+            Self::TcpSegmentation => ("tso", 0x1e, 0x1f),
+            Self::GenericSegmentation => ("gso", 0x23, 0x24),
+            Self::GenericReceive => ("gro", 0x2b, 0x2c),
+        }
+    }
+}
+
+impl Interfaces {
+    /// Whether `offload` is on.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it does not know this offload.
+    pub fn offload(&self, name: &InterfaceName, offload: Offload) -> io::Result<bool> {
+        let (_, read, _) = offload.row();
+        Ok(self.command(name, read, 0)? != 0)
+    }
+
+    /// Switches `offload`.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it cannot switch this.
+    /// `EPERM`: `CAP_NET_ADMIN` is missing.
+    pub fn set_offload(&self, name: &InterfaceName, offload: Offload, on: bool) -> io::Result<()> {
+        let (_, _, write) = offload.row();
+        self.command(name, write, u32::from(on)).map(drop)
+    }
+
+    fn command(&self, name: &InterfaceName, command: u32, data: u32) -> io::Result<u32> {
+        let mut value = Value { command, data };
+        let mut request = interface::request(name);
+        request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut value).cast();
+        // SAFETY: the request points to a `Value`, which is all that the commands in
+        // `Offload::row` read and write, and which outlives the call.
+        unsafe { interface::control(self.socket(), libc::SIOCETHTOOL, &mut request)? };
+        Ok(value.data)
+    }
+}
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_interface_sends_without_checksums() {
+        let interfaces = Interfaces::here().unwrap();
+        let name = "lo".parse().unwrap();
+        assert!(interfaces.offload(&name, Offload::TxChecksum).unwrap());
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_an_error() {
+        let interfaces = Interfaces::here().unwrap();
+        let name = "nonesuch".parse().unwrap();
+        let error = interfaces.offload(&name, Offload::TxChecksum).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ENODEV));
+    }
+}

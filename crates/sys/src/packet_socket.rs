@@ -1,0 +1,283 @@
+//! A raw packet socket (packet(7)) and its options: everything but the ring that
+//! frames come in by and the system call that sends many.
+//!
+//! The options are the kernel's, one method each; which of them a port wants is
+//! decided by the port.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+
+use crate::interface::Ifindex;
+
+/// A raw packet socket that never blocks. It hears nothing before it is bound.
+pub struct PacketSocket {
+    fd: OwnedFd,
+}
+
+/// Which frames a bound socket hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hears {
+    /// None: it only sends.
+    Nothing,
+    /// Those of all protocols (`ETH_P_ALL`).
+    Everything,
+}
+
+/// A set of sockets that share the frames of one interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FanoutGroup(u16);
+
+impl PacketSocket {
+    /// A socket, bound to nothing.
+    ///
+    /// # Errors
+    /// `EPERM`: `CAP_NET_RAW` is missing. `EAFNOSUPPORT`: the kernel has no packet sockets.
+    pub fn open() -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
+        Ok(Self { fd })
+    }
+
+    /// Puts a `virtio_net_hdr` of ten bytes before every frame, both ways.
+    ///
+    /// # Errors
+    /// `EBUSY`: there is a ring already.
+    pub fn set_vnet_header(&self) -> io::Result<()> {
+        self.set(libc::PACKET_VNET_HDR, &1)
+    }
+
+    /// Sends past the interface's queueing discipline, straight to its driver.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    pub fn set_qdisc_bypass(&self) -> io::Result<()> {
+        self.set(libc::PACKET_QDISC_BYPASS, &1)
+    }
+
+    /// Hears no frames that this machine sends.
+    ///
+    /// # Errors
+    /// `ENOPROTOOPT`: the kernel is older than 4.20.
+    pub fn set_ignore_outgoing(&self) -> io::Result<()> {
+        self.set(libc::PACKET_IGNORE_OUTGOING, &1)
+    }
+
+    /// Queues whole what a ring's slot is too short for.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    pub fn set_copy_oversized(&self) -> io::Result<()> {
+        self.set(libc::PACKET_COPY_THRESH, &1)
+    }
+
+    /// Asks for `bytes` of receive queue, beyond the system's limit if the process may.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    pub fn set_receive_buffer(&self, bytes: usize) -> io::Result<()> {
+        let forced = sockopt::set_socket_recv_buffer_size_force(&self.fd, bytes);
+        Ok(forced.or_else(|_| sockopt::set_socket_recv_buffer_size(&self.fd, bytes))?)
+    }
+
+    /// Asks for `bytes` of frames under way, beyond the system's limit if the process may.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    pub fn set_send_buffer(&self, bytes: usize) -> io::Result<()> {
+        let forced = sockopt::set_socket_send_buffer_size_force(&self.fd, bytes);
+        Ok(forced.or_else(|_| sockopt::set_socket_send_buffer_size(&self.fd, bytes))?)
+    }
+
+    /// Ties the socket to one interface. One that is down may be bound; the
+    /// socket hears it as soon as it is up.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface.
+    pub fn bind(&self, interface: Ifindex, hears: Hears) -> io::Result<()> {
+        let everything = u16::try_from(libc::ETH_P_ALL).expect("a protocol has sixteen bits");
+        let address = libc::sockaddr_ll {
+            sll_family: u16::try_from(libc::AF_PACKET).expect("a family has sixteen bits"),
+            sll_protocol: match hears {
+                Hears::Nothing => 0,
+                Hears::Everything => everything.to_be(),
+            },
+            sll_ifindex: index(interface)?,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 0,
+            sll_addr: [0; 8],
+        };
+        let pointer = std::ptr::from_ref(&address).cast();
+        // SAFETY: the pointer is good for the length, and the kernel only reads.
+        done(unsafe { libc::bind(self.fd.as_raw_fd(), pointer, length_of(&address)) })
+    }
+
+    /// Whether the interface that the socket was bound to still exists.
+    ///
+    /// # Errors
+    /// Those of getsockname(2).
+    pub fn is_bound(&self) -> io::Result<bool> {
+        // SAFETY: integers and arrays of integers: all zeros is a value.
+        let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+        let mut length = length_of(&address);
+        let pointer = std::ptr::from_mut(&mut address).cast();
+        // SAFETY: the pointer is good for `length` bytes, and the kernel writes no more.
+        done(unsafe { libc::getsockname(self.fd.as_raw_fd(), pointer, &raw mut length) })?;
+        Ok(address.sll_ifindex > 0)
+    }
+
+    /// Hears frames to all addresses, for as long as the socket is open.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface.
+    pub fn set_promiscuous(&self, interface: Ifindex) -> io::Result<()> {
+        let membership = libc::packet_mreq {
+            mr_ifindex: index(interface)?,
+            mr_type: u16::try_from(libc::PACKET_MR_PROMISC).expect("a type has sixteen bits"),
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        self.set(libc::PACKET_ADD_MEMBERSHIP, &membership)
+    }
+
+    /// Founds a group that shares frames by a hash of their flow, the same for
+    /// both directions. Its number is one that nobody in the namespace uses.
+    ///
+    /// # Errors
+    /// `EINVAL`: the interface is down, and the kernel is older than 6.13.
+    pub fn found_fanout(&self) -> io::Result<FanoutGroup> {
+        let kind = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
+        self.set(libc::PACKET_FANOUT, &(kind << 16))?;
+        let chosen: u32 = self.option(libc::PACKET_FANOUT)?;
+        Ok(FanoutGroup(
+            u16::try_from(chosen & 0xffff).expect("masked to sixteen bits"),
+        ))
+    }
+
+    /// Joins a group that another socket on the same interface has founded.
+    ///
+    /// # Errors
+    /// `EINVAL`: this socket is bound elsewhere, or the interface is down and the
+    /// kernel older than 6.13.
+    pub fn join_fanout(&self, group: FanoutGroup) -> io::Result<()> {
+        let argument = (libc::PACKET_FANOUT_HASH << 16) | u32::from(group.0);
+        self.set(libc::PACKET_FANOUT, &argument)
+    }
+
+    /// Hears nothing until [`PacketSocket::unmute`], whatever it is bound to.
+    ///
+    /// # Errors
+    /// Those of setsockopt(2).
+    pub fn mute(&self) -> io::Result<()> {
+        let mut nothing = libc::sock_filter {
+            code: 0x06, // BPF_RET | BPF_K: accept `k` bytes
+            jt: 0,
+            jf: 0,
+            k: 0,
+        };
+        let program = libc::sock_fprog {
+            len: 1,
+            filter: &raw mut nothing,
+        };
+        self.set_at(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
+    /// Hears again what it is bound to.
+    ///
+    /// # Errors
+    /// `ENOENT`: it was not muted.
+    pub fn unmute(&self) -> io::Result<()> {
+        self.set_at(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
+    }
+
+    /// How many frames the kernel has dropped for want of room since the last call.
+    ///
+    /// # Errors
+    /// Those of getsockopt(2).
+    pub fn take_drops(&self) -> io::Result<u64> {
+        let statistics: [u32; 2] = self.option(libc::PACKET_STATISTICS)?;
+        let [_seen, dropped] = statistics;
+        Ok(u64::from(dropped))
+    }
+
+    /// The error that waits on the socket, if one does; it waits no longer then.
+    ///
+    /// # Errors
+    /// Those of getsockopt(2).
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        Ok(sockopt::socket_error(&self.fd)?.err().map(io::Error::from))
+    }
+
+    pub(crate) fn set<T: Copy>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+        self.set_at(libc::SOL_PACKET, option, value)
+    }
+
+    fn set_at<T: Copy>(
+        &self,
+        level: libc::c_int,
+        option: libc::c_int,
+        value: &T,
+    ) -> io::Result<()> {
+        let pointer = std::ptr::from_ref(value).cast();
+        // SAFETY: the pointer is good for the length, and the kernel only reads. The one
+        // value with a pointer in it, a filter, outlives the call in `mute`.
+        done(unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                pointer,
+                length_of(value),
+            )
+        })
+    }
+
+    /// Reads an option that is made of 32-bit numbers.
+    fn option<T: Numbers>(&self, option: libc::c_int) -> io::Result<T> {
+        let mut value = T::default();
+        let mut length = length_of(&value);
+        let pointer = std::ptr::from_mut(&mut value).cast();
+        // SAFETY: the pointer is good for `length` bytes, the kernel writes no more, and
+        // whatever it writes is a value of `T`.
+        done(unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                option,
+                pointer,
+                &raw mut length,
+            )
+        })?;
+        Ok(value)
+    }
+}
+
+impl AsFd for PacketSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Types of which every bit pattern is a value.
+trait Numbers: Default {}
+impl Numbers for u32 {}
+impl Numbers for [u32; 2] {}
+
+fn index(interface: Ifindex) -> io::Result<libc::c_int> {
+    libc::c_int::try_from(interface.0).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))
+}
+
+fn length_of<T>(value: &T) -> libc::socklen_t {
+    libc::socklen_t::try_from(size_of_val(value)).expect("options and addresses are short")
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}

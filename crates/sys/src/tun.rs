@@ -1,0 +1,130 @@
+//! TAP devices: `/dev/net/tun` and its ioctls
+//! (Documentation/networking/tuntap.rst, linux/if_tun.h).
+//!
+//! Frames are read and written by the ordinary calls on the descriptor.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, open};
+
+use crate::interface::{self, InterfaceName};
+
+/// Where the kernel hands TAP devices out.
+pub const DEVICE: &str = "/dev/net/tun";
+
+/// What the reader of a TAP device takes unfinished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offloads(libc::c_uint);
+
+impl Offloads {
+    /// Partial checksums, TCP to be segmented.
+    pub const TCP: Self =
+        Self(libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN);
+    /// The same, and UDP to be segmented (kernel 6.2 and later).
+    pub const TCP_AND_UDP: Self = Self(Self::TCP.0 | libc::TUN_F_USO4 | libc::TUN_F_USO6);
+}
+
+/// Whether the device must be new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attach {
+    /// It must not exist; it is made.
+    New,
+    /// It exists, with room for one more queue.
+    Existing,
+}
+
+/// One queue of a TAP device. The device goes when its last queue is closed.
+pub struct TapQueue {
+    fd: OwnedFd,
+}
+
+impl TapQueue {
+    /// A queue without a device, which never blocks.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENODEV`, `ENXIO`: the kernel has no TAP devices here. `EACCES`,
+    /// `EPERM`: the process may not open [`DEVICE`].
+    pub fn open() -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = open(DEVICE, flags, Mode::empty())?;
+        Ok(Self { fd })
+    }
+
+    /// Makes this a queue of the TAP device `name`, in the calling thread's
+    /// network namespace: several queues, a `virtio_net_hdr` before every frame,
+    /// no other header.
+    ///
+    /// # Errors
+    /// `EBUSY`: [`Attach::New`], and an interface has this name. `EINVAL`: it is
+    /// another kind of interface. `E2BIG`: it has no room for a queue. `EPERM`:
+    /// `CAP_NET_ADMIN` is missing.
+    pub fn attach(&self, name: &InterfaceName, attach: Attach) -> io::Result<()> {
+        let mut flags =
+            libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | libc::IFF_MULTI_QUEUE;
+        if attach == Attach::New {
+            flags |= libc::IFF_TUN_EXCL;
+        }
+        let [a, b, ..] = flags.to_le_bytes();
+        let mut request = interface::request(name);
+        request.ifr_ifru.ifru_flags = libc::c_short::from_le_bytes([a, b]);
+        // SAFETY: this ioctl reads and writes an `ifreq` without pointers in it.
+        unsafe { interface::control(self.fd.as_fd(), libc::TUNSETIFF, &mut request) }
+    }
+
+    /// Sets the length of the `virtio_net_hdr`: 10 or 12 bytes.
+    ///
+    /// # Errors
+    /// `EINVAL`: another length. `EBADFD`: there is no device.
+    pub fn set_vnet_header_len(&self, len: libc::c_int) -> io::Result<()> {
+        let mut argument = len;
+        // SAFETY: this ioctl reads one integer.
+        unsafe { interface::control(self.fd.as_fd(), libc::TUNSETVNETHDRSZ, &mut argument) }
+    }
+
+    /// Says what we take unfinished from the device.
+    ///
+    /// # Errors
+    /// `EINVAL`: the kernel does not know all of these. `EBADFD`: there is no device.
+    pub fn set_offloads(&self, offloads: Offloads) -> io::Result<()> {
+        let argument = libc::c_ulong::from(offloads.0);
+        // SAFETY: this ioctl takes a number by value; nothing is read or written.
+        let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNSETOFFLOAD, argument) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// The name that the device has now, in whatever namespace.
+    ///
+    /// # Errors
+    /// `EBADFD`: the device is gone.
+    pub fn name(&self) -> io::Result<InterfaceName> {
+        // SAFETY: integers, arrays of integers and a pointer: all zeros is a value.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // SAFETY: this ioctl writes an `ifreq` without pointers in it.
+        unsafe { interface::control(self.fd.as_fd(), libc::TUNGETIFF, &mut request) }?;
+        InterfaceName::from_field(&request.ifr_name)
+    }
+
+    /// The network namespace that the device is in now.
+    ///
+    /// # Errors
+    /// `EBADFD`: the device is gone. `EPERM`: `CAP_NET_ADMIN` is missing there.
+    pub fn namespace(&self) -> io::Result<OwnedFd> {
+        // SAFETY: this ioctl takes no argument.
+        let fd = unsafe { libc::ioctl(self.fd.as_raw_fd(), libc::TUNGETDEVNETNS) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just opened this descriptor for us.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+}
+
+impl AsFd for TapQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,115 @@
+//! The one place that reads clocks and waits: `CLOCK_MONOTONIC_RAW` for
+//! durations, since NTP does not slew it, and the calendar for headings.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this module is the clock that everything else takes its time from"
+)]
+
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base::Instant;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::Failure;
+
+/// How long to wait between two looks at a condition that nothing announces.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// A clock that starts at zero.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start_ns: u64,
+}
+
+impl Clock {
+    /// A clock whose start is now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            start_ns: monotonic_raw_ns(),
+        }
+    }
+
+    /// The time since the start, to the nanosecond: some 25 ns a reading.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(monotonic_raw_ns().saturating_sub(self.start_ns))
+    }
+
+    /// The time since 1970-01-01 00:00 UTC.
+    #[must_use]
+    pub fn calendar(&self) -> Duration {
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+    }
+
+    /// Sleeps until `deadline`; returns at once if it is past.
+    pub fn sleep_until(&self, deadline: Instant) {
+        let rest = deadline.since(self.now());
+        if !rest.is_zero() {
+            thread::sleep(rest);
+        }
+    }
+
+    /// Looks every 5 ms until `look` finds something.
+    ///
+    /// # Errors
+    /// [`Failure::Timeout`], naming `what`, if nothing is found within `limit`; the errors of `look`.
+    pub fn wait_for<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        mut look: impl FnMut() -> Result<Option<T>, Failure>,
+    ) -> Result<T, Failure> {
+        let deadline = self.now() + limit;
+        loop {
+            if let Some(found) = look()? {
+                return Ok(found);
+            }
+            let now = self.now();
+            if now >= deadline {
+                return Err(Failure::Timeout {
+                    what: what.to_owned(),
+                    limit,
+                });
+            }
+            self.sleep_until(deadline.min(now + LOOK_AGAIN));
+        }
+    }
+}
+
+fn monotonic_raw_ns() -> u64 {
+    let time = clock_gettime(ClockId::MonotonicRaw);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds * 1_000_000_000 + nanos
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_that_never_comes_ends_at_the_limit() {
+        let clock = Clock::start();
+        let limit = Duration::from_millis(20);
+        let outcome: Result<(), _> = clock.wait_for("the moon", limit, || Ok(None));
+        assert_eq!(
+            outcome.unwrap_err().to_string(),
+            "waited 20ms for the moon in vain"
+        );
+        assert!(clock.now() >= Instant::START + limit);
+    }
+
+    #[test]
+    fn a_condition_that_holds_is_found_at_once() {
+        assert_eq!(
+            Clock::start()
+                .wait_for("seven", Duration::ZERO, || Ok(Some(7)))
+                .unwrap(),
+            7
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! Devices under test: what joins the two hosts of a [`Bench`](crate::Bench),
+//! started the way its users start it.
+//!
+//! One file a kind; the set is closed, since each is set up with care for a fair
+//! comparison. Rules and traffic are the caller's business.
+
+mod comporta;
+mod linux_bridge;
+mod ovs;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, Usage};
+
+/// The ports of a device, in the order of their OpenFlow numbers, from 1.
+pub(crate) const PORTS: [&str; 2] = ["p1", "p2"];
+
+/// How long a device may take to come up, and a tool of its to end.
+const START: Duration = Duration::from_secs(20);
+
+/// A kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeviceKind {
+    /// This project's switch.
+    Comporta,
+    /// The kernel's bridge, which learns addresses and knows no OpenFlow.
+    LinuxBridge,
+    /// Open vSwitch with its userspace data path on ordinary ports, as it comes.
+    Ovs,
+    /// The same with `userspace-tso-enable=true`, which is off unless asked for.
+    OvsTso,
+    /// No device: one cable between the hosts, for calibration.
+    Direct,
+}
+
+impl DeviceKind {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Self; 5] = [
+        Self::Comporta,
+        Self::Ovs,
+        Self::OvsTso,
+        Self::LinuxBridge,
+        Self::Direct,
+    ];
+
+    /// The name it is asked for by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Comporta => "comporta",
+            Self::LinuxBridge => "linux-bridge",
+            Self::Ovs => "ovs",
+            Self::OvsTso => "ovs-tso",
+            Self::Direct => "direct",
+        }
+    }
+
+    /// Whether it calls a controller.
+    #[must_use]
+    pub const fn speaks_openflow(self) -> bool {
+        match self {
+            Self::Comporta | Self::Ovs | Self::OvsTso => true,
+            Self::LinuxBridge | Self::Direct => false,
+        }
+    }
+
+    /// Whether its hosts may leave checksums and segmentation to the device.
+    /// Open vSwitch's userspace ports pass frames on without the metadata that
+    /// says so, unless TSO is enabled: the receiver would drop them.
+    #[must_use]
+    pub const fn bears_offloads(self) -> bool {
+        match self {
+            Self::Ovs => false,
+            Self::Comporta | Self::LinuxBridge | Self::OvsTso | Self::Direct => true,
+        }
+    }
+
+    /// What must be there for it to be set up.
+    #[must_use]
+    pub fn requirements(self) -> Vec<Requirement> {
+        let mut all = vec![Requirement::Namespaces, Requirement::Veth];
+        match self {
+            Self::Comporta => all.push(Requirement::Tun),
+            Self::LinuxBridge => all.push(Requirement::Bridge),
+            Self::Ovs | Self::OvsTso => all.extend(ovs::requirements()),
+            Self::Direct => {}
+        }
+        all
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The text names no kind of device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no device '{0}': one of {all} is wanted", all = names())]
+pub struct UnknownDevice(pub String);
+
+fn names() -> String {
+    DeviceKind::ALL.map(DeviceKind::name).join(", ")
+}
+
+impl FromStr for DeviceKind {
+    type Err = UnknownDevice;
+
+    fn from_str(text: &str) -> Result<Self, UnknownDevice> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == text)
+            .ok_or_else(|| UnknownDevice(text.to_owned()))
+    }
+}
+
+/// How a device is set up.
+#[derive(Clone, Debug)]
+pub struct DeviceOptions {
+    /// Which.
+    pub kind: DeviceKind,
+    /// An existing directory for its sockets, files and logs.
+    pub directory: PathBuf,
+    /// The cores it may use.
+    pub cores: Vec<usize>,
+    /// The program `comporta`.
+    pub comporta: PathBuf,
+}
+
+impl DeviceOptions {
+    /// The socket on which the device expects its controller; the name is the one
+    /// that Open vSwitch insists on for a bridge called `br0`. Listen there
+    /// before the device is started.
+    #[must_use]
+    pub fn controller_socket(&self) -> PathBuf {
+        self.directory.join("br0.controller")
+    }
+
+    fn controller(&self) -> String {
+        format!("unix:{}", self.controller_socket().display())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+/// A running device.
+#[derive(Debug)]
+pub struct Device {
+    kind: DeviceKind,
+    version: String,
+    // Dropped in this order: what forwards goes before what it depends on.
+    forwarding: Option<Process>,
+    helpers: Vec<Process>,
+    commands: Vec<String>,
+}
+
+impl Device {
+    pub(crate) fn start(
+        spawner: &Spawner,
+        clock: &Clock,
+        inside: &Namespace,
+        options: &DeviceOptions,
+    ) -> Result<Self, Failure> {
+        match options.kind {
+            DeviceKind::Comporta => comporta::start(spawner, inside, options),
+            DeviceKind::LinuxBridge => linux_bridge::start(inside),
+            DeviceKind::Ovs | DeviceKind::OvsTso => ovs::start(spawner, clock, inside, options),
+            DeviceKind::Direct => Ok(Self {
+                kind: DeviceKind::Direct,
+                version: "veth pair".to_owned(),
+                forwarding: None,
+                helpers: Vec::new(),
+                commands: Vec::new(),
+            }),
+        }
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub const fn kind(&self) -> DeviceKind {
+        self.kind
+    }
+
+    /// What it says of its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// The commands that set it up, as one would type them.
+    #[must_use]
+    pub fn commands(&self) -> &[String] {
+        &self.commands
+    }
+
+    /// Checks that its programs still run.
+    ///
+    /// # Errors
+    /// The first that has ended, with its last words.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        for process in self.forwarding.iter_mut().chain(&mut self.helpers) {
+            if !process.is_running() {
+                let status = process.wait(Duration::ZERO)?;
+                return Err(process.failed(status));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the process that forwards has used; none if that is the kernel itself.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn usage(&self) -> Result<Option<Usage>, Failure> {
+        self.forwarding
+            .as_ref()
+            .map(Process::usage)
+            .transpose()
+            .map_err(Failure::to(format!("read what {} uses", self.kind)))
+    }
+}
+
+/// The first line that `program --version` prints.
+fn version(spawner: &Spawner, program: &str, options: &DeviceOptions) -> Result<String, Failure> {
+    let file = options.file("version.txt");
+    let asked = Program::new(program).arg("--version").output(&file);
+    let mut process = spawner.start(asked)?;
+    let status = process.wait(START)?;
+    if !status.success() {
+        return Err(process.failed(status));
+    }
+    let text = process.written()?;
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_read_by_the_name_they_print() {
+        for kind in DeviceKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert_eq!(
+            "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
+            "there is no device 'bridge': one of comporta, ovs, ovs-tso, linux-bridge, direct is wanted"
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! This project's switch, as a process: one bridge, two numbered ports, nothing
+//! but the controller's rules.
+
+use super::{Device, DeviceOptions, PORTS, version};
+use crate::{Failure, Namespace, Program, Spawner};
+
+pub(super) fn start(
+    spawner: &Spawner,
+    inside: &Namespace,
+    options: &DeviceOptions,
+) -> Result<Device, Failure> {
+    let cores: Vec<String> = options.cores.iter().map(usize::to_string).collect();
+    let ports = PORTS.iter().zip(1..);
+    let program = Program::new(&options.comporta)
+        .args(["switch", "--bridge", "br0"])
+        .args(ports.flat_map(|(name, number)| ["--port".to_owned(), format!("{name}={number}")]))
+        .args(["--fail-mode", "secure"])
+        .args(["--controller".to_owned(), options.controller()])
+        .args(["--cores".to_owned(), cores.join(",")])
+        .arg("--rundir")
+        .arg(&options.directory)
+        .inside(inside)
+        .on_cores(&options.cores)
+        .log(options.file("comporta.log"));
+    let process = spawner.start(program)?;
+    Ok(Device {
+        kind: options.kind,
+        version: version(spawner, &options.comporta.to_string_lossy(), options)?,
+        commands: vec![process.command_line().to_owned()],
+        forwarding: Some(process),
+        helpers: Vec::new(),
+    })
+}

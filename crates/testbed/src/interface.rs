@@ -1,0 +1,157 @@
+//! An interface by its name: what it counts, its state and address, and which
+//! work it takes off the kernel's hands.
+
+use std::{fs, io};
+
+use sys::interface::{Ifindex, InterfaceName};
+pub use sys::offload::Offload;
+
+use crate::{Failure, Namespace};
+
+/// The counts of an interface since it was made, as `/proc/net/dev` has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// Frames that came in.
+    pub rx_packets: u64,
+    /// Frames that came in and found no room.
+    pub rx_dropped: u64,
+    /// Frames that went out.
+    pub tx_packets: u64,
+    /// Frames that were to go out and could not.
+    pub tx_dropped: u64,
+}
+
+impl InterfaceCounters {
+    /// What was counted between `earlier` and `self`.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            rx_packets: self.rx_packets.wrapping_sub(earlier.rx_packets),
+            rx_dropped: self.rx_dropped.wrapping_sub(earlier.rx_dropped),
+            tx_packets: self.tx_packets.wrapping_sub(earlier.tx_packets),
+            tx_dropped: self.tx_dropped.wrapping_sub(earlier.tx_dropped),
+        }
+    }
+}
+
+impl Namespace {
+    /// What `interface` has counted.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn counters(&self, interface: &str) -> Result<InterfaceCounters, Failure> {
+        let what = || format!("read the counters of {interface}");
+        // `/proc/net` would be that of the process's first thread.
+        let text = self
+            .run(|| fs::read_to_string("/proc/thread-self/net/dev"))?
+            .map_err(Failure::to(what()))?;
+        parse(&text, interface)
+            .ok_or_else(|| Failure::to(what())(io::Error::from(io::ErrorKind::NotFound)))
+    }
+
+    /// Switches `offload` of `interface`.
+    ///
+    /// # Errors
+    /// There is no such interface here, or it cannot switch this.
+    pub fn set_offload(&self, interface: &str, offload: Offload, on: bool) -> Result<(), Failure> {
+        let state = if on { "on" } else { "off" };
+        let what = format!("switch {} {state} at {interface}", offload.name());
+        name(interface)
+            .and_then(|name| self.interfaces().set_offload(&name, offload, on))
+            .map_err(Failure::to(what))
+    }
+
+    /// Whether `offload` of `interface` is on.
+    ///
+    /// # Errors
+    /// There is no such interface here, or it does not know this.
+    pub fn offload(&self, interface: &str, offload: Offload) -> Result<bool, Failure> {
+        let what = format!("read {} of {interface}", offload.name());
+        name(interface)
+            .and_then(|name| self.interfaces().offload(&name, offload))
+            .map_err(Failure::to(what))
+    }
+
+    /// Sets `interface` up.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn set_up(&self, interface: &str) -> Result<(), Failure> {
+        self.set_up_or_down(interface, true)
+    }
+
+    /// Sets `interface` down.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn set_down(&self, interface: &str) -> Result<(), Failure> {
+        self.set_up_or_down(interface, false)
+    }
+
+    /// Gives `interface` a hardware address.
+    ///
+    /// # Errors
+    /// There is no such interface here, or the address is none it can have.
+    pub fn set_mac(&self, interface: &str, mac: [u8; 6]) -> Result<(), Failure> {
+        name(interface)
+            .and_then(|name| self.interfaces().set_address(&name, mac))
+            .map_err(Failure::to(format!("address {interface}")))
+    }
+
+    /// The number of `interface`.
+    pub(crate) fn index(&self, interface: &str) -> Result<Ifindex, Failure> {
+        name(interface)
+            .and_then(|name| self.interfaces().index(&name))
+            .map_err(Failure::to(format!("find the interface {interface}")))
+    }
+
+    fn set_up_or_down(&self, interface: &str, up: bool) -> Result<(), Failure> {
+        let state = if up { "up" } else { "down" };
+        name(interface)
+            .and_then(|name| self.interfaces().set_up(&name, up))
+            .map_err(Failure::to(format!("set {interface} {state}")))
+    }
+}
+
+fn name(interface: &str) -> io::Result<InterfaceName> {
+    interface
+        .parse()
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// Finds the row of `interface`: eight columns received, then eight sent.
+fn parse(text: &str, interface: &str) -> Option<InterfaceCounters> {
+    let row = text.lines().find_map(|line| {
+        let (name, rest) = line.split_once(':')?;
+        (name.trim() == interface).then_some(rest)
+    })?;
+    let columns: Vec<u64> = row
+        .split_whitespace()
+        .map(|column| column.parse().ok())
+        .collect::<Option<_>>()?;
+    let at = |index: usize| columns.get(index).copied();
+    Some(InterfaceCounters {
+        rx_packets: at(1)?,
+        rx_dropped: at(3)?,
+        tx_packets: at(9)?,
+        tx_dropped: at(11)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_found_by_name_and_column() {
+        let text = "Inter-|   Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36\n";
+        let expected = InterfaceCounters {
+            rx_packets: 22,
+            rx_dropped: 24,
+            tx_packets: 30,
+            tx_dropped: 32,
+        };
+        assert_eq!(parse(text, "eth0"), Some(expected));
+        assert_eq!(parse(text, "eth"), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! A bench to test network devices on: namespaces, links between them, and
+//! devices under test that run as processes, the way a user starts them.
+//!
+//! Everything is anonymous: namespaces have no names, and children die with the
+//! thread that started them. So nothing is left when the process ends, whatever
+//! ends it.
+//!
+//! ```no_run
+//! use testbed::{Clock, Namespace, Program, Spawner};
+//! # fn main() -> Result<(), testbed::Failure> {
+//! let (left, right) = (Namespace::new()?, Namespace::new()?);
+//! left.join("eth0", &right, "eth0")?;
+//! left.set_up("eth0")?;
+//! right.set_up("eth0")?;
+//! let mut ping = Spawner::new()?.start(Program::new("ip").args(["link"]).inside(&left))?;
+//! assert!(ping.wait(std::time::Duration::from_secs(5))?.success());
+//! # Ok(()) }
+//! ```
+//!
+//! Not here: what is sent through a device and what is made of it. The switch is
+//! only known as a program.
+
+mod bench;
+mod clock;
+mod device;
+mod failure;
+mod interface;
+mod link;
+mod machine;
+mod namespace;
+mod process;
+mod raw;
+mod requirements;
+mod usage;
+
+pub use bench::{Bench, Host};
+pub use clock::Clock;
+pub use device::{Device, DeviceKind, DeviceOptions, UnknownDevice};
+pub use failure::Failure;
+pub use interface::{InterfaceCounters, Offload};
+pub use machine::{CoreTimes, Machine, core_times};
+pub use namespace::Namespace;
+pub use process::{Process, Program, Spawner};
+pub use raw::RawSocket;
+pub use requirements::{Missing, Requirement, check};
+pub use usage::{Usage, usage};

@@ -1,0 +1,132 @@
+//! What there is to know of the machine that a result depends on.
+
+use std::time::Duration;
+use std::{fs, io};
+
+use crate::usage::ticks;
+
+/// How a core has spent its time since the machine started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreTimes {
+    /// At work, interrupts included.
+    pub busy: Duration,
+    /// Of that, in soft interrupts, where the kernel moves frames.
+    pub softirq: Duration,
+    /// Idle, or waiting for a disk.
+    pub idle: Duration,
+    /// Ready, while the hypervisor ran somebody else.
+    pub steal: Duration,
+}
+
+/// What the machine is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's name.
+    pub processor: String,
+    /// How many cores this process may use.
+    pub cores: usize,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// What the kernel tells the time by; empty if it does not say.
+    pub clock_source: String,
+    /// Whether the processor says that it is a hypervisor's.
+    pub virtual_machine: bool,
+}
+
+impl Machine {
+    /// This machine. What it does not tell stays empty.
+    #[must_use]
+    pub fn this() -> Self {
+        let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let memory_kib =
+            value(&memory, "MemTotal").and_then(|text| text.split(' ').next()?.parse().ok());
+        let flags = value(&processor, "flags").unwrap_or_default();
+        let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+        Self {
+            kernel: rustix::system::uname()
+                .release()
+                .to_string_lossy()
+                .into_owned(),
+            processor: value(&processor, "model name")
+                .unwrap_or_default()
+                .to_owned(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_bytes: memory_kib.unwrap_or(0_u64) * 1024,
+            clock_source: fs::read_to_string(clock)
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+            virtual_machine: flags.split(' ').any(|flag| flag == "hypervisor"),
+        }
+    }
+}
+
+/// How each core has spent its time, in the order of their numbers.
+///
+/// # Errors
+/// Those of reading `/proc/stat`.
+pub fn core_times() -> io::Result<Vec<CoreTimes>> {
+    let text = fs::read_to_string("/proc/stat")?;
+    Ok(text.lines().filter_map(parse_core).collect())
+}
+
+/// The value of the first `key : value` line.
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        (name.trim() == key).then(|| value.trim())
+    })
+}
+
+/// proc(5): `cpuN user nice system idle iowait irq softirq steal ...`.
+fn parse_core(line: &str) -> Option<CoreTimes> {
+    let (name, rest) = line.split_once(' ')?;
+    name.strip_prefix("cpu")?.parse::<u32>().ok()?;
+    let columns: Vec<u64> = rest
+        .split_whitespace()
+        .map(|column| column.parse().ok())
+        .collect::<Option<_>>()?;
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = columns[..] else {
+        return None;
+    };
+    Some(CoreTimes {
+        busy: ticks(user + nice + system + irq + softirq),
+        softirq: ticks(softirq),
+        idle: ticks(idle + iowait),
+        steal: ticks(steal),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_told_from_their_sum() {
+        assert_eq!(parse_core("cpu  1 2 3 4 5 6 7 8 9 10"), None);
+        let core = parse_core("cpu1 1 2 3 4 5 6 7 8 9 10").unwrap();
+        assert_eq!(core.busy, ticks(1 + 2 + 3 + 6 + 7));
+        assert_eq!(
+            (core.idle, core.softirq, core.steal),
+            (ticks(9), ticks(7), ticks(8))
+        );
+    }
+
+    #[test]
+    fn this_machine_has_a_kernel_and_a_core() {
+        let machine = Machine::this();
+        assert!(!machine.kernel.is_empty() && machine.cores > 0 && machine.memory_bytes > 0);
+        assert!(!core_times().unwrap().is_empty());
+    }
+
+    #[test]
+    fn keys_are_found_whole() {
+        assert_eq!(
+            value("model : 1\nmodel name\t: a b\n", "model name"),
+            Some("a b")
+        );
+    }
+}

@@ -1,0 +1,425 @@
+//! Programs as children that cannot outlive their parent, in the namespace and on
+//! the cores they were given, with their output in files.
+//!
+//! Not here: which programs make up a device.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::Duration;
+use std::{fmt, io};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use sys::process::Confinement;
+
+use crate::{Failure, Namespace, Usage};
+
+/// How long a child may take over SIGTERM before SIGKILL.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// How much of a child's last words goes into a failure, in bytes.
+const LAST_WORDS: usize = 600;
+
+/// A program to be started.
+#[derive(Debug)]
+pub struct Program<'a> {
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    directory: Option<PathBuf>,
+    namespace: Option<&'a Namespace>,
+    cores: Vec<usize>,
+    log: Option<PathBuf>,
+    output: Option<PathBuf>,
+}
+
+impl<'a> Program<'a> {
+    /// The program at `path`, or of that name in `PATH`.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            directory: None,
+            namespace: None,
+            cores: Vec::new(),
+            log: None,
+            output: None,
+        }
+    }
+
+    /// One more argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// More arguments.
+    #[must_use]
+    pub fn args<S: Into<OsString>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
+        self.arguments.extend(arguments.into_iter().map(Into::into));
+        self
+    }
+
+    /// A variable of its environment, beside the parent's.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Where it is started, in the sense of `cd`.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Which network namespace it runs in.
+    #[must_use]
+    pub const fn inside(mut self, namespace: &'a Namespace) -> Self {
+        self.namespace = Some(namespace);
+        self
+    }
+
+    /// Which cores it may run on.
+    #[must_use]
+    pub fn on_cores(mut self, cores: &[usize]) -> Self {
+        self.cores = cores.to_vec();
+        self
+    }
+
+    /// The file that is made of what it says: errors, and output if that has no file of its own.
+    #[must_use]
+    pub fn log(mut self, file: impl Into<PathBuf>) -> Self {
+        self.log = Some(file.into());
+        self
+    }
+
+    /// The file that is made of its standard output.
+    #[must_use]
+    pub fn output(mut self, file: impl Into<PathBuf>) -> Self {
+        self.output = Some(file.into());
+        self
+    }
+
+    /// The command as one would type it.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let words = self.arguments.iter().map(OsString::as_os_str);
+        std::iter::once(self.path.as_os_str())
+            .chain(words)
+            .map(quoted)
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
+    fn name(&self) -> String {
+        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
+
+    fn into_command(self) -> io::Result<Command> {
+        let mut command = Command::new(&self.path);
+        command
+            .args(&self.arguments)
+            .envs(self.environment)
+            .stdin(Stdio::null());
+        if let Some(directory) = self.directory {
+            command.current_dir(directory);
+        }
+        let log = self.log.as_deref().map(File::create).transpose()?;
+        let output = match self.output.as_deref() {
+            Some(path) => Some(File::create(path)?),
+            None => log.as_ref().map(File::try_clone).transpose()?,
+        };
+        command.stdout(output.map_or_else(Stdio::null, Stdio::from));
+        command.stderr(log.map_or_else(Stdio::null, Stdio::from));
+        let namespace = self
+            .namespace
+            .map(|namespace| namespace.as_fd().try_clone_to_owned())
+            .transpose()?;
+        let confinement = Confinement {
+            namespace,
+            cores: self.cores,
+            own_session: true,
+            dies_with_parent: true,
+        };
+        sys::process::confine(&mut command, confinement)?;
+        Ok(command)
+    }
+}
+
+/// A command to start, and where to send the child.
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// Starts programs from one thread that lives as long as this value and all that
+/// it started: a child is bound to the *thread* that forked it, and would be
+/// killed with one that ends early.
+#[derive(Clone, Debug)]
+pub struct Spawner {
+    orders: Sender<Order>,
+}
+
+impl Spawner {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system has no room for a thread.
+    pub fn new() -> Result<Self, Failure> {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        thread::Builder::new()
+            .name("spawner".to_owned())
+            .spawn(move || {
+                for (mut command, reply) in inbox {
+                    // Nobody waits any more: the child is not wanted, and `Child` does not end it.
+                    if let Err(mpsc::SendError(Ok(mut child))) = reply.send(command.spawn()) {
+                        let _ = child.kill();
+                    }
+                }
+            })
+            .map_err(Failure::to("start a thread"))?;
+        Ok(Self { orders })
+    }
+
+    /// Starts `program`.
+    ///
+    /// # Errors
+    /// It is not there or may not be run, its files cannot be made, or it cannot
+    /// be put into its namespace or on its cores.
+    pub fn start(&self, program: Program<'_>) -> Result<Process, Failure> {
+        let name = program.name();
+        let command_line = program.command_line();
+        let log = program.log.clone();
+        let output = program.output.clone();
+        let failure = || Failure::to(format!("start {name}"));
+        let command = program.into_command().map_err(failure())?;
+        let (reply, answer) = mpsc::channel();
+        let gone = |_| io::Error::other("the thread that starts programs is gone");
+        self.orders
+            .send((command, reply))
+            .map_err(|_| gone(()))
+            .map_err(failure())?;
+        let child = answer
+            .recv()
+            .map_err(|_| gone(()))
+            .and_then(|child| child)
+            .map_err(failure())?;
+        Ok(Process {
+            child,
+            name,
+            command_line,
+            log,
+            output,
+            _spawner: self.clone(),
+        })
+    }
+
+    /// Runs `program` to its end.
+    ///
+    /// # Errors
+    /// As for [`Spawner::start`]; it does not end within `limit`; it fails.
+    pub fn run(&self, program: Program<'_>, limit: Duration) -> Result<(), Failure> {
+        let mut process = self.start(program)?;
+        let status = process.wait(limit)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(process.failed(status))
+    }
+}
+
+/// A started program. Dropping it stops it.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    name: String,
+    command_line: String,
+    log: Option<PathBuf>,
+    output: Option<PathBuf>,
+    _spawner: Spawner,
+}
+
+impl Process {
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The command as one would type it.
+    #[must_use]
+    pub fn command_line(&self) -> &str {
+        &self.command_line
+    }
+
+    /// Whether it still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// What it has used so far.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn usage(&self) -> io::Result<Usage> {
+        crate::usage(self.id())
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// It goes on for longer than `limit`.
+    pub fn wait(&mut self, limit: Duration) -> Result<ExitStatus, Failure> {
+        let waiting = Failure::to(format!("wait for {}", self.name));
+        match self.wait_quietly(limit) {
+            Ok(Some(status)) => Ok(status),
+            Ok(None) => Err(Failure::Timeout {
+                what: format!("{} to end", self.name),
+                limit,
+            }),
+            Err(error) => Err(waiting(error)),
+        }
+    }
+
+    /// Ends it: SIGTERM, and SIGKILL if it has not ended within three seconds.
+    ///
+    /// # Errors
+    /// The system does not let it be signalled.
+    pub fn stop(&mut self) -> Result<ExitStatus, Failure> {
+        self.end(GRACE)
+            .map_err(Failure::to(format!("stop {}", self.name)))
+    }
+
+    /// Kills it, as `kill -9` does, and waits for it to be gone.
+    ///
+    /// # Errors
+    /// The system does not let it be signalled.
+    pub fn kill(&mut self) -> Result<ExitStatus, Failure> {
+        self.child
+            .kill()
+            .and_then(|()| self.child.wait())
+            .map_err(Failure::to(format!("kill {}", self.name)))
+    }
+
+    /// What it wrote to its output file so far.
+    ///
+    /// # Errors
+    /// It was given none, or the file is gone.
+    pub fn written(&self) -> Result<String, Failure> {
+        let path = self.output.as_deref().or(self.log.as_deref());
+        path.ok_or_else(|| io::ErrorKind::NotFound.into())
+            .and_then(fs::read_to_string)
+            .map_err(Failure::to(format!("read the output of {}", self.name)))
+    }
+
+    /// The failure that `status` is, with the program's last words.
+    #[must_use]
+    pub fn failed(&self, status: ExitStatus) -> Failure {
+        Failure::Program {
+            program: self.name.clone(),
+            status: status.to_string(),
+            output: self.last_words(),
+        }
+    }
+
+    /// The end of its log; empty if it has none.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        let path = self.log.as_deref().or(self.output.as_deref());
+        let text = path
+            .and_then(|path| fs::read(path).ok())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default();
+        let text = text.trim_end();
+        let mut start = text.len().saturating_sub(LAST_WORDS);
+        while !text.is_char_boundary(start) {
+            start += 1;
+        }
+        text[start..].to_owned()
+    }
+
+    fn end(&mut self, grace: Duration) -> io::Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        rustix::process::kill_process(self.pid(), Signal::TERM)?;
+        match self.wait_quietly(grace)? {
+            Some(status) => Ok(status),
+            None => {
+                self.child.kill()?;
+                self.child.wait()
+            }
+        }
+    }
+
+    /// Waits on a descriptor of the process, so that its end is known at once.
+    fn wait_quietly(&mut self, limit: Duration) -> io::Result<Option<ExitStatus>> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let fd = rustix::process::pidfd_open(self.pid(), PidfdFlags::empty())?;
+        let limit = Timespec::try_from(limit).map_err(io::Error::other)?;
+        loop {
+            let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
+            match poll(&mut fds, Some(&limit)) {
+                Err(rustix::io::Errno::INTR) => {}
+                outcome => {
+                    outcome?;
+                    return self.child.try_wait();
+                }
+            }
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Whoever cares how it ends calls `stop`.
+        let _ = self.end(GRACE);
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.id())
+    }
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Finds `program` in `PATH`, or where system programs are on Debian even if
+/// `PATH` does not say so.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/sbin", "/usr/bin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(usual)
+        .map(|directory| directory.join(program))
+        .find(|candidate| is_program(candidate))
+}
+
+pub(crate) fn is_program(path: &Path) -> bool {
+    path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! What a bench needs of the machine, checked before anything is built, so that
+//! what is missing is named once, with its remedy.
+
+use std::path::Path;
+
+use crate::process::find;
+use crate::{Failure, Namespace};
+
+/// Something that must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// The right to make network namespaces, and a kernel that has them.
+    Namespaces,
+    /// Virtual Ethernet pairs.
+    Veth,
+    /// The kernel's bridge.
+    Bridge,
+    /// `/dev/net/tun`, from which switches make their local port.
+    Tun,
+    /// A program, and the Debian package that brings it.
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// The package.
+        package: &'static str,
+    },
+}
+
+/// Something that is not there, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Missing(pub String);
+
+/// Checks `requirements` in their order.
+///
+/// # Errors
+/// The first that is not met, in one line that says what to do.
+pub fn check(requirements: &[Requirement]) -> Result<(), Missing> {
+    requirements
+        .iter()
+        .try_for_each(|requirement| requirement.check())
+}
+
+impl Requirement {
+    fn check(self) -> Result<(), Missing> {
+        match self {
+            Self::Namespaces => namespaces(),
+            Self::Veth => kernel("veth", |namespace| namespace.join("a", namespace, "b")),
+            Self::Bridge => kernel("bridge", |namespace| namespace.bridge("a", &[])),
+            Self::Tun if Path::new("/dev/net/tun").exists() => Ok(()),
+            Self::Tun => Err(Missing(
+                "there is no /dev/net/tun: load the kernel module tun (modprobe tun)".to_owned(),
+            )),
+            Self::Program { program, .. } if find(program).is_some() => Ok(()),
+            Self::Program { program, package } => Err(Missing(format!(
+                "{program} is not installed: on Debian, apt-get install {package}"
+            ))),
+        }
+    }
+}
+
+fn namespaces() -> Result<(), Missing> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Missing(
+            "network namespaces can be made by root only: run this as root, for example with sudo"
+                .to_owned(),
+        ));
+    }
+    Namespace::new().map(drop).map_err(|failure| {
+        Missing(format!(
+            "{failure}: the kernel must have CONFIG_NET_NS, and a container must grant CAP_SYS_ADMIN and CAP_NET_ADMIN"
+        ))
+    })
+}
+
+fn kernel(
+    module: &str,
+    attempt: impl FnOnce(&Namespace) -> Result<(), Failure>,
+) -> Result<(), Missing> {
+    Namespace::new()
+        .and_then(|namespace| attempt(&namespace))
+        .map_err(|failure| {
+            Missing(format!(
+                "{failure}: load the kernel module {module} (modprobe {module})"
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_remedy() {
+        let wanted = [Requirement::Program {
+            program: "nonesuch",
+            package: "nonesuch-tools",
+        }];
+        assert_eq!(
+            check(&wanted).unwrap_err().to_string(),
+            "nonesuch is not installed: on Debian, apt-get install nonesuch-tools"
+        );
+    }
+}
