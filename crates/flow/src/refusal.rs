@@ -304,3 +304,8 @@ pub enum Refusal {
     #[error("table features for a table that does not exist")]
     TableFeaturesBadTable,
 }
+
+impl Refusal {
+    /// How many there are.
+    pub const COUNT: usize = Self::TableFeaturesBadTable as usize + 1;
+}
