@@ -1,9 +1,16 @@
-//! temp
+//! The daemon. What is wanted ([`config`]) becomes steps (`reconcile`); what
+//! happens becomes decisions (`core`) and frames' fates (`dataplane`), all of it
+//! without threads, sockets or a clock; and a thin `shell` carries it out.
+//!
+//! Bytes are `openflow`'s business, rules are `pipeline`'s, frames are `packet`'s.
+
 pub mod config;
-/// core
-pub mod core { #![allow(missing_docs)] pub mod mac; pub mod link; }
-pub mod error;
+mod core;
+mod dataplane;
+mod error;
+mod mac;
 mod reconcile;
-/// shell
-#[allow(dead_code, reason = "t")]
-pub mod shell { mod rundir; mod clock; }
+mod shell;
+
+pub use error::SwitchError;
+pub use shell::run;

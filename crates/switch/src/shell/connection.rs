@@ -2,35 +2,36 @@
 //! thread. It answers what the channel can answer by itself, so an echo reply
 //! never waits for a rule, and it reads no faster than its peer does.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-
-use super::clock::Clock;
-use super::dump::Dump;
-use super::inbox::{Inbox, Input};
-use crate::core::ConnectionId;
-use crate::core::connection::Kind;
 use base::Xid;
 use flow::Refusal;
+use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Instant as TokioInstant;
+
+use super::clock::Clock;
+use super::inbox::{Inbox, Input};
+use crate::core::connection::{ConnectionId, Kind};
+use crate::core::dump::FlowDump;
 
 /// Bytes read from a socket at once.
 const READ_LEN: usize = 8 * 1024;
 
-/// Bytes waiting for the peer to read before nothing more is taken from it or
-/// for it. More than one message, so that a fast reader is never starved.
-const BACKLOG_MAX: usize = 256 * 1024;
-
-/// Bytes of messages of one connection that the control thread has not handled
-/// yet. A flow-mod has some hundred bytes, so bursts stay bursts.
+/// Bytes of messages of one connection that are being worked on or answered. A
+/// flow-mod has some hundred bytes, so bursts stay bursts.
 const IN_FLIGHT_MAX: usize = 256 * 1024;
 
 /// Messages sent unasked (packet-in, port-status, flow-removed) that may wait
 /// for a connection; further ones are dropped and counted.
 const UNASKED_MAX: usize = 1024;
+
+/// How long a peer may take to read why it is left.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What the control thread sends to a peer.
 pub(crate) enum Outgoing {
@@ -38,25 +39,26 @@ pub(crate) enum Outgoing {
     Reply(Xid, Box<Message>),
     /// A refusal of the message with this beginning.
     Refusal(Xid, Refusal, Excerpt),
-    /// Flow statistics, to be read from a snapshot as the peer reads.
-    Dump(Xid, Box<Dump>),
+    /// Rules, told as the peer reads.
+    Dump(Xid, Box<FlowDump>),
     /// Something it did not ask for.
     Unasked(Arc<Message>),
-    /// The end of the connection.
-    Close,
 }
+
+/// The room that a request takes until it is answered.
+pub(crate) type Room = OwnedSemaphorePermit;
 
 /// The control thread's end of the way to a peer.
 #[derive(Clone)]
 pub(crate) struct Outbox {
-    queue: mpsc::UnboundedSender<(Outgoing, Option<OwnedSemaphorePermit>)>,
+    queue: mpsc::UnboundedSender<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
 }
 
 impl Outbox {
-    /// Sends the answer to a request. The request's `room` is given back when
-    /// the answer has been written, so that answers are bounded as requests are.
-    pub(crate) fn answer(&self, answer: Outgoing, room: Option<OwnedSemaphorePermit>) {
+    /// Sends the answer to a request, whose room is given back when the answer has
+    /// found room in turn: so answers are bounded as requests are.
+    pub(crate) fn answer(&self, answer: Outgoing, room: Option<Room>) {
         // A peer that is gone needs no answer.
         drop(self.queue.send((answer, room)));
     }
@@ -67,7 +69,8 @@ impl Outbox {
             return false;
         }
         self.unasked.fetch_add(1, Ordering::Relaxed);
-        self.queue.send((Outgoing::Unasked(Arc::clone(message)), None)).is_ok()
+        let told = Outgoing::Unasked(Arc::clone(message));
+        self.queue.send((told, None)).is_ok()
     }
 }
 
@@ -75,13 +78,38 @@ impl Outbox {
 #[derive(Clone)]
 pub(crate) struct Purpose {
     /// Its bridge, by name.
-    pub(crate) bridge: String,
+    pub(crate) bridge: Arc<str>,
     /// What the peer is to the bridge.
     pub(crate) kind: Kind,
 }
 
-/// Serves one peer until either side ends it. Returns why, and whether the
-/// peer ever said hello.
+/// Why a connection ended.
+pub(crate) enum Reason {
+    /// The peer closed it, or the network did.
+    Closed,
+    /// The channel ended it.
+    Channel(DownReason),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Closed => f.write_str("the peer closed the connection"),
+            Self::Channel(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// How a connection ended.
+pub(crate) struct Ending {
+    /// Why.
+    pub(crate) reason: Reason,
+    /// Whether the peer had said hello.
+    pub(crate) was_up: bool,
+}
+
+/// Serves one peer until either side ends it. If the task is dropped meanwhile,
+/// the control thread is told all the same.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite,
     id: ConnectionId,
@@ -91,13 +119,16 @@ pub(crate) async fn serve(
 ) -> Ending {
     let (queue, answers) = mpsc::unbounded_channel();
     let unasked = Arc::new(AtomicUsize::new(0));
-    let mut connection = Connection {
+    let connection = Connection {
         id,
         purpose,
         channel: Channel::new(Side::Switch, Options::default(), clock.now()),
         inbox,
         clock,
-        outbox: Some(Outbox { queue, unasked: Arc::clone(&unasked) }),
+        outbox: Some(Outbox {
+            queue,
+            unasked: Arc::clone(&unasked),
+        }),
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
         held: None,
         answers,
@@ -105,14 +136,6 @@ pub(crate) async fn serve(
         dump: None,
     };
     connection.run(stream).await
-}
-
-/// How a connection ended.
-pub(crate) struct Ending {
-    /// Why.
-    pub(crate) reason: DownReason,
-    /// Whether the peer had said hello.
-    pub(crate) was_up: bool,
 }
 
 struct Connection {
@@ -124,54 +147,165 @@ struct Connection {
     /// Given to the control thread when the peer has said hello.
     outbox: Option<Outbox>,
     room: Arc<Semaphore>,
-    /// A message for which there was no room yet; nothing more is read meanwhile.
+    /// A message for which there was no room; nothing more is read meanwhile.
     held: Option<Box<Received>>,
-    answers: mpsc::UnboundedReceiver<(Outgoing, Option<OwnedSemaphorePermit>)>,
+    answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
     /// A long answer under way; other answers wait behind it.
-    dump: Option<(Xid, Box<Dump>, Option<OwnedSemaphorePermit>)>,
+    dump: Option<(Xid, Box<FlowDump>, Option<Room>)>,
 }
 
 impl Connection {
-    async fn run(&mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
+    async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut input = vec![0; READ_LEN];
         let reason = loop {
             if let Some(reason) = self.handle_events() {
-                break reason;
+                break Reason::Channel(reason);
             }
             self.continue_dump();
-            let ready = self.channel.pending().len() < BACKLOG_MAX;
-            let timeout = self.channel.next_timeout().map(|instant| self.clock.to_system(instant));
+            let roomy = !self.channel.is_congested();
+            let timeout = self.channel.next_timeout();
+            let timeout = timeout.map(|at| TokioInstant::from_std(self.clock.to_system(at)));
+            let pending = self.channel.pending();
             tokio::select! {
                 biased;
-                written = writer.write(self.channel.pending()), if !self.channel.pending().is_empty() => match written {
+                sent = writer.write(pending), if !pending.is_empty() => match sent {
                     Ok(count @ 1..) => self.channel.transmitted(count),
-                    Ok(0) => break DownReason::Closed,
-                    Err(_) => break DownReason::Closed,
+                    Ok(0) | Err(_) => break Reason::Closed,
                 },
-                room = Arc::clone(&self.room).acquire_many_owned(self.held_len()), if self.held.is_some() => {
-                    if let (Ok(room), Some(received)) = (room, self.held.take()) {
-                        self.inbox.send(Input::Message(self.id, received, room));
+                answer = self.answers.recv(), if roomy && self.dump.is_none() => {
+                    if let Some((answer, room)) = answer {
+                        self.send(answer, room);
                     }
                 }
-                Some((answer, room)) = self.answers.recv(), if ready && self.dump.is_none() => {
-                    if self.send(answer, room) {
-                        break DownReason::Closed;
+                room = Arc::clone(&self.room).acquire_many_owned(room_of(self.held.as_deref())),
+                    if self.held.is_some() =>
+                {
+                    if let (Ok(room), Some(held)) = (room, self.held.take()) {
+                        self.inbox.send(Input::Message(self.id, held, room));
                     }
                 }
-                count = reader.read(&mut input), if ready && self.held.is_none() => match count {
+                count = reader.read(&mut input), if roomy && self.held.is_none() => match count {
                     Ok(count @ 1..) => self.channel.handle_input(&input[..count], self.clock.now()),
-                    Ok(0) | Err(_) => break DownReason::Closed,
+                    Ok(0) | Err(_) => break Reason::Closed,
                 },
                 () = sleep_until(timeout) => self.channel.handle_timeout(self.clock.now()),
             }
         };
-        self.last_words(&mut writer).await;
+        self.say_last_words(&mut writer).await;
         let was_up = self.outbox.is_none();
-        if was_up {
+        Ending { reason, was_up }
+    }
+
+    /// Passes on what the channel has understood, as far as there is room; tells
+    /// if it is over.
+    fn handle_events(&mut self) -> Option<DownReason> {
+        while self.held.is_none() {
+            match self.channel.poll_event()? {
+                Event::Up(version) => self.introduce(version),
+                Event::Received(received) => self.pass_on(Box::new(received)),
+                Event::Refused(malformed) => {
+                    tracing::debug!(
+                        bridge = &*self.purpose.bridge,
+                        fault = %malformed.fault,
+                        at = malformed.at,
+                        "a message was refused"
+                    );
+                    self.inbox.send(Input::Refused);
+                }
+                Event::Down(reason) => return Some(reason),
+            }
+        }
+        None
+    }
+
+    fn introduce(&mut self, version: openflow::Version) {
+        if let Some(outbox) = self.outbox.take() {
+            self.inbox.send(Input::Up {
+                id: self.id,
+                purpose: self.purpose.clone(),
+                version,
+                outbox,
+            });
+        }
+    }
+
+    fn pass_on(&mut self, received: Box<Received>) {
+        let room = Arc::clone(&self.room).try_acquire_many_owned(room_of(Some(&received)));
+        match room {
+            Ok(room) => self.inbox.send(Input::Message(self.id, received, room)),
+            Err(_) => self.held = Some(received),
+        }
+    }
+
+    fn send(&mut self, answer: Outgoing, room: Option<Room>) {
+        match answer {
+            Outgoing::Reply(xid, message) => self.say(xid, &message),
+            Outgoing::Refusal(xid, refusal, excerpt) => self.channel.refuse(xid, refusal, &excerpt),
+            Outgoing::Dump(xid, dump) => self.dump = Some((xid, dump, room)),
+            Outgoing::Unasked(message) => {
+                self.unasked.fetch_sub(1, Ordering::Relaxed);
+                self.say(Xid(0), &message);
+            }
+        }
+    }
+
+    fn say(&mut self, xid: Xid, message: &Message) {
+        if let Err(inexpressible) = self.channel.send(xid, message) {
+            tracing::debug!(%inexpressible, "a message was not sent");
+        }
+    }
+
+    /// Tells the next parts of a long answer, as far as there is room.
+    fn continue_dump(&mut self) {
+        while let Some((xid, mut dump, room)) = self.dump.take() {
+            let Some(part) = dump.next_part(self.clock.now()) else {
+                return;
+            };
+            self.say(xid, &part);
+            self.dump = Some((xid, dump, room));
+            if self.channel.is_congested() {
+                return;
+            }
+        }
+    }
+
+    /// Sends what is still pending, an error message perhaps, if the peer reads it.
+    async fn say_last_words<S: AsyncWrite>(&self, writer: &mut WriteHalf<S>) {
+        let saying = async {
+            writer.write_all(self.channel.pending()).await?;
+            writer.shutdown().await
+        };
+        // A peer that is gone cannot be told.
+        drop(tokio::time::timeout(LAST_WORDS, saying).await);
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.outbox.is_none() {
             self.inbox.send(Input::Down(self.id));
         }
-        Ending { reason, was_up }
+    }
+}
+
+/// The room that a message takes. A question about rules takes all there is: the
+/// next one waits until its answer has been told.
+fn room_of(received: Option<&Received>) -> u32 {
+    const ALL: u32 = IN_FLIGHT_MAX as u32;
+    match received.map(|received| &received.message) {
+        Some(Message::MultipartRequest(_)) => ALL,
+        Some(Message::PacketOut(message)) => {
+            u32::try_from(message.data.len()).unwrap_or(ALL).clamp(256, ALL)
+        }
+        _ => 256,
+    }
+}
+
+async fn sleep_until(timeout: Option<TokioInstant>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep_until(timeout).await,
+        None => std::future::pending().await,
     }
 }

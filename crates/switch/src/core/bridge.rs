@@ -1,0 +1,282 @@
+//! One bridge: its tables, stations, ports and peers, and what each message to
+//! it means. Pure: it is told what happened and when, and returns what is to be
+//! done about it. Only here are its tables changed.
+//!
+//! Changes reach the workers by publication. What must not happen before the
+//! workers have taken a change (barrier replies, the final counts of a rule
+//! that is gone) waits here for the publication's generation to be passed.
+
+mod frames;
+mod notices;
+mod ports;
+mod requests;
+mod statistics;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use base::{DatapathId, Instant, PortNo, TableId, Xid};
+use flow::{
+    Action, FlowMod, FlowModCommand, Instructions, Match, PortMod, Refusal, SwitchConfig,
+};
+use openflow::{Excerpt, Message};
+use packet::{Frame, Pool};
+use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
+
+use super::connection::{Connection, ConnectionId, Connections, Kind};
+use super::dump::FlowDump;
+use crate::config::FailMode;
+use crate::dataplane::program::Generation;
+use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
+
+pub(crate) use ports::PortEntry;
+
+/// Buffers for frames that the control thread sends: a packet-out makes at most
+/// one copy of its frame for each port.
+const PACKET_OUT_BUFFERS: usize = 1024;
+
+/// What is to be done about a message or an event.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// Answer a request.
+    Reply(ConnectionId, Xid, Box<Message>),
+    /// Refuse a request.
+    Refuse(ConnectionId, Xid, Refusal, Excerpt),
+    /// Answer a request with rules, as fast as the peer reads them.
+    Dump(ConnectionId, Xid, Box<FlowDump>),
+    /// Tell a peer something it did not ask for.
+    Tell(ConnectionId, Arc<Message>),
+    /// Send a frame out of a port.
+    Transmit(PortNo, Frame),
+    /// Take an interface administratively up or down.
+    SetPortUp(PortNo, bool),
+}
+
+/// What a bridge is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its datapath id.
+    pub(crate) datapath_id: DatapathId,
+    /// What it does while no controller is connected.
+    pub(crate) fail_mode: FailMode,
+}
+
+/// One bridge.
+pub(crate) struct Bridge {
+    identity: Identity,
+    pipeline: Pipeline,
+    stations: MacTable,
+    ports: BTreeMap<PortNo, PortEntry>,
+    connections: Connections,
+    /// Whether controllers are configured, connected or not.
+    has_controllers: bool,
+    config: SwitchConfig,
+    interpreter: Interpreter,
+    pool: Pool,
+    verdict: Verdict,
+    /// Whether workers do not know the latest yet.
+    unpublished: bool,
+    published: Generation,
+    waiting: VecDeque<Waiting>,
+}
+
+/// Something that waits for the workers.
+#[derive(Debug)]
+struct Waiting {
+    /// The publication that they must have passed; none if it is still to come.
+    generation: Option<Generation>,
+    what: Awaited,
+}
+
+#[derive(Debug)]
+enum Awaited {
+    /// A barrier reply.
+    Barrier(ConnectionId, Xid),
+    /// The end of rules, when it happened.
+    Removals(Vec<Removal>, Instant),
+}
+
+impl Bridge {
+    /// A bridge without ports and peers. `writers` is how many count in its
+    /// tables, itself last.
+    pub(crate) fn new(
+        identity: Identity,
+        has_controllers: bool,
+        writers: usize,
+        now: Instant,
+    ) -> Self {
+        let mut bridge = Self {
+            identity,
+            pipeline: Pipeline::new(Limits::default(), writers),
+            stations: MacTable::new(STATIONS_MAX, AGEING),
+            ports: BTreeMap::new(),
+            connections: Connections::default(),
+            has_controllers,
+            config: SwitchConfig::default(),
+            interpreter: Interpreter::new(writers - 1),
+            pool: Pool::new(PACKET_OUT_BUFFERS),
+            verdict: Verdict::default(),
+            unpublished: true,
+            published: Generation::default(),
+            waiting: VecDeque::new(),
+        };
+        bridge.start_over(now);
+        bridge
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// What workers are to run for it.
+    pub(crate) fn snapshot(&self) -> (Pipeline, MacView) {
+        (self.pipeline.clone(), self.stations.view())
+    }
+
+    /// Whether there is something to publish.
+    pub(crate) fn is_unpublished(&self) -> bool {
+        self.unpublished
+    }
+
+    /// Takes note that the present state was published under this number.
+    pub(crate) fn handle_published(&mut self, generation: Generation) {
+        self.unpublished = false;
+        self.published = generation;
+        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.generation.is_none()) {
+            waiting.generation = Some(generation);
+        }
+    }
+
+    /// Takes note that every worker has passed `generation`.
+    pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
+        let passed = |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= generation);
+        while let Some(waiting) = self.waiting.pop_front_if(|waiting| passed(waiting)) {
+            match waiting.what {
+                Awaited::Barrier(id, xid) => {
+                    effects.push(Effect::Reply(id, xid, Box::new(Message::BarrierReply)));
+                }
+                Awaited::Removals(removals, at) => self.tell_removals(removals, at, effects),
+            }
+        }
+    }
+
+    /// Whether a peer waits for a barrier; its further messages must wait too
+    /// (OF 1.3.5, 6.2).
+    pub(crate) fn is_at_barrier(&self, id: ConnectionId) -> bool {
+        self.waiting.iter().any(|waiting| matches!(waiting.what, Awaited::Barrier(at, _) if at == id))
+    }
+
+    /// Takes note that a peer has said hello.
+    pub(crate) fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
+        self.connections.insert(id, connection);
+        self.settle_mode();
+    }
+
+    /// Takes note that a peer is gone.
+    pub(crate) fn handle_down(&mut self, id: ConnectionId) {
+        self.connections.remove(id);
+        self.waiting.retain(|waiting| !matches!(waiting.what, Awaited::Barrier(at, _) if at == id));
+        self.settle_mode();
+    }
+
+    /// Takes note that controllers are configured, or no longer. The rules of one
+    /// regime are not those of the other, so the tables start over, as with Open vSwitch.
+    pub(crate) fn handle_controllers(&mut self, any: bool, now: Instant) {
+        if any != self.has_controllers {
+            self.has_controllers = any;
+            self.start_over(now);
+        }
+    }
+
+    /// Learns what a worker saw: a station behind a port.
+    pub(crate) fn handle_station(&mut self, address: Address, port: PortNo, now: Instant) {
+        if self.ports.contains_key(&port) && self.stations.learn(address, port, now) {
+            self.unpublished = true;
+        }
+    }
+
+    /// Does what is due: rules and stations whose time is over.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
+            let changes = self.pipeline.expire(now);
+            self.note(changes, now);
+        }
+        if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
+            self.unpublished = true;
+        }
+    }
+
+    /// When [`Bridge::handle_timeout`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let expiries = [self.pipeline.next_expiry(), self.stations.next_expiry()];
+        expiries.into_iter().flatten().min()
+    }
+
+    /// The stations, for those who want to see them.
+    pub(crate) fn stations(&self) -> &MacTable {
+        &self.stations
+    }
+
+    /// Forgets all stations.
+    pub(crate) fn flush_stations(&mut self) {
+        self.unpublished |= self.stations.flush();
+    }
+
+    /// Empties the tables, and lets a bridge that nobody is to control forward as
+    /// an ordinary switch: by a rule, so that a tool can see it and replace it.
+    fn start_over(&mut self, now: Instant) {
+        let everything = FlowMod {
+            table: TableId::ALL,
+            ..FlowMod::new(FlowModCommand::Delete, 0, Match::any(), Instructions::default())
+        };
+        self.do_flow_mod(&everything, now).expect("deleting everything is always legal");
+        if !self.has_controllers && self.identity.fail_mode == FailMode::Standalone {
+            let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
+            let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
+            self.do_flow_mod(&rule, now).expect("an empty table has room for one rule");
+        }
+        self.settle_mode();
+    }
+
+    fn do_flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<(), Refusal> {
+        let changes = self.pipeline.flow_mod(command, now)?;
+        self.note(changes, now);
+        Ok(())
+    }
+
+    /// Takes note of changes to the tables.
+    fn note(&mut self, changes: Changes, now: Instant) {
+        self.unpublished = true;
+        if !changes.removed.is_empty() {
+            let what = Awaited::Removals(changes.removed, now);
+            self.waiting.push_back(Waiting { generation: None, what });
+        }
+    }
+
+    /// Lets a barrier wait for what came before it.
+    fn hold_barrier(&mut self, id: ConnectionId, xid: Xid) {
+        let generation = (!self.unpublished).then_some(self.published);
+        self.waiting.push_back(Waiting { generation, what: Awaited::Barrier(id, xid) });
+    }
+
+    /// Goes over to the fail mode, or back, and settles who is told of misses.
+    fn settle_mode(&mut self) {
+        let standalone = self.identity.fail_mode == FailMode::Standalone
+            && self.has_controllers
+            && !self.connections.any_primary();
+        let miss = if self.connections.any_takes_misses() {
+            MissPolicy::Controller
+        } else {
+            MissPolicy::Drop
+        };
+        self.pipeline.set_standalone(standalone);
+        self.pipeline.set_miss(miss);
+        self.unpublished = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+//! What a bridge does with each message: one `match`, a row for each kind.
+
+use base::{Instant, PortNo, TableId, Xid};
+use flow::{FragmentHandling, PacketOut, PortMod, Refusal, RoleRequest, SwitchConfig, TableMod};
+use openflow::{Message, QueueConfigReply, Received, RoleReply};
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::core::connection::Connection;
+
+impl Bridge {
+    /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored.
+    pub(crate) fn handle_message(
+        &mut self,
+        id: ConnectionId,
+        received: Received,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.connections.find(id).is_none() {
+            return;
+        }
+        let Received {
+            xid,
+            message,
+            excerpt,
+        } = received;
+        match self.answer(id, xid, message, now, effects) {
+            Ok(None) => {}
+            Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
+            Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
+        }
+    }
+
+    fn answer(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        message: Message,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        if changes_something(&message) {
+            self.peer(id)?.check_may_change()?;
+        }
+        match message {
+            Message::FeaturesRequest => self.features(id).map(Some),
+            Message::GetConfigRequest => self.switch_config(id).map(Some),
+            Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
+            Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
+            Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
+            Message::PortMod(command) => self.port_mod(command, effects).map(|()| None),
+            Message::TableMod(command) => table_mod(command).map(|()| None),
+            Message::GroupMod(_) => Err(Refusal::GroupModUnsupported),
+            Message::MeterMod(_) => Err(Refusal::MeterModOutOfMeters),
+            Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
+            Message::BarrierRequest => {
+                self.hold_barrier(id, xid);
+                Ok(None)
+            }
+            Message::QueueConfigRequest(port) => self.queues(port).map(Some),
+            Message::RoleRequest(request) => self.role(id, request).map(Some),
+            Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(id)?.wants))),
+            Message::SetAsync(wants) => {
+                self.peer(id)?.wants = wants;
+                self.settle_mode();
+                Ok(None)
+            }
+            Message::Error(error) => {
+                tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
+                Ok(None)
+            }
+            // The answer to an echo request that nobody here has sent.
+            Message::EchoReply(_) => Ok(None),
+            Message::Hello(_)
+            | Message::EchoRequest(_)
+            | Message::Extension(_)
+            | Message::FeaturesReply(_)
+            | Message::GetConfigReply(_)
+            | Message::PacketIn(_)
+            | Message::FlowRemoved(_)
+            | Message::PortStatus(_)
+            | Message::MultipartReply { .. }
+            | Message::BarrierReply
+            | Message::QueueConfigReply(_)
+            | Message::RoleReply(_)
+            | Message::GetAsyncReply(_) => Err(Refusal::RequestBadType),
+        }
+    }
+
+    pub(super) fn peer(&mut self, id: ConnectionId) -> Result<&mut Connection, Refusal> {
+        self.connections
+            .find(id)
+            .ok_or(Refusal::RequestPermission)
+    }
+
+    fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
+        let miss_send_len = self.peer(id)?.miss_send_len;
+        Ok(Message::GetConfigReply(SwitchConfig {
+            miss_send_len,
+            ..self.config
+        }))
+    }
+
+    fn set_config(&mut self, id: ConnectionId, wanted: SwitchConfig) -> Result<(), Refusal> {
+        if wanted.fragments == FragmentHandling::Reassemble {
+            return Err(Refusal::ConfigBadFlags);
+        }
+        self.peer(id)?.miss_send_len = wanted.miss_send_len;
+        self.config.fragments = wanted.fragments;
+        self.settle_mode();
+        Ok(())
+    }
+
+    fn role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Message, Refusal> {
+        let role = self.connections.take_role(id, request)?;
+        self.settle_mode();
+        Ok(Message::RoleReply(RoleReply {
+            role,
+            generation: self.connections.generation(),
+        }))
+    }
+
+    fn queues(&self, port: PortNo) -> Result<Message, Refusal> {
+        if port != PortNo::ANY && !self.ports.contains_key(&port) {
+            return Err(Refusal::QueueBadPort);
+        }
+        Ok(Message::QueueConfigReply(QueueConfigReply {
+            port,
+            queues: Vec::new(),
+        }))
+    }
+
+    fn port_mod(&mut self, command: PortMod, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
+        let change = self.change_port(command)?;
+        if let Some(up) = change.set_up {
+            effects.push(Effect::SetPortUp(command.port, up));
+        }
+        if change.config_changed {
+            self.tell_port_changed(command.port, effects);
+        }
+        Ok(())
+    }
+
+    fn packet_out(
+        &mut self,
+        message: &PacketOut,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        if message.buffer.is_some() {
+            return Err(Refusal::RequestBufferUnknown);
+        }
+        self.pipeline.check_packet_out(message)?;
+        self.send_out(message, now, effects);
+        Ok(())
+    }
+}
+
+/// Whether a message changes the switch, which a slave may not (OF 1.3.5, 6.3.6).
+fn changes_something(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::FlowMod(_)
+            | Message::PacketOut(_)
+            | Message::PortMod(_)
+            | Message::TableMod(_)
+            | Message::GroupMod(_)
+            | Message::MeterMod(_)
+    )
+}
+
+/// Table configuration is deprecated and changes nothing (OF 1.3.5, 7.3.4.2).
+fn table_mod(command: TableMod) -> Result<(), Refusal> {
+    /// `OFPTC_DEPRECATED_MASK`.
+    const DEPRECATED: u32 = 3;
+    if command.table > TableId::LAST && command.table != TableId::ALL {
+        return Err(Refusal::TableModBadTable);
+    }
+    if command.config & !DEPRECATED != 0 {
+        return Err(Refusal::TableModBadConfig);
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! What a bridge tells of itself when asked.
+
+use base::{Instant, PortNo, QueueId, TableId, Xid};
+use flow::{Capabilities, Description, Features, FlowStatsRequest, Refusal};
+use openflow::{
+    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest,
+    TableFeatures, Version,
+};
+
+use super::{Bridge, ConnectionId, Effect};
+use crate::core::dump::FlowDump;
+
+/// Frames kept for controllers: none, so every packet-in bears the whole frame.
+const BUFFERS: u32 = 0;
+
+/// What the switch can tell of.
+const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
+    .with(Capabilities::TABLE_STATS)
+    .with(Capabilities::PORT_STATS)
+    .with(Capabilities::ARP_MATCH_IP);
+
+impl Bridge {
+    pub(super) fn features(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
+        let ports = match self.peer(id)?.version {
+            Version::V10 => self.port_descs(),
+            Version::V13 => Vec::new(),
+        };
+        let features = Features {
+            datapath_id: self.identity.datapath_id,
+            buffers: BUFFERS,
+            tables: TableId::LAST.0 + 1,
+            auxiliary_id: 0,
+            capabilities: CAPABILITIES,
+        };
+        Ok(Message::FeaturesReply(FeaturesReply { features, ports }))
+    }
+
+    /// Answers a request for statistics: rules by a dump, everything else at once.
+    pub(super) fn multipart(
+        &self,
+        id: ConnectionId,
+        xid: Xid,
+        request: MultipartRequest,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let reply = match request {
+            MultipartRequest::Flow(form, request) => {
+                let dump = FlowDump::new(self.pipeline.clone(), form, request)?;
+                effects.push(Effect::Dump(id, xid, Box::new(dump)));
+                return Ok(None);
+            }
+            MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
+            MultipartRequest::Description => MultipartReply::Description(self.description()),
+            MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats()),
+            MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
+            MultipartRequest::Queue(request) => self.queue_stats(request)?,
+            MultipartRequest::PortDesc => MultipartReply::PortDesc(self.port_descs()),
+            MultipartRequest::Group(_) => MultipartReply::NoGroups,
+            MultipartRequest::GroupDesc => MultipartReply::NoGroupDescs,
+            MultipartRequest::GroupFeatures => MultipartReply::NoGroupFeatures,
+            MultipartRequest::Meter(_) => MultipartReply::NoMeters,
+            MultipartRequest::MeterConfig(_) => MultipartReply::NoMeterConfigs,
+            MultipartRequest::MeterFeatures => MultipartReply::NoMeterFeatures,
+            MultipartRequest::TableFeatures => {
+                let tables = (0..=TableId::LAST.0).map(|table| self.table_features(TableId(table)));
+                MultipartReply::TableFeatures(tables.collect())
+            }
+        };
+        Ok(Some(Message::reply(reply)))
+    }
+
+    fn aggregate(&self, form: Form, request: &FlowStatsRequest) -> Result<MultipartReply, Refusal> {
+        let stats = self.pipeline.aggregate_stats(request)?;
+        Ok(MultipartReply::Aggregate(form, stats))
+    }
+
+    fn description(&self) -> Description {
+        Description {
+            manufacturer: "Comporta".to_owned(),
+            hardware: "userspace data plane on Linux".to_owned(),
+            software: env!("CARGO_PKG_VERSION").to_owned(),
+            serial_number: "None".to_owned(),
+            datapath: self.identity.name.clone(),
+        }
+    }
+
+    fn port_descs(&self) -> Vec<flow::PortDesc> {
+        let ports = self.ports();
+        ports.map(|(_, entry)| entry.desc.clone()).collect()
+    }
+
+    fn queue_stats(&self, request: QueueStatsRequest) -> Result<MultipartReply, Refusal> {
+        if request.port != PortNo::ANY && !self.ports.contains_key(&request.port) {
+            return Err(Refusal::QueueBadPort);
+        }
+        if request.queue != QueueId::ALL {
+            return Err(Refusal::QueueBadQueue);
+        }
+        Ok(MultipartReply::Queue(Vec::new()))
+    }
+
+    fn table_features(&self, table: TableId) -> TableFeatures {
+        TableFeatures {
+            table,
+            name: format!("table{table}"),
+            metadata_match: u64::MAX,
+            metadata_write: u64::MAX,
+            flows_max: self.pipeline.limits().rules_in_table,
+            next: (table.0 + 1..=TableId::LAST.0).map(TableId).collect(),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The thin shell around the daemon's core: threads, sockets, signals, the clock.
+
+mod clock;
+mod connection;
+mod control;
+mod inbox;
+mod links;
+mod peers;
+mod rundir;
+mod signals;
+mod unixctl;
+mod worker_thread;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::CpuSet;
+
+use crate::config::Config;
+use crate::dataplane::program::Publication;
+use crate::error::SwitchError;
+use clock::Clock;
+use control::{Control, Tools};
+use inbox::Inbox;
+use peers::Exchange;
+use rundir::{RunDir, SocketFile};
+use worker_thread::WorkerHandle;
+
+/// File descriptors that the process allows itself: thousands of peers, and a few
+/// for each port and worker.
+const FILES_MAX: u64 = 65_536;
+
+/// Runs the switch on the calling thread, which becomes the control thread, until
+/// it is told to end by a signal. `file` is read again on SIGHUP.
+///
+/// # Errors
+/// It cannot do what it was asked; one line says why and what to do.
+pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
+    config.check()?;
+    let clock = Clock::start();
+    raise_file_limit();
+    let rundir = RunDir::open(config.rundir.as_deref())?;
+    let cores = choose_cores(&config.cores)?;
+    keep_off(&cores);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("peers")
+        .enable_all()
+        .build()
+        .map_err(SwitchError::system("starting the runtime"))?;
+    let (inbox, inputs) = Inbox::new(thread::current());
+    let publication = Arc::new(Publication::default());
+    let start = |(writer, core): (usize, &usize)| {
+        WorkerHandle::start(writer, *core, &publication, inbox.clone(), clock)
+    };
+    let workers = cores.iter().enumerate().map(start).collect::<Result<_, _>>()?;
+    let tools = Tools {
+        clock,
+        runtime: runtime.handle().clone(),
+        exchange: Exchange::new(inbox.clone(), clock),
+        rundir: rundir.clone(),
+        publication,
+        workers,
+        file,
+    };
+    let mut control = Control::new(tools, inputs);
+    let served = serve(&mut control, &runtime, &rundir, &inbox, config);
+    control.shut_down();
+    runtime.shutdown_background();
+    served
+}
+
+fn serve(
+    control: &mut Control,
+    runtime: &tokio::runtime::Runtime,
+    rundir: &RunDir,
+    inbox: &Inbox,
+    config: Config,
+) -> Result<(), SwitchError> {
+    {
+        let _in_runtime = runtime.enter();
+        signals::follow(inbox.clone()).map_err(SwitchError::system("following signals"))?;
+    }
+    let (socket, _file) = SocketFile::bind(&rundir.file(unixctl::SOCKET))?;
+    control.configure(config)?;
+    runtime
+        .block_on(links::follow(inbox.clone()))
+        .map_err(SwitchError::system("following interfaces by netlink"))?;
+    {
+        let _in_runtime = runtime.enter();
+        let socket = tokio::net::UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at the control socket"))?;
+        tokio::spawn(unixctl::serve(socket, inbox.clone()));
+    }
+    tracing::info!("ready");
+    control.run();
+    tracing::info!("ending");
+    Ok(())
+}
+
+/// The cores to work on: those asked for, or the last that there is.
+fn choose_cores(wanted: &[usize]) -> Result<Vec<usize>, SwitchError> {
+    let allowed = worker_thread::allowed_cores()?;
+    if wanted.is_empty() {
+        return Ok(allowed.last().copied().into_iter().collect());
+    }
+    if let Some(core) = wanted.iter().find(|core| !allowed.contains(core)) {
+        let allowed: Vec<_> = allowed.iter().map(ToString::to_string).collect();
+        return Err(SwitchError::Core {
+            core: *core,
+            allowed: allowed.join(", "),
+        });
+    }
+    Ok(wanted.to_vec())
+}
+
+/// Keeps this thread, and those it starts, off the workers' cores, if there are others.
+fn keep_off(cores: &[usize]) {
+    let Ok(allowed) = worker_thread::allowed_cores() else {
+        return;
+    };
+    let mut others = CpuSet::new();
+    for core in allowed.into_iter().filter(|core| !cores.contains(core)) {
+        others.set(core);
+    }
+    if others.count() > 0
+        && let Err(error) = rustix::thread::sched_setaffinity(None, &others)
+    {
+        tracing::warn!(%error, "the control plane shares the workers' cores");
+    }
+}
+
+/// Allows as many open files as the system lets us have.
+fn raise_file_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let current = maximum.map_or(FILES_MAX, |maximum| maximum.min(FILES_MAX));
+    let wanted = Rlimit {
+        current: Some(current),
+        maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(%error, "the limit of open files stays as it is");
+    }
+}

@@ -1,0 +1,377 @@
+//! The control thread: the only writer of all tables. It reads its inbox and the
+//! workers' rings, lets the bridges decide, carries their effects out, and
+//! publishes what changed, once for each burst.
+
+mod interfaces;
+mod questions;
+mod site;
+mod steps;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread;
+
+use base::Instant;
+use openflow::Received;
+use tokio::runtime::Handle;
+
+use super::clock::Clock;
+use super::connection::{Outbox, Outgoing, Room};
+use super::inbox::Input;
+use super::peers::Exchange;
+use super::rundir::RunDir;
+use super::worker_thread::WorkerHandle;
+use crate::config::Config;
+use crate::core::bridge::Effect;
+use crate::core::connection::{Connection, ConnectionId};
+use crate::dataplane::program::{BridgeId, BridgeProgram, Generation, Program, Publication};
+use crate::dataplane::slots::PortKey;
+use crate::dataplane::worker::{Command, Event};
+use site::Site;
+
+/// Inputs handled between two publications: long enough to make a burst of
+/// flow-mods cheap, short enough that a rule is in force some milliseconds later.
+const BURST_MAX: usize = 256;
+
+/// What the control thread counts for want of a better place.
+#[derive(Debug, Default)]
+struct ControlCounters {
+    /// Malformed or unknown messages, answered by the channels.
+    messages_refused: u64,
+    /// Messages to peers that had too many unread already.
+    unasked_dropped: u64,
+    /// Frames that a worker had no room to take over.
+    transmit_dropped: u64,
+}
+
+/// A peer, as the control thread knows it.
+struct Peer {
+    bridge: BridgeId,
+    outbox: Outbox,
+    /// Messages that came after a barrier that is still to be answered.
+    deferred: VecDeque<(Box<Received>, Room)>,
+}
+
+/// What the control thread is given.
+pub(crate) struct Tools {
+    /// Tells the time.
+    pub(crate) clock: Clock,
+    /// Where tasks run.
+    pub(crate) runtime: Handle,
+    /// What connections need.
+    pub(crate) exchange: Exchange,
+    /// Where sockets are made.
+    pub(crate) rundir: RunDir,
+    /// Where programs are put.
+    pub(crate) publication: Arc<Publication>,
+    /// The workers.
+    pub(crate) workers: Vec<WorkerHandle>,
+    /// The configuration file, to be read again when asked.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The control thread's state.
+pub(crate) struct Control {
+    tools: Tools,
+    inputs: Receiver<Input>,
+    config: Config,
+    sites: BTreeMap<BridgeId, Site>,
+    next_bridge: u32,
+    peers: BTreeMap<ConnectionId, Peer>,
+    generation: Generation,
+    passed: Generation,
+    /// Programs that workers may still run. They are freed here, never by a worker.
+    retired: VecDeque<Arc<Program>>,
+    counters: ControlCounters,
+    stopped: bool,
+}
+
+impl Control {
+    /// A control thread without bridges.
+    pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+        Self {
+            tools,
+            inputs,
+            config: Config::default(),
+            sites: BTreeMap::new(),
+            next_bridge: 0,
+            peers: BTreeMap::new(),
+            generation: Generation::default(),
+            passed: Generation::default(),
+            retired: VecDeque::new(),
+            counters: ControlCounters::default(),
+            stopped: false,
+        }
+    }
+
+    /// Serves until it is told to stop.
+    pub(crate) fn run(&mut self) {
+        while !self.stopped {
+            let drained = self.read_inbox();
+            self.read_workers();
+            self.handle_timeouts();
+            self.publish();
+            self.settle_passed();
+            if drained && !self.stopped {
+                self.rest();
+            }
+        }
+    }
+
+    /// Takes everything down, workers last.
+    pub(crate) fn shut_down(mut self) {
+        self.sites.clear();
+        self.tools
+            .workers
+            .drain(..)
+            .for_each(WorkerHandle::stop);
+    }
+
+    fn now(&self) -> Instant {
+        self.tools.clock.now()
+    }
+
+    /// Reads one burst. Tells whether nothing is left.
+    fn read_inbox(&mut self) -> bool {
+        for _ in 0..BURST_MAX {
+            match self.inputs.try_recv() {
+                Ok(input) => self.handle(input),
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => self.stopped = true,
+            }
+            if self.stopped {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Up {
+                id,
+                purpose,
+                version,
+                outbox,
+            } => self.handle_up(id, &purpose, version, outbox),
+            Input::Message(id, received, room) => self.handle_message(id, received, room),
+            Input::Refused => self.counters.messages_refused += 1,
+            Input::Down(id) => self.handle_down(id),
+            Input::Link(event) => self.handle_link(event),
+            Input::Question(question) => self.handle_question(question),
+            Input::Reload => self.reload(),
+            Input::Stop => self.stopped = true,
+        }
+    }
+
+    fn handle_up(
+        &mut self,
+        id: ConnectionId,
+        purpose: &super::connection::Purpose,
+        version: openflow::Version,
+        outbox: Outbox,
+    ) {
+        let Some((bridge, site)) = self.site_named(&purpose.bridge) else {
+            return;
+        };
+        site.bridge
+            .handle_up(id, Connection::new(purpose.kind, version));
+        tracing::debug!(bridge = &*purpose.bridge, %version, "a peer said hello");
+        let deferred = VecDeque::new();
+        self.peers.insert(
+            id,
+            Peer {
+                bridge,
+                outbox,
+                deferred,
+            },
+        );
+    }
+
+    fn handle_down(&mut self, id: ConnectionId) {
+        let Some(peer) = self.peers.remove(&id) else {
+            return;
+        };
+        if let Some(site) = self.sites.get_mut(&peer.bridge) {
+            site.bridge.handle_down(id);
+        }
+    }
+
+    fn handle_message(&mut self, id: ConnectionId, received: Box<Received>, room: Room) {
+        let now = self.now();
+        let Some(peer) = self.peers.get_mut(&id) else {
+            return;
+        };
+        let Some(site) = self.sites.get_mut(&peer.bridge) else {
+            return;
+        };
+        if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
+            peer.deferred.push_back((received, room));
+            return;
+        }
+        let mut effects = Vec::new();
+        site.bridge
+            .handle_message(id, *received, now, &mut effects);
+        let bridge = peer.bridge;
+        self.carry_out(bridge, effects, Some(room));
+    }
+
+    /// Carries out what a bridge decided. The first answer takes the request's room.
+    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, mut room: Option<Room>) {
+        for effect in effects {
+            match effect {
+                Effect::Reply(id, xid, message) => {
+                    self.answer(id, Outgoing::Reply(xid, message), &mut room);
+                }
+                Effect::Refuse(id, xid, refusal, excerpt) => {
+                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), &mut room);
+                }
+                Effect::Dump(id, xid, dump) => {
+                    self.answer(id, Outgoing::Dump(xid, dump), &mut room);
+                }
+                Effect::Tell(id, message) => {
+                    if let Some(peer) = self.peers.get(&id)
+                        && !peer.outbox.tell(&message)
+                    {
+                        self.counters.unasked_dropped += 1;
+                    }
+                }
+                Effect::Transmit(port, frame) => {
+                    let command = Command::Transmit(PortKey { bridge, port }, frame);
+                    if self.tools.workers[0].tell(command).is_err() {
+                        self.counters.transmit_dropped += 1;
+                    }
+                }
+                Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
+            }
+        }
+    }
+
+    fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
+        if let Some(peer) = self.peers.get(&id) {
+            peer.outbox.answer(answer, room.take());
+        }
+    }
+
+    /// Takes what the workers tell.
+    fn read_workers(&mut self) {
+        for worker in 0..self.tools.workers.len() {
+            while let Ok(event) = self.tools.workers[worker].events.pop() {
+                self.handle_event(event);
+            }
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        let now = self.now();
+        match event {
+            Event::PacketIn(event) => {
+                let Some(site) = self.sites.get(&event.from.bridge) else {
+                    return;
+                };
+                let mut effects = Vec::new();
+                let (bridge, port) = (event.from.bridge, event.from.port);
+                site.bridge
+                    .handle_packet_in(port, event.meta, event.data, &mut effects);
+                self.carry_out(bridge, effects, None);
+            }
+            Event::Learn(key, address) => {
+                if let Some(site) = self.sites.get_mut(&key.bridge) {
+                    site.bridge.handle_station(address, key.port, now);
+                }
+            }
+            Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
+        }
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = self.now();
+        for site in self.sites.values_mut() {
+            site.bridge.handle_timeout(now);
+        }
+        self.look_after_moved_taps(now);
+    }
+
+    /// Publishes the present state of all bridges, if any of it is new.
+    fn publish(&mut self) {
+        if !self.sites.values().any(|site| site.bridge.is_unpublished()) {
+            return;
+        }
+        self.generation = Generation(self.generation.0 + 1);
+        let bridges = self.sites.iter().map(|(id, site)| {
+            let (pipeline, stations) = site.bridge.snapshot();
+            BridgeProgram {
+                id: *id,
+                pipeline,
+                stations,
+            }
+        });
+        let program = Program {
+            generation: self.generation,
+            bridges: bridges.collect(),
+        };
+        let old = self.tools.publication.swap(Arc::new(program));
+        self.retired.push_back(old);
+        for site in self.sites.values_mut() {
+            site.bridge.handle_published(self.generation);
+        }
+        self.tools
+            .workers
+            .iter()
+            .for_each(WorkerHandle::wake_if_asleep);
+    }
+
+    /// Does what waited for the workers, as far as they are.
+    fn settle_passed(&mut self) {
+        let workers = self.tools.workers.iter();
+        let slowest = workers.map(|worker| worker.progress.passed()).min();
+        let Some(passed) = slowest.filter(|passed| *passed > self.passed) else {
+            return;
+        };
+        self.passed = passed;
+        self.retired.retain(|program| program.generation >= passed);
+        let bridges: Vec<_> = self.sites.keys().copied().collect();
+        for bridge in bridges {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&bridge) {
+                site.bridge.handle_passed(passed, &mut effects);
+            }
+            self.carry_out(bridge, effects, None);
+        }
+        self.resume_deferred();
+    }
+
+    /// Goes on with messages whose barrier has been answered.
+    fn resume_deferred(&mut self) {
+        let waiting = self.peers.iter().filter(|(_, peer)| !peer.deferred.is_empty());
+        let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
+        for id in waiting {
+            let Some(peer) = self.peers.get_mut(&id) else {
+                continue;
+            };
+            // Those behind another barrier are put back in the same order.
+            for (received, room) in std::mem::take(&mut peer.deferred) {
+                self.handle_message(id, received, room);
+            }
+        }
+    }
+
+    /// Rests until there is something to do. A wake-up in the meantime is not lost.
+    fn rest(&self) {
+        let bridges = self.sites.values();
+        let due = bridges.filter_map(|site| site.bridge.next_timeout()).min();
+        let due = due.into_iter().chain(self.next_look()).min();
+        match due {
+            Some(due) => thread::park_timeout(due - self.now()),
+            None => thread::park(),
+        }
+    }
+
+    fn site_named(&mut self, name: &str) -> Option<(BridgeId, &mut Site)> {
+        let mut sites = self.sites.iter_mut();
+        let found = sites.find(|(_, site)| site.bridge.name() == name);
+        found.map(|(id, site)| (*id, site))
+    }
+}

@@ -1,0 +1,146 @@
+//! Following the interfaces behind the ports: they change, vanish and come back.
+
+use std::io;
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+
+use super::Control;
+use super::site::PortSite;
+use crate::core::link::{Link, LinkEvent};
+use crate::dataplane::program::BridgeId;
+use crate::dataplane::slots::PortKey;
+
+/// How often a TAP interface that was moved to another network namespace is
+/// looked after: news of it do not come by themselves.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Control {
+    /// Takes news of interfaces.
+    pub(super) fn handle_link(&mut self, event: LinkEvent) {
+        match event {
+            LinkEvent::Present(link) => self.handle_present(&link),
+            LinkEvent::Gone { index } => self.handle_gone(|port| port.index == Some(index)),
+            LinkEvent::All(links) => {
+                let there = |index| links.iter().any(|link| Some(link.index) == index);
+                self.handle_gone(|port| port.index.is_some() && !there(port.index));
+                links.iter().for_each(|link| self.handle_present(link));
+            }
+        }
+    }
+
+    /// A queue found its device gone.
+    pub(super) fn handle_queue_gone(&mut self, key: PortKey, error: &io::Error) {
+        tracing::debug!(port = %key.port, %error, "a queue has ended");
+        let site = self.sites.get(&key.bridge);
+        if site.is_some_and(|site| is_open(site.ports.get(&key.port))) {
+            self.lose_port(key.bridge, key.port);
+        }
+    }
+
+    /// Takes an interface up or down, as a controller asked.
+    pub(super) fn set_port_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
+        let site = self.sites.get_mut(&bridge);
+        let Some(port) = site.and_then(|site| site.ports.get_mut(&port)) else {
+            return;
+        };
+        if let Some(device) = &mut port.device
+            && let Err(error) = device.set_up(up)
+        {
+            tracing::warn!(port = port.wanted.name, %error, "the interface did not follow a port-mod");
+        }
+    }
+
+    fn handle_present(&mut self, link: &Link) {
+        // Another interface of the same name stands where one was: the old one is gone.
+        self.handle_gone(|port| {
+            port.wanted.name == link.name && port.index.is_some_and(|index| index != link.index)
+        });
+        for (bridge, port) in self.find_ports(|port| port.index == Some(link.index)) {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&bridge) {
+                site.bridge.handle_port_link(port, link, &mut effects);
+            }
+            self.carry_out(bridge, effects, None);
+        }
+        let is_awaited =
+            |port: &PortSite| port.device.is_none() && !port.wanted.tap && port.wanted.name == link.name;
+        for (bridge, port) in self.find_ports(is_awaited) {
+            match self.open_port(bridge, port) {
+                Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
+                Err(error) => tracing::warn!("{error}"),
+            }
+        }
+    }
+
+    fn handle_gone(&mut self, is_gone: impl Fn(&PortSite) -> bool) {
+        for (bridge, number) in self.find_ports(is_gone) {
+            let site = self.sites.get_mut(&bridge);
+            let port = site.and_then(|site| site.ports.get_mut(&number));
+            match port {
+                // A TAP interface of ours is gone only when its queues say so: the user
+                // may have moved it to another namespace.
+                Some(port) if port.wanted.tap => port.index = None,
+                _ => self.lose_port(bridge, number),
+            }
+        }
+    }
+
+    fn lose_port(&mut self, bridge: BridgeId, port: PortNo) {
+        let site = self.sites.get(&bridge);
+        let name = site.and_then(|site| site.ports.get(&port)).map(|port| &port.wanted.name);
+        tracing::warn!(interface = name, %port, "the interface is gone");
+        self.close_port(bridge, port);
+    }
+
+    fn find_ports(&self, is_wanted: impl Fn(&PortSite) -> bool) -> Vec<(BridgeId, PortNo)> {
+        let sites = self.sites.iter();
+        let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
+        let found = ports.filter(|(_, (_, port))| is_wanted(port));
+        found.map(|(id, (number, _))| (id, *number)).collect()
+    }
+
+    /// Asks moved TAP interfaces how they are.
+    pub(super) fn look_after_moved_taps(&mut self, now: Instant) {
+        if self.next_look().is_none_or(|due| now < due) {
+            return;
+        }
+        self.last_look = now;
+        for (bridge, number) in self.find_ports(is_moved_tap) {
+            let Some(site) = self.sites.get_mut(&bridge) else {
+                continue;
+            };
+            let device = site.ports.get(&number).and_then(|port| port.device.as_ref());
+            let Some(status) = device.map(|device| device.status()) else {
+                continue;
+            };
+            let link = Link {
+                index: 0,
+                name: status.name,
+                up: status.up,
+                carrier: status.carrier,
+                hw_addr: Some(status.address),
+            };
+            let mut effects = Vec::new();
+            site.bridge.handle_port_link(number, &link, &mut effects);
+            self.carry_out(bridge, effects, None);
+        }
+    }
+
+    /// When [`Control::look_after_moved_taps`] has something to do.
+    pub(super) fn next_look(&self) -> Option<Instant> {
+        let any = self
+            .sites
+            .values()
+            .any(|site| site.ports.values().any(is_moved_tap));
+        any.then(|| self.last_look + LOOK_INTERVAL)
+    }
+}
+
+fn is_open(port: Option<&PortSite>) -> bool {
+    port.is_some_and(|port| port.device.is_some())
+}
+
+fn is_moved_tap(port: &PortSite) -> bool {
+    port.wanted.tap && port.device.is_some() && port.index.is_none()
+}

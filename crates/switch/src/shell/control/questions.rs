@@ -1,0 +1,108 @@
+//! What the control socket can be asked, and the answers: one row a command.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ports::Counter;
+
+use super::Control;
+use crate::shell::unixctl::Question;
+
+struct Command {
+    name: &'static str,
+    arguments: &'static str,
+    answer: fn(&mut Control, &[String]) -> Result<String, String>,
+}
+
+#[rustfmt::skip]
+const COMMANDS: [Command; 6] = [
+    Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
+    Command { name: "exit",              arguments: "",         answer: exit },
+    Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
+    Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
+    Command { name: "list-commands",     arguments: "",         answer: list_commands },
+    Command { name: "version",           arguments: "",         answer: version },
+];
+
+impl Control {
+    /// Answers a question.
+    pub(super) fn handle_question(&mut self, question: Question) {
+        let command = COMMANDS.iter().find(|row| row.name == question.command);
+        let answer = match command {
+            Some(row) if question.arguments.len() <= row.arguments.split_whitespace().count() => {
+                (row.answer)(self, &question.arguments)
+            }
+            Some(row) => Err(format!("usage: {} {}", row.name, row.arguments)),
+            None => Err(format!("\"{}\" is not a valid command (use \"list-commands\" to see a list)", question.command)),
+        };
+        // Who asked may have gone.
+        drop(question.answer.send(answer));
+    }
+}
+
+fn version(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(format!("comporta {}\n", env!("CARGO_PKG_VERSION")))
+}
+
+fn exit(control: &mut Control, _: &[String]) -> Result<String, String> {
+    control.stopped = true;
+    Ok(String::new())
+}
+
+fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
+    let lines = COMMANDS.iter().map(|row| format!("  {:<23} {}\n", row.name, row.arguments));
+    Ok(std::iter::once("The available commands are:\n".to_owned()).chain(lines).collect())
+}
+
+fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut super::Site, String> {
+    let name = arguments.first().ok_or("name a bridge")?;
+    control.site_named(name).map(|(_, site)| site).ok_or_else(|| format!("no such bridge: {name}"))
+}
+
+fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let now = control.now();
+    let view = named(control, arguments)?.bridge.stations().view();
+    let mut text = " port  VLAN  MAC                Age\n".to_owned();
+    for (address, station) in view.iter() {
+        let age = (now - station.last_seen()).as_secs();
+        let (port, vid, mac) = (station.port().to_string(), address.vid, address.mac);
+        writeln!(text, "{port:>5}  {vid:>4}  {mac}  {age:>3}").expect("a string has room");
+    }
+    Ok(text)
+}
+
+fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    named(control, arguments)?.bridge.flush_stations();
+    Ok("table successfully flushed\n".to_owned())
+}
+
+/// Every counter that is not zero, by place and name.
+fn counters(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    if !arguments.is_empty() {
+        named(control, arguments)?;
+    }
+    let mut lines = BTreeMap::new();
+    for (name, count) in control.counters.read() {
+        lines.insert(format!("control {name}"), count);
+    }
+    for worker in &control.tools.workers {
+        for (name, count) in worker.counters.read() {
+            *lines.entry(format!("worker {name}")).or_default() += count;
+        }
+    }
+    for site in control.sites.values() {
+        let bridge = site.bridge.name();
+        if arguments.first().is_some_and(|wanted| wanted != bridge) {
+            continue;
+        }
+        lines.insert(format!("{bridge} stations_evicted"), site.bridge.stations().evicted());
+        for (port, entry) in site.bridge.ports() {
+            let counts = entry.counts();
+            for (counter, name) in Counter::ALL {
+                lines.insert(format!("{bridge} port {port} {name}"), counts[counter]);
+            }
+        }
+    }
+    let lines = lines.iter().filter(|(_, count)| **count != 0);
+    Ok(lines.map(|(name, count)| format!("{name} {count}\n")).collect())
+}

@@ -1,0 +1,314 @@
+//! Carrying out steps towards a configuration.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener as StdTcpListener;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use base::{DatapathId, PortNo};
+use packet::MacAddr;
+use ports::af_packet::AfPacket;
+use ports::tap::{self, Tap};
+use ports::{InterfaceName, OpenError, Port};
+use sys::interface::Interfaces;
+use tokio::net::{TcpListener, UnixListener};
+
+use super::Control;
+use super::site::{ListenSite, PortSite, Site};
+use crate::config::{BridgeConfig, Config, Listen, PortKind, Target};
+use crate::core::bridge::{Bridge, Identity};
+use crate::core::connection::Kind;
+use crate::core::identity::{bridge_address, datapath_id};
+use crate::dataplane::program::BridgeId;
+use crate::dataplane::slots::PortKey;
+use crate::dataplane::worker::Command;
+use crate::error::SwitchError;
+use crate::reconcile::{NumberedPort, Step, reconcile};
+use crate::shell::connection::Purpose;
+use crate::shell::peers::{Listener, connect, listen};
+use crate::shell::rundir::SocketFile;
+
+/// Where a machine says who it is (machine-id(5)).
+const MACHINE_ID: &str = "/etc/machine-id";
+
+impl Control {
+    /// Goes over to `config`.
+    ///
+    /// # Errors
+    /// A step cannot be done; those before it are.
+    pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
+        for step in reconcile(&self.config, &config) {
+            tracing::info!("{step}");
+            self.take(step)?;
+        }
+        self.config = config;
+        Ok(())
+    }
+
+    /// Reads the configuration file again and goes over to it, as far as it can.
+    pub(super) fn reload(&mut self) {
+        let Some(file) = self.tools.file.clone() else {
+            tracing::warn!("there is no --config file to read again");
+            return;
+        };
+        let config = match Config::from_file(&file) {
+            Ok(config) => config,
+            Err(error) => return tracing::error!("not taken over: {error}"),
+        };
+        for step in reconcile(&self.config, &config) {
+            tracing::info!("{step}");
+            if let Err(error) = self.take(step) {
+                tracing::error!("{error}");
+            }
+        }
+        self.config = config;
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), SwitchError> {
+        match step {
+            Step::RemoveBridge(bridge) => self.remove_bridge(&bridge),
+            Step::AddBridge(bridge) => return self.add_bridge(&bridge),
+            Step::RemovePort(bridge, port) => self.on_site(&bridge, |control, id| {
+                control.close_port(id, port.number);
+                control.forget_port(id, port.number);
+            }),
+            Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
+            Step::RemoveController(bridge, target) => self.remove_controller(&bridge, &target),
+            Step::AddController(bridge, target) => self.add_controller(&bridge, target),
+            Step::RemoveListener(bridge, listen) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.listeners.remove(&listen);
+                }
+            }
+            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
+        }
+        Ok(())
+    }
+
+    fn on_site(&mut self, name: &str, action: impl FnOnce(&mut Self, BridgeId)) {
+        if let Some((id, _)) = self.site_named(name) {
+            action(self, id);
+        }
+    }
+
+    fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
+        let socket = self.tools.rundir.file(&format!("{}.mgmt", config.name));
+        let management = self.listen_unix(&config.name, &socket)?;
+        let address = address_of(config);
+        let identity = Identity {
+            name: config.name.clone(),
+            datapath_id: config.datapath_id.unwrap_or_else(|| datapath_id(address)),
+            fail_mode: config.fail_mode,
+        };
+        let DatapathId(id) = identity.datapath_id;
+        tracing::info!(bridge = config.name, datapath_id = format!("{id:016x}"));
+        let writers = self.tools.workers.len() + 1;
+        let has_controllers = !config.controllers.is_empty();
+        let site = Site {
+            bridge: Bridge::new(identity, has_controllers, writers, self.now()),
+            ports: BTreeMap::new(),
+            controllers: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            _management: management,
+        };
+        self.sites.insert(BridgeId(self.next_bridge), site);
+        self.next_bridge += 1;
+        let local = NumberedPort {
+            number: PortNo::LOCAL,
+            name: config.name.clone(),
+            tap: true,
+        };
+        self.add_port(&config.name, local, Some(address))
+    }
+
+    fn remove_bridge(&mut self, name: &str) {
+        let Some((id, site)) = self.site_named(name) else {
+            return;
+        };
+        let ports: Vec<_> = site.ports.keys().copied().collect();
+        for port in ports {
+            self.close_port(id, port);
+        }
+        self.peers.retain(|_, peer| peer.bridge != id);
+        self.sites.remove(&id);
+    }
+
+    fn add_port(
+        &mut self,
+        bridge: &str,
+        wanted: NumberedPort,
+        address: Option<MacAddr>,
+    ) -> Result<(), SwitchError> {
+        let Some((id, site)) = self.site_named(bridge) else {
+            return Ok(());
+        };
+        let (number, name) = (wanted.number, wanted.name.clone());
+        let port = PortSite {
+            wanted,
+            address,
+            device: None,
+            index: None,
+        };
+        site.ports.insert(number, port);
+        self.open_port(id, number).map_err(|error| SwitchError::Port {
+            bridge: bridge.to_owned(),
+            port: name,
+            problem: error.to_string(),
+        })
+    }
+
+    /// Opens the device of a port that is wanted, and hands its queues out.
+    pub(super) fn open_port(&mut self, id: BridgeId, number: PortNo) -> Result<(), OpenError> {
+        let now = self.now();
+        let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
+        let Some(site) = self.sites.get_mut(&id) else {
+            return Ok(());
+        };
+        let Some(port) = site.ports.get_mut(&number) else {
+            return Ok(());
+        };
+        let mut device = open_device(&port.wanted, port.address, workers)?;
+        let queues = device.take_queues();
+        let counters = queues.iter().map(|queue| queue.counters()).collect();
+        let status = device.status();
+        port.index = status.index.map(|index| index.get());
+        port.device = Some(device);
+        let mut effects = Vec::new();
+        site.bridge
+            .handle_port_added(number, &status, counters, now, &mut effects);
+        let key = PortKey {
+            bridge: id,
+            port: number,
+        };
+        for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
+            worker.tell_surely(Command::AddPort(key, queue));
+        }
+        self.carry_out(id, effects, None);
+        Ok(())
+    }
+
+    /// Closes the device of a port, which stays wanted.
+    pub(super) fn close_port(&mut self, id: BridgeId, number: PortNo) {
+        let Some(site) = self.sites.get_mut(&id) else {
+            return;
+        };
+        let mut effects = Vec::new();
+        site.bridge.handle_port_removed(number, &mut effects);
+        if let Some(port) = site.ports.get_mut(&number) {
+            port.device = None;
+            port.index = None;
+        }
+        let key = PortKey {
+            bridge: id,
+            port: number,
+        };
+        for worker in &mut self.tools.workers {
+            worker.tell_surely(Command::RemovePort(key));
+        }
+        self.carry_out(id, effects, None);
+    }
+
+    fn forget_port(&mut self, id: BridgeId, number: PortNo) {
+        if let Some(site) = self.sites.get_mut(&id) {
+            site.ports.remove(&number);
+        }
+    }
+
+    fn add_controller(&mut self, bridge: &str, target: Target) {
+        let (now, exchange) = (self.now(), self.tools.exchange.clone());
+        let runtime = self.tools.runtime.clone();
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let purpose = Purpose {
+            bridge: Arc::from(bridge),
+            kind: Kind::Primary,
+        };
+        let _in_runtime = runtime.enter();
+        let task = connect(target.clone(), purpose, exchange);
+        site.controllers.insert(target, task);
+        site.bridge.handle_controllers(true, now);
+    }
+
+    fn remove_controller(&mut self, bridge: &str, target: &Target) {
+        let now = self.now();
+        if let Some((_, site)) = self.site_named(bridge) {
+            site.controllers.remove(target);
+            site.bridge
+                .handle_controllers(!site.controllers.is_empty(), now);
+        }
+    }
+
+    fn add_listener(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+        let listener = match &wanted {
+            Listen::Unix(path) => self.listen_unix(bridge, path)?,
+            Listen::Tcp(address) => {
+                let socket = StdTcpListener::bind(address)
+                    .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
+                let socket = socket.map_err(|error| SwitchError::Tcp {
+                    address: *address,
+                    error,
+                })?;
+                let _in_runtime = self.tools.runtime.enter();
+                let socket = TcpListener::from_std(socket)
+                    .map_err(SwitchError::system("listening by TCP"))?;
+                self.wait_at(bridge, Listener::Tcp(socket), None)
+            }
+        };
+        if let Some((_, site)) = self.site_named(bridge) {
+            site.listeners.insert(wanted, listener);
+        }
+        Ok(())
+    }
+
+    fn listen_unix(&self, bridge: &str, path: &Path) -> Result<ListenSite, SwitchError> {
+        let (socket, file) = SocketFile::bind(path)?;
+        let _in_runtime = self.tools.runtime.enter();
+        let socket = UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at a Unix socket"))?;
+        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file)))
+    }
+
+    /// Waits for peers at a socket. To be called within the runtime.
+    fn wait_at(&self, bridge: &str, listener: Listener, file: Option<SocketFile>) -> ListenSite {
+        let purpose = Purpose {
+            bridge: Arc::from(bridge),
+            kind: Kind::Service,
+        };
+        ListenSite {
+            _task: listen(listener, purpose, self.tools.exchange.clone()),
+            _file: file,
+        }
+    }
+}
+
+/// The bridge's Ethernet address, from those of its ports.
+fn address_of(config: &BridgeConfig) -> MacAddr {
+    let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    let interfaces = Interfaces::here().ok();
+    let address = |name: &str| {
+        let name = name.parse::<InterfaceName>().ok()?;
+        let hardware = interfaces.as_ref()?.hardware(&name).ok()?;
+        Some(MacAddr(hardware.address))
+    };
+    let existing = config.ports.iter().filter(|port| port.kind == PortKind::Interface);
+    let addresses = existing.filter_map(|port| address(&port.name));
+    bridge_address(addresses, machine.trim(), &config.name)
+}
+
+fn open_device(
+    wanted: &NumberedPort,
+    address: Option<MacAddr>,
+    queues: NonZeroUsize,
+) -> Result<Box<dyn Port>, OpenError> {
+    let name: InterfaceName = wanted
+        .name
+        .parse()
+        .expect("a checked configuration has only names of interfaces");
+    Ok(if wanted.tap {
+        Box::new(Tap::create(&name, tap::Options { address, queues })?)
+    } else {
+        Box::new(AfPacket::open(&name, queues)?)
+    })
+}
