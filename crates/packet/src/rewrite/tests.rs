@@ -274,7 +274,7 @@ impl Model {
             )
         };
         let at = self.network() + 1;
-        let above = self.0[at..].iter_mut().skip_while(extension).next();
+        let above = self.0[at..].iter_mut().find(|layer| !extension(layer));
         if let Some(layer) = above {
             match (layer, change) {
                 (Layer::Tcp(header), Change::PortSrc(port)) => header.src = port,

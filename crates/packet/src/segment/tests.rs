@@ -60,7 +60,7 @@ proptest! {
         size in 1_u16..3000,
     ) {
         let size = size.max(10);
-        let raw = Raw { bytes: Bytes(payload.clone()) };
+        let raw = Raw { bytes: Bytes(payload) };
         let gso = crate::build::Gso { size };
         let whole = stack(&format!("{link} / {ip} / {above}")).with(raw).with(gso);
         let segments = cut(&whole);
