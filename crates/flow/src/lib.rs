@@ -15,6 +15,7 @@ mod meter;
 mod port;
 mod refusal;
 mod statistics;
+pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
