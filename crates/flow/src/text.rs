@@ -44,8 +44,8 @@ pub use error::ParseError;
 pub use flow_write::{Brief, DEFAULT_PRIORITY};
 
 /// Longest line that is read, in bytes. A flow-mod's length has 16 bits on the
-/// wire, so no flow that could be sent needs more.
-pub const MAX_LINE: usize = 1 << 16;
+/// wire, and no action's text is four times as long as its bytes.
+pub const MAX_LINE: usize = 1 << 18;
 
 /// Reads what `ovs-ofctl add-flow`, `mod-flows` or `del-flows` (with `--strict`
 /// or without) takes for a flow.

@@ -99,10 +99,21 @@ fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action]) -> fmt::Result {
 /// Writes the metadata instruction; a mask of all ones is not mentioned.
 fn write_metadata(f: &mut fmt::Formatter<'_>, metadata: MetadataWrite) -> fmt::Result {
     let MetadataWrite { value, mask } = metadata;
-    write!(f, "write_metadata:0x{value:x}")?;
+    write!(f, "write_metadata:{}", Hex(value))?;
     match mask {
         u64::MAX => Ok(()),
-        0 => f.write_str("/0"),
-        _ => write!(f, "/0x{mask:x}"),
+        _ => write!(f, "/{}", Hex(mask)),
+    }
+}
+
+/// A number as C's `%#x` has it: no 0x before a zero.
+struct Hex(u64);
+
+impl fmt::Display for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("0"),
+            number => write!(f, "0x{number:x}"),
+        }
     }
 }

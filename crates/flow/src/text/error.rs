@@ -5,7 +5,7 @@ const FOUND_MAX: usize = 40;
 
 /// A text that is no flow, match or action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("column {}, `{found}`: {problem}", at + 1)]
+#[error("column {}{}: {problem}", at + 1, quoted(found))]
 pub struct ParseError {
     /// Where, in bytes from the start of the text that was to be read.
     pub at: usize,
@@ -27,5 +27,13 @@ impl ParseError {
             found: short,
             problem: problem.into(),
         }
+    }
+}
+
+/// What stands there, in quotes; nothing at the end of the line.
+fn quoted(found: &str) -> String {
+    match found {
+        "" => String::new(),
+        _ => format!(", `{found}`"),
     }
 }

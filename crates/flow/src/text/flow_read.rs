@@ -209,8 +209,8 @@ impl Head {
                 return Err(piece.wrong("an added flow is given a cookie, without a mask"));
             }
             Some((cookie, mask)) => {
-                self.cookie = Cookie(number(cookie)?);
                 self.cookie_mask = number(mask)?;
+                self.cookie = Cookie(number::<u64>(cookie)? & self.cookie_mask);
             }
             None if purpose.makes() => self.cookie = Cookie(number(piece)?),
             None => {

@@ -109,7 +109,7 @@ fn write_term(f: &mut fmt::Formatter<'_>, term: &Term) -> fmt::Result {
     match names::form(term.field) {
         _ if term.field == Field::IpDscp => write!(f, "{}", term.value << 2),
         Form::Decimal if term.is_exact() => write!(f, "{}", term.value),
-        Form::Decimal => write_hex(f, pair, 1, term.is_exact()),
+        Form::Decimal => write!(f, "0x{:x}/0x{:x}", term.value, term.mask),
         Form::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
         Form::Flags => special::write_tcp_flags(f, pair),
         Form::Fragment => special::write_fragment(f, pair),
@@ -129,14 +129,18 @@ fn match_name(field: Field) -> &'static str {
     }
 }
 
-/// Writes `0x..`, at least so many digits, and the mask likewise unless it is all ones.
+/// Writes a hexadecimal number, and the mask likewise unless it is all ones.
 fn write_hex(
     f: &mut fmt::Formatter<'_>,
     (value, mask): Masked,
     digits: usize,
     exact: bool,
 ) -> fmt::Result {
-    write!(f, "0x{value:0digits$x}")?;
+    // C's `%#x`, which the tool uses where it does not pad, has no 0x before a zero.
+    match value {
+        0 if digits == 1 => f.write_str("0")?,
+        _ => write!(f, "0x{value:0digits$x}")?,
+    }
     if exact {
         return Ok(());
     }
