@@ -70,27 +70,24 @@ pub(super) fn command(line: Piece<'_>) -> (FlowModCommand, Piece<'_>) {
 /// Reads a flow-mod, behind its command word.
 pub(super) fn flow_mod(command: FlowModCommand, line: Piece<'_>) -> Result<FlowMod, ParseError> {
     let head = Head::read(Purpose::Change(command), line)?;
-    let table = match command {
+    let mut flow = FlowMod::new(command, head.priority, head.matching, head.instructions);
+    flow.table = head.table.unwrap_or(match command {
         FlowModCommand::Delete | FlowModCommand::DeleteStrict => TableId::ALL,
         FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
             TableId::FIRST
         }
-    };
-    Ok(FlowMod {
-        command,
-        table: head.table.unwrap_or(table),
-        priority: head.priority,
-        cookie: head.cookie,
-        cookie_mask: head.cookie_mask,
-        matching: head.matching,
-        instructions: head.instructions,
-        idle_timeout_s: head.idle_timeout_s,
-        hard_timeout_s: head.hard_timeout_s,
-        buffer: None,
-        out_port: head.out_port,
-        out_group: head.out_group,
-        flags: head.flags,
-    })
+    });
+    (flow.cookie, flow.cookie_mask) = head.cookie_wanted;
+    match command {
+        FlowModCommand::Add => flow.cookie = head.cookie_given.unwrap_or_default(),
+        _ => flow.new_cookie = head.cookie_given,
+    }
+    flow.idle_timeout_s = head.idle_timeout_s;
+    flow.hard_timeout_s = head.hard_timeout_s;
+    flow.out_port = head.out_port;
+    flow.out_group = head.out_group;
+    flow.flags = head.flags;
+    Ok(flow)
 }
 
 /// Reads a request for statistics.
@@ -100,8 +97,8 @@ pub(super) fn flow_stats_request(line: Piece<'_>) -> Result<FlowStatsRequest, Pa
         table: head.table.unwrap_or(TableId::ALL),
         out_port: head.out_port,
         out_group: head.out_group,
-        cookie: head.cookie,
-        cookie_mask: head.cookie_mask,
+        cookie: head.cookie_wanted.0,
+        cookie_mask: head.cookie_wanted.1,
         matching: head.matching,
     })
 }
@@ -110,8 +107,10 @@ pub(super) fn flow_stats_request(line: Piece<'_>) -> Result<FlowStatsRequest, Pa
 struct Head {
     table: Option<TableId>,
     priority: u16,
-    cookie: Cookie,
-    cookie_mask: u64,
+    /// What rules must have, and the bits of it that count.
+    cookie_wanted: (Cookie, u64),
+    /// What rules get.
+    cookie_given: Option<Cookie>,
     idle_timeout_s: u16,
     hard_timeout_s: u16,
     out_port: PortNo,
@@ -127,8 +126,8 @@ impl Head {
         let mut head = Self {
             table: None,
             priority: DEFAULT_PRIORITY,
-            cookie: Cookie(0),
-            cookie_mask: 0,
+            cookie_wanted: (Cookie(0), 0),
+            cookie_given: None,
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             out_port: PortNo::ANY,
@@ -149,11 +148,11 @@ impl Head {
             if draft.take(item)? || COUNTS.contains(&name) {
                 continue;
             }
-            if seen.contains(&name) {
+            let kind = head.take(purpose, item)?;
+            if seen.contains(&kind) {
                 return Err(item.key.wrong("given before"));
             }
-            head.take(purpose, item)?;
-            seen.push(name);
+            seen.push(kind);
         }
         head.matching = draft.finish()?;
         match actions {
@@ -172,13 +171,14 @@ impl Head {
         Ok(head)
     }
 
-    /// Takes a key that is no match field.
-    fn take(&mut self, purpose: Purpose, item: Item<'_>) -> Result<(), ParseError> {
+    /// Takes a key that is no match field. Returns what may be given only once: the
+    /// key, but a cookie with a mask is another than one without.
+    fn take<'a>(&mut self, purpose: Purpose, item: Item<'a>) -> Result<&'a str, ParseError> {
         let name = item.key.text;
         if let Some((flag, _)) = FLAGS.iter().find(|(_, known)| *known == name) {
             item.bare()?;
             self.flags = self.flags.with(*flag);
-            return Ok(());
+            return Ok(name);
         }
         match name {
             "table" => self.table = Some(table(item.required()?)?),
@@ -187,7 +187,7 @@ impl Head {
             "hard_timeout" => self.hard_timeout_s = number(item.required()?)?,
             "out_port" => self.out_port = address::port(item.required()?)?,
             "out_group" => self.out_group = GroupId(number(item.required()?)?),
-            "cookie" => self.take_cookie(purpose, item)?,
+            "cookie" => return self.take_cookie(purpose, item),
             "importance" => {
                 return Err(item.key.wrong("not supported yet: eviction by importance"));
             }
@@ -198,29 +198,32 @@ impl Head {
                     .wrong("unknown key: neither a match field nor a part of a flow"));
             }
         }
-        Ok(())
+        Ok(name)
     }
 
     /// Takes a cookie: with a mask it chooses rules, without one it is given to them.
-    fn take_cookie(&mut self, purpose: Purpose, item: Item<'_>) -> Result<(), ParseError> {
+    fn take_cookie<'a>(&mut self, purpose: Purpose, item: Item<'a>) -> Result<&'a str, ParseError> {
         let piece = item.required()?;
         match piece.split_once("/") {
             Some(_) if purpose == Purpose::Change(FlowModCommand::Add) => {
-                return Err(piece.wrong("an added flow is given a cookie, without a mask"));
+                Err(piece.wrong("an added flow is given a cookie, without a mask"))
             }
             Some((cookie, mask)) => {
-                self.cookie_mask = number(mask)?;
-                self.cookie = Cookie(number::<u64>(cookie)? & self.cookie_mask);
+                let mask: u64 = number(mask)?;
+                self.cookie_wanted = (Cookie(number::<u64>(cookie)? & mask), mask);
+                Ok("cookie/mask")
             }
-            None if purpose.makes() => self.cookie = Cookie(number(piece)?),
+            None if purpose.makes() => {
+                self.cookie_given = Some(Cookie(number(piece)?));
+                Ok("cookie")
+            }
             None => {
                 let value = piece.text;
-                return Err(piece.wrong(format!(
+                Err(piece.wrong(format!(
                     "to choose by cookie, a mask is needed: cookie={value}/-1"
-                )));
+                )))
             }
         }
-        Ok(())
     }
 }
 

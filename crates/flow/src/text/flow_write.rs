@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use base::{GroupId, PortNo, TableId};
+use base::{Cookie, GroupId, PortNo, TableId};
 
 use super::match_write::{Commas, write_match};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
@@ -71,10 +71,15 @@ impl fmt::Display for FlowMod {
 impl FlowMod {
     /// Writes what becomes a part of the rules made.
     fn write_making(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
-        if self.cookie_mask != 0 && self.command != FlowModCommand::Add {
-            self.write_cookie_mask(list)?;
-        } else if self.cookie.0 != 0 {
-            write!(list.next()?, "cookie=0x{:x}", self.cookie.0)?;
+        let given = match self.command {
+            FlowModCommand::Add => Some(self.cookie).filter(|cookie| *cookie != Cookie(0)),
+            _ => self.new_cookie,
+        };
+        if self.command != FlowModCommand::Add {
+            self.write_cookie_wanted(list)?;
+        }
+        if let Some(cookie) = given {
+            write!(list.next()?, "cookie=0x{:x}", cookie.0)?;
         }
         if self.idle_timeout_s != 0 {
             write!(list.next()?, "idle_timeout={}", self.idle_timeout_s)?;
@@ -92,9 +97,7 @@ impl FlowMod {
 
     /// Writes what chooses the rules to delete, beside the match.
     fn write_choosing(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
-        if self.cookie_mask != 0 {
-            self.write_cookie_mask(list)?;
-        }
+        self.write_cookie_wanted(list)?;
         if self.out_port != PortNo::ANY {
             write!(list.next()?, "out_port={}", self.out_port)?;
         }
@@ -104,13 +107,13 @@ impl FlowMod {
         Ok(())
     }
 
-    fn write_cookie_mask(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
-        write!(
-            list.next()?,
-            "cookie=0x{:x}/0x{:x}",
-            self.cookie.0,
-            self.cookie_mask
-        )
+    /// Writes which cookies the rules must have.
+    fn write_cookie_wanted(&self, list: &mut Commas<'_, '_>) -> fmt::Result {
+        let (cookie, mask) = (self.cookie.0, self.cookie_mask);
+        match mask {
+            0 => Ok(()),
+            _ => write!(list.next()?, "cookie=0x{cookie:x}/0x{mask:x}"),
+        }
     }
 }
 

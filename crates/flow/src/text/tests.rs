@@ -135,6 +135,17 @@ fn a_deletion_chooses_by_cookie_port_and_group() {
     assert_eq!(parse_flow_stats_request(""), Ok(FlowStatsRequest::all()));
 }
 
+#[test]
+fn a_modification_chooses_by_cookie_and_gives_one() {
+    let line = "modify table=0,cookie=0x3/0xf,cookie=0x7,ip actions=drop";
+    let flow = parse_flow_line(line).expect("well formed");
+    assert_eq!((flow.cookie, flow.cookie_mask), (Cookie(3), 0xf));
+    assert_eq!(flow.new_cookie, Some(Cookie(7)));
+    assert_eq!(flow.to_string(), line);
+    let flow = parse_flow_line("modify ip actions=drop").expect("well formed");
+    assert_eq!((flow.new_cookie, flow.cookie_mask), (None, 0));
+}
+
 /// What `ovs-ofctl` has no words for.
 #[test]
 fn the_rest_of_openflow_has_a_spelling_too() {
@@ -196,7 +207,8 @@ proptest! {
     #[test]
     fn a_printed_rule_is_read_as_the_flow_that_made_it(flow in random::flow_mod()) {
         let mut flow = FlowMod { command: FlowModCommand::Add, ..flow };
-        (flow.cookie_mask, flow.out_port, flow.out_group) = (0, PortNo::ANY, GroupId::ANY);
+        (flow.cookie_mask, flow.new_cookie) = (0, None);
+        (flow.out_port, flow.out_group) = (PortNo::ANY, GroupId::ANY);
         let stats = rule(&flow);
         prop_assert_eq!(stats.to_string().parse(), Ok(flow.clone()));
         prop_assert_eq!(Brief(&stats).to_string().parse(), Ok(flow));

@@ -159,36 +159,53 @@ pub(super) fn instructions() -> impl Strategy<Value = Instructions> {
 pub(super) fn flow_mod() -> impl Strategy<Value = FlowMod> {
     use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict};
     let command = select(vec![Add, Modify, ModifyStrict, Delete, DeleteStrict]);
-    let numbers = (
-        any::<u8>(),
-        any::<u16>(),
+    let numbers = (any::<u8>(), any::<u16>());
+    let cookies = (
         any::<u64>(),
+        option::of(any::<u64>()),
         option::of(any::<u64>()),
     );
     let timeouts = (any::<u16>(), any::<u16>(), 0..32_u16);
     let out = (option::of(port()), option::of(any::<u32>()));
-    (command, numbers, timeouts, out, matching(), instructions()).prop_map(
-        |(command, (table, priority, cookie, mask), timeouts, out, matching, instructions)| {
-            let mut flow = FlowMod::new(command, priority, matching, instructions);
-            flow.table = TableId(table);
-            flow.cookie_mask = mask.filter(|_| command != Add).unwrap_or(0);
-            flow.cookie = match flow.cookie_mask {
-                0 if matches!(command, Delete | DeleteStrict) => Cookie(0),
-                0 => Cookie(cookie),
-                mask => Cookie(cookie & mask),
-            };
-            if matches!(command, Delete | DeleteStrict) {
-                flow.instructions = Instructions::default();
-                flow.out_port = out.0.unwrap_or(PortNo::ANY);
-                flow.out_group = out.1.map_or(GroupId::ANY, GroupId);
-            } else {
-                (flow.idle_timeout_s, flow.hard_timeout_s) = (timeouts.0, timeouts.1);
-                flow.flags = FlowFlags(timeouts.2);
-            }
-            if command == Delete {
-                flow.priority = DEFAULT_PRIORITY;
-            }
-            flow
-        },
+    (
+        command,
+        numbers,
+        cookies,
+        timeouts,
+        out,
+        matching(),
+        instructions(),
     )
+        .prop_map(
+            |(
+                command,
+                (table, priority),
+                (cookie, mask, new_cookie),
+                timeouts,
+                out,
+                matching,
+                instructions,
+            )| {
+                let mut flow = FlowMod::new(command, priority, matching, instructions);
+                flow.table = TableId(table);
+                flow.cookie_mask = mask.filter(|_| command != Add).unwrap_or(0);
+                flow.cookie = match command {
+                    Add => Cookie(cookie),
+                    _ => Cookie(cookie & flow.cookie_mask),
+                };
+                if matches!(command, Delete | DeleteStrict) {
+                    flow.instructions = Instructions::default();
+                    flow.out_port = out.0.unwrap_or(PortNo::ANY);
+                    flow.out_group = out.1.map_or(GroupId::ANY, GroupId);
+                } else {
+                    (flow.idle_timeout_s, flow.hard_timeout_s) = (timeouts.0, timeouts.1);
+                    flow.flags = FlowFlags(timeouts.2);
+                    flow.new_cookie = new_cookie.filter(|_| command != Add).map(Cookie);
+                }
+                if command == Delete {
+                    flow.priority = DEFAULT_PRIORITY;
+                }
+                flow
+            },
+        )
 }
