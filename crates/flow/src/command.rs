@@ -51,6 +51,19 @@ impl FlowFlags {
     }
 }
 
+/// Whether actions must fit the match beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// An action that needs a header is refused unless the match, or an action
+    /// before it, says that there is one: OpenFlow 1.1 and later.
+    #[default]
+    Required,
+    /// Any action may stand beside any match, and does nothing to a frame that it
+    /// does not fit: OpenFlow 1.0, with Nicira's extensions. Set-field is judged
+    /// all the same.
+    Waived,
+}
+
 /// A change to the flow tables (OF 1.3.5, 7.3.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
@@ -85,6 +98,8 @@ pub struct FlowMod {
     pub out_group: GroupId,
     /// Flags.
     pub flags: FlowFlags,
+    /// Whether the actions must fit the match.
+    pub consistency: Consistency,
 }
 
 impl FlowMod {
@@ -111,6 +126,7 @@ impl FlowMod {
             out_port: PortNo::ANY,
             out_group: GroupId::ANY,
             flags: FlowFlags::default(),
+            consistency: Consistency::default(),
         }
     }
 

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+pub use packet::Depth;
+
 /// A match field. The order is the order of matching and of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -140,18 +142,6 @@ pub enum Maskable {
     No,
     /// Any.
     Any,
-}
-
-/// How deep a frame must be read to know a field.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Depth {
-    /// Not at all, or the Ethernet header and VLAN tags.
-    #[default]
-    Link,
-    /// ARP, MPLS, IPv4, IPv6 with its extension headers.
-    Network,
-    /// TCP, UDP, SCTP, ICMP, ICMPv6, neighbour discovery.
-    Transport,
 }
 
 /// The two numbers of an OXM or NXM header: class and field.

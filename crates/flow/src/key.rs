@@ -1,6 +1,27 @@
-//! The fields of one frame, as a rule sees them.
+//! The fields of one frame, as a rule sees them: what was read of the frame,
+//! and what the switch itself knows of it.
+//!
+//! A field that the frame does not have is not in the key, and no rule that asks
+//! for it matches (OF 1.0.1, 5.2.3: a fragment has no ports). One that was not
+//! read, because no rule asks for it, is not there either.
 
-use crate::field::Field;
+use base::PortNo;
+use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::{Fragment, IpProto};
+use packet::{Headers, Link, Network, Transport};
+
+use crate::field::{Field, VID_PRESENT, frag};
+
+/// What the switch knows of a frame besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// The port it came in by.
+    pub in_port: PortNo,
+    /// What earlier tables left for later ones.
+    pub metadata: u64,
+    /// The tunnel's key; zero where there is no tunnel.
+    pub tunnel_id: u64,
+}
 
 /// The value of every field that the frame has.
 #[derive(Clone, Debug)]
@@ -39,6 +60,123 @@ impl Key {
         self.values[field as usize] = value;
     }
 
+    /// Forgets what it knew, and takes in a frame.
+    #[inline]
+    pub fn fill(&mut self, headers: &Headers, registers: Registers) {
+        self.clear();
+        let port = u128::from(registers.in_port.0);
+        self.put(Field::InPort, port);
+        self.put(Field::InPhyPort, port);
+        self.put(Field::Metadata, u128::from(registers.metadata));
+        self.put(Field::TunnelId, u128::from(registers.tunnel_id));
+        self.link(&headers.link);
+        self.network(&headers.network);
+        self.transport(&headers.transport);
+    }
+
+    fn link(&mut self, link: &Link) {
+        self.put(Field::EthDst, u128::from(link.dst.to_u64()));
+        self.put(Field::EthSrc, u128::from(link.src.to_u64()));
+        self.put(Field::EthType, u128::from(link.eth_type.0));
+        // An untagged frame has a VLAN id too: none (`OFPVID_NONE`).
+        let vid = link.tag.map_or(0, |tag| tag.vid | VID_PRESENT);
+        self.put(Field::VlanVid, u128::from(vid));
+        if let Some(tag) = link.tag {
+            self.put(Field::VlanPcp, u128::from(tag.pcp));
+        }
+    }
+
+    fn network(&mut self, network: &Network) {
+        match network {
+            Network::None => {}
+            Network::Mpls(entry) => {
+                self.put(Field::MplsLabel, u128::from(entry.label));
+                self.put(Field::MplsTc, u128::from(entry.tc));
+                self.put(Field::MplsBos, u128::from(entry.bottom));
+            }
+            Network::Arp(arp) => {
+                self.put(Field::ArpOp, u128::from(arp.op));
+                if let Some(addresses) = &arp.addresses {
+                    self.put(Field::ArpSpa, u128::from(addresses.spa.to_bits()));
+                    self.put(Field::ArpTpa, u128::from(addresses.tpa.to_bits()));
+                    self.put(Field::ArpSha, u128::from(addresses.sha.to_u64()));
+                    self.put(Field::ArpTha, u128::from(addresses.tha.to_u64()));
+                }
+            }
+            Network::Ipv4(ip) => {
+                self.ip(ip.tos, ip.protocol, ip.ttl, ip.fragment);
+                self.put(Field::Ipv4Src, u128::from(ip.src.to_bits()));
+                self.put(Field::Ipv4Dst, u128::from(ip.dst.to_bits()));
+            }
+            Network::Ipv6(ip) => {
+                self.ip(ip.traffic_class, ip.protocol, ip.hop_limit, ip.fragment);
+                self.put(Field::Ipv6Src, ip.src.to_bits());
+                self.put(Field::Ipv6Dst, ip.dst.to_bits());
+                self.put(Field::Ipv6Flabel, u128::from(ip.flow_label));
+                self.put(Field::Ipv6Exthdr, u128::from(ip.extensions.0));
+            }
+        }
+    }
+
+    fn ip(&mut self, tos: u8, protocol: IpProto, ttl: u8, fragment: Fragment) {
+        self.put(Field::IpDscp, u128::from(tos >> 2));
+        self.put(Field::IpEcn, u128::from(tos & 3));
+        self.put(Field::IpProto, u128::from(protocol.0));
+        self.put(Field::IpTtl, u128::from(ttl));
+        let bits = match fragment {
+            Fragment::No => 0,
+            Fragment::First => frag::ANY,
+            Fragment::Later => frag::ANY | frag::LATER,
+        };
+        self.put(Field::IpFrag, u128::from(bits));
+    }
+
+    fn transport(&mut self, transport: &Transport) {
+        match transport {
+            Transport::None => {}
+            Transport::Tcp(tcp) => {
+                self.put(Field::TcpSrc, u128::from(tcp.src));
+                self.put(Field::TcpDst, u128::from(tcp.dst));
+                self.put(Field::TcpFlags, u128::from(tcp.flags));
+            }
+            Transport::Udp(udp) => {
+                self.put(Field::UdpSrc, u128::from(udp.src));
+                self.put(Field::UdpDst, u128::from(udp.dst));
+            }
+            Transport::Sctp(sctp) => {
+                self.put(Field::SctpSrc, u128::from(sctp.src));
+                self.put(Field::SctpDst, u128::from(sctp.dst));
+            }
+            Transport::Icmpv4(icmp) => {
+                self.put(Field::Icmpv4Type, u128::from(icmp.kind));
+                self.put(Field::Icmpv4Code, u128::from(icmp.code));
+            }
+            Transport::Icmpv6(icmp) => self.icmpv6(icmp),
+        }
+    }
+
+    fn icmpv6(&mut self, icmp: &Icmpv6) {
+        self.put(Field::Icmpv6Type, u128::from(icmp.kind));
+        self.put(Field::Icmpv6Code, u128::from(icmp.code));
+        if let Some(nd) = &icmp.nd {
+            let address = |option: LinkLayer| u128::from(option.address.to_u64());
+            self.put(Field::Ipv6NdTarget, nd.target.to_bits());
+            if let Some(sll) = nd.sll {
+                self.put(Field::Ipv6NdSll, address(sll));
+            }
+            if let Some(tll) = nd.tll {
+                self.put(Field::Ipv6NdTll, address(tll));
+            }
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, field: Field, value: u128) {
+        debug_assert_eq!(value & !field.full_mask(), 0, "{field} is too wide");
+        self.present |= 1 << field as u8;
+        self.values[field as usize] = value;
+    }
+
     /// Forgets every field; the same key then serves the next frame.
     pub fn clear(&mut self) {
         self.present = 0;
@@ -48,5 +186,92 @@ impl Key {
 impl Default for Key {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use packet::Depth;
+    use packet::build::Stack;
+
+    use super::*;
+
+    fn key(text: &str, depth: Depth) -> Key {
+        let frame = text.parse::<Stack>().expect("a stack").build();
+        let headers = Headers::parse(&frame, depth).expect("well formed");
+        let mut key = Key::new();
+        key.set(Field::ArpOp, 7);
+        let registers = Registers {
+            in_port: PortNo(3),
+            metadata: 9,
+            tunnel_id: 0,
+        };
+        key.fill(&headers, registers);
+        key
+    }
+
+    /// The fields of the key and their values, in hexadecimal.
+    fn fields(text: &str, depth: Depth) -> String {
+        let key = key(text, depth);
+        let known = Field::all().filter_map(|row| Some((row.name, key.get(row.field)?)));
+        let parts = known
+            .skip(4)
+            .map(|(name, value)| format!("{name}={value:x}"));
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn the_switch_knows_more_than_the_frame_tells() {
+        let key = key("eth", Depth::Link);
+        assert_eq!(key.get(Field::InPort), Some(3));
+        assert_eq!(key.get(Field::InPhyPort), Some(3));
+        assert_eq!(key.get(Field::Metadata), Some(9));
+        assert_eq!(key.get(Field::TunnelId), Some(0));
+        assert_eq!(key.get(Field::ArpOp), None);
+    }
+
+    #[test]
+    fn no_field_is_known_deeper_than_was_read() {
+        let text = "eth / vlan(vid=5,pcp=3) / ipv4(tos=0xb9,ttl=9) / tcp(flags=S)";
+        let link = "eth_dst=20000000002 eth_src=20000000001 eth_type=800 vlan_vid=1005 vlan_pcp=3";
+        let network = " ip_dscp=2e ip_ecn=1 ip_proto=6 nw_ttl=9 ip_frag=0 \
+                       ipv4_src=a000001 ipv4_dst=a000002";
+        let transport = " tcp_src=3e8 tcp_dst=50 tcp_flags=2";
+        assert_eq!(fields(text, Depth::Link), link);
+        assert_eq!(fields(text, Depth::Network), [link, network].concat());
+        assert_eq!(
+            fields(text, Depth::Transport),
+            [link, network, transport].concat()
+        );
+    }
+
+    #[test]
+    fn every_field_has_its_frame() {
+        let mut seen = Key::new();
+        for text in [
+            "eth / vlan / arp",
+            "eth / mpls",
+            "eth / ipv4 / tcp",
+            "eth / ipv4 / udp",
+            "eth / ipv6 / sctp",
+            "eth / ipv4 / icmp",
+            "eth / ipv6 / nd(sll=02:00:00:00:00:01)",
+            "eth / ipv6 / nd(type=136,tll=02:00:00:00:00:01)",
+        ] {
+            seen.present |= key(text, Depth::Transport).present;
+        }
+        assert_eq!(seen.present, (1 << Field::COUNT) - 1);
+    }
+
+    #[test]
+    fn only_a_first_fragment_has_ports() {
+        let ports = |text| key(text, Depth::Transport).get(Field::UdpDst);
+        let frag = |text| key(text, Depth::Transport).get(Field::IpFrag);
+        let (first, later) = (
+            "eth / ipv4(mf) / udp / data(8)",
+            "eth / ipv4(offset=1,proto=17) / data(8)",
+        );
+        assert_eq!((frag(first), ports(first)), (Some(1), Some(2000)));
+        assert_eq!((frag(later), ports(later)), (Some(3), None));
     }
 }

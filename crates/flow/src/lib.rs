@@ -15,16 +15,17 @@ mod meter;
 mod port;
 mod refusal;
 mod statistics;
+pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
-    FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role, RoleRequest,
-    SwitchConfig, TableMod,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
+    RoleRequest, SwitchConfig, TableMod,
 };
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use field::Field;
 pub use group::{Bucket, GroupKind, GroupMod, GroupModCommand};
-pub use key::Key;
+pub use key::{Key, Registers};
 pub use matching::{Match, Term};
 pub use meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};

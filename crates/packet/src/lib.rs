@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows OpenFlow, ports or the operating system.
 
+pub mod build;
 mod checksum;
 mod finish;
 mod frame;

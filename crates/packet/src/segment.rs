@@ -182,3 +182,6 @@ impl Cut {
 fn wire_len(len: usize) -> u16 {
     u16::try_from(len).expect("a segment is shorter than the packet it is cut from")
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! The text form of flows, as `ovs-ofctl` 3.1 reads and prints it.
+//!
+//! ```text
+//! flow    = [command] key {"," key} "actions=" action {"," action}
+//! command = "add" | "modify" | "modify_strict" | "delete" | "delete_strict"
+//! key     = name | name "=" value ["/" mask]
+//! action  = name | name ":" argument | name "(" arguments ")"
+//! ```
+//!
+//! Commas and white space separate alike. What is read is only *formed* here: a
+//! match is legal, because [`Match`] cannot be otherwise, but whether actions fit it,
+//! and whether tables, ports and groups exist, the pipeline judges.
+//!
+//! Stricter than the tool, where it would silently do something else than was
+//! written: a field whose prerequisites are missing (the tool drops it), the
+//! same key twice with two values (the last one wins there), arguments to
+//! actions that take none, numbers with a leading zero (octal there), stray bits
+//! in `nw_tos`. Wider than the tool, where it has no words for what OpenFlow can
+//! say: `copy_ttl_in`, `copy_ttl_out`, `in_phy_port=`, `ipv6_exthdr=`, and ports
+//! of 32 bits. Not here: frames, groups and meters in text form.
+
+mod action_read;
+mod action_write;
+mod address;
+mod error;
+mod flow_read;
+mod flow_write;
+mod instructions;
+mod match_read;
+mod match_write;
+mod names;
+mod number;
+mod piece;
+mod special;
+
+use std::str::FromStr;
+
+use crate::action::{Action, Instructions};
+use crate::command::{FlowMod, FlowModCommand};
+use crate::matching::Match;
+use crate::statistics::FlowStatsRequest;
+
+pub use error::ParseError;
+pub use flow_write::{Brief, DEFAULT_PRIORITY};
+
+/// Longest line that is read, in bytes. A flow-mod's length has 16 bits on the
+/// wire, and no action's text is four times as long as its bytes.
+pub const MAX_LINE: usize = 1 << 18;
+
+/// Reads what `ovs-ofctl add-flow`, `mod-flows` or `del-flows` (with `--strict`
+/// or without) takes for a flow.
+///
+/// Which keys are allowed depends on the command: timeouts and flags where rules
+/// are made, `out_port` and `out_group` in deletions, `priority` where it means
+/// something. A table that is not named is the first, or in a deletion all.
+/// A cookie with a mask chooses rules; one without is given to them, which in a
+/// modification is OpenFlow 1.0's way ([`FlowMod::adds_if_missing`]).
+///
+/// # Errors
+/// Where the line goes wrong, and what would be right there.
+pub fn parse_flow(command: FlowModCommand, line: &str) -> Result<FlowMod, ParseError> {
+    flow_read::flow_mod(command, piece::line(line)?)
+}
+
+/// Reads a line of a flow file: as [`parse_flow`], and the line may begin with
+/// the command; without it the flow is added.
+///
+/// # Errors
+/// As for [`parse_flow`].
+pub fn parse_flow_line(line: &str) -> Result<FlowMod, ParseError> {
+    let (command, rest) = flow_read::command(piece::line(line)?);
+    flow_read::flow_mod(command, rest)
+}
+
+/// Reads what `ovs-ofctl dump-flows` takes as its filter; nothing asks for all rules.
+///
+/// # Errors
+/// As for [`parse_flow`].
+pub fn parse_flow_stats_request(line: &str) -> Result<FlowStatsRequest, ParseError> {
+    flow_read::flow_stats_request(piece::line(line)?)
+}
+
+/// Reads a list of actions, without instructions: what packet-out and buckets take.
+///
+/// # Errors
+/// As for [`parse_flow`].
+pub fn parse_actions(text: &str) -> Result<Vec<Action>, ParseError> {
+    instructions::action_list(piece::line(text)?)
+}
+
+impl FromStr for FlowMod {
+    type Err = ParseError;
+
+    /// As [`parse_flow_line`].
+    fn from_str(line: &str) -> Result<Self, ParseError> {
+        parse_flow_line(line)
+    }
+}
+
+impl FromStr for Match {
+    type Err = ParseError;
+
+    /// Reads fields alone: no table, priority or actions.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        match_read::whole(piece::line(text)?)
+    }
+}
+
+impl FromStr for Instructions {
+    type Err = ParseError;
+
+    /// Reads what stands behind `actions=`.
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        instructions::read(piece::line(text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! Reading one action.
+//!
+//! Not here: instructions, and lists.
+
+use base::{GroupId, PortNo, QueueId};
+
+use super::error::ParseError;
+use super::number::{number, unsigned};
+use super::piece::{Item, Items, Piece};
+use super::{address, match_read, names, special};
+use crate::action::{Action, MaxLen};
+use crate::field::{Field, VID_PRESENT};
+
+/// Reads the argument of one action.
+type Read = fn(Item<'_>) -> Result<Action, ParseError>;
+
+/// Every action by every name.
+#[rustfmt::skip]
+const ACTIONS: &[(&str, Read)] = &[
+    ("output",         |item| output(item.required()?)),
+    ("controller",     controller),
+    ("enqueue",        |item| enqueue(item.required()?)),
+    ("set_queue",      |item| argument(item).map(|number| Action::SetQueue(QueueId(number)))),
+    ("group",          |item| argument(item).map(|number| Action::Group(GroupId(number)))),
+    ("set_field",      |item| set_field(item.required()?)),
+    ("mod_dl_src",     |item| set(Field::EthSrc, item)),
+    ("mod_dl_dst",     |item| set(Field::EthDst, item)),
+    ("mod_nw_src",     |item| ipv4(item).map(Action::SetNwSrc)),
+    ("mod_nw_dst",     |item| ipv4(item).map(Action::SetNwDst)),
+    ("mod_nw_tos",     |item| special::tos(item.required()?).map(|dscp| Action::SetNwTos(tos_byte(dscp)))),
+    ("mod_nw_ecn",     |item| set(Field::IpEcn, item)),
+    ("mod_nw_ttl",     |item| argument(item).map(Action::SetIpTtl)),
+    ("mod_tp_src",     |item| argument(item).map(Action::SetTpSrc)),
+    ("mod_tp_dst",     |item| argument(item).map(Action::SetTpDst)),
+    ("dec_ttl",        dec_ttl),
+    ("mod_vlan_vid",   |item| vid(item).map(Action::SetVlanVid)),
+    ("mod_vlan_pcp",   |item| pcp(item).map(Action::SetVlanPcp)),
+    ("set_vlan_vid",   |item| vid(item).map(|vid| Action::set(Field::VlanVid, u128::from(vid | VID_PRESENT)))),
+    ("set_vlan_pcp",   |item| set(Field::VlanPcp, item)),
+    ("push_vlan",      |item| argument(item).map(Action::PushVlan)),
+    ("pop_vlan",       |item| bare(item, Action::PopVlan)),
+    ("strip_vlan",     |item| bare(item, Action::PopVlan)),
+    ("push_mpls",      |item| argument(item).map(Action::PushMpls)),
+    ("pop_mpls",       |item| argument(item).map(Action::PopMpls)),
+    ("set_mpls_label", |item| set(Field::MplsLabel, item)),
+    ("set_mpls_tc",    |item| set(Field::MplsTc, item)),
+    ("set_mpls_ttl",   |item| argument(item).map(Action::SetMplsTtl)),
+    ("dec_mpls_ttl",   |item| bare(item, Action::DecMplsTtl)),
+    ("copy_ttl_out",   |item| bare(item, Action::CopyTtlOut)),
+    ("copy_ttl_in",    |item| bare(item, Action::CopyTtlIn)),
+    ("set_tunnel",     |item| set(Field::TunnelId, item)),
+    ("set_tunnel64",   |item| set(Field::TunnelId, item)),
+];
+
+/// Open vSwitch's actions that this switch does not have.
+const FOREIGN: [&str; 28] = [
+    "bundle",
+    "bundle_load",
+    "check_pkt_larger",
+    "clone",
+    "conjunction",
+    "ct",
+    "ct_clear",
+    "debug_recirc",
+    "debug_slow",
+    "dec_nsh_ttl",
+    "decap",
+    "delete_field",
+    "encap",
+    "exit",
+    "fin_timeout",
+    "learn",
+    "load",
+    "move",
+    "multipath",
+    "nat",
+    "note",
+    "pop",
+    "pop_queue",
+    "push",
+    "resubmit",
+    "sample",
+    "set_mpls",
+    "stack",
+];
+
+/// Reads `item` as an action: by name, or a port that stands for an output to it.
+pub(super) fn action(item: Item<'_>) -> Result<Action, ParseError> {
+    let name = item.key.text;
+    if let Some((_, read)) = ACTIONS.iter().find(|(known, _)| is_name(known, name)) {
+        return read(item);
+    }
+    if FOREIGN.contains(&name) {
+        return Err(item
+            .key
+            .wrong("not supported yet: this action of Open vSwitch"));
+    }
+    let Ok(port) = address::port(item.key) else {
+        return Err(item.key.wrong("unknown action"));
+    };
+    item.bare()?;
+    Ok(Action::output(port))
+}
+
+/// Names are exact, but the ports' are in any case, and the controller is one.
+fn is_name(known: &str, name: &str) -> bool {
+    known == name || (known == "controller" && known.eq_ignore_ascii_case(name))
+}
+
+/// Reads the only argument, a number of the range that the action wants.
+fn argument<T: super::number::Bounded>(item: Item<'_>) -> Result<T, ParseError> {
+    number(item.required()?)
+}
+
+/// Makes sure that there is no argument.
+fn bare(item: Item<'_>, action: Action) -> Result<Action, ParseError> {
+    item.bare().map(|()| action)
+}
+
+/// Reads a port to send to.
+fn output(piece: Piece<'_>) -> Result<Action, ParseError> {
+    if names::meaning(piece.text.split('[').next().unwrap_or("")).is_some()
+        || names::is_foreign_field(piece.text)
+    {
+        if let Ok(port) = address::port(piece) {
+            return Ok(Action::output(port));
+        }
+        return Err(piece.wrong("not supported yet: output to the port that a field names"));
+    }
+    if piece.text.contains('=') {
+        return Err(piece.wrong("not supported yet: output of truncated frames"));
+    }
+    address::port(piece).map(Action::output)
+}
+
+/// Reads `controller`, `controller:128` or `controller(max_len=128)`.
+fn controller(item: Item<'_>) -> Result<Action, ParseError> {
+    let mut max_len = MaxLen::WHOLE;
+    match item.value {
+        None => {}
+        Some(length) if length.text.starts_with(|c: char| c.is_ascii_digit()) => {
+            max_len = MaxLen(number(length)?);
+        }
+        Some(options) => {
+            let mut options = Items::new(options);
+            while let Some(option) = options.next_item()? {
+                match (option.key.text, option.required()?) {
+                    ("max_len", length) => max_len = MaxLen(number(length)?),
+                    ("reason", reason) if reason.text == "action" => {}
+                    ("id" | "meter_id", zero) if zero.text == "0" => {}
+                    _ => {
+                        return Err(option
+                            .key
+                            .wrong("not supported yet: this option of `controller`"));
+                    }
+                }
+            }
+        }
+    }
+    Ok(Action::Output {
+        port: PortNo::CONTROLLER,
+        max_len,
+    })
+}
+
+/// Reads `port:queue` or `port,queue`.
+fn enqueue(piece: Piece<'_>) -> Result<Action, ParseError> {
+    let parts = piece.split_once(":").or_else(|| piece.split_once(","));
+    let Some((port, queue)) = parts else {
+        return Err(piece.wrong("a port and a queue are wanted: enqueue:PORT:QUEUE"));
+    };
+    Ok(Action::Enqueue {
+        port: address::port(port.trim())?,
+        queue: QueueId(number(queue.trim())?),
+    })
+}
+
+/// Reads `value[/mask]->field`.
+fn set_field(piece: Piece<'_>) -> Result<Action, ParseError> {
+    let Some((value, name)) = piece.split_once("->") else {
+        return Err(piece.wrong("a value and a field are wanted: set_field:VALUE->FIELD"));
+    };
+    let (field, (value, mask)) = match name.text {
+        "nw_tos" => {
+            let field = Field::IpDscp;
+            (field, (special::tos(value)?, field.full_mask()))
+        }
+        _ => {
+            let field = settable(name)?;
+            (field, match_read::value(field, value)?)
+        }
+    };
+    if !field.info().writable {
+        return Err(name.wrong("this field cannot be set"));
+    }
+    if mask != field.full_mask() && field.info().maskable == crate::field::Maskable::No {
+        return Err(piece.wrong("this field takes no mask"));
+    }
+    if mask == 0 {
+        return Err(piece.wrong("the mask leaves no bit to set"));
+    }
+    Ok(Action::SetField { field, value, mask })
+}
+
+/// The field that set-field calls by this name.
+fn settable(name: Piece<'_>) -> Result<Field, ParseError> {
+    let plain = match name.text {
+        "nw_src" => "ip_src",
+        "nw_dst" => "ip_dst",
+        "tp_src" => "tcp_src",
+        "tp_dst" => "tcp_dst",
+        "nw_proto" => "ip_proto",
+        other => other,
+    };
+    names::settable(plain).ok_or_else(|| {
+        name.wrong(match names::is_foreign_field(plain) {
+            true => "not supported yet: setting this field",
+            false => "the name of a field is wanted, as eth_src or vlan_vid",
+        })
+    })
+}
+
+/// Reads a whole value of `field`.
+fn set(field: Field, item: Item<'_>) -> Result<Action, ParseError> {
+    let piece = item.required()?;
+    match match_read::value(field, piece)? {
+        (value, mask) if mask == field.full_mask() => Ok(Action::set(field, value)),
+        _ => Err(piece.wrong("a value without a mask is wanted")),
+    }
+}
+
+/// Reads an IPv4 address.
+fn ipv4(item: Item<'_>) -> Result<u32, ParseError> {
+    let piece = item.required()?;
+    match address::ipv4(piece, u128::from(u32::MAX))? {
+        (value, mask) if mask == u128::from(u32::MAX) => {
+            Ok(u32::try_from(value).expect("an IPv4 address has 32 bits"))
+        }
+        _ => Err(piece.wrong("an address without a mask is wanted")),
+    }
+}
+
+/// Reads a VLAN id.
+fn vid(item: Item<'_>) -> Result<u16, ParseError> {
+    let vid = unsigned(item.required()?, 0xfff)?;
+    Ok(u16::try_from(vid).expect("at most 4095"))
+}
+
+/// Reads a VLAN priority.
+fn pcp(item: Item<'_>) -> Result<u8, ParseError> {
+    let pcp = unsigned(item.required()?, 7)?;
+    Ok(u8::try_from(pcp).expect("at most 7"))
+}
+
+/// The ToS byte with this DSCP.
+fn tos_byte(dscp: u128) -> u8 {
+    u8::try_from(dscp << 2).expect("a DSCP has six bits")
+}
+
+/// Reads `dec_ttl`; ids of controllers to tell are not supported but for 0, the default.
+fn dec_ttl(item: Item<'_>) -> Result<Action, ParseError> {
+    match item.value {
+        None => Ok(Action::DecIpTtl),
+        Some(ids) if matches!(ids.text.trim(), "" | "0") => Ok(Action::DecIpTtl),
+        Some(ids) => Err(ids.wrong("not supported yet: controllers by their ids")),
+    }
+}

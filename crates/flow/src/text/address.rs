@@ -1,0 +1,204 @@
+//! Addresses: Ethernet, IPv4 and IPv6, with the masks they take, and ports.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use base::PortNo;
+use packet::MacAddr;
+
+use super::error::ParseError;
+use super::number::{Masked, masked, number, unsigned};
+use super::piece::Piece;
+
+/// Reads an Ethernet address, or one and a mask of the same form.
+pub(super) fn mac(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
+    masked(piece, full, |part| {
+        part.text
+            .parse::<MacAddr>()
+            .map(|mac| u128::from(mac.to_u64()))
+            .map_err(|error| part.wrong(error.to_string()))
+    })
+}
+
+/// Reads an IPv4 address, alone or with a prefix length or a mask.
+pub(super) fn ipv4(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
+    prefixed(piece, full, |part| {
+        part.text
+            .parse::<Ipv4Addr>()
+            .map(|address| u128::from(address.to_bits()))
+            .map_err(|_| part.wrong("an IPv4 address is wanted, as in 10.0.0.1"))
+    })
+}
+
+/// Reads an IPv6 address, alone or with a prefix length or a mask.
+pub(super) fn ipv6(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
+    prefixed(piece, full, |part| {
+        part.text
+            .parse::<Ipv6Addr>()
+            .map(Ipv6Addr::to_bits)
+            .map_err(|_| part.wrong("an IPv6 address is wanted, as in fe80::1"))
+    })
+}
+
+/// Reads an address, and behind a slash a prefix length or a mask.
+fn prefixed(
+    piece: Piece<'_>,
+    full: u128,
+    read: impl Fn(Piece<'_>) -> Result<u128, ParseError>,
+) -> Result<Masked, ParseError> {
+    match piece.split_once("/") {
+        Some((address, length)) if length.text.chars().all(|c| c.is_ascii_digit()) => {
+            let bits = full.count_ones();
+            let length = unsigned(length, u128::from(bits))?;
+            let wild = u32::try_from(length).map_or(0, |length| bits - length);
+            let mask = full & u128::MAX.checked_shl(wild).unwrap_or(0);
+            Ok((read(address)? & mask, mask))
+        }
+        _ => masked(piece, full, read),
+    }
+}
+
+/// The length of the prefix that `mask` leaves of `bits`; none if it is no prefix.
+fn prefix_length(mask: u128, bits: u32) -> Option<u32> {
+    let wild = mask.trailing_zeros().min(bits);
+    let length = bits - wild;
+    (mask.count_ones() == length).then_some(length)
+}
+
+/// Reads a port: a number, or a reserved name in any case.
+pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, ParseError> {
+    if piece.text.starts_with(|c: char| c.is_ascii_digit()) {
+        number::<u32>(piece)?;
+    }
+    match piece.text.parse() {
+        Ok(port) if !piece.text.starts_with('+') => Ok(port),
+        _ => Err(piece.wrong("a port is wanted: a number, or a name as LOCAL or IN_PORT")),
+    }
+}
+
+/// Writes an Ethernet address.
+pub(super) fn write_mac(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
+    let number = u64::try_from(value).expect("the field has 48 bits");
+    write!(f, "{}", MacAddr::from_u64(number))
+}
+
+/// Writes a port by its name or number.
+pub(super) fn write_port(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
+    let number = u32::try_from(value).expect("the field has 32 bits");
+    write!(f, "{}", PortNo(number))
+}
+
+/// Writes an IPv4 address and what its mask says.
+pub(super) fn write_ipv4(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> fmt::Result {
+    let address = |bits| Ipv4Addr::from_bits(u32::try_from(bits).expect("the field has 32 bits"));
+    write!(f, "{}", address(value))?;
+    match prefix_length(mask, 32) {
+        Some(32) => Ok(()),
+        Some(length) => write!(f, "/{length}"),
+        None => write!(f, "/{}", address(mask)),
+    }
+}
+
+/// Writes an IPv6 address and what its mask says.
+pub(super) fn write_ipv6(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> fmt::Result {
+    write_ipv6_address(f, value)?;
+    match prefix_length(mask, 128) {
+        Some(128) => Ok(()),
+        Some(length) => write!(f, "/{length}"),
+        None => {
+            f.write_str("/")?;
+            write_ipv6_address(f, mask)
+        }
+    }
+}
+
+/// Writes an IPv6 address as `inet_ntop` does: like Rust, but what could be an
+/// IPv4-compatible address (RFC 4291, 2.5.5.1) ends in dotted decimal.
+fn write_ipv6_address(f: &mut fmt::Formatter<'_>, bits: u128) -> fmt::Result {
+    match u32::try_from(bits) {
+        Ok(low) if low > 0xffff => write!(f, "::{}", Ipv4Addr::from_bits(low)),
+        _ => write!(f, "{}", Ipv6Addr::from_bits(bits)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::piece::line;
+    use super::*;
+
+    struct Written<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result>(F);
+
+    impl<F: Fn(&mut fmt::Formatter<'_>) -> fmt::Result> fmt::Display for Written<F> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0(f)
+        }
+    }
+
+    fn through_ipv4(text: &str) -> Result<String, String> {
+        ipv4(line(text).expect("short"), u32::MAX.into())
+            .map(|pair| Written(|f: &mut fmt::Formatter<'_>| write_ipv4(f, pair)).to_string())
+            .map_err(|error| error.problem)
+    }
+
+    fn through_ipv6(text: &str) -> Result<String, String> {
+        ipv6(line(text).expect("short"), u128::MAX)
+            .map(|pair| Written(|f: &mut fmt::Formatter<'_>| write_ipv6(f, pair)).to_string())
+            .map_err(|error| error.problem)
+    }
+
+    #[test]
+    fn a_mask_that_is_a_prefix_is_written_as_one() {
+        for (text, written) in [
+            ("10.1.2.3", "10.1.2.3"),
+            ("10.1.2.3/32", "10.1.2.3"),
+            ("10.1.2.3/8", "10.0.0.0/8"),
+            ("10.1.2.3/255.0.0.0", "10.0.0.0/8"),
+            ("10.1.2.3/255.0.0.255", "10.0.0.3/255.0.0.255"),
+            ("10.1.2.3/0", "0.0.0.0/0"),
+        ] {
+            assert_eq!(through_ipv4(text).as_deref(), Ok(written), "{text}");
+        }
+        for (text, written) in [
+            ("fe80:0::1", "fe80::1"),
+            ("fe80::1/10", "fe80::/10"),
+            ("fe80::1/ffc0::", "fe80::/10"),
+            ("fe80::1/ffff::1", "fe80::1/ffff::1"),
+            ("::1/0", "::/0"),
+            ("::1.2.3.4", "::1.2.3.4"),
+            ("::1:0/::1:0", "::0.1.0.0/::0.1.0.0"),
+            ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
+        ] {
+            assert_eq!(through_ipv6(text).as_deref(), Ok(written), "{text}");
+        }
+    }
+
+    #[test]
+    fn prefixes_longer_than_the_address_are_refused() {
+        assert!(
+            through_ipv4("10.0.0.0/33")
+                .expect_err("33")
+                .contains("0 to 32")
+        );
+        assert!(
+            through_ipv6("::/129")
+                .expect_err("129")
+                .contains("0 to 128")
+        );
+        assert!(
+            through_ipv4("10.0.0/8")
+                .expect_err("three bytes")
+                .contains("IPv4")
+        );
+        assert!(through_ipv4("10.0.0.0/").is_err());
+    }
+
+    #[test]
+    fn ports_are_numbers_or_reserved_names() {
+        let read = |text| port(line(text).expect("short")).map_err(|error| error.problem);
+        assert_eq!(read("7"), Ok(PortNo(7)));
+        assert_eq!(read("local"), Ok(PortNo::LOCAL));
+        for text in ["eth0", "", "+1", "-1", "4294967296", "08"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

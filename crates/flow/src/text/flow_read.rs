@@ -1,0 +1,262 @@
+//! Reading whole lines: flow-mods, and requests for statistics.
+
+use base::{Cookie, GroupId, PortNo, TableId};
+
+use super::error::ParseError;
+use super::flow_write::{COMMANDS, DEFAULT_PRIORITY, FLAGS};
+use super::match_read::Draft;
+use super::number::number;
+use super::piece::{Item, Items, Piece};
+use super::{address, instructions};
+use crate::action::Instructions;
+use crate::command::{FlowFlags, FlowMod, FlowModCommand};
+use crate::matching::Match;
+use crate::statistics::FlowStatsRequest;
+
+/// Keys of a printed rule's statistics. A line that was printed is read again
+/// without them.
+const COUNTS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
+
+/// What a line is for, and so which keys it may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Change(FlowModCommand),
+    Request,
+}
+
+impl Purpose {
+    /// Whether the line makes rules: with actions, timeouts, flags and a cookie.
+    fn makes(self) -> bool {
+        use FlowModCommand::{Add, Modify, ModifyStrict};
+        matches!(self, Self::Change(Add | Modify | ModifyStrict))
+    }
+
+    /// Whether a priority has a meaning.
+    fn has_priority(self) -> bool {
+        self.makes() || self == Self::Change(FlowModCommand::DeleteStrict)
+    }
+
+    /// Whether the key `name` has a place in the line; if not, where it has one.
+    fn allows(self, name: &str) -> Result<(), &'static str> {
+        match name {
+            "out_port" | "out_group" if self.makes() => Err("only for deletions and dumps"),
+            "priority" if !self.has_priority() => Err(
+                "a loose deletion or a dump takes rules of all priorities; only a strict deletion has one",
+            ),
+            "idle_timeout" | "hard_timeout" if !self.makes() => Err("only where rules are made"),
+            _ if is_flag(name) && !self.makes() => Err("only where rules are made"),
+            "actions" | "action" if !self.makes() => {
+                Err("nothing is made here, so there are no actions")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The command word that the line begins with, and the rest of the line.
+pub(super) fn command(line: Piece<'_>) -> (FlowModCommand, Piece<'_>) {
+    let start = line.trim();
+    let len = start
+        .text
+        .find([',', ' ', '\t'])
+        .unwrap_or(start.text.len());
+    let (word, rest) = start.cut(len);
+    match COMMANDS.iter().find(|(_, name)| *name == word.text) {
+        Some((command, _)) => (*command, rest),
+        None => (FlowModCommand::Add, start),
+    }
+}
+
+/// Reads a flow-mod, behind its command word.
+pub(super) fn flow_mod(command: FlowModCommand, line: Piece<'_>) -> Result<FlowMod, ParseError> {
+    let head = Head::read(Purpose::Change(command), line)?;
+    let mut flow = FlowMod::new(command, head.priority, head.matching, head.instructions);
+    flow.table = head.table.unwrap_or(match command {
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict => TableId::ALL,
+        FlowModCommand::Add | FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
+            TableId::FIRST
+        }
+    });
+    (flow.cookie, flow.cookie_mask) = head.cookie_wanted;
+    match command {
+        FlowModCommand::Add => flow.cookie = head.cookie_given.unwrap_or_default(),
+        _ => flow.new_cookie = head.cookie_given,
+    }
+    flow.idle_timeout_s = head.idle_timeout_s;
+    flow.hard_timeout_s = head.hard_timeout_s;
+    flow.out_port = head.out_port;
+    flow.out_group = head.out_group;
+    flow.flags = head.flags;
+    Ok(flow)
+}
+
+/// Reads a request for statistics.
+pub(super) fn flow_stats_request(line: Piece<'_>) -> Result<FlowStatsRequest, ParseError> {
+    let head = Head::read(Purpose::Request, line)?;
+    Ok(FlowStatsRequest {
+        table: head.table.unwrap_or(TableId::ALL),
+        out_port: head.out_port,
+        out_group: head.out_group,
+        cookie: head.cookie_wanted.0,
+        cookie_mask: head.cookie_wanted.1,
+        matching: head.matching,
+    })
+}
+
+/// All that a line can say.
+struct Head {
+    table: Option<TableId>,
+    priority: u16,
+    /// What rules must have, and the bits of it that count.
+    cookie_wanted: (Cookie, u64),
+    /// What rules get.
+    cookie_given: Option<Cookie>,
+    idle_timeout_s: u16,
+    hard_timeout_s: u16,
+    out_port: PortNo,
+    out_group: GroupId,
+    flags: FlowFlags,
+    matching: Match,
+    instructions: Instructions,
+}
+
+impl Head {
+    /// Reads a line.
+    fn read(purpose: Purpose, line: Piece<'_>) -> Result<Self, ParseError> {
+        let mut head = Self {
+            table: None,
+            priority: DEFAULT_PRIORITY,
+            cookie_wanted: (Cookie(0), 0),
+            cookie_given: None,
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            out_port: PortNo::ANY,
+            out_group: GroupId::ANY,
+            flags: FlowFlags::default(),
+            matching: Match::any(),
+            instructions: Instructions::default(),
+        };
+        let mut draft = Draft::default();
+        let mut seen: Vec<&str> = Vec::new();
+        let (keys, actions) = split_actions(line)?;
+        let mut items = Items::new(keys);
+        while let Some(item) = items.next_item()? {
+            let name = item.key.text;
+            purpose
+                .allows(name)
+                .map_err(|where_it_fits| item.key.wrong(where_it_fits))?;
+            if draft.take(item)? || COUNTS.contains(&name) {
+                continue;
+            }
+            let kind = head.take(purpose, item)?;
+            if seen.contains(&kind) {
+                return Err(item.key.wrong("given before"));
+            }
+            seen.push(kind);
+        }
+        head.matching = draft.finish()?;
+        match actions {
+            Some((key, actions)) => {
+                purpose
+                    .allows(key.text)
+                    .map_err(|where_it_fits| key.wrong(where_it_fits))?;
+                head.instructions = instructions::read(actions)?;
+            }
+            None if purpose.makes() => {
+                let end = line.cut(line.text.len()).1;
+                return Err(end.wrong("actions are missing: `actions=`, and `drop` for none"));
+            }
+            None => {}
+        }
+        Ok(head)
+    }
+
+    /// Takes a key that is no match field. Returns what may be given only once: the
+    /// key, but a cookie with a mask is another than one without.
+    fn take<'a>(&mut self, purpose: Purpose, item: Item<'a>) -> Result<&'a str, ParseError> {
+        let name = item.key.text;
+        if let Some((flag, _)) = FLAGS.iter().find(|(_, known)| *known == name) {
+            item.bare()?;
+            self.flags = self.flags.with(*flag);
+            return Ok(name);
+        }
+        match name {
+            "table" => self.table = Some(table(item.required()?)?),
+            "priority" => self.priority = number(item.required()?)?,
+            "idle_timeout" => self.idle_timeout_s = number(item.required()?)?,
+            "hard_timeout" => self.hard_timeout_s = number(item.required()?)?,
+            "out_port" => self.out_port = address::port(item.required()?)?,
+            "out_group" => self.out_group = GroupId(number(item.required()?)?),
+            "cookie" => return self.take_cookie(purpose, item),
+            "importance" => {
+                return Err(item.key.wrong("not supported yet: eviction by importance"));
+            }
+            "actions" | "action" => return Err(item.key.wrong("`actions=` is wanted")),
+            _ => {
+                return Err(item
+                    .key
+                    .wrong("unknown key: neither a match field nor a part of a flow"));
+            }
+        }
+        Ok(name)
+    }
+
+    /// Takes a cookie: with a mask it chooses rules, without one it is given to them.
+    fn take_cookie<'a>(&mut self, purpose: Purpose, item: Item<'a>) -> Result<&'a str, ParseError> {
+        let piece = item.required()?;
+        match piece.split_once("/") {
+            Some(_) if purpose == Purpose::Change(FlowModCommand::Add) => {
+                Err(piece.wrong("an added flow is given a cookie, without a mask"))
+            }
+            Some((cookie, mask)) => {
+                let mask: u64 = number(mask)?;
+                self.cookie_wanted = (Cookie(number::<u64>(cookie)? & mask), mask);
+                Ok("cookie/mask")
+            }
+            None if purpose.makes() => {
+                self.cookie_given = Some(Cookie(number(piece)?));
+                Ok("cookie")
+            }
+            None => {
+                let value = piece.text;
+                Err(piece.wrong(format!(
+                    "to choose by cookie, a mask is needed: cookie={value}/-1"
+                )))
+            }
+        }
+    }
+}
+
+/// Whether `name` is a rule's flag.
+fn is_flag(name: &str) -> bool {
+    FLAGS.iter().any(|(_, known)| *known == name)
+}
+
+/// Reads a table's number, or `ALL`.
+fn table(piece: Piece<'_>) -> Result<TableId, ParseError> {
+    if piece.text.eq_ignore_ascii_case("all") {
+        return Ok(TableId::ALL);
+    }
+    number(piece).map(TableId)
+}
+
+/// The name of a part, and the part.
+type Named<'a> = (Piece<'a>, Piece<'a>);
+
+/// Parts the keys from the actions, which are the rest of the line behind `actions=`.
+fn split_actions(line: Piece<'_>) -> Result<(Piece<'_>, Option<Named<'_>>), ParseError> {
+    let mut items = Items::new(line);
+    loop {
+        let before = items.rest();
+        let Some(item) = items.next_item()? else {
+            return Ok((line, None));
+        };
+        if matches!(item.key.text, "actions" | "action") {
+            let (_, behind) = line.cut(item.key.at - line.at + item.key.text.len());
+            if behind.text.starts_with('=') {
+                let keys = line.cut(before.at - line.at).0;
+                return Ok((keys, Some((item.key, behind.cut(1).1))));
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Reading matches. Keys come in any order, so what a name means, and whether a
+//! field's prerequisites are there, is decided when all have been read.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::error::ParseError;
+use super::names::{self, Form, Meaning, PROTOCOLS, Side};
+use super::number::{Masked, masked, unsigned};
+use super::piece::{Item, Items, Piece};
+use super::{address, special};
+use crate::field::{Field, Prerequisite, VID_PRESENT};
+use crate::matching::Match;
+use crate::refusal::Refusal;
+
+/// Reads a match that stands alone.
+pub(super) fn whole(text: Piece<'_>) -> Result<Match, ParseError> {
+    let mut draft = Draft::default();
+    let mut items = Items::new(text);
+    while let Some(item) = items.next_item()? {
+        if !draft.take(item)? {
+            return Err(item.key.wrong("unknown match field"));
+        }
+    }
+    draft.finish()
+}
+
+/// Reads a value of `field`, with its mask.
+pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<Masked, ParseError> {
+    let full = field.full_mask();
+    match names::form(field) {
+        Form::Decimal | Form::Hex(_) => masked(piece, full, |part| unsigned(part, full)),
+        Form::Mac => address::mac(piece, full),
+        Form::Ipv4 => address::ipv4(piece, full),
+        Form::Ipv6 => address::ipv6(piece, full),
+        Form::Port => Ok((u128::from(address::port(piece)?.0), full)),
+        Form::Flags => special::tcp_flags(piece),
+        Form::Fragment => special::fragment(piece),
+    }
+}
+
+/// A term, and the key that asked for it.
+#[derive(Clone, Copy, Debug)]
+struct Wanted<'a> {
+    pair: Masked,
+    key: Piece<'a>,
+}
+
+/// A match being read.
+#[derive(Debug, Default)]
+pub(super) struct Draft<'a> {
+    terms: BTreeMap<Field, Wanted<'a>>,
+    /// Keys whose field depends on the protocol.
+    waiting: Vec<(Meaning, Item<'a>)>,
+}
+
+impl<'a> Draft<'a> {
+    /// Takes `item` if it is a protocol or a field; else returns false.
+    pub(super) fn take(&mut self, item: Item<'a>) -> Result<bool, ParseError> {
+        if let Some(protocol) = PROTOCOLS.iter().find(|known| known.name == item.key.text) {
+            item.bare()?;
+            self.add(
+                Field::EthType,
+                exactly(Field::EthType, protocol.eth_type),
+                item.key,
+            )?;
+            if let Some(number) = protocol.ip_proto {
+                self.add(Field::IpProto, exactly(Field::IpProto, number), item.key)?;
+            }
+            return Ok(true);
+        }
+        let Some(meaning) = names::meaning(item.key.text) else {
+            if names::is_foreign_field(item.key.text) {
+                return Err(item.key.wrong("not supported yet: matching on this field"));
+            }
+            return Ok(false);
+        };
+        let piece = item.required()?;
+        if piece.text == "*" {
+            return Ok(true);
+        }
+        match meaning {
+            Meaning::Field(field) => self.add(field, value(field, piece)?, item.key)?,
+            Meaning::Tos => {
+                let dscp = special::tos(piece)?;
+                self.add(Field::IpDscp, exactly(Field::IpDscp, dscp), item.key)?;
+            }
+            Meaning::DlVlan => self.add(Field::VlanVid, special::dl_vlan(piece)?, item.key)?,
+            Meaning::VlanTci => self.add_tci(special::vlan_tci(piece)?, item.key)?,
+            Meaning::ArpOr(..) | Meaning::Transport(_) | Meaning::ByFamily(..) => {
+                self.waiting.push((meaning, item));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds a term. Twice the same is once; twice different is an error.
+    fn add(&mut self, field: Field, pair: Masked, key: Piece<'a>) -> Result<(), ParseError> {
+        match self.terms.entry(field) {
+            Entry::Vacant(place) => {
+                place.insert(Wanted { pair, key });
+                Ok(())
+            }
+            Entry::Occupied(place) if place.get().pair == pair => Ok(()),
+            Entry::Occupied(place) => {
+                let first = place.get().key;
+                let (name, column) = (first.text, first.at + 1);
+                Err(key.wrong(format!("contradicts `{name}` in column {column}")))
+            }
+        }
+    }
+
+    fn add_tci(&mut self, tci: special::Tci, key: Piece<'a>) -> Result<(), ParseError> {
+        if let Some(pcp) = tci.pcp {
+            self.add(Field::VlanPcp, exactly(Field::VlanPcp, pcp), key)?;
+        }
+        if tci.vid.1 == 0 {
+            return Ok(());
+        }
+        self.add(Field::VlanVid, tci.vid, key)
+    }
+
+    /// The match, with everything in its place.
+    pub(super) fn finish(mut self) -> Result<Match, ParseError> {
+        for (meaning, item) in std::mem::take(&mut self.waiting) {
+            let field = self.resolve(meaning, item.key)?;
+            self.add(field, value(field, item.required()?)?, item.key)?;
+        }
+        self.imply_tag();
+        let mut built = Match::any();
+        for (field, Wanted { pair, key }) in self.terms {
+            built = built
+                .with_masked(field, pair.0, pair.1)
+                .map_err(|refusal| key.wrong(complaint(field, refusal)))?;
+        }
+        Ok(built)
+    }
+
+    /// All of `field`'s value, if it is asked for.
+    fn exact(&self, field: Field) -> Option<u128> {
+        let wanted = self.terms.get(&field)?;
+        (wanted.pair.1 == field.full_mask()).then_some(wanted.pair.0)
+    }
+
+    /// The field that a name means with the protocol at hand.
+    fn resolve(&self, meaning: Meaning, key: Piece<'_>) -> Result<Field, ParseError> {
+        let eth_type = self.exact(Field::EthType);
+        let field = match meaning {
+            Meaning::ArpOr(arp, other) => match eth_type {
+                Some(0x0806 | 0x8035) => Some(arp),
+                _ => Some(other),
+            },
+            Meaning::ByFamily(four, six) => match eth_type {
+                Some(0x86dd) => Some(six),
+                _ => Some(four),
+            },
+            Meaning::Transport(side) => transport(side, eth_type, self.exact(Field::IpProto)),
+            Meaning::Field(field) => Some(field),
+            Meaning::Tos => Some(Field::IpDscp),
+            Meaning::DlVlan | Meaning::VlanTci => Some(Field::VlanVid),
+        };
+        field.ok_or_else(|| key.wrong("needs `tcp`, `udp`, `sctp`, or their twins for IPv6"))
+    }
+
+    /// Asks for a tag where a priority is asked for, as `ovs-ofctl` does.
+    fn imply_tag(&mut self) {
+        let present = u128::from(VID_PRESENT);
+        if let Some(pcp) = self.terms.get(&Field::VlanPcp).copied() {
+            let pair = (present, present);
+            let tag = self.terms.entry(Field::VlanVid);
+            let (value, mask) = &mut tag.or_insert(Wanted { pair, ..pcp }).pair;
+            if *mask & present == 0 {
+                *value |= present;
+                *mask |= present;
+            }
+        }
+    }
+}
+
+/// The field that stands at this side of the transport header. For ICMP it is
+/// type and code, as OpenFlow 1.0 has it.
+fn transport(side: Side, eth_type: Option<u128>, ip_proto: Option<u128>) -> Option<Field> {
+    let (source, destination) = match (eth_type?, ip_proto?) {
+        (0x0800 | 0x86dd, 6) => (Field::TcpSrc, Field::TcpDst),
+        (0x0800 | 0x86dd, 17) => (Field::UdpSrc, Field::UdpDst),
+        (0x0800 | 0x86dd, 132) => (Field::SctpSrc, Field::SctpDst),
+        (0x0800, 1) => (Field::Icmpv4Type, Field::Icmpv4Code),
+        (0x86dd, 58) => (Field::Icmpv6Type, Field::Icmpv6Code),
+        _ => return None,
+    };
+    Some(match side {
+        Side::Source => source,
+        Side::Destination => destination,
+    })
+}
+
+/// This value and nothing else.
+fn exactly(field: Field, value: u128) -> Masked {
+    (value, field.full_mask())
+}
+
+/// What to say when a term does not fit the match.
+fn complaint(field: Field, refusal: Refusal) -> String {
+    match refusal {
+        Refusal::MatchBadMask => "this field takes no mask".to_owned(),
+        Refusal::MatchBadPrerequisite => format!("needs {}", prerequisite(field.info().needs)),
+        other => other.to_string(),
+    }
+}
+
+/// How to write what a field needs.
+fn prerequisite(needs: Prerequisite) -> &'static str {
+    match needs {
+        Prerequisite::None => "nothing",
+        Prerequisite::InPort => "`in_port`",
+        Prerequisite::VlanTag => "a VLAN tag, which the match says is not there",
+        Prerequisite::Mpls => "`mpls` or `mplsm`",
+        Prerequisite::Arp => "`arp` or `rarp`",
+        Prerequisite::Ip => "`ip` or `ipv6`",
+        Prerequisite::Ipv4 => "`ip`",
+        Prerequisite::Ipv6 => "`ipv6`",
+        Prerequisite::Tcp => "`tcp` or `tcp6`",
+        Prerequisite::Udp => "`udp` or `udp6`",
+        Prerequisite::Sctp => "`sctp` or `sctp6`",
+        Prerequisite::Icmpv4 => "`icmp`, or `icmp6` for IPv6",
+        Prerequisite::Icmpv6 => "`icmp6`",
+        Prerequisite::Nd => "`icmp6,icmp_type=135` or `icmp6,icmp_type=136`",
+        Prerequisite::NdSolicitation => "`icmp6,icmp_type=135`",
+        Prerequisite::NdAdvertisement => "`icmp6,icmp_type=136`",
+    }
+}

@@ -1,0 +1,186 @@
+//! Writing matches, in the order of `ovs-ofctl`.
+
+use std::fmt;
+
+use super::names::{self, Form, PROTOCOLS};
+use super::number::Masked;
+use super::{address, special};
+use crate::field::Field;
+use crate::matching::{Match, Term};
+
+/// The fields in the order of printing, but for those that the protocol's name or
+/// the tag's keys stand for.
+#[rustfmt::skip]
+const ORDER: [Field; Field::COUNT - 1] = {
+    use Field::*;
+    [
+        TunnelId, Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
+        Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr,
+        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, IpFrag,
+        Icmpv4Type, Icmpv4Code, Icmpv6Type, Icmpv6Code, Ipv6NdTarget, Ipv6NdSll, Ipv6NdTll,
+        TcpSrc, TcpDst, UdpSrc, UdpDst, SctpSrc, SctpDst, TcpFlags,
+    ]
+};
+
+/// A list with commas between its items.
+pub(super) struct Commas<'a, 'b> {
+    f: &'a mut fmt::Formatter<'b>,
+    empty: bool,
+}
+
+impl<'a, 'b> Commas<'a, 'b> {
+    /// The empty list.
+    pub(super) fn new(f: &'a mut fmt::Formatter<'b>) -> Self {
+        Self { f, empty: true }
+    }
+
+    /// Whether nothing has been written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.empty
+    }
+
+    /// Where to write the next item.
+    pub(super) fn next(&mut self) -> Result<&mut fmt::Formatter<'b>, fmt::Error> {
+        if !self.empty {
+            self.f.write_str(",")?;
+        }
+        self.empty = false;
+        Ok(self.f)
+    }
+}
+
+impl fmt::Display for Match {
+    /// Writes the match as `ovs-ofctl` does; one that takes every frame is empty.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_match(&mut Commas::new(f), self)
+    }
+}
+
+/// Writes the terms of `matching` into `list`.
+pub(super) fn write_match(list: &mut Commas<'_, '_>, matching: &Match) -> fmt::Result {
+    let spoken = write_protocol(list, matching)?;
+    for term in ORDER.iter().filter_map(|field| matching.term(*field)) {
+        match term.field {
+            Field::EthType if spoken.eth_type => {}
+            Field::IpProto if spoken.ip_proto => {}
+            Field::VlanVid => {
+                let pcp = matching.exact(Field::VlanPcp);
+                special::write_vlan(list.next()?, (term.value, term.mask), pcp)?;
+            }
+            _ => write_term(list.next()?, term)?,
+        }
+    }
+    Ok(())
+}
+
+/// What the protocol's name says already.
+struct Spoken {
+    eth_type: bool,
+    ip_proto: bool,
+}
+
+/// Writes the one word for the protocol, if there is one.
+fn write_protocol(list: &mut Commas<'_, '_>, matching: &Match) -> Result<Spoken, fmt::Error> {
+    let eth_type = matching.exact(Field::EthType);
+    let ip_proto = matching.exact(Field::IpProto);
+    let known = |ip_proto| {
+        PROTOCOLS
+            .iter()
+            .find(|known| eth_type == Some(known.eth_type) && ip_proto == known.ip_proto)
+    };
+    let Some(protocol) = known(ip_proto).or_else(|| known(None)) else {
+        return Ok(Spoken {
+            eth_type: false,
+            ip_proto: false,
+        });
+    };
+    list.next()?.write_str(protocol.name)?;
+    let ip_proto = protocol.ip_proto.is_some();
+    Ok(Spoken {
+        eth_type: true,
+        ip_proto,
+    })
+}
+
+/// Writes `name=value`, and the mask if it is not all ones.
+fn write_term(f: &mut fmt::Formatter<'_>, term: &Term) -> fmt::Result {
+    let pair = (term.value, term.mask);
+    write!(f, "{}=", match_name(term.field))?;
+    match names::form(term.field) {
+        _ if term.field == Field::IpDscp => write!(f, "{}", term.value << 2),
+        Form::Decimal if term.is_exact() => write!(f, "{}", term.value),
+        Form::Decimal => write!(f, "0x{:x}/0x{:x}", term.value, term.mask),
+        Form::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
+        Form::Flags => special::write_tcp_flags(f, pair),
+        Form::Fragment => special::write_fragment(f, pair),
+        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6 | Form::Port) => {
+            write_address(f, form, pair, term.is_exact())
+        }
+    }
+}
+
+/// The field's name in a match.
+fn match_name(field: Field) -> &'static str {
+    match field {
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => "tp_src",
+        Field::TcpDst | Field::UdpDst | Field::SctpDst => "tp_dst",
+        Field::IpFrag => "nw_frag",
+        _ => field.info().ofctl,
+    }
+}
+
+/// Writes a hexadecimal number, and the mask likewise unless it is all ones.
+fn write_hex(
+    f: &mut fmt::Formatter<'_>,
+    (value, mask): Masked,
+    digits: usize,
+    exact: bool,
+) -> fmt::Result {
+    // C's `%#x`, which the tool uses where it does not pad, has no 0x before a zero.
+    match value {
+        0 if digits == 1 => f.write_str("0")?,
+        _ => write!(f, "0x{value:0digits$x}")?,
+    }
+    if exact {
+        return Ok(());
+    }
+    write!(f, "/0x{mask:0digits$x}")
+}
+
+/// Writes an address or a port.
+fn write_address(
+    f: &mut fmt::Formatter<'_>,
+    form: Form,
+    (value, mask): Masked,
+    exact: bool,
+) -> fmt::Result {
+    match form {
+        Form::Ipv4 => address::write_ipv4(f, (value, mask)),
+        Form::Ipv6 => address::write_ipv6(f, (value, mask)),
+        Form::Mac if exact => address::write_mac(f, value),
+        Form::Mac => {
+            address::write_mac(f, value)?;
+            f.write_str("/")?;
+            address::write_mac(f, mask)
+        }
+        _ => address::write_port(f, value),
+    }
+}
+
+/// Writes a value as set-field has it: as in a match, but decimal numbers stay so
+/// under a mask, and hexadecimal ones are not padded.
+pub(super) fn write_set_value(
+    f: &mut fmt::Formatter<'_>,
+    field: Field,
+    pair: Masked,
+) -> fmt::Result {
+    let exact = pair.1 == field.full_mask();
+    match names::form(field) {
+        Form::Decimal if exact => write!(f, "{}", pair.0),
+        Form::Decimal => write!(f, "{}/0x{:x}", pair.0, pair.1),
+        Form::Hex(_) | Form::Flags | Form::Fragment => write_hex(f, pair, 1, exact),
+        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6 | Form::Port) => {
+            write_address(f, form, pair, exact)
+        }
+    }
+}

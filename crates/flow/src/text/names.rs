@@ -1,0 +1,266 @@
+//! The names of match fields and how their values are written: one table, read
+//! by the parser and the printer.
+
+use crate::field::Field;
+
+/// How the value of a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A decimal number; with a mask, both are hexadecimal in a match.
+    Decimal,
+    /// A hexadecimal number of at least so many digits in a match.
+    Hex(usize),
+    /// An Ethernet address.
+    Mac,
+    /// An IPv4 address.
+    Ipv4,
+    /// An IPv6 address.
+    Ipv6,
+    /// A port number or the name of a reserved port.
+    Port,
+    /// TCP flags by name.
+    Flags,
+    /// A kind of fragment by name.
+    Fragment,
+}
+
+/// What a name in a match means. Some names mean a different field with another protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// This field.
+    Field(Field),
+    /// The first if the match is for ARP, else the second.
+    ArpOr(Field, Field),
+    /// `tp_src` or `tp_dst`: the field that the transport protocol has there.
+    Transport(Side),
+    /// The first if the match is for IPv4, the second if it is for IPv6.
+    ByFamily(Field, Field),
+    /// `nw_tos`: the DSCP as the byte it stands in.
+    Tos,
+    /// `dl_vlan`: the VLAN id of a tag, or 0xffff for no tag.
+    DlVlan,
+    /// `vlan_tci`: the sixteen bits of a tag, the CFI bit saying that there is one.
+    VlanTci,
+}
+
+/// One of the two ends of a transport header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Source,
+    Destination,
+}
+
+/// The names of one field.
+struct Names {
+    field: Field,
+    /// What `ovs-ofctl` calls it in set-field.
+    set: &'static str,
+    form: Form,
+    /// All other names that mean this field and no other.
+    also: &'static [&'static str],
+}
+
+#[rustfmt::skip]
+const NAMES: [Names; Field::COUNT] = {
+    use Field::*;
+    use Form::*;
+    const fn row(field: Field, set: &'static str, form: Form, also: &'static [&'static str]) -> Names {
+        Names { field, set, form, also }
+    }
+    [
+        row(InPort,       "in_port",     Port,     &[]),
+        row(InPhyPort,    "in_phy_port", Port,     &[]),
+        row(Metadata,     "metadata",    Hex(1),   &[]),
+        row(TunnelId,     "tun_id",      Hex(1),   &["tunnel_id"]),
+        row(EthDst,       "eth_dst",     Mac,      &["dl_dst"]),
+        row(EthSrc,       "eth_src",     Mac,      &["dl_src"]),
+        row(EthType,      "eth_type",    Hex(4),   &["dl_type"]),
+        row(VlanVid,      "vlan_vid",    Decimal,  &[]),
+        row(VlanPcp,      "vlan_pcp",    Decimal,  &["dl_vlan_pcp"]),
+        row(MplsLabel,    "mpls_label",  Decimal,  &[]),
+        row(MplsTc,       "mpls_tc",     Decimal,  &[]),
+        row(MplsBos,      "mpls_bos",    Decimal,  &[]),
+        row(ArpOp,        "arp_op",      Decimal,  &[]),
+        row(ArpSpa,       "arp_spa",     Ipv4,     &[]),
+        row(ArpTpa,       "arp_tpa",     Ipv4,     &[]),
+        row(ArpSha,       "arp_sha",     Mac,      &[]),
+        row(ArpTha,       "arp_tha",     Mac,      &[]),
+        row(IpDscp,       "ip_dscp",     Decimal,  &[]),
+        row(IpEcn,        "nw_ecn",      Decimal,  &["ip_ecn"]),
+        row(IpProto,      "ip_proto",    Decimal,  &[]),
+        row(IpTtl,        "nw_ttl",      Decimal,  &[]),
+        row(IpFrag,       "ip_frag",     Fragment, &["nw_frag"]),
+        row(Ipv4Src,      "ip_src",      Ipv4,     &["ipv4_src"]),
+        row(Ipv4Dst,      "ip_dst",      Ipv4,     &["ipv4_dst"]),
+        row(Ipv6Src,      "ipv6_src",    Ipv6,     &[]),
+        row(Ipv6Dst,      "ipv6_dst",    Ipv6,     &[]),
+        row(Ipv6Flabel,   "ipv6_label",  Hex(5),   &["ipv6_flabel"]),
+        row(Ipv6Exthdr,   "ipv6_exthdr", Hex(1),   &[]),
+        row(TcpSrc,       "tcp_src",     Decimal,  &[]),
+        row(TcpDst,       "tcp_dst",     Decimal,  &[]),
+        row(TcpFlags,     "tcp_flags",   Flags,    &[]),
+        row(UdpSrc,       "udp_src",     Decimal,  &[]),
+        row(UdpDst,       "udp_dst",     Decimal,  &[]),
+        row(SctpSrc,      "sctp_src",    Decimal,  &[]),
+        row(SctpDst,      "sctp_dst",    Decimal,  &[]),
+        row(Icmpv4Type,   "icmp_type",   Decimal,  &["icmpv4_type"]),
+        row(Icmpv4Code,   "icmp_code",   Decimal,  &["icmpv4_code"]),
+        row(Icmpv6Type,   "icmpv6_type", Decimal,  &[]),
+        row(Icmpv6Code,   "icmpv6_code", Decimal,  &[]),
+        row(Ipv6NdTarget, "nd_target",   Ipv6,     &["ipv6_nd_target"]),
+        row(Ipv6NdSll,    "nd_sll",      Mac,      &["ipv6_nd_sll"]),
+        row(Ipv6NdTll,    "nd_tll",      Mac,      &["ipv6_nd_tll"]),
+    ]
+};
+
+/// Names in a match that are not, or not always, those of one field.
+#[rustfmt::skip]
+const MEANINGS: [(&str, Meaning); 16] = {
+    use Meaning::*;
+    use crate::field::Field::*;
+    [
+        ("nw_src",    ArpOr(ArpSpa, Ipv4Src)),
+        ("ip_src",    ArpOr(ArpSpa, Ipv4Src)),
+        ("nw_dst",    ArpOr(ArpTpa, Ipv4Dst)),
+        ("ip_dst",    ArpOr(ArpTpa, Ipv4Dst)),
+        ("nw_proto",  ArpOr(ArpOp, IpProto)),
+        ("ip_proto",  ArpOr(ArpOp, IpProto)),
+        ("tp_src",    Transport(Side::Source)),
+        ("tp_dst",    Transport(Side::Destination)),
+        ("icmp_type", ByFamily(Icmpv4Type, Icmpv6Type)),
+        ("icmp_code", ByFamily(Icmpv4Code, Icmpv6Code)),
+        ("nw_tos",    Tos),
+        ("dl_vlan",   DlVlan),
+        ("vlan_tci",  VlanTci),
+        // Open vSwitch's other names for the same:
+        ("icmp6_type", Field(Icmpv6Type)),
+        ("icmp6_code", Field(Icmpv6Code)),
+        ("in_port_oxm", Field(InPort)),
+    ]
+};
+
+/// A protocol's name: an EtherType, and perhaps an IP protocol, in one word.
+pub(super) struct Protocol {
+    pub(super) name: &'static str,
+    pub(super) eth_type: u128,
+    pub(super) ip_proto: Option<u128>,
+}
+
+/// The words; of several for the same, the printer takes the first.
+#[rustfmt::skip]
+pub(super) const PROTOCOLS: [Protocol; 17] = {
+    const fn row(name: &'static str, eth_type: u128, ip_proto: Option<u128>) -> Protocol {
+        Protocol { name, eth_type, ip_proto }
+    }
+    [
+        row("ip",    0x0800, None),
+        row("ipv4",  0x0800, None),
+        row("ip4",   0x0800, None),
+        row("icmp",  0x0800, Some(1)),
+        row("tcp",   0x0800, Some(6)),
+        row("udp",   0x0800, Some(17)),
+        row("sctp",  0x0800, Some(132)),
+        row("arp",   0x0806, None),
+        row("rarp",  0x8035, None),
+        row("ipv6",  0x86dd, None),
+        row("ip6",   0x86dd, None),
+        row("icmp6", 0x86dd, Some(58)),
+        row("tcp6",  0x86dd, Some(6)),
+        row("udp6",  0x86dd, Some(17)),
+        row("sctp6", 0x86dd, Some(132)),
+        row("mpls",  0x8847, None),
+        row("mplsm", 0x8848, None),
+    ]
+};
+
+/// Beginnings of the names of Open vSwitch's fields that this switch does not have.
+const FOREIGN_FIELDS: [&str; 18] = [
+    "actset_output",
+    "conj_id",
+    "ct_",
+    "dp_hash",
+    "gtpu_",
+    "igmp_",
+    "mpls_ttl",
+    "nd_options_type",
+    "nd_reserved",
+    "nsh_",
+    "packet_type",
+    "pkt_mark",
+    "recirc_id",
+    "reg",
+    "skb_priority",
+    "tun_",
+    "xreg",
+    "xxreg",
+];
+
+/// What `name` means in a match; none if it is no field's name.
+pub(super) fn meaning(name: &str) -> Option<Meaning> {
+    let special = MEANINGS.iter().find(|(known, _)| *known == name);
+    special
+        .map(|(_, meaning)| *meaning)
+        .or_else(|| settable(name).map(Meaning::Field))
+}
+
+/// The one field of this name, as set-field needs it.
+pub(super) fn settable(name: &str) -> Option<Field> {
+    NAMES
+        .iter()
+        .find(|row| row.set == name || row.also.contains(&name))
+        .map(|row| row.field)
+}
+
+/// Whether Open vSwitch has a field of this name and this switch does not.
+pub(super) fn is_foreign_field(name: &str) -> bool {
+    FOREIGN_FIELDS.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The field's name in set-field.
+pub(super) fn set_name(field: Field) -> &'static str {
+    NAMES[field as usize].set
+}
+
+/// How the field's value is written.
+pub(super) fn form(field: Field) -> Form {
+    NAMES[field as usize].form
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_fields() {
+        for (row, info) in NAMES.iter().zip(Field::all()) {
+            assert_eq!(row.field, info.field);
+        }
+    }
+
+    #[test]
+    fn every_name_of_the_registry_is_known() {
+        for row in Field::all() {
+            assert_eq!(
+                settable(row.name).map(Field::info).map(|r| r.name),
+                Some(row.name)
+            );
+            assert!(
+                meaning(row.name).is_some() && meaning(row.ofctl).is_some(),
+                "{}",
+                row.name
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_means_one_thing() {
+        let mut names: Vec<_> = NAMES
+            .iter()
+            .flat_map(|row| row.also.iter().chain([&row.set]))
+            .collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

@@ -1,0 +1,114 @@
+//! Numbers, and the values and masks made of them.
+
+use super::error::ParseError;
+use super::piece::Piece;
+
+/// Reads a number from 0 to `max`, decimal or `0x`. Where `max` is all of 64 bits,
+/// `-1` is `max`, as in `cookie=1/-1`.
+pub(super) fn unsigned(piece: Piece<'_>, max: u128) -> Result<u128, ParseError> {
+    let text = piece.text;
+    if text == "-1" && max == u128::from(u64::MAX) {
+        return Ok(max);
+    }
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None => (text, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Err(piece.wrong(format!("a number from 0 to {max} is wanted")));
+    }
+    if radix == 10 && digits.len() > 1 && digits.starts_with('0') {
+        return Err(
+            piece.wrong("a number with a leading zero: decimal has none, hexadecimal has 0x")
+        );
+    }
+    match u128::from_str_radix(digits, radix) {
+        Ok(number) if number <= max => Ok(number),
+        _ => Err(piece.wrong(format!("out of range: a number from 0 to {max} is wanted"))),
+    }
+}
+
+/// Reads a number into a type that holds exactly the numbers wanted.
+pub(super) fn number<T: Bounded>(piece: Piece<'_>) -> Result<T, ParseError> {
+    unsigned(piece, T::MAX).map(T::narrow)
+}
+
+/// An unsigned integer type.
+pub(super) trait Bounded: Sized {
+    /// Its greatest value.
+    const MAX: u128;
+    /// `number`, which is at most [`Bounded::MAX`].
+    fn narrow(number: u128) -> Self;
+}
+
+macro_rules! bounded {
+    ($($type:ty),*) => { $(
+        impl Bounded for $type {
+            const MAX: u128 = <$type>::MAX as u128;
+            fn narrow(number: u128) -> Self {
+                Self::try_from(number).expect("the caller compared it with MAX")
+            }
+        }
+    )* };
+}
+bounded!(u8, u16, u32, u64);
+
+/// A value and the bits of it that count.
+pub(super) type Masked = (u128, u128);
+
+/// Reads `value` or `value/mask`, both by `read`; without a mask all of `full` counts.
+/// Bits of the value outside the mask are forgotten, as in `10.0.0.1/8`.
+pub(super) fn masked(
+    piece: Piece<'_>,
+    full: u128,
+    read: impl Fn(Piece<'_>) -> Result<u128, ParseError>,
+) -> Result<Masked, ParseError> {
+    match piece.split_once("/") {
+        None => Ok((read(piece)?, full)),
+        Some((value, mask)) => {
+            let (value, mask) = (read(value)?, read(mask)?);
+            Ok((value & mask, mask))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::piece::line;
+    use super::*;
+
+    fn read<T: Bounded>(text: &str) -> Result<T, String> {
+        number(line(text).expect("short")).map_err(|error| error.problem)
+    }
+
+    #[test]
+    fn decimal_and_hexadecimal_are_read_up_to_the_last_value() {
+        assert_eq!(read::<u8>("255"), Ok(255));
+        assert_eq!(read::<u16>("0xFFff"), Ok(0xffff));
+        assert_eq!(read::<u64>("-1"), Ok(u64::MAX));
+        assert_eq!(read::<u32>("0"), Ok(0));
+    }
+
+    #[test]
+    fn the_range_is_part_of_the_complaint() {
+        for text in ["", "0x", "-1", "+1", "1_0", "1e3", "x", "0x1g"] {
+            assert_eq!(
+                read::<u16>(text),
+                Err("a number from 0 to 65535 is wanted".to_owned()),
+                "{text}"
+            );
+        }
+        for text in ["256", "0x100", &"9".repeat(90)] {
+            assert_eq!(
+                read::<u8>(text),
+                Err("out of range: a number from 0 to 255 is wanted".to_owned()),
+                "{text}"
+            );
+        }
+        assert!(
+            read::<u8>("010")
+                .expect_err("octal?")
+                .contains("leading zero")
+        );
+    }
+}

@@ -1,0 +1,222 @@
+//! Cutting a line into keys and values, each remembering where it stood.
+//!
+//! This knows commas, colons and parentheses, and no key by name.
+
+use super::MAX_LINE;
+use super::error::ParseError;
+
+/// A part of the line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) text: &'a str,
+    /// Bytes from the start of the line.
+    pub(super) at: usize,
+}
+
+/// All of `text`.
+pub(super) fn line(text: &str) -> Result<Piece<'_>, ParseError> {
+    let whole = Piece { text, at: 0 };
+    if text.len() > MAX_LINE {
+        return Err(whole.wrong(format!("a line has {MAX_LINE} bytes at most")));
+    }
+    Ok(whole)
+}
+
+impl<'a> Piece<'a> {
+    /// The error that there is `problem` with this piece.
+    pub(super) fn wrong(self, problem: impl Into<String>) -> ParseError {
+        ParseError::new(self.at, self.text, problem)
+    }
+
+    /// The first `len` bytes, and the rest.
+    pub(super) fn cut(self, len: usize) -> (Self, Self) {
+        let (left, right) = self.text.split_at(len);
+        let at = self.at + len;
+        (Piece { text: left, ..self }, Piece { text: right, at })
+    }
+
+    /// What stands before and behind the first `separator`.
+    pub(super) fn split_once(self, separator: &str) -> Option<(Self, Self)> {
+        let (left, rest) = self.cut(self.text.find(separator)?);
+        Some((left, rest.cut(separator.len()).1))
+    }
+
+    /// Without white space at either end.
+    pub(super) fn trim(self) -> Self {
+        let start = self.text.trim_start();
+        Piece {
+            text: start.trim_end(),
+            at: self.at + self.text.len() - start.len(),
+        }
+    }
+}
+
+/// A key and what was given with it: `key`, `key=value`, `key:value` or `key(value)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item<'a> {
+    pub(super) key: Piece<'a>,
+    pub(super) value: Option<Piece<'a>>,
+}
+
+impl<'a> Item<'a> {
+    /// The value.
+    pub(super) fn required(self) -> Result<Piece<'a>, ParseError> {
+        match self.value {
+            Some(value) if !value.text.is_empty() => Ok(value),
+            _ => Err(self.key.wrong("a value is missing")),
+        }
+    }
+
+    /// Nothing, as it should be.
+    pub(super) fn bare(self) -> Result<(), ParseError> {
+        match self.value {
+            Some(value) if !value.text.is_empty() => {
+                let key = self.key.text;
+                Err(value.wrong(format!("`{key}` takes no argument")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What separates items.
+fn separates(c: char) -> bool {
+    matches!(c, ',' | ' ' | '\t' | '\r' | '\n')
+}
+
+/// Items yet to come.
+#[derive(Clone, Debug)]
+pub(super) struct Items<'a> {
+    rest: Piece<'a>,
+}
+
+impl<'a> Items<'a> {
+    /// The items of `text`.
+    pub(super) fn new(text: Piece<'a>) -> Self {
+        Self { rest: text }
+    }
+
+    /// What has not been read.
+    pub(super) fn rest(&self) -> Piece<'a> {
+        self.rest
+    }
+
+    /// The next item; none at the end.
+    pub(super) fn next_item(&mut self) -> Result<Option<Item<'a>>, ParseError> {
+        let Some(key) = self.next_key()? else {
+            return Ok(None);
+        };
+        let value = match self.rest.text.chars().next() {
+            Some('=' | ':') => {
+                self.rest = self.rest.cut(1).1;
+                Some(self.take_value(separates)?)
+            }
+            Some('(') => {
+                let open = self.rest;
+                self.rest = open.cut(1).1;
+                let value = self.take_value(|c| c == ')')?;
+                if self.rest.text.is_empty() {
+                    return Err(open.wrong("the closing parenthesis is missing"));
+                }
+                self.rest = self.rest.cut(1).1;
+                Some(value)
+            }
+            _ => None,
+        };
+        Ok(Some(Item { key, value }))
+    }
+
+    /// The next key; what belongs to it comes next.
+    fn next_key(&mut self) -> Result<Option<Piece<'a>>, ParseError> {
+        let text = self.rest.text;
+        let start = self
+            .rest
+            .cut(text.len() - text.trim_start_matches(separates).len())
+            .1;
+        let len = start
+            .text
+            .find(|c| separates(c) || matches!(c, '=' | ':' | '(' | ')'))
+            .unwrap_or(start.text.len());
+        if len == 0 && !start.text.is_empty() {
+            return Err(start.wrong("a name is missing here"));
+        }
+        let (key, rest) = start.cut(len);
+        self.rest = rest;
+        Ok((len > 0).then_some(key))
+    }
+
+    /// Up to the first character, outside parentheses, that `ends` the value.
+    fn take_value(&mut self, ends: impl Fn(char) -> bool) -> Result<Piece<'a>, ParseError> {
+        let mut open = Vec::new();
+        let text = self.rest.text;
+        let end = text.char_indices().find(|&(index, c)| {
+            if open.is_empty() && ends(c) {
+                return true;
+            }
+            match c {
+                '(' => open.push(index),
+                ')' => drop(open.pop()),
+                _ => {}
+            }
+            false
+        });
+        if let (None, Some(index)) = (end, open.last()) {
+            let unclosed = self.rest.cut(*index).1;
+            return Err(unclosed.wrong("the closing parenthesis is missing"));
+        }
+        let (value, rest) = self.rest.cut(end.map_or(text.len(), |(index, _)| index));
+        self.rest = rest;
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn items(text: &str) -> Result<Vec<(String, Option<String>)>, ParseError> {
+        let mut items = Items::new(line(text)?);
+        let mut found = Vec::new();
+        while let Some(item) = items.next_item()? {
+            let value = item.value.map(|piece| piece.text.to_owned());
+            found.push((item.key.text.to_owned(), value));
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn every_way_to_give_a_value_is_read() {
+        let found = items(" a, b=1\tc:2,d(3,e(4)),f=g(h, i)/j ").expect("well formed");
+        let expected = [
+            ("a", None),
+            ("b", Some("1")),
+            ("c", Some("2")),
+            ("d", Some("3,e(4)")),
+            ("f", Some("g(h, i)/j")),
+        ];
+        let expected: Vec<_> = expected
+            .map(|(key, value)| (key.to_owned(), value.map(str::to_owned)))
+            .into();
+        assert_eq!(found, expected);
+        assert_eq!(items(" , ,"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_not_closed_or_has_no_name_is_refused_where_it_stands() {
+        for (text, at) in [
+            ("a(b", 1),
+            ("ab=c(d,e", 4),
+            ("a,=1", 2),
+            ("a)", 1),
+            ("a(b))", 4),
+        ] {
+            assert_eq!(items(text).expect_err(text).at, at, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_has_an_end() {
+        let long = "a,".repeat(MAX_LINE);
+        assert!(line(&long).expect_err("too long").found.len() < 50);
+    }
+}

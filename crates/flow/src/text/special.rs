@@ -1,0 +1,198 @@
+//! Values with words or bits of their own: VLAN tags, ToS, TCP flags, fragments.
+
+use std::fmt;
+
+use super::error::ParseError;
+use super::number::{Masked, masked, number, unsigned};
+use super::piece::Piece;
+use crate::field::{Field, VID_PRESENT, frag};
+
+/// The bits of a tag that are its priority.
+const TCI_PCP: u16 = 0xe000;
+
+/// Twelve bits: the VLAN id of a tag.
+const VID: u16 = 0x0fff;
+
+/// What OpenFlow 1.0 writes in `dl_vlan` for a frame without a tag (`OFP_VLAN_NONE`).
+const VLAN_NONE: u16 = 0xffff;
+
+/// Reads `dl_vlan` as a value of `vlan_vid`.
+pub(super) fn dl_vlan(piece: Piece<'_>) -> Result<Masked, ParseError> {
+    let full = Field::VlanVid.full_mask();
+    match number::<u16>(piece) {
+        Ok(vid @ 0..=VID) => Ok((u128::from(vid | VID_PRESENT), full)),
+        Ok(VLAN_NONE) => Ok((0, full)),
+        _ => Err(piece.wrong("a VLAN id from 0 to 4095 is wanted, or 0xffff for no tag")),
+    }
+}
+
+/// Both fields of a tag, as far as a `vlan_tci` asks for them.
+pub(super) struct Tci {
+    pub(super) vid: Masked,
+    pub(super) pcp: Option<u128>,
+}
+
+/// Reads `vlan_tci`: the sixteen bits of a tag, and perhaps a mask. The CFI bit
+/// says that there is a tag; without one all bits are zero.
+pub(super) fn vlan_tci(piece: Piece<'_>) -> Result<Tci, ParseError> {
+    let (value, mask) = masked(piece, 0xffff, |part| number::<u16>(part).map(u128::from))?;
+    let priority = u128::from(TCI_PCP);
+    let vid = (value & !priority, mask & !priority);
+    let present = u128::from(VID_PRESENT);
+    let pcp = match mask & priority {
+        0 => None,
+        // No tag: the priority's zeros add nothing.
+        some if some == priority && mask & present != 0 && value & (present | priority) == 0 => {
+            None
+        }
+        some if some == priority && value & present != 0 => Some(value >> 13),
+        some if some == priority => {
+            return Err(piece.wrong("a priority without a tag: set bit 0x1000 in value and mask"));
+        }
+        _ => return Err(piece.wrong("a priority is matched whole: mask 0xe000, all of it or none")),
+    };
+    Ok(Tci { vid, pcp })
+}
+
+/// Reads `nw_tos`: the byte that has the DSCP in its upper six bits. Returns the DSCP.
+pub(super) fn tos(piece: Piece<'_>) -> Result<u128, ParseError> {
+    match unsigned(piece, 255)? {
+        byte if byte & 3 == 0 => Ok(byte >> 2),
+        _ => Err(piece.wrong("the lower two bits are not part of it: a multiple of 4 is wanted")),
+    }
+}
+
+/// Writes the terms on the tag. `pcp` is there only if `vid` asks for a tag.
+pub(super) fn write_vlan(
+    f: &mut fmt::Formatter<'_>,
+    (value, mask): Masked,
+    pcp: Option<u128>,
+) -> fmt::Result {
+    let (vid, present) = (u128::from(VID), u128::from(VID_PRESENT));
+    match (mask & vid, pcp) {
+        (m, Some(pcp)) if m == 0 && value == present => write!(f, "dl_vlan_pcp={pcp}"),
+        (m, None) if m == vid && value & present != 0 => write!(f, "dl_vlan={}", value & vid),
+        (m, Some(pcp)) if m == vid && value & present != 0 => {
+            write!(f, "dl_vlan={},dl_vlan_pcp={pcp}", value & vid)
+        }
+        _ => {
+            let value = value | pcp.unwrap_or(0) << 13;
+            let mask = mask | pcp.map_or(0, |_| u128::from(TCI_PCP));
+            write!(f, "vlan_tci=0x{value:04x}/0x{mask:04x}")
+        }
+    }
+}
+
+/// The names of TCP's flags, from bit 0 (RFC 9293, 3.1; RFC 3540 for `ns`).
+const TCP_FLAGS: [&str; 12] = [
+    "fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]",
+];
+
+/// Reads `tcp_flags`: `+syn-ack`, `syn|ack`, or numbers.
+pub(super) fn tcp_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
+    let full = Field::TcpFlags.full_mask();
+    if piece.text.starts_with(['+', '-']) {
+        return signed_flags(piece);
+    }
+    if piece.text.starts_with(|c: char| c.is_ascii_digit()) && !piece.text.contains('|') {
+        return masked(piece, full, |part| unsigned(part, full));
+    }
+    let mut flags = 0;
+    let mut rest = Some(piece);
+    while let Some(part) = rest {
+        let (name, others) = match part.split_once("|") {
+            Some((name, others)) => (name, Some(others)),
+            None => (part, None),
+        };
+        flags |= match unsigned(name, full) {
+            Ok(bits) => bits,
+            Err(_) => tcp_flag(name)?,
+        };
+        rest = others;
+    }
+    Ok((flags, full))
+}
+
+/// Reads flags with `+` before those that must be set and `-` before those that must not.
+fn signed_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
+    let (mut flags, mut mask) = (0, 0);
+    let mut rest = piece;
+    while !rest.text.is_empty() {
+        let (sign, unsigned) = rest.cut(1);
+        let len = unsigned
+            .text
+            .find(['+', '-'])
+            .unwrap_or(unsigned.text.len());
+        let (name, others) = unsigned.cut(len);
+        let bit = tcp_flag(name)?;
+        if mask & bit != 0 {
+            return Err(name.wrong("this flag was given before"));
+        }
+        mask |= bit;
+        if sign.text == "+" {
+            flags |= bit;
+        }
+        rest = others;
+    }
+    Ok((flags, mask))
+}
+
+/// Reads the name of one flag.
+fn tcp_flag(name: Piece<'_>) -> Result<u128, ParseError> {
+    match TCP_FLAGS.iter().position(|known| *known == name.text) {
+        Some(bit) => Ok(1 << bit),
+        None => {
+            Err(name.wrong("a TCP flag is wanted: fin, syn, rst, psh, ack, urg, ece, cwr or ns"))
+        }
+    }
+}
+
+/// Writes TCP flags: `syn|ack` if all are asked for, else `+syn-ack`.
+pub(super) fn write_tcp_flags(f: &mut fmt::Formatter<'_>, (flags, mask): Masked) -> fmt::Result {
+    let exact = mask == Field::TcpFlags.full_mask();
+    if exact && flags == 0 {
+        return f.write_str("0");
+    }
+    let mut separator = "";
+    for (bit, name) in TCP_FLAGS.iter().enumerate() {
+        let set = flags >> bit & 1 == 1;
+        if exact && set {
+            write!(f, "{separator}{name}")?;
+            separator = "|";
+        } else if !exact && mask >> bit & 1 == 1 {
+            write!(f, "{}{name}", if set { '+' } else { '-' })?;
+        }
+    }
+    Ok(())
+}
+
+/// Kinds of fragment: name, value, mask.
+const FRAGMENTS: [(&str, u8, u8); 5] = [
+    ("no", 0, frag::ANY | frag::LATER),
+    ("yes", frag::ANY, frag::ANY),
+    ("first", frag::ANY, frag::ANY | frag::LATER),
+    ("later", frag::ANY | frag::LATER, frag::ANY | frag::LATER),
+    ("not_later", 0, frag::LATER),
+];
+
+/// Reads `ip_frag`: a word, or numbers for what no word says.
+pub(super) fn fragment(piece: Piece<'_>) -> Result<Masked, ParseError> {
+    if let Some((_, value, mask)) = FRAGMENTS.iter().find(|(name, ..)| *name == piece.text) {
+        return Ok((u128::from(*value), u128::from(*mask)));
+    }
+    if piece.text.starts_with(|c: char| c.is_ascii_digit()) {
+        return masked(piece, 0xff, |part| unsigned(part, 0xff));
+    }
+    Err(piece.wrong("a kind of fragment is wanted: no, yes, first, later or not_later"))
+}
+
+/// Writes a kind of fragment.
+pub(super) fn write_fragment(f: &mut fmt::Formatter<'_>, (value, mask): Masked) -> fmt::Result {
+    let known = FRAGMENTS
+        .iter()
+        .find(|(_, v, m)| u128::from(*v) == value && u128::from(*m) == mask);
+    match known {
+        Some((name, ..)) => f.write_str(name),
+        None => write!(f, "0x{value:x}/0x{mask:x}"),
+    }
+}

@@ -1,0 +1,259 @@
+//! The kinds of layers, and what each says of itself to the layers around it.
+
+use super::text::{Bytes, Visit};
+use super::transport::Fill;
+use super::{
+    Ah, Around, Arp, Destination, Eth, FragmentExt, HopByHop, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls,
+    Nd, Routing, Sctp, Snap, Tcp, Udp, Vlan,
+};
+use crate::SegmentationKind;
+use crate::wire::ethernet::EtherType;
+use crate::wire::{IpProto, icmpv6, sctp, tcp, udp};
+
+/// One layer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "each variant is a type of its own, with its own words"
+)]
+pub enum Layer {
+    Eth(Eth),
+    Vlan(Vlan),
+    Snap(Snap),
+    Llc(Llc),
+    Mpls(Mpls),
+    Arp(Arp),
+    Ipv4(Ipv4),
+    Ipv6(Ipv6),
+    HopByHop(HopByHop),
+    Destination(Destination),
+    Routing(Routing),
+    Fragment(FragmentExt),
+    Ah(Ah),
+    Tcp(Tcp),
+    Udp(Udp),
+    Sctp(Sctp),
+    Icmp(Icmp),
+    Icmpv6(Icmpv6),
+    Nd(Nd),
+    Data(Data),
+    Raw(Raw),
+    Gso(Gso),
+    Pad(Pad),
+}
+
+/// Bytes that count up from zero, so that a misplaced one is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Data {
+    /// How many.
+    pub len: usize,
+}
+
+/// These bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Raw {
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// No bytes: the frame is to be cut into segments. Its checksum is to be unfinished.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gso {
+    /// Payload bytes of each segment.
+    pub size: u16,
+}
+
+/// Zero bytes behind everything, counted by no header, up to a length of the frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pad {
+    /// Bytes of the frame.
+    pub len: usize,
+}
+
+/// What every layer can do.
+pub(super) trait Part {
+    /// Shows each field, with its name, to `visit`: to be printed or to be set.
+    fn fields(&mut self, visit: &mut Visit<'_>);
+
+    /// The bytes of this layer.
+    fn emit(&self, around: &Around<'_>) -> Vec<u8>;
+}
+
+macro_rules! layers {
+    ($($variant:ident($type:ty) = $name:literal,)+) => {
+        $(impl From<$type> for Layer {
+            fn from(layer: $type) -> Self {
+                Self::$variant(layer)
+            }
+        })+
+
+        impl Layer {
+            /// The layer's name in the text form.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name,)+
+                }
+            }
+
+            /// The layer of this name with all fields at their defaults.
+            pub(super) fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant(<$type>::default())),)+
+                    _ => None,
+                }
+            }
+
+            pub(super) fn fields(&mut self, visit: &mut Visit<'_>) {
+                match self {
+                    $(Self::$variant(layer) => layer.fields(visit),)+
+                }
+            }
+
+            pub(super) fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+                match self {
+                    $(Self::$variant(layer) => layer.emit(around),)+
+                }
+            }
+        }
+    };
+}
+
+layers! {
+    Eth(Eth) = "eth",
+    Vlan(Vlan) = "vlan",
+    Snap(Snap) = "snap",
+    Llc(Llc) = "llc",
+    Mpls(Mpls) = "mpls",
+    Arp(Arp) = "arp",
+    Ipv4(Ipv4) = "ipv4",
+    Ipv6(Ipv6) = "ipv6",
+    HopByHop(HopByHop) = "hop_by_hop",
+    Destination(Destination) = "destination",
+    Routing(Routing) = "routing",
+    Fragment(FragmentExt) = "fragment",
+    Ah(Ah) = "ah",
+    Tcp(Tcp) = "tcp",
+    Udp(Udp) = "udp",
+    Sctp(Sctp) = "sctp",
+    Icmp(Icmp) = "icmp",
+    Icmpv6(Icmpv6) = "icmpv6",
+    Nd(Nd) = "nd",
+    Data(Data) = "data",
+    Raw(Raw) = "raw",
+    Gso(Gso) = "gso",
+    Pad(Pad) = "pad",
+}
+
+impl Layer {
+    /// What an Ethernet header writes before this layer; of what has no type,
+    /// the first of IEEE 802's local experimental ones.
+    pub(super) const fn ether_type(&self) -> EtherType {
+        match self {
+            Self::Vlan(vlan) => EtherType(vlan.tpid),
+            Self::Mpls(_) => EtherType::MPLS,
+            Self::Arp(_) => EtherType::ARP,
+            Self::Ipv4(_) => EtherType::IPV4,
+            Self::Ipv6(_) => EtherType::IPV6,
+            _ => EtherType(0x88b5),
+        }
+    }
+
+    /// What an IP header writes before this layer; of what has no number, the
+    /// first for experiments (RFC 3692).
+    pub(super) const fn protocol(&self) -> IpProto {
+        match self {
+            Self::Ipv4(_) => IpProto::IPV4,
+            Self::Ipv6(_) => IpProto::IPV6,
+            Self::HopByHop(_) => IpProto::HOP_BY_HOP,
+            Self::Destination(_) => IpProto::DESTINATION,
+            Self::Routing(_) => IpProto::ROUTING,
+            Self::Fragment(_) => IpProto::FRAGMENT,
+            Self::Ah(_) => IpProto::AH,
+            Self::Tcp(_) => IpProto::TCP,
+            Self::Udp(_) => IpProto::UDP,
+            Self::Sctp(_) => IpProto::SCTP,
+            Self::Icmp(_) => IpProto::ICMPV4,
+            Self::Icmpv6(_) | Self::Nd(_) => IpProto::ICMPV6,
+            _ => IpProto(253),
+        }
+    }
+
+    /// Where in this layer an unfinished checksum is, if it is to be one.
+    pub(super) fn unfinished(&self) -> Option<u16> {
+        let (fill, offset) = match self {
+            Self::Tcp(layer) => (layer.checksum, tcp::CHECKSUM),
+            Self::Udp(layer) => (layer.checksum, udp::CHECKSUM),
+            Self::Sctp(layer) => (layer.checksum, sctp::CHECKSUM),
+            Self::Icmpv6(layer) => (layer.checksum, icmpv6::CHECKSUM),
+            Self::Nd(layer) => (layer.checksum, icmpv6::CHECKSUM),
+            _ => return None,
+        };
+        (fill == Fill::Partial).then_some(super::short(offset))
+    }
+
+    /// Bytes of payload in this layer.
+    pub(super) fn payload_len(&self) -> usize {
+        match self {
+            Self::Data(data) => data.len,
+            Self::Raw(raw) => raw.bytes.0.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// By what a frame of these layers is cut.
+pub(super) fn segmentation_kind(layers: &[Layer]) -> SegmentationKind {
+    let over_v4 = layers.iter().any(|layer| matches!(layer, Layer::Ipv4(_)));
+    let tcp = layers.iter().find_map(|layer| match layer {
+        Layer::Tcp(tcp) => Some(tcp),
+        _ => None,
+    });
+    match (tcp.map(|tcp| tcp.flags.0 & tcp::CWR != 0), over_v4) {
+        (None, _) => SegmentationKind::Udp,
+        (Some(false), true) => SegmentationKind::Tcp4,
+        (Some(true), true) => SegmentationKind::Tcp4Ecn,
+        (Some(false), false) => SegmentationKind::Tcp6,
+        (Some(true), false) => SegmentationKind::Tcp6Ecn,
+    }
+}
+
+impl Part for Data {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("len", &mut self.len);
+    }
+
+    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+        (0..=u8::MAX).cycle().take(self.len).collect()
+    }
+}
+
+impl Part for Raw {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("bytes", &mut self.bytes);
+    }
+
+    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+        self.bytes.0.clone()
+    }
+}
+
+impl Part for Gso {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("size", &mut self.size);
+    }
+
+    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+impl Part for Pad {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("len", &mut self.len);
+    }
+
+    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+        Vec::new()
+    }
+}

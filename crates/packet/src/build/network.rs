@@ -1,0 +1,328 @@
+//! IPv4, IPv6 and its extension headers.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::layer::{Layer, Part};
+use super::text::{Bytes, Visit};
+use super::{Around, short};
+use crate::checksum::Sum;
+use crate::wire::ipv6::Extensions;
+use crate::wire::{Fragment, IpProto, ipv4, ipv6};
+
+/// An IPv4 header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ipv4 {
+    /// From whom.
+    pub src: Ipv4Addr,
+    /// To whom.
+    pub dst: Ipv4Addr,
+    /// DSCP and ECN.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// Identification.
+    pub id: u16,
+    /// Not to be fragmented.
+    pub df: bool,
+    /// More fragments follow.
+    pub mf: bool,
+    /// Where the fragment belongs, in units of eight bytes.
+    pub offset: u16,
+    /// The protocol; by default that of the next layer.
+    pub proto: Option<u8>,
+    /// Options, a multiple of four bytes.
+    pub options: Bytes,
+    /// The header's length in units of four bytes; by default the right one.
+    pub ihl: Option<u8>,
+    /// The total length; by default the right one.
+    pub length: Option<u16>,
+    /// The header's checksum; by default the right one.
+    pub checksum: Option<u16>,
+}
+
+/// An IPv6 header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ipv6 {
+    /// From whom.
+    pub src: Ipv6Addr,
+    /// To whom.
+    pub dst: Ipv6Addr,
+    /// DSCP and ECN.
+    pub tclass: u8,
+    /// Flow label.
+    pub flabel: u32,
+    /// Hop limit.
+    pub hlim: u8,
+    /// The next header's number; by default that of the next layer.
+    pub next: Option<u8>,
+    /// The payload length; by default the right one.
+    pub length: Option<u16>,
+}
+
+/// Hop-by-hop options: padding of eight bytes in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HopByHop {
+    /// The next header's number; by default that of the next layer.
+    pub next: Option<u8>,
+}
+
+/// Destination options: padding of eight bytes in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Destination {
+    /// The next header's number; by default that of the next layer.
+    pub next: Option<u8>,
+}
+
+/// A routing header with one address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routing {
+    /// Segments left: with one, `to` is where the packet really goes.
+    pub left: u8,
+    /// The address.
+    pub to: Ipv6Addr,
+    /// The next header's number; by default that of the next layer.
+    pub next: Option<u8>,
+}
+
+/// A fragment header.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FragmentExt {
+    /// Where the fragment belongs, in units of eight bytes.
+    pub offset: u16,
+    /// More fragments follow.
+    pub more: bool,
+    /// Identification.
+    pub id: u32,
+    /// The next header's number; by default that of the next layer.
+    pub next: Option<u8>,
+}
+
+/// An authentication header of 24 bytes, with zeros for a check value.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ah {
+    /// The security association.
+    pub spi: u32,
+    /// The next header's number; by default that of the next layer.
+    pub next: Option<u8>,
+}
+
+impl Default for Ipv4 {
+    fn default() -> Self {
+        Self {
+            src: Ipv4Addr::new(10, 0, 0, 1),
+            dst: Ipv4Addr::new(10, 0, 0, 2),
+            tos: 0,
+            ttl: 64,
+            id: 0,
+            df: false,
+            mf: false,
+            offset: 0,
+            proto: None,
+            options: Bytes::default(),
+            ihl: None,
+            length: None,
+            checksum: None,
+        }
+    }
+}
+
+impl Default for Ipv6 {
+    fn default() -> Self {
+        Self {
+            src: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1),
+            dst: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2),
+            tclass: 0,
+            flabel: 0,
+            hlim: 64,
+            next: None,
+            length: None,
+        }
+    }
+}
+
+impl Default for Routing {
+    fn default() -> Self {
+        Self {
+            left: 0,
+            to: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 3),
+            next: None,
+        }
+    }
+}
+
+/// The pseudo-header of what stands in these layers, `len` bytes of `protocol`;
+/// none if they are not IP.
+pub(super) fn pseudo(outer: &[Layer], protocol: IpProto, len: usize) -> Option<Sum> {
+    let mut routed_to = None;
+    for layer in outer.iter().rev() {
+        match layer {
+            Layer::Routing(routing) if routing.left > 0 => routed_to = Some(routing.to),
+            Layer::Ipv4(ip) => return Some(Sum::pseudo_v4(ip.src, ip.dst, protocol, len)),
+            Layer::Ipv6(ip) => {
+                let dst = routed_to.unwrap_or(ip.dst);
+                return Some(Sum::pseudo_v6(ip.src, dst, protocol, len));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The number of what is inside, if it is not given.
+fn announced(given: Option<u8>, around: &Around<'_>) -> IpProto {
+    match (given, around.inner) {
+        (Some(number), _) => IpProto(number),
+        (None, Some(layer)) => layer.protocol(),
+        (None, None) => IpProto::NO_NEXT,
+    }
+}
+
+impl Part for Ipv4 {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("src", &mut self.src);
+        visit("dst", &mut self.dst);
+        visit("tos", &mut self.tos);
+        visit("ttl", &mut self.ttl);
+        visit("id", &mut self.id);
+        visit("df", &mut self.df);
+        visit("mf", &mut self.mf);
+        visit("offset", &mut self.offset);
+        visit("proto", &mut self.proto);
+        visit("options", &mut self.options);
+        visit("ihl", &mut self.ihl);
+        visit("length", &mut self.length);
+        visit("checksum", &mut self.checksum);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        let header_len = ipv4::LEN_MIN + self.options.0.len();
+        let words = self.ihl.map_or(header_len, |words| usize::from(words) * 4);
+        let fixed = ipv4::Ipv4 {
+            src: self.src,
+            dst: self.dst,
+            protocol: announced(self.proto, around),
+            tos: self.tos,
+            ttl: self.ttl,
+            fragment: Fragment::No,
+            header_len: u8::try_from(words).unwrap_or(u8::MAX),
+            total_len: self
+                .length
+                .unwrap_or_else(|| short(header_len + around.payload.len())),
+        };
+        let mut bits = self.offset & ipv4::OFFSET_MASK;
+        if self.df {
+            bits |= ipv4::DONT_FRAGMENT;
+        }
+        if self.mf {
+            bits |= ipv4::MORE_FRAGMENTS;
+        }
+        let mut header = [&fixed.emit()[..], &self.options.0].concat();
+        header[ipv4::ID..][..2].copy_from_slice(&self.id.to_be_bytes());
+        header[ipv4::FRAGMENT..][..2].copy_from_slice(&bits.to_be_bytes());
+        let checksum = self.checksum.unwrap_or_else(|| Sum::of(&header).checksum());
+        header[ipv4::CHECKSUM..][..2].copy_from_slice(&checksum.to_be_bytes());
+        header
+    }
+}
+
+impl Part for Ipv6 {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("src", &mut self.src);
+        visit("dst", &mut self.dst);
+        visit("tclass", &mut self.tclass);
+        visit("flabel", &mut self.flabel);
+        visit("hlim", &mut self.hlim);
+        visit("next", &mut self.next);
+        visit("length", &mut self.length);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        let payload_len = self.length.map_or(around.payload.len(), usize::from);
+        let next = announced(self.next, around);
+        let header = ipv6::Ipv6 {
+            src: self.src,
+            dst: self.dst,
+            protocol: next,
+            traffic_class: self.tclass,
+            flow_label: self.flabel,
+            hop_limit: self.hlim,
+            fragment: Fragment::No,
+            extensions: Extensions::default(),
+            routed: false,
+            header_len: short(ipv6::LEN),
+            total_len: ipv6::LEN + payload_len,
+        };
+        header.emit(next).to_vec()
+    }
+}
+
+/// Options of an option header: six bytes of padding.
+const PAD_N: [u8; 6] = [1, 4, 0, 0, 0, 0];
+
+impl Part for HopByHop {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("next", &mut self.next);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        [&[announced(self.next, around).0, 0], &PAD_N[..]].concat()
+    }
+}
+
+impl Part for Destination {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("next", &mut self.next);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        [&[announced(self.next, around).0, 0], &PAD_N[..]].concat()
+    }
+}
+
+impl Part for Routing {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("left", &mut self.left);
+        visit("to", &mut self.to);
+        visit("next", &mut self.next);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        let fixed = [announced(self.next, around).0, 2, 2, self.left, 0, 0, 0, 0];
+        [&fixed[..], &self.to.octets()].concat()
+    }
+}
+
+impl Part for FragmentExt {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("offset", &mut self.offset);
+        visit("more", &mut self.more);
+        visit("id", &mut self.id);
+        visit("next", &mut self.next);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        let bits = self.offset << 3 | u16::from(self.more);
+        [
+            &[announced(self.next, around).0, 0][..],
+            &bits.to_be_bytes(),
+            &self.id.to_be_bytes(),
+        ]
+        .concat()
+    }
+}
+
+impl Part for Ah {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("spi", &mut self.spi);
+        visit("next", &mut self.next);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        [
+            &[announced(self.next, around).0, 4, 0, 0][..],
+            &self.spi.to_be_bytes(),
+            &[0; 16],
+        ]
+        .concat()
+    }
+}

@@ -1,0 +1,135 @@
+use proptest::prelude::*;
+
+use super::{SegmentError, segment};
+use crate::build::{Bytes, Fill, Layer, Raw, Stack, TcpFlags};
+use crate::{Frame, Pool};
+
+fn stack(text: &str) -> Stack {
+    text.parse().expect("a stack")
+}
+
+fn cut(stack: &Stack) -> Vec<Frame> {
+    let mut segments = Vec::new();
+    let mut pool = Pool::new(1000);
+    segment(&stack.build(), &mut pool, &mut segments).expect("it can be cut");
+    segments
+}
+
+/// The frame that the segment at `index` of `last + 1` should be, built from scratch.
+fn wanted(stack: &Stack, index: usize, last: usize, size: usize) -> Frame {
+    let passed = u32::try_from(index * size).expect("short");
+    let mut layers = stack.layers().to_vec();
+    layers.retain(|layer| !matches!(layer, Layer::Gso(_)));
+    for layer in &mut layers {
+        match layer {
+            Layer::Ipv4(ip) => ip.id = ip.id.wrapping_add(u16::try_from(index).expect("few")),
+            Layer::Tcp(tcp) => {
+                tcp.seq = tcp.seq.wrapping_add(passed);
+                tcp.checksum = Fill::Right;
+                let kept = if index == last { 0xfff } else { 0xfff & !0x09 };
+                let cwr = if index == 0 { 0 } else { 0x80 };
+                tcp.flags = TcpFlags(tcp.flags.0 & kept & !cwr);
+            }
+            Layer::Udp(udp) => udp.checksum = Fill::Right,
+            Layer::Raw(raw) => {
+                let slice = raw.bytes.0.chunks(size).nth(index).unwrap_or_default();
+                raw.bytes = Bytes(slice.to_vec());
+            }
+            _ => {}
+        }
+    }
+    layers.into_iter().fold(Stack::new(), Stack::with).build()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn each_segment_is_what_it_would_be_built_from_scratch(
+        link in proptest::sample::select(vec!["eth", "eth / vlan / vlan", "eth / mpls / mpls"]),
+        ip in proptest::sample::select(vec![
+            "ipv4(id=65534,tos=3)", "ipv4(options=01010101)", "ipv6(flabel=77) / destination",
+            "ipv6 / routing(left=1)",
+        ]),
+        above in proptest::sample::select(vec![
+            "tcp(flags=FPAC,seq=4294967000,options=01010101,checksum=partial)",
+            "tcp(flags=S,checksum=partial)",
+            "udp(checksum=partial)",
+        ]),
+        payload in proptest::collection::vec(any::<u8>(), 1..4000),
+        size in 1_u16..3000,
+    ) {
+        let size = size.max(10);
+        let raw = Raw { bytes: Bytes(payload) };
+        let gso = crate::build::Gso { size };
+        let whole = stack(&format!("{link} / {ip} / {above}")).with(raw).with(gso);
+        let segments = cut(&whole);
+        let frame = whole.build();
+        prop_assert_eq!(frame.wire_frames(), segments.len() as u64);
+        let bytes: usize = segments.iter().map(Frame::len).sum();
+        prop_assert_eq!(frame.wire_bytes(), bytes as u64);
+        for (index, segment) in segments.iter().enumerate() {
+            let wanted = wanted(&whole, index, segments.len() - 1, usize::from(size));
+            prop_assert_eq!(Stack::of(segment).to_string(), Stack::of(&wanted).to_string());
+            prop_assert_eq!(segment, &wanted);
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_need_not_be_cut_is_finished() {
+    let partial = stack("eth / ipv4 / udp(checksum=partial) / data(5)");
+    assert_eq!(cut(&partial), [stack("eth / ipv4 / udp / data(5)").build()]);
+}
+
+#[test]
+fn metadata_that_does_not_fit_the_frame_is_refused() {
+    let mut pool = Pool::new(10);
+    let mut segments = Vec::new();
+    for text in [
+        "eth / arp / gso(10)",
+        "eth / ipv4 / icmp / data(100) / gso(10)",
+        "eth / ipv4(mf) / icmp / data(100) / gso(10)",
+        "eth / ipv4 / tcp / gso(10)",
+        "eth / ipv4 / tcp(offset=4) / data(100) / gso(10)",
+        "eth / ipv4 / tcp / data(100) / gso(0)",
+        "eth / ipv4(length=3000) / tcp / data(100) / gso(10)",
+    ] {
+        let result = segment(&stack(text).build(), &mut pool, &mut segments);
+        assert_eq!(result, Err(SegmentError::Unfit), "{text}");
+    }
+    let mut frame = stack("eth / ipv6 / tcp / data(100) / gso(10)").build();
+    if let Some(how) = &mut frame.offload.segmentation {
+        how.kind = crate::SegmentationKind::Tcp4;
+    }
+    assert_eq!(
+        segment(&frame, &mut pool, &mut segments),
+        Err(SegmentError::Unfit)
+    );
+    assert_eq!((pool.missing(), segments.len()), (0, 0));
+}
+
+#[test]
+fn with_too_few_buffers_nothing_is_cut() {
+    let mut pool = Pool::new(9);
+    let mut segments = Vec::new();
+    let frame = stack("eth / ipv4 / tcp(checksum=partial) / data(100) / gso(10)").build();
+    let result = segment(&frame, &mut pool, &mut segments);
+    assert_eq!(result, Err(SegmentError::NoBuffer));
+    assert_eq!((pool.missing(), segments.len()), (0, 0));
+}
+
+#[test]
+fn a_frame_to_be_cut_is_not_finished() {
+    let mut frame = stack("eth / ipv4 / tcp(checksum=partial) / data(100) / gso(10)").build();
+    let before = frame.clone();
+    frame.finish();
+    assert_eq!(frame, before);
+}
+
+#[test]
+fn a_frame_counts_as_one_where_the_metadata_makes_no_sense() {
+    let mut frame = stack("eth / ipv4 / tcp(checksum=partial) / data(10) / gso(10)").build();
+    frame.truncate(40);
+    assert_eq!((frame.wire_frames(), frame.wire_bytes()), (1, 40));
+}

@@ -1,0 +1,87 @@
+//! The text form of flows: whatever is read is printed as something that is read
+//! as the same, and nothing makes the parser panic.
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use flow::text::{ParseError, parse_actions, parse_flow, parse_flow_stats_request};
+use flow::{FlowMod, FlowModCommand, Instructions, Match};
+
+/// Reads `data` in every way that text is read.
+///
+/// # Panics
+/// If something is read that is not read again as it was printed, or an error
+/// points outside of the text.
+pub fn flow_text(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    round_trip::<FlowMod>(text);
+    round_trip::<Match>(text);
+    round_trip::<Instructions>(text);
+    for command in [
+        FlowModCommand::Modify,
+        FlowModCommand::Delete,
+        FlowModCommand::DeleteStrict,
+    ] {
+        let flow = checked(text, parse_flow(command, text));
+        assert!(flow.is_none_or(|flow| flow.to_string().parse() == Ok(flow)));
+    }
+    checked(text, parse_flow_stats_request(text));
+    checked(text, parse_actions(text));
+}
+
+/// Reads `text`, prints it, and reads it again.
+fn round_trip<T>(text: &str)
+where
+    T: FromStr<Err = ParseError> + Display + PartialEq + Debug,
+{
+    if let Some(read) = checked(text, text.parse::<T>()) {
+        let printed = read.to_string();
+        let again = printed.parse::<T>();
+        assert_eq!(again.as_ref(), Ok(&read), "{printed}");
+        assert_eq!(again.map(|again| again.to_string()), Ok(printed));
+    }
+}
+
+/// What was read, unless it is an error; that one points into `text`.
+fn checked<T>(text: &str, result: Result<T, ParseError>) -> Option<T> {
+    match result {
+        Ok(read) => Some(read),
+        Err(error) => {
+            let rest = text.get(error.at..).expect("an error points into the text");
+            assert!(rest.starts_with(error.found.trim_end_matches("...")));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_corpus_breaks_no_promise() {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/flow_text");
+        let mut count = 0;
+        for entry in fs::read_dir(corpus).expect("the corpus is there") {
+            flow_text(&fs::read(entry.expect("readable").path()).expect("readable"));
+            count += 1;
+        }
+        assert!(count > 100, "only {count} files");
+    }
+
+    #[test]
+    fn every_vector_breaks_no_promise() {
+        for text in [
+            include_str!("../../../flow/vectors/flows.txt"),
+            include_str!("../../../flow/vectors/flows-bad.txt"),
+        ] {
+            for line in text.lines() {
+                flow_text(line.get(2..).unwrap_or("").as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! What tests of several crates share. Never a part of what ships: other crates
+//! name it as a dev-dependency only.
+
+pub mod fuzz;
