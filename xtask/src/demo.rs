@@ -41,7 +41,7 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
         let left = deadline.saturating_duration_since(now());
         match shell.run_for(command.args(arguments), left)? {
             Outcome::Success => {}
-            Outcome::Interrupted => return Ok(()),
+            Outcome::Interrupted => return Err("interrupted".into()),
             Outcome::Overdue => {
                 let limit = LIMIT.as_secs() / 60;
                 return Err(format!("the demonstration took more than {limit} minutes").into());

@@ -40,18 +40,19 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = Shell::new().and_then(|mut shell| {
         let done = dispatch(&mut shell, &words);
-        if shell.interrupted() {
-            return Ok(ExitCode::from(INTERRUPTED));
+        match (done, shell.interrupted()) {
+            (Ok(_), true) => Ok(ExitCode::from(INTERRUPTED)),
+            (Err(failure), true) => {
+                println!("xtask: {failure}");
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+            (done, false) => done,
         }
-        done
     });
-    match done {
-        Ok(code) => code,
-        Err(failure) => {
-            println!("xtask: {failure}");
-            ExitCode::FAILURE
-        }
-    }
+    done.unwrap_or_else(|failure| {
+        println!("xtask: {failure}");
+        ExitCode::FAILURE
+    })
 }
 
 /// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.

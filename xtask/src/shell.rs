@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -111,65 +111,112 @@ impl Shell {
         &mut self,
         command: &mut Command,
         limit: Option<Duration>,
-        mut hear: Option<&mut dyn FnMut(&str)>,
+        hear: Option<&mut dyn FnMut(&str)>,
     ) -> Result<Outcome, Failure> {
         if hear.is_some() {
             command.stdout(Stdio::piped());
         }
-        command
-            .current_dir(&self.root)
-            .stdin(Stdio::null())
-            .process_group(0);
+        let mut running = Running::start(command.current_dir(&self.root), limit)?;
+        let mut ignore = |_: &str| {};
+        let hear = hear.unwrap_or(&mut ignore);
+        while !running.is_over() {
+            running.wait_a_tick(hear)?;
+            let told = self.told_to_end.swap(false, Ordering::Relaxed);
+            if told {
+                running.end(self.interrupted)?;
+                self.interrupted = true;
+            } else if running.is_late() {
+                running.end(self.interrupted || running.overdue)?;
+                running.overdue = true;
+            }
+        }
+        io::stdout().flush()?;
+        Ok(match running.status {
+            _ if self.interrupted => Outcome::Interrupted,
+            _ if running.overdue => Outcome::Overdue,
+            Some(status) if !status.success() => Outcome::Failed(status),
+            _ => Outcome::Success,
+        })
+    }
+}
+
+/// A program that runs, or has ended.
+struct Running {
+    /// The process group that it leads.
+    group: u32,
+    events: Receiver<Event>,
+    /// Whether its output is read here and may go on.
+    open: bool,
+    status: Option<ExitStatus>,
+    /// Until when the present state may last.
+    deadline: Option<Instant>,
+    /// Whether its limit was reached.
+    overdue: bool,
+}
+
+impl Running {
+    fn start(command: &mut Command, limit: Option<Duration>) -> Result<Self, Failure> {
+        command.stdin(Stdio::null()).process_group(0);
         let mut child = command.spawn().map_err(|error| {
             let program = command.get_program().to_string_lossy();
             format!("`{program}` cannot be started: {error}")
         })?;
-        let group = Group(child.id());
         let (sender, events) = channel();
-        let mut open = false;
+        let running = Self {
+            group: child.id(),
+            events,
+            open: child.stdout.is_some(),
+            status: None,
+            deadline: limit.map(|limit| now() + limit),
+            overdue: false,
+        };
         if let Some(output) = child.stdout.take() {
-            open = true;
             read_lines(output, sender.clone());
         }
         thread::spawn(move || sender.send(Event::Ended(child.wait())));
+        Ok(running)
+    }
 
-        let mut deadline = limit.map(|limit| now() + limit);
-        let mut overdue = false;
-        let mut status = None;
-        while status.is_none() || open {
-            match events.recv_timeout(TICK) {
-                Ok(Event::Line(line)) => {
-                    println!("{line}");
-                    if let Some(hear) = &mut hear {
-                        hear(&line);
-                    }
-                }
-                Ok(Event::Closed) => open = false,
-                Ok(Event::Ended(result)) => {
-                    status = Some(result?);
-                    deadline = Some(now() + LINGER);
-                }
-                Err(_) => {}
+    /// Whether there is nothing more to wait for.
+    fn is_over(&self) -> bool {
+        self.status.is_some() && (!self.open || self.is_past_deadline())
+    }
+
+    /// Whether it runs longer than it may.
+    fn is_late(&self) -> bool {
+        self.status.is_none() && self.is_past_deadline()
+    }
+
+    fn is_past_deadline(&self) -> bool {
+        self.deadline.is_some_and(|deadline| now() >= deadline)
+    }
+
+    /// Takes in the next event, if there is one soon.
+    fn wait_a_tick(&mut self, hear: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+        match self.events.recv_timeout(TICK) {
+            Ok(Event::Line(line)) => {
+                println!("{line}");
+                hear(&line);
             }
-            let over = deadline.is_some_and(|deadline| now() >= deadline);
-            if over && status.is_some() {
-                break;
+            Ok(Event::Closed) => self.open = false,
+            Ok(Event::Ended(status)) => {
+                self.status = Some(status?);
+                self.deadline = Some(now() + LINGER);
             }
-            let told = self.told_to_end.swap(false, Ordering::Relaxed);
-            if told || over {
-                group.end(self.interrupted || overdue)?;
-                self.interrupted |= told;
-                overdue |= over;
-                deadline = Some(now() + GRACE);
-            }
+            Err(_) => {}
         }
-        io::stdout().flush()?;
-        Ok(match status {
-            _ if self.interrupted => Outcome::Interrupted,
-            _ if overdue => Outcome::Overdue,
-            Some(status) if !status.success() => Outcome::Failed(status),
-            _ => Outcome::Success,
-        })
+        Ok(())
+    }
+
+    /// Tells it and all that it started to end, or makes them.
+    fn end(&mut self, by_force: bool) -> Result<(), Failure> {
+        let signal = if by_force { "KILL" } else { "INT" };
+        // The shell's own `kill` is the only one that every system has. It fails
+        // when the group has just ended.
+        let script = format!("kill -s {signal} -- -{} 2>/dev/null", self.group);
+        Command::new("sh").args(["-c", &script]).status()?;
+        self.deadline = Some(now() + GRACE);
+        Ok(())
     }
 }
 
@@ -187,21 +234,6 @@ fn read_lines(output: ChildStdout, sender: Sender<Event>) {
     });
 }
 
-/// The group of processes that one program leads.
-struct Group(u32);
-
-impl Group {
-    /// Tells it to end, or makes it.
-    fn end(&self, by_force: bool) -> Result<(), Failure> {
-        let signal = if by_force { "KILL" } else { "INT" };
-        // The shell's own `kill` is the only one that every system has. It fails
-        // when the group has just ended.
-        let script = format!("kill -s {signal} -- -{} 2>/dev/null", self.0);
-        Command::new("sh").args(["-c", &script]).status()?;
-        Ok(())
-    }
-}
-
 /// The time.
 #[expect(
     clippy::disallowed_methods,
@@ -209,4 +241,52 @@ impl Group {
 )]
 pub(crate) fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    fn shell() -> Shell {
+        Shell::new().expect("signals can be caught")
+    }
+
+    #[test]
+    fn output_is_heard_line_by_line_and_to_its_end() {
+        let mut heard = Vec::new();
+        let outcome = shell().run_heard(&mut sh("printf 'one\\ntwo'; exit 3"), &mut |line| {
+            heard.push(line.to_owned());
+        });
+        assert!(matches!(outcome, Ok(Outcome::Failed(status)) if status.code() == Some(3)));
+        assert_eq!(heard, ["one", "two"]);
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended() {
+        let outcome = shell().run_for(&mut sh("sleep 600"), Duration::from_millis(1));
+        assert!(matches!(outcome, Ok(Outcome::Overdue)));
+    }
+
+    #[test]
+    fn a_second_signal_ends_what_ignored_the_first() {
+        let mut shell = shell();
+        shell.interrupted = true;
+        shell.told_to_end.store(true, Ordering::Relaxed);
+        let outcome = shell.run(&mut sh("trap '' INT; sleep 600"));
+        assert!(matches!(outcome, Ok(Outcome::Interrupted)));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let failure = shell()
+            .run(&mut Command::new("no-such-program"))
+            .expect_err("not there");
+        assert!(failure.to_string().contains("`no-such-program`"));
+    }
 }
