@@ -6,6 +6,7 @@
 
 mod switch_args;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Arg, Command};
@@ -32,4 +33,31 @@ fn main() -> ExitCode {
         Some(("switch", matches)) => run_switch(matches),
         _ => ExitCode::from(2),
     }
+}
+
+fn run_switch(matches: &clap::ArgMatches) -> ExitCode {
+    let done = SwitchArgs::from_matches(matches)
+        .map_err(switch::SwitchError::from)
+        .and_then(|args| switch::run(args.config, args.file));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error),
+    }
+}
+
+/// One line on standard error, and the exit code for what could not be done.
+#[expect(clippy::print_stderr, reason = "this is where a person is told")]
+fn complain(error: &dyn std::error::Error) -> ExitCode {
+    eprintln!("comporta: {error}");
+    ExitCode::from(1)
+}
+
+fn log_to_stderr(level: &str) {
+    let filter = tracing_subscriber::EnvFilter::try_new(level).unwrap_or_default();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
 }

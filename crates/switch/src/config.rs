@@ -9,7 +9,7 @@ mod port;
 mod target;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base::DatapathId;
 use serde::Deserialize;
@@ -129,6 +129,18 @@ impl Config {
             toml::from_str(text).map_err(|error| ConfigError::new("--config", error.to_string()))?;
         config.check()?;
         Ok(config)
+    }
+
+    /// Reads a file with the TOML form.
+    ///
+    /// # Errors
+    /// It cannot be read, or as for [`Config::from_toml`].
+    pub fn from_file(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            let problem = format!("cannot read {}: {error}", path.display());
+            ConfigError::new("--config", problem)
+        })?;
+        Self::from_toml(&text)
     }
 
     /// Checks what no single option can: names and numbers that clash.

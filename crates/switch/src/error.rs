@@ -53,12 +53,10 @@ pub enum SwitchError {
         error: io::Error,
     },
     /// A worker cannot run where it should.
-    #[error("cannot run a worker on core {core}: {error}; choose from the cores {allowed}")]
+    #[error("--cores: this process may not use core {core}: choose from {allowed}")]
     Core {
         /// The core asked for.
         core: usize,
-        /// What the system said.
-        error: io::Error,
         /// What this process may use.
         allowed: String,
     },

@@ -15,10 +15,10 @@ use imbl::OrdMap;
 use packet::MacAddr;
 
 /// How long a silent station is remembered, as for Open vSwitch and 802.1D.
-pub const AGEING: Duration = Duration::from_secs(300);
+pub(crate) const AGEING: Duration = Duration::from_secs(300);
 
 /// Stations remembered by a bridge: Open vSwitch's default.
-pub const STATIONS_MAX: usize = 8192;
+pub(crate) const STATIONS_MAX: usize = 8192;
 
 /// A station is marked as seen at most this often: an age of five minutes needs
 /// no more, and a cache line that every frame writes costs every worker.
@@ -30,16 +30,16 @@ const EVICTION_TRIES: usize = 8;
 
 /// An address in its VLAN; frames without a tag are in VLAN 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Address {
+pub(crate) struct Address {
     /// The VLAN.
-    pub vid: u16,
+    pub(crate) vid: u16,
     /// The Ethernet address.
-    pub mac: MacAddr,
+    pub(crate) mac: MacAddr,
 }
 
 /// Where a station is, and when it was last heard.
 #[derive(Debug)]
-pub struct Station {
+pub(crate) struct Station {
     port: PortNo,
     last_seen_ns: AtomicU64,
 }
@@ -47,19 +47,19 @@ pub struct Station {
 impl Station {
     /// The port it is behind.
     #[must_use]
-    pub fn port(&self) -> PortNo {
+    pub(crate) fn port(&self) -> PortNo {
         self.port
     }
 
     /// When it last sent a frame, to within a second.
     #[must_use]
-    pub fn last_seen(&self) -> Instant {
+    pub(crate) fn last_seen(&self) -> Instant {
         Instant::from_nanos(self.last_seen_ns.load(Ordering::Relaxed))
     }
 
     /// Notes that it sent a frame. Several workers may do so at once: whichever
     /// time stays is right to within [`MARK_INTERVAL_NS`].
-    pub fn mark_seen(&self, now: Instant) {
+    pub(crate) fn mark_seen(&self, now: Instant) {
         let now = now.as_nanos();
         if now.saturating_sub(self.last_seen_ns.load(Ordering::Relaxed)) >= MARK_INTERVAL_NS {
             self.last_seen_ns.store(now, Ordering::Relaxed);
@@ -69,19 +69,19 @@ impl Station {
 
 /// The table at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct MacView {
+pub(crate) struct MacView {
     stations: OrdMap<Address, Arc<Station>>,
 }
 
 impl MacView {
     /// The station with this address.
     #[must_use]
-    pub fn find(&self, address: Address) -> Option<&Station> {
+    pub(crate) fn find(&self, address: Address) -> Option<&Station> {
         self.stations.get(&address).map(AsRef::as_ref)
     }
 
     /// All stations, by VLAN and address.
-    pub fn iter(&self) -> impl Iterator<Item = (Address, &Station)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Address, &Station)> {
         self.stations.iter().map(|(address, station)| (*address, station.as_ref()))
     }
 }
@@ -89,7 +89,7 @@ impl MacView {
 /// The table itself, bounded; a flood of new addresses costs the port that
 /// sends them its own oldest stations first.
 #[derive(Debug)]
-pub struct MacTable {
+pub(crate) struct MacTable {
     limit: usize,
     ageing: Duration,
     view: MacView,
@@ -104,37 +104,37 @@ pub struct MacTable {
 impl MacTable {
     /// An empty table for at most `limit` stations, each forgotten after `ageing` in silence.
     #[must_use]
-    pub fn new(limit: usize, ageing: Duration) -> Self {
+    pub(crate) fn new(limit: usize, ageing: Duration) -> Self {
         let (view, known, by_age) = Default::default();
         Self { limit, ageing, view, known, by_age, evicted: 0 }
     }
 
     /// The table as it is now.
     #[must_use]
-    pub fn view(&self) -> MacView {
+    pub(crate) fn view(&self) -> MacView {
         self.view.clone()
     }
 
     /// How many stations there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.known.len()
     }
 
     /// Whether there are none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
     /// How many stations were given up for want of room.
     #[must_use]
-    pub fn evicted(&self) -> u64 {
+    pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
 
     /// Learns that `address` is behind `port`. Tells whether that was news.
-    pub fn learn(&mut self, address: Address, port: PortNo, now: Instant) -> bool {
+    pub(crate) fn learn(&mut self, address: Address, port: PortNo, now: Instant) -> bool {
         match self.view.find(address) {
             Some(station) if station.port == port => {
                 station.mark_seen(now);
@@ -151,7 +151,7 @@ impl MacTable {
     }
 
     /// Forgets all stations behind `port`. Tells whether there were any.
-    pub fn forget_port(&mut self, port: PortNo) -> bool {
+    pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
         let Some(aged) = self.by_age.remove(&port) else { return false };
         for (_, address) in &aged {
             self.view.stations.remove(address);
@@ -161,7 +161,7 @@ impl MacTable {
     }
 
     /// Forgets every station. Tells whether there were any.
-    pub fn flush(&mut self) -> bool {
+    pub(crate) fn flush(&mut self) -> bool {
         let any = !self.is_empty();
         (self.view, self.known, self.by_age) = Default::default();
         any
@@ -169,7 +169,7 @@ impl MacTable {
 
     /// Forgets the stations that have been silent for too long. Tells whether
     /// there were any.
-    pub fn expire(&mut self, now: Instant) -> bool {
+    pub(crate) fn expire(&mut self, now: Instant) -> bool {
         let before = self.len();
         for port in self.by_age.keys().copied().collect::<Vec<_>>() {
             while let Some((known, address)) = self.oldest(port)
@@ -188,7 +188,7 @@ impl MacTable {
 
     /// When [`MacTable::expire`] may have something to do.
     #[must_use]
-    pub fn next_expiry(&self) -> Option<Instant> {
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
         let oldest = self.by_age.values().filter_map(BTreeSet::first);
         oldest.map(|(known, _)| *known + self.ageing).min()
     }

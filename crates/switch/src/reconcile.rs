@@ -13,18 +13,18 @@ use crate::config::{BridgeConfig, Config, Listen, PortKind, PortSpec, Target, nu
 
 /// A port with its number settled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NumberedPort {
+pub(crate) struct NumberedPort {
     /// Its number.
-    pub number: PortNo,
+    pub(crate) number: PortNo,
     /// The interface's name.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether the switch makes the interface itself.
-    pub tap: bool,
+    pub(crate) tap: bool,
 }
 
 /// One step towards the wanted configuration; the bridge comes first in each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     /// Take a bridge away, with all it has.
     RemoveBridge(String),
     /// Make a bridge without ports, controllers or sockets.
@@ -63,7 +63,7 @@ impl fmt::Display for Step {
 ///
 /// Both configurations have passed [`Config::check`].
 #[must_use]
-pub fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
+pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let (old, new) = (by_name(old), by_name(new));
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => old.fail_mode == new.fail_mode && old.datapath_id == new.datapath_id,

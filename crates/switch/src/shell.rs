@@ -14,6 +14,7 @@ mod worker_thread;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
@@ -26,7 +27,7 @@ use control::{Control, Tools};
 use inbox::Inbox;
 use peers::Exchange;
 use rundir::{RunDir, SocketFile};
-use worker_thread::WorkerHandle;
+use worker_thread::{SPIN, WorkerHandle};
 
 /// File descriptors that the process allows itself: thousands of peers, and a few
 /// for each port and worker.
@@ -42,8 +43,11 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let clock = Clock::start();
     raise_file_limit();
     let rundir = RunDir::open(config.rundir.as_deref())?;
-    let cores = choose_cores(&config.cores)?;
-    keep_off(&cores);
+    let allowed = worker_thread::allowed_cores()?;
+    let cores = choose_cores(&config.cores, &allowed)?;
+    // On a machine's only core, spinning would keep those from working who send.
+    let spin = if allowed.len() > 1 { SPIN } else { Duration::ZERO };
+    keep_off(&cores, &allowed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("peers")
@@ -53,7 +57,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let (inbox, inputs) = Inbox::new(thread::current());
     let publication = Arc::new(Publication::default());
     let start = |(writer, core): (usize, &usize)| {
-        WorkerHandle::start(writer, *core, &publication, inbox.clone(), clock)
+        WorkerHandle::start(writer, *core, &publication, spin, inbox.clone(), clock)
     };
     let workers = cores.iter().enumerate().map(start).collect::<Result<_, _>>()?;
     let tools = Tools {
@@ -101,8 +105,7 @@ fn serve(
 }
 
 /// The cores to work on: those asked for, or the last that there is.
-fn choose_cores(wanted: &[usize]) -> Result<Vec<usize>, SwitchError> {
-    let allowed = worker_thread::allowed_cores()?;
+fn choose_cores(wanted: &[usize], allowed: &[usize]) -> Result<Vec<usize>, SwitchError> {
     if wanted.is_empty() {
         return Ok(allowed.last().copied().into_iter().collect());
     }
@@ -117,13 +120,10 @@ fn choose_cores(wanted: &[usize]) -> Result<Vec<usize>, SwitchError> {
 }
 
 /// Keeps this thread, and those it starts, off the workers' cores, if there are others.
-fn keep_off(cores: &[usize]) {
-    let Ok(allowed) = worker_thread::allowed_cores() else {
-        return;
-    };
+fn keep_off(cores: &[usize], allowed: &[usize]) {
     let mut others = CpuSet::new();
-    for core in allowed.into_iter().filter(|core| !cores.contains(core)) {
-        others.set(core);
+    for core in allowed.iter().filter(|core| !cores.contains(core)) {
+        others.set(*core);
     }
     if others.count() > 0
         && let Err(error) = rustix::thread::sched_setaffinity(None, &others)

@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use flow::{
-    Action, FlowMod, FlowModCommand, Instructions, Match, PortMod, Refusal, SwitchConfig,
+    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig,
 };
 use openflow::{Excerpt, Message};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
-use super::connection::{Connection, ConnectionId, Connections, Kind};
+use super::connection::{Connection, ConnectionId, Connections};
 use super::dump::FlowDump;
 use crate::config::FailMode;
 use crate::dataplane::program::Generation;
@@ -94,8 +94,8 @@ struct Waiting {
 enum Awaited {
     /// A barrier reply.
     Barrier(ConnectionId, Xid),
-    /// The end of rules, when it happened.
-    Removals(Vec<Removal>, Instant),
+    /// The end of rules.
+    Removals(Vec<Removal>),
 }
 
 impl Bridge {
@@ -158,7 +158,7 @@ impl Bridge {
                 Awaited::Barrier(id, xid) => {
                     effects.push(Effect::Reply(id, xid, Box::new(Message::BarrierReply)));
                 }
-                Awaited::Removals(removals, at) => self.tell_removals(removals, at, effects),
+                Awaited::Removals(removals) => self.tell_removals(&removals, effects),
             }
         }
     }
@@ -202,7 +202,7 @@ impl Bridge {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
             let changes = self.pipeline.expire(now);
-            self.note(changes, now);
+            self.note(changes);
         }
         if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
             self.unpublished = true;
@@ -242,16 +242,17 @@ impl Bridge {
     }
 
     fn do_flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<(), Refusal> {
-        let changes = self.pipeline.flow_mod(command, now)?;
-        self.note(changes, now);
-        Ok(())
+        let mut changes = self.pipeline.flow_mod(command, now)?;
+        let complaint = changes.complaint.take();
+        self.note(changes);
+        complaint.map_or(Ok(()), Err)
     }
 
     /// Takes note of changes to the tables.
-    fn note(&mut self, changes: Changes, now: Instant) {
+    fn note(&mut self, changes: Changes) {
         self.unpublished = true;
         if !changes.removed.is_empty() {
-            let what = Awaited::Removals(changes.removed, now);
+            let what = Awaited::Removals(changes.removed);
             self.waiting.push_back(Waiting { generation: None, what });
         }
     }

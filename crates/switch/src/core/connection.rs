@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use base::PortNo;
 use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest};
 use openflow::{AsyncConfig, Version};
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
+pub(crate) struct ConnectionId(pub(crate) u64);
 
 /// What a peer is to a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A controller that the bridge went to. While there is one, the bridge is under control.
     Primary,
     /// A tool, or a controller that came by itself. It is told nothing unasked until
@@ -29,23 +28,23 @@ const MISS_SEND_LEN_PRIMARY: u16 = 128;
 
 /// One peer.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// What it is to the bridge.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What it speaks.
-    pub version: Version,
+    pub(crate) version: Version,
     /// Its role.
-    pub role: Role,
+    pub(crate) role: Role,
     /// Bytes of a missed frame that it wants.
-    pub miss_send_len: u16,
+    pub(crate) miss_send_len: u16,
     /// What it wants to be told.
-    pub wants: AsyncConfig,
+    pub(crate) wants: AsyncConfig,
 }
 
 impl Connection {
     /// A peer that has said hello and nothing else.
     #[must_use]
-    pub fn new(kind: Kind, version: Version) -> Self {
+    pub(crate) fn new(kind: Kind, version: Version) -> Self {
         Self {
             kind,
             version,
@@ -62,7 +61,7 @@ impl Connection {
     ///
     /// # Errors
     /// It is a slave.
-    pub fn check_may_change(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_may_change(&self) -> Result<(), Refusal> {
         match self.role {
             Role::Equal | Role::Master => Ok(()),
             Role::Slave => Err(Refusal::RequestIsSlave),
@@ -72,25 +71,25 @@ impl Connection {
     /// Whether frames that match nothing go to it by themselves: before OpenFlow
     /// 1.3 they do, later they go where a table-miss rule says (OF 1.3.5, 5.4).
     #[must_use]
-    pub fn takes_misses(&self) -> bool {
+    pub(crate) fn takes_misses(&self) -> bool {
         self.version < Version::V13 && self.wants_packet_in(PacketInReason::NoMatch)
     }
 
     /// Whether it is told of a frame for this reason.
     #[must_use]
-    pub fn wants_packet_in(&self, reason: PacketInReason) -> bool {
+    pub(crate) fn wants_packet_in(&self, reason: PacketInReason) -> bool {
         self.listens() && self.masks().wants_packet_in(reason)
     }
 
     /// Whether it is told that something happened to a port.
     #[must_use]
-    pub fn wants_port_status(&self, reason: PortReason) -> bool {
+    pub(crate) fn wants_port_status(&self, reason: PortReason) -> bool {
         self.listens() && self.masks().wants_port_status(reason)
     }
 
     /// Whether it is told that a rule is gone.
     #[must_use]
-    pub fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
+    pub(crate) fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
         self.listens() && self.masks().wants_flow_removed(reason)
     }
 
@@ -108,7 +107,7 @@ impl Connection {
 
 /// All peers of a bridge.
 #[derive(Clone, Debug, Default)]
-pub struct Connections {
+pub(crate) struct Connections {
     peers: BTreeMap<ConnectionId, Connection>,
     /// The newest election that a master or slave named (OF 1.3.5, 6.3.6).
     generation: Option<u64>,
@@ -116,40 +115,40 @@ pub struct Connections {
 
 impl Connections {
     /// Adds a peer.
-    pub fn insert(&mut self, id: ConnectionId, connection: Connection) {
+    pub(crate) fn insert(&mut self, id: ConnectionId, connection: Connection) {
         self.peers.insert(id, connection);
     }
 
     /// Takes a peer out. Tells whether it was there.
-    pub fn remove(&mut self, id: ConnectionId) -> bool {
+    pub(crate) fn remove(&mut self, id: ConnectionId) -> bool {
         self.peers.remove(&id).is_some()
     }
 
     /// A peer.
-    pub fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
+    pub(crate) fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.peers.get_mut(&id)
     }
 
     /// All peers, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.peers.iter().map(|(id, connection)| (*id, connection))
     }
 
     /// Whether a controller that the bridge went to is there.
     #[must_use]
-    pub fn any_primary(&self) -> bool {
+    pub(crate) fn any_primary(&self) -> bool {
         self.peers.values().any(|peer| peer.kind == Kind::Primary)
     }
 
     /// Whether any peer takes frames that match nothing.
     #[must_use]
-    pub fn any_takes_misses(&self) -> bool {
+    pub(crate) fn any_takes_misses(&self) -> bool {
         self.peers.values().any(Connection::takes_misses)
     }
 
     /// The newest election known.
     #[must_use]
-    pub fn generation(&self) -> Option<u64> {
+    pub(crate) fn generation(&self) -> Option<u64> {
         self.generation
     }
 
@@ -158,7 +157,7 @@ impl Connections {
     ///
     /// # Errors
     /// The election it names is older than the newest known.
-    pub fn take_role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Role, Refusal> {
+    pub(crate) fn take_role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Role, Refusal> {
         if let Some(named) = request.generation {
             // A serial number: what is less than half a turn behind is older.
             if self.generation.is_some_and(|newest| newest.wrapping_sub(named).cast_signed() > 0) {
@@ -177,12 +176,6 @@ impl Connections {
         }
         Ok(peer.role)
     }
-}
-
-/// Whether `port` may be named as where a frame came in.
-#[must_use]
-pub fn is_ingress(port: PortNo) -> bool {
-    port.is_assignable() || port == PortNo::CONTROLLER
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //! in parts, each when there is room for it. The snapshot costs the bridge
 //! nothing; counts are those of the moment in which a part is told.
 
+use std::sync::Arc;
+
 use base::Instant;
 use flow::{FlowStatsRequest, Refusal};
 use openflow::{Form, Message, MultipartReply};
-use pipeline::{Pipeline, RuleCursor};
+use pipeline::{Pipeline, Rule};
 
 /// Rules in one part: some tens of KB, so that a part is never long in the way.
 const RULES_PER_PART: usize = 256;
@@ -16,8 +18,9 @@ pub(crate) struct FlowDump {
     pipeline: Pipeline,
     form: Form,
     request: FlowStatsRequest,
-    /// Where to go on; none when all is told.
-    cursor: Option<RuleCursor>,
+    /// The last rule looked at; the next part goes on behind it.
+    last: Option<Arc<Rule>>,
+    told: bool,
 }
 
 impl FlowDump {
@@ -30,25 +33,33 @@ impl FlowDump {
         form: Form,
         request: FlowStatsRequest,
     ) -> Result<Self, Refusal> {
-        let cursor = Some(pipeline.first_rule(&request)?);
+        pipeline.check_request(&request)?;
         Ok(Self {
             pipeline,
             form,
             request,
-            cursor,
+            last: None,
+            told: false,
         })
     }
 
     /// The next part; none after the last.
     pub(crate) fn next_part(&mut self, now: Instant) -> Option<Message> {
-        let cursor = self.cursor.take()?;
-        let (rules, next) =
-            self.pipeline
-                .flow_stats_from(cursor, &self.request, now, RULES_PER_PART);
-        self.cursor = next;
+        if self.told {
+            return None;
+        }
+        let mut rules = self
+            .pipeline
+            .rules_asked(&self.request, self.last.as_deref());
+        let part: Vec<_> = rules.by_ref().take(RULES_PER_PART).collect();
+        self.told = rules.next().is_none();
+        drop(rules);
+        let told = part.iter().map(|rule| rule.statistics(now)).collect();
+        let last = part.last().map(|rule| Arc::clone(rule));
+        self.last = last;
         Some(Message::MultipartReply {
-            reply: MultipartReply::Flow(self.form, rules),
-            more: self.cursor.is_some(),
+            reply: MultipartReply::Flow(self.form, told),
+            more: !self.told,
         })
     }
 }

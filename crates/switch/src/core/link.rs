@@ -4,22 +4,22 @@ use packet::MacAddr;
 
 /// An interface as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub(crate) struct Link {
     /// The system's number for it; another interface of the same name has another.
-    pub index: u32,
+    pub(crate) index: u32,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it is administratively up.
-    pub up: bool,
+    pub(crate) up: bool,
     /// Whether there is a carrier.
-    pub carrier: bool,
+    pub(crate) carrier: bool,
     /// Its Ethernet address, if it has one.
-    pub hw_addr: Option<MacAddr>,
+    pub(crate) hw_addr: Option<MacAddr>,
 }
 
 /// News of interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkEvent {
+pub(crate) enum LinkEvent {
     /// The interface is there, new or changed.
     Present(Link),
     /// The interface is gone.

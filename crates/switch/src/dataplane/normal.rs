@@ -5,6 +5,7 @@
 
 use base::{Instant, PortNo};
 use packet::{Link, MacAddr};
+use pipeline::{PortView, Pipeline};
 
 use crate::mac::{Address, MacView};
 
@@ -52,6 +53,17 @@ pub(crate) fn decide(stations: &MacView, link: &Link, from: PortNo, now: Instant
         }
     };
     Decision { forward, learn }
+}
+
+/// Whether `port` is there and may send.
+pub(crate) fn forwards(pipeline: &Pipeline, port: PortNo) -> bool {
+    pipeline.port(port).is_some_and(|view| view.forwards())
+}
+
+/// The ports that a flooded frame leaves by, but not where it came from.
+pub(crate) fn flood(pipeline: &Pipeline, from: PortNo) -> impl Iterator<Item = PortNo> {
+    let floods = move |(port, view): &(PortNo, PortView)| *port != from && view.floods();
+    pipeline.ports().filter(floods).map(|(port, _)| port)
 }
 
 #[cfg(test)]

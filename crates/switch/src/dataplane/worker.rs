@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use packet::{Frame, Link, Pool};
-use pipeline::{Destination, Interpreter, PacketInMeta, Verdict};
+use pipeline::{Arrival, Destination, Interpreter, PacketInMeta, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
@@ -216,10 +216,16 @@ impl Worker {
     /// Has the frame's fate told and carries it out.
     fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, frame: Frame, now: Instant) {
         let mut verdict = std::mem::take(&mut self.verdict);
+        let arrival = Arrival {
+            frame,
+            from: from.port,
+            now,
+        };
         let (pool, quiet) = (&mut self.pool, &mut ());
-        self.interpreter.run(&bridge.pipeline, frame, from.port, now, pool, quiet, &mut verdict);
-        if let Some(reason) = verdict.dropped {
-            self.shared.counters.count_reason(reason);
+        self.interpreter
+            .run(&bridge.pipeline, arrival, pool, quiet, &mut verdict);
+        for reason in &verdict.drops {
+            self.shared.counters.count_reason(*reason);
         }
         self.exits.clear();
         for egress in &verdict.egress {
@@ -245,9 +251,9 @@ impl Worker {
         }
         let exit = |port| Exit { frame: index, port };
         match decision.forward {
-            Forward::To(port) if bridge.pipeline.may_forward(port) => self.exits.push(exit(port)),
+            Forward::To(port) if normal::forwards(&bridge.pipeline, port) => self.exits.push(exit(port)),
             Forward::To(_) => self.shared.counters.count(Drop::NormalPortDown),
-            Forward::Flood => self.exits.extend(bridge.pipeline.flood_ports(from.port).map(exit)),
+            Forward::Flood => self.exits.extend(normal::flood(&bridge.pipeline, from.port).map(exit)),
             Forward::Nowhere => self.shared.counters.count(Drop::NormalFiltered),
         }
     }
@@ -287,9 +293,16 @@ impl Worker {
             self.drop_frame(frame, Drop::NoPort);
             return;
         };
-        let Err(frame) = slot.out.push(frame) else { return };
+        let Err(frame) = slot.out.push(frame) else {
+            return;
+        };
+        // After that there is room, unless the port has just turned out to be gone.
         self.flush_port(key);
-        if let Some(frame) = self.slots.find(key).map_or(Some(frame), |slot| slot.out.push(frame).err()) {
+        let again = match self.slots.find(key) {
+            Some(slot) => slot.out.push(frame),
+            None => Err(frame),
+        };
+        if let Err(frame) = again {
             self.drop_frame(frame, Drop::NoPort);
         }
     }

@@ -46,6 +46,17 @@ struct ControlCounters {
     transmit_dropped: u64,
 }
 
+impl ControlCounters {
+    /// Every counter by name.
+    fn read(&self) -> [(&'static str, u64); 3] {
+        [
+            ("messages_refused", self.messages_refused),
+            ("unasked_dropped", self.unasked_dropped),
+            ("transmit_dropped", self.transmit_dropped),
+        ]
+    }
+}
+
 /// A peer, as the control thread knows it.
 struct Peer {
     bridge: BridgeId,
@@ -84,6 +95,8 @@ pub(crate) struct Control {
     passed: Generation,
     /// Programs that workers may still run. They are freed here, never by a worker.
     retired: VecDeque<Arc<Program>>,
+    /// When moved TAP interfaces were asked how they are.
+    last_look: Instant,
     counters: ControlCounters,
     stopped: bool,
 }
@@ -101,6 +114,7 @@ impl Control {
             generation: Generation::default(),
             passed: Generation::default(),
             retired: VecDeque::new(),
+            last_look: Instant::START,
             counters: ControlCounters::default(),
             stopped: false,
         }

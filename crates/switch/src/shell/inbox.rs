@@ -6,11 +6,10 @@ use std::sync::mpsc;
 use std::thread::Thread;
 
 use openflow::{Received, Version};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::connection::Outbox;
-use crate::core::ConnectionId;
-use crate::core::connection::Kind;
+use super::connection::{Outbox, Purpose, Room};
+use super::unixctl::Question;
+use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
 
 /// What the control thread is told.
@@ -19,21 +18,23 @@ pub(crate) enum Input {
     Up {
         /// The connection.
         id: ConnectionId,
-        /// The bridge it is for, by name.
-        bridge: String,
-        /// What it is to the bridge.
-        kind: Kind,
+        /// What it is for.
+        purpose: Purpose,
         /// What it speaks.
         version: Version,
         /// The way to it.
         outbox: Outbox,
     },
     /// A message from it, and the room it takes until it is handled.
-    Message(ConnectionId, Box<Received>, OwnedSemaphorePermit),
+    Message(ConnectionId, Box<Received>, Room),
+    /// It sent something that could not be understood, and was told so.
+    Refused,
     /// It is gone.
     Down(ConnectionId),
     /// News of interfaces.
     Link(LinkEvent),
+    /// A question at the control socket.
+    Question(Question),
     /// Read the configuration file again.
     Reload,
     /// End.

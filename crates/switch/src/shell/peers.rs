@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use openflow::DownReason;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::clock::Clock;
-use super::connection::{Ending, Purpose, serve};
+use super::connection::{Ending, Purpose, Reason, serve};
 use super::inbox::Inbox;
 use crate::config::Target;
 use crate::core::connection::ConnectionId;
@@ -70,16 +69,16 @@ pub(crate) fn connect(target: Target, purpose: Purpose, exchange: Exchange) -> T
         loop {
             match visit(&target, &purpose, &exchange).await {
                 Ok(Ending { was_up: true, reason }) => {
-                    tracing::warn!(bridge = purpose.bridge, %target, %reason, "controller lost");
+                    tracing::warn!(bridge = &*purpose.bridge, %target, %reason, "controller lost");
                     (pause, silent) = (BACKOFF_FIRST, false);
                 }
                 // Once for a row of failures: a controller that is away for a night is one line.
                 Ok(Ending { reason, .. }) if !silent => {
-                    tracing::warn!(bridge = purpose.bridge, %target, %reason, "controller said no hello; trying again");
+                    tracing::warn!(bridge = &*purpose.bridge, %target, %reason, "controller said no hello; trying again");
                     silent = true;
                 }
                 Err(error) if !silent => {
-                    tracing::warn!(bridge = purpose.bridge, %target, %error, "controller not reached; trying again");
+                    tracing::warn!(bridge = &*purpose.bridge, %target, %error, "controller not reached; trying again");
                     silent = true;
                 }
                 _ => {}
@@ -130,7 +129,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             let peer = match accepted {
                 Ok(peer) => peer,
                 Err(error) => {
-                    tracing::warn!(bridge = purpose.bridge, %error, "a peer could not be let in");
+                    tracing::warn!(bridge = &*purpose.bridge, %error, "a peer could not be let in");
                     tokio::time::sleep(ACCEPT_REST).await;
                     continue;
                 }
@@ -138,7 +137,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
                 turned_away += 1;
                 if turned_away.is_power_of_two() {
-                    tracing::warn!(bridge = purpose.bridge, turned_away, "more than {PEERS_MAX} peers at one socket");
+                    tracing::warn!(bridge = &*purpose.bridge, turned_away, "more than {PEERS_MAX} peers at one socket");
                 }
                 continue;
             };
@@ -158,7 +157,7 @@ enum Peer {
 }
 
 impl Peer {
-    async fn serve(self, exchange: &Exchange, purpose: Purpose) -> DownReason {
+    async fn serve(self, exchange: &Exchange, purpose: Purpose) -> Reason {
         match self {
             Self::Tcp(stream) => {
                 if let Err(error) = stream.set_nodelay(true) {

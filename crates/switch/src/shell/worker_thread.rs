@@ -2,15 +2,15 @@
 //! `epoll` when none do.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use base::Instant;
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
-use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::Timespec;
 use rustix::thread::CpuSet;
 
 use super::clock::Clock;
@@ -24,10 +24,14 @@ use crate::error::SwitchError;
 /// round trip through this switch takes some 20 us, a request and its answer in
 /// a host some 50 us more: a conversation never pays for waking the worker, and a
 /// lone frame a second costs a five-thousandth of a core.
-const SPIN: Duration = Duration::from_micros(200);
+pub(crate) const SPIN: Duration = Duration::from_micros(200);
 
-/// How often queues are tended under load.
-const TEND_INTERVAL: Duration = Duration::from_secs(1);
+/// How often queues are tended under load, and how often asleep.
+const TEND_AWAKE: Duration = Duration::from_millis(10);
+const TEND_ASLEEP: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// Commands that may wait for a worker: bursts of packet-out.
 const COMMANDS_MAX: usize = 4096;
@@ -54,6 +58,7 @@ impl WorkerHandle {
         writer: usize,
         core: usize,
         publication: &Arc<Publication>,
+        spin: Duration,
         inbox: Inbox,
         clock: Clock,
     ) -> Result<Self, SwitchError> {
@@ -76,7 +81,7 @@ impl WorkerHandle {
             .name(format!("worker-{core}"))
             .spawn(move || {
                 pin(core);
-                run(Worker::new(writer, shared), sleeper, &inbox, clock);
+                run(Worker::new(writer, shared), sleeper, spin, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self { commands, events, progress, counters, wake, thread })
@@ -89,21 +94,26 @@ impl WorkerHandle {
         told
     }
 
+    /// Tells the worker something that must not be lost, and waits for room if need
+    /// be: the worker makes some at its next turn.
+    pub(crate) fn tell_surely(&mut self, mut command: Command) {
+        while let Err(back) = self.tell(command) {
+            command = back;
+            std::thread::yield_now();
+        }
+    }
+
     /// Wakes the worker if it sleeps: there is news.
     pub(crate) fn wake_if_asleep(&self) {
         if self.progress.is_sleeping() {
             // A counter that is full wakes as well.
-            drop(rustix::io::write(&self.wake, &1_u64.to_ne_bytes()));
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
     }
 
     /// Ends the worker and waits until it has.
     pub(crate) fn stop(mut self) {
-        let mut stop = Command::Stop;
-        while let Err(back) = self.tell(stop) {
-            stop = back;
-            std::thread::yield_now();
-        }
+        self.tell_surely(Command::Stop);
         if self.thread.join().is_err() {
             tracing::error!("a worker had died before its end");
         }
@@ -119,7 +129,7 @@ fn pin(core: usize) {
     }
 }
 
-fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
+fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, clock: Clock) {
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
     loop {
@@ -137,35 +147,30 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
         if turn.frames > 0 {
             last_busy = now;
         }
-        if now - last_tended >= TEND_INTERVAL {
-            last_tended = tend(&mut worker, now);
-        }
-        if now - last_busy >= SPIN {
-            last_tended = tend(&mut worker, now);
+        if now - last_busy >= spin {
+            worker.tend();
             sleeper.sleep(&worker);
             last_busy = clock.now();
+            last_tended = last_busy;
+        } else if now - last_tended >= TEND_AWAKE {
+            worker.tend();
+            last_tended = now;
         } else if turn.frames == 0 {
             std::hint::spin_loop();
         }
     }
 }
 
-fn tend(worker: &mut Worker, now: Instant) -> Instant {
-    worker.tend();
-    now
-}
-
 /// What an idle worker sleeps on: its queues, and the control thread's nudge.
 struct Sleeper {
     epoll: OwnedFd,
     wake: Arc<OwnedFd>,
-    ready: Vec<epoll::Event>,
 }
 
 impl Sleeper {
     fn new(wake: Arc<OwnedFd>) -> io::Result<Self> {
         let epoll = Self::poll(&wake)?;
-        Ok(Self { epoll, wake, ready: Vec::with_capacity(64) })
+        Ok(Self { epoll, wake })
     }
 
     fn poll(wake: &OwnedFd) -> io::Result<OwnedFd> {
@@ -194,13 +199,13 @@ impl Sleeper {
     fn sleep(&mut self, worker: &Worker) {
         worker.progress().set_sleeping(true);
         if !worker.has_news() {
-            self.ready.clear();
             // An interruption is as good as an event: the worker looks around and comes back.
-            drop(epoll::wait(self.epoll.as_fd(), spare_capacity(&mut self.ready), None));
+            let mut ready = [MaybeUninit::uninit(); 1];
+            drop(epoll::wait(self.epoll.as_fd(), &mut ready, Some(&TEND_ASLEEP)));
         }
         worker.progress().set_sleeping(false);
         let mut count = [0; 8];
-        drop(rustix::io::read(&self.wake, &mut count));
+        let _ = rustix::io::read(&self.wake, &mut count);
     }
 }
 

@@ -2,9 +2,9 @@
 //! by packet-in.
 
 use base::{Instant, PortNo};
-use flow::{PacketIn, PacketOut};
+use flow::{MaxLen, PacketIn, PacketOut};
 use packet::{Frame, Link};
-use pipeline::{Destination, PacketInMeta, Verdict};
+use pipeline::{Arrival, Destination, PacketInMeta, Verdict};
 
 use super::{Bridge, Effect};
 use crate::dataplane::normal::{self, Forward};
@@ -17,14 +17,16 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let frame = Frame::from_bytes(&message.data);
+        let arrival = Arrival {
+            frame: Frame::from_bytes(&message.data),
+            from: message.in_port,
+            now,
+        };
         let mut verdict = std::mem::take(&mut self.verdict);
         self.interpreter.packet_out(
             &self.pipeline,
             &message.actions,
-            frame,
-            message.in_port,
-            now,
+            arrival,
             &mut self.pool,
             &mut (),
             &mut verdict,
@@ -66,8 +68,8 @@ impl Bridge {
             self.handle_station(address, from, now);
         }
         match decision.forward {
-            Forward::To(port) if self.pipeline.may_forward(port) => vec![port],
-            Forward::Flood => self.pipeline.flood_ports(from).collect(),
+            Forward::To(port) if normal::forwards(&self.pipeline, port) => vec![port],
+            Forward::Flood => normal::flood(&self.pipeline, from).collect(),
             Forward::To(_) | Forward::Nowhere => Vec::new(),
         }
     }
@@ -82,19 +84,19 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
-        if meta.max_len.0 == 0 {
+        if meta.max_len == Some(MaxLen(0)) {
             data.clear();
         }
         let message = PacketIn {
-            reason: meta.reason,
+            reason: meta.cause.reason(),
             table: meta.table,
             cookie: meta.cookie,
             in_port,
             metadata: meta.metadata,
-            tunnel_id: 0,
+            tunnel_id: meta.tunnel_id,
             total_len,
             data,
         };
-        self.tell_packet_in(message, meta.is_miss, effects);
+        self.tell_packet_in(message, meta.cause, effects);
     }
 }

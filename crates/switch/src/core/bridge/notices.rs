@@ -2,41 +2,47 @@
 
 use std::sync::Arc;
 
-use base::{Instant, PortNo};
-use flow::{PacketIn, PortDesc, PortReason, PortStatus};
-use openflow::Message;
-use pipeline::Removal;
+use base::PortNo;
+use flow::{PacketIn, PacketInReason, PortDesc, PortReason, PortStatus};
+use openflow::{Message, Version};
+use pipeline::{Cause, Removal};
 
 use super::{Bridge, Effect};
 use crate::core::connection::Connection;
 
 impl Bridge {
-    /// Tells of a frame. One that met no rule goes only to those who take such.
+    /// Tells of a frame. One that met no rule goes only to those who take such;
+    /// OpenFlow 1.0 knows no table-miss rule, and is told of an action.
     pub(super) fn tell_packet_in(
         &self,
         message: PacketIn,
-        is_miss: bool,
+        cause: Cause,
         effects: &mut Vec<Effect>,
     ) {
-        let reason = message.reason;
-        let wants = |peer: &Connection| {
-            if is_miss {
-                peer.takes_misses()
-            } else {
-                peer.wants_packet_in(reason)
-            }
+        let told = |peer: &Connection| match (cause, peer.version) {
+            (Cause::MissRule, Version::V10) => PacketInReason::Action,
+            _ => cause.reason(),
         };
-        self.tell(Message::PacketIn(message), wants, effects);
+        for reason in [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl] {
+            let wants = |peer: &Connection| {
+                told(peer) == reason
+                    && peer.wants_packet_in(reason)
+                    && (cause != Cause::Miss || peer.takes_misses())
+            };
+            if self.connections.iter().any(|(_, peer)| wants(peer)) {
+                let message = PacketIn { reason, ..message.clone() };
+                self.tell(Message::PacketIn(message), wants, effects);
+            }
+        }
     }
 
     /// Tells of the end of rules that asked for it.
     pub(super) fn tell_removals(
         &self,
         removals: &[Removal],
-        at: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        for event in removals.iter().filter_map(|removal| removal.event(at)) {
+        for event in removals.iter().filter_map(|removal| removal.event()) {
             let reason = event.reason;
             let wants = |peer: &Connection| peer.wants_flow_removed(reason);
             self.tell(Message::FlowRemoved(event), wants, effects);

@@ -1,7 +1,7 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
 use base::{Instant, PortNo, TableId, Xid};
-use flow::{FragmentHandling, PacketOut, PortMod, Refusal, RoleRequest, SwitchConfig, TableMod};
+use flow::{PacketOut, PortMod, Refusal, RoleRequest, SwitchConfig, TableMod};
 use openflow::{Message, QueueConfigReply, Received, RoleReply};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -102,9 +102,7 @@ impl Bridge {
     }
 
     fn set_config(&mut self, id: ConnectionId, wanted: SwitchConfig) -> Result<(), Refusal> {
-        if wanted.fragments == FragmentHandling::Reassemble {
-            return Err(Refusal::ConfigBadFlags);
-        }
+        self.pipeline.set_fragments(wanted.fragments)?;
         self.peer(id)?.miss_send_len = wanted.miss_send_len;
         self.config.fragments = wanted.fragments;
         self.settle_mode();
@@ -147,9 +145,6 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        if message.buffer.is_some() {
-            return Err(Refusal::RequestBufferUnknown);
-        }
         self.pipeline.check_packet_out(message)?;
         self.send_out(message, now, effects);
         Ok(())

@@ -6,6 +6,7 @@ use openflow::{
     FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest,
     TableFeatures, Version,
 };
+use pipeline::Limits;
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::dump::FlowDump;
@@ -52,7 +53,7 @@ impl Bridge {
             }
             MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
             MultipartRequest::Description => MultipartReply::Description(self.description()),
-            MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats()),
+            MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats().collect()),
             MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
             MultipartRequest::Queue(request) => self.queue_stats(request)?,
             MultipartRequest::PortDesc => MultipartReply::PortDesc(self.port_descs()),
@@ -106,7 +107,7 @@ impl Bridge {
             name: format!("table{table}"),
             metadata_match: u64::MAX,
             metadata_write: u64::MAX,
-            flows_max: self.pipeline.limits().rules_in_table,
+            flows_max: u32::try_from(Limits::RULES).unwrap_or(u32::MAX),
             next: (table.0 + 1..=TableId::LAST.0).map(TableId).collect(),
         }
     }

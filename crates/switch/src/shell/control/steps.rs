@@ -102,7 +102,7 @@ impl Control {
             fail_mode: config.fail_mode,
         };
         let DatapathId(id) = identity.datapath_id;
-        tracing::info!(bridge = config.name, datapath_id = format!("{id:016x}"));
+        tracing::info!("{}: datapath id {id:016x}, address {address}", config.name);
         let writers = self.tools.workers.len() + 1;
         let has_controllers = !config.controllers.is_empty();
         let site = Site {
@@ -172,7 +172,7 @@ impl Control {
         let queues = device.take_queues();
         let counters = queues.iter().map(|queue| queue.counters()).collect();
         let status = device.status();
-        port.index = status.index.map(|index| index.get());
+        port.index = status.index.map(|index| index.0);
         port.device = Some(device);
         let mut effects = Vec::new();
         site.bridge
