@@ -53,7 +53,7 @@ const ACTIONS: &[(&str, Read)] = &[
 ];
 
 /// Open vSwitch's actions that this switch does not have.
-const FOREIGN: [&str; 28] = [
+const FOREIGN: [&str; 25] = [
     "bundle",
     "bundle_load",
     "check_pkt_larger",
@@ -73,15 +73,12 @@ const FOREIGN: [&str; 28] = [
     "load",
     "move",
     "multipath",
-    "nat",
     "note",
     "pop",
     "pop_queue",
     "push",
     "resubmit",
     "sample",
-    "set_mpls",
-    "stack",
 ];
 
 /// Reads `item` as an action: by name, or a port that stands for an output to it.

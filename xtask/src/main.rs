@@ -1,0 +1,81 @@
+//! `cargo xtask`: everything about the project that is not the project itself.
+//!
+//! Not a build system: each command is a few calls of cargo and of Debian's own
+//! programs, in an order that a person could type.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "what this program says is its product, and it says it to a person"
+)]
+
+mod demo;
+mod metadata;
+mod setup;
+mod shell;
+mod summary;
+mod test;
+mod tidy;
+
+use std::env;
+use std::error::Error;
+use std::process::ExitCode;
+
+use shell::Shell;
+use tidy::Tree;
+
+/// Why a command could not be carried out.
+type Failure = Box<dyn Error + Send + Sync>;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  setup                 install what tests and demonstration need (Debian, root)
+  tidy                  check what the compiler does not
+  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs system
+  demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = Shell::new().and_then(|mut shell| {
+        let done = dispatch(&mut shell, &words);
+        match (done, shell.interrupted()) {
+            (Ok(_), true) => Ok(ExitCode::from(INTERRUPTED)),
+            (Err(failure), true) => {
+                println!("xtask: {failure}");
+                Ok(ExitCode::from(INTERRUPTED))
+            }
+            (done, false) => done,
+        }
+    });
+    done.unwrap_or_else(|failure| {
+        println!("xtask: {failure}");
+        ExitCode::FAILURE
+    })
+}
+
+/// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
+/// Carries out the command that `words` name.
+fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
+    match words {
+        ["setup"] => setup::run(shell).map(|()| ExitCode::SUCCESS),
+        ["tidy"] => {
+            let findings = tidy::run(&Tree::read(shell.root())?);
+            tidy::print(&findings);
+            Ok(match findings.is_empty() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            })
+        }
+        ["test", options @ ..] => test::run(shell, options),
+        ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => Err(format!("unknown command `{}`\n\n{USAGE}", words.join(" ")).into()),
+    }
+}

@@ -1,0 +1,201 @@
+//! Installing what tests and demonstration need, on Debian. Says what it does
+//! before it does it; says nothing if there is nothing to do.
+//!
+//! Not a provisioner: it adds packages by their names from wherever apt is set up
+//! to look, and a Python environment below `target/`.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use crate::Failure;
+use crate::shell::{Outcome, Shell};
+
+/// The Debian package that has each program.
+#[rustfmt::skip]
+const PROGRAMS: [(&str, &str); 16] = [
+    ("ethtool",            "ethtool"),
+    ("ip",                 "iproute2"),
+    ("tc",                 "iproute2"),
+    ("iperf3",             "iperf3"),
+    ("ping",               "iputils-ping"),
+    ("ovs-appctl",         "openvswitch-common"),
+    ("ovs-ofctl",          "openvswitch-common"),
+    ("ovsdb-server",       "openvswitch-common"),
+    ("ovsdb-tool",         "openvswitch-common"),
+    ("ovs-vsctl",          "openvswitch-switch"),
+    ("ovs-vswitchd",       "openvswitch-switch"),
+    ("ovs-testcontroller", "openvswitch-testcontroller"),
+    ("ps",                 "procps"),
+    ("python3",            "python3"),
+    ("tshark",             "tshark"),
+    ("unshare",            "util-linux"),
+];
+
+/// Packages whose installation starts a service, which nothing here needs: tests
+/// start their own daemons in their own namespaces, and a controller of the
+/// system's would hold the port that they use.
+const SERVICES: [&str; 2] = ["openvswitch-switch", "openvswitch-testcontroller"];
+
+/// Where programs are, beside `PATH`: an ordinary user's lacks the system's folders.
+const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+
+/// The Python environment, and what it holds; from the project's root.
+const VENV: &str = "target/venv";
+const REQUIREMENTS: &str = "tests/requirements.txt";
+
+/// Installs what is missing.
+pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
+    let missing = missing_packages();
+    if !missing.is_empty() {
+        install(shell, &missing)?;
+    }
+    make_venv(shell)
+}
+
+/// The packages of all programs that are not there.
+fn missing_packages() -> Vec<&'static str> {
+    let mut missing: Vec<_> = PROGRAMS
+        .iter()
+        .filter(|(program, _)| !is_there(program))
+        .map(|(_, package)| *package)
+        .collect();
+    // The module that Debian leaves out of python3 and has in python3-venv.
+    if !succeeds(Command::new("python3").args(["-c", "import ensurepip"])) {
+        missing.push("python3-venv");
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    missing
+}
+
+/// Whether `program` can be started.
+fn is_there(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .chain(SYSTEM_FOLDERS.iter().map(Into::into))
+        .any(|folder| folder.join(program).is_file())
+}
+
+/// Whether `command` runs and ends well, in silence.
+fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Installs Debian packages, and stops the services that came with them.
+fn install(shell: &mut Shell, packages: &[&str]) -> Result<(), Failure> {
+    let list = packages.join(" ");
+    let may_install = fs::metadata("/proc/self").is_ok_and(|itself| itself.uid() == 0);
+    if !may_install || !is_there("apt-get") {
+        return Err(format!(
+            "Debian packages are missing; as root: apt-get install --no-install-recommends {list}"
+        )
+        .into());
+    }
+    println!("setup: installing the Debian packages {list}");
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .args(["-q", "-y"])
+            .args(arguments);
+        command
+    };
+    succeed(shell, &mut apt(&["update"]))?;
+    succeed(
+        shell,
+        apt(&["install", "--no-install-recommends"]).args(packages),
+    )?;
+    for service in SERVICES.iter().filter(|service| packages.contains(service)) {
+        stop(shell, service)?;
+    }
+    Ok(())
+}
+
+/// Stops a service that the installation started, now and at the next boot. Where
+/// no init runs, or a policy forbids it, nothing was started.
+fn stop(shell: &mut Shell, service: &str) -> Result<(), Failure> {
+    if !succeeds(Command::new("service").args([service, "status"])) {
+        return Ok(());
+    }
+    println!(
+        "setup: stopping the service {service}, which its package started and nothing here needs \
+         (`update-rc.d {service} enable` and `service {service} start` bring it back)"
+    );
+    succeed(shell, Command::new("service").args([service, "stop"]))?;
+    succeed(
+        shell,
+        Command::new("update-rc.d").args([service, "disable"]),
+    )
+}
+
+/// Makes the Python environment, if it does not hold what it should.
+fn make_venv(shell: &mut Shell) -> Result<(), Failure> {
+    let wanted = fs::read_to_string(shell.root().join(REQUIREMENTS))
+        .map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
+    // What was installed last, written when all of it was.
+    let stamp = shell.root().join(VENV).join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    println!(
+        "setup: making the Python environment {VENV} with {}",
+        names(&wanted).join(" ")
+    );
+    succeed(
+        shell,
+        Command::new("python3").args(["-m", "venv", "--clear", VENV]),
+    )?;
+    let pip = Path::new(VENV).join("bin/pip");
+    let options = [
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--requirement",
+    ];
+    let pip = shell.root().join(pip);
+    succeed(shell, Command::new(pip).args(options).arg(REQUIREMENTS))?;
+    fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
+    Ok(())
+}
+
+/// The packages that a requirements file names, without versions.
+fn names(requirements: &str) -> Vec<&str> {
+    requirements
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once("=="))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Runs `command`, which has to end well.
+fn succeed(shell: &mut Shell, command: &mut Command) -> Result<(), Failure> {
+    match shell.run(command)? {
+        Outcome::Success => Ok(()),
+        outcome => Err(format!("{command:?}: {outcome:?}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_are_named_without_versions() {
+        assert_eq!(
+            names("# all of it\nos-ken==4.2.2\nsix==1.17.0\n"),
+            ["os-ken", "six"]
+        );
+    }
+
+    #[test]
+    fn a_program_is_there_or_not() {
+        assert!(is_there("sh") && !is_there("no-such-program"));
+    }
+}

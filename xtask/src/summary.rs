@@ -1,0 +1,181 @@
+//! Counting test results, as cargo's test binaries print them.
+//!
+//! Only the lines of libtest and its imitations are understood; everything else
+//! on their output is the tests' own and passes by.
+
+/// How many tests, or steps without tests of their own, ended how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+}
+
+/// A test that was not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Skip {
+    pub(crate) name: String,
+    pub(crate) reason: String,
+}
+
+/// The results of one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) counts: Counts,
+    /// What failed, by name.
+    pub(crate) failures: Vec<String>,
+    /// What was skipped, and why.
+    pub(crate) skips: Vec<Skip>,
+}
+
+impl Tally {
+    /// One thing that went well.
+    pub(crate) fn passed() -> Self {
+        let mut tally = Self::default();
+        tally.counts.passed = 1;
+        tally
+    }
+
+    /// One thing that did not: `name`, for `reason`.
+    pub(crate) fn failed(name: &str, reason: &str) -> Self {
+        let mut tally = Self::default();
+        tally.fail(name, reason);
+        tally
+    }
+
+    /// One thing that was not done.
+    pub(crate) fn skipped(name: &str, reason: &str) -> Self {
+        let mut tally = Self::default();
+        tally.counts.skipped = 1;
+        tally.skips.push(Skip {
+            name: name.to_owned(),
+            reason: reason.to_owned(),
+        });
+        tally
+    }
+
+    /// Counts one more failure.
+    pub(crate) fn fail(&mut self, name: &str, reason: &str) {
+        self.counts.failed += 1;
+        self.failures.push(format!("{name}: {reason}"));
+    }
+
+    /// Takes in a line that a test binary printed.
+    pub(crate) fn hear(&mut self, line: &str) {
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.counts.passed += number_before(result, " passed");
+            self.counts.failed += number_before(result, " failed");
+            self.counts.skipped += number_before(result, " ignored");
+        } else if let Some((name, end)) = line
+            .strip_prefix("test ")
+            .and_then(|test| test.rsplit_once(" ... "))
+        {
+            self.hear_test(name, end);
+        }
+    }
+
+    /// Takes in how one test ended.
+    fn hear_test(&mut self, name: &str, end: &str) {
+        if end == "FAILED" || end.starts_with("FAILED ") {
+            self.failures.push(name.to_owned());
+        } else if let Some(reason) = end.strip_prefix("ignored") {
+            let reason = match reason.trim_start_matches([',', ' ']) {
+                "" => "no reason given",
+                reason => reason,
+            };
+            self.skips.push(Skip {
+                name: name.to_owned(),
+                reason: reason.to_owned(),
+            });
+        }
+    }
+
+    /// Adds the results of another step.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.counts.passed += other.counts.passed;
+        self.counts.failed += other.counts.failed;
+        self.counts.skipped += other.counts.skipped;
+        self.failures.extend(other.failures);
+        self.skips.extend(other.skips);
+    }
+}
+
+/// The number that stands right before `word`; zero if there is none.
+fn number_before(text: &str, word: &str) -> u64 {
+    let Some((before, _)) = text.split_once(word) else {
+        return 0;
+    };
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(output: &str) -> Tally {
+        let mut tally = Tally::default();
+        output.lines().for_each(|line| tally.hear(line));
+        tally
+    }
+
+    #[test]
+    fn results_of_several_binaries_add_up() {
+        let tally = heard(
+            "running 3 tests\n\
+             test a::adds ... ok\n\
+             test a::divides ... FAILED\n\
+             test a::sleeps ... ignored\n\
+             test a::needs_root ... ignored, needs root, and two CPUs\n\
+             failures:\n\
+             ---- a::divides stdout ----\n\
+             test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
+             running 12 tests\n\
+             test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 1.20s\n",
+        );
+        let counts = Counts {
+            passed: 13,
+            failed: 1,
+            skipped: 2,
+        };
+        assert_eq!(tally.counts, counts);
+        assert_eq!(tally.failures, ["a::divides"]);
+        let skips: Vec<_> = tally
+            .skips
+            .iter()
+            .map(|skip| (&*skip.name, &*skip.reason))
+            .collect();
+        assert_eq!(
+            skips,
+            [
+                ("a::sleeps", "no reason given"),
+                ("a::needs_root", "needs root, and two CPUs"),
+            ]
+        );
+    }
+
+    #[test]
+    fn names_with_dots_and_times_are_read() {
+        let tally = heard(
+            "test src/lib.rs - thing (line 3) ... ignored\n\
+             test odd ... name ... FAILED <0.003s>\n\
+             test result: FAILED. 0 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out",
+        );
+        assert_eq!(tally.skips[0].name, "src/lib.rs - thing (line 3)");
+        assert_eq!(tally.failures, ["odd ... name"]);
+        assert_eq!(
+            tally.counts,
+            Counts {
+                passed: 0,
+                failed: 1,
+                skipped: 1
+            }
+        );
+    }
+
+    #[test]
+    fn other_lines_count_nothing() {
+        let noise = "test\ntest result\ntest result: ok.\ntest x\n10 passed; 3 failed\n\u{1b}[1m\n";
+        assert_eq!(heard(noise), Tally::default());
+    }
+}

@@ -1,0 +1,178 @@
+//! Which crate may use which: the table of ARCHITECTURE.md, checked; and that
+//! every crate says which lints it obeys.
+
+use super::{File, Finding, Tree};
+use crate::metadata::{Dependency, Package};
+
+/// A crate, and those of ours that it may use.
+struct Arrows {
+    name: &'static str,
+    may_use: &'static [&'static str],
+}
+
+#[rustfmt::skip]
+const ARROWS: [Arrows; 17] = {
+    const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
+        Arrows { name, may_use }
+    }
+    [
+        row("base",     &[]),
+        row("packet",   &["base"]),
+        row("flow",     &["base", "packet"]),
+        row("openflow", &["base", "packet", "flow"]),
+        row("pipeline", &["base", "packet", "flow"]),
+        row("fastpath", &["base", "packet", "flow", "pipeline"]),
+        row("sys",      &["base"]),
+        row("ports",    &["base", "packet", "sys"]),
+        row("dpdk",     &["base", "packet", "ports"]),
+        row("ovsdb",    &["base"]),
+        row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
+        row("testbed",  &["base", "sys"]),
+        row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
+        row("cli",      &["switch", "lab"]),
+        row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
+        row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
+        row("xtask",    &[]),
+    ]
+};
+
+/// Tests of any crate may use this one; nothing else may.
+const FOR_TESTS: &str = "testkit";
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in tree.metadata.ours() {
+        let nothing = File::default();
+        let manifest = tree.file(&package.manifest).unwrap_or(&nothing);
+        let find = |line, what: String| Finding::new(&package.manifest, line, what);
+        match ARROWS.iter().find(|row| row.name == package.name) {
+            Some(row) => {
+                let forbidden = package.dependencies.iter().filter(|dependency| {
+                    tree.metadata.has(&dependency.name) && !is_allowed(row, dependency)
+                });
+                findings.extend(forbidden.map(|dependency| {
+                    let what = complaint(package, dependency);
+                    find(manifest.line_of(&dependency.name), what)
+                }));
+            }
+            None => findings.push(find(1, format!(
+                "crate `{}` has no row in the table of crates: add it to ARCHITECTURE.md and to xtask's arrows",
+                package.name
+            ))),
+        }
+        if !obeys_lints(manifest) {
+            findings.push(find(
+                1,
+                "no lints: add `[lints]` with `workspace = true`".to_owned(),
+            ));
+        }
+    }
+    findings
+}
+
+/// Whether the crate of `row` may use `dependency`.
+fn is_allowed(row: &Arrows, dependency: &Dependency) -> bool {
+    let name = dependency.name.as_str();
+    row.may_use.contains(&name) || (dependency.dev && name == FOR_TESTS)
+}
+
+/// What is wrong with this arrow.
+fn complaint(package: &Package, dependency: &Dependency) -> String {
+    let (from, to) = (&package.name, &dependency.name);
+    match to == FOR_TESTS {
+        true => format!("`{from}` ships `{to}`: make it a dev-dependency"),
+        false => format!("`{from}` may not use `{to}`: move what is shared to a crate below both"),
+    }
+}
+
+/// Whether the manifest takes the workspace's lints or lists its own.
+fn obeys_lints(manifest: &File) -> bool {
+    let mut lines = manifest.text.lines().map(str::trim);
+    lines.any(|line| line == "[lints]" || line.starts_with("[lints."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree_of;
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, bool)]) -> Package {
+        Package {
+            name: name.to_owned(),
+            ours: true,
+            manifest: format!("crates/{name}/Cargo.toml"),
+            dependencies: dependencies
+                .iter()
+                .map(|(name, dev)| Dependency {
+                    name: (*name).to_owned(),
+                    dev: *dev,
+                })
+                .collect(),
+            ..Package::default()
+        }
+    }
+
+    fn findings(packages: Vec<Package>, manifests: &[(&str, &str)]) -> Vec<String> {
+        let mut tree = tree_of(manifests);
+        tree.metadata.packages = packages;
+        check(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_arrow_that_points_up_is_found_where_it_is_written() {
+        let packages = vec![
+            package("base", &[]),
+            package(
+                "packet",
+                &[("base", false), ("lab", false), ("serde", false)],
+            ),
+            package("lab", &[("packet", false), ("testkit", false)]),
+            package("testkit", &[("packet", false)]),
+            package("flow", &[("testkit", true)]),
+        ];
+        let lints = "[lints]\nworkspace = true\n";
+        let found = findings(
+            packages,
+            &[
+                ("crates/base/Cargo.toml", lints),
+                (
+                    "crates/packet/Cargo.toml",
+                    &format!("{lints}[dependencies]\nbase = 1\nlab = 1\n"),
+                ),
+                ("crates/lab/Cargo.toml", lints),
+                ("crates/testkit/Cargo.toml", lints),
+                (
+                    "crates/flow/Cargo.toml",
+                    "[lints.rust]\nunsafe_code = \"deny\"\n",
+                ),
+            ],
+        );
+        assert_eq!(
+            found,
+            [
+                "crates/packet/Cargo.toml:5: `packet` may not use `lab`: move what is shared to a crate below both",
+                "crates/lab/Cargo.toml:1: `lab` ships `testkit`: make it a dev-dependency",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_crate_needs_a_row_and_lints() {
+        let found = findings(
+            vec![package("drawer", &[])],
+            &[("crates/drawer/Cargo.toml", "")],
+        );
+        assert_eq!(found.len(), 2);
+        assert!(found[0].contains("no row") && found[1].contains("no lints"));
+    }
+
+    #[test]
+    fn the_table_has_no_circle() {
+        for (index, row) in ARROWS.iter().enumerate() {
+            for name in row.may_use {
+                let below = ARROWS[..index].iter().any(|other| other.name == *name);
+                assert!(below, "{} uses {name}, which stands below it", row.name);
+            }
+        }
+    }
+}

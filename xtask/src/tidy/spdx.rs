@@ -1,0 +1,139 @@
+//! SPDX licence expressions (SPDX 2.3, annex D): `MIT OR (Apache-2.0 AND BSD-3-Clause)`.
+
+/// What an expression asks of who uses the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Only what is allowed.
+    Allowed,
+    /// Something that is not.
+    Refused,
+    /// It is no expression.
+    Unreadable,
+}
+
+/// Judges `expression` by the licences that are `allowed`. A licence with an
+/// exception is allowed if it is so without, or as it stands.
+pub(super) fn judge(expression: &str, allowed: &[&str]) -> Verdict {
+    // Cargo's old way to write OR.
+    let spaced = expression
+        .replace('/', " OR ")
+        .replace('(', " ( ")
+        .replace(')', " ) ");
+    let mut parser = Parser {
+        words: spaced.split_whitespace().peekable(),
+        allowed,
+    };
+    match parser.any() {
+        Some(verdict) if parser.words.next().is_none() => match verdict {
+            true => Verdict::Allowed,
+            false => Verdict::Refused,
+        },
+        _ => Verdict::Unreadable,
+    }
+}
+
+/// Reads words and judges as it goes; none if they are no expression.
+struct Parser<'a, W: Iterator<Item = &'a str>> {
+    words: std::iter::Peekable<W>,
+    allowed: &'a [&'a str],
+}
+
+impl<'a, W: Iterator<Item = &'a str>> Parser<'a, W> {
+    /// `all {"OR" all}`
+    fn any(&mut self) -> Option<bool> {
+        let mut verdict = self.all()?;
+        while self.words.next_if_eq(&"OR").is_some() {
+            verdict |= self.all()?;
+        }
+        Some(verdict)
+    }
+
+    /// `one {"AND" one}`
+    fn all(&mut self) -> Option<bool> {
+        let mut verdict = self.one()?;
+        while self.words.next_if_eq(&"AND").is_some() {
+            verdict &= self.one()?;
+        }
+        Some(verdict)
+    }
+
+    /// `"(" any ")" | licence ["WITH" exception]`
+    fn one(&mut self) -> Option<bool> {
+        let word = self.words.next()?;
+        if word == "(" {
+            let verdict = self.any()?;
+            return self.words.next_if_eq(&")").map(|_| verdict);
+        }
+        if matches!(word, ")" | "OR" | "AND" | "WITH") {
+            return None;
+        }
+        let mut verdict = self.allowed.contains(&word);
+        if self.words.next_if_eq(&"WITH").is_some() {
+            let whole = format!("{word} WITH {}", self.words.next()?);
+            verdict |= self.allowed.contains(&whole.as_str());
+        }
+        Some(verdict)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALLOWED: [&str; 3] = ["MIT", "Apache-2.0", "GPL-2.0 WITH Classpath-exception-2.0"];
+
+    #[test]
+    fn one_of_several_is_enough_and_all_of_several_are_needed() {
+        for expression in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "GPL-3.0 OR MIT",
+            "MIT/GPL-3.0",
+            "MIT AND Apache-2.0",
+            "(MIT OR GPL-3.0) AND Apache-2.0",
+            "GPL-3.0 AND GPL-2.0 OR MIT",
+            "Apache-2.0 WITH LLVM-exception",
+            "GPL-2.0 WITH Classpath-exception-2.0",
+        ] {
+            assert_eq!(
+                judge(expression, &ALLOWED),
+                Verdict::Allowed,
+                "{expression}"
+            );
+        }
+        for expression in [
+            "GPL-3.0",
+            "MIT AND GPL-3.0",
+            "(MIT OR GPL-3.0) AND GPL-3.0",
+            "GPL-2.0",
+            "GPL-2.0 WITH LLVM-exception",
+            "mit",
+        ] {
+            assert_eq!(
+                judge(expression, &ALLOWED),
+                Verdict::Refused,
+                "{expression}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_expression_is_not_guessed_at() {
+        for expression in [
+            "",
+            "MIT OR",
+            "OR MIT",
+            "(MIT",
+            "MIT)",
+            "MIT Apache-2.0",
+            "MIT WITH",
+            "()",
+        ] {
+            assert_eq!(
+                judge(expression, &ALLOWED),
+                Verdict::Unreadable,
+                "{expression}"
+            );
+        }
+    }
+}

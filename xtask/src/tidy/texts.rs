@@ -1,0 +1,135 @@
+//! What must not be in any text of the project, and what each document must have.
+
+use super::{File, Finding, Tree};
+
+/// The beginnings of paths that only exist on somebody's machine.
+const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "work", "Users"];
+
+/// What a fuzzer found or foreign tools wrote is kept as it was.
+const FOREIGN: [&str; 2] = ["fuzz/corpus/", "Cargo.lock"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if !tree.committed.iter().any(|path| path == "Cargo.lock") {
+        let what = "not committed: `git add` it, so that everybody builds the same";
+        findings.push(Finding::new("Cargo.lock", 1, what));
+    }
+    let ours = |file: &&File| !FOREIGN.iter().any(|start| file.path.starts_with(start));
+    for file in tree.files.iter().filter(ours) {
+        for (number, line) in file.lines() {
+            if line.contains(concat!("FIX", "ME")) {
+                let what = "a note to self was left: do it, or open an issue";
+                findings.push(Finding::new(&file.path, number, what));
+            }
+            if let Some(path) = machine_path(line) {
+                let what =
+                    format!("`{path}` is a path of one machine: make it relative, or ask for it");
+                findings.push(Finding::new(&file.path, number, what));
+            }
+        }
+        if file.has_extension("md") {
+            findings.extend(check_titles(file));
+        }
+    }
+    findings
+}
+
+/// The path in `line`, if there is one, that begins with a folder of a machine.
+fn machine_path(line: &str) -> Option<&str> {
+    for (at, _) in line.match_indices('/') {
+        // Part of a longer path, of a URL, or of "and/or".
+        let inside = line[..at].ends_with(|c: char| c.is_alphanumeric() || "./-_~}>*".contains(c));
+        let path = &line[at..];
+        let end = path.find(|c: char| c.is_whitespace() || "\"'`)>,;".contains(c));
+        let path = &path[..end.unwrap_or(path.len())];
+        let folder = path[1..].split_once('/').map(|(folder, _)| folder);
+        if !inside && folder.is_some_and(|folder| MACHINE_FOLDERS.contains(&folder)) {
+            return Some(path);
+        }
+    }
+    None
+}
+
+/// A document has one title, whatever chapters it has.
+fn check_titles(file: &File) -> Option<Finding> {
+    let mut fenced = false;
+    let mut titles = file.lines().filter(|(_, line)| {
+        fenced ^= line.trim_start().starts_with("```");
+        !fenced && line.starts_with("# ")
+    });
+    let first = titles.next();
+    match (first, titles.next()) {
+        (None, _) => Some(Finding::new(
+            &file.path,
+            1,
+            "no title: begin with one line of `# `",
+        )),
+        (_, Some((number, _))) => {
+            let what = "a second title: make it a chapter with `## `";
+            Some(Finding::new(&file.path, number, what))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree_of;
+    use super::*;
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        let mut tree = tree_of(&[(path, text)]);
+        tree.committed = vec!["Cargo.lock".to_owned()];
+        check(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_document_has_one_title() {
+        assert!(findings("a.md", "# A\n\n```\n# not a title\n```\n## B\n").is_empty());
+        assert_eq!(
+            findings("a.md", "# A\n# B\n"),
+            ["a.md:2: a second title: make it a chapter with `## `"]
+        );
+        assert_eq!(
+            findings("a.md", "A\n"),
+            ["a.md:1: no title: begin with one line of `# `"]
+        );
+    }
+
+    #[test]
+    fn paths_of_a_machine_are_found() {
+        for folder in MACHINE_FOLDERS {
+            for before in ["", "see ", "\"", "(", "path=", "file://"] {
+                let found = findings("a.sh", &format!("{before}/{folder}/me/x \n"));
+                let inside = before.ends_with('/');
+                assert_eq!(found.len(), usize::from(!inside), "{before} {folder}");
+            }
+        }
+        for text in [
+            "~/work/x",
+            "a/home/b",
+            "https://x.org/home/",
+            "/var/run",
+            "/work",
+            "$X/root/",
+        ] {
+            assert!(findings("a.sh", text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn notes_to_self_are_found() {
+        let note = concat!("x\n// FIX", "ME(now)\n");
+        assert_eq!(
+            findings("a.rs", note),
+            ["a.rs:2: a note to self was left: do it, or open an issue"]
+        );
+        assert!(findings("fuzz/corpus/x/1", note).is_empty());
+    }
+
+    #[test]
+    fn the_lock_file_is_committed() {
+        let found = check(&tree_of(&[]));
+        assert!(found.len() == 1 && found[0].path == "Cargo.lock");
+    }
+}
