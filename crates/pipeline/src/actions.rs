@@ -1,0 +1,196 @@
+//! What each action does to a frame. One that needs a header which the frame
+//! does not have does nothing.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use flow::{Action, Field};
+use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
+
+use crate::interpreter::Run;
+use crate::verdict::DropReason;
+
+impl Run<'_> {
+    /// Does the actions, in order; ends with the first that ends the frame.
+    pub(crate) fn apply(
+        &mut self,
+        packet: &mut Packet<'_>,
+        actions: &[Action],
+    ) -> Result<(), DropReason> {
+        for action in actions {
+            self.trace.acts(action);
+            self.act(packet, action)?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, packet: &mut Packet<'_>, action: &Action) -> Result<(), DropReason> {
+        match action {
+            Action::Output { port, max_len } => self.output(packet, *port, *max_len),
+            Action::SetField { field, value, mask } => {
+                self.set_field(packet, *field, *value, *mask)
+            }
+            // Refused when the rule was made.
+            Action::Enqueue { .. } | Action::SetQueue(_) | Action::Group(_) => Ok(()),
+            change => {
+                self.keep(packet)?;
+                self.changes();
+                self.change(packet, change)
+            }
+        }
+    }
+
+    fn set_field(
+        &mut self,
+        packet: &mut Packet<'_>,
+        field: Field,
+        value: u128,
+        mask: u128,
+    ) -> Result<(), DropReason> {
+        let value = if mask == field.full_mask() {
+            value
+        } else {
+            match self.field(packet, field) {
+                Some(old) => old & !mask | value & mask,
+                None => return Ok(()),
+            }
+        };
+        match field {
+            Field::Metadata => self.set_metadata(low_u64(value)),
+            Field::TunnelId => self.set_tunnel_id(low_u64(value)),
+            _ => {
+                self.keep(packet)?;
+                self.changes();
+                write_field(packet, field, value).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every action that changes the frame, but set-field.
+    fn change(&mut self, packet: &mut Packet<'_>, action: &Action) -> Result<(), DropReason> {
+        let done = match action {
+            Action::SetVlanVid(vid) => tagged(packet).map(|()| packet.set_vlan_vid(*vid)),
+            Action::SetVlanPcp(pcp) => tagged(packet).map(|()| packet.set_vlan_pcp(*pcp)),
+            Action::PushVlan(tpid) => packet.push_vlan(*tpid),
+            Action::PopVlan => packet.pop_vlan(),
+            Action::PushMpls(eth_type) => packet.push_mpls(*eth_type),
+            Action::PopMpls(eth_type) => packet.pop_mpls(*eth_type),
+            Action::DecMplsTtl => return self.lowered(packet.dec_mpls_ttl()),
+            Action::DecIpTtl => return self.lowered(packet.dec_ip_ttl()),
+            other => {
+                set(packet, other);
+                Ok(())
+            }
+        };
+        done.map_err(failed)
+    }
+
+    fn lowered(&mut self, done: Result<(), TtlExpired>) -> Result<(), DropReason> {
+        done.map_err(|TtlExpired| self.expired())
+    }
+}
+
+fn failed(error: RewriteError) -> DropReason {
+    match error {
+        RewriteError::NoRoom(_) => DropReason::NoRoom,
+        RewriteError::Malformed(reason) => DropReason::Malformed(reason),
+    }
+}
+
+/// OpenFlow 1.0 sets VLAN id and priority also where there is no tag yet.
+fn tagged(packet: &mut Packet<'_>) -> Result<(), RewriteError> {
+    match packet.headers().link.tag {
+        Some(_) => Ok(()),
+        None => packet.push_vlan(0x8100),
+    }
+}
+
+/// The actions that cannot fail.
+fn set(packet: &mut Packet<'_>, action: &Action) {
+    match action {
+        Action::SetNwSrc(address) => packet.set_ipv4_src(Ipv4Addr::from_bits(*address)),
+        Action::SetNwDst(address) => packet.set_ipv4_dst(Ipv4Addr::from_bits(*address)),
+        Action::SetNwTos(tos) => packet.set_ip_dscp(tos >> 2),
+        Action::SetTpSrc(port) => packet.set_port_src(*port),
+        Action::SetTpDst(port) => packet.set_port_dst(*port),
+        Action::SetMplsTtl(ttl) => packet.set_mpls_ttl(*ttl),
+        Action::SetIpTtl(ttl) => packet.set_ip_ttl(*ttl),
+        Action::CopyTtlOut => packet.copy_ttl_out(),
+        Action::CopyTtlIn => packet.copy_ttl_in(),
+        _ => {}
+    }
+}
+
+/// Writes a field whole. The value fits it.
+fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(), RewriteError> {
+    let mac = MacAddr::from_u64(low_u64(value));
+    let v4 = Ipv4Addr::from_bits(low_u32(value));
+    let v6 = Ipv6Addr::from_bits(value);
+    match field {
+        Field::EthDst => packet.set_eth_dst(mac),
+        Field::EthSrc => packet.set_eth_src(mac),
+        Field::VlanVid => packet.set_vlan_vid(low_u16(value)),
+        Field::VlanPcp => packet.set_vlan_pcp(low_u8(value)),
+        Field::MplsLabel => packet.set_mpls_label(low_u32(value)),
+        Field::MplsTc => packet.set_mpls_tc(low_u8(value)),
+        Field::ArpOp => packet.set_arp_op(low_u16(value)),
+        Field::ArpSpa => packet.set_arp_spa(v4),
+        Field::ArpTpa => packet.set_arp_tpa(v4),
+        Field::ArpSha => packet.set_arp_sha(mac),
+        Field::ArpTha => packet.set_arp_tha(mac),
+        Field::IpDscp => packet.set_ip_dscp(low_u8(value)),
+        Field::IpEcn => packet.set_ip_ecn(low_u8(value)),
+        Field::IpTtl => packet.set_ip_ttl(low_u8(value)),
+        Field::Ipv4Src => packet.set_ipv4_src(v4),
+        Field::Ipv4Dst => packet.set_ipv4_dst(v4),
+        Field::Ipv6Src => packet.set_ipv6_src(v6),
+        Field::Ipv6Dst => packet.set_ipv6_dst(v6),
+        Field::Ipv6Flabel => packet.set_ipv6_flabel(low_u32(value)),
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc if has_ports(packet, field) => {
+            packet.set_port_src(low_u16(value));
+        }
+        Field::TcpDst | Field::UdpDst | Field::SctpDst if has_ports(packet, field) => {
+            packet.set_port_dst(low_u16(value));
+        }
+        Field::Icmpv4Type => packet.set_icmpv4_type(low_u8(value)),
+        Field::Icmpv4Code => packet.set_icmpv4_code(low_u8(value)),
+        Field::Icmpv6Type => packet.set_icmpv6_type(low_u8(value))?,
+        Field::Icmpv6Code => packet.set_icmpv6_code(low_u8(value)),
+        Field::Ipv6NdTarget => packet.set_nd_target(v6),
+        Field::Ipv6NdSll => packet.set_nd_sll(mac),
+        Field::Ipv6NdTll => packet.set_nd_tll(mac),
+        // Another transport's ports; or no field of the frame that may be written.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Whether the frame's transport is the one whose ports `field` means.
+fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
+    match packet.headers().transport {
+        Transport::Tcp(_) => matches!(field, Field::TcpSrc | Field::TcpDst),
+        Transport::Udp(_) => matches!(field, Field::UdpSrc | Field::UdpDst),
+        Transport::Sctp(_) => matches!(field, Field::SctpSrc | Field::SctpDst),
+        Transport::None | Transport::Icmpv4(_) | Transport::Icmpv6(_) => false,
+    }
+}
+
+const fn low_u64(value: u128) -> u64 {
+    let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h] = value.to_be_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+const fn low_u32(value: u128) -> u32 {
+    let [.., a, b, c, d] = value.to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
+}
+
+const fn low_u16(value: u128) -> u16 {
+    let [.., a, b] = value.to_be_bytes();
+    u16::from_be_bytes([a, b])
+}
+
+const fn low_u8(value: u128) -> u8 {
+    let [.., a] = value.to_be_bytes();
+    a
+}

@@ -1,0 +1,190 @@
+//! Whether a rule's instructions, or a packet-out's actions, can be what the
+//! controller means; asked before anything is changed.
+//!
+//! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
+//! Groups, meters and queues there are none yet, so naming one is.
+
+use base::{PortNo, TableId};
+use flow::field::{Prerequisite, VID_PRESENT};
+use flow::{Action, Consistency, Field, Instructions, Match, Refusal};
+
+use crate::action_set::ActionSet;
+use crate::known::{Certainty, Known};
+use crate::limits::ACTIONS_MAX;
+
+/// Where actions stand, which decides how they are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In `apply_actions`: the match is all that is known before them.
+    Apply,
+    /// In `write_actions`: what other tables have done by then is unknown, so
+    /// only what cannot be is refused; but set-field needs its prerequisites in
+    /// the match all the same (OF 1.3.5, 7.2.5).
+    Write,
+    /// In a packet-out, where there is no match, and `TABLE` is a port.
+    PacketOut,
+}
+
+/// Judges the instructions of a rule of `table`; with [`TableId::ALL`], of any.
+pub(crate) fn check_instructions(
+    instructions: &Instructions,
+    matching: &Match,
+    table: TableId,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    if instructions.meter.is_some() {
+        return Err(Refusal::InstructionUnsupported);
+    }
+    if instructions.actions().count() > ACTIONS_MAX {
+        return Err(Refusal::ActionTooMany);
+    }
+    let mut known = Known::of(matching);
+    check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
+    let mut set = ActionSet::default();
+    set.write(&instructions.write);
+    check_list(set.actions(), &mut known, Place::Write, consistency)?;
+    match instructions.goto {
+        Some(next) if next > TableId::LAST => Err(Refusal::InstructionBadTable),
+        Some(next) if table != TableId::ALL && next <= table => Err(Refusal::InstructionBadTable),
+        _ => Ok(()),
+    }
+}
+
+/// Judges the actions of a packet-out.
+pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
+    if actions.len() > ACTIONS_MAX {
+        return Err(Refusal::ActionTooMany);
+    }
+    let mut known = Known::nothing();
+    check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
+}
+
+fn check_list(
+    actions: &[Action],
+    known: &mut Known,
+    place: Place,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    for action in actions {
+        check_argument(action, place)?;
+        check_consistency(action, known, place, consistency)?;
+        known.after(action);
+    }
+    Ok(())
+}
+
+/// Judges an action by itself.
+fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
+    let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
+    match action {
+        Action::Output { port, .. } => check_port(*port, place),
+        Action::Enqueue { .. } | Action::SetQueue(_) => Err(Refusal::ActionBadQueue),
+        Action::Group(_) => Err(Refusal::ActionBadOutGroup),
+        Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
+        Action::SetVlanVid(vid) => within(*vid <= 0x0fff),
+        Action::SetVlanPcp(pcp) => within(*pcp <= 7),
+        Action::SetNwTos(tos) => within(tos & 3 == 0),
+        Action::PushVlan(tpid) => tag(matches!(tpid, 0x8100 | 0x88a8)),
+        Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
+        Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_)
+        | Action::PopVlan
+        | Action::PopMpls(_)
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::SetIpTtl(_)
+        | Action::DecIpTtl
+        | Action::CopyTtlOut
+        | Action::CopyTtlIn => Ok(()),
+    }
+}
+
+fn tag(known: bool) -> Result<(), Refusal> {
+    known.then_some(()).ok_or(Refusal::ActionBadTag)
+}
+
+fn check_port(port: PortNo, place: Place) -> Result<(), Refusal> {
+    let meaningful = match port {
+        PortNo::TABLE => place == Place::PacketOut,
+        PortNo::IN_PORT
+        | PortNo::NORMAL
+        | PortNo::FLOOD
+        | PortNo::ALL
+        | PortNo::CONTROLLER
+        | PortNo::LOCAL => true,
+        ordinary => ordinary.is_assignable(),
+    };
+    meaningful.then_some(()).ok_or(Refusal::ActionBadOutPort)
+}
+
+fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
+    if !field.info().writable {
+        return Err(Refusal::ActionBadSetType);
+    }
+    let fits = mask != 0 && mask & !field.full_mask() == 0 && value & !mask == 0;
+    // A VLAN id without the bit that there is one would mean to take the tag off.
+    let present = u128::from(VID_PRESENT);
+    let untags = field == Field::VlanVid && mask & present != 0 && value & present == 0;
+    if !fits || untags {
+        return Err(Refusal::ActionBadSetArgument);
+    }
+    Ok(())
+}
+
+/// Judges an action by what is known of the frames it will meet.
+fn check_consistency(
+    action: &Action,
+    known: &Known,
+    place: Place,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    let certainty = fits(action, known);
+    let certain_enough = match (place, consistency) {
+        (Place::PacketOut, _) => true,
+        (_, _) if needs_oxm(action) => certainty == Certainty::Yes,
+        (_, Consistency::Waived) => true,
+        (Place::Apply, Consistency::Required) => certainty == Certainty::Yes,
+        (Place::Write, Consistency::Required) => certainty != Certainty::No,
+    };
+    certain_enough
+        .then_some(())
+        .ok_or(Refusal::ActionMatchInconsistent)
+}
+
+/// Whether the action is a set-field with prerequisites.
+fn needs_oxm(action: &Action) -> bool {
+    matches!(action, Action::SetField { field, .. } if field.info().needs != Prerequisite::None)
+}
+
+/// Whether the frame has the header that the action changes.
+fn fits(action: &Action, known: &Known) -> Certainty {
+    let ip = || known.fulfils(Prerequisite::Ip);
+    let mpls = || known.fulfils(Prerequisite::Mpls);
+    match action {
+        // "Set the VLAN id" presumes a tag, though its match needs no other field.
+        Action::SetField {
+            field: Field::VlanVid,
+            ..
+        }
+        | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
+        Action::SetField { field, .. } => known.fulfils(field.info().needs),
+        Action::SetNwSrc(_) | Action::SetNwDst(_) => known.fulfils(Prerequisite::Ipv4),
+        Action::SetNwTos(_) | Action::SetIpTtl(_) | Action::DecIpTtl => ip(),
+        Action::SetTpSrc(_) | Action::SetTpDst(_) => known
+            .fulfils(Prerequisite::Tcp)
+            .or(known.fulfils(Prerequisite::Udp))
+            .or(known.fulfils(Prerequisite::Sctp)),
+        Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => mpls(),
+        Action::CopyTtlOut | Action::CopyTtlIn => mpls().or(ip()),
+        Action::Output { .. }
+        | Action::Enqueue { .. }
+        | Action::SetQueue(_)
+        | Action::Group(_)
+        | Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::PushVlan(_)
+        | Action::PushMpls(_) => Certainty::Yes,
+    }
+}

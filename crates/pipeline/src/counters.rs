@@ -1,0 +1,110 @@
+//! Counts that several threads write and anybody reads, without a lock and
+//! without an atomic read-modify-write: each writer has a cell of its own, and
+//! whoever reads adds the cells up.
+//!
+//! A reader may see a frame in one cell's packets and not yet in its bytes; a
+//! writer that has passed on (its next batch) has written both.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::Instant;
+
+/// The counts of one writer, on a cache line of their own so that writers do not
+/// disturb each other.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Cell {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    /// When it was written last, in nanoseconds; zero for never.
+    used: AtomicU64,
+}
+
+/// The counts of a rule or a table.
+#[derive(Debug)]
+pub struct Counters {
+    cells: Box<[Cell]>,
+}
+
+/// What all writers have counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Frames, as they are on the wire.
+    pub packets: u64,
+    /// Bytes of those frames.
+    pub bytes: u64,
+}
+
+impl Counters {
+    /// Zero, with a cell for each of `writers`.
+    pub(crate) fn new(writers: usize) -> Self {
+        Self {
+            cells: (0..writers).map(|_| Cell::default()).collect(),
+        }
+    }
+
+    /// Adds to the cell of `writer`. Only that writer may do so.
+    ///
+    /// # Panics
+    /// If there is no such writer.
+    #[inline]
+    pub fn add(&self, writer: usize, more: Totals, now: Instant) {
+        let cell = &self.cells[writer];
+        let add = |counter: &AtomicU64, more: u64| {
+            let before = counter.load(Ordering::Relaxed);
+            counter.store(before.wrapping_add(more), Ordering::Relaxed);
+        };
+        add(&cell.packets, more.packets);
+        add(&cell.bytes, more.bytes);
+        cell.used.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The sums over all writers.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        let sum = |counter: fn(&Cell) -> &AtomicU64| {
+            let values = self.cells.iter().map(counter);
+            values.fold(0, |sum: u64, value| {
+                sum.wrapping_add(value.load(Ordering::Relaxed))
+            })
+        };
+        Totals {
+            packets: sum(|cell| &cell.packets),
+            bytes: sum(|cell| &cell.bytes),
+        }
+    }
+
+    /// When somebody counted last; the start of time if nobody has.
+    #[must_use]
+    pub fn last_used(&self) -> Instant {
+        let used = self
+            .cells
+            .iter()
+            .map(|cell| cell.used.load(Ordering::Relaxed));
+        Instant::from_nanos(used.max().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_adds_up_what_the_writers_counted() {
+        let counters = Counters::new(2);
+        assert_eq!(counters.totals(), Totals::default());
+        let one = Totals {
+            packets: 1,
+            bytes: 60,
+        };
+        counters.add(0, one, Instant::from_secs(7));
+        counters.add(1, one, Instant::from_secs(3));
+        counters.add(1, one, Instant::from_secs(4));
+        let three = Totals {
+            packets: 3,
+            bytes: 180,
+        };
+        assert_eq!(counters.totals(), three);
+        assert_eq!(counters.last_used(), Instant::from_secs(7));
+    }
+}

@@ -1,0 +1,309 @@
+//! Changing the tables (OF 1.3.5, 6.4 and 7.3.4.1; OF 1.0.1, 4.6).
+//!
+//! Everything that can be refused is asked first, so that a refused flow-mod has
+//! changed nothing. Where versions differ, the flow-mod says which way it means:
+//!
+//! - *Add* over a rule of the same match and priority takes its place, without a
+//!   word to the controller. The counters go on, unless `RESET_COUNTS` asks for
+//!   new ones, which is what an addition of OpenFlow 1.0 always asks.
+//! - *Modify* that finds nothing does nothing, or adds ([`FlowMod::adds_if_missing`]).
+//!   It writes the instructions and leaves cookie, timeouts, flags, counters,
+//!   duration and idle time as they are, but for a `new_cookie`.
+//! - A buffer never exists here, and is missed only after the tables have changed:
+//!   a flow-mod with one is as good as two messages (OF 1.3.5, 7.3.4.1).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use base::{Cookie, GroupId, Instant, PortNo, TableId};
+use flow::{FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Match, Refusal};
+
+use crate::check::check_instructions;
+use crate::counters::Counters;
+use crate::limits::EXPIRIES_MAX;
+use crate::pipeline::Pipeline;
+use crate::rule::{Identity, Rule};
+
+/// What a change of the tables came to.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Rules that are new or stand in the place of others.
+    pub added: Vec<Arc<Rule>>,
+    /// Rules that are gone.
+    pub removed: Vec<Removal>,
+    /// What is to be answered though the tables have changed.
+    pub complaint: Option<Refusal>,
+}
+
+/// The end of a rule.
+#[derive(Clone, Debug)]
+pub struct Removal {
+    /// The rule. Its counters are final once no worker runs older tables.
+    pub rule: Arc<Rule>,
+    /// Why it is gone; none if another took its place.
+    pub reason: Option<FlowRemovedReason>,
+    /// When it went.
+    pub at: Instant,
+}
+
+impl Removal {
+    /// What the controller is to be told, if it is to be told at all.
+    #[must_use]
+    pub fn event(&self) -> Option<FlowRemoved> {
+        let rule = &self.rule;
+        let reason = self.reason?;
+        let totals = rule.counters.totals();
+        rule.flags
+            .contains(FlowFlags::SEND_FLOW_REMOVED)
+            .then(|| FlowRemoved {
+                matching: rule.matching().clone(),
+                cookie: rule.cookie,
+                priority: rule.priority(),
+                reason,
+                table: rule.table,
+                duration: self.at - rule.created,
+                idle_timeout_s: rule.idle_timeout_s,
+                hard_timeout_s: rule.hard_timeout_s,
+                packets: totals.packets,
+                bytes: totals.bytes,
+            })
+    }
+}
+
+/// Which rules a loose command or a request is about.
+pub(crate) struct Filter<'a> {
+    pub(crate) matching: &'a Match,
+    pub(crate) cookie: Cookie,
+    pub(crate) cookie_mask: u64,
+    pub(crate) out_port: PortNo,
+    pub(crate) out_group: GroupId,
+}
+
+impl Filter<'_> {
+    pub(crate) fn takes(&self, rule: &Rule) -> bool {
+        self.takes_cookie(rule)
+            && (self.out_port == PortNo::ANY || rule.outputs_to(self.out_port))
+            // No rule uses a group, as long as there are none.
+            && self.out_group == GroupId::ANY
+            && self.matching.covers(rule.matching())
+    }
+
+    fn takes_cookie(&self, rule: &Rule) -> bool {
+        (rule.cookie.0 ^ self.cookie.0) & self.cookie_mask == 0
+    }
+}
+
+impl Pipeline {
+    /// Does all of `command` or, with a refusal, none of it.
+    ///
+    /// # Errors
+    /// The specification's reasons: a table that does not exist, a full table, an
+    /// overlap where the check was asked for, instructions that cannot be.
+    pub fn flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+        let mut changes = match command.command {
+            FlowModCommand::Add => self.add(command, command.cookie, now)?,
+            FlowModCommand::Modify | FlowModCommand::ModifyStrict => self.modify(command, now)?,
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
+                return self.delete(command, now);
+            }
+        };
+        changes.complaint = command.buffer.map(|_| Refusal::RequestBufferUnknown);
+        Ok(changes)
+    }
+
+    fn add(&mut self, command: &FlowMod, cookie: Cookie, now: Instant) -> Result<Changes, Refusal> {
+        check_table(command.table)?;
+        check_instructions(
+            &command.instructions,
+            &command.matching,
+            command.table,
+            command.consistency,
+        )?;
+        let table = self.table(command.table);
+        if command.flags.contains(FlowFlags::CHECK_OVERLAP)
+            && table.is_some_and(|table| table.overlaps(command.priority, &command.matching))
+        {
+            return Err(Refusal::FlowModOverlap);
+        }
+        let identity = identity(command);
+        let old = table.and_then(|table| table.get(&identity)).cloned();
+        let in_table = table.map_or(0, |table| table.len());
+        if old.is_none() && !self.has_room(in_table) {
+            return Err(Refusal::FlowModTableFull);
+        }
+        let keeps = |_: &&Arc<Rule>| !command.flags.contains(FlowFlags::RESET_COUNTS);
+        let rule = Rule {
+            identity: Arc::new(identity),
+            table: command.table,
+            cookie,
+            instructions: command.instructions.clone(),
+            idle_timeout_s: command.idle_timeout_s,
+            hard_timeout_s: command.hard_timeout_s,
+            flags: command.flags,
+            created: now,
+            modified: now,
+            active_since: now,
+            counters: old.as_ref().filter(keeps).map_or_else(
+                || Arc::new(Counters::new(self.writers())),
+                |old| Arc::clone(&old.counters),
+            ),
+        };
+        let mut changes = Changes::default();
+        self.put(Arc::new(rule), now, &mut changes);
+        Ok(changes)
+    }
+
+    fn modify(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+        // OpenFlow 1.0 has no word for a table, and so means all of them.
+        if command.table != TableId::ALL || !command.adds_if_missing() {
+            check_table(command.table)?;
+        }
+        check_instructions(
+            &command.instructions,
+            &command.matching,
+            command.table,
+            command.consistency,
+        )?;
+        let found = self.found(command, &Filter::of_modification(command));
+        if found.is_empty() && command.adds_if_missing() {
+            let table = match command.table {
+                TableId::ALL => TableId::FIRST,
+                table => table,
+            };
+            let addition = FlowMod {
+                table,
+                ..command.clone()
+            };
+            return self.add(&addition, command.new_cookie.unwrap_or_default(), now);
+        }
+        let goto = command.instructions.goto;
+        if found
+            .iter()
+            .any(|rule| goto.is_some_and(|next| next <= rule.table))
+        {
+            return Err(Refusal::InstructionBadTable);
+        }
+        let mut changes = Changes::default();
+        for old in found {
+            let rule = self.modified(&old, command, now);
+            self.put(Arc::new(rule), now, &mut changes);
+        }
+        Ok(changes)
+    }
+
+    /// `old` with the instructions of `command`.
+    fn modified(&self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
+        let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
+            Arc::new(Counters::new(self.writers()))
+        } else {
+            Arc::clone(&old.counters)
+        };
+        Rule {
+            identity: Arc::clone(&old.identity),
+            table: old.table,
+            cookie: command.new_cookie.unwrap_or(old.cookie),
+            instructions: command.instructions.clone(),
+            idle_timeout_s: old.idle_timeout_s,
+            hard_timeout_s: old.hard_timeout_s,
+            flags: old.flags,
+            created: old.created,
+            modified: now,
+            active_since: old.last_used(),
+            counters,
+        }
+    }
+
+    fn delete(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+        if command.table != TableId::ALL {
+            check_table(command.table)?;
+        }
+        let mut changes = Changes::default();
+        for rule in self.found(command, &Filter::of_deletion(command)) {
+            self.take(&rule, Some(FlowRemovedReason::Delete), now, &mut changes);
+        }
+        Ok(changes)
+    }
+
+    /// The rules that a modification or deletion is about.
+    fn found(&self, command: &FlowMod, filter: &Filter<'_>) -> Vec<Arc<Rule>> {
+        let strict = matches!(
+            command.command,
+            FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict
+        );
+        if strict {
+            let identity = identity(command);
+            let tables = self.tables(command.table);
+            let same = tables.filter_map(|table| table.get(&identity));
+            same.filter(|rule| filter.takes(rule)).cloned().collect()
+        } else {
+            let rules = self.rules(command.table);
+            rules.filter(|rule| filter.takes(rule)).cloned().collect()
+        }
+    }
+
+    /// Removes rules whose time is over, at most so many that it does not take
+    /// long; [`Pipeline::next_expiry`] then still lies in the past.
+    pub fn expire(&mut self, now: Instant) -> Changes {
+        let mut changes = Changes::default();
+        for _ in 0..EXPIRIES_MAX {
+            let Some((table, identity)) = self.expiry().over(now) else {
+                break;
+            };
+            let rule = self.table(table).and_then(|table| table.get(&identity));
+            let rule = Arc::clone(rule.expect("a rule with a deadline is in its table"));
+            let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
+            if over(rule.hard_deadline()) {
+                let reason = FlowRemovedReason::HardTimeout;
+                self.take(&rule, Some(reason), now, &mut changes);
+            } else if over(rule.idle_deadline()) {
+                let reason = FlowRemovedReason::IdleTimeout;
+                self.take(&rule, Some(reason), now, &mut changes);
+            } else {
+                self.rearm(&rule);
+            }
+        }
+        changes
+    }
+
+    /// When [`Pipeline::expire`] has something to do next.
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<Instant> {
+        self.expiry().next()
+    }
+}
+
+impl<'a> Filter<'a> {
+    /// A modification does not ask where a rule sends its frames.
+    fn of_modification(command: &'a FlowMod) -> Self {
+        Self {
+            out_port: PortNo::ANY,
+            out_group: GroupId::ANY,
+            ..Self::of_deletion(command)
+        }
+    }
+
+    fn of_deletion(command: &'a FlowMod) -> Self {
+        Self {
+            matching: &command.matching,
+            cookie: command.cookie,
+            cookie_mask: command.cookie_mask,
+            out_port: command.out_port,
+            out_group: command.out_group,
+        }
+    }
+}
+
+fn identity(command: &FlowMod) -> Identity {
+    Identity {
+        priority: Reverse(command.priority),
+        matching: command.matching.clone(),
+    }
+}
+
+fn check_table(table: TableId) -> Result<(), Refusal> {
+    if table > TableId::LAST {
+        Err(Refusal::FlowModBadTable)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,431 @@
+//! Running one frame through the tables, by the letter (OF 1.3.5, 5.1 to 5.12).
+//!
+//! The frame is changed in place. An output does not copy it; it promises that
+//! the frame will leave in the state it has, and only a change after a promise
+//! makes a copy that keeps it.
+
+use base::{Cookie, Instant, PortNo, TableId};
+use flow::field::Depth;
+use flow::{
+    Action, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Refusal, Registers,
+};
+use packet::wire::Fragment;
+use packet::{Frame, Headers, Packet, Pool};
+
+use crate::action_set::ActionSet;
+use crate::check::check_packet_out;
+use crate::counters::Totals;
+use crate::pipeline::{MissPolicy, Pipeline};
+use crate::rule::{Rule, depth_of};
+use crate::table::Table;
+use crate::trace::Trace;
+use crate::verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
+
+/// A frame that is to be run.
+#[derive(Debug)]
+pub struct Arrival {
+    /// The frame.
+    pub frame: Frame,
+    /// The port it came in by. Of a packet-out, what the controller says, and
+    /// [`PortNo::CONTROLLER`] for none.
+    pub from: PortNo,
+    /// When.
+    pub now: Instant,
+}
+
+/// What a worker keeps from frame to frame: its place among those who count, and
+/// memory that is used again.
+#[derive(Debug)]
+pub struct Interpreter {
+    writer: usize,
+    key: Key,
+    set: ActionSet,
+}
+
+impl Pipeline {
+    /// Whether a packet-out can be carried out.
+    ///
+    /// # Errors
+    /// It names a buffer (there are none) or a port of arrival that cannot be, an
+    /// action is none that can be done, or the frame is damaged as far as the
+    /// actions look.
+    pub fn check_packet_out(&self, message: &PacketOut) -> Result<(), Refusal> {
+        if message.buffer.is_some() {
+            return Err(Refusal::RequestBufferUnknown);
+        }
+        let from_nowhere = matches!(message.in_port, PortNo::CONTROLLER | PortNo::ANY);
+        if !from_nowhere && self.port(message.in_port).is_none() {
+            return Err(Refusal::RequestBadPort);
+        }
+        check_packet_out(&message.actions)?;
+        let depth = self.depth_for(&message.actions);
+        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Refusal::RequestBadPacket),
+        }
+    }
+
+    /// How deep a frame must be read for `actions`, the tables included if they
+    /// send it there.
+    fn depth_for(&self, actions: &[Action]) -> Depth {
+        let deepest = actions.iter().map(depth_of).max().unwrap_or_default();
+        if actions.iter().any(to_tables) {
+            deepest.max(self.depth())
+        } else {
+            deepest
+        }
+    }
+}
+
+fn to_tables(action: &Action) -> bool {
+    matches!(action, Action::Output { port, .. } if *port == PortNo::TABLE)
+}
+
+impl Interpreter {
+    /// One that counts as `writer`, which must be less than the pipeline's number
+    /// of writers, and no other's.
+    #[must_use]
+    pub fn new(writer: usize) -> Self {
+        Self {
+            writer,
+            key: Key::new(),
+            set: ActionSet::default(),
+        }
+    }
+
+    /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
+    /// which held the frame before.
+    pub fn run(
+        &mut self,
+        pipeline: &Pipeline,
+        arrival: Arrival,
+        pool: &mut Pool,
+        trace: &mut dyn Trace,
+        verdict: &mut Verdict,
+    ) {
+        let depth = if pipeline.standalone() {
+            Depth::Link
+        } else {
+            pipeline.depth()
+        };
+        self.start(pipeline, arrival, (pool, trace, verdict), |run, frame| {
+            let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
+            let dst = packet.headers().link.dst;
+            let ingress = pipeline.port(run.from);
+            if !ingress.is_some_and(|port| port.receives(dst)) {
+                return Err(DropReason::IngressClosed);
+            }
+            run.arrive(&packet)?;
+            if pipeline.standalone() {
+                run.promise(Destination::Normal);
+                Ok(())
+            } else {
+                run.walk(&mut packet)
+            }
+        });
+    }
+
+    /// Carries out a packet-out, of which [`Pipeline::check_packet_out`] said
+    /// that it can be.
+    pub fn packet_out(
+        &mut self,
+        pipeline: &Pipeline,
+        actions: &[Action],
+        arrival: Arrival,
+        pool: &mut Pool,
+        trace: &mut dyn Trace,
+        verdict: &mut Verdict,
+    ) {
+        let depth = pipeline.depth_for(actions);
+        self.start(pipeline, arrival, (pool, trace, verdict), |run, frame| {
+            if run.from == PortNo::ANY {
+                run.from = PortNo::CONTROLLER;
+            }
+            let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
+            run.arrive(&packet)?;
+            run.apply(&mut packet, actions)
+        });
+    }
+
+    fn start(
+        &mut self,
+        pipeline: &Pipeline,
+        arrival: Arrival,
+        surroundings: (&mut Pool, &mut dyn Trace, &mut Verdict),
+        body: impl FnOnce(&mut Run<'_>, &mut Frame) -> Result<(), DropReason>,
+    ) {
+        let (pool, trace, verdict) = surroundings;
+        verdict.frames.clear();
+        verdict.egress.clear();
+        verdict.drops.clear();
+        self.set.clear();
+        let mut frame = arrival.frame;
+        let mut run = Run {
+            pipeline,
+            pool,
+            trace,
+            verdict,
+            key: &mut self.key,
+            key_is_stale: true,
+            set: &mut self.set,
+            writer: self.writer,
+            now: arrival.now,
+            from: arrival.from,
+            weight: Totals {
+                packets: frame.wire_frames(),
+                bytes: frame.wire_bytes(),
+            },
+            metadata: 0,
+            tunnel_id: 0,
+            table: TableId::FIRST,
+            cookie: Cookie::NONE,
+            cause: Cause::Action,
+            promised: false,
+        };
+        if let Err(reason) = body(&mut run, &mut frame) {
+            run.drop(reason);
+        }
+        run.finish(&frame);
+        run.settle(frame);
+    }
+}
+
+/// One frame's way.
+pub(crate) struct Run<'a> {
+    pub(crate) pipeline: &'a Pipeline,
+    pool: &'a mut Pool,
+    pub(crate) trace: &'a mut dyn Trace,
+    verdict: &'a mut Verdict,
+    key: &'a mut Key,
+    /// Whether the frame has changed since the key was filled.
+    key_is_stale: bool,
+    set: &'a mut ActionSet,
+    writer: usize,
+    now: Instant,
+    /// The port it came in by.
+    pub(crate) from: PortNo,
+    /// What it counts for: itself, as it came.
+    weight: Totals,
+    metadata: u64,
+    tunnel_id: u64,
+    table: TableId,
+    /// Of the rule whose actions are done; of a packet-out, none.
+    cookie: Cookie,
+    /// Why an output to the controllers is one.
+    pub(crate) cause: Cause,
+    /// Whether the frame is to leave in the state it has now.
+    promised: bool,
+}
+
+impl Run<'_> {
+    /// Lets the frame in, if its port and the configuration do.
+    fn arrive(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
+        let whole = matches!(packet.headers().fragment(), None | Some(Fragment::No));
+        if !whole && self.pipeline.fragments() == FragmentHandling::Drop {
+            return Err(DropReason::Fragment);
+        }
+        self.trace.arrived(packet.frame(), self.registers());
+        Ok(())
+    }
+
+    /// Through the tables, from the first to where no rule leads on.
+    fn walk(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
+        let pipeline = self.pipeline;
+        self.table = TableId::FIRST;
+        loop {
+            let found = self.look_up(packet, pipeline.table(self.table));
+            let Some(rule) = found else {
+                return self.missed();
+            };
+            self.cookie = rule.cookie;
+            self.cause = if rule.is_table_miss() {
+                Cause::MissRule
+            } else {
+                Cause::Action
+            };
+            let next = self.follow(packet, &rule.instructions)?;
+            match next {
+                Some(table) => self.table = table,
+                None => return self.execute_set(packet),
+            }
+        }
+    }
+
+    fn look_up<'t>(&mut self, packet: &Packet<'_>, table: Option<&'t Table>) -> Option<&'t Rule> {
+        self.refresh(packet);
+        let found = table.and_then(|table| table.lookup(self.key));
+        let found = found.map(AsRef::as_ref);
+        let (looked_up, matched) = self.pipeline.table_counters(self.table);
+        looked_up.add(self.writer, self.weight, self.now);
+        if let Some(rule) = found {
+            matched.add(self.writer, self.weight, self.now);
+            rule.counters.add(self.writer, self.weight, self.now);
+        }
+        self.trace.looked_up(self.table, found);
+        found
+    }
+
+    fn missed(&mut self) -> Result<(), DropReason> {
+        self.cookie = Cookie::NONE;
+        self.cause = Cause::Miss;
+        match self.pipeline.miss() {
+            MissPolicy::Drop => Err(DropReason::NoMatch),
+            MissPolicy::Controller if !self.reports_misses() => Err(DropReason::NoPacketIn),
+            MissPolicy::Controller => {
+                self.promise(self.packet_in(None));
+                Ok(())
+            }
+        }
+    }
+
+    /// Instructions in the order of OF 1.3.5, 5.9. Answers where to go on.
+    fn follow(
+        &mut self,
+        packet: &mut Packet<'_>,
+        instructions: &Instructions,
+    ) -> Result<Option<TableId>, DropReason> {
+        self.apply(packet, &instructions.apply)?;
+        self.trace.instructed(instructions);
+        if instructions.clear {
+            self.set.clear();
+        }
+        self.set.write(&instructions.write);
+        if let Some(write) = instructions.metadata {
+            self.set_metadata(self.metadata & !write.mask | write.value & write.mask);
+        }
+        Ok(instructions.goto)
+    }
+
+    fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
+        if self.set.actions().is_empty() {
+            return Ok(());
+        }
+        let set = std::mem::take(self.set);
+        self.trace.executes(set.actions());
+        let result = self.apply(packet, set.actions());
+        *self.set = set;
+        result
+    }
+
+    /// Submits a copy to the tables, from within a packet-out.
+    pub(crate) fn submit(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        let metadata = self.metadata;
+        let result = match Packet::read(&mut copy, self.pipeline.depth()) {
+            Ok(mut copied) => self.walk(&mut copied),
+            Err(reason) => Err(DropReason::Malformed(reason)),
+        };
+        if let Err(reason) = result {
+            self.drop(reason);
+        }
+        self.settle(copy);
+        self.set_metadata(metadata);
+        self.key_is_stale = true;
+        self.set.clear();
+        self.cookie = Cookie::NONE;
+        self.cause = Cause::Action;
+        Ok(())
+    }
+
+    /// Makes the key fit the frame again.
+    fn refresh(&mut self, packet: &Packet<'_>) {
+        if self.key_is_stale {
+            self.key.fill(packet.headers(), self.registers());
+            self.key_is_stale = false;
+        }
+    }
+
+    const fn registers(&self) -> Registers {
+        Registers {
+            in_port: self.from,
+            metadata: self.metadata,
+            tunnel_id: self.tunnel_id,
+        }
+    }
+
+    /// A field of the frame as it is now.
+    pub(crate) fn field(&mut self, packet: &Packet<'_>, field: Field) -> Option<u128> {
+        self.refresh(packet);
+        self.key.get(field)
+    }
+
+    /// Writes the metadata register.
+    pub(crate) fn set_metadata(&mut self, metadata: u64) {
+        self.metadata = metadata;
+        self.key.set(Field::Metadata, u128::from(metadata));
+    }
+
+    /// Writes the tunnel's key.
+    pub(crate) fn set_tunnel_id(&mut self, tunnel_id: u64) {
+        self.tunnel_id = tunnel_id;
+        self.key.set(Field::TunnelId, u128::from(tunnel_id));
+    }
+
+    /// What goes with the frame to the controllers.
+    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Destination {
+        Destination::Controller(PacketInMeta {
+            cause: self.cause,
+            table: self.table,
+            cookie: self.cookie,
+            metadata: self.metadata,
+            tunnel_id: self.tunnel_id,
+            max_len,
+        })
+    }
+
+    /// Whether the port of arrival may cause packet-ins by misses.
+    pub(crate) fn reports_misses(&self) -> bool {
+        let port = self.pipeline.port(self.from);
+        port.is_none_or(|port| port.reports_misses())
+    }
+
+    /// The frame leaves there, as it is now.
+    pub(crate) fn promise(&mut self, to: Destination) {
+        self.promised = true;
+        self.verdict.egress.push(Egress {
+            frame: self.verdict.frames.len(),
+            to,
+        });
+        self.trace.sent(&to);
+    }
+
+    /// Before a change: if the frame is to leave as it is now, a copy of it will.
+    pub(crate) fn keep(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
+        if self.promised {
+            let copy = self.pool.duplicate(packet.frame());
+            self.verdict.frames.push(copy.ok_or(DropReason::NoBuffer)?);
+            self.promised = false;
+        }
+        Ok(())
+    }
+
+    /// The frame is about to be another.
+    pub(crate) const fn changes(&mut self) {
+        self.key_is_stale = true;
+    }
+
+    /// The frame, or one of its copies, ends here.
+    pub(crate) fn drop(&mut self, reason: DropReason) {
+        self.verdict.drops.push(reason);
+        self.trace.dropped(reason);
+    }
+
+    /// Keeps a promise, or gives the buffer back.
+    fn settle(&mut self, frame: Frame) {
+        if self.promised {
+            self.verdict.frames.push(frame);
+            self.promised = false;
+        } else {
+            self.pool.put(frame);
+        }
+    }
+
+    fn finish(&mut self, frame: &Frame) {
+        if self.verdict.egress.is_empty() && self.verdict.drops.is_empty() {
+            self.drop(DropReason::NoOutput);
+        }
+        self.trace.finished(frame, self.registers());
+    }
+}

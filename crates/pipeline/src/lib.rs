@@ -1,0 +1,36 @@
+//! The state that a controller builds (tables, in time groups and meters) and
+//! what it means for a frame, by the letter of the specification.
+//!
+//! Not here: versions (the codec's), threads (a clone is a snapshot, and costs
+//! a few reference counts), speed (the fast path's: this is what it is judged by).
+//! Nothing is indexed or cached; a lookup looks at one rule after the other.
+
+mod action_set;
+mod actions;
+mod check;
+mod counters;
+mod expiry;
+mod flow_mod;
+mod interpreter;
+mod known;
+mod limits;
+mod output;
+mod pipeline;
+mod port;
+mod rule;
+mod statistics;
+mod story;
+mod table;
+mod trace;
+mod verdict;
+
+pub use counters::{Counters, Totals};
+pub use flow_mod::{Changes, Removal};
+pub use interpreter::{Arrival, Interpreter};
+pub use limits::Limits;
+pub use pipeline::{MissPolicy, Pipeline};
+pub use port::PortView;
+pub use rule::Rule;
+pub use story::Story;
+pub use trace::Trace;
+pub use verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};

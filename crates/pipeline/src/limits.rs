@@ -1,0 +1,34 @@
+//! What a controller may not exceed.
+
+/// How much a controller may build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Rules in all tables together.
+    pub rules: usize,
+    /// Rules in one table.
+    pub rules_per_table: usize,
+}
+
+impl Limits {
+    /// A million rules: what hardware tables and full routing tables come to. At
+    /// about a kilobyte each, they are the most memory that flow-mods can take.
+    pub const RULES: usize = 1_000_000;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            rules: Self::RULES,
+            rules_per_table: Self::RULES,
+        }
+    }
+}
+
+/// The most actions that a rule or a packet-out may have: an output to every
+/// port of a large bridge, with a rewrite before each. A frame may leave so
+/// many times in every table, no more often.
+pub(crate) const ACTIONS_MAX: usize = 1024;
+
+/// The most rules that one call to `expire` removes, so that a table that dies
+/// all at once does not keep the control thread from its other duties.
+pub(crate) const EXPIRIES_MAX: usize = 1024;

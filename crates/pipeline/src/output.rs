@@ -1,0 +1,68 @@
+//! Where an output goes: ports as they are now, and the reserved ones.
+
+use base::PortNo;
+use flow::MaxLen;
+use packet::Packet;
+
+use crate::interpreter::Run;
+use crate::port::PortView;
+use crate::verdict::{Cause, Destination, DropReason};
+
+impl Run<'_> {
+    /// Sends the frame out of `port` (OF 1.3.5, 4.5), as it is now.
+    pub(crate) fn output(
+        &mut self,
+        packet: &Packet<'_>,
+        port: PortNo,
+        max_len: MaxLen,
+    ) -> Result<(), DropReason> {
+        match port {
+            PortNo::IN_PORT => self.send(self.from),
+            PortNo::TABLE => return self.submit(packet),
+            PortNo::NORMAL => self.promise(Destination::Normal),
+            PortNo::FLOOD => self.spread(PortView::floods),
+            PortNo::ALL => self.spread(PortView::forwards),
+            PortNo::CONTROLLER => self.report(max_len),
+            // The only way back is `IN_PORT`, so that a mistake makes no loop.
+            port if port == self.from => self.drop(DropReason::OutputToIngress),
+            port => self.send(port),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, port: PortNo) {
+        match self.pipeline.port(port) {
+            None => self.drop(DropReason::OutputNoPort),
+            Some(view) if !view.forwards() => self.drop(DropReason::OutputClosed),
+            Some(_) => self.promise(Destination::Port(port)),
+        }
+    }
+
+    /// To all ports that `takes` a frame, but the one it came in by.
+    fn spread(&mut self, takes: fn(&PortView) -> bool) {
+        for (port, view) in self.pipeline.ports() {
+            if port != self.from && takes(&view) {
+                self.promise(Destination::Port(port));
+            }
+        }
+    }
+
+    /// To the controllers; by the table-miss rule only if the port allows it
+    /// (OF 1.3.5, 7.2.1: `OFPPC_NO_PACKET_IN`).
+    fn report(&mut self, max_len: MaxLen) {
+        if self.cause == Cause::MissRule && !self.reports_misses() {
+            self.drop(DropReason::NoPacketIn);
+        } else {
+            self.promise(self.packet_in(Some(max_len)));
+        }
+    }
+
+    /// The TTL is over: the controllers may want to answer the sender, and
+    /// nothing more is done (OF 1.3.5, 5.12).
+    pub(crate) fn expired(&mut self) -> DropReason {
+        let cause = std::mem::replace(&mut self.cause, Cause::InvalidTtl);
+        self.promise(self.packet_in(None));
+        self.cause = cause;
+        DropReason::InvalidTtl
+    }
+}

@@ -1,0 +1,278 @@
+//! The tables, and the rest of what a controller builds.
+//!
+//! A *table* is a set of rules, and what it means is a function: from what can be
+//! seen of a frame to at most one rule. Everything about tables follows from two
+//! facts. A rule is known by its priority and its match, so there cannot be two
+//! with both the same: adding one again replaces it, and "strict" commands name
+//! exactly one. And of all rules that match a frame, only the one of the highest
+//! priority counts, so a table is read as a list that is tried from the top.
+//! A frame that finds no rule is a *miss*. OpenFlow 1.3 makes of it what the
+//! table-miss rule says (priority zero, no conditions) and drops it if there is
+//! none (OF 1.3.5, 5.4); before, it went to the controller (OF 1.0.1, 3.4).
+//!
+//! There are 254 tables. All of them exist from the start and are empty; a frame
+//! begins in the first and goes only forward, so it ends.
+//!
+//! A pipeline is a *value*. Cloning it takes a few reference counts, whatever
+//! its size, and a change to one clone is invisible to the other: a worker runs
+//! a clone until it is handed the next, and so sees a change whole or not at
+//! all. Only the counters are shared between clones, since a frame is counted
+//! once, whoever looks.
+//!
+//! How deep a frame is read depends on the rules. [`Pipeline::depth`] is the
+//! deepest that any rule's match or actions look, and to that depth every frame
+//! is read and judged: a frame is dropped as malformed only if a header is
+//! damaged that some rule looks at. So a switch without rules passes on what
+//! any bridge would, and a rule about TCP ports cannot be slipped past with half
+//! a TCP header. Padding behind an IP datagram is legal, as on any Ethernet.
+
+use std::sync::Arc;
+
+use base::{Instant, PortNo, TableId};
+use flow::field::Depth;
+use flow::{FlowRemovedReason, FragmentHandling, PortDesc, Refusal};
+use imbl::OrdMap;
+
+use crate::counters::Counters;
+use crate::expiry::Expiry;
+use crate::flow_mod::{Changes, Removal};
+use crate::limits::Limits;
+use crate::port::PortView;
+use crate::rule::Rule;
+use crate::table::Table;
+
+/// What becomes of a frame that no rule of a table matches, not even a
+/// table-miss rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissPolicy {
+    /// It is dropped (OF 1.3.5, 5.4).
+    #[default]
+    Drop,
+    /// It goes to the controllers (OF 1.0.1, 3.4).
+    Controller,
+}
+
+/// The state that controllers build. See the top of this file.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    limits: Limits,
+    writers: usize,
+    tables: OrdMap<TableId, Table>,
+    /// Frames looked up, and frames that found a rule, of each table.
+    looked_up: Arc<[Counters]>,
+    matched: Arc<[Counters]>,
+    expiry: Expiry,
+    rules: usize,
+    /// How many rules look how deep.
+    depths: [usize; Depth::ALL.len()],
+    ports: OrdMap<PortNo, PortView>,
+    fragments: FragmentHandling,
+    miss: MissPolicy,
+    standalone: bool,
+}
+
+impl Pipeline {
+    /// Empty tables and no ports. `writers` is how many interpreters count at
+    /// the same time.
+    #[must_use]
+    pub fn new(limits: Limits, writers: usize) -> Self {
+        let counters = || (0..=TableId::LAST.0).map(|_| Counters::new(writers));
+        Self {
+            limits,
+            writers,
+            tables: OrdMap::new(),
+            looked_up: counters().collect(),
+            matched: counters().collect(),
+            expiry: Expiry::default(),
+            rules: 0,
+            depths: [0; Depth::ALL.len()],
+            ports: OrdMap::new(),
+            fragments: FragmentHandling::Normal,
+            miss: MissPolicy::Drop,
+            standalone: false,
+        }
+    }
+
+    /// How deep a frame is read, by the rules there are.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        let deepest = Depth::ALL
+            .into_iter()
+            .zip(self.depths)
+            .rfind(|(_, rules)| *rules > 0)
+            .map_or(Depth::Link, |(depth, _)| depth);
+        match self.fragments {
+            FragmentHandling::Drop => deepest.max(Depth::Network),
+            _ => deepest,
+        }
+    }
+
+    /// All rules of `table`, or with [`TableId::ALL`] of all, in the order of
+    /// tables and of lookup.
+    pub fn rules(&self, table: TableId) -> impl Iterator<Item = &Arc<Rule>> {
+        self.tables(table).flat_map(Table::rules)
+    }
+
+    /// How many rules there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.rules
+    }
+
+    /// Whether there are no rules.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.rules == 0
+    }
+
+    /// What a miss comes to.
+    #[must_use]
+    pub const fn miss(&self) -> MissPolicy {
+        self.miss
+    }
+
+    /// Says what a miss comes to.
+    pub const fn set_miss(&mut self, miss: MissPolicy) {
+        self.miss = miss;
+    }
+
+    /// What becomes of IP fragments.
+    #[must_use]
+    pub const fn fragments(&self) -> FragmentHandling {
+        self.fragments
+    }
+
+    /// Says what becomes of IP fragments.
+    ///
+    /// # Errors
+    /// Putting fragments together is not supported.
+    pub const fn set_fragments(&mut self, fragments: FragmentHandling) -> Result<(), Refusal> {
+        match fragments {
+            FragmentHandling::Reassemble => Err(Refusal::ConfigBadFlags),
+            FragmentHandling::Normal | FragmentHandling::Drop | FragmentHandling::NxMatch => {
+                self.fragments = fragments;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether the switch is on its own.
+    #[must_use]
+    pub const fn standalone(&self) -> bool {
+        self.standalone
+    }
+
+    /// On its own, the switch sends every frame `NORMAL`, whatever the tables
+    /// hold (OF 1.3.5, 6.3.4).
+    pub const fn set_standalone(&mut self, standalone: bool) {
+        self.standalone = standalone;
+    }
+
+    /// Takes in a port, new or changed.
+    pub fn set_port(&mut self, port: &PortDesc) {
+        let view = PortView {
+            config: port.config,
+            state: port.state,
+        };
+        self.ports.insert(port.number, view);
+    }
+
+    /// Forgets a port. Rules that name it stay, and send there nothing.
+    pub fn remove_port(&mut self, port: PortNo) {
+        self.ports.remove(&port);
+    }
+
+    /// A port, if there is one of this number.
+    #[must_use]
+    pub fn port(&self, port: PortNo) -> Option<PortView> {
+        self.ports.get(&port).copied()
+    }
+
+    /// All ports, by number.
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, PortView)> {
+        self.ports.iter().map(|(port, view)| (*port, *view))
+    }
+
+    pub(crate) const fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    pub(crate) const fn writers(&self) -> usize {
+        self.writers
+    }
+
+    pub(crate) const fn expiry(&self) -> &Expiry {
+        &self.expiry
+    }
+
+    /// The counters of a table: frames looked up, frames that found a rule.
+    pub(crate) fn table_counters(&self, table: TableId) -> (&Counters, &Counters) {
+        let index = usize::from(table.0);
+        (&self.looked_up[index], &self.matched[index])
+    }
+
+    /// A table, if it has rules.
+    #[inline]
+    pub(crate) fn table(&self, table: TableId) -> Option<&Table> {
+        self.tables.get(&table)
+    }
+
+    /// A table, or all of them, if they have rules.
+    pub(crate) fn tables(&self, table: TableId) -> impl Iterator<Item = &Table> {
+        let range = match table {
+            TableId::ALL => TableId::FIRST..=TableId::ALL,
+            one => one..=one,
+        };
+        self.tables.range(range).map(|(_, table)| table)
+    }
+
+    /// Whether another rule may be put into a table of `in_table` rules.
+    pub(crate) const fn has_room(&self, in_table: usize) -> bool {
+        self.rules < self.limits.rules && in_table < self.limits.rules_per_table
+    }
+
+    /// Puts a rule in, in place of the one of the same identity.
+    pub(crate) fn put(&mut self, rule: Arc<Rule>, now: Instant, changes: &mut Changes) {
+        self.rules += 1;
+        self.depths[rule.depth() as usize] += 1;
+        self.expiry.arm(&rule);
+        let table = self.tables.entry(rule.table).or_default();
+        let old = table.insert(Arc::clone(&rule));
+        changes.added.push(rule);
+        if let Some(old) = old {
+            self.left(old, None, now, changes);
+        }
+    }
+
+    /// Takes a rule out, if it is there.
+    pub(crate) fn take(
+        &mut self,
+        rule: &Rule,
+        reason: Option<FlowRemovedReason>,
+        now: Instant,
+        changes: &mut Changes,
+    ) {
+        let table = self.tables.entry(rule.table).or_default();
+        if let Some(old) = table.remove(&rule.identity) {
+            self.expiry.disarm(rule);
+            self.left(old, reason, now, changes);
+        }
+    }
+
+    fn left(
+        &mut self,
+        rule: Arc<Rule>,
+        reason: Option<FlowRemovedReason>,
+        at: Instant,
+        changes: &mut Changes,
+    ) {
+        self.rules -= 1;
+        self.depths[rule.depth() as usize] -= 1;
+        changes.removed.push(Removal { rule, reason, at });
+    }
+
+    /// Notes the rule's deadline anew: a frame has come since.
+    pub(crate) fn rearm(&mut self, rule: &Rule) {
+        self.expiry.arm(rule);
+    }
+}

@@ -1,0 +1,163 @@
+//! A rule (the specification: a flow entry), as it stands in a table.
+//!
+//! A rule never changes: a modification puts another in its place, which goes on
+//! with the same counters. So a worker may hold one while the tables move on.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Cookie, Instant, PortNo, TableId};
+use flow::field::Depth;
+use flow::{Action, FlowFlags, FlowStats, Instructions, Match};
+
+use crate::counters::Counters;
+
+/// What makes a rule the one it is in its table. The order is that of lookup:
+/// the higher priority first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    pub(crate) priority: Reverse<u16>,
+    pub(crate) matching: Match,
+}
+
+/// A rule.
+#[derive(Debug)]
+pub struct Rule {
+    pub(crate) identity: Arc<Identity>,
+    /// The table it is in.
+    pub table: TableId,
+    /// The controller's mark.
+    pub cookie: Cookie,
+    /// What to do with a frame.
+    pub instructions: Instructions,
+    /// Seconds without a frame after which it goes; zero for never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which it goes; zero for never.
+    pub hard_timeout_s: u16,
+    /// Its flags.
+    pub flags: FlowFlags,
+    /// When it was added.
+    pub created: Instant,
+    /// When its instructions were written last.
+    pub modified: Instant,
+    /// Before this it was not idle, whatever its counters remember.
+    pub(crate) active_since: Instant,
+    /// Its counts.
+    pub counters: Arc<Counters>,
+}
+
+impl Rule {
+    /// Its priority.
+    #[must_use]
+    pub fn priority(&self) -> u16 {
+        self.identity.priority.0
+    }
+
+    /// Which frames it is for.
+    #[must_use]
+    pub fn matching(&self) -> &Match {
+        &self.identity.matching
+    }
+
+    /// Whether it is its table's table-miss rule: priority zero, and no frame
+    /// that it would not take (OF 1.3.5, 5.4).
+    #[must_use]
+    pub fn is_table_miss(&self) -> bool {
+        self.priority() == 0 && self.matching().terms().is_empty()
+    }
+
+    /// When a frame matched it last, or it became active.
+    #[must_use]
+    pub fn last_used(&self) -> Instant {
+        self.counters.last_used().max(self.active_since)
+    }
+
+    /// How deep a frame must be read for it.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        let terms = self.matching().terms().iter();
+        let of_match = terms.map(|term| term.field.info().depth).max();
+        let of_actions = self.instructions.actions().map(depth_of).max();
+        of_match.max(of_actions).unwrap_or_default()
+    }
+
+    /// Whether it can send a frame to `port`, by an action of its own.
+    #[must_use]
+    pub fn outputs_to(&self, port: PortNo) -> bool {
+        self.instructions.actions().any(|action| match action {
+            Action::Output { port: to, .. } | Action::Enqueue { port: to, .. } => *to == port,
+            _ => false,
+        })
+    }
+
+    /// The rule as statistics tell it.
+    #[must_use]
+    pub fn statistics(&self, now: Instant) -> FlowStats {
+        let totals = self.counters.totals();
+        FlowStats {
+            table: self.table,
+            priority: self.priority(),
+            cookie: self.cookie,
+            matching: self.matching().clone(),
+            instructions: self.instructions.clone(),
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            flags: self.flags,
+            duration: now - self.created,
+            idle_age: now - self.last_used(),
+            hard_age: now - self.modified,
+            packets: totals.packets,
+            bytes: totals.bytes,
+        }
+    }
+
+    /// When it goes by its hard timeout.
+    pub(crate) fn hard_deadline(&self) -> Option<Instant> {
+        after(self.created, self.hard_timeout_s)
+    }
+
+    /// When it goes by its idle timeout, if no frame comes.
+    pub(crate) fn idle_deadline(&self) -> Option<Instant> {
+        after(self.last_used(), self.idle_timeout_s)
+    }
+
+    /// When it goes next, if no frame comes.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        [self.hard_deadline(), self.idle_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+fn after(start: Instant, timeout_s: u16) -> Option<Instant> {
+    (timeout_s != 0).then(|| start + Duration::from_secs(timeout_s.into()))
+}
+
+/// How deep a frame must be read for an action to do what it does.
+pub(crate) fn depth_of(action: &Action) -> Depth {
+    match action {
+        Action::SetField { field, .. } => field.info().depth,
+        Action::SetTpSrc(_) | Action::SetTpDst(_) => Depth::Transport,
+        Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetNwTos(_)
+        | Action::PushMpls(_)
+        | Action::PopMpls(_)
+        | Action::SetMplsTtl(_)
+        | Action::DecMplsTtl
+        | Action::SetIpTtl(_)
+        | Action::DecIpTtl
+        | Action::CopyTtlOut
+        | Action::CopyTtlIn => Depth::Network,
+        Action::Output { .. }
+        | Action::Enqueue { .. }
+        | Action::SetQueue(_)
+        | Action::Group(_)
+        | Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::PushVlan(_)
+        | Action::PopVlan => Depth::Link,
+    }
+}

@@ -1,0 +1,74 @@
+//! What a controller may ask about the tables (OF 1.3.5, 7.3.5).
+
+use base::{Instant, TableId};
+use flow::{AggregateStats, FlowStats, FlowStatsRequest, Refusal, TableStats};
+
+use crate::flow_mod::Filter;
+use crate::pipeline::Pipeline;
+use crate::rule::Rule;
+
+impl Pipeline {
+    /// The rules that `request` asks for, one after the other: all at once they
+    /// may be a gigabyte. (A clone of the pipeline keeps them while the tables
+    /// move on.)
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub fn flow_stats<'a>(
+        &'a self,
+        request: &'a FlowStatsRequest,
+        now: Instant,
+    ) -> Result<impl Iterator<Item = FlowStats> + 'a, Refusal> {
+        let rules = self.asked(request)?;
+        Ok(rules.map(move |rule| rule.statistics(now)))
+    }
+
+    /// The sums over the rules that `request` asks for.
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Refusal> {
+        let mut sums = AggregateStats::default();
+        for rule in self.asked(request)? {
+            let totals = rule.counters.totals();
+            sums.packets += totals.packets;
+            sums.bytes += totals.bytes;
+            sums.flows += 1;
+        }
+        Ok(sums)
+    }
+
+    fn asked<'a>(
+        &'a self,
+        request: &'a FlowStatsRequest,
+    ) -> Result<impl Iterator<Item = &'a Rule> + 'a, Refusal> {
+        if request.table > TableId::LAST && request.table != TableId::ALL {
+            return Err(Refusal::RequestBadTable);
+        }
+        let filter = Filter {
+            matching: &request.matching,
+            cookie: request.cookie,
+            cookie_mask: request.cookie_mask,
+            out_port: request.out_port,
+            out_group: request.out_group,
+        };
+        let rules = self.rules(request.table).map(AsRef::as_ref);
+        Ok(rules.filter(move |rule| filter.takes(rule)))
+    }
+
+    /// The counts of every table.
+    pub fn table_stats(&self) -> impl Iterator<Item = TableStats> + '_ {
+        let flows_max = u32::try_from(self.limits().rules_per_table).unwrap_or(u32::MAX);
+        (0..=TableId::LAST.0).map(TableId).map(move |table| {
+            let (looked_up, matched) = self.table_counters(table);
+            let active = self.table(table).map_or(0, |table| table.len());
+            TableStats {
+                table,
+                flows_max,
+                active: u32::try_from(active).unwrap_or(u32::MAX),
+                lookups: looked_up.totals().packets,
+                matched: matched.totals().packets,
+            }
+        })
+    }
+}

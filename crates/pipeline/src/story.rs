@@ -1,0 +1,151 @@
+//! A frame's way told to a person, much as `ovs-appctl ofproto/trace` tells it.
+//!
+//! ```text
+//! Flow: tcp,in_port=1,dl_src=02:00:00:00:00:01,...
+//!
+//!  0. tcp,in_port=1, priority 10, cookie 0x5
+//!     dec_ttl
+//!     output:2
+//!
+//! Final flow: tcp,in_port=1,dl_src=02:00:00:00:00:01,...,nw_ttl=63,...
+//! ```
+
+use std::fmt::Write;
+
+use base::TableId;
+use flow::field::Depth;
+use flow::{Action, Field, Instructions, Key, Match, Registers};
+use packet::{Frame, Headers};
+
+use crate::rule::Rule;
+use crate::trace::Trace;
+use crate::verdict::{Cause, Destination, DropReason};
+
+/// A story while it is written.
+#[derive(Debug, Default)]
+pub struct Story {
+    text: String,
+    /// The frame as it was at first.
+    first: String,
+}
+
+impl Story {
+    /// One that has not begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The story so far.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.text, "{line}");
+    }
+}
+
+/// The fields of a frame as a match: what a person knows from `ovs-ofctl`.
+/// Registers that hold nothing and flags that are not set are left out.
+fn describe(frame: &Frame, registers: Registers) -> String {
+    let quiet = |field: Field| {
+        use Field as F;
+        matches!(field, F::Metadata | F::TunnelId | F::IpFrag | F::Ipv6Exthdr)
+    };
+    let Some(key) = key(frame, registers) else {
+        return "a frame that cannot be read".to_owned();
+    };
+    let known = Field::all().filter_map(|row| Some((row.field, key.get(row.field)?)));
+    let told = known
+        .filter(|(field, value)| *field != Field::InPhyPort && !(quiet(*field) && *value == 0));
+    told.fold(Match::any(), |matching, (field, value)| {
+        matching.clone().with(field, value).unwrap_or(matching)
+    })
+    .to_string()
+}
+
+/// The fields as deep as the frame can be read.
+fn key(frame: &Frame, registers: Registers) -> Option<Key> {
+    let depths = Depth::ALL.into_iter().rev();
+    let headers = depths
+        .flat_map(|depth| Headers::parse(frame, depth))
+        .next()?;
+    let mut key = Key::new();
+    key.fill(&headers, registers);
+    Some(key)
+}
+
+impl Trace for Story {
+    fn arrived(&mut self, frame: &Frame, registers: Registers) {
+        let first = describe(frame, registers);
+        self.line(format_args!("Flow: {first}\n"));
+        self.first = first;
+    }
+
+    fn looked_up(&mut self, table: TableId, found: Option<&Rule>) {
+        let number = table.0;
+        let Some(rule) = found else {
+            self.line(format_args!("{number:2}. No match."));
+            return;
+        };
+        let matching = rule.matching().to_string();
+        let comma = if matching.is_empty() { "" } else { ", " };
+        let priority = rule.priority();
+        let cookie = match rule.cookie.0 {
+            0 => String::new(),
+            cookie => format!(", cookie {cookie:#x}"),
+        };
+        self.line(format_args!(
+            "{number:2}. {matching}{comma}priority {priority}{cookie}"
+        ));
+    }
+
+    fn acts(&mut self, action: &Action) {
+        self.line(format_args!("    {action}"));
+    }
+
+    fn instructed(&mut self, instructions: &Instructions) {
+        let rest = Instructions {
+            apply: Vec::new(),
+            ..instructions.clone()
+        };
+        if rest != Instructions::default() {
+            self.line(format_args!("    {rest}"));
+        }
+    }
+
+    fn executes(&mut self, _: &[Action]) {
+        self.line(format_args!("    -> the action set is executed"));
+    }
+
+    fn sent(&mut self, to: &Destination) {
+        match to {
+            Destination::Port(port) => self.line(format_args!("     >> port {port}")),
+            Destination::Normal => self.line(format_args!("     >> normal forwarding")),
+            Destination::Controller(meta) => {
+                let cause = match meta.cause {
+                    Cause::Miss | Cause::MissRule => "no match",
+                    Cause::Action => "action",
+                    Cause::InvalidTtl => "invalid TTL",
+                };
+                self.line(format_args!("     >> controller, reason: {cause}"));
+            }
+        }
+    }
+
+    fn dropped(&mut self, reason: DropReason) {
+        self.line(format_args!("     >> dropped: {}", reason.name()));
+    }
+
+    fn finished(&mut self, frame: &Frame, registers: Registers) {
+        let last = describe(frame, registers);
+        if last == self.first {
+            self.line(format_args!("\nFinal flow: unchanged"));
+        } else {
+            self.line(format_args!("\nFinal flow: {last}"));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What becomes of a frame: where it goes, in which states, and what was lost.
+
+use base::{Cookie, PortNo, TableId};
+use flow::{MaxLen, PacketInReason};
+use packet::{Frame, Malformed};
+
+/// What the tables say about one frame. The same one serves frame after frame.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// The frame, in each state in which it leaves. Most often one.
+    pub frames: Vec<Frame>,
+    /// Where it goes, in the order of the actions.
+    pub egress: Vec<Egress>,
+    /// What was not done: one entry for each output that could not be made, and
+    /// one for the frame if nothing at all came of it.
+    pub drops: Vec<DropReason>,
+}
+
+impl Verdict {
+    /// An empty one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            frames: Vec::new(),
+            egress: Vec::new(),
+            drops: Vec::new(),
+        }
+    }
+}
+
+/// One way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Egress {
+    /// Which of the verdict's frames.
+    pub frame: usize,
+    /// Where to.
+    pub to: Destination,
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A port that exists and may send.
+    Port(PortNo),
+    /// Wherever an ordinary learning switch would send it.
+    Normal,
+    /// The controllers.
+    Controller(PacketInMeta),
+}
+
+/// What goes with a frame to the controllers, besides its port of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketInMeta {
+    /// Why.
+    pub cause: Cause,
+    /// The table it was looked up in last.
+    pub table: TableId,
+    /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
+    pub cookie: Cookie,
+    /// The metadata register.
+    pub metadata: u64,
+    /// The tunnel's key.
+    pub tunnel_id: u64,
+    /// How much of it is wanted; none for what the switch is configured to send
+    /// (`miss_send_len`).
+    pub max_len: Option<MaxLen>,
+}
+
+/// Why a frame goes to the controllers, finer than the message tells: versions
+/// and controllers differ in what they want to hear of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It matched nothing, and the policy is to ask.
+    Miss,
+    /// The table-miss rule sent it. OpenFlow 1.0 has no such rule; it knows an action.
+    MissRule,
+    /// An action sent it.
+    Action,
+    /// Its TTL could not be lowered.
+    InvalidTtl,
+}
+
+impl Cause {
+    /// The reason, as OpenFlow 1.3 tells it.
+    #[must_use]
+    pub const fn reason(self) -> PacketInReason {
+        match self {
+            Self::Miss | Self::MissRule => PacketInReason::NoMatch,
+            Self::Action => PacketInReason::Action,
+            Self::InvalidTtl => PacketInReason::InvalidTtl,
+        }
+    }
+}
+
+/// Why a frame, or one of its copies, did not leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DropReason {
+    /// A header that the rules look at is damaged.
+    Malformed(Malformed),
+    /// The port it came in by is gone, down, or barred from receiving.
+    IngressClosed,
+    /// It is a fragment, and the switch is configured to drop fragments.
+    Fragment,
+    /// It matched nothing.
+    NoMatch,
+    /// It matched nothing, and its port is barred from packet-ins.
+    NoPacketIn,
+    /// What it matched sends it nowhere.
+    NoOutput,
+    /// Its TTL could not be lowered.
+    InvalidTtl,
+    /// No buffer was left for a copy that was to be changed.
+    NoBuffer,
+    /// There was no room for another tag.
+    NoRoom,
+    /// An output would send it back where it came from.
+    OutputToIngress,
+    /// An output names a port that does not exist.
+    OutputNoPort,
+    /// An output names a port that is down or barred from sending.
+    OutputClosed,
+}
+
+impl DropReason {
+    /// How many reasons there are.
+    pub const COUNT: usize = OTHERS.len() + Malformed::ALL.len();
+
+    /// All reasons, in the order of their numbers.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let malformed = Malformed::ALL.into_iter().map(Self::Malformed);
+        OTHERS
+            .into_iter()
+            .map(|(reason, _)| reason)
+            .chain(malformed)
+    }
+
+    /// The reason's number, below [`DropReason::COUNT`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            Self::Malformed(reason) => OTHERS.len() + reason.index(),
+            other => OTHERS
+                .iter()
+                .position(|(reason, _)| *reason == other)
+                .expect("every other reason is in the table"),
+        }
+    }
+
+    /// The reason's name, as a counter bears it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Malformed(reason) => reason.name(),
+            other => OTHERS[other.index()].1,
+        }
+    }
+}
+
+#[rustfmt::skip]
+const OTHERS: [(DropReason, &str); 11] = [
+    (DropReason::IngressClosed,   "ingress_closed"),
+    (DropReason::Fragment,        "fragment"),
+    (DropReason::NoMatch,         "no_match"),
+    (DropReason::NoPacketIn,      "no_packet_in"),
+    (DropReason::NoOutput,        "no_output"),
+    (DropReason::InvalidTtl,      "invalid_ttl"),
+    (DropReason::NoBuffer,        "no_buffer"),
+    (DropReason::NoRoom,          "no_room"),
+    (DropReason::OutputToIngress, "output_to_ingress"),
+    (DropReason::OutputNoPort,    "output_no_port"),
+    (DropReason::OutputClosed,    "output_closed"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_have_numbers_and_names_of_their_own() {
+        let mut names = Vec::new();
+        for (index, reason) in DropReason::all().enumerate() {
+            assert_eq!(reason.index(), index);
+            assert!(!names.contains(&reason.name()), "{}", reason.name());
+            names.push(reason.name());
+        }
+        assert_eq!(names.len(), DropReason::COUNT);
+    }
+}

@@ -1,0 +1,160 @@
+//! Cases: timed scripts that say what the tables mean, run by the interpreter
+//! and, in time, by every compiled form of it.
+//!
+//! ```text
+//! # The copy that leaves shows the new TTL; the rule counts the frame that came.
+//! ports 1 2
+//! flow add table=0,priority=10,in_port=1,ip actions=dec_ttl,output:2
+//!
+//! < 1  eth / ipv4(ttl=64) / tcp
+//!      > 2  eth / ipv4(ttl=63) / tcp
+//!      = flow table=0,priority=10,in_port=1,ip packets=1 bytes=54
+//! +10s
+//! ```
+//!
+//! What happens to the switch stands at the margin:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `ports 1 2(no_flood) local` | these ports exist, with what is barred or down |
+//! | `port 2(down)`, `port 2 gone` | a port changes, or goes |
+//! | `miss controller`, `miss drop` | what a miss comes to |
+//! | `fragments normal`, `drop`, `nx_match`, `reassemble` | what becomes of fragments |
+//! | `standalone on`, `standalone off` | the switch is on its own, or not |
+//! | `flow add ..`, `modify`, `modify_strict`, `delete`, `delete_strict` | a flow-mod, as OpenFlow 1.3 means it |
+//! | `flow10 add ..` | the same, as OpenFlow 1.0 means it |
+//! | `packet_out in_port actions \| frame` | a packet-out |
+//! | `< 1  frame` | a frame comes in (or several: `< 1 x 3  frame`) |
+//! | `+10s`, `+500ms` | time passes, and rules expire |
+//! | `dump`, `dump filter` | the rules are asked for |
+//!
+//! What comes of it stands below, indented, complete and in order:
+//!
+//! | line | meaning |
+//! |---|---|
+//! | `> 2  frame`, `> normal  frame` | a frame leaves |
+//! | `! packet_in ..`, `! flow_removed ..` | the controllers are told |
+//! | `! refused reason` | they are refused something |
+//! | `x reason` | a frame, or one copy of it, is dropped |
+//! | `= flow .. packets=1 bytes=54` | counts of one rule, those that are named |
+//! | `= table 0 lookups=1 matched=1 active=1` | counts of a table |
+//! | `= ..` | below `dump`: a rule |
+//!
+//! Frames are stacks ([`packet::build::Stack`]), flows the text of `ovs-ofctl`.
+//! With `UPDATE=1` in the environment a file is rewritten to say what happens;
+//! the difference is reviewed as code.
+
+mod player;
+mod script;
+mod words;
+
+use std::fs;
+use std::path::Path;
+
+use script::{Line, read};
+
+use player::Player;
+
+/// Runs the script in `text`. Answers how it reads if it says what happens.
+///
+/// # Errors
+/// A line that is not understood, or the first difference, told with the frame's
+/// way through the tables.
+pub fn check(text: &str) -> Result<(), String> {
+    let played = play(text)?;
+    let Some(index) = (0..played.wanted.len().max(played.happened.len()))
+        .find(|index| played.wanted.get(*index) != played.happened.get(*index))
+    else {
+        return Ok(());
+    };
+    let line = |lines: &[String]| lines.get(index).cloned().unwrap_or_default();
+    let before = played.happened[..index].iter().rfind(|line| !line.starts_with(' '));
+    Err(format!(
+        "below `{}`\n  the case says: {}\n  what happens:  {}\n{}",
+        before.map_or("", String::as_str),
+        line(&played.wanted).trim(),
+        line(&played.happened).trim(),
+        played.story_at(index),
+    ))
+}
+
+/// Runs every `.case` file in `folder`. With `UPDATE=1` rewrites those that say
+/// something else than what happens.
+///
+/// # Panics
+/// If a file cannot be read, or does not say what happens, or there is none.
+pub fn run_folder(folder: &Path) {
+    let entries = fs::read_dir(folder).expect("the folder of cases");
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    let mut cases: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "case"))
+        .collect();
+    cases.sort();
+    assert!(!cases.is_empty(), "no cases in {}", folder.display());
+    let update = std::env::var("UPDATE").is_ok_and(|value| value == "1");
+    let mut failures = Vec::new();
+    for path in cases {
+        let text = fs::read_to_string(&path).expect("readable");
+        if let Err(difference) = check(&text) {
+            let name = path.file_name().unwrap_or_default().display().to_string();
+            match play(&text) {
+                Ok(played) if update => {
+                    fs::write(&path, played.happened.join("\n") + "\n").expect("writable");
+                }
+                _ => failures.push(format!("{name}: {difference}")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
+}
+
+/// A script beside what happened.
+struct Played {
+    wanted: Vec<String>,
+    happened: Vec<String>,
+    /// How frames went, by the line of what happened.
+    stories: Vec<(usize, String)>,
+}
+
+impl Played {
+    fn story_at(&self, index: usize) -> &str {
+        let before = self.stories.iter().rfind(|(line, _)| *line <= index);
+        before.map_or("", |(_, story)| story)
+    }
+}
+
+fn play(text: &str) -> Result<Played, String> {
+    let mut player = Player::new();
+    let mut played = Played {
+        wanted: Vec::new(),
+        happened: Vec::new(),
+        stories: Vec::new(),
+    };
+    for (number, text) in text.lines().enumerate() {
+        let wrong = |what: String| format!("line {}: {what}: {text}", number + 1);
+        match read(text).map_err(wrong)? {
+            Line::Remark => {
+                played.wanted.push(text.to_owned());
+                played.happened.push(text.to_owned());
+            }
+            Line::Event(event) => {
+                played.wanted.push(text.to_owned());
+                played.happened.push(text.to_owned());
+                played.stories.push((played.happened.len(), String::new()));
+                let (effects, story) = player.play(&event).map_err(wrong)?;
+                played.happened.extend(effects);
+                if let Some((_, last)) = played.stories.last_mut() {
+                    *last = story;
+                }
+            }
+            Line::Effect(effect) => played.wanted.push(effect),
+            Line::Count(count) => {
+                played.wanted.push(text.to_owned());
+                let answer = player.count(&count).map_err(wrong)?;
+                // A count that is as wanted keeps the words it was wanted in.
+                played.happened.push(answer);
+            }
+        }
+    }
+    Ok(played)
+}
