@@ -77,8 +77,9 @@ pub trait Queue: Send {
     /// kernel's own drop counts, clears a waiting error, notices that the device is
     /// gone, mends a ring that the kernel has jammed.
     ///
-    /// To be called before a worker sleeps, when it wakes, and every second or so in
-    /// between and under load. Costs a few system calls.
+    /// To be called every second or so, awake or asleep; and whenever a worker was woken
+    /// for this queue and received nothing, for then an error waits, which would wake it
+    /// again and again. Costs a few system calls.
     ///
     /// # Errors
     /// The device is gone.
