@@ -98,6 +98,18 @@ fn unfinished(tags: &[(u16, u16)], len: usize, protocol: u8) -> Frame {
     frame
 }
 
+/// The same, to be cut into segments.
+fn segmented(tags: &[(u16, u16)], len: usize, protocol: u8, kind: SegmentationKind) -> Frame {
+    let mut frame = unfinished(tags, len, protocol);
+    let headers = 14 + 4 * tags.len() + if protocol == 17 { 28 } else { 40 };
+    frame.offload.segmentation = Some(Segmentation {
+        kind,
+        size: 1400,
+        header_len: u16::try_from(headers).unwrap(),
+    });
+    frame
+}
+
 #[test]
 fn unfinished_checksums_arrive_unfinished_tagged_or_not() {
     scene(|| {
@@ -115,16 +127,6 @@ fn unfinished_checksums_arrive_unfinished_tagged_or_not() {
 fn segmented_frames_arrive_whole_tagged_or_not() {
     scene(|| {
         cable();
-        let cut = |tags: &[(u16, u16)], len, protocol, kind| {
-            let mut frame = unfinished(tags, len, protocol);
-            let headers = 14 + 4 * tags.len() + if protocol == 17 { 28 } else { 40 };
-            frame.offload.segmentation = Some(Segmentation {
-                kind,
-                size: 1400,
-                header_len: u16::try_from(headers).unwrap(),
-            });
-            frame
-        };
         let kinds = [
             (6, SegmentationKind::Tcp4),
             (6, SegmentationKind::Tcp4Ecn),
@@ -135,7 +137,7 @@ fn segmented_frames_arrive_whole_tagged_or_not() {
         for (protocol, kind) in kinds {
             for tags in tags {
                 for len in [1600, 9000, 60_000] {
-                    let sent = cut(tags, len, protocol, kind);
+                    let sent = segmented(tags, len, protocol, kind);
                     a.send(std::slice::from_ref(&sent));
                     let [received] = <[Frame; 1]>::try_from(b.receive(1)).unwrap();
                     assert_eq!(sent.bytes(), received.bytes());
@@ -186,6 +188,25 @@ fn two_queues_share_the_frames_by_flow_and_hear_none_twice() {
         assert_eq!(heard[0].len() + heard[1].len(), 256);
         assert!(!heard[0].is_empty() && !heard[1].is_empty());
         assert!(heard[0].iter().all(|flow| !heard[1].contains(flow)));
+    });
+}
+
+#[test]
+fn what_leaves_by_an_interface_is_not_heard_there() {
+    scene(|| {
+        cable();
+        for queues in [1, 2] {
+            let mut port = AfPacket::open(&name("left"), queues.try_into().unwrap()).unwrap();
+            let mut hands: Vec<_> = port.take_queues().into_iter().map(Hand::new).collect();
+            let mut far = hand("right");
+            // The one goes past the kernel's taps, the other does not.
+            let cut = segmented(&[], 3000, 6, SegmentationKind::Tcp4);
+            hands[0].send(&[frame(60, 1), cut]);
+            far.receive(2);
+            let sent = hands[0].counts();
+            assert_eq!(hands[0].counts(), sent);
+            assert!(hands.iter_mut().all(|hand| hand.receive_now().is_empty()));
+        }
     });
 }
 
