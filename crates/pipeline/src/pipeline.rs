@@ -113,6 +113,23 @@ impl Pipeline {
         self.tables(table).flat_map(Table::rules)
     }
 
+    /// As [`Pipeline::rules`], but only those behind `last`, if there is one.
+    pub(crate) fn rules_behind(
+        &self,
+        table: TableId,
+        last: Option<&Rule>,
+    ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
+        let first = last.map_or(TableId::FIRST, |last| last.table);
+        let identity = last.map(|last| Arc::clone(&last.identity));
+        self.tables
+            .range(first..)
+            .filter(move |(id, _)| table == TableId::ALL || **id == table)
+            .flat_map(move |(id, rules)| {
+                let behind = identity.clone().filter(|_| *id == first);
+                rules.rules_behind(behind)
+            })
+    }
+
     /// How many rules there are.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -1,5 +1,7 @@
 //! What a controller may ask about the tables (OF 1.3.5, 7.3.5).
 
+use std::sync::Arc;
+
 use base::{Instant, TableId};
 use flow::{AggregateStats, FlowStats, FlowStatsRequest, Refusal, TableStats};
 
@@ -8,9 +10,7 @@ use crate::pipeline::Pipeline;
 use crate::rule::Rule;
 
 impl Pipeline {
-    /// The rules that `request` asks for, one after the other: all at once they
-    /// may be a gigabyte. (A clone of the pipeline keeps them while the tables
-    /// move on.)
+    /// What statistics tell of the rules that `request` asks for.
     ///
     /// # Errors
     /// There is no such table.
@@ -19,7 +19,7 @@ impl Pipeline {
         request: &'a FlowStatsRequest,
         now: Instant,
     ) -> Result<impl Iterator<Item = FlowStats> + 'a, Refusal> {
-        let rules = self.asked(request)?;
+        let rules = self.rules_asked(request, None)?;
         Ok(rules.map(move |rule| rule.statistics(now)))
     }
 
@@ -29,7 +29,7 @@ impl Pipeline {
     /// There is no such table.
     pub fn aggregate_stats(&self, request: &FlowStatsRequest) -> Result<AggregateStats, Refusal> {
         let mut sums = AggregateStats::default();
-        for rule in self.asked(request)? {
+        for rule in self.rules_asked(request, None)? {
             let totals = rule.counters.totals();
             sums.packets += totals.packets;
             sums.bytes += totals.bytes;
@@ -38,10 +38,18 @@ impl Pipeline {
         Ok(sums)
     }
 
-    fn asked<'a>(
+    /// The rules that `request` asks for, in the order of tables and of lookup; of
+    /// those only what comes behind `last`, so that a reader may stop and go on: what
+    /// statistics tell of all rules may be a gigabyte. (A clone of the pipeline keeps
+    /// the rules while the tables move on.)
+    ///
+    /// # Errors
+    /// There is no such table.
+    pub fn rules_asked<'a>(
         &'a self,
         request: &'a FlowStatsRequest,
-    ) -> Result<impl Iterator<Item = &'a Rule> + 'a, Refusal> {
+        last: Option<&Rule>,
+    ) -> Result<impl Iterator<Item = &'a Arc<Rule>> + use<'a>, Refusal> {
         if request.table > TableId::LAST && request.table != TableId::ALL {
             return Err(Refusal::RequestBadTable);
         }
@@ -52,7 +60,7 @@ impl Pipeline {
             out_port: request.out_port,
             out_group: request.out_group,
         };
-        let rules = self.rules(request.table).map(AsRef::as_ref);
+        let rules = self.rules_behind(request.table, last);
         Ok(rules.filter(move |rule| filter.takes(rule)))
     }
 

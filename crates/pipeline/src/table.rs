@@ -1,6 +1,7 @@
 //! One table: rules in the order in which they are tried.
 
 use std::cmp::Reverse;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use flow::{Key, Match};
@@ -33,6 +34,16 @@ impl Table {
     /// All rules, in the order of lookup.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
         self.rules.values()
+    }
+
+    /// The rules behind the place of `identity`, or all, in the order of lookup.
+    pub(crate) fn rules_behind(
+        &self,
+        identity: Option<Arc<Identity>>,
+    ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
+        let start = identity.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = (start, Bound::Unbounded);
+        self.rules.range(range).map(|(_, rule)| rule)
     }
 
     /// How many rules there are.

@@ -33,7 +33,7 @@ impl FlowDump {
         form: Form,
         request: FlowStatsRequest,
     ) -> Result<Self, Refusal> {
-        pipeline.check_request(&request)?;
+        pipeline.rules_asked(&request, None)?;
         Ok(Self {
             pipeline,
             form,
@@ -48,15 +48,15 @@ impl FlowDump {
         if self.told {
             return None;
         }
-        let mut rules = self
+        let asked = self
             .pipeline
             .rules_asked(&self.request, self.last.as_deref());
-        let part: Vec<_> = rules.by_ref().take(RULES_PER_PART).collect();
+        let mut rules = asked.ok()?;
+        let part: Vec<_> = rules.by_ref().take(RULES_PER_PART).cloned().collect();
         self.told = rules.next().is_none();
         drop(rules);
         let told = part.iter().map(|rule| rule.statistics(now)).collect();
-        let last = part.last().map(|rule| Arc::clone(rule));
-        self.last = last;
+        self.last = part.last().cloned();
         Some(Message::MultipartReply {
             reply: MultipartReply::Flow(self.form, told),
             more: !self.told,
