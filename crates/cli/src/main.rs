@@ -28,7 +28,11 @@ fn main() -> ExitCode {
         )
         .subcommand(switch_args::command())
         .get_matches();
-    log_to_stderr(matches.get_one::<String>("log").map_or("info", String::as_str));
+    log_to_stderr(
+        matches
+            .get_one::<String>("log")
+            .map_or("info", String::as_str),
+    );
     match matches.subcommand() {
         Some(("switch", matches)) => run_switch(matches),
         _ => ExitCode::from(2),

@@ -13,7 +13,11 @@ const OF_A_BRIDGE: [&str; 5] = ["port", "controller", "listen", "fail-mode", "da
 /// The subcommand, for the help and the parser.
 pub(crate) fn command() -> Command {
     let of_a_bridge = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help).action(ArgAction::Append)
+        Arg::new(name)
+            .long(name)
+            .value_name(value)
+            .help(help)
+            .action(ArgAction::Append)
     };
     Command::new("switch")
         .about("Run an OpenFlow switch on this machine's interfaces")
@@ -41,7 +45,11 @@ pub(crate) fn command() -> Command {
 }
 
 fn path_arg(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help).value_parser(value_parser!(PathBuf))
+    Arg::new(name)
+        .long(name)
+        .value_name(value)
+        .help(help)
+        .value_parser(value_parser!(PathBuf))
 }
 
 /// What was typed, translated.
@@ -62,7 +70,10 @@ impl SwitchArgs {
                 return Err(ConfigError::new("--config", problem));
             }
             Some(file) => Config::from_file(file)?,
-            None => Config { bridges, ..Config::default() },
+            None => Config {
+                bridges,
+                ..Config::default()
+            },
         };
         if let Some(rundir) = matches.get_one::<PathBuf>("rundir") {
             config.rundir = Some(rundir.clone());
@@ -82,7 +93,9 @@ fn bridges(matches: &ArgMatches) -> Result<Vec<BridgeConfig>, ConfigError> {
         .flat_map(|option| {
             let places = matches.indices_of(option).into_iter().flatten();
             let values = matches.get_many::<String>(option).into_iter().flatten();
-            places.zip(values).map(move |(place, value)| (place, option, value))
+            places
+                .zip(values)
+                .map(move |(place, value)| (place, option, value))
         })
         .collect();
     typed.sort_unstable();
@@ -131,8 +144,12 @@ mod tests {
 
     fn parse(line: &str) -> Result<Config, String> {
         let words = std::iter::once("switch").chain(line.split_whitespace());
-        let matches = command().try_get_matches_from(words).map_err(|error| error.to_string())?;
-        SwitchArgs::from_matches(&matches).map(|args| args.config).map_err(|error| error.to_string())
+        let matches = command()
+            .try_get_matches_from(words)
+            .map_err(|error| error.to_string())?;
+        SwitchArgs::from_matches(&matches)
+            .map(|args| args.config)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -144,9 +161,17 @@ mod tests {
         .expect("legal");
         assert_eq!(config.cores, [1, 2]);
         let ports = |index: usize| {
-            config.bridges[index].ports.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            config.bridges[index]
+                .ports
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
         };
-        assert_eq!((ports(0), ports(1)), ("eth1 eth2=7".to_owned(), "eth3".to_owned()));
+        assert_eq!(
+            (ports(0), ports(1)),
+            ("eth1 eth2=7".to_owned(), "eth3".to_owned())
+        );
         assert_eq!(config.bridges[0].fail_mode, FailMode::Standalone);
         assert_eq!(config.bridges[1].fail_mode, FailMode::Secure);
     }
@@ -157,7 +182,11 @@ mod tests {
             parse("--port eth1 --bridge br0").expect_err("no bridge yet"),
             "--port: name its bridge first, as in --bridge br0 --port eth1"
         );
-        assert!(parse("").expect_err("no bridge").contains("give at least one bridge"));
+        assert!(
+            parse("")
+                .expect_err("no bridge")
+                .contains("give at least one bridge")
+        );
         assert!(
             parse("--bridge br0 --fail-mode secure --fail-mode secure")
                 .expect_err("twice")

@@ -36,7 +36,10 @@ pub struct ConfigError {
 impl ConfigError {
     /// An error about `option`.
     pub fn new(option: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self { option: option.into(), problem: problem.into() }
+        Self {
+            option: option.into(),
+            problem: problem.into(),
+        }
     }
 }
 
@@ -125,8 +128,8 @@ impl Config {
     /// # Errors
     /// The text is not TOML, or not of this shape; the error names the place.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        let config: Self =
-            toml::from_str(text).map_err(|error| ConfigError::new("--config", error.to_string()))?;
+        let config: Self = toml::from_str(text)
+            .map_err(|error| ConfigError::new("--config", error.to_string()))?;
         config.check()?;
         Ok(config)
     }
@@ -149,7 +152,10 @@ impl Config {
     /// Names the option at fault and what would be right.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.bridges.is_empty() {
-            return Err(ConfigError::new("--bridge", "give at least one bridge, as in --bridge br0"));
+            return Err(ConfigError::new(
+                "--bridge",
+                "give at least one bridge, as in --bridge br0",
+            ));
         }
         let mut names = BTreeSet::new();
         for bridge in &self.bridges {
@@ -163,13 +169,20 @@ impl Config {
         }
         let distinct: BTreeSet<_> = self.cores.iter().collect();
         if distinct.len() != self.cores.len() {
-            return Err(ConfigError::new("--cores", "a core is given twice: give each core once"));
+            return Err(ConfigError::new(
+                "--cores",
+                "a core is given twice: give each core once",
+            ));
         }
         Ok(())
     }
 }
 
-fn claim<'a>(names: &mut BTreeSet<&'a str>, option: &str, name: &'a str) -> Result<(), ConfigError> {
+fn claim<'a>(
+    names: &mut BTreeSet<&'a str>,
+    option: &str,
+    name: &'a str,
+) -> Result<(), ConfigError> {
     if names.insert(name) {
         return Ok(());
     }
@@ -216,7 +229,9 @@ fn datapath_id_from_text<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<DatapathId>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    parse_datapath_id(&text).map(Some).map_err(serde::de::Error::custom)
+    parse_datapath_id(&text)
+        .map(Some)
+        .map_err(serde::de::Error::custom)
 }
 
 #[cfg(test)]

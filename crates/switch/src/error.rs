@@ -23,7 +23,9 @@ pub enum SwitchError {
         problem: String,
     },
     /// The run directory cannot be made.
-    #[error("cannot make the run directory {path}: {error}; run as root or choose another with --rundir")]
+    #[error(
+        "cannot make the run directory {path}: {error}; run as root or choose another with --rundir"
+    )]
     RunDir {
         /// The directory.
         path: PathBuf,
@@ -31,7 +33,9 @@ pub enum SwitchError {
         error: io::Error,
     },
     /// Another process answers at the socket.
-    #[error("another switch answers at {path}: stop it first, or choose another directory with --rundir")]
+    #[error(
+        "another switch answers at {path}: stop it first, or choose another directory with --rundir"
+    )]
     SocketInUse {
         /// The socket.
         path: PathBuf,

@@ -82,7 +82,9 @@ impl MacView {
 
     /// All stations, by VLAN and address.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Address, &Station)> {
-        self.stations.iter().map(|(address, station)| (*address, station.as_ref()))
+        self.stations
+            .iter()
+            .map(|(address, station)| (*address, station.as_ref()))
     }
 }
 
@@ -106,7 +108,14 @@ impl MacTable {
     #[must_use]
     pub(crate) fn new(limit: usize, ageing: Duration) -> Self {
         let (view, known, by_age) = Default::default();
-        Self { limit, ageing, view, known, by_age, evicted: 0 }
+        Self {
+            limit,
+            ageing,
+            view,
+            known,
+            by_age,
+            evicted: 0,
+        }
     }
 
     /// The table as it is now.
@@ -144,7 +153,10 @@ impl MacTable {
             None if self.len() >= self.limit => self.evict(),
             None => {}
         }
-        let station = Arc::new(Station { port, last_seen_ns: AtomicU64::new(now.as_nanos()) });
+        let station = Arc::new(Station {
+            port,
+            last_seen_ns: AtomicU64::new(now.as_nanos()),
+        });
         self.view.stations.insert(address, station);
         self.note_age(port, address, now);
         true
@@ -152,7 +164,9 @@ impl MacTable {
 
     /// Forgets all stations behind `port`. Tells whether there were any.
     pub(crate) fn forget_port(&mut self, port: PortNo) -> bool {
-        let Some(aged) = self.by_age.remove(&port) else { return false };
+        let Some(aged) = self.by_age.remove(&port) else {
+            return false;
+        };
         for (_, address) in &aged {
             self.view.stations.remove(address);
             self.known.remove(address);
@@ -198,7 +212,10 @@ impl MacTable {
     }
 
     fn last_seen(&self, address: Address) -> Instant {
-        self.view.find(address).expect("what has an age is in the table").last_seen()
+        self.view
+            .find(address)
+            .expect("what has an age is in the table")
+            .last_seen()
     }
 
     fn note_age(&mut self, port: PortNo, address: Address, seen: Instant) {
@@ -211,10 +228,16 @@ impl MacTable {
 
     /// Makes room at the cost of the port with most stations, oldest first.
     fn evict(&mut self) {
-        let crowded = self.by_age.iter().max_by_key(|(_, aged)| aged.len()).map(|(port, _)| *port);
+        let crowded = self
+            .by_age
+            .iter()
+            .max_by_key(|(_, aged)| aged.len())
+            .map(|(port, _)| *port);
         let Some(port) = crowded else { return };
         for _ in 0..EVICTION_TRIES {
-            let Some((known, address)) = self.oldest(port) else { return };
+            let Some((known, address)) = self.oldest(port) else {
+                return;
+            };
             let seen = self.last_seen(address);
             if seen <= known {
                 break;
@@ -228,9 +251,10 @@ impl MacTable {
     }
 
     fn forget(&mut self, address: Address) {
-        let (Some(station), Some(known)) =
-            (self.view.stations.remove(&address), self.known.remove(&address))
-        else {
+        let (Some(station), Some(known)) = (
+            self.view.stations.remove(&address),
+            self.known.remove(&address),
+        ) else {
             return;
         };
         if let Some(aged) = self.by_age.get_mut(&station.port) {
@@ -247,12 +271,17 @@ mod tests {
     use super::*;
 
     fn address(number: u64) -> Address {
-        Address { vid: 0, mac: MacAddr::from_u64(number) }
+        Address {
+            vid: 0,
+            mac: MacAddr::from_u64(number),
+        }
     }
 
     fn ports_of(table: &MacTable) -> Vec<(u64, u32)> {
         let view = table.view();
-        view.iter().map(|(address, station)| (address.mac.to_u64(), station.port().0)).collect()
+        view.iter()
+            .map(|(address, station)| (address.mac.to_u64(), station.port().0))
+            .collect()
     }
 
     #[test]
@@ -269,7 +298,14 @@ mod tests {
     fn the_same_address_in_two_vlans_is_two_stations() {
         let mut table = MacTable::new(4, AGEING);
         table.learn(address(1), PortNo(1), Instant::START);
-        table.learn(Address { vid: 10, ..address(1) }, PortNo(2), Instant::START);
+        table.learn(
+            Address {
+                vid: 10,
+                ..address(1)
+            },
+            PortNo(2),
+            Instant::START,
+        );
         assert_eq!(table.len(), 2);
     }
 
@@ -278,7 +314,11 @@ mod tests {
         let mut table = MacTable::new(4, AGEING);
         table.learn(address(1), PortNo(1), Instant::START);
         table.learn(address(2), PortNo(1), Instant::START);
-        table.view().find(address(2)).expect("learned").mark_seen(Instant::from_secs(200));
+        table
+            .view()
+            .find(address(2))
+            .expect("learned")
+            .mark_seen(Instant::from_secs(200));
         assert_eq!(table.next_expiry(), Some(Instant::from_secs(300)));
         assert!(!table.expire(Instant::from_secs(299)));
         assert!(table.expire(Instant::from_secs(300)));

@@ -48,11 +48,21 @@ impl fmt::Display for Step {
         match self {
             Self::RemoveBridge(bridge) => write!(f, "remove bridge {bridge}"),
             Self::AddBridge(bridge) => write!(f, "add bridge {}", bridge.name),
-            Self::RemovePort(bridge, port) => write!(f, "{bridge}: remove port {} ({})", port.name, port.number),
-            Self::AddPort(bridge, port) => write!(f, "{bridge}: add port {} ({})", port.name, port.number),
-            Self::RemoveController(bridge, target) => write!(f, "{bridge}: leave controller {target}"),
-            Self::AddController(bridge, target) => write!(f, "{bridge}: connect to controller {target}"),
-            Self::RemoveListener(bridge, listen) => write!(f, "{bridge}: stop listening at {listen}"),
+            Self::RemovePort(bridge, port) => {
+                write!(f, "{bridge}: remove port {} ({})", port.name, port.number)
+            }
+            Self::AddPort(bridge, port) => {
+                write!(f, "{bridge}: add port {} ({})", port.name, port.number)
+            }
+            Self::RemoveController(bridge, target) => {
+                write!(f, "{bridge}: leave controller {target}")
+            }
+            Self::AddController(bridge, target) => {
+                write!(f, "{bridge}: connect to controller {target}")
+            }
+            Self::RemoveListener(bridge, listen) => {
+                write!(f, "{bridge}: stop listening at {listen}")
+            }
             Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
         }
     }
@@ -66,14 +76,21 @@ impl fmt::Display for Step {
 pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let (old, new) = (by_name(old), by_name(new));
     let kept = |name: &str| match (old.get(name), new.get(name)) {
-        (Some(old), Some(new)) => old.fail_mode == new.fail_mode && old.datapath_id == new.datapath_id,
+        (Some(old), Some(new)) => {
+            old.fail_mode == new.fail_mode && old.datapath_id == new.datapath_id
+        }
         _ => false,
     };
-    let mut steps: Vec<Step> =
-        old.keys().filter(|name| !kept(name)).map(|name| Step::RemoveBridge((*name).to_owned())).collect();
+    let mut steps: Vec<Step> = old
+        .keys()
+        .filter(|name| !kept(name))
+        .map(|name| Step::RemoveBridge((*name).to_owned()))
+        .collect();
     for (name, bridge) in old.iter().filter(|(name, _)| kept(name)) {
         let wanted = Parts::of(new[name]);
-        Parts::of(bridge).without(&wanted).into_steps(name, &mut steps, Direction::Remove);
+        Parts::of(bridge)
+            .without(&wanted)
+            .into_steps(name, &mut steps, Direction::Remove);
     }
     for (name, bridge) in &new {
         let present = if kept(name) {
@@ -82,13 +99,19 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
             steps.push(Step::AddBridge(Box::new((*bridge).clone())));
             Parts::default()
         };
-        Parts::of(bridge).without(&present).into_steps(name, &mut steps, Direction::Add);
+        Parts::of(bridge)
+            .without(&present)
+            .into_steps(name, &mut steps, Direction::Add);
     }
     steps
 }
 
 fn by_name(config: &Config) -> BTreeMap<&str, &BridgeConfig> {
-    config.bridges.iter().map(|bridge| (bridge.name.as_str(), bridge)).collect()
+    config
+        .bridges
+        .iter()
+        .map(|bridge| (bridge.name.as_str(), bridge))
+        .collect()
 }
 
 enum Direction {
@@ -106,14 +129,19 @@ struct Parts {
 
 impl Parts {
     fn of(bridge: &BridgeConfig) -> Self {
-        let numbers = number_ports(&bridge.ports).expect("a checked configuration has numbers for its ports");
+        let numbers =
+            number_ports(&bridge.ports).expect("a checked configuration has numbers for its ports");
         let numbered = |(number, port): (PortNo, &PortSpec)| NumberedPort {
             number,
             name: port.name.clone(),
             tap: port.kind == PortKind::Tap,
         };
         Self {
-            ports: numbers.into_iter().zip(&bridge.ports).map(numbered).collect(),
+            ports: numbers
+                .into_iter()
+                .zip(&bridge.ports)
+                .map(numbered)
+                .collect(),
             controllers: bridge.controllers.clone(),
             listen: bridge.listen.clone(),
         }
@@ -121,7 +149,8 @@ impl Parts {
 
     fn without(mut self, other: &Self) -> Self {
         self.ports.retain(|port| !other.ports.contains(port));
-        self.controllers.retain(|target| !other.controllers.contains(target));
+        self.controllers
+            .retain(|target| !other.controllers.contains(target));
         self.listen.retain(|listen| !other.listen.contains(listen));
         self
     }
@@ -130,14 +159,38 @@ impl Parts {
         let name = || bridge.to_owned();
         match direction {
             Direction::Remove => {
-                steps.extend(self.controllers.into_iter().map(|target| Step::RemoveController(name(), target)));
-                steps.extend(self.listen.into_iter().map(|listen| Step::RemoveListener(name(), listen)));
-                steps.extend(self.ports.into_iter().map(|port| Step::RemovePort(name(), port)));
+                steps.extend(
+                    self.controllers
+                        .into_iter()
+                        .map(|target| Step::RemoveController(name(), target)),
+                );
+                steps.extend(
+                    self.listen
+                        .into_iter()
+                        .map(|listen| Step::RemoveListener(name(), listen)),
+                );
+                steps.extend(
+                    self.ports
+                        .into_iter()
+                        .map(|port| Step::RemovePort(name(), port)),
+                );
             }
             Direction::Add => {
-                steps.extend(self.ports.into_iter().map(|port| Step::AddPort(name(), port)));
-                steps.extend(self.listen.into_iter().map(|listen| Step::AddListener(name(), listen)));
-                steps.extend(self.controllers.into_iter().map(|target| Step::AddController(name(), target)));
+                steps.extend(
+                    self.ports
+                        .into_iter()
+                        .map(|port| Step::AddPort(name(), port)),
+                );
+                steps.extend(
+                    self.listen
+                        .into_iter()
+                        .map(|listen| Step::AddListener(name(), listen)),
+                );
+                steps.extend(
+                    self.controllers
+                        .into_iter()
+                        .map(|target| Step::AddController(name(), target)),
+                );
             }
         }
     }
@@ -152,12 +205,24 @@ mod tests {
     }
 
     fn steps(old: &str, new: &str) -> Vec<String> {
-        let old = if old.is_empty() { Config::default() } else { config(old) };
-        let new = if new.is_empty() { Config::default() } else { config(new) };
-        reconcile(&old, &new).iter().map(ToString::to_string).collect()
+        let old = if old.is_empty() {
+            Config::default()
+        } else {
+            config(old)
+        };
+        let new = if new.is_empty() {
+            Config::default()
+        } else {
+            config(new)
+        };
+        reconcile(&old, &new)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
     }
 
-    const BEFORE: &str = "[[bridge]]\nname='br0'\nports=['a','b']\ncontrollers=['tcp:10.0.0.1']\nlisten=['ptcp:1']";
+    const BEFORE: &str =
+        "[[bridge]]\nname='br0'\nports=['a','b']\ncontrollers=['tcp:10.0.0.1']\nlisten=['ptcp:1']";
 
     #[test]
     fn a_bridge_is_made_with_its_ports_first_and_its_controllers_last() {
@@ -188,6 +253,9 @@ mod tests {
     #[test]
     fn another_fail_mode_makes_the_bridge_anew() {
         let after = "[[bridge]]\nname='br0'\nfail-mode='secure'";
-        assert_eq!(steps(BEFORE, after), ["remove bridge br0", "add bridge br0"]);
+        assert_eq!(
+            steps(BEFORE, after),
+            ["remove bridge br0", "add bridge br0"]
+        );
     }
 }

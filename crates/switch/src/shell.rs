@@ -46,7 +46,11 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let allowed = worker_thread::allowed_cores()?;
     let cores = choose_cores(&config.cores, &allowed)?;
     // On a machine's only core, spinning would keep those from working who send.
-    let spin = if allowed.len() > 1 { SPIN } else { Duration::ZERO };
+    let spin = if allowed.len() > 1 {
+        SPIN
+    } else {
+        Duration::ZERO
+    };
     keep_off(&cores, &allowed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -59,7 +63,11 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let start = |(writer, core): (usize, &usize)| {
         WorkerHandle::start(writer, *core, &publication, spin, inbox.clone(), clock)
     };
-    let workers = cores.iter().enumerate().map(start).collect::<Result<_, _>>()?;
+    let workers = cores
+        .iter()
+        .enumerate()
+        .map(start)
+        .collect::<Result<_, _>>()?;
     let tools = Tools {
         clock,
         runtime: runtime.handle().clone(),

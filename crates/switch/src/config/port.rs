@@ -40,7 +40,9 @@ impl FromStr for PortSpec {
             None => (PortKind::Interface, text),
             Some(("tap", rest)) => (PortKind::Tap, rest),
             Some((other, _)) => {
-                let problem = format!("'{other}:' is no kind of port: use INTERFACE[=NUMBER] or tap:NAME[=NUMBER]");
+                let problem = format!(
+                    "'{other}:' is no kind of port: use INTERFACE[=NUMBER] or tap:NAME[=NUMBER]"
+                );
                 return Err(ConfigError::new("--port", problem));
             }
         };
@@ -49,15 +51,26 @@ impl FromStr for PortSpec {
             Some((name, number)) => (name, Some(parse_number(text, number)?)),
         };
         super::check_name("--port", name)?;
-        Ok(Self { kind, name: name.to_owned(), number })
+        Ok(Self {
+            kind,
+            name: name.to_owned(),
+            number,
+        })
     }
 }
 
 fn parse_number(text: &str, number: &str) -> Result<PortNo, ConfigError> {
-    number.parse().ok().filter(|number| (1..=NUMBER_MAX).contains(number)).map(PortNo).ok_or_else(|| {
-        let problem = format!("'{text}': '{number}' is not a port number: use 1 to {NUMBER_MAX}, as in eth1=7");
-        ConfigError::new("--port", problem)
-    })
+    number
+        .parse()
+        .ok()
+        .filter(|number| (1..=NUMBER_MAX).contains(number))
+        .map(PortNo)
+        .ok_or_else(|| {
+            let problem = format!(
+                "'{text}': '{number}' is not a port number: use 1 to {NUMBER_MAX}, as in eth1=7"
+            );
+            ConfigError::new("--port", problem)
+        })
 }
 
 impl TryFrom<String> for PortSpec {
@@ -92,10 +105,17 @@ pub fn number_ports(ports: &[PortSpec]) -> Result<Vec<PortNo>, ConfigError> {
             return Err(ConfigError::new("--port", problem));
         }
     }
-    let mut free = (1..=NUMBER_MAX).map(PortNo).filter(|number| !taken.contains(number));
+    let mut free = (1..=NUMBER_MAX)
+        .map(PortNo)
+        .filter(|number| !taken.contains(number));
     ports
         .iter()
         .map(|port| port.number.or_else(|| free.next()))
         .collect::<Option<_>>()
-        .ok_or_else(|| ConfigError::new("--port", format!("a bridge has {NUMBER_MAX} port numbers at most")))
+        .ok_or_else(|| {
+            ConfigError::new(
+                "--port",
+                format!("a bridge has {NUMBER_MAX} port numbers at most"),
+            )
+        })
 }

@@ -43,11 +43,15 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         const RIGHT: &str = "use tcp:HOST[:PORT], as in tcp:127.0.0.1:6653, or unix:PATH";
-        let wrong = |what: &str| ConfigError::new("--controller", format!("'{text}' {what}: {RIGHT}"));
-        let (scheme, rest) = text.split_once(':').ok_or_else(|| wrong("is no controller"))?;
+        let wrong =
+            |what: &str| ConfigError::new("--controller", format!("'{text}' {what}: {RIGHT}"));
+        let (scheme, rest) = text
+            .split_once(':')
+            .ok_or_else(|| wrong("is no controller"))?;
         match scheme {
             "tcp" => {
-                let (host, port) = split_host(rest).ok_or_else(|| wrong("has no usable host and port"))?;
+                let (host, port) =
+                    split_host(rest).ok_or_else(|| wrong("has no usable host and port"))?;
                 Ok(Self::Tcp { host, port })
             }
             "unix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
@@ -65,7 +69,9 @@ impl FromStr for Target {
 fn split_host(text: &str) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
-        None => text.find(':').map_or((text, ""), |colon| text.split_at(colon)),
+        None => text
+            .find(':')
+            .map_or((text, ""), |colon| text.split_at(colon)),
     };
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => OPENFLOW_PORT,
@@ -81,7 +87,12 @@ impl FromStr for Listen {
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         const RIGHT: &str = "use ptcp:[PORT][:ADDRESS], as in ptcp:6654, or punix:PATH";
-        let wrong = || ConfigError::new("--listen", format!("'{text}' is no place to listen: {RIGHT}"));
+        let wrong = || {
+            ConfigError::new(
+                "--listen",
+                format!("'{text}' is no place to listen: {RIGHT}"),
+            )
+        };
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
         match scheme {
             "ptcp" => listen_address(rest).map(Self::Tcp).ok_or_else(wrong),
@@ -98,9 +109,20 @@ impl FromStr for Listen {
 /// Reads `[PORT][:ADDRESS]`. Port 0 lets the system choose.
 fn listen_address(text: &str) -> Option<SocketAddr> {
     let (port, address) = text.split_once(':').unwrap_or((text, ""));
-    let port = if port.is_empty() { OPENFLOW_PORT } else { port.parse().ok()? };
-    let address = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
-    let address = if address.is_empty() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { address.parse().ok()? };
+    let port = if port.is_empty() {
+        OPENFLOW_PORT
+    } else {
+        port.parse().ok()?
+    };
+    let address = address
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(address);
+    let address = if address.is_empty() {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+    } else {
+        address.parse().ok()?
+    };
     Some(SocketAddr::new(address, port))
 }
 
@@ -133,7 +155,9 @@ impl fmt::Display for Target {
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp(address) if address.is_ipv6() => write!(f, "ptcp:{}:[{}]", address.port(), address.ip()),
+            Self::Tcp(address) if address.is_ipv6() => {
+                write!(f, "ptcp:{}:[{}]", address.port(), address.ip())
+            }
             Self::Tcp(address) => write!(f, "ptcp:{}:{}", address.port(), address.ip()),
             Self::Unix(path) => write!(f, "punix:{}", path.display()),
         }

@@ -22,11 +22,22 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
 
 #[test]
 fn numbers_asked_for_are_kept_and_the_rest_are_given_in_order() {
-    let ports = |texts: &[&str]| texts.iter().map(|text| text.parse().expect("legal")).collect::<Vec<PortSpec>>();
+    let ports = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| text.parse().expect("legal"))
+            .collect::<Vec<PortSpec>>()
+    };
     let numbers = number_ports(&ports(&["a", "b=1", "c", "d=3", "e"])).expect("no clash");
-    assert_eq!(numbers.iter().map(|number| number.0).collect::<Vec<_>>(), [2, 1, 4, 3, 5]);
+    assert_eq!(
+        numbers.iter().map(|number| number.0).collect::<Vec<_>>(),
+        [2, 1, 4, 3, 5]
+    );
     let clash = number_ports(&ports(&["a=2", "b=2"])).expect_err("a clash");
-    assert_eq!(clash.to_string(), "--port: number 2 is asked for twice: give each port its own");
+    assert_eq!(
+        clash.to_string(),
+        "--port: number 2 is asked for twice: give each port its own"
+    );
 }
 
 #[test]
@@ -89,9 +100,14 @@ name = "br1"
 #[test]
 fn the_file_says_the_same_as_the_command_line() {
     let config = Config::from_toml(TOML).expect("legal");
-    assert_eq!((config.rundir, config.cores), (Some("/tmp/run".into()), vec![1]));
+    assert_eq!(
+        (config.rundir, config.cores),
+        (Some("/tmp/run".into()), vec![1])
+    );
     let mut wanted = BridgeConfig::new("br0");
-    wanted.ports = ["eth1", "eth2=7", "tap:vm1"].map(|text| text.parse().expect("legal")).into();
+    wanted.ports = ["eth1", "eth2=7", "tap:vm1"]
+        .map(|text| text.parse().expect("legal"))
+        .into();
     wanted.controllers = vec!["tcp:127.0.0.1:6653".parse().expect("legal")];
     wanted.listen = vec!["ptcp:6654".parse().expect("legal")];
     wanted.fail_mode = FailMode::Secure;
@@ -104,9 +120,16 @@ fn what_clashes_is_named() {
     let error = |text: &str| Config::from_toml(text).expect_err(text).to_string();
     assert!(error("").contains("--bridge: give at least one bridge"));
     assert!(error("[[bridge]]\nname='br0'\nports=['a','a']").contains("--port: 'a' is used twice"));
-    assert!(error("[[bridge]]\nname='br0'\n[[bridge]]\nname='br0'").contains("--bridge: 'br0' is used twice"));
-    assert!(error("cores=[1,1]\n[[bridge]]\nname='br0'").contains("--cores: a core is given twice"));
+    assert!(
+        error("[[bridge]]\nname='br0'\n[[bridge]]\nname='br0'")
+            .contains("--bridge: 'br0' is used twice")
+    );
+    assert!(
+        error("cores=[1,1]\n[[bridge]]\nname='br0'").contains("--cores: a core is given twice")
+    );
     assert!(error("[[bridge]]\nname='br0'\nportz=[]").contains("unknown field `portz`"));
     assert!(error("[[bridge]]\nname='br0'\nfail-mode='open'").contains("standalone"));
-    assert!(error("[[bridge]]\nname='br0'\ndatapath-id='1'").contains("sixteen hexadecimal digits"));
+    assert!(
+        error("[[bridge]]\nname='br0'\ndatapath-id='1'").contains("sixteen hexadecimal digits")
+    );
 }

@@ -16,9 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
-use flow::{
-    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig,
-};
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig};
 use openflow::{Excerpt, Message};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
@@ -145,14 +143,19 @@ impl Bridge {
     pub(crate) fn handle_published(&mut self, generation: Generation) {
         self.unpublished = false;
         self.published = generation;
-        for waiting in self.waiting.iter_mut().filter(|waiting| waiting.generation.is_none()) {
+        for waiting in self
+            .waiting
+            .iter_mut()
+            .filter(|waiting| waiting.generation.is_none())
+        {
             waiting.generation = Some(generation);
         }
     }
 
     /// Takes note that every worker has passed `generation`.
     pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
-        let passed = |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= generation);
+        let passed =
+            |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= generation);
         while let Some(waiting) = self.waiting.pop_front_if(|waiting| passed(waiting)) {
             match waiting.what {
                 Awaited::Barrier(id, xid) => {
@@ -166,7 +169,9 @@ impl Bridge {
     /// Whether a peer waits for a barrier; its further messages must wait too
     /// (OF 1.3.5, 6.2).
     pub(crate) fn is_at_barrier(&self, id: ConnectionId) -> bool {
-        self.waiting.iter().any(|waiting| matches!(waiting.what, Awaited::Barrier(at, _) if at == id))
+        self.waiting
+            .iter()
+            .any(|waiting| matches!(waiting.what, Awaited::Barrier(at, _) if at == id))
     }
 
     /// Takes note that a peer has said hello.
@@ -178,7 +183,8 @@ impl Bridge {
     /// Takes note that a peer is gone.
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
         self.connections.remove(id);
-        self.waiting.retain(|waiting| !matches!(waiting.what, Awaited::Barrier(at, _) if at == id));
+        self.waiting
+            .retain(|waiting| !matches!(waiting.what, Awaited::Barrier(at, _) if at == id));
         self.settle_mode();
     }
 
@@ -230,13 +236,20 @@ impl Bridge {
     fn start_over(&mut self, now: Instant) {
         let everything = FlowMod {
             table: TableId::ALL,
-            ..FlowMod::new(FlowModCommand::Delete, 0, Match::any(), Instructions::default())
+            ..FlowMod::new(
+                FlowModCommand::Delete,
+                0,
+                Match::any(),
+                Instructions::default(),
+            )
         };
-        self.do_flow_mod(&everything, now).expect("deleting everything is always legal");
+        self.do_flow_mod(&everything, now)
+            .expect("deleting everything is always legal");
         if !self.has_controllers && self.identity.fail_mode == FailMode::Standalone {
             let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
             let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
-            self.do_flow_mod(&rule, now).expect("an empty table has room for one rule");
+            self.do_flow_mod(&rule, now)
+                .expect("an empty table has room for one rule");
         }
         self.settle_mode();
     }
@@ -253,14 +266,20 @@ impl Bridge {
         self.unpublished = true;
         if !changes.removed.is_empty() {
             let what = Awaited::Removals(changes.removed);
-            self.waiting.push_back(Waiting { generation: None, what });
+            self.waiting.push_back(Waiting {
+                generation: None,
+                what,
+            });
         }
     }
 
     /// Lets a barrier wait for what came before it.
     fn hold_barrier(&mut self, id: ConnectionId, xid: Xid) {
         let generation = (!self.unpublished).then_some(self.published);
-        self.waiting.push_back(Waiting { generation, what: Awaited::Barrier(id, xid) });
+        self.waiting.push_back(Waiting {
+            generation,
+            what: Awaited::Barrier(id, xid),
+        });
     }
 
     /// Goes over to the fail mode, or back, and settles who is told of misses.

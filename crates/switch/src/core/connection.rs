@@ -157,16 +157,27 @@ impl Connections {
     ///
     /// # Errors
     /// The election it names is older than the newest known.
-    pub(crate) fn take_role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Role, Refusal> {
+    pub(crate) fn take_role(
+        &mut self,
+        id: ConnectionId,
+        request: RoleRequest,
+    ) -> Result<Role, Refusal> {
         if let Some(named) = request.generation {
             // A serial number: what is less than half a turn behind is older.
-            if self.generation.is_some_and(|newest| newest.wrapping_sub(named).cast_signed() > 0) {
+            if self
+                .generation
+                .is_some_and(|newest| newest.wrapping_sub(named).cast_signed() > 0)
+            {
                 return Err(Refusal::RoleStale);
             }
             self.generation = Some(named);
         }
         if request.role == Some(Role::Master) {
-            for peer in self.peers.values_mut().filter(|peer| peer.role == Role::Master) {
+            for peer in self
+                .peers
+                .values_mut()
+                .filter(|peer| peer.role == Role::Master)
+            {
                 peer.role = Role::Slave;
             }
         }
@@ -194,7 +205,10 @@ mod tests {
     }
 
     fn wish(role: Role, generation: u64) -> RoleRequest {
-        RoleRequest { role: Some(role), generation: Some(generation) }
+        RoleRequest {
+            role: Some(role),
+            generation: Some(generation),
+        }
     }
 
     #[test]
@@ -202,20 +216,35 @@ mod tests {
         let mut peers = pair();
         assert_eq!(peers.take_role(A, wish(Role::Master, 1)), Ok(Role::Master));
         assert_eq!(peers.take_role(B, wish(Role::Master, 2)), Ok(Role::Master));
-        let question = RoleRequest { role: None, generation: None };
+        let question = RoleRequest {
+            role: None,
+            generation: None,
+        };
         assert_eq!(peers.take_role(A, question), Ok(Role::Slave));
         let slave = peers.find(A).expect("there");
         assert_eq!(slave.check_may_change(), Err(Refusal::RequestIsSlave));
-        assert!(!slave.wants_packet_in(PacketInReason::Action) && slave.wants_port_status(PortReason::Add));
+        assert!(
+            !slave.wants_packet_in(PacketInReason::Action)
+                && slave.wants_port_status(PortReason::Add)
+        );
     }
 
     #[test]
     fn an_older_election_is_stale_also_across_the_wrap() {
         let mut peers = pair();
-        assert_eq!(peers.take_role(A, wish(Role::Master, u64::MAX)), Ok(Role::Master));
-        assert_eq!(peers.take_role(B, wish(Role::Slave, u64::MAX - 1)), Err(Refusal::RoleStale));
+        assert_eq!(
+            peers.take_role(A, wish(Role::Master, u64::MAX)),
+            Ok(Role::Master)
+        );
+        assert_eq!(
+            peers.take_role(B, wish(Role::Slave, u64::MAX - 1)),
+            Err(Refusal::RoleStale)
+        );
         assert_eq!(peers.take_role(B, wish(Role::Master, 3)), Ok(Role::Master));
-        assert_eq!(peers.take_role(A, wish(Role::Slave, u64::MAX)), Err(Refusal::RoleStale));
+        assert_eq!(
+            peers.take_role(A, wish(Role::Slave, u64::MAX)),
+            Err(Refusal::RoleStale)
+        );
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl FlowDump {
         form: Form,
         request: FlowStatsRequest,
     ) -> Result<Self, Refusal> {
-        pipeline.rules_asked(&request, None)?;
+        drop(pipeline.rules_asked(&request, None)?);
         Ok(Self {
             pipeline,
             form,

@@ -76,9 +76,16 @@ impl WorkerCounters {
 
     /// Every counter by name.
     pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let drops = DROPS.iter().zip(&self.drops).map(|((_, name), cell)| (*name, cell));
-        let reasons = DropReason::all().zip(&self.reasons).map(|(reason, cell)| (reason.name(), cell));
-        drops.chain(reasons).map(|(name, cell)| (name, cell.load(Ordering::Relaxed)))
+        let drops = DROPS
+            .iter()
+            .zip(&self.drops)
+            .map(|((_, name), cell)| (*name, cell));
+        let reasons = DropReason::all()
+            .zip(&self.reasons)
+            .map(|(reason, cell)| (reason.name(), cell));
+        drops
+            .chain(reasons)
+            .map(|(name, cell)| (name, cell.load(Ordering::Relaxed)))
     }
 }
 

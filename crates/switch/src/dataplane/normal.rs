@@ -5,7 +5,7 @@
 
 use base::{Instant, PortNo};
 use packet::{Link, MacAddr};
-use pipeline::{PortView, Pipeline};
+use pipeline::{Pipeline, PortView};
 
 use crate::mac::{Address, MacView};
 
@@ -77,7 +77,14 @@ mod tests {
     fn table() -> MacView {
         let mut table = MacTable::new(8, AGEING);
         for (vid, mac, port) in [(0, A, 1), (0, B, 2), (10, B, 3)] {
-            table.learn(Address { vid, mac: MacAddr(mac) }, PortNo(port), Instant::START);
+            table.learn(
+                Address {
+                    vid,
+                    mac: MacAddr(mac),
+                },
+                PortNo(port),
+                Instant::START,
+            );
         }
         table.view()
     }
@@ -90,10 +97,22 @@ mod tests {
 
     #[test]
     fn a_known_station_is_met_at_its_port_in_its_vlan() {
-        assert_eq!(check(B, A, &[], 1), Decision { forward: Forward::To(PortNo(2)), learn: None });
+        assert_eq!(
+            check(B, A, &[], 1),
+            Decision {
+                forward: Forward::To(PortNo(2)),
+                learn: None
+            }
+        );
         let tagged = check(B, A, &[0x81, 0, 0, 10], 1);
         assert_eq!(tagged.forward, Forward::To(PortNo(3)));
-        assert_eq!(tagged.learn, Some(Address { vid: 10, mac: MacAddr(A) }));
+        assert_eq!(
+            tagged.learn,
+            Some(Address {
+                vid: 10,
+                mac: MacAddr(A)
+            })
+        );
     }
 
     #[test]
@@ -101,12 +120,21 @@ mod tests {
         assert_eq!(check([2; 6], A, &[], 1).forward, Forward::Flood);
         assert_eq!(check([0xff; 6], A, &[], 1).forward, Forward::Flood);
         assert_eq!(check(A, B, &[], 1).forward, Forward::Nowhere);
-        assert_eq!(check([0xff; 6], B, &[], 1).learn, Some(Address { vid: 0, mac: MacAddr(B) }));
+        assert_eq!(
+            check([0xff; 6], B, &[], 1).learn,
+            Some(Address {
+                vid: 0,
+                mac: MacAddr(B)
+            })
+        );
     }
 
     #[test]
     fn bridges_keep_their_own_frames_and_groups_send_nothing() {
-        assert_eq!(check([1, 0x80, 0xc2, 0, 0, 0], A, &[], 1).forward, Forward::Nowhere);
+        assert_eq!(
+            check([1, 0x80, 0xc2, 0, 0, 0], A, &[], 1).forward,
+            Forward::Nowhere
+        );
         assert_eq!(check(B, [3, 0, 0, 0, 0, 1], &[], 1).learn, None);
     }
 }

@@ -41,7 +41,10 @@ pub(crate) struct Program {
 impl Program {
     /// The bridge with this id, if it is still there.
     pub(crate) fn bridge(&self, id: BridgeId) -> Option<&BridgeProgram> {
-        let place = self.bridges.binary_search_by_key(&id, |bridge| bridge.id).ok()?;
+        let place = self
+            .bridges
+            .binary_search_by_key(&id, |bridge| bridge.id)
+            .ok()?;
         Some(&self.bridges[place])
     }
 }
@@ -58,7 +61,10 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { passed: AtomicU64::new(0), sleeping: AtomicBool::new(false) })
+        Arc::new(Self {
+            passed: AtomicU64::new(0),
+            sleeping: AtomicBool::new(false),
+        })
     }
 
     /// The worker: no frame will meet a program older than `generation` any more.

@@ -33,7 +33,10 @@ pub(crate) struct Slots {
 impl Slots {
     /// Adds a port; one of the same key is replaced.
     pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>) {
-        let slot = Slot { queue, out: Batch::new() };
+        let slot = Slot {
+            queue,
+            out: Batch::new(),
+        };
         match self.keys.binary_search(&key) {
             Ok(place) => self.slots[place] = slot,
             Err(place) => {

@@ -202,8 +202,12 @@ impl Worker {
             self.turn.frames += batch.len();
             let program = Arc::clone(&self.program);
             match program.bridge(from.bridge) {
-                Some(bridge) => batch.drain().for_each(|frame| self.forward(bridge, from, frame, now)),
-                None => batch.drain().for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
+                Some(bridge) => batch
+                    .drain()
+                    .for_each(|frame| self.forward(bridge, from, frame, now)),
+                None => batch
+                    .drain()
+                    .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
             }
             self.flush();
         }
@@ -231,7 +235,10 @@ impl Worker {
         for egress in &verdict.egress {
             let frame = &verdict.frames[egress.frame];
             match &egress.to {
-                Destination::Port(port) => self.exits.push(Exit { frame: egress.frame, port: *port }),
+                Destination::Port(port) => self.exits.push(Exit {
+                    frame: egress.frame,
+                    port: *port,
+                }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, *meta, frame),
             }
@@ -240,7 +247,14 @@ impl Worker {
         self.verdict = verdict;
     }
 
-    fn normal(&mut self, bridge: &BridgeProgram, from: PortKey, index: usize, frame: &Frame, now: Instant) {
+    fn normal(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        index: usize,
+        frame: &Frame,
+        now: Instant,
+    ) {
         let Ok(link) = Link::parse(frame.bytes()) else {
             self.shared.counters.count(Drop::NormalUnreadable);
             return;
@@ -251,9 +265,13 @@ impl Worker {
         }
         let exit = |port| Exit { frame: index, port };
         match decision.forward {
-            Forward::To(port) if normal::forwards(&bridge.pipeline, port) => self.exits.push(exit(port)),
+            Forward::To(port) if normal::forwards(&bridge.pipeline, port) => {
+                self.exits.push(exit(port))
+            }
             Forward::To(_) => self.shared.counters.count(Drop::NormalPortDown),
-            Forward::Flood => self.exits.extend(normal::flood(&bridge.pipeline, from.port).map(exit)),
+            Forward::Flood => self
+                .exits
+                .extend(normal::flood(&bridge.pipeline, from.port).map(exit)),
             Forward::Nowhere => self.shared.counters.count(Drop::NormalFiltered),
         }
     }
@@ -319,7 +337,9 @@ impl Worker {
     /// Sends what waits for a port. What its queue has no room for is dropped and
     /// counted: a full port never holds up the others.
     fn flush_port(&mut self, key: PortKey) {
-        let Some(slot) = self.slots.find(key) else { return };
+        let Some(slot) = self.slots.find(key) else {
+            return;
+        };
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);
@@ -338,7 +358,10 @@ impl Worker {
         for segment in segments {
             let data = segment.bytes().to_vec();
             self.pool.put(segment);
-            self.tell(Event::PacketIn(Box::new(PacketInEvent { from, meta, data })), Drop::PacketInNoRoom);
+            self.tell(
+                Event::PacketIn(Box::new(PacketInEvent { from, meta, data })),
+                Drop::PacketInNoRoom,
+            );
         }
     }
 

@@ -12,9 +12,14 @@ pub(crate) struct Clock {
 
 impl Clock {
     /// A clock that starts now.
-    #[expect(clippy::disallowed_methods, reason = "this module is where the clock is read")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this module is where the clock is read"
+    )]
     pub(crate) fn start() -> Self {
-        Self { start: SystemInstant::now() }
+        Self {
+            start: SystemInstant::now(),
+        }
     }
 
     /// Now.

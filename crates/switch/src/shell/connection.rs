@@ -24,7 +24,7 @@ const READ_LEN: usize = 8 * 1024;
 
 /// Bytes of messages of one connection that are being worked on or answered. A
 /// flow-mod has some hundred bytes, so bursts stay bursts.
-const IN_FLIGHT_MAX: usize = 256 * 1024;
+const IN_FLIGHT_MAX: u32 = 256 * 1024;
 
 /// Messages sent unasked (packet-in, port-status, flow-removed) that may wait
 /// for a connection; further ones are dropped and counted.
@@ -129,7 +129,7 @@ pub(crate) async fn serve(
             queue,
             unasked: Arc::clone(&unasked),
         }),
-        room: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
+        room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         held: None,
         answers,
         unasked,
@@ -293,12 +293,12 @@ impl Drop for Connection {
 /// The room that a message takes. A question about rules takes all there is: the
 /// next one waits until its answer has been told.
 fn room_of(received: Option<&Received>) -> u32 {
-    const ALL: u32 = IN_FLIGHT_MAX as u32;
+    const ALL: u32 = IN_FLIGHT_MAX;
     match received.map(|received| &received.message) {
         Some(Message::MultipartRequest(_)) => ALL,
-        Some(Message::PacketOut(message)) => {
-            u32::try_from(message.data.len()).unwrap_or(ALL).clamp(256, ALL)
-        }
+        Some(Message::PacketOut(message)) => u32::try_from(message.data.len())
+            .unwrap_or(ALL)
+            .clamp(256, ALL),
         _ => 256,
     }
 }

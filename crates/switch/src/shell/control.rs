@@ -137,10 +137,7 @@ impl Control {
     /// Takes everything down, workers last.
     pub(crate) fn shut_down(mut self) {
         self.sites.clear();
-        self.tools
-            .workers
-            .drain(..)
-            .for_each(WorkerHandle::stop);
+        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
     }
 
     fn now(&self) -> Instant {
@@ -226,8 +223,7 @@ impl Control {
             return;
         }
         let mut effects = Vec::new();
-        site.bridge
-            .handle_message(id, *received, now, &mut effects);
+        site.bridge.handle_message(id, *received, now, &mut effects);
         let bridge = peer.bridge;
         self.carry_out(bridge, effects, Some(room));
     }
@@ -359,7 +355,10 @@ impl Control {
 
     /// Goes on with messages whose barrier has been answered.
     fn resume_deferred(&mut self) {
-        let waiting = self.peers.iter().filter(|(_, peer)| !peer.deferred.is_empty());
+        let waiting = self
+            .peers
+            .iter()
+            .filter(|(_, peer)| !peer.deferred.is_empty());
         let waiting: Vec<_> = waiting.map(|(id, _)| *id).collect();
         for id in waiting {
             let Some(peer) = self.peers.get_mut(&id) else {

@@ -29,7 +29,9 @@ pub(crate) async fn follow(inbox: Inbox) -> io::Result<()> {
                     }
                 }
                 NetlinkPayload::InnerMessage(RouteNetlinkMessage::DelLink(link)) => {
-                    inbox.send(Input::Link(LinkEvent::Gone { index: link.header.index }));
+                    inbox.send(Input::Link(LinkEvent::Gone {
+                        index: link.header.index,
+                    }));
                 }
                 NetlinkPayload::Overrun(_) => list(&handle, &inbox).await,
                 _ => {}

@@ -43,7 +43,11 @@ pub(crate) struct Exchange {
 
 impl Exchange {
     pub(crate) fn new(inbox: Inbox, clock: Clock) -> Self {
-        Self { inbox, clock, next_id: Arc::new(AtomicU64::new(1)) }
+        Self {
+            inbox,
+            clock,
+            next_id: Arc::new(AtomicU64::new(1)),
+        }
     }
 
     async fn serve(&self, stream: impl AsyncRead + AsyncWrite, purpose: Purpose) -> Ending {
@@ -68,7 +72,10 @@ pub(crate) fn connect(target: Target, purpose: Purpose, exchange: Exchange) -> T
         let mut silent = false;
         loop {
             match visit(&target, &purpose, &exchange).await {
-                Ok(Ending { was_up: true, reason }) => {
+                Ok(Ending {
+                    was_up: true,
+                    reason,
+                }) => {
                     tracing::warn!(bridge = &*purpose.bridge, %target, %reason, "controller lost");
                     (pause, silent) = (BACKOFF_FIRST, false);
                 }
@@ -94,13 +101,17 @@ async fn visit(target: &Target, purpose: &Purpose, exchange: &Exchange) -> io::R
     match target {
         Target::Tcp { host, port } => {
             let connecting = TcpStream::connect((host.as_str(), *port));
-            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.map_err(late)??;
+            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
+                .await
+                .map_err(late)??;
             stream.set_nodelay(true)?;
             Ok(exchange.serve(stream, purpose.clone()).await)
         }
         Target::Unix(path) => {
             let connecting = UnixStream::connect(path);
-            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting).await.map_err(late)??;
+            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
+                .await
+                .map_err(late)??;
             Ok(exchange.serve(stream, purpose.clone()).await)
         }
     }
@@ -123,8 +134,13 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
         loop {
             while peers.try_join_next().is_some() {}
             let accepted = match &listener {
-                Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| Peer::Tcp(stream)),
-                Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| Peer::Unix(stream)),
+                Listener::Tcp(listener) => {
+                    listener.accept().await.map(|(stream, _)| Peer::Tcp(stream))
+                }
+                Listener::Unix(listener) => listener
+                    .accept()
+                    .await
+                    .map(|(stream, _)| Peer::Unix(stream)),
             };
             let peer = match accepted {
                 Ok(peer) => peer,
@@ -137,7 +153,11 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
                 turned_away += 1;
                 if turned_away.is_power_of_two() {
-                    tracing::warn!(bridge = &*purpose.bridge, turned_away, "more than {PEERS_MAX} peers at one socket");
+                    tracing::warn!(
+                        bridge = &*purpose.bridge,
+                        turned_away,
+                        "more than {PEERS_MAX} peers at one socket"
+                    );
                 }
                 continue;
             };

@@ -18,8 +18,15 @@ impl RunDir {
     /// Makes the directory if need be: the one asked for, else `OVS_RUNDIR`,
     /// else Open vSwitch's.
     pub(crate) fn open(wanted: Option<&Path>) -> Result<Self, SwitchError> {
-        let from_environment = || std::env::var_os("OVS_RUNDIR").filter(|path| !path.is_empty()).map(PathBuf::from);
-        let path = wanted.map(Path::to_owned).or_else(from_environment).unwrap_or_else(|| RUNDIR_DEFAULT.into());
+        let from_environment = || {
+            std::env::var_os("OVS_RUNDIR")
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from)
+        };
+        let path = wanted
+            .map(Path::to_owned)
+            .or_else(from_environment)
+            .unwrap_or_else(|| RUNDIR_DEFAULT.into());
         match fs::create_dir_all(&path) {
             Ok(()) => Ok(Self(path)),
             Err(error) => Err(SwitchError::RunDir { path, error }),
@@ -48,24 +55,43 @@ impl SocketFile {
     }
 }
 
-fn claimed(path: &Path, bound: io::Result<UnixListener>) -> Result<(UnixListener, SocketFile), SwitchError> {
+fn claimed(
+    path: &Path,
+    bound: io::Result<UnixListener>,
+) -> Result<(UnixListener, SocketFile), SwitchError> {
     let listener = bound
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|error| SwitchError::Unix { path: path.to_owned(), error })?;
-    Ok((listener, SocketFile { path: path.to_owned() }))
+        .map_err(|error| SwitchError::Unix {
+            path: path.to_owned(),
+            error,
+        })?;
+    Ok((
+        listener,
+        SocketFile {
+            path: path.to_owned(),
+        },
+    ))
 }
 
 /// Removes a socket that nobody answers at.
 fn clear_stale(path: &Path) -> Result<(), SwitchError> {
     if UnixStream::connect(path).is_ok() {
-        return Err(SwitchError::SocketInUse { path: path.to_owned() });
+        return Err(SwitchError::SocketInUse {
+            path: path.to_owned(),
+        });
     }
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => fs::remove_file(path),
-        Ok(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is in the way")),
+        Ok(_) => Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "a file that is no socket is in the way",
+        )),
         Err(error) => Err(error),
     };
-    removed.map_err(|error| SwitchError::Unix { path: path.to_owned(), error })
+    removed.map_err(|error| SwitchError::Unix {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 impl Drop for SocketFile {
@@ -81,15 +107,21 @@ mod tests {
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
-        let directory = std::env::temp_dir().join(format!("comporta-rundir-{}", std::process::id()));
-        RunDir::open(Some(&directory)).expect("a directory can be made").file(name)
+        let directory =
+            std::env::temp_dir().join(format!("comporta-rundir-{}", std::process::id()));
+        RunDir::open(Some(&directory))
+            .expect("a directory can be made")
+            .file(name)
     }
 
     #[test]
     fn a_socket_in_use_is_refused_and_a_stale_one_taken_over() {
         let path = scratch("in-use");
         let (listener, file) = SocketFile::bind(&path).expect("the path is free");
-        assert!(matches!(SocketFile::bind(&path), Err(SwitchError::SocketInUse { .. })));
+        assert!(matches!(
+            SocketFile::bind(&path),
+            Err(SwitchError::SocketInUse { .. })
+        ));
         drop(listener);
         std::mem::forget(file);
         assert!(path.exists(), "as a killed process would leave it");

@@ -53,7 +53,9 @@ struct Response {
 pub(crate) async fn serve(listener: UnixListener, inbox: Inbox) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let Ok((stream, _)) = listener.accept().await else {
+            continue;
+        };
         let inbox = inbox.clone();
         tokio::spawn(async move {
             if let Err(error) = serve_client(stream, &inbox).await {
@@ -95,11 +97,27 @@ fn next_request(buffer: &[u8]) -> io::Result<Option<(Request, usize)>> {
 
 async fn respond(request: Request, inbox: &Inbox) -> Response {
     let (answer, wait) = oneshot::channel();
-    inbox.send(Input::Question(Question { command: request.method, arguments: request.params, answer }));
+    inbox.send(Input::Question(Question {
+        command: request.method,
+        arguments: request.params,
+        answer,
+    }));
     match wait.await {
-        Ok(Ok(text)) => Response { id: request.id, result: Some(text), error: None },
-        Ok(Err(text)) => Response { id: request.id, result: None, error: Some(text) },
-        Err(_) => Response { id: request.id, result: None, error: Some("the switch is ending".to_owned()) },
+        Ok(Ok(text)) => Response {
+            id: request.id,
+            result: Some(text),
+            error: None,
+        },
+        Ok(Err(text)) => Response {
+            id: request.id,
+            result: None,
+            error: Some(text),
+        },
+        Err(_) => Response {
+            id: request.id,
+            result: None,
+            error: Some("the switch is ending".to_owned()),
+        },
     }
 }
 
@@ -113,8 +131,17 @@ mod tests {
         let (first, used) = next_request(text).expect("legal").expect("whole");
         assert_eq!((first.method.as_str(), first.params.len()), ("version", 0));
         let (second, more) = next_request(&text[used..]).expect("legal").expect("whole");
-        assert_eq!((second.id, second.params), (Value::from(1), vec!["br0".to_owned()]));
-        assert!(next_request(&text[used + more..]).expect("legal so far").is_none());
-        assert!(next_request(b"{\"id\":0,\"method\":7}").is_err() && next_request(b"garbage").is_err());
+        assert_eq!(
+            (second.id, second.params),
+            (Value::from(1), vec!["br0".to_owned()])
+        );
+        assert!(
+            next_request(&text[used + more..])
+                .expect("legal so far")
+                .is_none()
+        );
+        assert!(
+            next_request(b"{\"id\":0,\"method\":7}").is_err() && next_request(b"garbage").is_err()
+        );
     }
 }

@@ -76,7 +76,8 @@ impl WorkerHandle {
             commands: commands_in,
             events: events_out,
         };
-        let sleeper = Sleeper::new(Arc::clone(&wake)).map_err(SwitchError::system("making an epoll"))?;
+        let sleeper =
+            Sleeper::new(Arc::clone(&wake)).map_err(SwitchError::system("making an epoll"))?;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{core}"))
             .spawn(move || {
@@ -84,12 +85,22 @@ impl WorkerHandle {
                 run(Worker::new(writer, shared), sleeper, spin, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
-        Ok(Self { commands, events, progress, counters, wake, thread })
+        Ok(Self {
+            commands,
+            events,
+            progress,
+            counters,
+            wake,
+            thread,
+        })
     }
 
     /// Tells the worker something; it comes back if there is no room.
     pub(crate) fn tell(&mut self, command: Command) -> Result<(), Command> {
-        let told = self.commands.push(command).map_err(|PushError::Full(command)| command);
+        let told = self
+            .commands
+            .push(command)
+            .map_err(|PushError::Full(command)| command);
         self.wake_if_asleep();
         told
     }
@@ -175,7 +186,12 @@ impl Sleeper {
 
     fn poll(wake: &OwnedFd) -> io::Result<OwnedFd> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, wake, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+        epoll::add(
+            &epoll,
+            wake,
+            epoll::EventData::new_u64(0),
+            epoll::EventFlags::IN,
+        )?;
         Ok(epoll)
     }
 
@@ -184,24 +200,35 @@ impl Sleeper {
         let watched = Self::poll(&self.wake).and_then(|epoll| {
             for queue in worker.queues() {
                 if let Some(fd) = queue.readiness() {
-                    epoll::add(&epoll, fd, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
+                    epoll::add(
+                        &epoll,
+                        fd,
+                        epoll::EventData::new_u64(1),
+                        epoll::EventFlags::IN,
+                    )?;
                 }
             }
             Ok(epoll)
         });
         match watched {
             Ok(epoll) => self.epoll = epoll,
-            Err(error) => tracing::error!(%error, "a worker cannot watch its ports and will be slow to wake"),
+            Err(error) => {
+                tracing::error!(%error, "a worker cannot watch its ports and will be slow to wake")
+            }
         }
     }
 
     /// Sleeps until a frame or news come.
-    fn sleep(&mut self, worker: &Worker) {
+    fn sleep(&self, worker: &Worker) {
         worker.progress().set_sleeping(true);
         if !worker.has_news() {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
-            drop(epoll::wait(self.epoll.as_fd(), &mut ready, Some(&TEND_ASLEEP)));
+            drop(epoll::wait(
+                self.epoll.as_fd(),
+                &mut ready,
+                Some(&TEND_ASLEEP),
+            ));
         }
         worker.progress().set_sleeping(false);
         let mut count = [0; 8];
@@ -211,7 +238,10 @@ impl Sleeper {
 
 /// The cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {
-    let set = rustix::thread::sched_getaffinity(None)
-        .map_err(|error| SwitchError::system("asking for the cores of this process")(error.into()))?;
-    Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
+    let set = rustix::thread::sched_getaffinity(None).map_err(|error| {
+        SwitchError::system("asking for the cores of this process")(error.into())
+    })?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|core| set.is_set(*core))
+        .collect())
 }

@@ -23,25 +23,28 @@ impl Bridge {
             (Cause::MissRule, Version::V10) => PacketInReason::Action,
             _ => cause.reason(),
         };
-        for reason in [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl] {
+        for reason in [
+            PacketInReason::NoMatch,
+            PacketInReason::Action,
+            PacketInReason::InvalidTtl,
+        ] {
             let wants = |peer: &Connection| {
                 told(peer) == reason
                     && peer.wants_packet_in(reason)
                     && (cause != Cause::Miss || peer.takes_misses())
             };
             if self.connections.iter().any(|(_, peer)| wants(peer)) {
-                let message = PacketIn { reason, ..message.clone() };
+                let message = PacketIn {
+                    reason,
+                    ..message.clone()
+                };
                 self.tell(Message::PacketIn(message), wants, effects);
             }
         }
     }
 
     /// Tells of the end of rules that asked for it.
-    pub(super) fn tell_removals(
-        &self,
-        removals: &[Removal],
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn tell_removals(&self, removals: &[Removal], effects: &mut Vec<Effect>) {
         for event in removals.iter().filter_map(|removal| removal.event()) {
             let reason = event.reason;
             let wants = |peer: &Connection| peer.wants_flow_removed(reason);

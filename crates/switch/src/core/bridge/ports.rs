@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use flow::{PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, Refusal};
+use flow::{
+    PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, Refusal,
+};
 use ports::{Counter, Counts, QueueCounters, Status};
 
 use super::{Bridge, Effect};

@@ -88,9 +88,7 @@ impl Bridge {
     }
 
     pub(super) fn peer(&mut self, id: ConnectionId) -> Result<&mut Connection, Refusal> {
-        self.connections
-            .find(id)
-            .ok_or(Refusal::RequestPermission)
+        self.connections.find(id).ok_or(Refusal::RequestPermission)
     }
 
     fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {

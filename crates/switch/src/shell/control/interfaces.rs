@@ -63,8 +63,9 @@ impl Control {
             }
             self.carry_out(bridge, effects, None);
         }
-        let is_awaited =
-            |port: &PortSite| port.device.is_none() && !port.wanted.tap && port.wanted.name == link.name;
+        let is_awaited = |port: &PortSite| {
+            port.device.is_none() && !port.wanted.tap && port.wanted.name == link.name
+        };
         for (bridge, port) in self.find_ports(is_awaited) {
             match self.open_port(bridge, port) {
                 Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
@@ -88,7 +89,9 @@ impl Control {
 
     fn lose_port(&mut self, bridge: BridgeId, port: PortNo) {
         let site = self.sites.get(&bridge);
-        let name = site.and_then(|site| site.ports.get(&port)).map(|port| &port.wanted.name);
+        let name = site
+            .and_then(|site| site.ports.get(&port))
+            .map(|port| &port.wanted.name);
         tracing::warn!(interface = name, %port, "the interface is gone");
         self.close_port(bridge, port);
     }
@@ -110,7 +113,10 @@ impl Control {
             let Some(site) = self.sites.get_mut(&bridge) else {
                 continue;
             };
-            let device = site.ports.get(&number).and_then(|port| port.device.as_ref());
+            let device = site
+                .ports
+                .get(&number)
+                .and_then(|port| port.device.as_ref());
             let Some(status) = device.map(|device| device.status()) else {
                 continue;
             };

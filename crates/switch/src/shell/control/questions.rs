@@ -33,7 +33,10 @@ impl Control {
                 (row.answer)(self, &question.arguments)
             }
             Some(row) => Err(format!("usage: {} {}", row.name, row.arguments)),
-            None => Err(format!("\"{}\" is not a valid command (use \"list-commands\" to see a list)", question.command)),
+            None => Err(format!(
+                "\"{}\" is not a valid command (use \"list-commands\" to see a list)",
+                question.command
+            )),
         };
         // Who asked may have gone.
         drop(question.answer.send(answer));
@@ -50,13 +53,23 @@ fn exit(control: &mut Control, _: &[String]) -> Result<String, String> {
 }
 
 fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
-    let lines = COMMANDS.iter().map(|row| format!("  {:<23} {}\n", row.name, row.arguments));
-    Ok(std::iter::once("The available commands are:\n".to_owned()).chain(lines).collect())
+    let lines = COMMANDS
+        .iter()
+        .map(|row| format!("  {:<23} {}\n", row.name, row.arguments));
+    Ok(std::iter::once("The available commands are:\n".to_owned())
+        .chain(lines)
+        .collect())
 }
 
-fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut super::Site, String> {
+fn named<'a>(
+    control: &'a mut Control,
+    arguments: &[String],
+) -> Result<&'a mut super::Site, String> {
     let name = arguments.first().ok_or("name a bridge")?;
-    control.site_named(name).map(|(_, site)| site).ok_or_else(|| format!("no such bridge: {name}"))
+    control
+        .site_named(name)
+        .map(|(_, site)| site)
+        .ok_or_else(|| format!("no such bridge: {name}"))
 }
 
 fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
@@ -95,7 +108,10 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
         if arguments.first().is_some_and(|wanted| wanted != bridge) {
             continue;
         }
-        lines.insert(format!("{bridge} stations_evicted"), site.bridge.stations().evicted());
+        lines.insert(
+            format!("{bridge} stations_evicted"),
+            site.bridge.stations().evicted(),
+        );
         for (port, entry) in site.bridge.ports() {
             let counts = entry.counts();
             for (counter, name) in Counter::ALL {
@@ -104,5 +120,7 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
         }
     }
     let lines = lines.iter().filter(|(_, count)| **count != 0);
-    Ok(lines.map(|(name, count)| format!("{name} {count}\n")).collect())
+    Ok(lines
+        .map(|(name, count)| format!("{name} {count}\n"))
+        .collect())
 }

@@ -151,11 +151,12 @@ impl Control {
             index: None,
         };
         site.ports.insert(number, port);
-        self.open_port(id, number).map_err(|error| SwitchError::Port {
-            bridge: bridge.to_owned(),
-            port: name,
-            problem: error.to_string(),
-        })
+        self.open_port(id, number)
+            .map_err(|error| SwitchError::Port {
+                bridge: bridge.to_owned(),
+                port: name,
+                problem: error.to_string(),
+            })
     }
 
     /// Opens the device of a port that is wanted, and hands its queues out.
@@ -292,7 +293,10 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
         let hardware = interfaces.as_ref()?.hardware(&name).ok()?;
         Some(MacAddr(hardware.address))
     };
-    let existing = config.ports.iter().filter(|port| port.kind == PortKind::Interface);
+    let existing = config
+        .ports
+        .iter()
+        .filter(|port| port.kind == PortKind::Interface);
     let addresses = existing.filter_map(|port| address(&port.name));
     bridge_address(addresses, machine.trim(), &config.name)
 }

@@ -1,0 +1,440 @@
+//! A bridge under two peers, with the workers played by the test.
+
+use ::ports::Status;
+use base::{Cookie, GroupId};
+use flow::{
+    FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
+    PortMod, PortReason, Role, RoleRequest,
+};
+use openflow::{Form, MultipartReply, MultipartRequest, Received, Version};
+use packet::MacAddr;
+use pipeline::{Cause, PacketInMeta};
+
+use super::*;
+use crate::core::connection::Kind;
+
+const OLD: ConnectionId = ConnectionId(10);
+const NEW: ConnectionId = ConnectionId(13);
+
+struct Rig {
+    bridge: Bridge,
+    now: Instant,
+    generation: u64,
+}
+
+impl Rig {
+    fn new(fail_mode: FailMode, has_controllers: bool) -> Self {
+        let identity = Identity {
+            name: "br0".to_owned(),
+            datapath_id: DatapathId(1),
+            fail_mode,
+        };
+        let mut rig = Self {
+            bridge: Bridge::new(identity, has_controllers, 2, Instant::START),
+            now: Instant::START,
+            generation: 0,
+        };
+        for number in 1..=3 {
+            rig.add_port(number);
+        }
+        rig
+    }
+
+    /// A bridge in secure mode under an OpenFlow 1.0 and an OpenFlow 1.3 controller.
+    fn controlled() -> Self {
+        let mut rig = Self::new(FailMode::Secure, true);
+        for (id, version) in [(OLD, Version::V10), (NEW, Version::V13)] {
+            rig.bridge
+                .handle_up(id, Connection::new(Kind::Primary, version));
+        }
+        rig
+    }
+
+    fn add_port(&mut self, number: u32) -> Vec<Effect> {
+        let status = Status {
+            name: format!("eth{number}"),
+            address: MacAddr::from_u64(number.into()),
+            up: true,
+            carrier: true,
+            ..Status::default()
+        };
+        self.effects(|bridge, now, effects| {
+            bridge.handle_port_added(PortNo(number), &status, Vec::new(), now, effects);
+        })
+    }
+
+    fn effects(&mut self, act: impl FnOnce(&mut Bridge, Instant, &mut Vec<Effect>)) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        act(&mut self.bridge, self.now, &mut effects);
+        effects
+    }
+
+    fn send(&mut self, id: ConnectionId, message: Message) -> Vec<Effect> {
+        let received = Received {
+            xid: Xid(7),
+            message,
+            excerpt: Excerpt::of(&[0; 8]),
+        };
+        self.effects(|bridge, now, effects| bridge.handle_message(id, received, now, effects))
+    }
+
+    /// Publishes, and lets the workers pass it.
+    fn pass(&mut self) -> Vec<Effect> {
+        self.generation += 1;
+        let generation = Generation(self.generation);
+        self.bridge.handle_published(generation);
+        self.effects(|bridge, _, effects| bridge.handle_passed(generation, effects))
+    }
+
+    fn rules(&self) -> Vec<String> {
+        let request = FlowStatsRequest::all();
+        let stats = self.bridge.pipeline.flow_stats(&request, self.now);
+        let stats = stats.expect("all tables exist");
+        stats
+            .map(|rule| flow::text::Brief(&rule).to_string().trim().to_owned())
+            .collect()
+    }
+}
+
+/// What happened, one word a thing.
+fn told(effects: &[Effect]) -> Vec<String> {
+    let name = |message: &Message| {
+        let text = format!("{message:?}");
+        text.split(['(', ' ', '{'])
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let one = |effect: &Effect| match effect {
+        Effect::Reply(id, _, message) => format!("{} {}", id.0, name(message)),
+        Effect::Refuse(id, _, refusal, _) => format!("{} refused: {refusal:?}", id.0),
+        Effect::Dump(id, ..) => format!("{} dump", id.0),
+        Effect::Tell(id, message) => format!("{} told {}", id.0, name(message)),
+        Effect::Transmit(port, frame) => format!("out of {port}: {} bytes", frame.len()),
+        Effect::SetPortUp(port, up) => format!("port {port} up: {up}"),
+    };
+    effects.iter().map(one).collect()
+}
+
+fn rule(command: FlowModCommand, flags: FlowFlags) -> Message {
+    let instructions = Instructions::apply(vec![Action::output(PortNo(2))]);
+    let matching = Match::any().with(flow::Field::InPort, 1).expect("legal");
+    Message::FlowMod(FlowMod {
+        flags,
+        ..FlowMod::new(command, 5, matching, instructions)
+    })
+}
+
+fn miss(cause: Cause) -> PacketInMeta {
+    PacketInMeta {
+        cause,
+        table: TableId::FIRST,
+        cookie: Cookie::NONE,
+        metadata: 0,
+        tunnel_id: 0,
+        max_len: Some(MaxLen::WHOLE),
+    }
+}
+
+#[test]
+fn a_barrier_reply_and_final_counts_wait_for_the_workers() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
+    rig.pass();
+    assert_eq!(
+        told(&rig.send(NEW, rule(FlowModCommand::Delete, FlowFlags(0)))),
+        [""; 0]
+    );
+    assert_eq!(told(&rig.send(NEW, Message::BarrierRequest)), [""; 0]);
+    assert!(rig.bridge.is_at_barrier(NEW) && !rig.bridge.is_at_barrier(OLD));
+    let after = [
+        "10 told FlowRemoved",
+        "13 told FlowRemoved",
+        "13 BarrierReply",
+    ];
+    assert_eq!(told(&rig.pass()), after);
+    assert!(!rig.bridge.is_at_barrier(NEW));
+}
+
+#[test]
+fn a_barrier_behind_nothing_new_waits_for_what_is_published() {
+    let mut rig = Rig::controlled();
+    rig.bridge.handle_published(Generation(1));
+    rig.send(NEW, Message::BarrierRequest);
+    let mut effects = Vec::new();
+    rig.bridge.handle_passed(Generation(0), &mut effects);
+    assert!(effects.is_empty());
+    rig.bridge.handle_passed(Generation(1), &mut effects);
+    assert_eq!(told(&effects), ["13 BarrierReply"]);
+}
+
+#[test]
+fn a_slave_looks_and_does_not_touch() {
+    let mut rig = Rig::controlled();
+    let slave = RoleRequest {
+        role: Some(Role::Slave),
+        generation: Some(1),
+    };
+    assert_eq!(
+        told(&rig.send(NEW, Message::RoleRequest(slave))),
+        ["13 RoleReply"]
+    );
+    let refused = ["13 refused: RequestIsSlave"];
+    assert_eq!(
+        told(&rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)))),
+        refused
+    );
+    let request = MultipartRequest::Flow(Form::Standard, FlowStatsRequest::all());
+    assert_eq!(
+        told(&rig.send(NEW, Message::MultipartRequest(request))),
+        ["13 dump"]
+    );
+    assert_eq!(
+        told(&rig.add_port(4)),
+        ["10 told PortStatus", "13 told PortStatus"]
+    );
+}
+
+#[test]
+fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
+    let mut rig = Rig::controlled();
+    let send = |rig: &mut Rig, cause| {
+        let effects = rig.effects(|bridge, _, effects| {
+            bridge.handle_packet_in(PortNo(1), miss(cause), vec![0; 60], effects);
+        });
+        let reason = |effect: &Effect| match effect {
+            Effect::Tell(id, message) => match &**message {
+                Message::PacketIn(message) => (id.0, message.reason, message.data.len()),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        effects.iter().map(reason).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        send(&mut rig, Cause::Miss),
+        [(10, PacketInReason::NoMatch, 60)]
+    );
+    let by_rule = [
+        (13, PacketInReason::NoMatch, 60),
+        (10, PacketInReason::Action, 60),
+    ];
+    assert_eq!(send(&mut rig, Cause::MissRule), by_rule);
+}
+
+#[test]
+fn without_controllers_a_rule_forwards_and_under_control_nothing_does() {
+    let rig = Rig::new(FailMode::Standalone, false);
+    assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
+    assert!(!rig.bridge.pipeline.standalone());
+    assert!(Rig::new(FailMode::Secure, false).rules().is_empty());
+    assert!(Rig::new(FailMode::Standalone, true).rules().is_empty());
+}
+
+#[test]
+fn a_standalone_switch_is_on_its_own_until_a_controller_comes_and_when_it_goes() {
+    let mut rig = Rig::new(FailMode::Standalone, true);
+    assert!(rig.bridge.pipeline.standalone());
+    let tool = Connection::new(Kind::Service, Version::V13);
+    rig.bridge.handle_up(OLD, tool);
+    assert!(rig.bridge.pipeline.standalone(), "a tool does not control");
+    rig.bridge
+        .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
+    assert!(!rig.bridge.pipeline.standalone());
+    rig.send(NEW, rule(FlowModCommand::Add, FlowFlags(0)));
+    rig.bridge.handle_down(NEW);
+    assert!(rig.bridge.pipeline.standalone());
+    assert_eq!(rig.rules().len(), 1, "rules outlive the connection");
+    rig.bridge.handle_controllers(false, rig.now);
+    assert_eq!(rig.rules(), ["priority=0 actions=NORMAL"]);
+    assert!(!rig.bridge.pipeline.standalone());
+}
+
+#[test]
+fn a_port_that_goes_takes_its_stations_along() {
+    let mut rig = Rig::controlled();
+    let address = Address {
+        vid: 0,
+        mac: MacAddr::from_u64(0xaa),
+    };
+    rig.bridge.handle_station(address, PortNo(1), rig.now);
+    rig.bridge.handle_station(address, PortNo(9), rig.now);
+    assert_eq!(rig.bridge.stations().len(), 1);
+    let effects = rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(1), effects));
+    let Effect::Tell(OLD, message) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::PortStatus(status) = &**message else {
+        panic!("{message:?}")
+    };
+    assert_eq!(
+        (status.reason, status.port.number),
+        (PortReason::Delete, PortNo(1))
+    );
+    assert!(rig.bridge.stations().is_empty() && rig.bridge.ports().count() == 2);
+}
+
+#[test]
+fn a_port_mod_names_the_port_and_its_address() {
+    let mut rig = Rig::controlled();
+    let command = |port, address: u64| {
+        Message::PortMod(PortMod {
+            port: PortNo(port),
+            hw_addr: MacAddr::from_u64(address),
+            config: PortConfig(PortConfig::DOWN.0 | PortConfig::NO_FLOOD.0),
+            mask: PortConfig(PortConfig::DOWN.0 | PortConfig::NO_FLOOD.0),
+            advertise: 0,
+        })
+    };
+    assert_eq!(
+        told(&rig.send(NEW, command(9, 9))),
+        ["13 refused: PortModBadPort"]
+    );
+    assert_eq!(
+        told(&rig.send(NEW, command(1, 9))),
+        ["13 refused: PortModBadHwAddr"]
+    );
+    let done = [
+        "port 1 up: false",
+        "10 told PortStatus",
+        "13 told PortStatus",
+    ];
+    assert_eq!(told(&rig.send(NEW, command(1, 1))), done);
+    assert_eq!(
+        told(&rig.send(NEW, command(1, 1))),
+        [""; 0],
+        "nothing changes twice"
+    );
+}
+
+#[test]
+fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
+    let mut rig = Rig::controlled();
+    let mut data = vec![0; 60];
+    data[..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1]);
+    let message = |port| {
+        Message::PacketOut(PacketOut {
+            buffer: None,
+            in_port: PortNo(1),
+            actions: vec![Action::output(port)],
+            data: data.clone(),
+        })
+    };
+    let flooded = ["out of 2: 60 bytes", "out of 3: 60 bytes"];
+    assert_eq!(told(&rig.send(NEW, message(PortNo::FLOOD))), flooded);
+    assert!(rig.bridge.stations().is_empty());
+    assert_eq!(told(&rig.send(NEW, message(PortNo::NORMAL))), flooded);
+    assert_eq!(rig.bridge.stations().len(), 1);
+    assert_eq!(
+        told(&rig.send(NEW, message(PortNo::IN_PORT))),
+        ["out of 1: 60 bytes"]
+    );
+}
+
+#[test]
+fn rules_time_out_and_their_end_is_told() {
+    let mut rig = Rig::controlled();
+    let Message::FlowMod(command) = rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED) else {
+        panic!("a flow-mod")
+    };
+    rig.send(
+        NEW,
+        Message::FlowMod(FlowMod {
+            hard_timeout_s: 5,
+            ..command
+        }),
+    );
+    rig.pass();
+    assert_eq!(rig.bridge.next_timeout(), Some(Instant::from_secs(5)));
+    rig.now = Instant::from_secs(5);
+    rig.bridge.handle_timeout(rig.now);
+    let effects = rig.pass();
+    let Effect::Tell(OLD, message) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::FlowRemoved(removed) = &**message else {
+        panic!("{message:?}")
+    };
+    assert_eq!(removed.reason, FlowRemovedReason::HardTimeout);
+    assert_eq!(removed.duration.as_secs(), 5);
+    assert_eq!(rig.bridge.next_timeout(), None);
+}
+
+#[test]
+fn a_dump_comes_in_parts_and_tells_each_rule_once() {
+    let mut rig = Rig::controlled();
+    for port in 0..600_u32 {
+        let matching = Match::any().with(flow::Field::InPort, (port + 1).into());
+        let command = FlowMod {
+            table: TableId(u8::try_from(port % 3).expect("small")),
+            ..FlowMod::new(
+                FlowModCommand::Add,
+                1,
+                matching.expect("legal"),
+                Instructions::default(),
+            )
+        };
+        assert_eq!(told(&rig.send(NEW, Message::FlowMod(command))), [""; 0]);
+    }
+    let dump = |rig: &mut Rig, request: FlowStatsRequest| {
+        let request = Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, request));
+        let mut effects = rig.send(NEW, request);
+        let Some(Effect::Dump(NEW, _, mut dump)) = effects.pop() else {
+            panic!("{effects:?}")
+        };
+        let (mut parts, mut told) = (Vec::new(), Vec::new());
+        while let Some(Message::MultipartReply { reply, more }) = dump.next_part(Instant::START) {
+            let MultipartReply::Flow(Form::Standard, rules) = reply else {
+                panic!("{reply:?}")
+            };
+            parts.push((rules.len(), more));
+            told.extend(rules.iter().map(|rule| (rule.table, rule.matching.clone())));
+        }
+        let all = told.len();
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), all);
+        parts
+    };
+    let all = dump(&mut rig, FlowStatsRequest::all());
+    assert_eq!(all, [(256, true), (256, true), (88, false)]);
+    let second = FlowStatsRequest {
+        table: TableId(1),
+        ..FlowStatsRequest::all()
+    };
+    assert_eq!(dump(&mut rig, second), [(200, false)]);
+    let none = FlowStatsRequest {
+        out_group: GroupId(1),
+        ..FlowStatsRequest::all()
+    };
+    assert_eq!(dump(&mut rig, none), [(0, false)]);
+}
+
+#[test]
+fn what_is_not_there_is_refused_or_empty_by_the_letter() {
+    let mut rig = Rig::controlled();
+    let mut ask = |request| told(&rig.send(NEW, Message::MultipartRequest(request)));
+    assert_eq!(
+        ask(MultipartRequest::Port(PortNo(9))),
+        ["13 refused: RequestBadPort"]
+    );
+    let nowhere = FlowStatsRequest {
+        table: TableId(254),
+        ..FlowStatsRequest::all()
+    };
+    let refused = ["13 refused: RequestBadTable"];
+    assert_eq!(
+        ask(MultipartRequest::Flow(Form::Standard, nowhere)),
+        refused
+    );
+    for request in [
+        MultipartRequest::GroupDesc,
+        MultipartRequest::MeterFeatures,
+        MultipartRequest::TableFeatures,
+        MultipartRequest::Description,
+    ] {
+        assert_eq!(ask(request), ["13 MultipartReply"]);
+    }
+    let reply = Message::BarrierReply;
+    assert_eq!(told(&rig.send(NEW, reply)), ["13 refused: RequestBadType"]);
+}
