@@ -391,3 +391,6 @@ impl Worker {
         self.shared.counters.count(reason);
     }
 }
+
+#[cfg(test)]
+mod tests;

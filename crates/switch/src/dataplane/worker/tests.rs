@@ -1,0 +1,247 @@
+//! A worker between memory ports, turned by hand.
+
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
+use flow::{PortConfig, PortFeatures, PortState};
+use packet::MacAddr;
+use pipeline::{Limits, Pipeline};
+use ports::Port;
+use ports::memory::{self, MemoryQueue};
+use rtrb::RingBuffer;
+
+use super::*;
+use crate::dataplane::program::BridgeId;
+use crate::mac::{AGEING, MacTable, MacView};
+
+const BRIDGE: BridgeId = BridgeId(0);
+
+struct Rig {
+    worker: Worker,
+    commands: Producer<Command>,
+    events: Consumer<Event>,
+    publication: Arc<Publication>,
+    pipeline: Pipeline,
+    stations: MacView,
+    /// What is at the other end of ports 1, 2 and 3.
+    hosts: Vec<MemoryQueue>,
+    pool: Pool,
+    generation: u64,
+}
+
+impl Rig {
+    fn new(rules: &[(u128, &[Action])]) -> Self {
+        let (commands, commands_in) = RingBuffer::new(16);
+        let (events_out, events) = RingBuffer::new(2);
+        let publication = Arc::new(Publication::default());
+        let shared = Shared {
+            publication: Arc::clone(&publication),
+            progress: Progress::new(),
+            counters: WorkerCounters::new(),
+            commands: commands_in,
+            events: events_out,
+        };
+        let mut rig = Self {
+            worker: Worker::new(0, shared),
+            commands,
+            events,
+            publication,
+            pipeline: Pipeline::new(Limits::default(), 1),
+            stations: MacView::default(),
+            hosts: Vec::new(),
+            pool: Pool::new(256),
+            generation: 0,
+        };
+        for number in 1..=3 {
+            rig.add_port(number);
+        }
+        for (in_port, actions) in rules {
+            rig.add_rule(*in_port, actions);
+        }
+        rig.publish();
+        rig.worker.turn(Instant::START);
+        rig
+    }
+
+    fn add_port(&mut self, number: u32) {
+        let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
+        self.hosts.push(theirs.take_queue().expect("not taken yet"));
+        let queue = ours.take_queues().pop().expect("one queue");
+        let command = Command::AddPort(key(number), queue);
+        assert!(self.commands.push(command).is_ok(), "the ring has room");
+        self.pipeline.set_port(&PortDesc {
+            number: PortNo(number),
+            hw_addr: MacAddr::default(),
+            name: String::new(),
+            config: PortConfig::default(),
+            state: PortState::LIVE,
+            current: PortFeatures::default(),
+            advertised: PortFeatures::default(),
+            supported: PortFeatures::default(),
+            peer: PortFeatures::default(),
+            speed_kbps: 0,
+            speed_kbps_max: 0,
+        });
+    }
+
+    fn add_rule(&mut self, in_port: u128, actions: &[Action]) {
+        let matching = Match::any()
+            .with(flow::Field::InPort, in_port)
+            .expect("legal");
+        let instructions = Instructions::apply(actions.to_vec());
+        let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
+        self.pipeline
+            .flow_mod(&rule, Instant::START)
+            .expect("legal");
+    }
+
+    fn publish(&mut self) {
+        self.generation += 1;
+        let bridge = BridgeProgram {
+            id: BRIDGE,
+            pipeline: self.pipeline.clone(),
+            stations: self.stations.clone(),
+        };
+        self.publication.store(Arc::new(Program {
+            generation: Generation(self.generation),
+            bridges: vec![bridge],
+        }));
+    }
+
+    /// Sends a frame from host `from` to `dst`, turns the worker, and tells at which
+    /// hosts it comes out.
+    fn pass(&mut self, from: usize, dst: u64) -> Vec<usize> {
+        let mut frame = self.pool.take().expect("a buffer");
+        frame.copy_from(&frame_to(dst, from as u64)).expect("room");
+        let mut batch = Batch::new();
+        batch.push(frame).expect("room");
+        self.hosts[from - 1]
+            .send(&mut batch, &mut self.pool)
+            .expect("the wire is there");
+        self.worker.turn(Instant::from_secs(1));
+        assert_eq!(self.worker.pool.missing(), 0, "no buffer may be lost");
+        let mut out = Vec::new();
+        for (index, host) in self.hosts.iter_mut().enumerate() {
+            host.receive(&mut self.pool, &mut batch)
+                .expect("the wire is there");
+            out.extend(batch.drain().map(|frame| {
+                self.pool.put(frame);
+                index + 1
+            }));
+        }
+        out
+    }
+
+    fn drops(&self) -> Vec<(&'static str, u64)> {
+        let counters = self.worker.shared.counters.read();
+        counters.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+fn key(number: u32) -> PortKey {
+    PortKey {
+        bridge: BRIDGE,
+        port: PortNo(number),
+    }
+}
+
+fn frame_to(dst: u64, src: u64) -> Vec<u8> {
+    let (dst, src) = (MacAddr::from_u64(dst), MacAddr::from_u64(src));
+    [&dst.0[..], &src.0[..], &[0x88, 0xb5], &[0; 46]].concat()
+}
+
+#[test]
+fn a_frame_leaves_where_its_rule_says_in_as_many_copies() {
+    let both = [Action::output(PortNo(2)), Action::output(PortNo(3))];
+    let mut rig = Rig::new(&[(1, &both), (2, &[Action::output(PortNo::IN_PORT)])]);
+    assert_eq!(rig.pass(1, 9), [2, 3]);
+    assert_eq!(rig.pass(2, 9), [2]);
+    assert_eq!(rig.pass(3, 9), [0; 0]);
+    assert_eq!(rig.drops(), [("no_match", 1)]);
+}
+
+#[test]
+fn normal_floods_the_unknown_tells_what_it_saw_and_meets_the_known() {
+    let normal = [Action::output(PortNo::NORMAL)];
+    let mut rig = Rig::new(&[(1, &normal), (2, &normal)]);
+    assert_eq!(rig.pass(1, 2), [2, 3]);
+    let Ok(Event::Learn(from, address)) = rig.events.pop() else {
+        panic!("a station was seen")
+    };
+    assert_eq!((from, address.mac), (key(1), MacAddr::from_u64(1)));
+    let mut table = MacTable::new(8, AGEING);
+    table.learn(address, from.port, Instant::START);
+    rig.stations = table.view();
+    rig.publish();
+    assert_eq!(rig.pass(2, 1), [1]);
+}
+
+#[test]
+fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
+    let mut rig = Rig::new(&[]);
+    let progress = Arc::clone(&rig.worker.shared.progress);
+    assert_eq!(progress.passed(), Generation(1));
+    rig.add_rule(1, &[Action::output(PortNo(2))]);
+    rig.publish();
+    assert!(rig.worker.has_news());
+    assert_eq!(progress.passed(), Generation(1));
+    assert_eq!(
+        rig.pass(1, 9),
+        [2],
+        "the first frame after it meets the new rule"
+    );
+    assert_eq!(progress.passed(), Generation(2));
+    assert!(!rig.worker.has_news());
+}
+
+#[test]
+fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
+    let mut rig = Rig::new(&[]);
+    let frame = Frame::from_bytes(&frame_to(9, 8));
+    let command = Command::Transmit(key(3), frame);
+    assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    rig.publish();
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.news && rig.worker.shared.progress.passed() == Generation(2));
+    let mut batch = Batch::new();
+    rig.hosts[2]
+        .receive(&mut rig.pool, &mut batch)
+        .expect("the wire is there");
+    assert_eq!(batch.len(), 1);
+}
+
+#[test]
+fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
+    let both = [
+        Action::output(PortNo::CONTROLLER),
+        Action::output(PortNo(2)),
+    ];
+    let mut rig = Rig::new(&[(1, &both)]);
+    for _ in 0..3 {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    assert_eq!(rig.drops(), [("packet_in_no_room", 1)]);
+    let Ok(Event::PacketIn(event)) = rig.events.pop() else {
+        panic!("a frame for the controllers")
+    };
+    assert_eq!((event.from, event.data), (key(1), frame_to(9, 1)));
+}
+
+#[test]
+fn a_port_whose_device_is_gone_is_retired_and_the_others_go_on() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo::ALL)])]);
+    rig.hosts.remove(1);
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.ports_changed && turn.news);
+    assert!(matches!(rig.events.pop(), Ok(Event::QueueGone(gone, _)) if gone == key(2)));
+    assert_eq!(rig.pass(1, 9), [2], "the second host left is at port 3");
+    assert_eq!(rig.drops(), [("no_port", 1)]);
+}
+
+#[test]
+fn the_end_is_an_order_like_any_other() {
+    let mut rig = Rig::new(&[]);
+    assert!(
+        rig.commands.push(Command::Stop).is_ok(),
+        "the ring has room"
+    );
+    assert!(rig.worker.turn(Instant::START).stopped);
+}
