@@ -85,6 +85,7 @@ fn session() -> Session {
         command_line: "comporta lab run echo tcp-throughput forwarding-rate --runs 3".to_owned(),
         seed: 1,
         runs: RUNS,
+        planned: 168,
         parameters: Parameters::default(),
         machine: MachineRecord {
             kernel: "6.18.0".to_owned(),

@@ -9,6 +9,7 @@
 //! The lab is an instrument: it shares nothing with the switch that it measures
 //! but the language of flows and the protocol.
 
+mod analysis;
 mod calendar;
 mod controller;
 mod cores;

@@ -38,6 +38,8 @@ pub struct Session {
     pub seed: u64,
     /// How often every test was to be done.
     pub runs: u32,
+    /// How many tests the run was to have, those of sessions before included.
+    pub planned: u64,
     /// How tests are done.
     pub parameters: Parameters,
     /// The machine.

@@ -220,6 +220,7 @@ fn session(
         command_line: options.command_line.clone(),
         seed: options.seed,
         runs: options.runs,
+        planned: plan(options).len() as u64,
         parameters: options.parameters.clone(),
         machine: MachineRecord {
             kernel: machine.kernel.clone(),

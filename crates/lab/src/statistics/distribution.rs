@@ -15,6 +15,12 @@ impl Distribution {
         (!sorted.is_empty()).then_some(Self { sorted })
     }
 
+    /// The values, in ascending order.
+    #[must_use]
+    pub fn values(&self) -> &[u32] {
+        &self.sorted
+    }
+
     /// How many values there are.
     #[must_use]
     pub fn count(&self) -> usize {
