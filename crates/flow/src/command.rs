@@ -56,7 +56,8 @@ impl FlowFlags {
 pub struct FlowMod {
     /// What to do.
     pub command: FlowModCommand,
-    /// Where; [`TableId::ALL`] in a deletion means every table.
+    /// Where; [`TableId::ALL`] in a deletion means every table, and so it does
+    /// in a modification that OpenFlow 1.0 sends, which has no word for a table.
     pub table: TableId,
     /// Which rule wins where several match: the higher.
     pub priority: u16,
@@ -65,6 +66,9 @@ pub struct FlowMod {
     /// Which bits of the cookie must be `cookie`'s for a rule to be changed or
     /// deleted; zero asks nothing.
     pub cookie_mask: u64,
+    /// What a modification sets the cookie to: OpenFlow 1.0 only. From 1.1 on a
+    /// modification leaves it alone.
+    pub new_cookie: Option<Cookie>,
     /// Which frames.
     pub matching: Match,
     /// What to do with them.
@@ -98,6 +102,7 @@ impl FlowMod {
             priority,
             cookie: Cookie(0),
             cookie_mask: 0,
+            new_cookie: None,
             matching,
             instructions,
             idle_timeout_s: 0,
@@ -107,6 +112,14 @@ impl FlowMod {
             out_group: GroupId::ANY,
             flags: FlowFlags::default(),
         }
+    }
+
+    /// Whether a modification that finds no rule adds one, with `new_cookie`, to
+    /// the first table if it names none: OpenFlow 1.0 only (OF 1.0.1, 4.6), and
+    /// not if it asks for rules with a certain cookie, as Open vSwitch has it.
+    #[must_use]
+    pub const fn adds_if_missing(&self) -> bool {
+        self.new_cookie.is_some() && self.cookie_mask == 0
     }
 }
 

@@ -301,10 +301,14 @@ impl Field {
         u128::MAX >> (128 - u32::from(self.info().bits))
     }
 
-    /// Whole bytes that the value takes on the wire.
+    /// Whole bytes that the value takes on the wire. Twenty bits take four of
+    /// them (OF 1.3.5, table 12: `mpls_label`, `ipv6_flabel`).
     #[must_use]
     pub fn bytes(self) -> usize {
-        usize::from(self.info().bits.div_ceil(8))
+        match usize::from(self.info().bits.div_ceil(8)) {
+            3 => 4,
+            bytes => bytes,
+        }
     }
 
     /// The field with this OXM header.
@@ -364,6 +368,15 @@ mod tests {
                 assert_ne!(a.name, b.name);
             }
         }
+    }
+
+    #[test]
+    fn a_label_takes_four_bytes() {
+        assert_eq!(Field::MplsLabel.bytes(), 4);
+        assert_eq!(Field::Ipv6Flabel.bytes(), 4);
+        assert_eq!(Field::VlanVid.bytes(), 2);
+        assert_eq!(Field::EthSrc.bytes(), 6);
+        assert_eq!(Field::Ipv6Src.bytes(), 16);
     }
 
     #[test]

@@ -8,8 +8,10 @@ mod action;
 mod command;
 mod event;
 pub mod field;
+mod group;
 mod key;
 mod matching;
+mod meter;
 mod port;
 mod refusal;
 mod statistics;
@@ -21,8 +23,10 @@ pub use command::{
 };
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use field::Field;
+pub use group::{Bucket, GroupKind, GroupMod, GroupModCommand};
 pub use key::Key;
 pub use matching::{Match, Term};
+pub use meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
 pub use statistics::{

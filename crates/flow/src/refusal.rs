@@ -206,6 +206,18 @@ pub enum Refusal {
     /// There is no such group to change.
     #[error("no such group")]
     GroupModUnknown,
+    /// A number that no group may have.
+    #[error("a number that no group may have")]
+    GroupModInvalidGroup,
+    /// Unknown kind of group.
+    #[error("unknown kind of group")]
+    GroupModBadType,
+    /// Unknown group-mod command.
+    #[error("unknown group modification command")]
+    GroupModBadCommand,
+    /// A bucket is not well formed.
+    #[error("bad bucket")]
+    GroupModBadBucket,
 
     /// There is no such port to change.
     #[error("no such port")]
@@ -269,6 +281,18 @@ pub enum Refusal {
     /// There is no such meter.
     #[error("no such meter")]
     MeterModUnknownMeter,
+    /// A number that no meter may have.
+    #[error("a number that no meter may have")]
+    MeterModInvalidMeter,
+    /// Unknown meter-mod command.
+    #[error("unknown meter modification command")]
+    MeterModBadCommand,
+    /// Unknown meter flags, or flags that contradict each other.
+    #[error("unsupported meter flags")]
+    MeterModBadFlags,
+    /// Unknown kind of band.
+    #[error("unknown kind of meter band")]
+    MeterModBadBand,
     /// More meters than the switch has room for (a request for one on a switch without).
     #[error("no room for another meter")]
     MeterModOutOfMeters,
@@ -279,4 +303,9 @@ pub enum Refusal {
     /// A table in the table features does not exist.
     #[error("table features for a table that does not exist")]
     TableFeaturesBadTable,
+}
+
+impl Refusal {
+    /// How many there are.
+    pub const COUNT: usize = Self::TableFeaturesBadTable as usize + 1;
 }

@@ -396,6 +396,15 @@ impl fmt::Display for Process {
     }
 }
 
+/// Keeps the calling thread on `cores`; an empty slice leaves it where it may be now.
+///
+/// # Errors
+/// A core that does not exist or may not be used.
+pub fn pin_current_thread(cores: &[usize]) -> Result<(), Failure> {
+    sys::process::pin_current_thread(cores)
+        .map_err(Failure::to(format!("run on the cores {cores:?}")))
+}
+
 fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);

@@ -1,0 +1,266 @@
+//! How actions are written.
+
+use base::{PortNo, TableId};
+use flow::field::VID_PRESENT;
+use flow::{Action, Field, Match, MetadataWrite};
+
+use super::legacy::{self, Tag};
+use super::{EXPERIMENTER, Kind, Length, Number, Row};
+use crate::codec::{Inexpressible, Writer};
+use crate::faith::Faith;
+use crate::kinds::NICIRA;
+use crate::oxm::{self, Prefer};
+use crate::port_no;
+
+/// Where a list of actions stands: what frames it meets, and how true its
+/// translation has to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) matching: &'a Match,
+    pub(crate) faith: Faith,
+}
+
+/// Appends `actions`. In good faith those without words are left out.
+pub(crate) fn encode(
+    actions: &[Action],
+    context: Context<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let mut tag = Tag::of(context.matching);
+    for action in actions {
+        let before = w.len();
+        match encode_one(action, context, tag, w) {
+            Err(_) if context.faith == Faith::Good => w.truncate(before),
+            result => result?,
+        }
+        tag = tag.after(action);
+    }
+    Ok(())
+}
+
+/// Appends `goto_table` as an action, as OpenFlow 1.0 has to have it.
+pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(Kind::Resubmit, w, |w| {
+        port_no::encode(PortNo::IN_PORT, w)?;
+        w.u8(table.0);
+        Ok(())
+    })
+}
+
+/// Appends `write_metadata` as an action, as OpenFlow 1.0 has to have it.
+pub(crate) fn encode_metadata(
+    write: MetadataWrite,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    put(Kind::WriteMetadata, w, |w| {
+        w.u64(write.value);
+        w.u64(write.mask);
+        Ok(())
+    })
+}
+
+fn encode_one(
+    action: &Action,
+    context: Context<'_>,
+    tag: Tag,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    match *action {
+        Action::Output { port, max_len } => put(Kind::Output, w, |w| {
+            port_no::encode(port, w)?;
+            w.u16(max_len.0);
+            Ok(())
+        }),
+        Action::SetQueue(queue) => put_u32(Kind::SetQueue, queue.0, w),
+        Action::Group(group) => put_u32(Kind::Group, group.0, w),
+        Action::SetField { field, value, mask } => set_field(field, value, mask, w),
+        Action::PushVlan(eth_type) => put_u16(Kind::PushVlan, eth_type, w),
+        Action::PopVlan => put_nothing(Kind::PopVlan, w),
+        Action::PushMpls(eth_type) => put_u16(Kind::PushMpls, eth_type, w),
+        Action::PopMpls(eth_type) => put_u16(Kind::PopMpls, eth_type, w),
+        Action::SetMplsTtl(ttl) => put_u8(Kind::SetMplsTtl, ttl, w),
+        Action::DecMplsTtl => put_nothing(Kind::DecMplsTtl, w),
+        Action::SetIpTtl(ttl) if has(Kind::SetIpTtl, w) => put_u8(Kind::SetIpTtl, ttl, w),
+        Action::SetIpTtl(ttl) => reg_loads(Field::IpTtl, ttl.into(), Field::IpTtl.full_mask(), w),
+        Action::DecIpTtl => put_nothing(Kind::DecIpTtl, w),
+        Action::CopyTtlOut => put_nothing(Kind::CopyTtlOut, w),
+        Action::CopyTtlIn => put_nothing(Kind::CopyTtlIn, w),
+        Action::Enqueue { .. }
+        | Action::SetVlanVid(_)
+        | Action::SetVlanPcp(_)
+        | Action::SetNwSrc(_)
+        | Action::SetNwDst(_)
+        | Action::SetNwTos(_)
+        | Action::SetTpSrc(_)
+        | Action::SetTpDst(_) => encode_old(action, context, tag, w),
+    }
+}
+
+/// Appends an action that only OpenFlow 1.0 has, or what says the same elsewhere.
+fn encode_old(
+    action: &Action,
+    context: Context<'_>,
+    tag: Tag,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    if !has(Kind::Enqueue, w) {
+        let modern = legacy::modern(action, context, tag).map_err(|what| w.cannot(what))?;
+        return modern
+            .iter()
+            .try_for_each(|action| encode_one(action, context, tag, w));
+    }
+    match *action {
+        Action::Enqueue { port, queue } => put(Kind::Enqueue, w, |w| {
+            port_no::encode(port, w)?;
+            w.zeros(6);
+            w.u32(queue.0);
+            Ok(())
+        }),
+        Action::SetVlanVid(vid) => put_u16(Kind::SetVlanVid, vid, w),
+        Action::SetVlanPcp(pcp) => put_u8(Kind::SetVlanPcp, pcp, w),
+        Action::SetNwSrc(address) => put_u32(Kind::SetNwSrc, address, w),
+        Action::SetNwDst(address) => put_u32(Kind::SetNwDst, address, w),
+        Action::SetNwTos(tos) => put_u8(Kind::SetNwTos, tos, w),
+        Action::SetTpSrc(port) => put_u16(Kind::SetTpSrc, port, w),
+        Action::SetTpDst(port) => put_u16(Kind::SetTpDst, port, w),
+        _ => Err(w.cannot("this action")),
+    }
+}
+
+/// Appends the writing of a field, by the best means that the version has.
+fn set_field(
+    field: Field,
+    value: u128,
+    mask: u128,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    if mask != field.full_mask() {
+        return reg_loads(field, value, mask, w);
+    }
+    if let Some((kind, bytes, value)) = setter(field, value)
+        && Row::of(Kind::SetField, w.version()).is_none()
+    {
+        return put(kind, w, |w| {
+            w.number(bytes, value);
+            Ok(())
+        });
+    }
+    if !has(Kind::SetField, w) {
+        return reg_loads(field, value, mask, w);
+    }
+    let header = oxm::header_of(field, Prefer::Oxm, false)
+        .ok_or_else(|| w.cannot("set_field of a field without header"))?;
+    put(Kind::SetField, w, |w| {
+        header.encode(w);
+        w.number(field.bytes(), value);
+        Ok(())
+    })
+}
+
+/// The action of its own that OpenFlow 1.0 or Nicira has for writing `field`, how
+/// many bytes its argument has, and the argument.
+fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
+    let vid_bits = u128::from(VID_PRESENT - 1);
+    Some(match field {
+        Field::EthSrc => (Kind::SetDlSrc, 6, value),
+        Field::EthDst => (Kind::SetDlDst, 6, value),
+        Field::VlanVid => (Kind::SetVlanVid, 2, value & vid_bits),
+        Field::VlanPcp => (Kind::SetVlanPcp, 1, value),
+        Field::Ipv4Src => (Kind::SetNwSrc, 4, value),
+        Field::Ipv4Dst => (Kind::SetNwDst, 4, value),
+        Field::IpDscp => (Kind::SetNwTos, 1, value << 2),
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => (Kind::SetTpSrc, 2, value),
+        Field::TcpDst | Field::UdpDst | Field::SctpDst => (Kind::SetTpDst, 2, value),
+        Field::MplsLabel => (Kind::SetMplsLabel, 4, value),
+        Field::MplsTc => (Kind::SetMplsTc, 1, value),
+        Field::TunnelId if value <= u32::MAX.into() => (Kind::SetTunnel, 4, value),
+        Field::TunnelId => (Kind::SetTunnel64, 8, value),
+        _ => return None,
+    })
+}
+
+/// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most.
+fn reg_loads(
+    field: Field,
+    value: u128,
+    mask: u128,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let header = oxm::header_of(field, Prefer::Nxm, false)
+        .filter(|header| header.length == field.bytes())
+        .ok_or_else(|| w.cannot("writing a part of this field"))?;
+    let mut left = mask;
+    while left != 0 {
+        let offset = left.trailing_zeros();
+        let bits = (left >> offset).trailing_ones().min(64);
+        let ones = (1_u128 << bits) - 1;
+        put(Kind::RegLoad, w, |w| {
+            w.number(2, (offset << 6 | (bits - 1)).into());
+            header.encode(w);
+            w.number(8, value >> offset & ones);
+            Ok(())
+        })?;
+        left &= !(ones << offset);
+    }
+    Ok(())
+}
+
+fn has(kind: Kind, w: &Writer<'_>) -> bool {
+    Row::of(kind, w.version()).is_some()
+}
+
+fn put_nothing(kind: Kind, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(kind, w, |_| Ok(()))
+}
+
+fn put_u8(kind: Kind, argument: u8, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(kind, w, |w| {
+        w.u8(argument);
+        Ok(())
+    })
+}
+
+fn put_u16(kind: Kind, argument: u16, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(kind, w, |w| {
+        w.u16(argument);
+        Ok(())
+    })
+}
+
+fn put_u32(kind: Kind, argument: u32, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(kind, w, |w| {
+        w.u32(argument);
+        Ok(())
+    })
+}
+
+/// Appends an action by its row: header, padding, arguments, padding.
+fn put(
+    kind: Kind,
+    w: &mut Writer<'_>,
+    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
+) -> Result<(), Inexpressible> {
+    let row = Row::of(kind, w.version()).ok_or_else(|| w.cannot("this action"))?;
+    w.nested(2, |w| {
+        match row.number {
+            Number::Own(number) => {
+                w.u16(number);
+                w.u16(0);
+            }
+            Number::Nicira(number) => {
+                w.u16(EXPERIMENTER);
+                w.u16(0);
+                w.u32(NICIRA);
+                w.u16(number);
+            }
+        }
+        w.zeros(row.skip);
+        arguments(w)?;
+        match row.length {
+            Length::Exactly(length) => w.zeros(length - w.len()),
+            Length::AtLeast(_) => w.pad_to(8),
+        }
+        Ok(())
+    })
+    .map(drop)
+}

@@ -1,0 +1,440 @@
+//! The life of a channel: one end of the connection between a switch and a
+//! controller, as a state machine that does no I/O and reads no clock.
+//!
+//! # Greeting
+//! Each end begins by sending a hello and waits for the other's. The version is
+//! the newest that both bitmaps hold or, if one end sent none, the lower of the
+//! two hellos' versions, which this end must then speak (OF 1.3.5, 6.3.1). With
+//! no such version the channel says so in an error that a person can read, and
+//! is down. So it is if anything but a hello comes first, or nothing in time.
+//!
+//! # Up
+//! Bytes are cut into messages by the lengths in their headers. A message that
+//! can be understood, and that the other side is the one to send, becomes an
+//! event; what cannot is answered with the error that the specification gives it
+//! and becomes an event too, to be counted. The channel itself answers echo
+//! requests, keeps the Nicira switches that the controller turns, and ignores a
+//! second hello. An end that hears no message for a while asks with an echo
+//! request whether the other is there, and is down if no message comes after
+//! that either.
+//!
+//! A controller does not answer what it cannot understand: nobody would listen.
+//! Neither side answers an error with an error.
+//!
+//! # Down
+//! There is no way back: a new connection is a new channel. What is still to be
+//! sent may be sent (it can be the error that says why), input is ignored, and
+//! so is everything that anybody asks to be sent. A length in a header that is
+//! shorter than the header ends the channel as well, for nobody can know where
+//! the next message begins.
+//!
+//! # Limits
+//! Between two calls the channel keeps no more input than one unfinished
+//! message, less than 65,535 bytes. Its output has no bound of its own, since an
+//! answer may be as long as a table is large: the shell stops reading from a peer
+//! that does not read while [`Channel::is_congested`], and then one read's worth
+//! of requests is all that can still be answered.
+//!
+//! # How to drive it
+//! After [`Channel::new`] and after each `handle_*` and [`Channel::send`]: take
+//! events with [`Channel::poll_event`] until there is none, write
+//! [`Channel::pending`] to the socket and report with [`Channel::transmitted`],
+//! and call [`Channel::handle_timeout`] when [`Channel::next_timeout`] has come.
+//! When the socket closes, drop the channel.
+
+mod event;
+mod output;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use base::{Instant, Xid};
+use flow::Refusal;
+
+pub use event::{DownReason, Event, Excerpt, Received};
+use output::Output;
+
+use crate::codec::{Inexpressible, Malformed};
+use crate::dialect::Dialect;
+use crate::header::Header;
+use crate::kinds::Sender;
+use crate::message::error::ErrorMessage;
+use crate::message::hello::{self, Hello};
+use crate::message::{Message, error};
+use crate::version::{Version, Versions};
+
+/// Which end of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The switch.
+    Switch,
+    /// The controller.
+    Controller,
+}
+
+/// How a channel is to behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The versions that it may speak.
+    pub versions: Versions,
+    /// How long the other end may take to say hello.
+    pub hello_timeout: Duration,
+    /// After how long a silence the other end is asked whether it is there.
+    pub echo_interval: Duration,
+    /// How long it may take to say anything then.
+    pub echo_timeout: Duration,
+    /// Bytes waiting to be sent from which on the channel is congested.
+    pub backlog_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            versions: Versions::ALL,
+            // Both ends send their hello at once: a round trip is enough by far.
+            hello_timeout: Duration::from_secs(5),
+            // What Open vSwitch does unless it is told otherwise.
+            echo_interval: Duration::from_secs(5),
+            echo_timeout: Duration::from_secs(5),
+            // Sixteen messages of the greatest length: enough to keep any link busy
+            // while the shell looks elsewhere.
+            backlog_max: 1 << 20,
+        }
+    }
+}
+
+/// Where a channel is in its life.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Our hello is out; the other's must be here by then.
+    Greeting { until: Instant },
+    /// There is agreement.
+    Up { dialect: Dialect, alive: Alive },
+    /// It is over.
+    Down,
+}
+
+/// When the other end was last known to be there.
+#[derive(Clone, Copy, Debug)]
+enum Alive {
+    /// It sent a message then.
+    Heard(Instant),
+    /// It was asked then, and has not sent one since.
+    Asked(Instant),
+}
+
+/// The number of the channel's own messages. Whoever sends echo requests of his
+/// own takes another to see the answers.
+const OWN_XID: Xid = Xid(0);
+
+/// One end of an OpenFlow channel. It does no I/O and reads no clock.
+#[derive(Debug)]
+pub struct Channel {
+    side: Side,
+    options: Options,
+    state: State,
+    /// The beginning of a message whose end has not come yet.
+    input: Vec<u8>,
+    output: Output,
+    events: VecDeque<Event>,
+}
+
+impl Channel {
+    /// A channel on a connection that has just been made. Its hello is pending.
+    #[must_use]
+    pub fn new(side: Side, options: Options, now: Instant) -> Self {
+        let mut output = Output::default();
+        let hello = Hello::new(options.versions);
+        hello
+            .encode(OWN_XID, output.back())
+            .expect("every version can say hello");
+        Self {
+            side,
+            options,
+            state: State::Greeting {
+                until: now + options.hello_timeout,
+            },
+            input: Vec::new(),
+            output,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Takes bytes that the other end sent.
+    pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        let mut rest = &input[..];
+        while !matches!(self.state, State::Down) {
+            let Some(header) = Header::peek(rest) else {
+                break;
+            };
+            let length = usize::from(header.length);
+            if length < Header::LENGTH {
+                self.down(DownReason::BadLength(header.length));
+                break;
+            }
+            let Some((message, behind)) = rest.split_at_checked(length) else {
+                break;
+            };
+            self.handle_message(header, message, now);
+            rest = behind;
+        }
+        if !matches!(self.state, State::Down) {
+            let done = input.len() - rest.len();
+            input.drain(..done);
+            self.input = input;
+        }
+    }
+
+    /// Does what is due, if [`Self::next_timeout`] has come.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next_timeout().is_none_or(|due| now < due) {
+            return;
+        }
+        match self.state {
+            State::Greeting { .. } => self.down(DownReason::HelloTimeout),
+            State::Up {
+                alive: Alive::Asked(_),
+                ..
+            } => self.down(DownReason::Unresponsive),
+            State::Up { dialect, .. } => {
+                self.say(OWN_XID, &Message::EchoRequest(Vec::new()));
+                let alive = Alive::Asked(now);
+                self.state = State::Up { dialect, alive };
+            }
+            State::Down => {}
+        }
+    }
+
+    /// When [`Self::handle_timeout`] has something to do, if nothing comes before.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Greeting { until } => Some(until),
+            State::Up {
+                alive: Alive::Heard(then),
+                ..
+            } => Some(then + self.options.echo_interval),
+            State::Up {
+                alive: Alive::Asked(then),
+                ..
+            } => Some(then + self.options.echo_timeout),
+            State::Down => None,
+        }
+    }
+
+    /// Sends a message, as several if it is a reply too long for one. Unless the
+    /// channel is up, nothing is sent.
+    ///
+    /// # Errors
+    /// The version has no words for it; then nothing is sent.
+    pub fn send(&mut self, xid: Xid, message: &Message) -> Result<(), Inexpressible> {
+        let State::Up { dialect, alive } = self.state else {
+            return Ok(());
+        };
+        message.encode(xid, dialect, self.output.back())?;
+        if let Message::Extension(change) = message {
+            let dialect = dialect.after(*change);
+            self.state = State::Up { dialect, alive };
+        }
+        Ok(())
+    }
+
+    /// Answers a message with an error.
+    pub fn refuse(&mut self, xid: Xid, refusal: Refusal, excerpt: &Excerpt) {
+        if let Some(version) = self.version() {
+            let data = excerpt.as_bytes().to_vec();
+            self.say(
+                xid,
+                &Message::Error(ErrorMessage::new(refusal, version, data)),
+            );
+        }
+    }
+
+    /// What happened next, if anything did.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Bytes to be sent to the other end.
+    #[must_use]
+    pub fn pending(&self) -> &[u8] {
+        self.output.pending()
+    }
+
+    /// Takes note that so many of the pending bytes are sent.
+    ///
+    /// # Panics
+    /// If there were not so many.
+    pub fn transmitted(&mut self, count: usize) {
+        self.output.transmitted(count);
+    }
+
+    /// How many bytes are pending.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.output.pending().len()
+    }
+
+    /// Whether so much is pending that the other end should not be read from, nor
+    /// told what it has not asked for.
+    #[must_use]
+    pub fn is_congested(&self) -> bool {
+        self.backlog() >= self.options.backlog_max
+    }
+
+    /// The version agreed on, while the channel is up.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        match self.state {
+            State::Up { dialect, .. } => Some(dialect.version),
+            State::Greeting { .. } | State::Down => None,
+        }
+    }
+
+    /// Whether the channel is over.
+    #[must_use]
+    pub const fn is_down(&self) -> bool {
+        matches!(self.state, State::Down)
+    }
+
+    /// Takes a whole message.
+    fn handle_message(&mut self, header: Header, message: &[u8], now: Instant) {
+        match (self.state, header.kind) {
+            (State::Greeting { .. }, hello::NUMBER) => self.greeted(message, now),
+            (State::Greeting { .. }, error::NUMBER) => self.hello_refused(header, message),
+            (State::Greeting { .. }, kind) => self.down(DownReason::HelloExpected(kind)),
+            (State::Up { dialect, .. }, kind) => {
+                let alive = Alive::Heard(now);
+                self.state = State::Up { dialect, alive };
+                if kind != hello::NUMBER {
+                    self.handle_request(header, message, dialect);
+                }
+            }
+            (State::Down, _) => {}
+        }
+    }
+
+    /// Takes the other end's hello.
+    fn greeted(&mut self, message: &[u8], now: Instant) {
+        // The version decides nothing about a hello.
+        let Ok((_, Message::Hello(hello))) = Message::decode(message, Version::V13) else {
+            unreachable!("a hello is never refused");
+        };
+        match agree(self.options.versions, &hello) {
+            Some(version) => {
+                let dialect = Dialect::new(version);
+                let alive = Alive::Heard(now);
+                self.state = State::Up { dialect, alive };
+                self.events.push_back(Event::Up(version));
+            }
+            None => self.refuse_hello(&hello),
+        }
+    }
+
+    /// Says that there is no version in common, in the oldest words that the other
+    /// end may know, and is down.
+    fn refuse_hello(&mut self, hello: &Hello) {
+        let theirs = hello.spoken();
+        let text = format!(
+            "no version in common: we speak {}, you speak {theirs}",
+            self.options.versions
+        );
+        let version = Version::from_wire(hello.highest).unwrap_or(Version::V10);
+        let refusal = Refusal::HelloIncompatible;
+        let error = ErrorMessage::new(refusal, version, text.into_bytes());
+        Message::Error(error)
+            .encode(OWN_XID, version, self.output.back())
+            .expect("every version has errors");
+        self.down(DownReason::Incompatible(theirs));
+    }
+
+    /// Takes an error in place of a hello.
+    fn hello_refused(&mut self, header: Header, message: &[u8]) {
+        let version = Version::from_wire(header.version).unwrap_or(Version::V10);
+        let decoded = Message::decode(message, version);
+        self.down(match decoded {
+            Ok((_, Message::Error(ErrorMessage { fault, data }))) => DownReason::HelloRefused {
+                fault,
+                text: String::from_utf8_lossy(&data).into_owned(),
+            },
+            _ => DownReason::HelloExpected(header.kind),
+        });
+    }
+
+    /// Takes any message but a hello, while the channel is up.
+    fn handle_request(&mut self, header: Header, message: &[u8], dialect: Dialect) {
+        let excerpt = Excerpt::of(message);
+        let decoded = match Message::decode_from(message, dialect) {
+            Ok((_, sender, _)) if !self.may_come_from(sender) => Err(Malformed {
+                fault: Refusal::RequestBadType,
+                at: 0,
+            }),
+            Ok((_, _, message)) => Ok(message),
+            Err(malformed) => Err(malformed),
+        };
+        match decoded {
+            Ok(message) => self.handle_understood(header.xid, message, excerpt),
+            Err(malformed) => {
+                if self.side == Side::Switch && header.kind != error::NUMBER {
+                    self.refuse(header.xid, malformed.fault, &excerpt);
+                }
+                self.events.push_back(Event::Refused(malformed));
+            }
+        }
+    }
+
+    /// Whether the other end may send what such a sender sends.
+    const fn may_come_from(&self, sender: Sender) -> bool {
+        match (self.side, sender) {
+            (_, Sender::Either)
+            | (Side::Switch, Sender::Controller)
+            | (Side::Controller, Sender::Switch) => true,
+            (Side::Switch, Sender::Switch) | (Side::Controller, Sender::Controller) => false,
+        }
+    }
+
+    /// Deals with what the channel deals with, and tells of the rest.
+    fn handle_understood(&mut self, xid: Xid, message: Message, excerpt: Excerpt) {
+        match message {
+            Message::EchoRequest(data) => self.say(xid, &Message::EchoReply(data)),
+            Message::EchoReply(_) if xid == OWN_XID => {}
+            Message::Extension(change) => {
+                if let State::Up { dialect, .. } = &mut self.state {
+                    *dialect = dialect.after(change);
+                }
+            }
+            message => self.events.push_back(Event::Received(Received {
+                xid,
+                message,
+                excerpt,
+            })),
+        }
+    }
+
+    /// Sends what every version can say.
+    fn say(&mut self, xid: Xid, message: &Message) {
+        self.send(xid, message)
+            .expect("errors and echoes are in every version, and no longer than what they answer");
+    }
+
+    fn down(&mut self, reason: DownReason) {
+        self.state = State::Down;
+        self.events.push_back(Event::Down(reason));
+    }
+}
+
+/// The version that two ends agree on (OF 1.3.5, 6.3.1).
+fn agree(ours: Versions, theirs: &Hello) -> Option<Version> {
+    match theirs.versions {
+        Some(versions) => ours.common(versions).newest(),
+        None => {
+            let lower = ours.newest()?.wire().min(theirs.highest);
+            Version::from_wire(lower).filter(|version| ours.contains(*version))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! What a channel tells its user.
+
+use std::fmt;
+
+use base::Xid;
+
+use crate::codec::Malformed;
+use crate::faults::Fault;
+use crate::message::Message;
+use crate::version::{Version, Versions};
+
+/// What happened on the channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an event is in a queue for a moment; a box would be an allocation for each message"
+)]
+pub enum Event {
+    /// Both ends agree on this version.
+    Up(Version),
+    /// A message came that is for the user of the channel.
+    Received(Received),
+    /// A message came that could not be understood, or that the other side may not
+    /// send. A switch has answered it.
+    Refused(Malformed),
+    /// The channel is over.
+    Down(DownReason),
+}
+
+/// A message, and what is needed to refuse it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The number that its replies must bear.
+    pub xid: Xid,
+    /// The message.
+    pub message: Message,
+    /// Its beginning, for an error message.
+    pub excerpt: Excerpt,
+}
+
+/// Why a channel is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DownReason {
+    /// No hello came in time.
+    HelloTimeout,
+    /// Something else came before a hello: the message type in its header.
+    HelloExpected(u8),
+    /// No version in common: what the other end speaks.
+    Incompatible(Versions),
+    /// The other end refused our hello.
+    HelloRefused {
+        /// The numbers of its error.
+        fault: Fault,
+        /// What it said, as far as it is text.
+        text: String,
+    },
+    /// A header claims this length, which is less than its own.
+    BadLength(u16),
+    /// No message came, not even after an echo request.
+    Unresponsive,
+}
+
+impl fmt::Display for DownReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HelloTimeout => f.write_str("no hello came in time"),
+            Self::HelloExpected(kind) => {
+                write!(f, "a message of type {kind} came in place of a hello")
+            }
+            Self::Incompatible(versions) => {
+                write!(f, "no version in common: the peer speaks {versions}")
+            }
+            Self::HelloRefused { fault, text } => {
+                write!(f, "the peer refused our hello ({fault}): {text}")
+            }
+            Self::BadLength(length) => {
+                write!(f, "a header claims a length of {length} bytes")
+            }
+            Self::Unresponsive => f.write_str("the peer does not answer echo requests"),
+        }
+    }
+}
+
+/// The first 64 bytes of a message, or all of a shorter one: what an error message
+/// quotes (OF 1.3.5, 7.5.4).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Excerpt {
+    length: u8,
+    bytes: [u8; Self::LENGTH_MAX],
+}
+
+impl Excerpt {
+    /// Bytes that are quoted at most: no fewer must be, of a message that has them.
+    pub const LENGTH_MAX: usize = 64;
+
+    /// The beginning of `message`.
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
+        let quoted = &message[..message.len().min(Self::LENGTH_MAX)];
+        let mut bytes = [0; Self::LENGTH_MAX];
+        bytes[..quoted.len()].copy_from_slice(quoted);
+        let length = u8::try_from(quoted.len()).expect("64 at most");
+        Self { length, bytes }
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl fmt::Debug for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in self.as_bytes() {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}

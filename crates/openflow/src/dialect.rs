@@ -1,0 +1,69 @@
+//! How one connection is to be understood: its version, and the Nicira
+//! extensions that its controller has turned on.
+//!
+//! Only OpenFlow 1.0 has switches to turn; `ovs-ofctl` does so before its first
+//! flow-mod.
+
+use crate::version::Version;
+
+/// What both ends of a connection have agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The negotiated version.
+    pub version: Version,
+    /// Flow-removed messages of OpenFlow 1.0 are Nicira's, with an NXM match
+    /// (`NXT_SET_FLOW_FORMAT`).
+    pub nxm: bool,
+    /// The upper byte of an OpenFlow 1.0 flow-mod's command is a table
+    /// (`NXT_FLOW_MOD_TABLE_ID`).
+    pub table_ids: bool,
+}
+
+impl Dialect {
+    /// A version as it is when nobody has turned anything on.
+    #[must_use]
+    pub const fn new(version: Version) -> Self {
+        Self {
+            version,
+            nxm: false,
+            table_ids: false,
+        }
+    }
+
+    /// The dialect after `change`.
+    #[must_use]
+    pub const fn after(mut self, change: Extension) -> Self {
+        match change {
+            Extension::FlowFormat(format) => self.nxm = matches!(format, Form::Nicira),
+            Extension::TableIds(on) => self.table_ids = on,
+            Extension::StandardPacketIn => {}
+        }
+        self
+    }
+}
+
+impl From<Version> for Dialect {
+    fn from(version: Version) -> Self {
+        Self::new(version)
+    }
+}
+
+/// Whether something is written as the specification has it or as Nicira does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As the version's specification has it.
+    Standard,
+    /// As Nicira's extension of OpenFlow 1.0 has it: NXM matches, cookies.
+    Nicira,
+}
+
+/// A switch that the controller turns. The channel keeps it and nobody answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// The form of flow-removed messages.
+    FlowFormat(Form),
+    /// Whether flow-mods name their table.
+    TableIds(bool),
+    /// That packet-in messages be the specification's: they always are, here.
+    StandardPacketIn,
+}

@@ -1,0 +1,251 @@
+//! The number table of errors: which type and code a version gives a reason.
+//!
+//! Where a version has no number of its own, OpenFlow 1.0 borrows Nicira's (as
+//! Open vSwitch does; mostly they are about Nicira's messages), and else the
+//! nearest that it has stands in. Who reads an error gets the first reason in
+//! the table whose own number it is.
+//!
+//! Sources: OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4; `openvswitch/ofp-errors.h` of
+//! Open vSwitch 3.1.
+
+use std::fmt;
+
+use flow::Refusal;
+
+use crate::version::Version;
+
+/// The numbers of an error message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The specification's type and code.
+    Plain {
+        /// `ofp_error_msg.type`.
+        kind: u16,
+        /// `ofp_error_msg.code`.
+        code: u16,
+    },
+    /// Nicira's type and code, in OpenFlow 1.0's `NXVC_VENDOR_ERROR`.
+    Nicira {
+        /// `nx_vendor_error.type`.
+        kind: u16,
+        /// `nx_vendor_error.code`.
+        code: u16,
+    },
+    /// An experimenter's (`OFPET_EXPERIMENTER`, 1.2 and later).
+    Experimenter {
+        /// Whose.
+        experimenter: u32,
+        /// Its own type.
+        kind: u16,
+    },
+}
+
+impl Fault {
+    /// The numbers that `version` gives `refusal`.
+    #[must_use]
+    pub fn of(refusal: Refusal, version: Version) -> Self {
+        ROWS[refusal as usize].entry(version).fault
+    }
+
+    /// The reason that bears these numbers in `version`, if it is one we know.
+    #[must_use]
+    pub fn refusal(self, version: Version) -> Option<Refusal> {
+        ROWS.iter()
+            .find(|row| row.entry(version) == own_entry(self))
+            .map(|row| row.refusal)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain { kind, code } => write!(f, "type {kind}, code {code}"),
+            Self::Nicira { kind, code } => write!(f, "Nicira type {kind}, code {code}"),
+            Self::Experimenter { experimenter, kind } => {
+                write!(f, "experimenter {experimenter:#010x}, type {kind}")
+            }
+        }
+    }
+}
+
+/// One version's numbers, and whether they are the reason's own there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    fault: Fault,
+    own: bool,
+}
+
+struct Row {
+    refusal: Refusal,
+    v10: Entry,
+    v13: Entry,
+}
+
+impl Row {
+    const fn entry(&self, version: Version) -> Entry {
+        match version {
+            Version::V10 => self.v10,
+            Version::V13 => self.v13,
+        }
+    }
+}
+
+const fn own_entry(fault: Fault) -> Entry {
+    Entry { fault, own: true }
+}
+
+/// The version's own number.
+const fn of(kind: u16, code: u16) -> Entry {
+    own_entry(Fault::Plain { kind, code })
+}
+
+/// Nicira's number.
+const fn nx(kind: u16, code: u16) -> Entry {
+    own_entry(Fault::Nicira { kind, code })
+}
+
+/// The nearest number of a version that has none.
+const fn near(kind: u16, code: u16) -> Entry {
+    let fault = Fault::Plain { kind, code };
+    Entry { fault, own: false }
+}
+
+/// Nicira's number for something else, where even Nicira has none.
+const fn near_nx(kind: u16, code: u16) -> Entry {
+    let fault = Fault::Nicira { kind, code };
+    Entry { fault, own: false }
+}
+
+/// The Open Networking Foundation's extension number (`OFPET_EXPERIMENTER`).
+const fn onf(kind: u16) -> Entry {
+    own_entry(Fault::Experimenter {
+        experimenter: ONF,
+        kind,
+    })
+}
+
+/// The Open Networking Foundation's experimenter id.
+pub(crate) const ONF: u32 = 0x4f4e_4600;
+
+const fn row(refusal: Refusal, v10: Entry, v13: Entry) -> Row {
+    Row { refusal, v10, v13 }
+}
+
+#[rustfmt::skip]
+static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
+    row(HelloIncompatible,              of(0, 0),        of(0, 0)),
+    row(HelloPermission,                of(0, 1),        of(0, 1)),
+
+    row(RequestBadVersion,              of(1, 0),        of(1, 0)),
+    row(RequestBadType,                 of(1, 1),        of(1, 1)),
+    row(RequestBadMultipart,            of(1, 2),        of(1, 2)),
+    row(RequestBadExperimenter,         of(1, 3),        of(1, 3)),
+    row(RequestBadExperimenterType,     of(1, 4),        of(1, 4)),
+    row(RequestPermission,              of(1, 5),        of(1, 5)),
+    row(RequestBadLength,               of(1, 6),        of(1, 6)),
+    row(RequestBufferEmpty,             of(1, 7),        of(1, 7)),
+    row(RequestBufferUnknown,           of(1, 8),        of(1, 8)),
+    row(RequestBadTable,                nx(1, 512),      of(1, 9)),
+    row(RequestIsSlave,                 near(1, 5),      of(1, 10)),
+    row(RequestBadPort,                 nx(1, 514),      of(1, 11)),
+    row(RequestBadPacket,               near(1, 6),      of(1, 12)),
+    row(RequestMultipartOverflow,       near(1, 2),      of(1, 13)),
+
+    row(ActionBadType,                  of(2, 0),        of(2, 0)),
+    row(ActionBadLength,                of(2, 1),        of(2, 1)),
+    row(ActionBadExperimenter,          of(2, 2),        of(2, 2)),
+    row(ActionBadExperimenterType,      of(2, 3),        of(2, 3)),
+    row(ActionBadOutPort,               of(2, 4),        of(2, 4)),
+    row(ActionBadArgument,              of(2, 5),        of(2, 5)),
+    row(ActionPermission,               of(2, 6),        of(2, 6)),
+    row(ActionTooMany,                  of(2, 7),        of(2, 7)),
+    row(ActionBadQueue,                 of(2, 8),        of(2, 8)),
+    row(ActionBadOutGroup,              near(2, 5),      of(2, 9)),
+    row(ActionMatchInconsistent,        nx(1, 522),      of(2, 10)),
+    row(ActionUnsupportedOrder,         near(3, 5),      of(2, 11)),
+    row(ActionBadTag,                   near(2, 5),      of(2, 12)),
+    row(ActionBadSetType,               nx(1, 523),      of(2, 13)),
+    row(ActionBadSetLength,             nx(1, 524),      of(2, 14)),
+    row(ActionBadSetArgument,           nx(1, 525),      of(2, 15)),
+
+    row(InstructionUnknown,             near(3, 5),      of(3, 0)),
+    row(InstructionUnsupported,         nx(2, 257),      of(3, 1)),
+    row(InstructionBadTable,            near(2, 5),      of(3, 2)),
+    row(InstructionBadMetadata,         near(2, 5),      of(3, 3)),
+    row(InstructionBadMetadataMask,     near(2, 5),      of(3, 4)),
+    row(InstructionBadExperimenter,     near(2, 2),      of(3, 5)),
+    row(InstructionBadExperimenterType, near(2, 3),      of(3, 6)),
+    row(InstructionBadLength,           near(2, 1),      of(3, 7)),
+    row(InstructionPermission,          near(2, 6),      of(3, 8)),
+    row(InstructionDuplicate,           near(3, 5),      onf(2600)),
+
+    row(MatchBadType,                   near_nx(1, 257), of(4, 0)),
+    row(MatchBadLength,                 near_nx(1, 256), of(4, 1)),
+    row(MatchBadTag,                    near_nx(1, 258), of(4, 2)),
+    row(MatchBadDlAddressMask,          near_nx(1, 259), of(4, 3)),
+    row(MatchBadNwAddressMask,          near_nx(1, 259), of(4, 4)),
+    row(MatchBadWildcards,              nx(1, 262),      of(4, 5)),
+    row(MatchBadField,                  nx(0, 263),      of(4, 6)),
+    row(MatchBadValue,                  nx(1, 258),      of(4, 7)),
+    row(MatchBadMask,                   nx(1, 259),      of(4, 8)),
+    row(MatchBadPrerequisite,           nx(1, 260),      of(4, 9)),
+    row(MatchDuplicateField,            nx(1, 261),      of(4, 10)),
+    row(MatchPermission,                near(1, 5),      of(4, 11)),
+
+    row(FlowModUnknown,                 near(3, 5),      of(5, 0)),
+    row(FlowModTableFull,               of(3, 0),        of(5, 1)),
+    row(FlowModBadTable,                nx(5, 257),      of(5, 2)),
+    row(FlowModOverlap,                 of(3, 1),        of(5, 3)),
+    row(FlowModPermission,              of(3, 2),        of(5, 4)),
+    // 1.0 knows a bad timeout in emergency rules only.
+    row(FlowModBadTimeout,              of(3, 3),        of(5, 5)),
+    row(FlowModBadCommand,              of(3, 4),        of(5, 6)),
+    row(FlowModBadFlags,                nx(3, 258),      of(5, 7)),
+    row(FlowModUnsupported,             of(3, 5),        near(5, 0)),
+
+    // OpenFlow 1.0 has no groups: there the message itself is what is unknown. In 1.3 a
+    // switch without them has a group table of no room (OFPGMFC_OUT_OF_GROUPS).
+    row(GroupModUnsupported,            near(1, 1),      of(6, 3)),
+    row(GroupModUnknown,                near(1, 1),      of(6, 8)),
+    row(GroupModInvalidGroup,           near(1, 1),      of(6, 1)),
+    row(GroupModBadType,                near(1, 1),      of(6, 10)),
+    row(GroupModBadCommand,             near(1, 1),      of(6, 11)),
+    row(GroupModBadBucket,              near(1, 1),      of(6, 12)),
+
+    row(PortModBadPort,                 of(4, 0),        of(7, 0)),
+    row(PortModBadHwAddr,               of(4, 1),        of(7, 1)),
+    row(PortModBadConfig,               near(1, 5),      of(7, 2)),
+    row(PortModBadAdvertise,            near(1, 5),      of(7, 3)),
+    row(PortModPermission,              near(1, 5),      of(7, 4)),
+
+    row(TableModBadTable,               near(1, 1),      of(8, 0)),
+    row(TableModBadConfig,              near(1, 1),      of(8, 1)),
+    row(TableModPermission,             near(1, 1),      of(8, 2)),
+
+    row(QueueBadPort,                   of(5, 0),        of(9, 0)),
+    row(QueueBadQueue,                  of(5, 1),        of(9, 1)),
+    row(QueuePermission,                of(5, 2),        of(9, 2)),
+
+    row(ConfigBadFlags,                 near(1, 5),      of(10, 0)),
+    row(ConfigBadLength,                near(1, 5),      of(10, 1)),
+    row(ConfigPermission,               near(1, 5),      of(10, 2)),
+
+    row(RoleStale,                      near(1, 5),      of(11, 0)),
+    row(RoleUnsupported,                near(1, 5),      of(11, 1)),
+    row(RoleBad,                        nx(1, 513),      of(11, 2)),
+
+    // 1.0 has no meters either.
+    row(MeterModUnknown,                near(1, 1),      of(12, 0)),
+    row(MeterModUnknownMeter,           near(1, 1),      of(12, 3)),
+    row(MeterModInvalidMeter,           near(1, 1),      of(12, 2)),
+    row(MeterModBadCommand,             near(1, 1),      of(12, 4)),
+    row(MeterModBadFlags,               near(1, 1),      of(12, 5)),
+    row(MeterModBadBand,                near(1, 1),      of(12, 8)),
+    row(MeterModOutOfMeters,            near(1, 1),      of(12, 10)),
+
+    row(TableFeaturesPermission,        near(1, 2),      of(13, 5)),
+    row(TableFeaturesBadTable,          near(1, 2),      of(13, 0)),
+]};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! The eight bytes before every message, the same in all versions
+//! (OF 1.3.5, 7.1).
+
+use base::Xid;
+
+use crate::codec::{Malformed, Reader};
+
+/// `ofp_header`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) version: u8,
+    pub(crate) kind: u8,
+    /// Bytes of the whole message, this header included.
+    pub(crate) length: u16,
+    pub(crate) xid: Xid,
+}
+
+impl Header {
+    /// Bytes of a header.
+    pub(crate) const LENGTH: usize = 8;
+
+    /// Reads a header.
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let [version, kind] = r.take()?;
+        Ok(Self {
+            version,
+            kind,
+            length: r.u16()?,
+            xid: Xid(r.u32()?),
+        })
+    }
+
+    /// The header at the front of `bytes`, if it is all there.
+    pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
+        let [version, kind, a, b, xid @ ..] = bytes.first_chunk::<{ Self::LENGTH }>()?;
+        Some(Self {
+            version: *version,
+            kind: *kind,
+            length: u16::from_be_bytes([*a, *b]),
+            xid: Xid(u32::from_be_bytes(*xid)),
+        })
+    }
+}

@@ -1,0 +1,212 @@
+//! What a rule does, on the wire: instructions from OpenFlow 1.1 on, a bare list
+//! of actions in 1.0 (OF 1.3.5, 7.2.4; OF 1.0.1, 5.3.3).
+
+use base::{MeterId, TableId};
+use flow::{Instructions, MetadataWrite, Refusal};
+
+use crate::action::{self, Context, Item};
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faith::Faith;
+use crate::version::Version;
+
+const GOTO_TABLE: u16 = 1;
+const WRITE_METADATA: u16 = 2;
+const WRITE_ACTIONS: u16 = 3;
+const APPLY_ACTIONS: u16 = 4;
+const CLEAR_ACTIONS: u16 = 5;
+const METER: u16 = 6;
+const EXPERIMENTER: u16 = 0xffff;
+
+/// The instructions that this switch knows, for what a table says of itself. A
+/// meter is none of them yet.
+pub(crate) const KNOWN: [u16; 5] = [
+    GOTO_TABLE,
+    WRITE_METADATA,
+    WRITE_ACTIONS,
+    APPLY_ACTIONS,
+    CLEAR_ACTIONS,
+];
+
+/// Reads what a rule does to the end of `r`.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
+    match r.version() {
+        Version::V10 => decode_list(r),
+        Version::V13 => decode_instructions(r),
+    }
+}
+
+/// A list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
+fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
+    let mut read = Instructions::default();
+    while !r.is_empty() {
+        let start = r.clone();
+        let item = action::decode_one(r)?;
+        if read.goto.is_some() || read.metadata.is_some() && !matches!(item, Item::Goto(_)) {
+            return Err(start.fail(Refusal::ActionUnsupportedOrder));
+        }
+        match item {
+            Item::Action(action) => read.apply.push(action),
+            Item::Metadata(write) => read.metadata = Some(write),
+            Item::Goto(table) => read.goto = Some(table),
+        }
+    }
+    Ok(read)
+}
+
+fn decode_instructions(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
+    let mut read = Instructions::default();
+    let mut seen = 0_u8;
+    while !r.is_empty() {
+        let start = r.clone();
+        let mut head = r.clone().on_short(Refusal::InstructionBadLength);
+        let (kind, length) = (head.u16()?, usize::from(head.u16()?));
+        if length < 8 || length % 8 != 0 {
+            return Err(start.fail(Refusal::InstructionBadLength));
+        }
+        let mut body = r.sub_or(length, Refusal::InstructionBadLength)?;
+        body.skip(4)?;
+        decode_body(kind, &mut body, &mut read)?;
+        body.end()?;
+        // The six that there are fit a byte.
+        let bit = 1 << kind;
+        if seen & bit != 0 {
+            return Err(start.fail(Refusal::InstructionDuplicate));
+        }
+        seen |= bit;
+    }
+    Ok(read)
+}
+
+/// Reads the one instruction that fills `r`.
+fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
+    match kind {
+        GOTO_TABLE => {
+            read.goto = Some(TableId(r.u8()?));
+            r.skip(3)
+        }
+        WRITE_METADATA => {
+            r.skip(4)?;
+            let (value, mask) = (r.u64()?, r.u64()?);
+            read.metadata = Some(MetadataWrite { value, mask });
+            Ok(())
+        }
+        WRITE_ACTIONS => {
+            r.skip(4)?;
+            read.write = action::decode(r)?;
+            Ok(())
+        }
+        APPLY_ACTIONS => {
+            r.skip(4)?;
+            read.apply = action::decode(r)?;
+            Ok(())
+        }
+        CLEAR_ACTIONS => {
+            read.clear = true;
+            r.skip(4)
+        }
+        METER => {
+            read.meter = Some(MeterId(r.u32()?));
+            Ok(())
+        }
+        EXPERIMENTER => Err(r.fail(Refusal::InstructionBadExperimenter)),
+        _ => Err(r.fail(Refusal::InstructionUnknown)),
+    }
+}
+
+/// Appends what a rule does. In good faith what the version has no words for is
+/// left out.
+pub(crate) fn encode(
+    instructions: &Instructions,
+    context: Context<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    match w.version() {
+        Version::V10 => encode_list(instructions, context, w),
+        Version::V13 => encode_instructions(instructions, context, w),
+    }
+}
+
+fn encode_list(
+    instructions: &Instructions,
+    context: Context<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let Instructions {
+        meter,
+        apply,
+        clear,
+        write,
+        metadata,
+        goto,
+    } = instructions;
+    if context.faith == Faith::Exact && (meter.is_some() || *clear || !write.is_empty()) {
+        return Err(w.cannot("an action set or a meter"));
+    }
+    action::encode(apply, context, w)?;
+    if let Some(write) = metadata {
+        action::encode_metadata(*write, w)?;
+    }
+    goto.map_or(Ok(()), |table| action::encode_goto(table, w))
+}
+
+fn encode_instructions(
+    instructions: &Instructions,
+    context: Context<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    if let Some(meter) = instructions.meter {
+        put(METER, w, |w| {
+            w.u32(meter.0);
+            Ok(())
+        })?;
+    }
+    if !instructions.apply.is_empty() {
+        put(APPLY_ACTIONS, w, |w| {
+            w.zeros(4);
+            action::encode(&instructions.apply, context, w)
+        })?;
+    }
+    if instructions.clear {
+        put(CLEAR_ACTIONS, w, |_| Ok(()))?;
+    }
+    if !instructions.write.is_empty() {
+        put(WRITE_ACTIONS, w, |w| {
+            w.zeros(4);
+            action::encode(&instructions.write, context, w)
+        })?;
+    }
+    if let Some(MetadataWrite { value, mask }) = instructions.metadata {
+        put(WRITE_METADATA, w, |w| {
+            w.zeros(4);
+            w.u64(value);
+            w.u64(mask);
+            Ok(())
+        })?;
+    }
+    if let Some(table) = instructions.goto {
+        put(GOTO_TABLE, w, |w| {
+            w.u8(table.0);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// Appends one instruction, padded to eight bytes.
+fn put(
+    kind: u16,
+    w: &mut Writer<'_>,
+    arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
+) -> Result<(), Inexpressible> {
+    w.nested(2, |w| {
+        w.u16(kind);
+        w.u16(0);
+        arguments(w)?;
+        w.pad_to(8);
+        Ok(())
+    })
+    .map(drop)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! The number table: which message, and which kind of statistics, has which
+//! number in which version, how long it is at least, and who may send it.
+//!
+//! A version more is rows here and match arms in the bodies.
+
+use std::ops::RangeInclusive;
+
+use crate::version::Version;
+
+/// Nicira's experimenter id, and its OpenFlow 1.0 vendor id.
+pub(crate) const NICIRA: u32 = 0x0000_2320;
+
+/// Every message that the crate knows, by the shape of its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Hello,
+    Error,
+    EchoRequest,
+    EchoReply,
+    FeaturesRequest,
+    FeaturesReply,
+    GetConfigRequest,
+    GetConfigReply,
+    SetConfig,
+    PacketIn,
+    FlowRemoved,
+    NxFlowRemoved,
+    PortStatus,
+    PacketOut,
+    FlowMod,
+    NxFlowMod,
+    GroupMod,
+    PortMod,
+    TableMod,
+    MeterMod,
+    MultipartRequest,
+    MultipartReply,
+    BarrierRequest,
+    BarrierReply,
+    QueueConfigRequest,
+    QueueConfigReply,
+    RoleRequest,
+    RoleReply,
+    GetAsyncRequest,
+    GetAsyncReply,
+    SetAsync,
+    FlowFormat,
+    TableIds,
+    PacketInFormat,
+}
+
+/// Every kind of statistics, by its meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Description,
+    Flow,
+    NxFlow,
+    Aggregate,
+    NxAggregate,
+    Table,
+    Port,
+    Queue,
+    Group,
+    GroupDesc,
+    GroupFeatures,
+    Meter,
+    MeterConfig,
+    MeterFeatures,
+    TableFeatures,
+    PortDesc,
+}
+
+/// Where a number stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Number {
+    /// In the header: the specification's own.
+    Own(u16),
+    /// Behind Nicira's id, in a vendor (experimenter) message.
+    Nicira(u32),
+}
+
+/// Who sends a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Either,
+    Controller,
+    Switch,
+}
+
+/// A message of some versions.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    pub(crate) versions: RangeInclusive<Version>,
+    pub(crate) number: Number,
+    /// The least bytes of its body: behind the header, or behind Nicira's number.
+    pub(crate) least: usize,
+    pub(crate) sender: Sender,
+}
+
+/// A kind of statistics of some versions.
+#[derive(Debug)]
+pub(crate) struct PartRow {
+    pub(crate) part: Part,
+    pub(crate) versions: RangeInclusive<Version>,
+    pub(crate) number: Number,
+}
+
+#[rustfmt::skip]
+const fn row(
+    kind: Kind, from: Version, to: Version, number: Number, least: usize, sender: Sender,
+) -> Row {
+    Row { kind, versions: from..=to, number, least, sender }
+}
+
+#[rustfmt::skip]
+const fn part(part: Part, from: Version, to: Version, number: Number) -> PartRow {
+    PartRow { part, versions: from..=to, number }
+}
+
+#[rustfmt::skip]
+const ROWS: &[Row] = {
+    use Kind::*; use Number::*; use Sender::*; use Version::*;
+    &[
+    //  kind               from to   number      least sender
+    row(Hello,              V10, V13, Own(0),      0, Either),
+    row(Error,              V10, V13, Own(1),      4, Either),
+    row(EchoRequest,        V10, V13, Own(2),      0, Either),
+    row(EchoReply,          V10, V13, Own(3),      0, Either),
+    row(FeaturesRequest,    V10, V13, Own(5),      0, Controller),
+    row(FeaturesReply,      V10, V13, Own(6),     24, Switch),
+    row(GetConfigRequest,   V10, V13, Own(7),      0, Controller),
+    row(GetConfigReply,     V10, V13, Own(8),      4, Switch),
+    row(SetConfig,          V10, V13, Own(9),      4, Controller),
+    row(PacketIn,           V10, V10, Own(10),    10, Switch),
+    row(PacketIn,           V13, V13, Own(10),    26, Switch),
+    row(FlowRemoved,        V10, V10, Own(11),    80, Switch),
+    row(FlowRemoved,        V13, V13, Own(11),    48, Switch),
+    row(PortStatus,         V10, V10, Own(12),    56, Switch),
+    row(PortStatus,         V13, V13, Own(12),    72, Switch),
+    row(PacketOut,          V10, V10, Own(13),     8, Controller),
+    row(PacketOut,          V13, V13, Own(13),    16, Controller),
+    row(FlowMod,            V10, V10, Own(14),    64, Controller),
+    row(FlowMod,            V13, V13, Own(14),    48, Controller),
+    row(GroupMod,           V13, V13, Own(15),     8, Controller),
+    row(PortMod,            V10, V10, Own(15),    24, Controller),
+    row(PortMod,            V13, V13, Own(16),    32, Controller),
+    row(TableMod,           V13, V13, Own(17),     8, Controller),
+    row(MultipartRequest,   V10, V10, Own(16),     4, Controller),
+    row(MultipartRequest,   V13, V13, Own(18),     8, Controller),
+    row(MultipartReply,     V10, V10, Own(17),     4, Switch),
+    row(MultipartReply,     V13, V13, Own(19),     8, Switch),
+    row(BarrierRequest,     V10, V10, Own(18),     0, Controller),
+    row(BarrierRequest,     V13, V13, Own(20),     0, Controller),
+    row(BarrierReply,       V10, V10, Own(19),     0, Switch),
+    row(BarrierReply,       V13, V13, Own(21),     0, Switch),
+    row(QueueConfigRequest, V10, V10, Own(20),     4, Controller),
+    row(QueueConfigRequest, V13, V13, Own(22),     8, Controller),
+    row(QueueConfigReply,   V10, V10, Own(21),     8, Switch),
+    row(QueueConfigReply,   V13, V13, Own(23),     8, Switch),
+    row(RoleRequest,        V13, V13, Own(24),    16, Controller),
+    row(RoleReply,          V13, V13, Own(25),    16, Switch),
+    row(GetAsyncRequest,    V13, V13, Own(26),     0, Controller),
+    row(GetAsyncReply,      V13, V13, Own(27),    24, Switch),
+    row(SetAsync,           V13, V13, Own(28),    24, Controller),
+    row(MeterMod,           V13, V13, Own(29),     8, Controller),
+    row(RoleRequest,        V10, V10, Nicira(10),  4, Controller),
+    row(RoleReply,          V10, V10, Nicira(11),  4, Switch),
+    row(FlowFormat,         V10, V10, Nicira(12),  4, Controller),
+    row(NxFlowMod,          V10, V10, Nicira(13), 32, Controller),
+    row(NxFlowRemoved,      V10, V10, Nicira(14), 40, Switch),
+    row(TableIds,           V10, V10, Nicira(15),  8, Controller),
+    row(PacketInFormat,     V10, V13, Nicira(16),  4, Controller),
+    row(SetAsync,           V10, V10, Nicira(19), 24, Controller),
+    ]
+};
+
+#[rustfmt::skip]
+const PARTS: &[PartRow] = {
+    use Number::*; use Part::*; use Version::*;
+    &[
+    //   part           from to   number
+    part(Description,   V10, V13, Own(0)),
+    part(Flow,          V10, V13, Own(1)),
+    part(Aggregate,     V10, V13, Own(2)),
+    part(Table,         V10, V13, Own(3)),
+    part(Port,          V10, V13, Own(4)),
+    part(Queue,         V10, V13, Own(5)),
+    part(Group,         V13, V13, Own(6)),
+    part(GroupDesc,     V13, V13, Own(7)),
+    part(GroupFeatures, V13, V13, Own(8)),
+    part(Meter,         V13, V13, Own(9)),
+    part(MeterConfig,   V13, V13, Own(10)),
+    part(MeterFeatures, V13, V13, Own(11)),
+    part(TableFeatures, V13, V13, Own(12)),
+    // Not in 1.0's specification; Open vSwitch and `ovs-ofctl` use it there all the same.
+    part(PortDesc,      V10, V13, Own(13)),
+    part(NxFlow,        V10, V10, Nicira(0)),
+    part(NxAggregate,   V10, V10, Nicira(1)),
+    part(Group,         V10, V10, Nicira(7)),
+    part(GroupDesc,     V10, V10, Nicira(8)),
+    part(GroupFeatures, V10, V10, Nicira(9)),
+    ]
+};
+
+impl Row {
+    /// The message with this number.
+    pub(crate) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
+        ROWS.iter()
+            .find(|row| row.number == number && row.versions.contains(&version))
+    }
+
+    /// How `version` numbers this message, if it has it.
+    pub(crate) fn of(kind: Kind, version: Version) -> Option<&'static Self> {
+        ROWS.iter()
+            .find(|row| row.kind == kind && row.versions.contains(&version))
+    }
+}
+
+impl PartRow {
+    /// The kind of statistics with this number.
+    pub(crate) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
+        PARTS
+            .iter()
+            .find(|row| row.number == number && row.versions.contains(&version))
+    }
+
+    /// How `version` numbers this kind of statistics, if it has it.
+    pub(crate) fn of(part: Part, version: Version) -> Option<&'static Self> {
+        PARTS
+            .iter()
+            .find(|row| row.part == part && row.versions.contains(&version))
+    }
+}
+
+/// What stands in the header of a vendor (experimenter) message.
+pub(crate) const EXPERIMENTER_MESSAGE: u16 = 4;
+
+/// What stands in the header of vendor (experimenter) statistics.
+pub(crate) const EXPERIMENTER_PART: u16 = 0xffff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_means_one_message_and_a_message_has_one_number() {
+        for version in Version::ALL {
+            for row in ROWS.iter().filter(|row| row.versions.contains(&version)) {
+                assert_eq!(
+                    Row::numbered(row.number, version).map(|found| found.kind),
+                    Some(row.kind)
+                );
+                assert_eq!(
+                    Row::of(row.kind, version).map(|found| found.number),
+                    Some(row.number)
+                );
+            }
+            for row in PARTS.iter().filter(|row| row.versions.contains(&version)) {
+                assert_eq!(
+                    PartRow::numbered(row.number, version).map(|found| found.part),
+                    Some(row.part)
+                );
+                assert_eq!(
+                    PartRow::of(row.part, version).map(|found| found.number),
+                    Some(row.number)
+                );
+            }
+        }
+    }
+}

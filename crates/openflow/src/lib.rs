@@ -1,0 +1,42 @@
+//! OpenFlow on the wire: bytes to messages and back, all versions side by side,
+//! and the channel between a switch and a controller as a state machine.
+//!
+//! Sans-I/O: nothing here opens a socket, reads a clock or keeps a flow. What a
+//! message means is in `flow`; what a switch does with it is in `pipeline` and
+//! `switch`.
+//!
+//! Layers, from the outside in: [`Channel`] cuts the stream into messages and
+//! keeps it alive; [`Message`] finds the body of a number (`kinds`); each body
+//! has a file under `message`; `oxm`, `match10`, `action` and `instruction` are
+//! what bodies share; `codec` takes and puts bytes. The numbers of errors are in
+//! `faults`.
+
+mod action;
+mod channel;
+mod codec;
+mod dialect;
+mod duration;
+mod faith;
+mod faults;
+mod header;
+mod instruction;
+mod kinds;
+mod match10;
+mod message;
+mod oxm;
+mod port_no;
+mod version;
+
+pub use channel::{Channel, DownReason, Event, Excerpt, Options, Received, Side};
+pub use codec::{Inexpressible, Malformed};
+pub use dialect::{Dialect, Extension, Form};
+pub use faults::Fault;
+pub use message::Message;
+pub use message::asynchronous::{AsyncConfig, AsyncMasks};
+pub use message::error::ErrorMessage;
+pub use message::features::FeaturesReply;
+pub use message::hello::Hello;
+pub use message::multipart::{MultipartReply, MultipartRequest, QueueStatsRequest, TableFeatures};
+pub use message::queue_config::{QueueConfig, QueueConfigReply};
+pub use message::role::RoleReply;
+pub use version::{BadVersion, Version, Versions};

@@ -1,0 +1,422 @@
+//! The match of OpenFlow 1.0: forty bytes, every field always there, and a word
+//! of wildcard bits that says which count (OF 1.0.1, 5.2.3).
+//!
+//! A field whose prerequisites are not given is ignored, as Open vSwitch does
+//! (`ofputil_normalize_match`): the specification leaves it open, and
+//! controllers fill in what they please. Fields have several meanings, told by
+//! the others: `nw_proto` is ARP's opcode, the transport ports are ICMP's type
+//! and code.
+
+use flow::field::VID_PRESENT;
+use flow::{Field, Match, Refusal, Term};
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faith::Faith;
+use crate::port_no;
+
+/// `OFPFW_*`: each bit wildcards a field.
+mod wild {
+    pub(super) const IN_PORT: u32 = 1 << 0;
+    pub(super) const DL_VLAN: u32 = 1 << 1;
+    pub(super) const DL_SRC: u32 = 1 << 2;
+    pub(super) const DL_DST: u32 = 1 << 3;
+    pub(super) const DL_TYPE: u32 = 1 << 4;
+    pub(super) const NW_PROTO: u32 = 1 << 5;
+    pub(super) const TP_SRC: u32 = 1 << 6;
+    pub(super) const TP_DST: u32 = 1 << 7;
+    /// Six bits: how many low bits of the address do not count; 32 or more, all.
+    pub(super) const NW_SRC_SHIFT: u32 = 8;
+    pub(super) const NW_DST_SHIFT: u32 = 14;
+    pub(super) const NW_BITS: u32 = 0x3f;
+    pub(super) const DL_VLAN_PCP: u32 = 1 << 20;
+    pub(super) const NW_TOS: u32 = 1 << 21;
+    /// All of them, as Open vSwitch writes it.
+    pub(super) const ALL: u32 = 0x0038_20ff;
+    /// Every bit that has a meaning.
+    pub(super) const KNOWN: u32 = (1 << 22) - 1;
+}
+
+/// `OFP_VLAN_NONE`: only frames without a tag.
+const VLAN_NONE: u16 = 0xffff;
+
+const IPV4: u128 = 0x0800;
+const IPV6: u128 = 0x86dd;
+const ARP: [u128; 2] = [0x0806, 0x8035];
+
+/// A match, and whether it left nothing open: then its rule has the highest
+/// priority, whatever the message says (OF 1.0.1, 3.4).
+#[derive(Clone, Debug)]
+pub(crate) struct Match10 {
+    pub(crate) matching: Match,
+    pub(crate) exact: bool,
+}
+
+/// The structure's members.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    wildcards: u32,
+    in_port: u16,
+    dl_src: u128,
+    dl_dst: u128,
+    dl_vlan: u16,
+    dl_vlan_pcp: u8,
+    dl_type: u16,
+    nw_tos: u8,
+    nw_proto: u8,
+    nw_src: u32,
+    nw_dst: u32,
+    tp_src: u16,
+    tp_dst: u16,
+}
+
+impl Raw {
+    const ANY: Self = Self {
+        wildcards: wild::ALL,
+        in_port: 0,
+        dl_src: 0,
+        dl_dst: 0,
+        dl_vlan: 0,
+        dl_vlan_pcp: 0,
+        dl_type: 0,
+        nw_tos: 0,
+        nw_proto: 0,
+        nw_src: 0,
+        nw_dst: 0,
+        tp_src: 0,
+        tp_dst: 0,
+    };
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let wildcards = r.u32()?;
+        let in_port = r.u16()?;
+        let (dl_src, dl_dst) = (r.number(6)?, r.number(6)?);
+        let (dl_vlan, dl_vlan_pcp) = (r.u16()?, r.u8()?);
+        r.skip(1)?;
+        let (dl_type, nw_tos, nw_proto) = (r.u16()?, r.u8()?, r.u8()?);
+        r.skip(2)?;
+        let (nw_src, nw_dst) = (r.u32()?, r.u32()?);
+        let (tp_src, tp_dst) = (r.u16()?, r.u16()?);
+        Ok(Self {
+            wildcards,
+            in_port,
+            dl_src,
+            dl_dst,
+            dl_vlan,
+            dl_vlan_pcp,
+            dl_type,
+            nw_tos,
+            nw_proto,
+            nw_src,
+            nw_dst,
+            tp_src,
+            tp_dst,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.u32(self.wildcards);
+        w.u16(self.in_port);
+        w.number(6, self.dl_src);
+        w.number(6, self.dl_dst);
+        w.u16(self.dl_vlan);
+        w.u8(self.dl_vlan_pcp);
+        w.zeros(1);
+        w.u16(self.dl_type);
+        w.u8(self.nw_tos);
+        w.u8(self.nw_proto);
+        w.zeros(2);
+        w.u32(self.nw_src);
+        w.u32(self.nw_dst);
+        w.u16(self.tp_src);
+        w.u16(self.tp_dst);
+    }
+
+    const fn counts(&self, bit: u32) -> bool {
+        self.wildcards & bit == 0
+    }
+
+    /// Which bits of the address count whose wildcard bits begin at `shift`.
+    const fn nw_mask(&self, shift: u32) -> u32 {
+        let open = self.wildcards >> shift & wild::NW_BITS;
+        match u32::MAX.checked_shl(open) {
+            Some(mask) => mask,
+            None => 0,
+        }
+    }
+
+    /// Says that so many upper bits of an address count.
+    const fn set_nw_bits(&mut self, shift: u32, counting: u32) {
+        self.wildcards &= !(wild::NW_BITS << shift);
+        self.wildcards |= (32 - counting) << shift;
+    }
+}
+
+/// Reads the structure.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
+    let start = r.fail(Refusal::MatchBadValue);
+    let raw = Raw::decode(r)?;
+    let matching = Match::any();
+    let matching = link(matching, &raw)
+        .and_then(|matching| network(matching, &raw))
+        .and_then(|matching| transport(matching, &raw))
+        .map_err(|fault| Malformed { fault, ..start })?;
+    let exact = raw.wildcards & wild::KNOWN == 0;
+    Ok(Match10 { matching, exact })
+}
+
+/// `matching` and also `field == value`, if `asked`.
+fn with_if(asked: bool, matching: Match, field: Field, value: u128) -> Result<Match, Refusal> {
+    if asked {
+        matching.with(field, value)
+    } else {
+        Ok(matching)
+    }
+}
+
+/// The fields that every frame has, and its tag.
+fn link(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+    let in_port = port_no::from_u16(raw.in_port).0.into();
+    let matching = with_if(raw.counts(wild::IN_PORT), matching, Field::InPort, in_port)?;
+    let matching = with_if(
+        raw.counts(wild::DL_DST),
+        matching,
+        Field::EthDst,
+        raw.dl_dst,
+    )?;
+    let matching = with_if(
+        raw.counts(wild::DL_SRC),
+        matching,
+        Field::EthSrc,
+        raw.dl_src,
+    )?;
+    let dl_type = raw.dl_type.into();
+    let matching = with_if(raw.counts(wild::DL_TYPE), matching, Field::EthType, dl_type)?;
+    match (raw.counts(wild::DL_VLAN), raw.counts(wild::DL_VLAN_PCP)) {
+        (false, false) => Ok(matching),
+        // A priority is of no meaning then.
+        (true, _) if raw.dl_vlan == VLAN_NONE => matching.with(Field::VlanVid, 0),
+        (true, pcp) => {
+            let vid = VID_PRESENT | raw.dl_vlan & 0x0fff;
+            let matching = matching.with(Field::VlanVid, vid.into())?;
+            with_if(pcp, matching, Field::VlanPcp, (raw.dl_vlan_pcp & 7).into())
+        }
+        (false, true) => matching
+            .with_masked(Field::VlanVid, VID_PRESENT.into(), VID_PRESENT.into())?
+            .with(Field::VlanPcp, (raw.dl_vlan_pcp & 7).into()),
+    }
+}
+
+/// The fields of ARP and IP.
+fn network(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+    let Some(eth_type) = matching.exact(Field::EthType) else {
+        return Ok(matching);
+    };
+    let proto = (raw.counts(wild::NW_PROTO), raw.nw_proto.into());
+    let (src_mask, dst_mask) = (
+        raw.nw_mask(wild::NW_SRC_SHIFT),
+        raw.nw_mask(wild::NW_DST_SHIFT),
+    );
+    let addresses = |matching: Match, src, dst| {
+        matching
+            .with_masked(src, (raw.nw_src & src_mask).into(), src_mask.into())?
+            .with_masked(dst, (raw.nw_dst & dst_mask).into(), dst_mask.into())
+    };
+    if ARP.contains(&eth_type) {
+        let matching = with_if(proto.0, matching, Field::ArpOp, proto.1)?;
+        return addresses(matching, Field::ArpSpa, Field::ArpTpa);
+    }
+    if eth_type != IPV4 && eth_type != IPV6 {
+        return Ok(matching);
+    }
+    let dscp = (raw.nw_tos >> 2).into();
+    let matching = with_if(raw.counts(wild::NW_TOS), matching, Field::IpDscp, dscp)?;
+    let matching = with_if(proto.0, matching, Field::IpProto, proto.1)?;
+    if eth_type == IPV4 {
+        addresses(matching, Field::Ipv4Src, Field::Ipv4Dst)
+    } else {
+        Ok(matching)
+    }
+}
+
+/// The fields of the transport protocol that the others name.
+fn transport(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+    let Some((src, dst)) = transport_fields(&matching) else {
+        return Ok(matching);
+    };
+    let matching = with_if(raw.counts(wild::TP_SRC), matching, src, raw.tp_src.into())?;
+    with_if(raw.counts(wild::TP_DST), matching, dst, raw.tp_dst.into())
+}
+
+/// What the transport ports mean where the others say what they do.
+fn transport_fields(matching: &Match) -> Option<(Field, Field)> {
+    let eth_type = matching.exact(Field::EthType)?;
+    match (matching.exact(Field::IpProto)?, eth_type) {
+        (6, _) => Some((Field::TcpSrc, Field::TcpDst)),
+        (17, _) => Some((Field::UdpSrc, Field::UdpDst)),
+        (132, _) => Some((Field::SctpSrc, Field::SctpDst)),
+        (1, IPV4) => Some((Field::Icmpv4Type, Field::Icmpv4Code)),
+        (58, IPV6) => Some((Field::Icmpv6Type, Field::Icmpv6Code)),
+        _ => None,
+    }
+}
+
+/// Appends the structure. In good faith what it has no place for is left out,
+/// so that it covers more than `matching`.
+pub(crate) fn encode(
+    matching: &Match,
+    faith: Faith,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let raw = express(matching, faith).map_err(|what| w.cannot(what))?;
+    raw.encode(w);
+    Ok(())
+}
+
+/// Whether the structure says all of `matching`, and whether by doing so it
+/// leaves nothing open; none if it cannot say it.
+pub(crate) fn says(matching: &Match) -> Option<Match10> {
+    let raw = express(matching, Faith::Exact).ok()?;
+    Some(Match10 {
+        matching: matching.clone(),
+        exact: raw.wildcards & wild::KNOWN == 0,
+    })
+}
+
+/// The structure for `matching`, or what it has no place for.
+fn express(matching: &Match, faith: Faith) -> Result<Raw, &'static str> {
+    let mut raw = Raw::ANY;
+    for term in matching.terms() {
+        let said = say_link(term, &mut raw)
+            || say_tag(term, matching, faith, &mut raw)
+            || say_network(term, matching, faith, &mut raw)
+            || say_transport(term, matching, faith, &mut raw);
+        if !said && faith == Faith::Exact {
+            return Err("this match field or mask");
+        }
+    }
+    Ok(raw)
+}
+
+/// Writes `term` down if it is about the link and can be said.
+fn say_link(term: &Term, raw: &mut Raw) -> bool {
+    let exact = term.is_exact();
+    match term.field {
+        Field::InPort => {
+            let port = u32::try_from(term.value).ok().map(base::PortNo);
+            let Some(number) = port.and_then(port_no::to_u16) else {
+                return false;
+            };
+            (raw.in_port, raw.wildcards) = (number, raw.wildcards & !wild::IN_PORT);
+        }
+        Field::EthDst if exact => {
+            (raw.dl_dst, raw.wildcards) = (term.value, raw.wildcards & !wild::DL_DST);
+        }
+        Field::EthSrc if exact => {
+            (raw.dl_src, raw.wildcards) = (term.value, raw.wildcards & !wild::DL_SRC);
+        }
+        Field::EthType => {
+            (raw.dl_type, raw.wildcards) = (low16(term.value), raw.wildcards & !wild::DL_TYPE);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Writes `term` down if it is about the tag and can be said.
+fn say_tag(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
+    let present = u128::from(VID_PRESENT);
+    match term.field {
+        Field::VlanVid if term.mask & present != 0 && term.value & present == 0 => {
+            if term.value != 0 || faith == Faith::Exact && !term.is_exact() {
+                return false;
+            }
+            (raw.dl_vlan, raw.wildcards) = (VLAN_NONE, raw.wildcards & !wild::DL_VLAN);
+        }
+        Field::VlanVid if term.is_exact() => {
+            let vid = low16(term.value) & 0x0fff;
+            (raw.dl_vlan, raw.wildcards) = (vid, raw.wildcards & !wild::DL_VLAN);
+        }
+        // That there is a tag is said by its priority.
+        Field::VlanVid => {
+            return term.mask == present && matching.term(Field::VlanPcp).is_some();
+        }
+        Field::VlanPcp => {
+            raw.dl_vlan_pcp = low8(term.value);
+            raw.wildcards &= !wild::DL_VLAN_PCP;
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Writes `term` down if it is about ARP or IP and can be said.
+fn say_network(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
+    // Only Open vSwitch reads these in a match of IPv6.
+    let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
+    match term.field {
+        Field::Ipv4Src | Field::ArpSpa => {
+            let (address, bits) = prefix(term);
+            raw.nw_src = address;
+            raw.set_nw_bits(wild::NW_SRC_SHIFT, bits);
+            return bits == low32(term.mask).count_ones();
+        }
+        Field::Ipv4Dst | Field::ArpTpa => {
+            let (address, bits) = prefix(term);
+            raw.nw_dst = address;
+            raw.set_nw_bits(wild::NW_DST_SHIFT, bits);
+            return bits == low32(term.mask).count_ones();
+        }
+        Field::IpDscp if !foreign => {
+            (raw.nw_tos, raw.wildcards) = (low8(term.value) << 2, raw.wildcards & !wild::NW_TOS);
+        }
+        Field::IpProto if !foreign => {
+            (raw.nw_proto, raw.wildcards) = (low8(term.value), raw.wildcards & !wild::NW_PROTO);
+        }
+        Field::ArpOp if term.is_exact() && term.value <= 0xff => {
+            (raw.nw_proto, raw.wildcards) = (low8(term.value), raw.wildcards & !wild::NW_PROTO);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Writes `term` down if it is about the transport protocol and can be said.
+fn say_transport(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
+    let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
+    let Some((src, dst)) = transport_fields(matching) else {
+        return false;
+    };
+    if foreign || !term.is_exact() {
+        return false;
+    }
+    if term.field == src {
+        (raw.tp_src, raw.wildcards) = (low16(term.value), raw.wildcards & !wild::TP_SRC);
+    } else if term.field == dst {
+        (raw.tp_dst, raw.wildcards) = (low16(term.value), raw.wildcards & !wild::TP_DST);
+    } else {
+        return false;
+    }
+    true
+}
+
+/// The part of a masked address that is a prefix, and how long that is.
+fn prefix(term: &Term) -> (u32, u32) {
+    let bits = low32(term.mask).leading_ones();
+    let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+    (low32(term.value) & mask, bits)
+}
+
+fn low8(value: u128) -> u8 {
+    value.to_be_bytes()[15]
+}
+
+fn low16(value: u128) -> u16 {
+    u16::from_be_bytes([value.to_be_bytes()[14], value.to_be_bytes()[15]])
+}
+
+fn low32(value: u128) -> u32 {
+    (value & 0xffff_ffff) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,367 @@
+//! Messages: what they are, and which body has which number.
+//!
+//! One file for each body below, all versions of it side by side. The meaning of
+//! a message lives in `flow`; here it becomes bytes and bytes become it.
+
+pub(crate) mod asynchronous;
+pub(crate) mod config;
+pub(crate) mod error;
+pub(crate) mod extension;
+pub(crate) mod features;
+pub(crate) mod flow_mod;
+pub(crate) mod flow_removed;
+pub(crate) mod group_mod;
+pub(crate) mod hello;
+pub(crate) mod meter_mod;
+pub(crate) mod multipart;
+pub(crate) mod packet_in;
+pub(crate) mod packet_out;
+pub(crate) mod port;
+pub(crate) mod port_mod;
+pub(crate) mod port_status;
+pub(crate) mod queue_config;
+pub(crate) mod role;
+pub(crate) mod table_mod;
+
+use base::{PortNo, Xid};
+use flow::{
+    FlowMod, FlowRemoved, GroupMod, MeterMod, PacketIn, PacketOut, PortMod, PortStatus, Refusal,
+    RoleRequest, SwitchConfig, TableMod,
+};
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::{Dialect, Extension};
+use crate::header::Header;
+use crate::kinds::{self, Kind, Number, Row, Sender};
+use asynchronous::AsyncConfig;
+use error::ErrorMessage;
+use features::FeaturesReply;
+use hello::Hello;
+use multipart::{MultipartReply, MultipartRequest};
+use queue_config::QueueConfigReply;
+use role::RoleReply;
+
+/// A message, of whatever version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Which versions the sender speaks.
+    Hello(Hello),
+    /// Why a request was not done.
+    Error(ErrorMessage),
+    /// A question whether the peer is there, with anything in it.
+    EchoRequest(Vec<u8>),
+    /// The answer, with the same in it.
+    EchoReply(Vec<u8>),
+    /// A Nicira switch that the controller turns.
+    Extension(Extension),
+    /// What are you?
+    FeaturesRequest,
+    /// What the switch is.
+    FeaturesReply(FeaturesReply),
+    /// How are you configured?
+    GetConfigRequest,
+    /// How the switch is configured.
+    GetConfigReply(SwitchConfig),
+    /// How the switch is to be configured.
+    SetConfig(SwitchConfig),
+    /// A frame for the controller.
+    PacketIn(PacketIn),
+    /// A rule is gone.
+    FlowRemoved(FlowRemoved),
+    /// Something happened to a port.
+    PortStatus(PortStatus),
+    /// A frame to send.
+    PacketOut(PacketOut),
+    /// A change to the flow tables.
+    FlowMod(FlowMod),
+    /// A change to the group table (1.3).
+    GroupMod(GroupMod),
+    /// A change to a port's behaviour.
+    PortMod(PortMod),
+    /// A change to a table's behaviour (1.3).
+    TableMod(TableMod),
+    /// A change to the meters (1.3).
+    MeterMod(MeterMod),
+    /// A question about statistics or descriptions.
+    MultipartRequest(MultipartRequest),
+    /// The answer to it, or a part of it.
+    MultipartReply {
+        /// What is told.
+        reply: MultipartReply,
+        /// Whether more of it follows in another message. Whatever is too long for
+        /// one message is split over several by itself.
+        more: bool,
+    },
+    /// Tell me when all before this is done.
+    BarrierRequest,
+    /// All before the request is done.
+    BarrierReply,
+    /// Which queues has this port?
+    QueueConfigRequest(PortNo),
+    /// The queues of a port.
+    QueueConfigReply(QueueConfigReply),
+    /// A controller's wish for a role.
+    RoleRequest(RoleRequest),
+    /// The role it has.
+    RoleReply(RoleReply),
+    /// What am I told unasked? (1.3)
+    GetAsyncRequest,
+    /// What a controller is told unasked (1.3).
+    GetAsyncReply(AsyncConfig),
+    /// What a controller wants to be told unasked.
+    SetAsync(AsyncConfig),
+}
+
+/// How one body is read and written, in every version, side by side.
+pub(crate) trait Body: Sized {
+    /// Reads the whole of `r`, as its version lays it out.
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed>;
+
+    /// Appends the body, or names what the version has no words for.
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible>;
+}
+
+impl Message {
+    /// The answer to a request for statistics or descriptions, all of it.
+    #[must_use]
+    pub const fn reply(reply: MultipartReply) -> Self {
+        Self::MultipartReply { reply, more: false }
+    }
+
+    /// Reads one whole message, header included.
+    ///
+    /// # Errors
+    /// It breaks the protocol, or asks for what nobody here does; the fault is
+    /// the answer that it deserves.
+    pub fn decode(bytes: &[u8], dialect: impl Into<Dialect>) -> Result<(Xid, Self), Malformed> {
+        Self::decode_from(bytes, dialect.into()).map(|(xid, _, message)| (xid, message))
+    }
+
+    /// As [`Self::decode`], and who may send such a message.
+    pub(crate) fn decode_from(
+        bytes: &[u8],
+        dialect: Dialect,
+    ) -> Result<(Xid, Sender, Self), Malformed> {
+        let mut r = Reader::new(bytes, dialect);
+        let header = Header::decode(&mut r)?;
+        let start = |fault| Malformed { fault, at: 0 };
+        if usize::from(header.length) != bytes.len() {
+            return Err(start(Refusal::RequestBadLength));
+        }
+        // A hello comes before there is an agreement to break.
+        if header.kind == hello::NUMBER {
+            return Ok((
+                header.xid,
+                Sender::Either,
+                Self::Hello(Hello::decode(header.version, &mut r)),
+            ));
+        }
+        if header.version != dialect.version.wire() {
+            return Err(start(Refusal::RequestBadVersion));
+        }
+        let row = row_of(&header, &mut r)?;
+        if r.len() < row.least {
+            return Err(start(Refusal::RequestBadLength));
+        }
+        let message = decode_body(row.kind, &mut r)?;
+        r.end()?;
+        Ok((header.xid, row.sender, message))
+    }
+
+    /// Appends the message to `out`, header included. Statistics that are too long
+    /// for one message become several.
+    ///
+    /// # Errors
+    /// The version has no words for it, or it is too long for any message; then
+    /// nothing was appended.
+    pub fn encode(
+        &self,
+        xid: Xid,
+        dialect: impl Into<Dialect>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Inexpressible> {
+        let (dialect, start) = (dialect.into(), out.len());
+        let done = match self {
+            Self::MultipartReply { reply, more } => {
+                multipart::encode_reply(reply, *more, xid, dialect, out)
+            }
+            Self::Hello(hello) => hello.encode(xid, out),
+            _ => {
+                let kind = self.kind(dialect);
+                frame(kind, xid, dialect, out, |w| encode_body(self, w))
+            }
+        };
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    /// Which body the message has in `dialect`.
+    fn kind(&self, dialect: Dialect) -> Kind {
+        match self {
+            Self::Hello(_) => Kind::Hello,
+            Self::Error(_) => Kind::Error,
+            Self::EchoRequest(_) => Kind::EchoRequest,
+            Self::EchoReply(_) => Kind::EchoReply,
+            Self::Extension(extension) => extension::kind(*extension),
+            Self::FeaturesRequest => Kind::FeaturesRequest,
+            Self::FeaturesReply(_) => Kind::FeaturesReply,
+            Self::GetConfigRequest => Kind::GetConfigRequest,
+            Self::GetConfigReply(_) => Kind::GetConfigReply,
+            Self::SetConfig(_) => Kind::SetConfig,
+            Self::PacketIn(_) => Kind::PacketIn,
+            Self::FlowRemoved(_) => flow_removed::kind(dialect),
+            Self::PortStatus(_) => Kind::PortStatus,
+            Self::PacketOut(_) => Kind::PacketOut,
+            Self::FlowMod(flow_mod) => flow_mod::kind(flow_mod, dialect),
+            Self::GroupMod(_) => Kind::GroupMod,
+            Self::PortMod(_) => Kind::PortMod,
+            Self::TableMod(_) => Kind::TableMod,
+            Self::MeterMod(_) => Kind::MeterMod,
+            Self::MultipartRequest(_) => Kind::MultipartRequest,
+            Self::MultipartReply { .. } => Kind::MultipartReply,
+            Self::BarrierRequest => Kind::BarrierRequest,
+            Self::BarrierReply => Kind::BarrierReply,
+            Self::QueueConfigRequest(_) => Kind::QueueConfigRequest,
+            Self::QueueConfigReply(_) => Kind::QueueConfigReply,
+            Self::RoleRequest(_) => Kind::RoleRequest,
+            Self::RoleReply(_) => Kind::RoleReply,
+            Self::GetAsyncRequest => Kind::GetAsyncRequest,
+            Self::GetAsyncReply(_) => Kind::GetAsyncReply,
+            Self::SetAsync(_) => Kind::SetAsync,
+        }
+    }
+}
+
+impl From<MultipartReply> for Message {
+    fn from(reply: MultipartReply) -> Self {
+        Self::reply(reply)
+    }
+}
+
+/// The row of a message whose header has been read; `r` then stands at its body.
+fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row, Malformed> {
+    let (version, at) = (r.version(), 0);
+    let number = u16::from(header.kind);
+    if number != kinds::EXPERIMENTER_MESSAGE {
+        return Row::numbered(Number::Own(number), version).ok_or(Malformed {
+            fault: Refusal::RequestBadType,
+            at,
+        });
+    }
+    if r.u32()? != kinds::NICIRA {
+        let fault = Refusal::RequestBadExperimenter;
+        return Err(Malformed { fault, at });
+    }
+    Row::numbered(Number::Nicira(r.u32()?), version).ok_or(Malformed {
+        fault: Refusal::RequestBadExperimenterType,
+        at,
+    })
+}
+
+/// Reads the body of a message.
+fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match kind {
+        Kind::Hello => Message::Hello(Hello::decode(r.version().wire(), r)),
+        Kind::Error => Message::Error(Body::decode(r)?),
+        Kind::EchoRequest => Message::EchoRequest(r.rest().to_vec()),
+        Kind::EchoReply => Message::EchoReply(r.rest().to_vec()),
+        Kind::FeaturesRequest => Message::FeaturesRequest,
+        Kind::FeaturesReply => Message::FeaturesReply(Body::decode(r)?),
+        Kind::GetConfigRequest => Message::GetConfigRequest,
+        Kind::GetConfigReply => Message::GetConfigReply(config::decode_reply(r)?),
+        Kind::SetConfig => Message::SetConfig(config::decode_set(r)?),
+        Kind::PacketIn => Message::PacketIn(Body::decode(r)?),
+        Kind::FlowRemoved => Message::FlowRemoved(flow_removed::decode(r)?),
+        Kind::NxFlowRemoved => Message::FlowRemoved(flow_removed::decode_nicira(r)?),
+        Kind::PortStatus => Message::PortStatus(Body::decode(r)?),
+        Kind::PacketOut => Message::PacketOut(Body::decode(r)?),
+        Kind::FlowMod => Message::FlowMod(flow_mod::decode(r)?),
+        Kind::NxFlowMod => Message::FlowMod(flow_mod::decode_nicira(r)?),
+        Kind::GroupMod => Message::GroupMod(Body::decode(r)?),
+        Kind::PortMod => Message::PortMod(Body::decode(r)?),
+        Kind::TableMod => Message::TableMod(Body::decode(r)?),
+        Kind::MeterMod => Message::MeterMod(Body::decode(r)?),
+        Kind::MultipartRequest => Message::MultipartRequest(multipart::decode_request(r)?),
+        Kind::MultipartReply => {
+            let (reply, more) = multipart::decode_reply(r)?;
+            Message::MultipartReply { reply, more }
+        }
+        Kind::BarrierRequest => Message::BarrierRequest,
+        Kind::BarrierReply => Message::BarrierReply,
+        Kind::QueueConfigRequest => Message::QueueConfigRequest(queue_config::decode_request(r)?),
+        Kind::QueueConfigReply => Message::QueueConfigReply(Body::decode(r)?),
+        Kind::RoleRequest => Message::RoleRequest(Body::decode(r)?),
+        Kind::RoleReply => Message::RoleReply(Body::decode(r)?),
+        Kind::GetAsyncRequest => Message::GetAsyncRequest,
+        Kind::GetAsyncReply => Message::GetAsyncReply(Body::decode(r)?),
+        Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
+        Kind::FlowFormat | Kind::TableIds | Kind::PacketInFormat => {
+            Message::Extension(extension::decode(kind, r)?)
+        }
+    })
+}
+
+/// Appends the body of a message.
+fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    match message {
+        Message::FeaturesRequest
+        | Message::GetConfigRequest
+        | Message::BarrierRequest
+        | Message::BarrierReply
+        | Message::GetAsyncRequest => {}
+        Message::EchoRequest(data) | Message::EchoReply(data) => w.bytes(data),
+        Message::Error(body) => body.encode(w)?,
+        Message::Extension(body) => extension::encode(*body, w),
+        Message::FeaturesReply(body) => body.encode(w)?,
+        Message::GetConfigReply(body) | Message::SetConfig(body) => config::encode(body, w),
+        Message::PacketIn(body) => body.encode(w)?,
+        Message::FlowRemoved(body) => flow_removed::encode(body, w)?,
+        Message::PortStatus(body) => body.encode(w)?,
+        Message::PacketOut(body) => body.encode(w)?,
+        Message::FlowMod(body) => flow_mod::encode(body, w)?,
+        Message::GroupMod(body) => body.encode(w)?,
+        Message::PortMod(body) => body.encode(w)?,
+        Message::TableMod(body) => body.encode(w)?,
+        Message::MeterMod(body) => body.encode(w)?,
+        Message::MultipartRequest(body) => multipart::encode_request(body, w)?,
+        Message::QueueConfigRequest(port) => queue_config::encode_request(*port, w)?,
+        Message::QueueConfigReply(body) => body.encode(w)?,
+        Message::RoleRequest(body) => body.encode(w)?,
+        Message::RoleReply(body) => body.encode(w)?,
+        Message::GetAsyncReply(body) | Message::SetAsync(body) => body.encode(w)?,
+        Message::Hello(_) | Message::MultipartReply { .. } => {
+            unreachable!("these two frame themselves")
+        }
+    }
+    Ok(())
+}
+
+/// Appends a message: its header, Nicira's if it is hers, and a body.
+pub(crate) fn frame(
+    kind: Kind,
+    xid: Xid,
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+    body: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
+) -> Result<(), Inexpressible> {
+    let mut w = Writer::new(out, dialect);
+    let row = Row::of(kind, dialect.version).ok_or_else(|| w.cannot("this message"))?;
+    w.nested(2, |w| {
+        let (number, subtype) = match row.number {
+            Number::Own(number) => (number, None),
+            Number::Nicira(subtype) => (kinds::EXPERIMENTER_MESSAGE, Some(subtype)),
+        };
+        w.u8(dialect.version.wire());
+        w.number(1, number.into());
+        w.u16(0);
+        w.u32(xid.0);
+        if let Some(subtype) = subtype {
+            w.u32(kinds::NICIRA);
+            w.u32(subtype);
+        }
+        body(w)
+    })
+    .map(drop)
+}

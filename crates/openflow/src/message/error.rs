@@ -1,0 +1,93 @@
+//! Error: why a request was not done (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4).
+
+use flow::Refusal;
+
+use super::Body;
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faults::Fault;
+use crate::kinds::NICIRA;
+use crate::version::Version;
+
+/// The message's type, the same in all versions.
+pub(crate) const NUMBER: u8 = 1;
+
+/// Nicira's error in OpenFlow 1.0: type `NXET_VENDOR`, code `NXVC_VENDOR_ERROR`.
+const NICIRA_ERROR: (u16, u16) = (0xb0c2, 0);
+
+/// `OFPET_EXPERIMENTER`.
+const EXPERIMENTER: u16 = 0xffff;
+
+/// An error, with what it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorMessage {
+    /// Its numbers.
+    pub fault: Fault,
+    /// The beginning of the message that was refused; where no hello was accepted,
+    /// a sentence.
+    pub data: Vec<u8>,
+}
+
+impl ErrorMessage {
+    /// The error that `version` has for `refusal`.
+    #[must_use]
+    pub fn new(refusal: Refusal, version: Version, data: Vec<u8>) -> Self {
+        let fault = Fault::of(refusal, version);
+        Self { fault, data }
+    }
+}
+
+impl Body for ErrorMessage {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let (kind, code) = (r.u16()?, r.u16()?);
+        let fault = match r.version() {
+            Version::V10 if (kind, code) == NICIRA_ERROR => {
+                decode_nicira(r).unwrap_or(Fault::Plain { kind, code })
+            }
+            Version::V13 if kind == EXPERIMENTER => Fault::Experimenter {
+                experimenter: r.u32()?,
+                kind: code,
+            },
+            Version::V10 | Version::V13 => Fault::Plain { kind, code },
+        };
+        let data = r.rest().to_vec();
+        Ok(Self { fault, data })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        match self.fault {
+            Fault::Plain { kind, code } => {
+                w.u16(kind);
+                w.u16(code);
+            }
+            Fault::Nicira { kind, code } => {
+                let (outer_kind, outer_code) = NICIRA_ERROR;
+                w.u16(outer_kind);
+                w.u16(outer_code);
+                w.u32(NICIRA);
+                w.u16(kind);
+                w.u16(code);
+            }
+            Fault::Experimenter { experimenter, kind } => {
+                w.u16(EXPERIMENTER);
+                w.u16(kind);
+                w.u32(experimenter);
+            }
+        }
+        w.bytes(&self.data);
+        Ok(())
+    }
+}
+
+/// Nicira's own numbers, if they are there; else nothing is read.
+fn decode_nicira(r: &mut Reader<'_>) -> Option<Fault> {
+    let mut ahead = r.clone();
+    if ahead.u32() != Ok(NICIRA) {
+        return None;
+    }
+    let (kind, code) = (ahead.u16().ok()?, ahead.u16().ok()?);
+    *r = ahead;
+    Some(Fault::Nicira { kind, code })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Flow-mod: a change to the flow tables (OF 1.0.1, 5.3.3; OF 1.3.5, 7.3.4.1).
+//! Wire shapes:
+//!
+//! ```text
+//! 1.0:    match(40) cookie command idle hard priority buffer out_port flags actions
+//! Nicira: cookie command idle hard priority buffer out_port flags match_len nxm actions
+//! 1.3:    cookie cookie_mask table command idle hard priority buffer out_port out_group flags oxm instructions
+//! ```
+//!
+//! Members that a command does not look at are read as if they were not given,
+//! for controllers leave zeros there.
+
+use base::{Cookie, GroupId, TableId};
+use flow::{FlowFlags, FlowMod, FlowModCommand, Match, Refusal};
+
+use super::packet_out::{decode_buffer, encode_buffer};
+use crate::action::Context;
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::Dialect;
+use crate::faith::Faith;
+use crate::instruction;
+use crate::kinds::Kind;
+use crate::match10;
+use crate::oxm::{self, CookieFilter, Filter};
+use crate::port_no;
+use crate::version::Version;
+
+const COMMANDS: [FlowModCommand; 5] = [
+    FlowModCommand::Add,
+    FlowModCommand::Modify,
+    FlowModCommand::ModifyStrict,
+    FlowModCommand::Delete,
+    FlowModCommand::DeleteStrict,
+];
+
+/// `OFPFF_EMERG` of OpenFlow 1.0: a rule for times without a controller.
+const EMERGENCY_V10: u16 = 1 << 2;
+
+/// The flags that 1.0 shares with later versions.
+const FLAGS_V10: u16 = FlowFlags::SEND_FLOW_REMOVED.0 | FlowFlags::CHECK_OVERLAP.0;
+const FLAGS_V13: u16 = 0x1f;
+
+/// Nicira's cookie of a modification that leaves the cookie alone.
+const COOKIE_UNCHANGED: u64 = u64::MAX;
+
+/// Which message says it: in 1.0 the specification's if it can, else Nicira's.
+pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> Kind {
+    match dialect.version {
+        Version::V10 if !plain_says(flow_mod) => Kind::NxFlowMod,
+        Version::V10 | Version::V13 => Kind::FlowMod,
+    }
+}
+
+/// Whether OpenFlow 1.0's own message says all of it.
+fn plain_says(flow_mod: &FlowMod) -> bool {
+    let leaves_cookies = is_modify(flow_mod.command) && flow_mod.new_cookie.is_none();
+    // A match that leaves nothing open would give the rule the highest priority.
+    let says_match = match10::says(&flow_mod.matching)
+        .is_some_and(|said| !said.exact || flow_mod.priority == u16::MAX);
+    says_match && flow_mod.cookie_mask == 0 && !leaves_cookies
+}
+
+const fn is_modify(command: FlowModCommand) -> bool {
+    matches!(
+        command,
+        FlowModCommand::Modify | FlowModCommand::ModifyStrict
+    )
+}
+
+const fn is_delete(command: FlowModCommand) -> bool {
+    matches!(
+        command,
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict
+    )
+}
+
+/// Reads the specification's message.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+    match r.version() {
+        Version::V10 => decode_v10(r),
+        Version::V13 => decode_v13(r),
+    }
+}
+
+fn decode_v10(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+    let said = match10::decode(r)?;
+    let cookie = Cookie(r.u64()?);
+    let mut read = decode_middle(r)?;
+    if said.exact {
+        read.priority = u16::MAX;
+    }
+    read.matching = said.matching;
+    read.instructions = instruction::decode(r)?;
+    Ok(with_cookies(read, cookie, CookieFilter::default()))
+}
+
+/// Reads Nicira's message.
+pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+    let cookie = Cookie(r.u64()?);
+    let mut read = decode_middle(r)?;
+    let match_len = usize::from(r.u16()?);
+    r.skip(6)?;
+    let place = r.fail(Refusal::MatchBadField);
+    let filter = oxm::decode_nxm(r, match_len)?;
+    if read.command == FlowModCommand::Add && filter.cookies.mask != 0 {
+        return Err(place);
+    }
+    read.matching = filter.matching;
+    read.instructions = instruction::decode(r)?;
+    Ok(with_cookies(read, cookie, filter.cookies))
+}
+
+/// What 1.0's and Nicira's message share: from the command to the flags.
+fn decode_middle(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+    let (command, table) = decode_command_v10(r)?;
+    let mut read = blank(command);
+    read.table = table;
+    (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);
+    read.priority = r.u16()?;
+    read.buffer = decode_buffer(r)?;
+    let out_port = port_no::decode(r)?;
+    if is_delete(command) {
+        read.out_port = out_port;
+    }
+    read.flags = decode_flags_v10(r, &read)?;
+    Ok(read)
+}
+
+/// The command and, above it where the controller has turned that on, the table.
+fn decode_command_v10(r: &mut Reader<'_>) -> Result<(FlowModCommand, TableId), Malformed> {
+    let unknown = r.fail(Refusal::FlowModBadCommand);
+    let word = r.u16()?;
+    let [table, low] = word.to_be_bytes();
+    let table_ids = r.dialect().table_ids;
+    let number = if table_ids { low.into() } else { word };
+    let command = command_of(number).ok_or(unknown)?;
+    let table = match (table_ids.then_some(TableId(table)), command) {
+        // A rule has to be somewhere.
+        (None | Some(TableId::ALL), FlowModCommand::Add) => TableId::FIRST,
+        (Some(table), _) => table,
+        (None, _) => TableId::ALL,
+    };
+    Ok((command, table))
+}
+
+fn command_of(number: u16) -> Option<FlowModCommand> {
+    COMMANDS.get(usize::from(number)).copied()
+}
+
+/// The flags of 1.0, with what it takes for granted: an addition starts its
+/// counters afresh.
+fn decode_flags_v10(r: &mut Reader<'_>, read: &FlowMod) -> Result<FlowFlags, Malformed> {
+    let place = r.clone();
+    let bits = r.u16()?;
+    if bits & EMERGENCY_V10 != 0 {
+        // OF 1.0.1, 5.3.3 has a code for an emergency rule with a timeout only. There
+        // is no table for the others, so it is full, as Open vSwitch puts it.
+        let timeouts = read.idle_timeout_s != 0 || read.hard_timeout_s != 0;
+        return Err(place.fail(if timeouts {
+            Refusal::FlowModBadTimeout
+        } else {
+            Refusal::FlowModTableFull
+        }));
+    }
+    if bits & !FLAGS_V10 != 0 {
+        return Err(place.fail(Refusal::FlowModBadFlags));
+    }
+    let flags = FlowFlags(bits);
+    Ok(match read.command {
+        FlowModCommand::Add => flags.with(FlowFlags::RESET_COUNTS),
+        _ => flags,
+    })
+}
+
+/// `read`, with the cookie of 1.0 as its command takes it.
+fn with_cookies(mut read: FlowMod, cookie: Cookie, filter: CookieFilter) -> FlowMod {
+    if matches!(read.command, FlowModCommand::Add) {
+        read.cookie = cookie;
+    } else {
+        read.cookie = filter.cookie;
+        read.cookie_mask = filter.mask;
+        if is_modify(read.command) && cookie.0 != COOKIE_UNCHANGED {
+            read.new_cookie = Some(cookie);
+        }
+    }
+    read
+}
+
+fn decode_v13(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+    let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
+    let place = r.clone();
+    let table = TableId(r.u8()?);
+    let unknown = r.fail(Refusal::FlowModBadCommand);
+    let command = command_of(r.u8()?.into()).ok_or(unknown)?;
+    if table == TableId::ALL && !is_delete(command) {
+        return Err(place.fail(Refusal::FlowModBadTable));
+    }
+    let mut read = blank(command);
+    (read.table, read.cookie) = (table, cookie);
+    if command != FlowModCommand::Add {
+        read.cookie_mask = cookie_mask;
+    }
+    (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);
+    read.priority = r.u16()?;
+    read.buffer = decode_buffer(r)?;
+    let (out_port, out_group) = (port_no::decode(r)?, GroupId(r.u32()?));
+    if is_delete(command) {
+        (read.out_port, read.out_group) = (out_port, out_group);
+    }
+    let unknown = r.fail(Refusal::FlowModBadFlags);
+    read.flags = FlowFlags(r.u16()?);
+    if read.flags.0 & !FLAGS_V13 != 0 {
+        return Err(unknown);
+    }
+    r.skip(2)?;
+    read.matching = oxm::decode_structure(r)?;
+    read.instructions = instruction::decode(r)?;
+    Ok(read)
+}
+
+/// A flow-mod that says nothing yet.
+fn blank(command: FlowModCommand) -> FlowMod {
+    FlowMod::new(command, 0, Match::any(), flow::Instructions::default())
+}
+
+/// Appends the body of the message that [`kind`] names.
+pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let context = Context {
+        matching: &flow_mod.matching,
+        faith: Faith::Exact,
+    };
+    match (w.version(), kind(flow_mod, w.dialect())) {
+        (Version::V13, _) => encode_v13(flow_mod, w)?,
+        (Version::V10, Kind::NxFlowMod) => encode_nicira(flow_mod, w)?,
+        (Version::V10, _) => {
+            match10::encode(&flow_mod.matching, Faith::Exact, w)?;
+            w.u64(cookie_v10(flow_mod).0);
+            encode_middle(flow_mod, w)?;
+        }
+    }
+    instruction::encode(&flow_mod.instructions, context, w)
+}
+
+fn encode_nicira(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.u64(cookie_v10(flow_mod).0);
+    encode_middle(flow_mod, w)?;
+    let cookies = match flow_mod.command {
+        FlowModCommand::Add => CookieFilter::default(),
+        _ => CookieFilter {
+            cookie: flow_mod.cookie,
+            mask: flow_mod.cookie_mask,
+        },
+    };
+    let filter = Filter {
+        matching: flow_mod.matching.clone(),
+        cookies,
+    };
+    oxm::encode_nxm_around(&filter, w, |w| w.zeros(6))
+}
+
+/// What 1.0 writes where a cookie stands.
+fn cookie_v10(flow_mod: &FlowMod) -> Cookie {
+    match flow_mod.command {
+        FlowModCommand::Add => flow_mod.cookie,
+        FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
+            flow_mod.new_cookie.unwrap_or(Cookie(COOKIE_UNCHANGED))
+        }
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict => Cookie(0),
+    }
+}
+
+/// What 1.0's and Nicira's message share: from the command to the flags.
+fn encode_middle(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let command = number_of(flow_mod.command);
+    let table = match (w.dialect().table_ids, flow_mod.table, flow_mod.command) {
+        (true, TableId(table), _) => table,
+        (false, TableId::FIRST, FlowModCommand::Add) => 0,
+        (false, _, FlowModCommand::Add) => return Err(w.cannot("a table without table ids")),
+        (false, TableId::ALL, _) => 0,
+        (false, _, _) => return Err(w.cannot("a table without table ids")),
+    };
+    if flow_mod.out_group != GroupId::ANY {
+        return Err(w.cannot("rules that use a group"));
+    }
+    w.u8(table);
+    w.u8(command);
+    w.u16(flow_mod.idle_timeout_s);
+    w.u16(flow_mod.hard_timeout_s);
+    w.u16(flow_mod.priority);
+    encode_buffer(flow_mod.buffer, w);
+    port_no::encode(flow_mod.out_port, w)?;
+    w.u16(flags_v10(flow_mod).ok_or_else(|| w.cannot("these flags"))?);
+    Ok(())
+}
+
+/// The flags in 1.0. It cannot ask that an addition keep the old counters, but
+/// only the replacement of a rule would tell.
+fn flags_v10(flow_mod: &FlowMod) -> Option<u16> {
+    let implied = match flow_mod.command {
+        FlowModCommand::Add => FlowFlags::RESET_COUNTS.0,
+        _ => 0,
+    };
+    let FlowFlags(bits) = flow_mod.flags;
+    (bits & !(FLAGS_V10 | implied) == 0).then_some(bits & FLAGS_V10)
+}
+
+const fn number_of(command: FlowModCommand) -> u8 {
+    match command {
+        FlowModCommand::Add => 0,
+        FlowModCommand::Modify => 1,
+        FlowModCommand::ModifyStrict => 2,
+        FlowModCommand::Delete => 3,
+        FlowModCommand::DeleteStrict => 4,
+    }
+}
+
+fn encode_v13(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if flow_mod.new_cookie.is_some() {
+        return Err(w.cannot("a modification of cookies"));
+    }
+    if flow_mod.table == TableId::ALL && !is_delete(flow_mod.command) {
+        return Err(w.cannot("every table, but for a deletion"));
+    }
+    w.u64(flow_mod.cookie.0);
+    w.u64(flow_mod.cookie_mask);
+    w.u8(flow_mod.table.0);
+    w.u8(number_of(flow_mod.command));
+    w.u16(flow_mod.idle_timeout_s);
+    w.u16(flow_mod.hard_timeout_s);
+    w.u16(flow_mod.priority);
+    encode_buffer(flow_mod.buffer, w);
+    port_no::encode(flow_mod.out_port, w)?;
+    w.u32(flow_mod.out_group.0);
+    w.u16(flow_mod.flags.0);
+    w.zeros(2);
+    oxm::encode_structure(&flow_mod.matching, w)
+}

@@ -1,0 +1,95 @@
+//! Hello: which versions the sender speaks (OF 1.3.5, 7.5.1). The header's
+//! version is the highest; from 1.3.1 on a bitmap may tell the others.
+//!
+//! Nothing in a hello is refused: OpenFlow 1.0 says that any body must be
+//! accepted and ignored (OF 1.0.1, 5.5.1), so reading stops where it makes no
+//! sense.
+
+use base::Xid;
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::Dialect;
+use crate::version::{Version, Versions};
+
+/// The message's type, the same in all versions.
+pub(crate) const NUMBER: u8 = 0;
+
+/// `OFPHET_VERSIONBITMAP`.
+const VERSION_BITMAP: u16 = 1;
+
+/// The versions that the sender of a hello speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The number of the highest.
+    pub highest: u8,
+    /// All of them, if the sender says so; else every one up to the highest.
+    pub versions: Option<Versions>,
+}
+
+impl Hello {
+    /// The hello of one who speaks these versions.
+    #[must_use]
+    pub fn new(versions: Versions) -> Self {
+        Self {
+            highest: versions.newest().map_or(0, Version::wire),
+            versions: Some(versions),
+        }
+    }
+
+    /// The versions that the sender speaks, as far as there is a bit for them.
+    #[must_use]
+    pub const fn spoken(&self) -> Versions {
+        match self.versions {
+            Some(versions) => versions,
+            None if self.highest >= 31 => Versions(!1),
+            None => Versions((1 << (self.highest + 1)) - 2),
+        }
+    }
+
+    /// Reads the body of a hello with this version in its header.
+    pub(crate) fn decode(highest: u8, r: &mut Reader<'_>) -> Self {
+        let mut versions = None;
+        // What is left when an element makes no sense is ignored.
+        while let Ok(found) = element(r) {
+            versions = versions.or(found);
+        }
+        r.rest();
+        Self { highest, versions }
+    }
+
+    /// Appends the message, header included: its version is the highest spoken.
+    pub(crate) fn encode(&self, xid: Xid, out: &mut Vec<u8>) -> Result<(), Inexpressible> {
+        // The version decides nothing but the header's first byte.
+        let mut w = Writer::new(out, Dialect::new(Version::V13));
+        w.nested(2, |w| {
+            w.u8(self.highest);
+            w.u8(NUMBER);
+            w.u16(0);
+            w.u32(xid.0);
+            if let Some(Versions(bits)) = self.versions {
+                w.u16(VERSION_BITMAP);
+                w.u16(8);
+                w.u32(bits);
+            }
+            Ok(())
+        })
+        .map(drop)
+    }
+}
+
+/// Reads the next element: a bitmap, or one that nobody here knows.
+fn element(r: &mut Reader<'_>) -> Result<Option<Versions>, Malformed> {
+    let mut head = r.clone();
+    let (kind, length) = (head.u16()?, usize::from(head.u16()?));
+    let mut element = r.sub(length)?;
+    element.skip(4)?;
+    r.skip((length.next_multiple_of(8) - length).min(r.len()))?;
+    if kind != VERSION_BITMAP {
+        return Ok(None);
+    }
+    // Later words are for versions that nobody has thought of.
+    element.u32().map(|bits| Some(Versions(bits)))
+}
+
+#[cfg(test)]
+mod tests;

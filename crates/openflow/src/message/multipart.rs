@@ -1,0 +1,410 @@
+//! Statistics and descriptions: requests, and replies that may take several
+//! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5).
+//!
+//! A request in several messages is refused: the only one that could be so long
+//! sets table features, which this switch does not let anybody do.
+
+mod flow_stats;
+mod meters;
+mod parts;
+mod port_stats;
+mod queue_stats;
+mod table_features;
+mod table_stats;
+
+use base::{GroupId, MeterId, PortNo, Xid};
+use flow::{
+    AggregateStats, Description, FlowStats, FlowStatsRequest, PortDesc, PortStats, QueueStats,
+    Refusal, TableStats,
+};
+
+pub use queue_stats::QueueStatsRequest;
+pub use table_features::TableFeatures;
+
+use parts::Parts;
+
+use super::Body;
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::{Dialect, Form};
+use crate::header::Header;
+use crate::kinds::{EXPERIMENTER_PART, NICIRA, Number, Part, PartRow};
+use crate::version::Version;
+
+/// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
+const MORE: u16 = 1;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MultipartRequest {
+    /// Who made the switch?
+    Description,
+    /// Which rules are there?
+    Flow(Form, FlowStatsRequest),
+    /// The sums over which rules?
+    Aggregate(Form, FlowStatsRequest),
+    /// The counts of all tables.
+    Table,
+    /// The counts of a port; [`PortNo::ANY`] for all.
+    Port(PortNo),
+    /// The counts of queues.
+    Queue(QueueStatsRequest),
+    /// The counts of a group; [`GroupId::ALL`] for all.
+    Group(GroupId),
+    /// What is each group?
+    GroupDesc,
+    /// Which kinds of group are there?
+    GroupFeatures,
+    /// The counts of a meter; [`MeterId::ALL`] for all (1.3).
+    Meter(MeterId),
+    /// What is this meter? [`MeterId::ALL`] for all (1.3).
+    MeterConfig(MeterId),
+    /// Which kinds of meter are there? (1.3)
+    MeterFeatures,
+    /// What can each table do? (1.3)
+    TableFeatures,
+    /// What is each port?
+    PortDesc,
+}
+
+/// What is told. Groups and meters have nothing to tell yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MultipartReply {
+    /// Who made the switch.
+    Description(Description),
+    /// Rules.
+    Flow(Form, Vec<FlowStats>),
+    /// Sums over rules.
+    Aggregate(Form, AggregateStats),
+    /// The counts of tables.
+    Table(Vec<TableStats>),
+    /// The counts of ports.
+    Port(Vec<PortStats>),
+    /// The counts of queues.
+    Queue(Vec<QueueStats>),
+    /// There are no groups to count.
+    NoGroups,
+    /// There are no groups to describe.
+    NoGroupDescs,
+    /// There are no kinds of group.
+    NoGroupFeatures,
+    /// There are no meters to count.
+    NoMeters,
+    /// There are no meters to describe.
+    NoMeterConfigs,
+    /// There can be no meters.
+    NoMeterFeatures,
+    /// What tables can do.
+    TableFeatures(Vec<TableFeatures>),
+    /// What ports are.
+    PortDesc(Vec<PortDesc>),
+}
+
+impl MultipartReply {
+    /// Takes in what a later message of the same answer told, or gives it back if
+    /// it tells of something else.
+    ///
+    /// # Errors
+    /// `more` is about another kind of thing, or about one that has no lists.
+    pub fn append(&mut self, more: Self) -> Result<(), Self> {
+        match (self, more) {
+            (Self::Flow(_, all), Self::Flow(_, mut more)) => all.append(&mut more),
+            (Self::Table(all), Self::Table(mut more)) => all.append(&mut more),
+            (Self::Port(all), Self::Port(mut more)) => all.append(&mut more),
+            (Self::Queue(all), Self::Queue(mut more)) => all.append(&mut more),
+            (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
+            (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
+            (_, more) => return Err(more),
+        }
+        Ok(())
+    }
+
+    const fn part(&self) -> Part {
+        match self {
+            Self::Description(_) => Part::Description,
+            Self::Flow(Form::Standard, _) => Part::Flow,
+            Self::Flow(Form::Nicira, _) => Part::NxFlow,
+            Self::Aggregate(Form::Standard, _) => Part::Aggregate,
+            Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
+            Self::Table(_) => Part::Table,
+            Self::Port(_) => Part::Port,
+            Self::Queue(_) => Part::Queue,
+            Self::NoGroups => Part::Group,
+            Self::NoGroupDescs => Part::GroupDesc,
+            Self::NoGroupFeatures => Part::GroupFeatures,
+            Self::NoMeters => Part::Meter,
+            Self::NoMeterConfigs => Part::MeterConfig,
+            Self::NoMeterFeatures => Part::MeterFeatures,
+            Self::TableFeatures(_) => Part::TableFeatures,
+            Self::PortDesc(_) => Part::PortDesc,
+        }
+    }
+}
+
+impl MultipartRequest {
+    const fn part(&self) -> Part {
+        match self {
+            Self::Description => Part::Description,
+            Self::Flow(Form::Standard, _) => Part::Flow,
+            Self::Flow(Form::Nicira, _) => Part::NxFlow,
+            Self::Aggregate(Form::Standard, _) => Part::Aggregate,
+            Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
+            Self::Table => Part::Table,
+            Self::Port(_) => Part::Port,
+            Self::Queue(_) => Part::Queue,
+            Self::Group(_) => Part::Group,
+            Self::GroupDesc => Part::GroupDesc,
+            Self::GroupFeatures => Part::GroupFeatures,
+            Self::Meter(_) => Part::Meter,
+            Self::MeterConfig(_) => Part::MeterConfig,
+            Self::MeterFeatures => Part::MeterFeatures,
+            Self::TableFeatures => Part::TableFeatures,
+            Self::PortDesc => Part::PortDesc,
+        }
+    }
+}
+
+/// Reads what kind of thing a request or reply is about, and its flags.
+fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
+    let fail = |fault| Malformed {
+        fault,
+        at: Header::LENGTH,
+    };
+    let (number, flags) = (r.u16()?, r.u16()?);
+    if r.version() == Version::V13 {
+        r.skip(4)?;
+    }
+    let number = if number == EXPERIMENTER_PART {
+        if r.u32()? != NICIRA {
+            return Err(fail(Refusal::RequestBadExperimenter));
+        }
+        let number = Number::Nicira(r.u32()?);
+        let row = PartRow::numbered(number, r.version());
+        row.ok_or_else(|| fail(Refusal::RequestBadExperimenterType))?;
+        // Only 1.0 has any, and pads its own header to eight bytes.
+        r.skip(4)?;
+        number
+    } else {
+        Number::Own(number)
+    };
+    let row = PartRow::numbered(number, r.version());
+    let row = row.ok_or_else(|| fail(Refusal::RequestBadMultipart))?;
+    Ok((row.part, flags))
+}
+
+fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let row = PartRow::of(part, w.version()).ok_or_else(|| w.cannot("this kind of statistics"))?;
+    let flags = if more { MORE } else { 0 };
+    match row.number {
+        Number::Own(number) => {
+            w.u16(number);
+            w.u16(flags);
+            if w.version() == Version::V13 {
+                w.zeros(4);
+            }
+        }
+        Number::Nicira(number) => {
+            w.u16(EXPERIMENTER_PART);
+            w.u16(flags);
+            w.u32(NICIRA);
+            w.u32(number);
+            w.zeros(4);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the body of a request.
+pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
+    let (part, flags) = decode_head(r)?;
+    if flags & MORE != 0 {
+        return Err(Malformed {
+            fault: Refusal::RequestMultipartOverflow,
+            at: Header::LENGTH + 2,
+        });
+    }
+    Ok(match part {
+        Part::Description => MultipartRequest::Description,
+        Part::Flow => MultipartRequest::Flow(Form::Standard, Body::decode(r)?),
+        Part::NxFlow => MultipartRequest::Flow(Form::Nicira, flow_stats::decode_nx_request(r)?),
+        Part::Aggregate => MultipartRequest::Aggregate(Form::Standard, Body::decode(r)?),
+        Part::NxAggregate => {
+            MultipartRequest::Aggregate(Form::Nicira, flow_stats::decode_nx_request(r)?)
+        }
+        Part::Table => MultipartRequest::Table,
+        Part::Port => MultipartRequest::Port(port_stats::decode_request(r)?),
+        Part::Queue => MultipartRequest::Queue(Body::decode(r)?),
+        Part::Group => {
+            let group = GroupId(r.u32()?);
+            r.skip(4)?;
+            MultipartRequest::Group(group)
+        }
+        // Nicira's may name a group, as 1.5 does; there is none to tell of.
+        Part::GroupDesc => {
+            r.skip(r.len().min(8))?;
+            MultipartRequest::GroupDesc
+        }
+        Part::GroupFeatures => MultipartRequest::GroupFeatures,
+        Part::Meter => MultipartRequest::Meter(meters::decode_request(r)?),
+        Part::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
+        Part::MeterFeatures => MultipartRequest::MeterFeatures,
+        Part::TableFeatures => {
+            if !r.is_empty() {
+                return Err(r.fail(Refusal::TableFeaturesPermission));
+            }
+            MultipartRequest::TableFeatures
+        }
+        Part::PortDesc => MultipartRequest::PortDesc,
+    })
+}
+
+/// Appends the body of a request.
+pub(crate) fn encode_request(
+    request: &MultipartRequest,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    encode_head(request.part(), false, w)?;
+    match request {
+        MultipartRequest::Flow(Form::Standard, request)
+        | MultipartRequest::Aggregate(Form::Standard, request) => request.encode(w)?,
+        MultipartRequest::Flow(Form::Nicira, request)
+        | MultipartRequest::Aggregate(Form::Nicira, request) => {
+            flow_stats::encode_nx_request(request, w)?;
+        }
+        MultipartRequest::Port(port) => port_stats::encode_request(*port, w)?,
+        MultipartRequest::Queue(request) => request.encode(w)?,
+        MultipartRequest::Group(group) => {
+            w.u32(group.0);
+            w.zeros(4);
+        }
+        MultipartRequest::Meter(meter) | MultipartRequest::MeterConfig(meter) => {
+            w.u32(meter.0);
+            w.zeros(4);
+        }
+        MultipartRequest::Description
+        | MultipartRequest::Table
+        | MultipartRequest::GroupDesc
+        | MultipartRequest::GroupFeatures
+        | MultipartRequest::MeterFeatures
+        | MultipartRequest::TableFeatures
+        | MultipartRequest::PortDesc => {}
+    }
+    Ok(())
+}
+
+/// Reads the body of a reply, and whether another message goes on with it.
+pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool), Malformed> {
+    let (part, flags) = decode_head(r)?;
+    let reply = match part {
+        Part::Description => MultipartReply::Description(Body::decode(r)?),
+        Part::Flow => MultipartReply::Flow(Form::Standard, entries(r, Body::decode)?),
+        Part::NxFlow => MultipartReply::Flow(Form::Nicira, entries(r, flow_stats::decode_nx)?),
+        Part::Aggregate => MultipartReply::Aggregate(Form::Standard, Body::decode(r)?),
+        Part::NxAggregate => MultipartReply::Aggregate(Form::Nicira, Body::decode(r)?),
+        Part::Table => MultipartReply::Table(entries(r, Body::decode)?),
+        Part::Port => MultipartReply::Port(entries(r, Body::decode)?),
+        Part::Queue => MultipartReply::Queue(entries(r, Body::decode)?),
+        Part::Group => nothing(MultipartReply::NoGroups, r)?,
+        Part::GroupDesc => nothing(MultipartReply::NoGroupDescs, r)?,
+        Part::GroupFeatures => zeros(MultipartReply::NoGroupFeatures, GROUP_FEATURES, r)?,
+        Part::Meter => nothing(MultipartReply::NoMeters, r)?,
+        Part::MeterConfig => nothing(MultipartReply::NoMeterConfigs, r)?,
+        Part::MeterFeatures => zeros(MultipartReply::NoMeterFeatures, METER_FEATURES, r)?,
+        Part::TableFeatures => MultipartReply::TableFeatures(entries(r, Body::decode)?),
+        Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
+    };
+    Ok((reply, flags & MORE != 0))
+}
+
+/// Bytes of `ofp_group_features` and `ofp_meter_features`.
+const GROUP_FEATURES: usize = 40;
+const METER_FEATURES: usize = 16;
+
+fn entries<T>(
+    r: &mut Reader<'_>,
+    decode: impl Fn(&mut Reader<'_>) -> Result<T, Malformed>,
+) -> Result<Vec<T>, Malformed> {
+    let mut entries = Vec::new();
+    while !r.is_empty() {
+        entries.push(decode(r)?);
+    }
+    Ok(entries)
+}
+
+/// A reply that nothing follows. What another switch has to tell here is not read yet.
+fn nothing(reply: MultipartReply, r: &Reader<'_>) -> Result<MultipartReply, Malformed> {
+    if r.is_empty() {
+        Ok(reply)
+    } else {
+        Err(r.fail(Refusal::RequestBadMultipart))
+    }
+}
+
+/// A reply of so many bytes, all zero. What another switch has to tell here is not
+/// read yet.
+fn zeros(
+    reply: MultipartReply,
+    count: usize,
+    r: &mut Reader<'_>,
+) -> Result<MultipartReply, Malformed> {
+    let place = r.fail(Refusal::RequestBadMultipart);
+    if r.bytes(count)?.iter().all(|byte| *byte == 0) {
+        Ok(reply)
+    } else {
+        Err(place)
+    }
+}
+
+/// Appends a reply, in as many messages as it takes. `more` says whether other
+/// messages go on with it.
+pub(crate) fn encode_reply(
+    reply: &MultipartReply,
+    more: bool,
+    xid: Xid,
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+) -> Result<(), Inexpressible> {
+    let mut parts = Parts::new(reply.part(), xid, dialect, out)?;
+    match reply {
+        MultipartReply::Description(body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::Aggregate(_, body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::Flow(Form::Standard, list) => parts.all(list, Body::encode)?,
+        MultipartReply::Flow(Form::Nicira, list) => parts.all(list, flow_stats::encode_nx)?,
+        MultipartReply::Table(list) => parts.all(list, Body::encode)?,
+        MultipartReply::Port(list) => parts.all(list, Body::encode)?,
+        MultipartReply::Queue(list) => parts.all(list, Body::encode)?,
+        MultipartReply::TableFeatures(list) => parts.all(list, Body::encode)?,
+        MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::NoGroupFeatures => parts.zeros(GROUP_FEATURES)?,
+        MultipartReply::NoMeterFeatures => parts.zeros(METER_FEATURES)?,
+        MultipartReply::NoGroups
+        | MultipartReply::NoGroupDescs
+        | MultipartReply::NoMeters
+        | MultipartReply::NoMeterConfigs => {}
+    }
+    parts.close(more);
+    Ok(())
+}
+
+impl Body for Description {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        Ok(Self {
+            manufacturer: r.text(256)?,
+            hardware: r.text(256)?,
+            software: r.text(256)?,
+            serial_number: r.text(32)?,
+            datapath: r.text(256)?,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        w.text(256, &self.manufacturer);
+        w.text(256, &self.hardware);
+        w.text(256, &self.software);
+        w.text(32, &self.serial_number);
+        w.text(256, &self.datapath);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! Port-status: something happened to a port (OF 1.3.5, 7.4.3), in all versions
+//! a reason and the port's description.
+
+use flow::{PortDesc, PortReason, PortStatus, Refusal};
+
+use super::Body;
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+
+const REASONS: [PortReason; 3] = [PortReason::Add, PortReason::Delete, PortReason::Modify];
+
+/// The number of a reason, also in the masks of asynchronous messages.
+pub(crate) const fn reason_number(reason: PortReason) -> u8 {
+    match reason {
+        PortReason::Add => 0,
+        PortReason::Delete => 1,
+        PortReason::Modify => 2,
+    }
+}
+
+impl Body for PortStatus {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let unknown = r.fail(Refusal::RequestBadType);
+        let reason = REASONS.get(usize::from(r.u8()?)).copied().ok_or(unknown)?;
+        r.skip(7)?;
+        let port = PortDesc::decode(r)?;
+        Ok(Self { reason, port })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        w.u8(reason_number(self.reason));
+        w.zeros(7);
+        self.port.encode(w)
+    }
+}

@@ -1,0 +1,380 @@
+//! Matches as lists of type-length-value fields: OXM of OpenFlow 1.2 and later
+//! (OF 1.3.5, 7.2.3), and NXM, which Nicira added to 1.0 and OXM grew out of.
+//!
+//! Headers come from the field registry. Three NXM fields have other bits than
+//! ours (a narrow `in_port`, the tag as one number, the whole ToS byte) and are
+//! taken apart here; either kind of header is read in either version. What 1.0
+//! itself calls a match is in `match10`.
+
+use base::{Cookie, PortNo};
+use flow::field::{VID_PRESENT, WireId};
+use flow::{Field, Match, Refusal, Term};
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faults::ONF;
+use crate::port_no;
+
+/// The class whose fields begin with the number of whose they are.
+const EXPERIMENTER_CLASS: u16 = 0xffff;
+
+const NXM_IN_PORT: WireId = id(0x0000, 0);
+const NXM_VLAN_TCI: WireId = id(0x0000, 4);
+const NXM_IP_TOS: WireId = id(0x0000, 5);
+const NXM_COOKIE: WireId = id(0x0001, 30);
+
+/// A VLAN tag's control information holds the id below, then "there is a tag",
+/// then the priority.
+const PCP_SHIFT: u32 = 13;
+
+const fn id(class: u16, number: u8) -> WireId {
+    WireId { class, number }
+}
+
+/// What a header says about the bytes behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) id: WireId,
+    pub(crate) masked: bool,
+    /// Bytes behind it: the value, the mask, and an experimenter's number.
+    pub(crate) length: usize,
+}
+
+impl Header {
+    /// Reads a header.
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let class = r.u16()?;
+        let [field, length] = r.take()?;
+        Ok(Self {
+            id: id(class, field >> 1),
+            masked: field & 1 == 1,
+            length: usize::from(length),
+        })
+    }
+
+    /// The header of `field`, alone or with a mask.
+    fn new(field: Field, id: WireId, masked: bool) -> Self {
+        let experimenter = if id.class == EXPERIMENTER_CLASS { 4 } else { 0 };
+        Self {
+            id,
+            masked,
+            length: experimenter + field.bytes() * (1 + usize::from(masked)),
+        }
+    }
+
+    /// Appends the header, and whose field it is if it is an experimenter's.
+    pub(crate) fn encode(self, w: &mut Writer<'_>) {
+        w.u16(self.id.class);
+        w.u8(self.id.number << 1 | u8::from(self.masked));
+        w.number(1, self.length as u128);
+        if self.id.class == EXPERIMENTER_CLASS {
+            w.u32(ONF);
+        }
+    }
+
+    /// The field, if the header is one whose bits are the field's own. Reads whose
+    /// it is if it is an experimenter's.
+    pub(crate) fn field(self, r: &mut Reader<'_>) -> Result<Option<Field>, Malformed> {
+        if self.id.class == EXPERIMENTER_CLASS && r.u32()? != ONF {
+            return Ok(None);
+        }
+        Ok(Field::from_oxm(self.id).or_else(|| Field::from_nxm(self.id)))
+    }
+}
+
+/// The header to write for a field, with a mask behind its value or without.
+pub(crate) fn header_of(field: Field, prefer: Prefer, masked: bool) -> Option<Header> {
+    let row = field.info();
+    let id = match prefer {
+        Prefer::Oxm => row.oxm.or(row.nxm),
+        Prefer::Nxm => row.nxm.or(row.oxm),
+    }?;
+    Some(Header::new(field, id, masked))
+}
+
+/// Which of its two headers a field should bear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefer {
+    Oxm,
+    Nxm,
+}
+
+/// A condition on cookies, which NXM writes as if it were a field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CookieFilter {
+    pub(crate) cookie: Cookie,
+    pub(crate) mask: u64,
+}
+
+/// A match and, beside it, what NXM may say about cookies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    pub(crate) matching: Match,
+    pub(crate) cookies: CookieFilter,
+}
+
+impl Filter {
+    /// `matching`, whatever the cookie.
+    pub(crate) fn of(matching: Match) -> Self {
+        Self {
+            matching,
+            cookies: CookieFilter::default(),
+        }
+    }
+}
+
+/// Reads fields to the end of `r`. A cookie is refused as an unknown field.
+pub(crate) fn decode(r: Reader<'_>) -> Result<Match, Malformed> {
+    let at_start = r.fail(Refusal::MatchBadField);
+    let filter = decode_filter(r)?;
+    if filter.cookies.mask == 0 {
+        Ok(filter.matching)
+    } else {
+        Err(at_start)
+    }
+}
+
+/// Reads fields, cookies among them, to the end of `r`.
+pub(crate) fn decode_filter(r: Reader<'_>) -> Result<Filter, Malformed> {
+    let mut r = r.on_short(Refusal::MatchBadLength);
+    let mut filter = Filter::default();
+    while !r.is_empty() {
+        let start = r.clone();
+        let header = Header::decode(&mut r)?;
+        let mut payload = r.sub(header.length)?;
+        filter = add(filter, header, &mut payload, &start)?;
+    }
+    Ok(filter)
+}
+
+/// `filter` and also the one field whose header has been read.
+fn add(
+    mut filter: Filter,
+    header: Header,
+    payload: &mut Reader<'_>,
+    start: &Reader<'_>,
+) -> Result<Filter, Malformed> {
+    let refused = |refusal| start.fail(refusal);
+    let matching = filter.matching;
+    filter.matching = match header.id {
+        NXM_IN_PORT => {
+            let (port, mask) = value_and_mask(payload, header, u16::MAX, Reader::u16)?;
+            match mask {
+                u16::MAX => matching.with(Field::InPort, port_no::from_u16(port).0.into()),
+                _ => Err(Refusal::MatchBadMask),
+            }
+        }
+        NXM_IP_TOS => {
+            let (tos, mask) = value_and_mask(payload, header, u8::MAX, Reader::u8)?;
+            match (tos & 3, mask) {
+                (0, u8::MAX) => matching.with(Field::IpDscp, (tos >> 2).into()),
+                (_, u8::MAX) => Err(Refusal::MatchBadValue),
+                _ => Err(Refusal::MatchBadMask),
+            }
+        }
+        NXM_VLAN_TCI => {
+            let (value, mask) = value_and_mask(payload, header, u16::MAX, Reader::u16)?;
+            with_tci(matching, value, mask)
+        }
+        NXM_COOKIE => {
+            let (cookie, mask) = value_and_mask(payload, header, u64::MAX, Reader::u64)?;
+            let cookie = Cookie(cookie & mask);
+            filter.cookies = CookieFilter { cookie, mask };
+            Ok(matching)
+        }
+        _ => {
+            let unknown = || refused(Refusal::MatchBadField);
+            let field = header.field(payload)?.ok_or_else(unknown)?;
+            let number = |r: &mut Reader<'_>| r.number(field.bytes());
+            let (value, mask) = value_and_mask(payload, header, field.full_mask(), number)?;
+            matching.with_masked(field, value, mask)
+        }
+    }
+    .map_err(refused)?;
+    Ok(filter)
+}
+
+/// The value and the mask of a field, all ones if there is none, and nothing
+/// behind them.
+fn value_and_mask<'a, T>(
+    payload: &mut Reader<'a>,
+    header: Header,
+    ones: T,
+    read: impl Fn(&mut Reader<'a>) -> Result<T, Malformed>,
+) -> Result<(T, T), Malformed> {
+    let value = read(payload)?;
+    let mask = if header.masked { read(payload)? } else { ones };
+    payload.end()?;
+    Ok((value, mask))
+}
+
+/// `matching` and also these bits of the outermost tag (`ovs-fields(7)`,
+/// `vlan_tci`): all zero where there is no tag.
+fn with_tci(matching: Match, value: u16, mask: u16) -> Result<Match, Refusal> {
+    if value & !mask != 0 {
+        return Err(Refusal::MatchBadWildcards);
+    }
+    let (pcp, pcp_mask) = (value >> PCP_SHIFT, mask >> PCP_SHIFT);
+    let vid_bits = VID_PRESENT | 0x0fff;
+    let (mut vid, mut vid_mask) = (value & vid_bits, mask & vid_bits);
+    if pcp != 0 && mask & VID_PRESENT == 0 {
+        // Only a tag has a priority other than zero.
+        vid |= VID_PRESENT;
+        vid_mask |= VID_PRESENT;
+    }
+    let matching = matching.with_masked(Field::VlanVid, vid.into(), vid_mask.into())?;
+    match (vid & VID_PRESENT != 0, pcp, pcp_mask) {
+        (_, _, 0) => Ok(matching),
+        (true, _, 7) => matching.with(Field::VlanPcp, pcp.into()),
+        // No tag: its priority is zero, as the rest of it.
+        (false, 0, _) if vid_mask & VID_PRESENT != 0 => Ok(matching),
+        (false, _, _) | (true, _, _) => Err(Refusal::MatchBadMask),
+    }
+}
+
+/// Appends `matching` as OXM.
+pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    for term in matching.terms() {
+        encode_term(term, Prefer::Oxm, w)?;
+    }
+    Ok(())
+}
+
+/// Appends `filter` as NXM.
+pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    for term in filter.matching.terms() {
+        match term.field {
+            Field::InPort => encode_in_port(term, w)?,
+            Field::IpDscp => {
+                Header {
+                    id: NXM_IP_TOS,
+                    masked: false,
+                    length: 1,
+                }
+                .encode(w);
+                w.number(1, term.value << 2);
+            }
+            Field::VlanVid => encode_tci(&filter.matching, term, w),
+            // Said together with the id, which it needs.
+            Field::VlanPcp => {}
+            _ => encode_term(term, Prefer::Nxm, w)?,
+        }
+    }
+    let CookieFilter { cookie, mask } = filter.cookies;
+    if mask != 0 {
+        let masked = mask != u64::MAX;
+        let length = if masked { 16 } else { 8 };
+        Header {
+            id: NXM_COOKIE,
+            masked,
+            length,
+        }
+        .encode(w);
+        w.u64(cookie.0 & mask);
+        if masked {
+            w.u64(mask);
+        }
+    }
+    Ok(())
+}
+
+fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let port = u32::try_from(term.value).ok().map(PortNo);
+    let number = port
+        .and_then(port_no::to_u16)
+        .ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    Header {
+        id: NXM_IN_PORT,
+        masked: false,
+        length: 2,
+    }
+    .encode(w);
+    w.u16(number);
+    Ok(())
+}
+
+fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
+    let (mut value, mut mask) = (vid.value, vid.mask);
+    if let Some(pcp) = matching.term(Field::VlanPcp) {
+        value |= pcp.value << PCP_SHIFT;
+        mask |= pcp.mask << PCP_SHIFT;
+    } else if vid.is_exact() && vid.value == 0 {
+        // No tag: then no bit of it is set.
+        mask = 0xffff;
+    }
+    let masked = mask != 0xffff;
+    let length = if masked { 4 } else { 2 };
+    Header {
+        id: NXM_VLAN_TCI,
+        masked,
+        length,
+    }
+    .encode(w);
+    w.number(2, value);
+    if masked {
+        w.number(2, mask);
+    }
+}
+
+/// Appends one field with a header of its own bits.
+fn encode_term(term: &Term, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let header = header_of(term.field, prefer, !term.is_exact())
+        .ok_or_else(|| w.cannot("a field without header"))?;
+    let bytes = term.field.bytes();
+    header.encode(w);
+    w.number(bytes, term.value);
+    if !term.is_exact() {
+        w.number(bytes, term.mask);
+    }
+    Ok(())
+}
+
+/// Reads an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1).
+pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
+    let bad_length = Refusal::MatchBadLength;
+    let mut head = r.clone().on_short(bad_length);
+    if head.u16()? != OFPMT_OXM {
+        return Err(r.fail(Refusal::MatchBadType));
+    }
+    let length = usize::from(head.u16()?);
+    let Some(fields) = length.checked_sub(4) else {
+        return Err(r.fail(bad_length));
+    };
+    let mut structure = r.sub_or(length.next_multiple_of(8), bad_length)?;
+    structure.skip(4)?;
+    decode(structure.sub(fields)?)
+}
+
+/// Appends an `ofp_match` structure with its padding.
+pub(crate) fn encode_structure(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.nested_padded(2, |w| {
+        w.u16(OFPMT_OXM);
+        w.u16(0);
+        encode(matching, w)
+    })
+    .map(drop)
+}
+
+/// Reads NXM fields of so many bytes, and their padding.
+pub(crate) fn decode_nxm(r: &mut Reader<'_>, match_len: usize) -> Result<Filter, Malformed> {
+    let padded = match_len.next_multiple_of(8);
+    let mut whole = r.sub_or(padded, Refusal::MatchBadLength)?;
+    decode_filter(whole.sub(match_len)?)
+}
+
+/// Appends the count of bytes of NXM fields, what comes `between`, the fields, and
+/// their padding.
+pub(crate) fn encode_nxm_around(
+    filter: &Filter,
+    w: &mut Writer<'_>,
+    between: impl FnOnce(&mut Writer<'_>),
+) -> Result<(), Inexpressible> {
+    let match_len = w.counted(between, |w| encode_filter(filter, w))?;
+    w.zeros(match_len.next_multiple_of(8) - match_len);
+    Ok(())
+}
+
+/// The type of match that is a list of OXM fields.
+const OFPMT_OXM: u16 = 1;
+
+#[cfg(test)]
+mod tests;

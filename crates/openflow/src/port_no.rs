@@ -1,0 +1,65 @@
+//! Port numbers: sixteen bits in OpenFlow 1.0, thirty-two from 1.1 on. The
+//! reserved numbers are the highest of either.
+
+use base::PortNo;
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::version::Version;
+
+/// The first of the sixteen-bit numbers that stand for a reserved port or for
+/// none (`OFPP_MAX` of OF 1.0.1, 5.2.1).
+const RESERVED: u16 = 0xff00;
+
+/// The port with this number in OpenFlow 1.0.
+pub(crate) const fn from_u16(number: u16) -> PortNo {
+    if number < RESERVED {
+        PortNo(number as u32)
+    } else {
+        PortNo(number as u32 | 0xffff_0000)
+    }
+}
+
+/// The number in OpenFlow 1.0, if it has one.
+pub(crate) fn to_u16(port: PortNo) -> Option<u16> {
+    match u16::try_from(port.0) {
+        Ok(number) => (number < RESERVED).then_some(number),
+        Err(_) => (port.0 >= PortNo::MAX.0).then_some((port.0 & 0xffff) as u16),
+    }
+}
+
+/// Reads a port number, as wide as the version has it.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
+    match r.version() {
+        Version::V10 => r.u16().map(from_u16),
+        Version::V13 => r.u32().map(PortNo),
+    }
+}
+
+/// Writes a port number, as wide as the version has it.
+pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    match w.version() {
+        Version::V10 => {
+            let number = to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+            w.u16(number);
+        }
+        Version::V13 => w.u32(port.0),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reserved_ports_are_widened_and_narrowed() {
+        assert_eq!(from_u16(0xfffd), PortNo::CONTROLLER);
+        assert_eq!(from_u16(0xfeff), PortNo(0xfeff));
+        assert_eq!(to_u16(PortNo::LOCAL), Some(0xfffe));
+        assert_eq!(to_u16(PortNo(0xff00)), None);
+        assert_eq!(to_u16(PortNo(0x1_0000)), None);
+        for number in 0..=u16::MAX {
+            assert_eq!(to_u16(from_u16(number)), Some(number));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Protocol versions and sets of them.
+//!
+//! What a version changes in a message is said where that message is read and
+//! written, not here.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A version of the protocol that this crate speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// OpenFlow 1.0.
+    V10,
+    /// OpenFlow 1.3.
+    V13,
+}
+
+impl Version {
+    /// All of them, oldest first.
+    pub const ALL: [Self; 2] = [Self::V10, Self::V13];
+
+    /// The version's number in a message header.
+    #[must_use]
+    pub const fn wire(self) -> u8 {
+        match self {
+            Self::V10 => 0x01,
+            Self::V13 => 0x04,
+        }
+    }
+
+    /// The version with this number in a message header, if we speak it.
+    #[must_use]
+    pub fn from_wire(number: u8) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|version| version.wire() == number)
+    }
+
+    /// The name that `ovs-vsctl` and `ovs-ofctl` give it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V10 => "OpenFlow10",
+            Self::V13 => "OpenFlow13",
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no version that this crate speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a version: OpenFlow10 or OpenFlow13 is wanted")]
+pub struct BadVersion;
+
+impl FromStr for Version {
+    type Err = BadVersion;
+
+    fn from_str(text: &str) -> Result<Self, BadVersion> {
+        Self::ALL
+            .into_iter()
+            .find(|version| version.name().eq_ignore_ascii_case(text))
+            .ok_or(BadVersion)
+    }
+}
+
+/// A set of versions, as a hello's bitmap writes it: bit `n` stands for the
+/// version with the number `n` (OF 1.3.5, 7.5.1). Bits of versions that we do
+/// not speak survive, so that a peer's set can be shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Versions(pub u32);
+
+impl Versions {
+    /// Every version that this crate speaks.
+    pub const ALL: Self = Self(1 << Version::V10.wire() | 1 << Version::V13.wire());
+
+    /// The set with this one version in it.
+    #[must_use]
+    pub const fn only(version: Version) -> Self {
+        Self(1 << version.wire())
+    }
+
+    /// This set and `version`.
+    #[must_use]
+    pub const fn with(self, version: Version) -> Self {
+        Self(self.0 | 1 << version.wire())
+    }
+
+    /// What both sets hold.
+    #[must_use]
+    pub const fn common(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether `version` is in the set.
+    #[must_use]
+    pub const fn contains(self, version: Version) -> bool {
+        self.0 >> version.wire() & 1 == 1
+    }
+
+    /// The newest version in the set that we speak.
+    #[must_use]
+    pub fn newest(self) -> Option<Version> {
+        Version::ALL
+            .into_iter()
+            .rev()
+            .find(|version| self.contains(*version))
+    }
+}
+
+impl FromIterator<Version> for Versions {
+    fn from_iter<T: IntoIterator<Item = Version>>(versions: T) -> Self {
+        versions.into_iter().fold(Self::default(), Self::with)
+    }
+}
+
+impl fmt::Display for Versions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for number in (0..32).filter(|number| self.0 >> number & 1 == 1) {
+            write!(f, "{separator}0x{number:02x}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_common_version_is_one_that_we_speak() {
+        // Bits 5 and 6 are OpenFlow 1.4 and 1.5.
+        let peer = Versions(1 << 1 | 1 << 5 | 1 << 6);
+        assert_eq!(peer.newest(), Some(Version::V10));
+        assert_eq!(Versions(1 << 5).newest(), None);
+        assert_eq!(Versions::ALL.newest(), Some(Version::V13));
+        assert_eq!(peer.to_string(), "0x01, 0x05, 0x06");
+    }
+
+    #[test]
+    fn a_version_has_the_name_that_ovs_vsctl_knows() {
+        assert_eq!("openflow13".parse(), Ok(Version::V13));
+        assert_eq!("OpenFlow12".parse::<Version>(), Err(BadVersion));
+    }
+}
