@@ -8,8 +8,12 @@ use std::fmt;
 
 use crate::Offload;
 
-/// Bytes kept free in front of a received frame: room for thirty tags.
+/// Bytes kept free in front of a received frame: room for twenty-eight tags and for
+/// a device's own header before them.
 const HEADROOM: usize = 128;
+
+/// Of these, bytes that tags never take.
+const PREFIX_MAX: usize = 16;
 
 /// The longest frame held: an IPv4 datagram of 65,535 bytes, the Ethernet header
 /// and a stack of tags, rounded up so that a buffer has an odd number of
@@ -76,6 +80,17 @@ impl Frame {
         &mut self.storage[self.start..self.end]
     }
 
+    /// The bytes with `prefix` in front of them, in one piece: what a device wants
+    /// that takes a header of its own before a frame. The frame is as before.
+    ///
+    /// Compiles only for a prefix of at most sixteen bytes, for which there is always room.
+    pub fn prefixed<const N: usize>(&mut self, prefix: [u8; N]) -> &[u8] {
+        const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
+        let at = self.start - N;
+        self.storage[at..self.start].copy_from_slice(&prefix);
+        &self.storage[at..self.end]
+    }
+
     /// How many bytes there are. No frame check sequence is among them.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -131,7 +146,8 @@ impl Frame {
     pub fn open(&mut self, at: usize, len: u16) -> Result<(), NoRoom> {
         let count = usize::from(len);
         assert!(at <= self.len(), "bytes are put in within the frame");
-        let start = self.start.checked_sub(count).ok_or(NoRoom)?;
+        let start = self.start.checked_sub(count);
+        let start = start.filter(|start| *start >= PREFIX_MAX).ok_or(NoRoom)?;
         self.storage.copy_within(self.start..self.start + at, start);
         self.storage[start + at..start + at + count].fill(0);
         self.start = start;
@@ -269,11 +285,18 @@ mod tests {
     #[test]
     fn headroom_is_bounded() {
         let mut frame = Frame::from_bytes(&[0; 14]);
-        for _ in 0..HEADROOM / 4 {
+        for _ in 0..(HEADROOM - PREFIX_MAX) / 4 {
             frame.open(12, 4).expect("headroom is left");
         }
         assert_eq!(frame.open(12, 4), Err(NoRoom));
-        assert_eq!(frame.len(), 14 + HEADROOM);
+        assert_eq!(frame.len(), 14 + HEADROOM - PREFIX_MAX);
+        // A device's header has room even now.
+        let before = frame.clone();
+        assert_eq!(
+            frame.prefixed([7; PREFIX_MAX])[..18],
+            [[7; 16].as_slice(), &[0; 2]].concat()
+        );
+        assert_eq!(frame, before);
     }
 
     #[test]

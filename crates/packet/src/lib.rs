@@ -3,10 +3,24 @@
 //!
 //! Nothing here knows OpenFlow, ports or the operating system.
 
+mod checksum;
+mod finish;
 mod frame;
+mod headers;
+mod layout;
+mod link;
 mod mac;
+mod malformed;
 mod offload;
+mod rewrite;
+mod segment;
+pub mod wire;
 
 pub use frame::{Frame, NoRoom, Pool};
+pub use headers::{Depth, Headers, Network, Transport};
+pub use link::Link;
 pub use mac::MacAddr;
+pub use malformed::Malformed;
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
+pub use rewrite::{Packet, RewriteError, TtlExpired};
+pub use segment::{SegmentError, segment};

@@ -6,6 +6,8 @@
 //! This is metadata only: how it is read from and written to a
 //! `virtio_net_hdr` is the business of the port backends.
 
+use crate::Malformed;
+
 /// How far the transport checksum of a frame has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checksum {
@@ -61,6 +63,23 @@ pub struct Offload {
 }
 
 impl Offload {
+    /// Whether this can be true of a frame of `len` bytes. A guest or a peer
+    /// process may have written it.
+    ///
+    /// # Errors
+    /// The unfinished checksum is not within the frame, or segments have no size.
+    pub fn check(&self, len: usize) -> Result<(), Malformed> {
+        if let Checksum::Partial { start, offset } = self.checksum
+            && usize::from(start) + usize::from(offset) + 2 > len
+        {
+            return Err(Malformed::ChecksumPlace);
+        }
+        match self.segmentation {
+            Some(Segmentation { size: 0, .. }) => Err(Malformed::SegmentSize),
+            _ => Ok(()),
+        }
+    }
+
     /// Follows `len` bytes that were put in (or, with `shrink`, taken out) before
     /// the byte at `at`.
     pub(crate) fn shift(&mut self, at: usize, len: u16, shrink: bool) {

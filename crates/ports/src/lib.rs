@@ -1,4 +1,119 @@
 //! Network devices as the data plane sees them: one trait, many backends.
 //!
 //! A backend moves frames and what they owe to the wire. It never looks inside a
-//! frame, never blocks, and never drops in silence.
+//! frame, never blocks, and never drops in silence: what it drops, it counts by
+//! the reason.
+//!
+//! A device is a [`Port`]; each of its [`Queue`]s is taken once and belongs to one
+//! worker from then on. [`Captured`] and [`Faulty`] are queues around queues.
+
+pub mod af_packet;
+mod batch;
+mod captured;
+mod counters;
+mod error;
+mod faulty;
+pub mod memory;
+pub mod pcapng;
+mod status;
+pub mod tap;
+pub mod vnet;
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use packet::Pool;
+
+pub use batch::Batch;
+pub use captured::Captured;
+pub use counters::{Counter, Counts, QueueCounters};
+pub use error::OpenError;
+pub use faulty::{Faults, Faulty};
+pub use status::Status;
+pub use sys::interface::{BadInterfaceName, Ifindex, InterfaceName};
+
+/// The most queues that a port is opened with: more than any machine this runs on
+/// has cores to serve them.
+pub const QUEUES_MAX: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zero");
+
+/// A network device, opened; its queues are taken once and move to the workers.
+pub trait Port: Send {
+    /// How the device is now. Asks the kernel: not for the hot path.
+    fn status(&self) -> Status;
+
+    /// The queues, one for each worker; none the second time.
+    fn take_queues(&mut self) -> Vec<Box<dyn Queue>>;
+
+    /// Takes the device administratively up or down.
+    ///
+    /// # Errors
+    /// The device is gone, or the process may not.
+    fn set_up(&mut self, up: bool) -> io::Result<()>;
+}
+
+/// One receive and one transmit queue, owned by one worker. Nothing here blocks.
+///
+/// An error from any method means that the device is gone and that the queue will
+/// never move a frame again: retire it. Whatever passes (an interface that is down,
+/// a full queue, a frame too long) is counted and is no error.
+pub trait Queue: Send {
+    /// Fills the room left in `batch`. An exhausted `pool` ends it early; the frames
+    /// then stay where they are.
+    ///
+    /// # Errors
+    /// The device is gone; the frames in `batch` are good.
+    fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()>;
+
+    /// Sends from the front of `batch`. What is sent, or dropped and counted, goes
+    /// back to `pool`; what found no room stays in `batch`, in order.
+    ///
+    /// # Errors
+    /// The device is gone; the frames not sent stay in `batch`.
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()>;
+
+    /// Does what must be done now and then, so that receiving need not: fetches the
+    /// kernel's own drop counts, clears a waiting error, notices that the device is
+    /// gone, mends a ring that the kernel has jammed.
+    ///
+    /// To be called before a worker sleeps, when it wakes, and every second or so in
+    /// between and under load. Costs a few system calls.
+    ///
+    /// # Errors
+    /// The device is gone.
+    fn tend(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// What an idle worker may sleep on until there is something to receive, if this
+    /// backend can wake one. The same for as long as the queue lives.
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What this queue counts: written by its owner only, read by anybody.
+    fn counters(&self) -> Arc<QueueCounters>;
+}
+
+impl<Q: Queue + ?Sized> Queue for Box<Q> {
+    fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
+        (**self).receive(pool, batch)
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
+        (**self).send(batch, pool)
+    }
+
+    fn tend(&mut self) -> io::Result<()> {
+        (**self).tend()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readiness()
+    }
+
+    fn counters(&self) -> Arc<QueueCounters> {
+        (**self).counters()
+    }
+}

@@ -8,10 +8,10 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
-use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::namespace;
 
 /// The kernel's number for an interface, unique in its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -144,16 +144,7 @@ impl Interfaces {
     /// # Errors
     /// `namespace` is something else, or the process may not enter it.
     pub fn of(namespace: BorrowedFd<'_>) -> io::Result<Self> {
-        // A thread of its own, so that the caller stays where it is.
-        thread::scope(|scope| {
-            let entered = scope.spawn(|| {
-                move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?;
-                Self::here()
-            });
-            entered.join().unwrap_or_else(|_| {
-                Err(io::Error::other("the thread in the namespace has panicked"))
-            })
-        })
+        namespace::run(namespace, Self::here)?
     }
 
     /// The index of the interface called `name`.

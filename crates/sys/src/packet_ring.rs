@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{RecvAncillaryBuffer, RecvFlags, recvmsg};
 
@@ -261,7 +262,13 @@ impl Slot<'_> {
         let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(room)];
         let mut control = RecvAncillaryBuffer::default();
         let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
-        let received = recvmsg(&self.ring.socket, &mut parts, &mut control, flags)?;
+        let received = loop {
+            match recvmsg(&self.ring.socket, &mut parts, &mut control, flags) {
+                // An error that waited on the socket, and waits no longer: the frame still does.
+                Err(Errno::NETDOWN | Errno::INTR) => {}
+                other => break other?,
+            }
+        };
         Ok(received.bytes.saturating_sub(VNET_HEADER_LEN))
     }
 

@@ -1,17 +1,14 @@
-//! Many frames in one system call (sendmmsg(2)), each behind its `virtio_net_hdr`.
+//! Many frames in one system call (sendmmsg(2)).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-
-use crate::packet_ring::VNET_HEADER_LEN;
 
 /// How many frames one call takes.
 pub const FRAMES_MAX: usize = 64;
 
 /// The memory of the call's arguments, kept from call to call.
 pub struct SendVector {
-    headers: Box<[[u8; VNET_HEADER_LEN]; FRAMES_MAX]>,
-    parts: Box<[[libc::iovec; 2]; FRAMES_MAX]>,
+    parts: Box<[libc::iovec; FRAMES_MAX]>,
     messages: Box<[libc::mmsghdr; FRAMES_MAX]>,
 }
 
@@ -30,13 +27,13 @@ impl SendVector {
         // SAFETY: integers and pointers: all zeros is a value.
         let message: libc::mmsghdr = unsafe { std::mem::zeroed() };
         Self {
-            headers: Box::new([[0; VNET_HEADER_LEN]; FRAMES_MAX]),
-            parts: Box::new([[NOTHING; 2]; FRAMES_MAX]),
+            parts: Box::new([NOTHING; FRAMES_MAX]),
             messages: Box::new([message; FRAMES_MAX]),
         }
     }
 
-    /// Sends the first [`FRAMES_MAX`] of `frames` without waiting, and returns how
+    /// Sends the first [`FRAMES_MAX`] of `frames`, each with whatever header the socket was
+    /// told to expect, without waiting, and returns how
     /// many are sent: all, or those before the first that the kernel refused.
     ///
     /// # Errors
@@ -44,19 +41,16 @@ impl SendVector {
     pub fn send<'f>(
         &mut self,
         socket: impl AsFd,
-        frames: impl Iterator<Item = ([u8; VNET_HEADER_LEN], &'f [u8])>,
+        frames: impl Iterator<Item = &'f [u8]>,
     ) -> io::Result<usize> {
         let mut count = 0;
-        for (header, bytes) in frames.take(FRAMES_MAX) {
-            self.headers[count] = header;
-            let parts = &mut self.parts[count];
-            parts[0].iov_base = self.headers[count].as_mut_ptr().cast();
-            parts[0].iov_len = VNET_HEADER_LEN;
-            parts[1].iov_base = bytes.as_ptr().cast_mut().cast();
-            parts[1].iov_len = bytes.len();
+        for bytes in frames.take(FRAMES_MAX) {
+            let part = &mut self.parts[count];
+            part.iov_base = bytes.as_ptr().cast_mut().cast();
+            part.iov_len = bytes.len();
             let message = &mut self.messages[count].msg_hdr;
-            message.msg_iov = parts.as_mut_ptr();
-            message.msg_iovlen = 2;
+            message.msg_iov = part;
+            message.msg_iovlen = 1;
             count += 1;
         }
         if count == 0 {
@@ -64,8 +58,8 @@ impl SendVector {
         }
         let fd = socket.as_fd().as_raw_fd();
         let length = libc::c_uint::try_from(count).expect("at most FRAMES_MAX");
-        // SAFETY: the first `count` messages point to parts, the parts to headers of ours and
-        // to frames that are borrowed for `'f`, which is beyond this call; the kernel reads
+        // SAFETY: the first `count` messages point to parts of ours, the parts to frames that
+        // are borrowed for `'f`, which is beyond this call; the kernel reads
         // all of them and writes to `msg_len` only.
         let sent =
             unsafe { libc::sendmmsg(fd, self.messages.as_mut_ptr(), length, libc::MSG_DONTWAIT) };

@@ -26,6 +26,9 @@ pub enum Hears {
     Everything,
 }
 
+/// How a group shares frames; all of its sockets must say the same.
+const FANOUT: u32 = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
+
 /// A set of sockets that share the frames of one interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FanoutGroup(u16);
@@ -144,12 +147,13 @@ impl PacketSocket {
     }
 
     /// Founds a group that shares frames by a hash of their flow, the same for
-    /// both directions. Its number is one that nobody in the namespace uses.
+    /// both directions. Its number is one that nobody in the namespace uses. It hears
+    /// no frames that this machine sends: the group decides that, not its sockets.
     ///
     /// # Errors
     /// `EINVAL`: the interface is down, and the kernel is older than 6.13.
     pub fn found_fanout(&self) -> io::Result<FanoutGroup> {
-        let kind = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_UNIQUEID;
+        let kind = FANOUT | libc::PACKET_FANOUT_FLAG_UNIQUEID;
         self.set(libc::PACKET_FANOUT, &(kind << 16))?;
         let chosen: u32 = self.option(libc::PACKET_FANOUT)?;
         Ok(FanoutGroup(
@@ -163,7 +167,7 @@ impl PacketSocket {
     /// `EINVAL`: this socket is bound elsewhere, or the interface is down and the
     /// kernel older than 6.13.
     pub fn join_fanout(&self, group: FanoutGroup) -> io::Result<()> {
-        let argument = (libc::PACKET_FANOUT_HASH << 16) | u32::from(group.0);
+        let argument = (FANOUT << 16) | u32::from(group.0);
         self.set(libc::PACKET_FANOUT, &argument)
     }
 

@@ -1,0 +1,89 @@
+//! Paying what a frame owes: its checksum, where the egress will not compute it.
+
+use crate::checksum::{Sum, crc32c};
+use crate::layout::Layout;
+use crate::wire::{IpProto, sctp, u16_at, udp};
+use crate::{Checksum, Frame};
+
+impl Frame {
+    /// Completes an unfinished checksum. A frame that is still to be cut is left
+    /// alone: each segment gets a checksum of its own.
+    ///
+    /// The metadata cannot say that the checksum is SCTP's, which is no Internet
+    /// checksum; the frame can.
+    pub fn finish(&mut self) {
+        let Checksum::Partial { start, offset } = self.offload.checksum else {
+            return;
+        };
+        if self.offload.segmentation.is_some() || self.offload.check(self.len()).is_err() {
+            return;
+        }
+        let (start, offset) = (usize::from(start), usize::from(offset));
+        if offset != sctp::CHECKSUM || !self.finish_sctp(start) {
+            self.finish_internet(start, offset);
+        }
+        self.offload.checksum = Checksum::Complete;
+    }
+
+    fn finish_internet(&mut self, start: usize, offset: usize) {
+        let checksum = match Sum::of(&self.bytes()[start..]).checksum() {
+            0 if offset == udp::CHECKSUM => 0xffff,
+            checksum => checksum,
+        };
+        self.bytes_mut()[start + offset..][..2].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// False if this is no SCTP packet.
+    fn finish_sctp(&mut self, start: usize) -> bool {
+        let upper = Layout::find(self.bytes()).map(|layout| layout.upper);
+        let Some(upper) = upper.filter(|upper| {
+            upper.protocol == IpProto::SCTP && upper.at == start && upper.end >= start + sctp::LEN
+        }) else {
+            return false;
+        };
+        let packet = &mut self.bytes_mut()[start..upper.end];
+        packet[sctp::CHECKSUM..sctp::LEN].fill(0);
+        let checksum = crc32c(packet);
+        packet[sctp::CHECKSUM..sctp::LEN].copy_from_slice(&checksum.to_le_bytes());
+        true
+    }
+
+    /// Frames that this one is on the wire: one, or as many as it will be cut into.
+    #[must_use]
+    pub fn wire_frames(&self) -> u64 {
+        let headers = self.segment_headers();
+        match (self.offload.segmentation, self.len().checked_sub(headers)) {
+            (Some(how), Some(payload)) if how.size > 0 => {
+                (payload.div_ceil(usize::from(how.size)) as u64).max(1)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Bytes of these frames, without preamble and frame check sequence.
+    #[must_use]
+    pub fn wire_bytes(&self) -> u64 {
+        let repeated = (self.wire_frames() - 1) * self.segment_headers() as u64;
+        self.len() as u64 + repeated
+    }
+
+    /// Bytes of headers that every segment will have: by the headers themselves
+    /// where the metadata shows the way to them, else by the sender's hint.
+    fn segment_headers(&self) -> usize {
+        let Some(how) = self.offload.segmentation else {
+            return 0;
+        };
+        let Checksum::Partial { start, offset } = self.offload.checksum else {
+            return usize::from(how.header_len);
+        };
+        let start = usize::from(start);
+        if usize::from(offset) == udp::CHECKSUM {
+            start + udp::LEN
+        } else {
+            match self.bytes().get(start + 12..start + 14) {
+                Some(flags) => start + usize::from(u16_at(flags, 0) >> 12) * 4,
+                None => usize::from(how.header_len),
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a bridge looks at: the addresses, the outermost VLAN tag, and the type
+//! behind all tags. Nothing of the packet that the frame carries.
+
+use crate::wire::ethernet::{self, EtherType, Ethernet};
+use crate::wire::u16_at;
+use crate::wire::vlan::{self, Tag};
+use crate::{MacAddr, Malformed};
+
+/// The link layer of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// To whom.
+    pub dst: MacAddr,
+    /// From whom.
+    pub src: MacAddr,
+    /// The outermost VLAN tag.
+    pub tag: Option<Tag>,
+    /// The type behind all tags; [`EtherType::LLC`] if there is a length and no SNAP.
+    pub eth_type: EtherType,
+    /// Where the tags end: there is the type, or the length before LLC.
+    pub(crate) tags_end: usize,
+    /// Where the type is.
+    pub(crate) type_at: usize,
+}
+
+impl Link {
+    /// Reads the link layer of a frame.
+    ///
+    /// # Errors
+    /// The frame ends within the Ethernet header or within a VLAN tag.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let Ethernet { dst, src } = Ethernet::parse(bytes)?;
+        let mut tags_end = ethernet::TYPE;
+        let mut tag = None;
+        if EtherType(u16_at(bytes, ethernet::TYPE)).is_vlan() {
+            let outermost = bytes[ethernet::TYPE..].first_chunk();
+            tag = Some(Tag::parse(*outermost.ok_or(Malformed::VlanTruncated)?));
+            tags_end = pass_tags(bytes)?;
+        }
+        let (eth_type, type_at) = ethernet::payload_type(bytes, tags_end);
+        Ok(Self {
+            dst,
+            src,
+            tag,
+            eth_type,
+            tags_end,
+            type_at,
+        })
+    }
+
+    /// How many tags there are.
+    #[must_use]
+    pub const fn tags(&self) -> usize {
+        (self.tags_end - ethernet::TYPE) / vlan::LEN
+    }
+
+    /// Where the payload begins, in bytes from the frame's first.
+    #[must_use]
+    pub const fn payload_at(&self) -> usize {
+        self.type_at + 2
+    }
+}
+
+/// Where the tags end, if there are not too many.
+fn pass_tags(bytes: &[u8]) -> Result<usize, Malformed> {
+    let mut at = ethernet::TYPE;
+    for _ in 0..vlan::COUNT_MAX {
+        if !EtherType(u16_at(bytes, at)).is_vlan() {
+            break;
+        }
+        at += vlan::LEN;
+        if bytes.len() < at + 2 {
+            return Err(Malformed::VlanTruncated);
+        }
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(rest: &[u8]) -> Vec<u8> {
+        [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1], rest].concat()
+    }
+
+    #[test]
+    fn an_untagged_frame() {
+        let link = Link::parse(&frame(&[0x08, 0x00])).expect("well formed");
+        assert_eq!(link.eth_type, EtherType::IPV4);
+        assert_eq!((link.tag, link.tags(), link.payload_at()), (None, 0, 14));
+    }
+
+    #[test]
+    fn the_type_is_behind_all_tags() {
+        let bytes = frame(&[0x88, 0xa8, 0x60, 5, 0x81, 0x00, 0, 6, 0x86, 0xdd]);
+        let link = Link::parse(&bytes).expect("well formed");
+        assert_eq!(link.tag.map(|tag| (tag.vid, tag.pcp)), Some((5, 3)));
+        assert_eq!(link.eth_type, EtherType::IPV6);
+        assert_eq!((link.tags(), link.payload_at()), (2, 22));
+    }
+
+    #[test]
+    fn behind_the_last_tag_that_is_read_there_is_only_a_type() {
+        let bytes = frame(&[0x81, 0x00, 0, 1].repeat(10));
+        let link = Link::parse(&bytes).expect("well formed");
+        assert_eq!(link.tags(), usize::from(vlan::COUNT_MAX));
+        assert_eq!(link.eth_type, EtherType::VLAN);
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let cut = |len| Link::parse(&frame(&[0x81, 0x00, 0, 1, 8, 0])[..len]);
+        assert_eq!(cut(13), Err(Malformed::Runt));
+        for len in 14..18 {
+            assert_eq!(cut(len), Err(Malformed::VlanTruncated));
+        }
+        assert!(cut(18).is_ok());
+    }
+}

@@ -1,0 +1,148 @@
+//! Why a frame cannot be read: a closed list, so that each reason has a counter.
+//!
+//! What is legal though rare (padding behind the IP datagram, an LLC frame, an
+//! unknown type) is not here: such a frame is read as far as it goes.
+
+use std::fmt;
+
+/// A header that is there by all signs, and damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Malformed {
+    /// Shorter than an Ethernet header.
+    Runt,
+    /// The frame ends within a VLAN tag.
+    VlanTruncated,
+    /// The frame ends within the outermost MPLS entry.
+    MplsTruncated,
+    /// The frame ends within an ARP packet.
+    ArpTruncated,
+    /// The frame ends within the fixed IPv4 header.
+    Ipv4Truncated,
+    /// The type says IPv4, the version field does not.
+    Ipv4Version,
+    /// The IPv4 header claims fewer than 20 bytes, or more than there are.
+    Ipv4HeaderLength,
+    /// The IPv4 datagram claims to be shorter than its header, or longer than the frame.
+    Ipv4TotalLength,
+    /// The frame ends within the fixed IPv6 header.
+    Ipv6Truncated,
+    /// The type says IPv6, the version field does not.
+    Ipv6Version,
+    /// The IPv6 packet claims to be longer than the frame.
+    Ipv6PayloadLength,
+    /// An IPv6 extension header reaches beyond the packet.
+    Ipv6Extension,
+    /// More IPv6 extension headers than anybody needs.
+    Ipv6ExtensionCount,
+    /// The packet ends within the TCP header.
+    TcpTruncated,
+    /// The TCP header claims fewer than 20 bytes, or more than there are.
+    TcpDataOffset,
+    /// The packet ends within the UDP header.
+    UdpTruncated,
+    /// The packet ends within the SCTP header.
+    SctpTruncated,
+    /// The packet ends within the ICMP header.
+    Icmpv4Truncated,
+    /// The packet ends within the ICMPv6 header.
+    Icmpv6Truncated,
+    /// The packet ends within a neighbour solicitation or advertisement.
+    NdTruncated,
+    /// A neighbour discovery option has no length, or reaches beyond the packet.
+    NdOption,
+    /// The metadata puts the unfinished checksum outside the frame.
+    ChecksumPlace,
+    /// The metadata asks for segments without payload.
+    SegmentSize,
+}
+
+impl Malformed {
+    /// All reasons, in the order of their numbers.
+    pub const ALL: [Self; 23] = [
+        Self::Runt,
+        Self::VlanTruncated,
+        Self::MplsTruncated,
+        Self::ArpTruncated,
+        Self::Ipv4Truncated,
+        Self::Ipv4Version,
+        Self::Ipv4HeaderLength,
+        Self::Ipv4TotalLength,
+        Self::Ipv6Truncated,
+        Self::Ipv6Version,
+        Self::Ipv6PayloadLength,
+        Self::Ipv6Extension,
+        Self::Ipv6ExtensionCount,
+        Self::TcpTruncated,
+        Self::TcpDataOffset,
+        Self::UdpTruncated,
+        Self::SctpTruncated,
+        Self::Icmpv4Truncated,
+        Self::Icmpv6Truncated,
+        Self::NdTruncated,
+        Self::NdOption,
+        Self::ChecksumPlace,
+        Self::SegmentSize,
+    ];
+
+    /// The reason's number: its place in [`Malformed::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The reason's name, as a counter bears it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Runt => "runt",
+            Self::VlanTruncated => "vlan_truncated",
+            Self::MplsTruncated => "mpls_truncated",
+            Self::ArpTruncated => "arp_truncated",
+            Self::Ipv4Truncated => "ipv4_truncated",
+            Self::Ipv4Version => "ipv4_version",
+            Self::Ipv4HeaderLength => "ipv4_header_length",
+            Self::Ipv4TotalLength => "ipv4_total_length",
+            Self::Ipv6Truncated => "ipv6_truncated",
+            Self::Ipv6Version => "ipv6_version",
+            Self::Ipv6PayloadLength => "ipv6_payload_length",
+            Self::Ipv6Extension => "ipv6_extension",
+            Self::Ipv6ExtensionCount => "ipv6_extension_count",
+            Self::TcpTruncated => "tcp_truncated",
+            Self::TcpDataOffset => "tcp_data_offset",
+            Self::UdpTruncated => "udp_truncated",
+            Self::SctpTruncated => "sctp_truncated",
+            Self::Icmpv4Truncated => "icmpv4_truncated",
+            Self::Icmpv6Truncated => "icmpv6_truncated",
+            Self::NdTruncated => "nd_truncated",
+            Self::NdOption => "nd_option",
+            Self::ChecksumPlace => "checksum_place",
+            Self::SegmentSize => "segment_size",
+        }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique() {
+        for (index, reason) in Malformed::ALL.into_iter().enumerate() {
+            assert_eq!(reason.index(), index);
+            assert!(
+                Malformed::ALL[..index]
+                    .iter()
+                    .all(|other| other.name() != reason.name())
+            );
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Ethernet addresses and VLAN tags. No checksum covers them.
+
+use super::upkeep::Cover;
+use super::{Packet, RewriteError};
+use crate::MacAddr;
+use crate::wire::vlan::{self, Tag};
+use crate::wire::{ethernet, u16_at};
+
+impl Packet<'_> {
+    /// Sets the destination.
+    pub fn set_eth_dst(&mut self, address: MacAddr) {
+        self.headers.link.dst = address;
+        self.write(ethernet::DST, address.0, Cover::Nothing);
+    }
+
+    /// Sets the source.
+    pub fn set_eth_src(&mut self, address: MacAddr) {
+        self.headers.link.src = address;
+        self.write(ethernet::SRC, address.0, Cover::Nothing);
+    }
+
+    /// Sets the VLAN of the outermost tag: the lower twelve bits of `vid`.
+    pub fn set_vlan_vid(&mut self, vid: u16) {
+        self.change_tag(|tag| tag.vid = vid & 0x0fff);
+    }
+
+    /// Sets the priority of the outermost tag: the lower three bits of `pcp`.
+    pub fn set_vlan_pcp(&mut self, pcp: u8) {
+        self.change_tag(|tag| tag.pcp = pcp & 7);
+    }
+
+    fn change_tag(&mut self, change: impl FnOnce(&mut Tag)) {
+        if let Some(mut tag) = self.headers.link.tag {
+            change(&mut tag);
+            self.headers.link.tag = Some(tag);
+            self.write(ethernet::TYPE, tag.emit(), Cover::Nothing);
+        }
+    }
+
+    /// Puts a tag before all others. VLAN and priority are those of the tag that
+    /// was outermost, or else zero (OF 1.3.5, 5.12.1).
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn push_vlan(&mut self, tpid: u16) -> Result<(), RewriteError> {
+        let tag = Tag {
+            tpid,
+            dei: false,
+            ..self.headers.link.tag.unwrap_or_default()
+        };
+        self.frame.open(ethernet::TYPE, 4)?;
+        self.write(ethernet::TYPE, tag.emit(), Cover::Nothing);
+        Ok(self.reread()?)
+    }
+
+    /// Takes the outermost tag off.
+    ///
+    /// # Errors
+    /// The tag hid a header that is damaged. (A frame with more tags than are
+    /// looked behind can do that.)
+    pub fn pop_vlan(&mut self) -> Result<(), RewriteError> {
+        if self.headers.link.tag.is_some() {
+            self.frame.close(ethernet::TYPE, 4);
+            self.reread()?;
+        }
+        Ok(())
+    }
+
+    /// Changes the type, and by `growth` bytes the length of an 802.3 frame, if
+    /// there is one in front of the type.
+    pub(super) fn set_type(&mut self, eth_type: u16, growth: i16) {
+        let link = self.headers.link;
+        if link.type_at != link.tags_end {
+            let length = u16_at(self.frame.bytes(), link.tags_end);
+            let length = length.saturating_add_signed(growth);
+            self.write(link.tags_end, length.to_be_bytes(), Cover::Nothing);
+        }
+        self.write(link.type_at, eth_type.to_be_bytes(), Cover::Nothing);
+    }
+}
+
+const _: () = assert!(vlan::LEN == 4, "a tag opens four bytes");

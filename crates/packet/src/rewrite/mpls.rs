@@ -1,0 +1,76 @@
+//! The MPLS label stack. No checksum covers it.
+
+use super::upkeep::Cover;
+use super::{Packet, RewriteError};
+use crate::headers::Network;
+use crate::wire::mpls::{self, Mpls};
+
+impl Packet<'_> {
+    /// Sets the label of the outermost entry: the lower twenty bits of `label`.
+    pub fn set_mpls_label(&mut self, label: u32) {
+        self.change_mpls(|entry| entry.label = label & 0x000f_ffff);
+    }
+
+    /// Sets the traffic class of the outermost entry: the lower three bits of `tc`.
+    pub fn set_mpls_tc(&mut self, tc: u8) {
+        self.change_mpls(|entry| entry.tc = tc & 7);
+    }
+
+    /// Sets the TTL of the outermost entry.
+    pub fn set_mpls_ttl(&mut self, ttl: u8) {
+        self.change_mpls(|entry| entry.ttl = ttl);
+    }
+
+    fn change_mpls(&mut self, change: impl FnOnce(&mut Mpls)) {
+        if let Network::Mpls(entry) = &mut self.headers.network {
+            change(entry);
+            let bytes = entry.emit();
+            self.write(self.headers.network_at(), bytes, Cover::Nothing);
+        }
+    }
+
+    /// Puts an entry before all others, behind the VLAN tags, and makes the type
+    /// `eth_type`. Label, class and TTL are those of the entry that was
+    /// outermost; the TTL may be that of IP; else they are zero (OF 1.3.5, 5.12.1).
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn push_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
+        let first = |ttl| Mpls {
+            label: 0,
+            tc: 0,
+            bottom: true,
+            ttl,
+        };
+        let entry = match &self.headers.network {
+            Network::Mpls(outer) => Mpls {
+                bottom: false,
+                ..*outer
+            },
+            Network::Ipv4(ip) => first(ip.ttl),
+            Network::Ipv6(ip) => first(ip.hop_limit),
+            Network::None | Network::Arp(_) => first(0),
+        };
+        let at = self.headers.network_at();
+        self.frame.open(at, 4)?;
+        self.write(at, entry.emit(), Cover::Nothing);
+        self.set_type(eth_type, 4);
+        Ok(self.reread()?)
+    }
+
+    /// Takes the outermost entry off and makes the type `eth_type`, whatever is
+    /// behind: the controller knows.
+    ///
+    /// # Errors
+    /// The header behind it is damaged.
+    pub fn pop_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
+        if matches!(self.headers.network, Network::Mpls(_)) {
+            self.frame.close(self.headers.network_at(), 4);
+            self.set_type(eth_type, -4);
+            self.reread()?;
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(mpls::LEN == 4, "an entry opens four bytes");

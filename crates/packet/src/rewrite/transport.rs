@@ -1,0 +1,116 @@
+//! TCP, UDP, SCTP, ICMP and ICMPv6.
+
+use std::net::Ipv6Addr;
+
+use super::upkeep::Cover;
+use super::{Packet, RewriteError};
+use crate::MacAddr;
+use crate::headers::Transport;
+use crate::wire::icmpv6::{LinkLayer, Nd};
+use crate::wire::{icmpv4, icmpv6, tcp};
+
+impl Packet<'_> {
+    /// Sets the source port of TCP, UDP or SCTP.
+    pub fn set_port_src(&mut self, port: u16) {
+        let src = match &mut self.headers.transport {
+            Transport::Tcp(header) => &mut header.src,
+            Transport::Udp(header) => &mut header.src,
+            Transport::Sctp(header) => &mut header.src,
+            Transport::None | Transport::Icmpv4(_) | Transport::Icmpv6(_) => return,
+        };
+        *src = port;
+        // The three have their ports in the same places.
+        self.write_transport(tcp::SRC, port.to_be_bytes());
+    }
+
+    /// Sets the destination port of TCP, UDP or SCTP.
+    pub fn set_port_dst(&mut self, port: u16) {
+        let dst = match &mut self.headers.transport {
+            Transport::Tcp(header) => &mut header.dst,
+            Transport::Udp(header) => &mut header.dst,
+            Transport::Sctp(header) => &mut header.dst,
+            Transport::None | Transport::Icmpv4(_) | Transport::Icmpv6(_) => return,
+        };
+        *dst = port;
+        self.write_transport(tcp::DST, port.to_be_bytes());
+    }
+
+    /// Sets the type of ICMP.
+    pub fn set_icmpv4_type(&mut self, kind: u8) {
+        if let Transport::Icmpv4(header) = &mut self.headers.transport {
+            header.kind = kind;
+            self.write_transport(icmpv4::TYPE, [kind]);
+        }
+    }
+
+    /// Sets the code of ICMP.
+    pub fn set_icmpv4_code(&mut self, code: u8) {
+        if let Transport::Icmpv4(header) = &mut self.headers.transport {
+            header.code = code;
+            self.write_transport(icmpv4::CODE, [code]);
+        }
+    }
+
+    /// Sets the type of ICMPv6.
+    ///
+    /// # Errors
+    /// The message is now one of neighbour discovery, and a damaged one.
+    pub fn set_icmpv6_type(&mut self, kind: u8) -> Result<(), RewriteError> {
+        if matches!(self.headers.transport, Transport::Icmpv6(_)) {
+            self.write_transport(icmpv6::TYPE, [kind]);
+            self.headers.read_transport(self.frame.bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Sets the code of ICMPv6.
+    pub fn set_icmpv6_code(&mut self, code: u8) {
+        if let Transport::Icmpv6(header) = &mut self.headers.transport {
+            header.code = code;
+            self.write_transport(icmpv6::CODE, [code]);
+        }
+    }
+
+    /// Sets the target of a neighbour solicitation or advertisement.
+    pub fn set_nd_target(&mut self, address: Ipv6Addr) {
+        if let Some(nd) = self.nd() {
+            nd.target = address;
+            self.write_transport(icmpv6::TARGET, address.octets());
+        }
+    }
+
+    /// Sets the source link-layer address of a neighbour solicitation.
+    pub fn set_nd_sll(&mut self, address: MacAddr) {
+        self.set_link_layer(address, |nd| nd.sll.as_mut());
+    }
+
+    /// Sets the target link-layer address of a neighbour advertisement.
+    pub fn set_nd_tll(&mut self, address: MacAddr) {
+        self.set_link_layer(address, |nd| nd.tll.as_mut());
+    }
+
+    fn set_link_layer(
+        &mut self,
+        address: MacAddr,
+        option: impl FnOnce(&mut Nd) -> Option<&mut LinkLayer>,
+    ) {
+        if let Some(option) = self.nd().and_then(option) {
+            option.address = address;
+            let at = option.at;
+            self.write_transport(at, address.0);
+        }
+    }
+
+    fn nd(&mut self) -> Option<&mut Nd> {
+        match &mut self.headers.transport {
+            Transport::Icmpv6(header) => header.nd.as_mut(),
+            _ => None,
+        }
+    }
+
+    fn write_transport<const N: usize>(&mut self, offset: usize, new: [u8; N]) {
+        if let Some(upper) = self.headers.upper {
+            self.write(upper.at + offset, new, Cover::Transport);
+        }
+    }
+}

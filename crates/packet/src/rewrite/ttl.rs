@@ -1,0 +1,131 @@
+//! Lowering a TTL, and copying it between the outermost header that has one and
+//! the next (OF 1.3.5, 5.12).
+
+use super::Packet;
+use super::upkeep::{difference, follow_ipv4};
+use crate::headers::Network;
+use crate::wire::{IpProto, ipv4, ipv6, mpls};
+
+/// The TTL is at its end: lowered, it would be zero. The frame is unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the time to live is over")]
+pub struct TtlExpired;
+
+/// A TTL within the frame.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Its byte.
+    at: usize,
+    /// The IPv4 header whose checksum covers it.
+    ipv4: Option<usize>,
+}
+
+impl Packet<'_> {
+    /// Lowers the TTL of IPv4 or the hop limit of IPv6.
+    ///
+    /// # Errors
+    /// It was one or zero.
+    pub fn dec_ip_ttl(&mut self) -> Result<(), TtlExpired> {
+        let ttl = match &self.headers.network {
+            Network::Ipv4(ip) => ip.ttl,
+            Network::Ipv6(ip) => ip.hop_limit,
+            Network::None | Network::Mpls(_) | Network::Arp(_) => return Ok(()),
+        };
+        self.set_ip_ttl(lowered(ttl)?);
+        Ok(())
+    }
+
+    /// Lowers the TTL of the outermost MPLS entry.
+    ///
+    /// # Errors
+    /// It was one or zero.
+    pub fn dec_mpls_ttl(&mut self) -> Result<(), TtlExpired> {
+        if let Network::Mpls(entry) = &self.headers.network {
+            let ttl = lowered(entry.ttl)?;
+            self.set_mpls_ttl(ttl);
+        }
+        Ok(())
+    }
+
+    /// Copies the TTL outwards: from the next header that has one to the outermost.
+    pub fn copy_ttl_out(&mut self) {
+        let Some(inner) = self.inner_ttl() else {
+            return;
+        };
+        let ttl = self.frame.bytes()[inner.at];
+        match &self.headers.network {
+            Network::Mpls(_) => self.set_mpls_ttl(ttl),
+            Network::Ipv4(_) | Network::Ipv6(_) => self.set_ip_ttl(ttl),
+            Network::None | Network::Arp(_) => {}
+        }
+    }
+
+    /// Copies the TTL inwards: from the outermost header that has one to the next.
+    pub fn copy_ttl_in(&mut self) {
+        let outer = match &self.headers.network {
+            Network::Mpls(entry) => entry.ttl,
+            Network::Ipv4(ip) => ip.ttl,
+            Network::Ipv6(ip) => ip.hop_limit,
+            Network::None | Network::Arp(_) => return,
+        };
+        let Some(inner) = self.inner_ttl() else {
+            return;
+        };
+        let old = std::mem::replace(&mut self.frame.bytes_mut()[inner.at], outer);
+        if let Some(header) = inner.ipv4 {
+            let change = difference(inner.at - header, &[old], &[outer]);
+            follow_ipv4(self.frame, header, change);
+        }
+    }
+
+    /// The TTL next to the outermost: in the next MPLS entry, in the IP packet
+    /// at the bottom of the stack, or in the IP packet within an IP packet.
+    fn inner_ttl(&self) -> Option<Place> {
+        match &self.headers.network {
+            Network::Mpls(entry) => {
+                let next = self.headers.network_at() + mpls::LEN;
+                if entry.bottom {
+                    self.ip_ttl(next, None)
+                } else {
+                    let at = next + mpls::TTL;
+                    (at < self.frame.len()).then_some(Place { at, ipv4: None })
+                }
+            }
+            Network::Ipv4(_) | Network::Ipv6(_) => {
+                let upper = self.headers.upper?;
+                match upper.protocol {
+                    IpProto::IPV4 => self.ip_ttl(upper.at, Some(4)),
+                    IpProto::IPV6 => self.ip_ttl(upper.at, Some(6)),
+                    _ => None,
+                }
+            }
+            Network::None | Network::Arp(_) => None,
+        }
+    }
+
+    /// The TTL of the IP packet at `header`, if there is one, of that version if
+    /// it is known.
+    fn ip_ttl(&self, header: usize, version: Option<u8>) -> Option<Place> {
+        let packet = self.frame.bytes().get(header..)?;
+        let found = packet.first()? >> 4;
+        match found {
+            _ if version.is_some_and(|version| version != found) => None,
+            4 if packet.len() >= ipv4::LEN_MIN => Some(Place {
+                at: header + ipv4::TTL,
+                ipv4: Some(header),
+            }),
+            6 if packet.len() >= ipv6::LEN => Some(Place {
+                at: header + ipv6::HOP_LIMIT,
+                ipv4: None,
+            }),
+            _ => None,
+        }
+    }
+}
+
+fn lowered(ttl: u8) -> Result<u8, TtlExpired> {
+    match ttl {
+        0 | 1 => Err(TtlExpired),
+        _ => Ok(ttl - 1),
+    }
+}

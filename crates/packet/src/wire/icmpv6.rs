@@ -1,0 +1,179 @@
+//! The ICMPv6 header (RFC 4443) and neighbour discovery (RFC 4861, 4.3, 4.4, 4.6).
+//!
+//! ```text
+//!  0      1      2          4          8         24
+//! +------+------+----------+----------+---------+--------------------
+//! | type | code | checksum | reserved | target  | options: type, length / 8, value
+//! +------+------+----------+----------+---------+--------------------
+//!  135: solicitation, 136: advertisement        option 1: source, 2: target link-layer address
+//! ```
+
+use std::net::Ipv6Addr;
+
+use crate::{MacAddr, Malformed};
+
+/// Bytes of the header.
+pub const LEN: usize = 4;
+/// Bytes of a solicitation or advertisement before its options.
+pub const ND_LEN: usize = 24;
+
+/// Where the type is.
+pub const TYPE: usize = 0;
+/// Where the code is.
+pub const CODE: usize = 1;
+/// Where the checksum is.
+pub const CHECKSUM: usize = 2;
+/// Where the target of a solicitation or advertisement is.
+pub const TARGET: usize = 8;
+
+/// The type of a neighbour solicitation.
+pub const SOLICITATION: u8 = 135;
+/// The type of a neighbour advertisement.
+pub const ADVERTISEMENT: u8 = 136;
+/// The option with the sender's link-layer address.
+pub const OPTION_SOURCE: u8 = 1;
+/// The option with the target's link-layer address.
+pub const OPTION_TARGET: u8 = 2;
+/// Bytes of an option that carries an Ethernet address.
+pub const OPTION_LEN: usize = 8;
+
+/// What a rule may look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Icmpv6 {
+    /// The type.
+    pub kind: u8,
+    /// The code.
+    pub code: u8,
+    /// What a solicitation or advertisement says.
+    pub nd: Option<Nd>,
+}
+
+/// A neighbour solicitation or advertisement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nd {
+    /// Whose link-layer address is asked or told.
+    pub target: Ipv6Addr,
+    /// The sender's, in a solicitation.
+    pub sll: Option<LinkLayer>,
+    /// The target's, in an advertisement.
+    pub tll: Option<LinkLayer>,
+}
+
+/// A link-layer address option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkLayer {
+    /// The address.
+    pub address: MacAddr,
+    /// Where it stands, counted from the ICMPv6 header.
+    pub at: usize,
+}
+
+impl Icmpv6 {
+    /// Reads the message at the front of `bytes`, which reach to the end of the
+    /// packet. (Neighbour discovery is never fragmented: RFC 6980.)
+    ///
+    /// # Errors
+    /// The header is cut off; or it is a solicitation or advertisement that is
+    /// cut off or has an option without length.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let [kind, code, _, _]: [u8; LEN] =
+            *bytes.first_chunk().ok_or(Malformed::Icmpv6Truncated)?;
+        let nd = match kind {
+            SOLICITATION | ADVERTISEMENT => Some(Nd::parse(kind, bytes)?),
+            _ => None,
+        };
+        Ok(Self { kind, code, nd })
+    }
+
+    /// The header.
+    #[must_use]
+    pub const fn emit(&self) -> [u8; LEN] {
+        [self.kind, self.code, 0, 0]
+    }
+}
+
+impl Nd {
+    fn parse(kind: u8, bytes: &[u8]) -> Result<Self, Malformed> {
+        let message: &[u8; ND_LEN] = bytes.first_chunk().ok_or(Malformed::NdTruncated)?;
+        let target = std::array::from_fn::<u8, 16, _>(|index| message[TARGET + index]);
+        let mut nd = Self {
+            target: Ipv6Addr::from(target),
+            sll: None,
+            tll: None,
+        };
+        let mut at = ND_LEN;
+        while at < bytes.len() {
+            let [option, eighths] = *bytes[at..].first_chunk().ok_or(Malformed::NdOption)?;
+            let len = usize::from(eighths) * 8;
+            if len == 0 || len > bytes.len() - at {
+                return Err(Malformed::NdOption);
+            }
+            let place = match (kind, option) {
+                (SOLICITATION, OPTION_SOURCE) => Some(&mut nd.sll),
+                (ADVERTISEMENT, OPTION_TARGET) => Some(&mut nd.tll),
+                _ => None,
+            };
+            if let Some(place) = place
+                && len == OPTION_LEN
+            {
+                // Of several, the first counts.
+                let address = MacAddr(std::array::from_fn(|index| bytes[at + 2 + index]));
+                place.get_or_insert(LinkLayer {
+                    address,
+                    at: at + 2,
+                });
+            }
+            at += len;
+        }
+        Ok(nd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn solicitation() -> Vec<u8> {
+        let mut bytes = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
+        bytes.extend(Ipv6Addr::LOCALHOST.octets());
+        bytes.extend([14, 1, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([OPTION_SOURCE, 1, 2, 0, 0, 0, 0, 7]);
+        bytes.extend([OPTION_SOURCE, 1, 2, 0, 0, 0, 0, 8]);
+        bytes
+    }
+
+    #[test]
+    fn a_solicitation_tells_target_and_source() {
+        let read = Icmpv6::parse(&solicitation()).expect("well formed");
+        let nd = read.nd.expect("a solicitation");
+        assert_eq!(nd.target, Ipv6Addr::LOCALHOST);
+        let first = LinkLayer {
+            address: MacAddr([2, 0, 0, 0, 0, 7]),
+            at: 34,
+        };
+        assert_eq!((nd.sll, nd.tll), (Some(first), None));
+    }
+
+    #[test]
+    fn other_messages_are_header_only() {
+        let echo = Icmpv6 {
+            kind: 128,
+            code: 0,
+            nd: None,
+        };
+        assert_eq!(Icmpv6::parse(&echo.emit()), Ok(echo));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let good = solicitation();
+        assert_eq!(Icmpv6::parse(&good[..3]), Err(Malformed::Icmpv6Truncated));
+        assert_eq!(Icmpv6::parse(&good[..23]), Err(Malformed::NdTruncated));
+        assert_eq!(Icmpv6::parse(&good[..25]), Err(Malformed::NdOption));
+        assert_eq!(Icmpv6::parse(&good[..31]), Err(Malformed::NdOption));
+        let mut endless = good;
+        endless[25] = 0;
+        assert_eq!(Icmpv6::parse(&endless), Err(Malformed::NdOption));
+    }
+}

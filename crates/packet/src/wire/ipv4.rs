@@ -1,0 +1,180 @@
+//! The IPv4 header (RFC 791). Fragments are recognised, never put together.
+//!
+//! ```text
+//!  0    4    8      14 16     19              32 bits
+//! +----+----+------+--+------+----------------+
+//! | 4  |ihl | dscp |ecn|      total length    |
+//! +----+----+------+--+------+----------------+
+//! |   identification  |flags | fragment offset|
+//! +---------+---------+------+----------------+
+//! |   ttl   |protocol |    header checksum    |
+//! +---------+---------+-----------------------+
+//! |                  source                   |
+//! |               destination                 |
+//! |         options, up to 40 bytes           |
+//! +-------------------------------------------+
+//! ```
+
+use std::net::Ipv4Addr;
+
+use super::{Fragment, IpProto, u16_at};
+use crate::Malformed;
+
+/// Bytes of a header without options.
+pub const LEN_MIN: usize = 20;
+
+/// Where DSCP and ECN are.
+pub const TOS: usize = 1;
+/// Where the total length is.
+pub const TOTAL_LEN: usize = 2;
+/// Where the identification is.
+pub const ID: usize = 4;
+/// Where flags and fragment offset are.
+pub const FRAGMENT: usize = 6;
+/// Where the TTL is.
+pub const TTL: usize = 8;
+/// Where the protocol is.
+pub const PROTOCOL: usize = 9;
+/// Where the header's checksum is.
+pub const CHECKSUM: usize = 10;
+/// Where the source is.
+pub const SRC: usize = 12;
+/// Where the destination is.
+pub const DST: usize = 16;
+
+/// The flag that more fragments follow.
+pub const MORE_FRAGMENTS: u16 = 0x2000;
+/// The flag that forbids fragmentation.
+pub const DONT_FRAGMENT: u16 = 0x4000;
+/// The bits of the fragment offset, in units of eight bytes.
+pub const OFFSET_MASK: u16 = 0x1fff;
+
+/// A header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ipv4 {
+    /// From whom.
+    pub src: Ipv4Addr,
+    /// To whom.
+    pub dst: Ipv4Addr,
+    /// What it carries.
+    pub protocol: IpProto,
+    /// DSCP in the upper six bits, ECN in the lower two.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// Which part of the packet this is.
+    pub fragment: Fragment,
+    /// Bytes of the header with its options.
+    pub header_len: u8,
+    /// Bytes of header and payload; what follows in the frame is padding.
+    pub total_len: u16,
+}
+
+impl Ipv4 {
+    /// Reads the header at the front of `bytes`, which reach to the end of the frame.
+    ///
+    /// # Errors
+    /// The header is cut off, is no IPv4 header, or states lengths that cannot be.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
+        let header: &[u8; LEN_MIN] = bytes.first_chunk().ok_or(Malformed::Ipv4Truncated)?;
+        if header[0] >> 4 != 4 {
+            return Err(Malformed::Ipv4Version);
+        }
+        let header_len = (header[0] & 15) * 4;
+        if usize::from(header_len) < LEN_MIN || usize::from(header_len) > bytes.len() {
+            return Err(Malformed::Ipv4HeaderLength);
+        }
+        let total_len = u16_at(header, TOTAL_LEN);
+        if total_len < u16::from(header_len) || usize::from(total_len) > bytes.len() {
+            return Err(Malformed::Ipv4TotalLength);
+        }
+        let fragment = u16_at(header, FRAGMENT);
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *header;
+        Ok(Self {
+            src: Ipv4Addr::new(s0, s1, s2, s3),
+            dst: Ipv4Addr::new(d0, d1, d2, d3),
+            protocol: IpProto(header[PROTOCOL]),
+            tos: header[TOS],
+            ttl: header[TTL],
+            fragment: match fragment & (MORE_FRAGMENTS | OFFSET_MASK) {
+                0 => Fragment::No,
+                MORE_FRAGMENTS => Fragment::First,
+                _ => Fragment::Later,
+            },
+            header_len,
+            total_len,
+        })
+    }
+
+    /// The fixed part of the header: options are the caller's, and so are the
+    /// identification and the fragment bits, zero here.
+    #[must_use]
+    pub fn emit(&self) -> [u8; LEN_MIN] {
+        let mut header = [0; LEN_MIN];
+        header[0] = 0x40 | (self.header_len / 4) & 15;
+        header[TOS] = self.tos;
+        header[TOTAL_LEN..ID].copy_from_slice(&self.total_len.to_be_bytes());
+        header[TTL] = self.ttl;
+        header[PROTOCOL] = self.protocol.0;
+        header[SRC..DST].copy_from_slice(&self.src.octets());
+        header[DST..].copy_from_slice(&self.dst.octets());
+        header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Ipv4 {
+        Ipv4 {
+            src: Ipv4Addr::new(10, 0, 0, 1),
+            dst: Ipv4Addr::new(10, 0, 0, 2),
+            protocol: IpProto::UDP,
+            tos: 0xb9,
+            ttl: 64,
+            fragment: Fragment::No,
+            header_len: 20,
+            total_len: 20,
+        }
+    }
+
+    #[test]
+    fn a_header_round_trips_and_padding_is_legal() {
+        assert_eq!(Ipv4::parse(&header().emit()), Ok(header()));
+        let padded = [&header().emit()[..], &[0; 26]].concat();
+        assert_eq!(Ipv4::parse(&padded), Ok(header()));
+    }
+
+    #[test]
+    fn fragments_are_told_apart() {
+        let with = |bits: u16| {
+            let mut bytes = header().emit();
+            bytes[FRAGMENT..TTL].copy_from_slice(&bits.to_be_bytes());
+            Ipv4::parse(&bytes).expect("well formed").fragment
+        };
+        assert_eq!(with(DONT_FRAGMENT), Fragment::No);
+        assert_eq!(with(MORE_FRAGMENTS), Fragment::First);
+        assert_eq!(with(MORE_FRAGMENTS | 1), Fragment::Later);
+        assert_eq!(with(185), Fragment::Later);
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let check = |change: fn(&mut [u8; LEN_MIN]), reason| {
+            let mut bytes = header().emit();
+            change(&mut bytes);
+            assert_eq!(Ipv4::parse(&bytes), Err(reason));
+        };
+        check(|b| b[0] = 0x65, Malformed::Ipv4Version);
+        check(|b| b[0] = 0x44, Malformed::Ipv4HeaderLength);
+        check(|b| b[0] = 0x46, Malformed::Ipv4HeaderLength);
+        check(|b| b[3] = 19, Malformed::Ipv4TotalLength);
+        check(|b| b[3] = 21, Malformed::Ipv4TotalLength);
+        assert_eq!(
+            Ipv4::parse(&header().emit()[..19]),
+            Err(Malformed::Ipv4Truncated)
+        );
+    }
+}

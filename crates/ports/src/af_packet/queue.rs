@@ -1,0 +1,241 @@
+//! One queue of an interface: a ring to receive from, two sockets to send by.
+//!
+//! What the kernel's error numbers mean for a frame is decided here.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use packet::{Frame, Pool};
+use rustix::io::Errno;
+use sys::interface::InterfaceName;
+use sys::packet_ring::{PacketRing, Slot, StrippedTag};
+use sys::packet_send::SendVector;
+use sys::packet_socket::PacketSocket;
+
+use crate::counters::{Counter, QueueCounters};
+use crate::{Batch, Queue, error, vnet};
+
+/// Where a tag stands in a frame: behind the two addresses (IEEE 802.1Q-2018, 9.3).
+const TAG_AT: usize = 12;
+const TAG_LEN: u16 = 4;
+/// An Ethernet header: two addresses and a type.
+const HEADER_LEN: usize = 14;
+
+/// One queue of an interface.
+pub(super) struct PacketQueue {
+    name: InterfaceName,
+    ring: PacketRing,
+    /// Straight to the driver.
+    direct: PacketSocket,
+    /// Through the queueing discipline, which segments where the driver cannot.
+    queued: PacketSocket,
+    vector: SendVector,
+    counters: Arc<QueueCounters>,
+    /// Nothing was received since [`Queue::tend`] last saw the ring empty.
+    quiet: bool,
+}
+
+impl PacketQueue {
+    pub(super) fn new(
+        name: InterfaceName,
+        ring: PacketRing,
+        direct: PacketSocket,
+        queued: PacketSocket,
+    ) -> Self {
+        Self {
+            name,
+            ring,
+            direct,
+            queued,
+            vector: SendVector::new(),
+            counters: Arc::default(),
+            quiet: false,
+        }
+    }
+
+    /// Fetches how many frames the kernel has dropped for want of room.
+    fn count_drops(&self) -> io::Result<u64> {
+        let drops = self.ring.socket().take_drops()?;
+        if drops > 0 {
+            self.counters.add(Counter::RxOverrun, drops);
+        }
+        Ok(drops)
+    }
+
+    /// Lays the ring anew if the kernel has jammed it, having dropped `drops` frames
+    /// since we last asked.
+    ///
+    /// A frame with segments of a kind that a virtio-net header cannot say is dropped by
+    /// the kernel after it has reserved a slot, and the reservation is never lifted
+    /// (`tpacket_rcv`): every later frame finds the ring full. One such frame from a
+    /// neighbour would end the port for good. Frames dropped while the ring was empty
+    /// all the time are the sign of it.
+    fn mend(&mut self, drops: u64) -> io::Result<()> {
+        let empty = !self.ring.is_ready();
+        if drops > 0 && self.quiet && empty && self.ring.is_empty() {
+            self.ring.lay_anew()?;
+            self.counters.add(Counter::RxMended, 1);
+        }
+        self.quiet = empty;
+        Ok(())
+    }
+}
+
+impl Queue for PacketQueue {
+    fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
+        let before = batch.len();
+        let mut drops_are_pending = false;
+        while batch.room() > 0 && self.ring.is_ready() {
+            let Some(mut frame) = pool.take() else {
+                self.counters.add(Counter::RxStarved, 1);
+                break;
+            };
+            let Some(slot) = self.ring.next_slot() else {
+                pool.put(frame);
+                break;
+            };
+            drops_are_pending |= slot.drops_are_pending();
+            match read(&slot, &mut frame) {
+                Ok(()) => batch.push(frame).expect("room was asked for"),
+                Err(reason) => {
+                    self.counters.add(reason, 1);
+                    pool.put(frame);
+                }
+            }
+            self.quiet = false;
+        }
+        self.counters.received(&batch[before..]);
+        if drops_are_pending {
+            self.count_drops()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
+        let mut done = 0;
+        let mut outcome = Ok(());
+        while done < batch.len() {
+            match self.send_run(&mut batch[done..]) {
+                Ok(sent) => {
+                    self.counters.sent(&batch[done..done + sent]);
+                    done += sent;
+                }
+                Err(error) => match Refusal::of(&error) {
+                    Refusal::Later => break,
+                    Refusal::Gone => {
+                        outcome = Err(error::gone(&self.name));
+                        break;
+                    }
+                    Refusal::All(reason) => {
+                        self.counters.add(reason, (batch.len() - done) as u64);
+                        done = batch.len();
+                    }
+                    Refusal::One(reason) => {
+                        self.counters.add(reason, 1);
+                        done += 1;
+                    }
+                },
+            }
+        }
+        batch.release(done, pool);
+        outcome
+    }
+
+    fn tend(&mut self) -> io::Result<()> {
+        // An error waits when the interface went down, which `send` sees for itself; left
+        // there, it would wake the worker again and again.
+        self.ring.socket().take_error()?;
+        if !self.ring.socket().is_bound()? {
+            return Err(error::gone(&self.name));
+        }
+        let drops = self.count_drops()?;
+        self.mend(drops)
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.as_fd())
+    }
+
+    fn counters(&self) -> Arc<QueueCounters> {
+        Arc::clone(&self.counters)
+    }
+}
+
+impl PacketQueue {
+    /// Sends frames from the front that may go by the same socket, and returns how many.
+    fn send_run(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+        let is_cut = |frame: &Frame| frame.offload.segmentation.is_some();
+        let cut = frames.first().is_some_and(is_cut);
+        let run = frames.iter_mut().take_while(|frame| is_cut(frame) == cut);
+        let parts = run.map(|frame| {
+            let header = vnet::encode(&frame.offload, frame.len());
+            frame.prefixed(header)
+        });
+        let socket = if cut { &self.queued } else { &self.direct };
+        self.vector.send(socket, parts)
+    }
+}
+
+/// Copies what a slot holds, or announces, into `frame`; the reason, if it must be dropped.
+fn read(slot: &Slot<'_>, frame: &mut Frame) -> Result<(), Counter> {
+    if slot.is_queued() {
+        let len = slot.fetch(frame.room_mut());
+        let len = len.ok().filter(|len| *len == slot.wire_len());
+        let len = len.ok_or(Counter::RxTruncated)?;
+        frame.fill(len).map_err(|_| Counter::RxTooLong)?;
+    } else if slot.bytes().len() < slot.wire_len() {
+        return Err(Counter::RxTruncated);
+    } else {
+        let copied = frame.copy_from(slot.bytes());
+        copied.map_err(|_| Counter::RxTooLong)?;
+    }
+    if frame.len() < HEADER_LEN {
+        return Err(Counter::RxRunt);
+    }
+    let offload = vnet::decode(slot.vnet_header(), frame.len());
+    frame.offload = offload.map_err(|_| Counter::RxBadOffload)?;
+    match slot.stripped_tag() {
+        Some(tag) => put_back(frame, tag),
+        None => Ok(()),
+    }
+}
+
+/// Puts a tag that the kernel took out back where it stood. The offload metadata,
+/// which speaks of the frame without it, follows.
+fn put_back(frame: &mut Frame, tag: StrippedTag) -> Result<(), Counter> {
+    if frame.len() + usize::from(TAG_LEN) > Frame::LEN_MAX {
+        return Err(Counter::RxTooLong);
+    }
+    let opened = frame.open(TAG_AT, TAG_LEN);
+    opened.map_err(|_| Counter::RxTooLong)?;
+    let [a, b] = tag.tpid.to_be_bytes();
+    let [c, d] = tag.tci.to_be_bytes();
+    frame.bytes_mut()[TAG_AT..TAG_AT + usize::from(TAG_LEN)].copy_from_slice(&[a, b, c, d]);
+    Ok(())
+}
+
+/// What an error number of sendmmsg(2) means.
+enum Refusal {
+    /// There is no room now; the frame may go later.
+    Later,
+    /// The interface is gone.
+    Gone,
+    /// Neither this frame nor those behind it can go.
+    All(Counter),
+    /// This frame cannot go; those behind it may.
+    One(Counter),
+}
+
+impl Refusal {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::AGAIN | Errno::INTR) => Self::Later,
+            Some(Errno::NXIO | Errno::NODEV) => Self::Gone,
+            Some(Errno::NETDOWN) => Self::All(Counter::TxDown),
+            Some(Errno::MSGSIZE) => Self::One(Counter::TxTooLong),
+            Some(Errno::NOBUFS | Errno::NOMEM) => Self::One(Counter::TxNoRoom),
+            _ => Self::One(Counter::TxErrors),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Why a port could not be opened, each with what to do about it.
+
+use std::io;
+use std::num::NonZeroUsize;
+
+use rustix::io::Errno;
+
+use crate::QUEUES_MAX;
+
+/// A port could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is no such interface.
+    #[error("there is no interface {name} here: `ip link` lists those there are")]
+    Unknown {
+        /// Its name.
+        name: String,
+    },
+    /// The process lacks a capability.
+    #[error(
+        "{name} cannot be opened without {capability}: run as root, or give the program \
+         the capability with `setcap cap_net_admin,cap_net_raw+ep`"
+    )]
+    Privilege {
+        /// The interface's name.
+        name: String,
+        /// What is missing.
+        capability: &'static str,
+    },
+    /// The interface's frames do not begin with an Ethernet header.
+    #[error("{name} is not an Ethernet interface: its frames have no addresses to switch by")]
+    NotEthernet {
+        /// Its name.
+        name: String,
+    },
+    /// A TAP device was to be made, and the name is in use.
+    #[error(
+        "an interface {name} exists already: choose another name, or remove it with \
+         `ip link delete {name}` if nothing uses it"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The kernel hands out no TAP devices.
+    #[error(
+        "there is no {device}: load the module with `modprobe tun`, or hand the device \
+         to the container",
+        device = sys::tun::DEVICE
+    )]
+    NoTapDevices,
+    /// More queues than a port may have.
+    #[error("{name} cannot have {asked} queues: {QUEUES_MAX} are the most")]
+    TooManyQueues {
+        /// The interface's name.
+        name: String,
+        /// How many were asked for.
+        asked: NonZeroUsize,
+    },
+    /// The kernel shares the frames of an interface only while it is up.
+    #[error(
+        "{name} is down, and this kernel can share its frames among queues only when it \
+         is up: `ip link set {name} up` first"
+    )]
+    DownAndShared {
+        /// The interface's name.
+        name: String,
+    },
+    /// Another call to the kernel failed.
+    #[error("{name}: {step}: {source}")]
+    Failed {
+        /// The interface's name.
+        name: String,
+        /// What was being done.
+        step: &'static str,
+        /// How it failed.
+        source: io::Error,
+    },
+}
+
+/// The error of a step that needs `capability`, if it may lack it.
+pub(crate) fn failed(
+    name: impl ToString,
+    step: &'static str,
+    capability: &'static str,
+) -> impl FnOnce(io::Error) -> OpenError {
+    let name = name.to_string();
+    move |source| match Errno::from_io_error(&source) {
+        Some(Errno::PERM | Errno::ACCESS) => OpenError::Privilege { name, capability },
+        Some(Errno::NODEV | Errno::NXIO) => OpenError::Unknown { name },
+        _ => OpenError::Failed { name, step, source },
+    }
+}
+
+/// The error with which a queue says that its device is gone.
+pub(crate) fn gone(name: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("interface {name} is gone"))
+}

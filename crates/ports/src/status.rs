@@ -1,0 +1,53 @@
+//! How a port's device is, at one moment.
+
+use std::io;
+
+use packet::MacAddr;
+use sys::interface::{Ifindex, InterfaceName, Interfaces};
+
+/// The state of a device. Of one that is gone, what is known is its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Its name now: interfaces can be renamed.
+    pub name: String,
+    /// The kernel's number for it; none if it is gone or no kernel knows it.
+    pub index: Option<Ifindex>,
+    /// Its Ethernet address.
+    pub address: MacAddr,
+    /// The longest payload of a frame, in bytes.
+    pub mtu: u32,
+    /// Whether it is administratively up.
+    pub up: bool,
+    /// Whether it is up and something is at the other end.
+    pub carrier: bool,
+    /// Its speed in Mbit/s, if it knows one.
+    pub speed_mbps: Option<u32>,
+    /// Its driver, if it says.
+    pub driver: Option<String>,
+}
+
+impl Status {
+    /// The status of a device that is gone.
+    pub(crate) fn gone(name: &InterfaceName) -> Self {
+        Self {
+            name: name.to_string(),
+            ..Self::default()
+        }
+    }
+
+    /// Asks the kernel for the status of the interface called `name`.
+    pub(crate) fn ask(interfaces: &Interfaces, name: &InterfaceName) -> io::Result<Self> {
+        let flags = interfaces.flags(name)?;
+        Ok(Self {
+            name: name.to_string(),
+            index: Some(interfaces.index(name)?),
+            address: MacAddr(interfaces.hardware(name)?.address),
+            mtu: interfaces.mtu(name)?,
+            up: flags.up,
+            carrier: flags.running,
+            // Not every driver answers these two.
+            speed_mbps: interfaces.speed_mbps(name).ok().flatten(),
+            driver: interfaces.driver(name).ok(),
+        })
+    }
+}
