@@ -9,6 +9,10 @@ use crate::statistics::{
 };
 use crate::{MatchSet, record::Conditions};
 
+/// With fewer runs no interval is told: for two, Student's quantile is 64, and the
+/// interval says nothing that one would believe.
+pub(crate) const RUNS_MIN: usize = 3;
+
 /// A number for each run that has one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ByRun(Vec<(u32, f64)>);
@@ -30,14 +34,25 @@ impl ByRun {
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 
-    /// Their mean and its interval; none for fewer than two runs.
-    pub(crate) fn interval(&self) -> Option<Interval> {
-        mean_interval(&self.values(), CONFIDENCE)
+    /// How many runs there are.
+    pub(crate) fn runs(&self) -> usize {
+        self.0.len()
     }
 
-    /// What `self` is of `other`, run by run.
+    /// Their mean and its interval, for [`RUNS_MIN`] runs or more. What is measured
+    /// here cannot be negative, so the interval is not either.
+    pub(crate) fn interval(&self) -> Option<Interval> {
+        let interval = mean_interval(&self.values(), CONFIDENCE)?;
+        (interval.runs >= RUNS_MIN).then(|| Interval {
+            low: interval.low.max(0.0),
+            ..interval
+        })
+    }
+
+    /// What `self` is of `other`, run by run, for [`RUNS_MIN`] runs or more.
     pub(crate) fn ratio_to(&self, other: &Self) -> Option<Interval> {
-        ratio_interval(&self.pairs(other), CONFIDENCE)
+        let interval = ratio_interval(&self.pairs(other), CONFIDENCE)?;
+        (interval.runs >= RUNS_MIN).then_some(interval)
     }
 
     /// What `self` is above `other`, run by run.
@@ -140,12 +155,20 @@ mod tests {
 
     #[test]
     fn runs_are_paired_by_their_number() {
-        let ours = ByRun::new([(1, 2.0), (2, 4.0), (4, 9.0)]);
-        let theirs = ByRun::new([(1, 1.0), (2, 2.0), (3, 5.0)]);
-        assert_eq!(ours.pairs(&theirs), [(2.0, 1.0), (4.0, 2.0)]);
-        assert_eq!(ours.above(&theirs), ByRun::new([(1, 1.0), (2, 2.0)]));
+        let ours = ByRun::new([(1, 2.0), (2, 4.0), (4, 9.0), (5, 6.0)]);
+        let theirs = ByRun::new([(1, 1.0), (2, 2.0), (3, 5.0), (5, 3.0)]);
+        assert_eq!(ours.pairs(&theirs), [(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]);
+        let above = ByRun::new([(1, 1.0), (2, 2.0), (5, 3.0)]);
+        assert_eq!(ours.above(&theirs), above);
         assert!((ours.ratio_to(&theirs).unwrap().mean - 2.0).abs() < 1e-12);
         assert_eq!(ByRun::default().mean(), None);
+    }
+
+    #[test]
+    fn two_runs_make_no_interval_and_none_is_negative() {
+        assert_eq!(ByRun::new([(1, 1.0), (2, 2.0)]).interval(), None);
+        let wide = ByRun::new([(1, 1.0), (2, 2.0), (3, 30.0)]);
+        assert_eq!(wide.interval().map(|interval| interval.low), Some(0.0));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(crate) fn percent(share: f64) -> String {
         small if small < 0.01 => "< 0.01".to_owned(),
         _ => decimal(value, decimals(value).min(if value < 1.0 { 2 } else { 1 })),
     };
-    format!("{shown} %")
+    format!("{shown}\u{a0}%")
 }
 
 #[cfg(test)]
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn shares_of_nearly_nothing_are_not_nothing() {
-        assert_eq!(percent(0.0), "0 %");
-        assert_eq!(percent(0.000_01), "< 0.01 %");
-        assert_eq!(percent(0.001_23), "0.12 %");
-        assert_eq!(percent(0.123), "12.3 %");
-        assert_eq!(percent(1.0), "100.0 %");
+        assert_eq!(percent(0.0), "0\u{a0}%");
+        assert_eq!(percent(0.000_01), "< 0.01\u{a0}%");
+        assert_eq!(percent(0.001_23), "0.12\u{a0}%");
+        assert_eq!(percent(0.123), "12.3\u{a0}%");
+        assert_eq!(percent(1.0), "100.0\u{a0}%");
     }
 }

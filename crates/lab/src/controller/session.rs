@@ -239,7 +239,7 @@ impl Session {
         let mut refused = None;
         for message in messages.iter().chain([&Message::BarrierRequest]) {
             if let Err(error) = self.channel.send(Xid(self.next_xid), message) {
-                refused.get_or_insert(ControllerError::Refused {
+                refused.get_or_insert_with(|| ControllerError::Refused {
                     request: order.request,
                     fault: error.to_string(),
                 });

@@ -103,7 +103,7 @@ fn match_table(results: &Results, tests: &Tests, frame_bytes: u16) -> Markup {
     let compared = reference.frame_bytes == frame_bytes;
     let caption = html! {
         b { "Mean round trip, " (frame_bytes) "-byte frames, in µs. " }
-        "Under each mean its 99 % interval over runs. A device without rules is tested beside every match type."
+        "Under each mean its 99\u{a0}% interval over runs, and the median. A device without rules is tested beside every match type."
         @if compared { " ○ Published intervals: " (reference.source) "; " (reference.note) "." }
     };
     let head = html! {
@@ -119,7 +119,9 @@ fn match_table(results: &Results, tests: &Tests, frame_bytes: u16) -> Markup {
                     th scope="row" { (parts::device_name(device)) }
                     @for &set in &tests.sets {
                         @let runs = echo_runs(results, &device.name, set, frame_bytes);
-                        (parts::cell(&by_run(&runs, |run| run.delays.mean()), 1e3))
+                        @let means = by_run(&runs, |run| run.delays.mean());
+                        @let medians = by_run(&runs, |run| run.delays.quantile(500).into());
+                        (parts::cell_with(&means, "median", &medians, 1e3))
                     }
                 }
             }
@@ -168,10 +170,10 @@ fn tail_table(results: &Results, set: MatchSet, tests: &Tests) -> Markup {
         tr {
             th scope="col" { "Device" }
             th scope="col" { "Median" }
-            th scope="col" { "99 %" }
-            th scope="col" { "99.9 %" }
+            th scope="col" { "99\u{a0}%" }
+            th scope="col" { "99.9\u{a0}%" }
             th scope="col" { "Mean jitter" span.unit { "IPDV" } }
-            th scope="col" { "Variation" span.unit { "PDV, 99 %" } }
+            th scope="col" { "Variation" span.unit { "PDV, 99\u{a0}%" } }
             th scope="col" { "Above the cable" span.unit { "median" } }
             th scope="col" { "Lost" }
             th scope="col" { "Effective" span.unit { "of the echoes" } }

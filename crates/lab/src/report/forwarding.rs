@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::parts;
 use super::scale::Scale;
-use super::svg::Plot;
+use super::svg::{Plot, round};
 use crate::analysis::ByRun;
 use crate::format::{decimal, percent, rate};
 use crate::record::{DeviceRecord, Outcome, RateOutcome, RatePath, Session, Trial};
@@ -77,7 +77,7 @@ pub(super) fn section(results: &Results) -> Markup {
         section #forwarding {
             h2 { "Forwarding rate" }
             (introduction(results))
-            div.figures { (figure(results)) }
+            div.figures { (received_figure(results)) (lost_figure(results)) }
             (loss_table(results))
             (path_table(results))
         }
@@ -94,32 +94,48 @@ fn introduction(results: &Results) -> Markup {
                 " seconds a test: at set rates, and flat out, which overloads most devices on purpose. "
                 "Offered is what the kernel took from the generator, never what was asked for; "
                 "received is what the server’s interface counted. One rule each way, matching the port. "
-                "A rate that the generator missed by more than 1 % makes a test void."
+                "A rate that the generator missed by more than 1\u{a0}% makes a test void."
             }
         }
     }
 }
 
-/// A point of the figure: thousands of frames a second offered and received.
-fn point<'a>(rates: impl Iterator<Item = (&'a Trial, &'a RateOutcome)>) -> Option<(f64, f64)> {
-    let (offered, received): (Vec<_>, Vec<_>) = rates
-        .map(|(trial, rate)| {
-            (
-                (trial.run, rate.offered_pps() / 1e3),
-                (trial.run, rate.received_pps() / 1e3),
-            )
-        })
-        .unzip();
-    Some((ByRun::new(offered).mean()?, ByRun::new(received).mean()?))
+/// A mean test of a device: thousands of frames a second offered and received.
+#[derive(Clone, Copy)]
+struct Point {
+    offered: f64,
+    received: f64,
 }
 
-fn figure(results: &Results) -> Markup {
-    let devices = results.devices();
-    let steps = paced(results);
-    let most = outcomes(results)
-        .map(RateOutcome::offered_pps)
-        .fold(1e3, f64::max)
-        / 1e3;
+impl Point {
+    fn of<'a>(rates: impl Iterator<Item = (&'a Trial, &'a RateOutcome)>) -> Option<Self> {
+        let (offered, received): (Vec<_>, Vec<_>) = rates
+            .map(|(trial, rate)| {
+                (
+                    (trial.run, rate.offered_pps() / 1e3),
+                    (trial.run, rate.received_pps() / 1e3),
+                )
+            })
+            .unzip();
+        Some(Self {
+            offered: ByRun::new(offered).mean()?,
+            received: ByRun::new(received).mean()?,
+        })
+    }
+
+    fn lost_percent(&self) -> f64 {
+        (1.0 - self.received / self.offered).max(0.0) * 100.0
+    }
+}
+
+/// The greatest rate that was offered, in thousands.
+fn most_offered(results: &Results) -> f64 {
+    let offered = outcomes(results).map(RateOutcome::offered_pps);
+    offered.fold(1e3, f64::max) / 1e3
+}
+
+fn received_figure(results: &Results) -> Markup {
+    let most = most_offered(results);
     let plot = Plot {
         width: 520.0,
         height: 360.0,
@@ -130,27 +146,7 @@ fn figure(results: &Results) -> Markup {
     };
     let content = html! {
         path.ideal d=(plot.line(&[(0.0, 0.0), (most, most)])) {}
-        @for device in &devices {
-            @let name = device.name.as_str();
-            @let points: Vec<(f64, f64)> = steps.iter()
-                .filter_map(|&pps| point(results.rates(name, Some(pps))))
-                .collect();
-            @let last = point(results.rates(name, None));
-            @let all: Vec<(f64, f64)> = points.iter().copied().chain(last).collect();
-            g class=(parts::class(name)) {
-                path.line d=(plot.line(&all)) { title { (name) } }
-                @for (x, y) in &points {
-                    circle.dot cx=(super::svg::round(plot.at_x(*x))) cy=(super::svg::round(plot.at_y(*y))) r="3.4" {
-                        title { (name) ": " (rate(x * 1e3)) " offered, " (rate(y * 1e3)) " received" }
-                    }
-                }
-                @if let Some((x, y)) = last {
-                    circle.ring cx=(super::svg::round(plot.at_x(x))) cy=(super::svg::round(plot.at_y(y))) r="5.5" {
-                        title { (name) ", flat out: " (rate(x * 1e3)) " offered, " (rate(y * 1e3)) " received" }
-                    }
-                }
-            }
-        }
+        (curves(results, &plot, |point| (point.offered, point.received)))
     };
     let caption = html! {
         "Means over runs. On the dotted diagonal nothing is lost. A ring is the test flat out: where the device "
@@ -158,17 +154,72 @@ fn figure(results: &Results) -> Markup {
     };
     parts::figure(
         "Offered and received",
-        &parts::legend(&devices),
+        &parts::legend(&results.devices()),
         &plot.draw("Frames received against frames offered", &content),
         &caption,
     )
+}
+
+fn lost_figure(results: &Results) -> Markup {
+    let plot = Plot {
+        width: 520.0,
+        height: 360.0,
+        x: Scale::from_zero(most_offered(results)),
+        x_name: "offered, thousand frames a second",
+        y: Scale::from_zero(100.0),
+        y_name: "lost, % of what was offered",
+    };
+    let content = curves(results, &plot, |point| {
+        (point.offered, point.lost_percent())
+    });
+    let caption = html! { "The same tests: the share of frames that did not come out." };
+    parts::figure(
+        "Offered and lost",
+        &parts::legend(&results.devices()),
+        &plot.draw("Share of frames lost against frames offered", &content),
+        &caption,
+    )
+}
+
+/// A curve for each device, through its set rates and to the test flat out.
+fn curves(results: &Results, plot: &Plot, place: impl Fn(&Point) -> (f64, f64)) -> Markup {
+    let steps = paced(results);
+    html! {
+        @for device in results.devices() {
+            @let name = device.name.as_str();
+            @let points: Vec<Point> = steps.iter()
+                .filter_map(|&pps| Point::of(results.rates(name, Some(pps))))
+                .collect();
+            @let last = Point::of(results.rates(name, None));
+            @let all: Vec<(f64, f64)> = points.iter().chain(&last).map(&place).collect();
+            g class=(parts::class(name)) {
+                path.line d=(plot.line(&all)) { title { (name) } }
+                @for point in &points { (mark(plot, name, point, place(point), false)) }
+                @if let Some(point) = &last { (mark(plot, name, point, place(point), true)) }
+            }
+        }
+    }
+}
+
+fn mark(plot: &Plot, name: &str, point: &Point, (x, y): (f64, f64), flat_out: bool) -> Markup {
+    let (class, radius) = if flat_out {
+        ("ring", 5.5)
+    } else {
+        ("dot", 3.4)
+    };
+    let (offered, received) = (rate(point.offered * 1e3), rate(point.received * 1e3));
+    html! {
+        circle class=(class) cx=(round(plot.at_x(x))) cy=(round(plot.at_y(y))) r=(radius) {
+            title { (name) ": " (offered) " offered, " (received) " received" }
+        }
+    }
 }
 
 fn loss_table(results: &Results) -> Markup {
     let steps = paced(results);
     let caption = html! {
         b { "Flat out, and losses at set rates. " }
-        "Rates in thousand frames a second with their 99 % interval over runs; losses are means over runs. "
+        "Rates in thousand frames a second with their 99\u{a0}% interval over runs; losses are means over runs. "
         "Processor time is that of the device’s process, divided by the frames that came out."
     };
     let head = html! {

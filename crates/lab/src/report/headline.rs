@@ -145,11 +145,11 @@ impl Comparison {
                 p.sure {
                     @match interval {
                         Some(interval) => {
-                            "99 % interval " (parts::range(&interval, 1.0, digits)) ", "
+                            "99\u{a0}% interval " (parts::range(&interval, 1.0, digits)) ", "
                             (interval.runs) " runs"
                             @if self.verdict() == "unsure" { ": no difference is proven" }
                         },
-                        None => "one run: no interval, no proof",
+                        None => "too few runs for an interval: nothing is proven",
                     }
                 }
             }
@@ -168,14 +168,14 @@ fn overview(results: &Results) -> Markup {
         @if let Some((set, frame_bytes)) = focus {
             "Round trips: " (frame_bytes) "-byte frames, " (set) " match. "
         }
-        @if has_rates { "Without loss: the highest rate offered at which no run lost more than 0.1 %." }
+        @if has_rates { "Without loss: the highest rate offered at which no run lost more than 0.1\u{a0}%." }
     };
     let head = html! {
         tr {
             th scope="col" { "Device" }
             @if focus.is_some() {
                 th scope="col" { "Round trip, median" span.unit { "µs" } }
-                th scope="col" { "99 % within" span.unit { "µs" } }
+                th scope="col" { "99\u{a0}% within" span.unit { "µs" } }
             }
             @if has_tcp {
                 th scope="col" { "TCP" span.unit { "Gbit/s" } }

@@ -43,20 +43,37 @@ fn remark(device: &DeviceRecord) -> Option<&'static str> {
 /// A number over runs: the mean, and under it the interval or why there is none.
 /// `unit` converts from what was recorded.
 pub(super) fn cell(values: &ByRun, unit: f64) -> Markup {
-    let Some(mean) = values.mean() else {
-        return html! { td.none { "–" } };
-    };
-    let mean = mean / unit;
-    let digits = decimals(mean);
-    html! {
-        td {
-            span.value { (decimal(mean, digits)) }
-            @match values.interval() {
-                Some(interval) => span.interval { (range(&interval, unit, digits)) },
-                None => span.interval { "one run" },
-            }
-        }
+    match mean_and_interval(values, unit) {
+        Some(content) => html! { td { (content) } },
+        None => html! { td.none { "–" } },
     }
+}
+
+/// The same, with another number over the same runs at the end.
+pub(super) fn cell_with(values: &ByRun, name: &str, other: &ByRun, unit: f64) -> Markup {
+    let number = other.mean().map(|mean| mean / unit);
+    match (mean_and_interval(values, unit), number) {
+        (Some(content), Some(number)) => html! {
+            td {
+                (content)
+                span.also { (name) " " (decimal(number, decimals(number))) }
+            }
+        },
+        _ => html! { td.none { "–" } },
+    }
+}
+
+fn mean_and_interval(values: &ByRun, unit: f64) -> Option<Markup> {
+    let mean = values.mean()? / unit;
+    let digits = decimals(mean);
+    Some(html! {
+        span.value { (decimal(mean, digits)) }
+        @match (values.interval(), values.runs()) {
+            (Some(interval), _) => span.interval { (range(&interval, unit, digits)) },
+            (None, 1) => span.interval { "one run" },
+            (None, _) => span.interval { "two runs" },
+        }
+    })
 }
 
 /// Both ends of an interval.

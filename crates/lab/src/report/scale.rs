@@ -51,6 +51,12 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
+    /// Whether `value` lies behind the end.
+    pub(super) fn is_beyond(&self, value: f64) -> bool {
+        let (Self::Linear { high, .. } | Self::Log { high, .. }) = self;
+        value > *high
+    }
+
     /// Numbers to write at the axis, in order.
     pub(super) fn ticks(&self) -> Vec<f64> {
         match *self {

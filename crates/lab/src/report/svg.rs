@@ -73,16 +73,21 @@ impl Plot {
         }
     }
 
-    /// A curve that steps up at each point, as shares of measured values do.
+    /// A curve that steps up at each point, as shares of measured values do. It
+    /// leaves the frame where its points do.
     pub(super) fn steps(&self, points: &[(f64, f64)]) -> String {
         let mut path = String::new();
-        for (index, &(x, y)) in points.iter().enumerate() {
-            let (x, y) = (round(self.at_x(x)), round(self.at_y(y)));
+        for (index, &(value, y)) in points.iter().enumerate() {
+            let (x, y) = (round(self.at_x(value)), round(self.at_y(y)));
             // Writing to a string does not fail.
             let _ = match index {
                 0 => write!(path, "M{x} {}V{y}", round(self.at_y(0.0))),
+                _ if self.x.is_beyond(value) => write!(path, "H{x}"),
                 _ => write!(path, "H{x}V{y}"),
             };
+            if self.x.is_beyond(value) {
+                break;
+            }
         }
         path
     }
@@ -131,6 +136,8 @@ mod tests {
         let points = [(0.0, 0.5), (10.0, 1.0)];
         assert_eq!(plot().steps(&points), "M52 110V60H152V10");
         assert_eq!(plot().line(&points), "M52 60L152 10");
+        let beyond = [(0.0, 0.5), (12.0, 0.9), (13.0, 1.0)];
+        assert_eq!(plot().steps(&beyond), "M52 110V60H152");
     }
 
     #[test]

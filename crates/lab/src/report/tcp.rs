@@ -75,17 +75,10 @@ fn cores(cores: &[usize]) -> String {
 fn bars(results: &Results) -> Markup {
     let devices = results.devices();
     let reference = published().tcp_throughput;
-    let intervals = devices.iter().filter_map(|device| {
-        let values = throughputs(results, &device.name);
-        values
-            .interval()
-            .map(|interval| interval.high)
-            .or_else(|| values.mean())
-    });
-    let most = intervals.fold(1.0, f64::max);
+    let most = scale(results, &devices);
     let caption = html! {
         b { "Throughput of one stream. " }
-        "The line across a bar’s end is the 99 % interval over runs. Processor time: "
+        "The line across a bar’s end is the 99\u{a0}% interval over runs. Processor time: "
         span.swatch.user { } " user, " span.swatch.system { } " system, in per cent of one core. "
         "○ Published: " (reference.source) "; " (reference.note) "."
     };
@@ -106,6 +99,21 @@ fn bars(results: &Results) -> Markup {
     parts::table(&caption, &head, &body)
 }
 
+/// What a whole bar stands for: the greatest mean, or its interval's end if that is
+/// not much farther.
+fn scale(results: &Results, devices: &[&DeviceRecord]) -> f64 {
+    let ends = devices.iter().filter_map(|device| {
+        let values = throughputs(results, &device.name);
+        let mean = values.mean()?;
+        let end = values.interval().map_or(mean, |interval| interval.high);
+        Some((mean, end))
+    });
+    let (mean, end) = ends.fold((1.0_f64, 1.0_f64), |(mean, end), (next, far)| {
+        (mean.max(next), end.max(far))
+    });
+    end.min(mean * 1.25)
+}
+
 fn row(results: &Results, device: &DeviceRecord, most: f64) -> Markup {
     let values = throughputs(results, &device.name);
     let (user, system) = processes(results, &device.name);
@@ -120,8 +128,8 @@ fn row(results: &Results, device: &DeviceRecord, most: f64) -> Markup {
                     div.bar.{ (parts::class(&device.name)) } {
                         span.fill style=(width(share(mean))) {}
                         @if let Some(interval) = values.interval() {
-                            @let low = share(interval.low).max(0.0);
-                            span.whisker style={ "left:" (decimal_css(low)) "%;" (width(share(interval.high) - low)) } {}
+                            @let (low, high) = (share(interval.low), share(interval.high).min(100.0));
+                            span.whisker style={ "left:" (decimal_css(low)) "%;" (width(high - low)) } {}
                         }
                     }
                 }

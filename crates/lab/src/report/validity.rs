@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use crate::format::count;
-use crate::record::{Flaw, Trial};
+use crate::record::{Flaw, Outcome, Trial};
 use crate::results::Results;
 
 /// Tests named for one reason; the rest are counted.
@@ -15,15 +15,15 @@ const NAMED: usize = 6;
 pub(super) fn section(results: &Results) -> Markup {
     let trials = results.trials();
     let valid = trials.iter().filter(|trial| trial.is_valid()).count();
-    let evidence = trials.iter().filter(|trial| has_evidence(trial)).count();
+    let proven = trials.iter().filter(|trial| is_proven(trial)).count();
     html! {
         section #validity {
             h2 { "Validity" }
             p {
                 (count(valid as u64)) " of " (count(trials.len() as u64)) " tests count. "
-                @if evidence > 0 {
-                    "In " (count(evidence as u64)) " of them the device forwarded by rules, and its own counters prove it: "
-                    "no frame went to the controller, and the rules counted as many frames as were sent."
+                @if proven > 0 {
+                    "In all " (count(proven as u64)) " echo tests by rules the device’s own counters prove that it forwarded by them: "
+                    "no frame went to the controller, and the rules counted the very frames that the tester did."
                 }
             }
             @if let Some((done, planned)) = missing(results) {
@@ -39,15 +39,13 @@ pub(super) fn section(results: &Results) -> Markup {
     }
 }
 
-/// Whether a valid trial's rules were checked.
-fn has_evidence(trial: &Trial) -> bool {
-    use crate::record::Outcome;
-    let checked = match &trial.outcome {
-        Some(Outcome::Echo(echo)) => echo.openflow.is_some(),
-        Some(Outcome::ForwardingRate(rate)) => rate.path.device_matched.is_some(),
-        Some(Outcome::TcpThroughput(_)) | None => false,
+/// Whether a valid echo test's rules were checked: those that fail are void.
+fn is_proven(trial: &Trial) -> bool {
+    let openflow = match &trial.outcome {
+        Some(Outcome::Echo(echo)) => echo.openflow,
+        Some(Outcome::TcpThroughput(_) | Outcome::ForwardingRate(_)) | None => None,
     };
-    checked && trial.is_valid()
+    openflow.is_some() && trial.is_valid()
 }
 
 /// How many tests were done, and planned by the last session; none if all were.

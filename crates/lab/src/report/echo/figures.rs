@@ -15,9 +15,9 @@ use crate::statistics::Distribution;
 
 /// Points of a curve: more than pixels would not show.
 const POINTS: usize = 160;
-/// The share up to which a curve is drawn: beyond lie single stalls, which would
-/// take up most of the figure.
-const SHOWN: u16 = 998;
+/// The share of every device's echoes that a figure has room for: beyond lie single
+/// stalls, which would take up most of it.
+const SHOWN: u16 = 990;
 
 pub(super) fn all(results: &Results, tests: &Tests) -> Markup {
     let mut figures = Vec::new();
@@ -48,8 +48,8 @@ struct Curve<'a> {
 fn delay_figure(results: &Results, tests: &Tests, set: MatchSet, size: u16) -> Option<Markup> {
     let curves = curves(results, tests, set, size, |run| Some(&run.delays));
     let caption = html! {
-        "Share of echoes that came back within the time on the axis (logarithmic), all runs together. "
-        "The grey curve is the cable: what the tester itself costs."
+        "Share of echoes that came back within the time on the axis (logarithmic, up to 99\u{a0}% of every device’s), "
+        "all runs together. The grey curve is the cable: what the tester itself costs."
     };
     let title = format!("Round trip, {set} match, {size}-byte frames");
     draw_curves(&title, "round trip, µs", &curves, &caption)
