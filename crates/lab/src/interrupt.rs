@@ -20,7 +20,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// A wish that never comes, for tests.
+    /// A wish that no signal brings; [`Interrupt::ask`] does.
     #[must_use]
     pub fn never() -> Self {
         Self {
@@ -51,6 +51,11 @@ impl Interrupt {
             .name("signals".to_owned())
             .spawn(move || runtime.block_on(listen(signals, &asked)))?;
         Ok(interrupt)
+    }
+
+    /// Asks to stop, as the first signal does.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     /// Whether the user has asked to stop.

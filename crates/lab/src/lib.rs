@@ -18,6 +18,8 @@ mod failure;
 mod fixture;
 mod format;
 mod generator;
+#[cfg(test)]
+mod impaired;
 mod interrupt;
 pub mod journal;
 mod names;

@@ -324,3 +324,6 @@ fn finish(options: &Options, interrupted: bool) -> Result<Summary, LabError> {
         interrupted,
     })
 }
+
+#[cfg(test)]
+mod tests;

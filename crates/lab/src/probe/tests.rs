@@ -1,4 +1,5 @@
 use super::*;
+use crate::impaired::{Faults, Impaired};
 use std::path::PathBuf;
 
 use testbed::{DeviceKind, DeviceOptions, Spawner};
@@ -79,4 +80,41 @@ fn a_frame_of_64_bytes_carries_18_of_payload() {
         request.payload()
     };
     assert_eq!((payload(64), payload(128), payload(256)), (18, 82, 210));
+}
+
+#[test]
+fn the_losses_and_the_delay_that_a_device_has_are_found() {
+    let hold = Duration::from_micros(300);
+    let faults = Faults {
+        lose_every: Some(40),
+        hold,
+        ..Faults::default()
+    };
+    let Some(impaired) = Impaired::build(faults) else {
+        return;
+    };
+    let request = EchoRequest {
+        frame_bytes: 64,
+        warm_up: 10,
+        packets: 190,
+        prober: Prober::Solo,
+    };
+    let clock = Clock::start();
+    let interrupt = Interrupt::never();
+    let echoes = echo(&impaired.bench, request, &[], &clock, &interrupt).unwrap();
+    let lost: Vec<usize> = (0..190)
+        .filter(|&index| echoes.round_trip_ns[index].is_none())
+        .collect();
+    assert_eq!(
+        lost,
+        [29, 69, 109, 149, 189],
+        "each fortieth, after ten of warm-up"
+    );
+    assert_eq!(echoes.served, 195);
+    let returned = echoes.round_trip_ns.iter().flatten();
+    assert!(
+        returned.clone().all(|&nanos| nanos >= 600_000),
+        "held twice"
+    );
+    assert!(returned.min() < Some(&5_000_000), "and not much longer");
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use testbed::{Bench, Failure, InterfaceCounters, RawSocket};
 
 use super::Tools;
+use crate::controller::ControllerError;
 use crate::cores::Watch;
 use crate::generator::{self, Frames, NOBODY, Sent};
 use crate::plan::Offer;
@@ -35,13 +36,25 @@ pub(super) fn measure(
     station: &Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
+    let evidence = |enough: &Enough<'_>| station.evidence(tools.clock, enough);
+    measure_on(&station.bench, offer, evidence, tools)
+}
+
+/// Whether the counts of rules need not be waited for any longer.
+type Enough<'a> = dyn Fn(&OpenFlowEvidence) -> bool + 'a;
+
+fn measure_on(
+    bench: &Bench,
+    offer: Offer,
+    evidence: impl Fn(&Enough<'_>) -> Result<Option<OpenFlowEvidence>, ControllerError>,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
     let parameters = &tools.parameters.forwarding_rate;
-    let bench = &station.bench;
     let (client, server) = (bench.client(), bench.server());
     let mut frames = Frames::new(client, server, parameters.frame_bytes);
     let sender = client.namespace.raw_sender(client.interface)?;
     let check = check_path(bench, &sender, &mut frames, tools)?;
-    let matched_before = matched(station, tools, |_| true)?;
+    let matched_before = evidence(&|_| true)?;
     let before = Path::read(bench)?;
     let watch = Watch::begin(bench, tools.cores, tools.clock)?;
     let sent = generate(&sender, &mut frames, offer, tools)?;
@@ -50,7 +63,7 @@ pub(super) fn measure(
     let matched = match matched_before {
         Some(before) => {
             let reached = path.server_received + before.towards_server;
-            let after = matched(station, tools, |now| now.towards_server >= reached)?;
+            let after = evidence(&|now| now.towards_server >= reached)?;
             after.map(|after| (before, after))
         }
         None => None,
@@ -205,14 +218,6 @@ fn settle(bench: &Bench, before: &Path, tools: &Tools<'_>) -> Result<RatePath, F
     }
 }
 
-fn matched(
-    station: &Station,
-    tools: &Tools<'_>,
-    enough: impl Fn(&OpenFlowEvidence) -> bool,
-) -> Result<Option<OpenFlowEvidence>, TrialError> {
-    Ok(station.evidence(tools.clock, enough)?)
-}
-
 fn judge(outcome: RateOutcome, packet_ins: u64, conditions: crate::record::Conditions) -> Measured {
     let (check, offered, received) = (outcome.check, outcome.offered, outcome.received);
     let (offered_pps, intended) = (outcome.offered_pps(), outcome.intended_pps);
@@ -258,58 +263,4 @@ fn judge(outcome: RateOutcome, packet_ins: u64, conditions: crate::record::Condi
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Conditions;
-
-    fn outcome(intended_pps: Option<u32>, offered: u64, received: u64) -> RateOutcome {
-        RateOutcome {
-            frame_bytes: 64,
-            intended_pps,
-            seconds: 1.0,
-            offered,
-            received,
-            path: RatePath {
-                device_in: Some(offered),
-                ..RatePath::default()
-            },
-            check: PathCheck {
-                sent: 100,
-                intact: 100,
-                ..PathCheck::default()
-            },
-        }
-    }
-
-    fn flaws(outcome: RateOutcome) -> Vec<(bool, String)> {
-        let measured = judge(outcome, 0, Conditions::default());
-        let flaws = measured.flaws.into_iter();
-        flaws.map(|flaw| (flaw.void, flaw.reason)).collect()
-    }
-
-    #[test]
-    fn a_device_that_loses_is_measured_and_not_blamed_on_the_tester() {
-        assert_eq!(flaws(outcome(Some(100_000), 100_000, 50_000)), []);
-        assert_eq!(flaws(outcome(None, 400_000, 100_000)), []);
-    }
-
-    #[test]
-    fn a_generator_that_falls_short_voids() {
-        let told = "the generator offered 90000 frames a second instead of 100000";
-        assert_eq!(
-            flaws(outcome(Some(100_000), 90_000, 90_000)),
-            [(true, told.to_owned())]
-        );
-    }
-
-    #[test]
-    fn a_limit_of_the_generator_is_not_taken_for_the_devices() {
-        let told = flaws(outcome(None, 400_000, 399_000));
-        assert!(matches!(&told[..], [(false, reason)] if reason.contains("may be what limits")));
-    }
-
-    #[test]
-    fn more_out_than_in_voids() {
-        assert!(flaws(outcome(None, 100, 101)).iter().any(|(void, _)| *void));
-    }
-}
+mod tests;
