@@ -152,6 +152,12 @@ impl Bench {
         &mut self.device
     }
 
+    /// Where the device lives, with its ports `p1` and `p2`; empty if there is no device.
+    #[must_use]
+    pub const fn device_namespace(&self) -> &Namespace {
+        &self.inside
+    }
+
     /// What the device's side of its ports has counted, port 1 first; none if
     /// there is no device.
     ///

@@ -40,7 +40,7 @@ pub use failure::Failure;
 pub use interface::{InterfaceCounters, Offload};
 pub use machine::{CoreTimes, Machine, core_times};
 pub use namespace::Namespace;
-pub use process::{Process, Program, Spawner};
+pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
 pub use usage::{Usage, usage};

@@ -126,7 +126,7 @@ impl<'a> Program<'a> {
     }
 
     fn into_command(self) -> io::Result<Command> {
-        let mut command = Command::new(&self.path);
+        let mut command = Command::new(located(&self.path));
         command
             .args(&self.arguments)
             .envs(self.environment)
@@ -396,6 +396,15 @@ impl fmt::Display for Process {
     }
 }
 
+/// Keeps the calling thread on `cores`; an empty slice leaves it where it may be now.
+///
+/// # Errors
+/// A core that does not exist or may not be used.
+pub fn pin_current_thread(cores: &[usize]) -> Result<(), Failure> {
+    sys::process::pin_current_thread(cores)
+        .map_err(Failure::to(format!("run on the cores {cores:?}")))
+}
+
 fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
@@ -404,6 +413,13 @@ fn quoted(word: &OsStr) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// Where a program called by its bare name is; elsewhere, and if it is nowhere, as it was called.
+fn located(path: &Path) -> PathBuf {
+    let bare = path.components().count() == 1;
+    let found = path.to_str().filter(|_| bare).and_then(find);
+    found.unwrap_or_else(|| path.to_owned())
 }
 
 /// Finds `program` in `PATH`, or where system programs are on Debian even if

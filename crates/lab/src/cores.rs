@@ -1,0 +1,132 @@
+//! Which cores the lab and which the devices use. The lab's threads poll without
+//! sleeping, so a device on the same core would starve.
+
+use testbed::{Bench, Clock, CoreTimes, Failure, Usage, core_times};
+
+use crate::record::{Conditions, ProcessUse};
+use crate::{BadOption, Options};
+
+/// The cores of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cores {
+    /// For the lab's threads and for hosts' programs.
+    pub(crate) tester: Vec<usize>,
+    /// For the devices.
+    pub(crate) device: Vec<usize>,
+}
+
+impl Cores {
+    /// What `options` ask for, and for the rest: the first half of the cores, two
+    /// at most, for the lab, and the next one for the devices. With one core only,
+    /// all share it.
+    pub(crate) fn choose(options: &Options, present: usize) -> Result<Self, BadOption> {
+        let asked = options.tester_cores.iter().chain(&options.device_cores);
+        if let Some(core) = asked.copied().find(|&core| core >= present) {
+            let last = present - 1;
+            return Err(BadOption(format!(
+                "there is no core {core}: this machine has the cores 0 to {last}"
+            )));
+        }
+        let testers = (present / 2).clamp(1, 2);
+        let chosen = |asked: &[usize], otherwise: Vec<usize>| match asked {
+            [] => otherwise,
+            _ => asked.to_vec(),
+        };
+        Ok(Self {
+            tester: chosen(&options.tester_cores, (0..testers).collect()),
+            device: chosen(&options.device_cores, vec![testers.min(present - 1)]),
+        })
+    }
+}
+
+/// Watches the machine and a device's process while load is offered.
+pub(crate) struct Watch<'a> {
+    cores: &'a Cores,
+    clock: &'a Clock,
+    began: base::Instant,
+    times: Vec<CoreTimes>,
+    usage: Option<Usage>,
+}
+
+impl<'a> Watch<'a> {
+    /// Begins.
+    pub(crate) fn begin(
+        bench: &Bench,
+        cores: &'a Cores,
+        clock: &'a Clock,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            cores,
+            clock,
+            began: clock.now(),
+            times: times()?,
+            usage: bench.device().usage()?,
+        })
+    }
+
+    /// Ends, and says what there was to see.
+    pub(crate) fn end(self, bench: &Bench) -> Result<Conditions, Failure> {
+        let seconds = self.clock.now().since(self.began).as_secs_f64();
+        let times = times()?;
+        let all: Vec<usize> = (0..times.len()).collect();
+        let share = |cores: &[usize], of: fn(&CoreTimes) -> f64| {
+            let passed = |core: &usize| of(&times[*core]) - of(&self.times[*core]);
+            let known = cores.iter().filter(|core| **core < times.len());
+            let sum: f64 = known.map(passed).sum();
+            (sum / seconds / cores.len() as f64).clamp(0.0, 1.0)
+        };
+        let process = match (self.usage, bench.device().usage()?) {
+            (Some(before), Some(after)) => Some(ProcessUse {
+                user_seconds: after.user.saturating_sub(before.user).as_secs_f64(),
+                system_seconds: after.system.saturating_sub(before.system).as_secs_f64(),
+                resident_bytes: after.resident_bytes,
+            }),
+            _ => None,
+        };
+        Ok(Conditions {
+            seconds,
+            steal: share(&all, |times| times.steal.as_secs_f64()),
+            tester_busy: share(&self.cores.tester, |times| times.busy.as_secs_f64()),
+            device_busy: share(&self.cores.device, |times| times.busy.as_secs_f64()),
+            process,
+        })
+    }
+}
+
+fn times() -> Result<Vec<CoreTimes>, Failure> {
+    core_times().map_err(Failure::to("read /proc/stat"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(present: usize) -> (Vec<usize>, Vec<usize>) {
+        let cores = Cores::choose(&Options::default(), present).unwrap();
+        (cores.tester, cores.device)
+    }
+
+    #[test]
+    fn the_lab_and_the_devices_get_cores_of_their_own() {
+        assert_eq!(chosen(1), (vec![0], vec![0]));
+        assert_eq!(chosen(2), (vec![0], vec![1]));
+        assert_eq!(chosen(4), (vec![0, 1], vec![2]));
+        assert_eq!(chosen(64), (vec![0, 1], vec![2]));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_taken_if_it_is_there() {
+        let mut options = Options {
+            tester_cores: vec![3],
+            device_cores: vec![1, 2],
+            ..Options::default()
+        };
+        let cores = Cores::choose(&options, 4).unwrap();
+        assert_eq!((cores.tester, cores.device), (vec![3], vec![1, 2]));
+        options.device_cores.push(4);
+        assert_eq!(
+            Cores::choose(&options, 4).unwrap_err().to_string(),
+            "there is no core 4: this machine has the cores 0 to 3"
+        );
+    }
+}

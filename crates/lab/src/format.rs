@@ -1,0 +1,114 @@
+//! Numbers as people read them: as many digits as mean something, thousands apart.
+
+/// The narrow space that stands between groups of three digits (ISO 80000-1, 7.3.1).
+const GROUP: char = '\u{202f}';
+
+/// A whole number, in groups of three digits.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    let length = digits.len();
+    let mut text = String::with_capacity(length + length / 3 * GROUP.len_utf8());
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (length - index).is_multiple_of(3) {
+            text.push(GROUP);
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number with `decimals` digits after the point, in groups of three before it.
+pub(crate) fn decimal(value: f64, decimals: usize) -> String {
+    if !value.is_finite() {
+        return "–".to_owned();
+    }
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let sign = if value < 0.0 && text.chars().any(|c| c.is_ascii_digit() && c != '0') {
+        "−"
+    } else {
+        ""
+    };
+    let whole = whole.parse().map_or_else(|_| whole.to_owned(), count);
+    if rest.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{rest}")
+    }
+}
+
+/// Nanoseconds as microseconds, to three or four digits.
+pub(crate) fn micros(nanoseconds: f64) -> String {
+    let value = nanoseconds / 1_000.0;
+    decimal(value, decimals(value))
+}
+
+/// How many digits behind the point leave about three in all, two at most.
+pub(crate) fn decimals(value: f64) -> usize {
+    match value.abs() {
+        magnitude if magnitude < 9.995 => 2,
+        magnitude if magnitude < 999.5 => 1,
+        _ => 0,
+    }
+}
+
+/// Frames a second, with its unit.
+pub(crate) fn rate(pps: f64) -> String {
+    if pps >= 999_500.0 {
+        format!("{} Mpps", decimal(pps / 1e6, 2))
+    } else {
+        format!("{} kpps", decimal(pps / 1e3, 0))
+    }
+}
+
+/// Bit/s, with its unit.
+pub(crate) fn throughput(bits_per_second: f64) -> String {
+    if bits_per_second >= 1e9 {
+        format!("{} Gbit/s", decimal(bits_per_second / 1e9, 2))
+    } else {
+        format!("{} Mbit/s", decimal(bits_per_second / 1e6, 0))
+    }
+}
+
+/// A share as per cent, with its sign.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    let shown = match value {
+        0.0 => "0".to_owned(),
+        small if small < 0.01 => "< 0.01".to_owned(),
+        _ => decimal(value, decimals(value).min(if value < 1.0 { 2 } else { 1 })),
+    };
+    format!("{shown}\u{a0}%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000), "1\u{202f}000");
+        assert_eq!(count(12_345_678), "12\u{202f}345\u{202f}678");
+        assert_eq!(decimal(-1_234.56, 1), "−1\u{202f}234.6");
+        assert_eq!(decimal(-0.04, 1), "0.0");
+        assert_eq!(decimal(f64::NAN, 1), "–");
+    }
+
+    #[test]
+    fn microseconds_keep_three_digits() {
+        assert_eq!(micros(9_123.0), "9.12");
+        assert_eq!(micros(51_234.0), "51.2");
+        assert_eq!(micros(1_234_567.0), "1\u{202f}235");
+    }
+
+    #[test]
+    fn shares_of_nearly_nothing_are_not_nothing() {
+        assert_eq!(percent(0.0), "0\u{a0}%");
+        assert_eq!(percent(0.000_01), "< 0.01\u{a0}%");
+        assert_eq!(percent(0.001_23), "0.12\u{a0}%");
+        assert_eq!(percent(0.123), "12.3\u{a0}%");
+        assert_eq!(percent(1.0), "100.0\u{a0}%");
+    }
+}

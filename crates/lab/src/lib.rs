@@ -1,0 +1,54 @@
+//! The lab: it offers load to devices that forward frames, ours and anybody's, and
+//! reports what comes of it.
+//!
+//! A run tests all its devices in turns, appends a record of each test as it is
+//! done, and ends with a report that is a function of those records alone. The
+//! experiments are those of published evaluations of OpenFlow switches, so that
+//! their figures can stand beside.
+//!
+//! The lab is an instrument: it shares nothing with the switch that it measures
+//! but the language of flows and the protocol.
+
+mod analysis;
+mod calendar;
+mod controller;
+mod cores;
+mod failure;
+#[cfg(test)]
+mod fixture;
+mod format;
+mod generator;
+#[cfg(test)]
+mod impaired;
+mod interrupt;
+pub mod journal;
+mod names;
+mod options;
+mod plan;
+mod probe;
+pub mod progress;
+mod published;
+mod random;
+pub mod record;
+pub mod report;
+mod results;
+mod rules;
+mod run;
+mod scenario;
+mod station;
+pub mod statistics;
+mod summary;
+mod trial;
+
+pub use failure::LabError;
+pub use interrupt::{INTERRUPTED, Interrupt};
+pub use names::{MatchSet, Prober, Scenario, UnknownName};
+pub use options::{BadOption, EchoParameters, Options, Parameters, RateParameters, TcpParameters};
+pub use plan::{Offer, Step, Test, plan};
+pub use progress::Progress;
+pub use published::{
+    MatchTypes, MatchTypesRow, Published, TcpThroughput, TcpThroughputRow, published,
+};
+pub use results::Results;
+pub use run::{Summary, run, write_report};
+pub use testbed::{DeviceKind, UnknownDevice};

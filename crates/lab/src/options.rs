@@ -1,0 +1,245 @@
+//! What a user may ask of a run, with defaults that reproduce the published
+//! experiments, and the bounds within which that makes sense.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use testbed::DeviceKind;
+
+use crate::{MatchSet, Prober, Scenario};
+
+/// A run: which experiments, on which devices, how often, and where to.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The experiments, done in this order.
+    pub scenarios: Vec<Scenario>,
+    /// The devices; all are up during the whole run, and tested in turns.
+    pub devices: Vec<DeviceKind>,
+    /// How often every test is done. Two at least make an interval.
+    pub runs: u32,
+    /// What determines the order of tests.
+    pub seed: u64,
+    /// The directory for records, logs and the report; made if it is not there.
+    pub directory: PathBuf,
+    /// Whether to go on with the run in `directory`, leaving out what it has.
+    pub resume: bool,
+    /// The program `comporta`, for the device of that name.
+    pub comporta: PathBuf,
+    /// The cores for the lab's own threads and for hosts' programs; chosen if empty.
+    pub tester_cores: Vec<usize>,
+    /// The cores for the devices; chosen if empty.
+    pub device_cores: Vec<usize>,
+    /// The command that asked for this run, for the record.
+    pub command_line: String,
+    /// How the experiments are done.
+    pub parameters: Parameters,
+}
+
+/// What determines a test's meaning: two runs with the same parameters can be one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// Of the scenario `echo`.
+    pub echo: EchoParameters,
+    /// Of the scenario `tcp-throughput`.
+    pub tcp_throughput: TcpParameters,
+    /// Of the scenario `forwarding-rate`.
+    pub forwarding_rate: RateParameters,
+}
+
+/// How echoes are measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EchoParameters {
+    /// Echoes a test, after the warm-up.
+    pub packets: u32,
+    /// Echoes before these, which fill caches and are not counted.
+    pub warm_up: u32,
+    /// Sizes of frames in bytes, from the Ethernet header to the checksum (FCS).
+    pub frame_bytes: Vec<u16>,
+    /// What the rules match on.
+    pub match_sets: Vec<MatchSet>,
+    /// How they are sent and awaited.
+    pub prober: Prober,
+}
+
+/// How TCP throughput is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TcpParameters {
+    /// Seconds a test.
+    pub seconds: u32,
+}
+
+/// How forwarding rates are measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateParameters {
+    /// Milliseconds a test.
+    pub milliseconds: u32,
+    /// Size of frames in bytes, from the Ethernet header to the checksum (FCS).
+    pub frame_bytes: u16,
+    /// Rates to offer, in frames a second, beside as fast as the generator can.
+    pub paced_pps: Vec<u32>,
+}
+
+impl Default for EchoParameters {
+    fn default() -> Self {
+        Self {
+            packets: 10_000,
+            warm_up: 500,
+            frame_bytes: vec![64, 128, 256],
+            match_sets: MatchSet::ALL.to_vec(),
+            prober: Prober::Solo,
+        }
+    }
+}
+
+impl Default for TcpParameters {
+    fn default() -> Self {
+        Self { seconds: 10 }
+    }
+}
+
+impl Default for RateParameters {
+    fn default() -> Self {
+        Self {
+            milliseconds: 2_000,
+            frame_bytes: 64,
+            paced_pps: vec![50_000, 100_000, 150_000, 200_000, 300_000, 400_000],
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            scenarios: vec![Scenario::Echo],
+            devices: vec![
+                DeviceKind::Comporta,
+                DeviceKind::Ovs,
+                DeviceKind::LinuxBridge,
+                DeviceKind::Direct,
+            ],
+            runs: 5,
+            seed: 1,
+            directory: PathBuf::from("results/lab"),
+            resume: false,
+            comporta: PathBuf::from("comporta"),
+            tester_cores: Vec::new(),
+            device_cores: Vec::new(),
+            command_line: String::new(),
+            parameters: Parameters::default(),
+        }
+    }
+}
+
+/// An option that makes no sense; the text says what would.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadOption(pub String);
+
+/// The smallest frame of Ethernet, in bytes with its checksum.
+const FRAME_BYTES_MIN: u16 = 64;
+/// The largest that crosses a link with the usual MTU of 1,500 bytes.
+const FRAME_BYTES_MAX: u16 = 1_518;
+/// More would make a record of one test too long to handle: some 6 MB.
+const PACKETS_MAX: u32 = 1_000_000;
+/// An hour: more is a soak, and another experiment.
+const TEST_MAX: Duration = Duration::from_secs(3_600);
+
+impl Options {
+    /// Checks that the run makes sense.
+    ///
+    /// # Errors
+    /// The first option that does not, with what would.
+    pub fn check(&self) -> Result<(), BadOption> {
+        let echo = &self.parameters.echo;
+        let rate = &self.parameters.forwarding_rate;
+        let tcp = &self.parameters.tcp_throughput;
+        let frames = || echo.frame_bytes.iter().chain([&rate.frame_bytes]);
+        let frame_fits = |size: &u16| (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(size);
+        let limit_ms = u32::try_from(TEST_MAX.as_millis()).expect("an hour fits");
+        let rules: [(bool, &str); 9] = [
+            (
+                distinct(&self.scenarios) && !self.scenarios.is_empty(),
+                "scenarios: at least one, and each once",
+            ),
+            (
+                distinct(&self.devices) && !self.devices.is_empty(),
+                "devices: at least one, and each once",
+            ),
+            ((1..=1_000).contains(&self.runs), "runs: from 1 to 1000"),
+            (
+                (1..=PACKETS_MAX).contains(&echo.packets) && echo.warm_up <= PACKETS_MAX,
+                "packets: from 1 to 1000000, and as many for the warm-up at most",
+            ),
+            (
+                frames().all(frame_fits),
+                "frame sizes: from 64 to 1518 bytes, the checksum (FCS) included",
+            ),
+            (
+                distinct(&echo.frame_bytes) && !echo.frame_bytes.is_empty(),
+                "frame sizes: at least one, and each once",
+            ),
+            (
+                distinct(&echo.match_sets) && !echo.match_sets.is_empty(),
+                "match sets: at least one, and each once",
+            ),
+            (
+                (1..=limit_ms / 1_000).contains(&tcp.seconds)
+                    && (100..=limit_ms).contains(&rate.milliseconds),
+                "durations: from 1 second (TCP) or 100 milliseconds (frames) to an hour",
+            ),
+            (
+                distinct(&rate.paced_pps) && !rate.paced_pps.contains(&0),
+                "rates: each above zero, and once",
+            ),
+        ];
+        match rules.into_iter().find(|(holds, _)| !holds) {
+            Some((_, wanted)) => Err(BadOption(wanted.to_owned())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn distinct<T: PartialEq>(items: &[T]) -> bool {
+    let mut rest = items;
+    while let Some((first, others)) = rest.split_first() {
+        if others.contains(first) {
+            return false;
+        }
+        rest = others;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_make_sense() {
+        assert_eq!(Options::default().check(), Ok(()));
+    }
+
+    #[test]
+    fn what_makes_none_is_told_with_what_would() {
+        let check = |edit: fn(&mut Options)| {
+            let mut options = Options::default();
+            edit(&mut options);
+            options.check().map_err(|error| error.to_string())
+        };
+        let told = |text: &str| Err(text.to_owned());
+        assert_eq!(check(|o| o.runs = 0), told("runs: from 1 to 1000"));
+        assert_eq!(
+            check(|o| o.parameters.echo.frame_bytes = vec![60]),
+            told("frame sizes: from 64 to 1518 bytes, the checksum (FCS) included")
+        );
+        assert_eq!(
+            check(|o| o.devices.push(DeviceKind::Ovs)),
+            told("devices: at least one, and each once")
+        );
+        assert_eq!(
+            check(|o| o.parameters.forwarding_rate.paced_pps = vec![0]),
+            told("rates: each above zero, and once")
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! The tests of a run and their order: a pure function of the options.
+//!
+//! Tests come in blocks. A block holds the same test once for every device, in
+//! random order, so that whatever drifts (heat, neighbours, the machine's mood)
+//! falls on all devices alike, and a calibration stands beside every result.
+
+use std::time::Duration;
+
+use testbed::DeviceKind;
+
+use crate::random::Random;
+use crate::{MatchSet, Options, Scenario};
+
+/// One test on one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What is done.
+    pub test: Test,
+    /// To which device.
+    pub device: DeviceKind,
+    /// The how manieth time, from 1.
+    pub run: u32,
+}
+
+/// What is done, with its parameters that vary within a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Echoes.
+    Echo {
+        /// What the rules match on.
+        match_set: MatchSet,
+        /// The size of frames with their checksum.
+        frame_bytes: u16,
+    },
+    /// One TCP stream.
+    TcpThroughput,
+    /// Small frames.
+    ForwardingRate(Offer),
+}
+
+/// How many frames are offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Offer {
+    /// So many a second, evenly.
+    Paced(u32),
+    /// As many as the generator can send.
+    FlatOut,
+}
+
+impl Step {
+    /// What tells this test from all others of a run.
+    #[must_use]
+    pub fn id(&self) -> String {
+        let (scenario, device, run) = (self.test.scenario(), self.device, self.run);
+        match self.test {
+            Test::Echo {
+                match_set,
+                frame_bytes,
+            } => format!("{scenario}/{match_set}/{frame_bytes}/{device}/{run}"),
+            Test::TcpThroughput => format!("{scenario}/{device}/{run}"),
+            Test::ForwardingRate(Offer::Paced(pps)) => format!("{scenario}/{pps}/{device}/{run}"),
+            Test::ForwardingRate(Offer::FlatOut) => format!("{scenario}/flat-out/{device}/{run}"),
+        }
+    }
+
+    /// About how long it will take, for a forecast.
+    #[must_use]
+    pub fn estimate(&self, options: &Options) -> Duration {
+        let parameters = &options.parameters;
+        let fixed = Duration::from_millis(match self.device {
+            DeviceKind::Ovs | DeviceKind::OvsTso => 600,
+            DeviceKind::Comporta | DeviceKind::LinuxBridge | DeviceKind::Direct => 50,
+        });
+        let round_trip = Duration::from_micros(match self.device {
+            DeviceKind::Ovs | DeviceKind::OvsTso => 110,
+            DeviceKind::Comporta => 50,
+            DeviceKind::LinuxBridge | DeviceKind::Direct => 15,
+        });
+        let echo = &parameters.echo;
+        fixed
+            + match self.test {
+                Test::Echo { .. } => round_trip * (echo.packets + echo.warm_up),
+                Test::TcpThroughput => {
+                    Duration::from_secs(parameters.tcp_throughput.seconds.into())
+                }
+                Test::ForwardingRate(_) => {
+                    Duration::from_millis(parameters.forwarding_rate.milliseconds.into())
+                }
+            }
+    }
+}
+
+impl Test {
+    /// The experiment that it belongs to.
+    #[must_use]
+    pub const fn scenario(&self) -> Scenario {
+        match self {
+            Self::Echo { .. } => Scenario::Echo,
+            Self::TcpThroughput => Scenario::TcpThroughput,
+            Self::ForwardingRate(_) => Scenario::ForwardingRate,
+        }
+    }
+
+    /// What the rules match on while it is done.
+    #[must_use]
+    pub const fn match_set(&self) -> MatchSet {
+        match self {
+            Self::Echo { match_set, .. } => *match_set,
+            Self::TcpThroughput | Self::ForwardingRate(_) => MatchSet::Port,
+        }
+    }
+}
+
+/// All tests of a run, in their order.
+#[must_use]
+pub fn plan(options: &Options) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for &scenario in &options.scenarios {
+        for run in 1..=options.runs {
+            // A run's order depends on the seed and its own number only, so that
+            // more runs, or other scenarios beside it, leave it as it was.
+            let mut random = Random::new(options.seed ^ (u64::from(run) << 32));
+            let mut blocks = tests(scenario, options);
+            random.shuffle(&mut blocks);
+            for test in blocks {
+                let mut devices = options.devices.clone();
+                random.shuffle(&mut devices);
+                steps.extend(devices.into_iter().map(|device| Step { test, device, run }));
+            }
+        }
+    }
+    steps
+}
+
+/// The tests of one round of `scenario`.
+fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
+    let parameters = &options.parameters;
+    match scenario {
+        Scenario::Echo => {
+            let echo = &parameters.echo;
+            let sizes = echo.frame_bytes.iter();
+            sizes
+                .flat_map(|&frame_bytes| {
+                    echo.match_sets.iter().map(move |&match_set| Test::Echo {
+                        match_set,
+                        frame_bytes,
+                    })
+                })
+                .collect()
+        }
+        Scenario::TcpThroughput => vec![Test::TcpThroughput],
+        Scenario::ForwardingRate => {
+            let paced = parameters.forwarding_rate.paced_pps.iter();
+            paced
+                .map(|&pps| Offer::Paced(pps))
+                .chain([Offer::FlatOut])
+                .map(Test::ForwardingRate)
+                .collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn options() -> Options {
+        Options {
+            scenarios: Scenario::ALL.to_vec(),
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn every_test_is_done_on_every_device_in_every_run() {
+        let steps = plan(&options());
+        assert_eq!(steps.len(), 5 * 4 * (3 * 5 + 1 + 7));
+        let ids: BTreeSet<String> = steps.iter().map(Step::id).collect();
+        assert_eq!(ids.len(), steps.len());
+    }
+
+    #[test]
+    fn devices_take_turns() {
+        for block in plan(&options()).chunks(4) {
+            let devices: BTreeSet<DeviceKind> = block.iter().map(|step| step.device).collect();
+            assert_eq!(devices.len(), 4);
+            assert!(block.iter().all(|step| step.test == block[0].test));
+        }
+    }
+
+    #[test]
+    fn the_seed_decides_the_order_and_more_runs_do_not_change_it() {
+        let few = plan(&Options {
+            scenarios: vec![Scenario::Echo],
+            runs: 2,
+            ..Options::default()
+        });
+        let more = plan(&Options {
+            scenarios: vec![Scenario::Echo],
+            ..Options::default()
+        });
+        assert!(more.starts_with(&few));
+        let other = plan(&Options {
+            seed: 2,
+            ..Options::default()
+        });
+        assert_ne!(more, other);
+    }
+
+    #[test]
+    fn an_id_tells_what_is_done() {
+        let step = |test| Step {
+            test,
+            device: DeviceKind::Ovs,
+            run: 3,
+        };
+        let echo = step(Test::Echo {
+            match_set: MatchSet::Exact,
+            frame_bytes: 64,
+        });
+        assert_eq!(echo.id(), "echo/exact/64/ovs/3");
+        let rate = step(Test::ForwardingRate(Offer::FlatOut));
+        assert_eq!(rate.id(), "forwarding-rate/flat-out/ovs/3");
+    }
+}

@@ -1,0 +1,120 @@
+use super::*;
+use crate::impaired::{Faults, Impaired};
+use std::path::PathBuf;
+
+use testbed::{DeviceKind, DeviceOptions, Spawner};
+
+fn over_a_cable(prober: Prober) {
+    if let Err(missing) = testbed::check(&DeviceKind::Direct.requirements()) {
+        println!("skipped: {missing}");
+        return;
+    }
+    let options = DeviceOptions {
+        kind: DeviceKind::Direct,
+        directory: PathBuf::from("."),
+        cores: Vec::new(),
+        comporta: PathBuf::new(),
+    };
+    let clock = Clock::start();
+    let bench = Bench::build(&Spawner::new().unwrap(), &clock, &options).unwrap();
+    let request = EchoRequest {
+        frame_bytes: 64,
+        warm_up: 10,
+        packets: 200,
+        prober,
+    };
+    let interrupt = Interrupt::never();
+    let before = bench.server().counters().unwrap();
+    let echoes = echo(&bench, request, &[], &clock, &interrupt).unwrap();
+    let counted = bench.server().counters().unwrap().since(&before);
+    let back = echoes.round_trip_ns.iter().flatten().count();
+    assert_eq!((echoes.round_trip_ns.len(), back), (200, 200));
+    assert_eq!((echoes.served, counted.rx_packets), (210, 210));
+    assert!(
+        echoes
+            .round_trip_ns
+            .iter()
+            .flatten()
+            .all(|&nanos| nanos > 500)
+    );
+}
+
+#[test]
+fn one_thread_echoes_over_a_cable() {
+    over_a_cable(Prober::Solo);
+}
+
+#[test]
+fn two_blocking_ends_echo_over_a_cable() {
+    over_a_cable(Prober::Pair);
+}
+
+#[test]
+fn silence_is_told_before_patience_runs_out_ten_thousand_times() {
+    let clock = Clock::start();
+    let interrupt = Interrupt::never();
+    let request = EchoRequest {
+        frame_bytes: 64,
+        warm_up: 0,
+        packets: 10_000,
+        prober: Prober::Solo,
+    };
+    let mut tally = Tally::new(request, &clock, &interrupt);
+    let outcome = (0..SILENCE).try_for_each(|_| {
+        assert!(tally.next().is_some());
+        tally.book(None)
+    });
+    assert!(matches!(outcome, Err(ProbeError::Silence)));
+    assert_eq!(tally.round_trip_ns.len(), 20);
+}
+
+#[test]
+fn a_frame_of_64_bytes_carries_18_of_payload() {
+    let payload = |frame_bytes| {
+        let request = EchoRequest {
+            frame_bytes,
+            warm_up: 0,
+            packets: 1,
+            prober: Prober::Solo,
+        };
+        request.payload()
+    };
+    assert_eq!((payload(64), payload(128), payload(256)), (18, 82, 210));
+}
+
+#[test]
+fn the_losses_and_the_delay_that_a_device_has_are_found() {
+    let hold = Duration::from_micros(300);
+    let faults = Faults {
+        lose_every: Some(40),
+        hold,
+        ..Faults::default()
+    };
+    let Some(impaired) = Impaired::build(faults) else {
+        return;
+    };
+    let request = EchoRequest {
+        frame_bytes: 64,
+        warm_up: 10,
+        packets: 190,
+        prober: Prober::Solo,
+    };
+    let clock = Clock::start();
+    let interrupt = Interrupt::never();
+    let echoes = echo(&impaired.bench, request, &[], &clock, &interrupt).unwrap();
+    let lost: Vec<usize> = (0..190)
+        .filter(|&index| echoes.round_trip_ns[index].is_none())
+        .collect();
+    assert_eq!(
+        lost,
+        [29, 69, 109, 149, 189],
+        "each fortieth, after ten of warm-up"
+    );
+    assert_eq!(echoes.served, 195);
+    let returned = echoes.round_trip_ns.iter().flatten();
+    assert!(
+        returned.clone().all(|&nanos| nanos >= 600_000),
+        "held twice"
+    );
+    assert!(returned.min() < Some(&5_000_000), "and not much longer");
+}

@@ -1,0 +1,296 @@
+//! What a run leaves behind: one JSON object a line, and nothing else is ever
+//! needed to report it.
+//!
+//! A session comes first, with everything that its results depend on; then its
+//! trials, each written as soon as it is done. A resumed run has a session more.
+//! Devices are told by name, so that records of devices that a later lab does not
+//! know can still be read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{MatchSet, Parameters, Prober, Scenario};
+
+/// The version of this form. A reader refuses a newer one.
+pub const SCHEMA: u32 = 1;
+
+/// A line of the records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Entry {
+    /// The lab was started.
+    Session(Box<Session>),
+    /// A test was done.
+    Trial(Box<Trial>),
+}
+
+/// Everything that the results of one start of the lab depend on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// When it was started, as RFC 3339 has it, in UTC.
+    pub started: String,
+    /// The version of the lab.
+    pub lab_version: String,
+    /// The command that asked for it.
+    pub command_line: String,
+    /// What determined the order of tests.
+    pub seed: u64,
+    /// How often every test was to be done.
+    pub runs: u32,
+    /// How many tests the run was to have, those of sessions before included.
+    pub planned: u64,
+    /// How tests are done.
+    pub parameters: Parameters,
+    /// The machine.
+    pub machine: MachineRecord,
+    /// Cores for the lab and for hosts' programs.
+    pub tester_cores: Vec<usize>,
+    /// Cores for the devices.
+    pub device_cores: Vec<usize>,
+    /// The version of iperf3; none if it was not used.
+    pub iperf3: Option<String>,
+    /// The devices.
+    pub devices: Vec<DeviceRecord>,
+}
+
+/// The machine that a session ran on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MachineRecord {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The processor's name.
+    pub processor: String,
+    /// How many cores there were to use.
+    pub cores: usize,
+    /// Memory, in bytes.
+    pub memory_bytes: u64,
+    /// What the kernel told the time by.
+    pub clock_source: String,
+    /// Whether it was a virtual machine.
+    pub virtual_machine: bool,
+}
+
+/// A device, as it was set up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// Its name.
+    pub name: String,
+    /// What it says of its version.
+    pub version: String,
+    /// Whether it forwards by the rules of a controller.
+    pub openflow: bool,
+    /// Whether it is no device but a cable, for calibration.
+    pub calibration: bool,
+    /// The offloads that were on at both hosts, as `ethtool` names them.
+    pub host_offloads: Vec<String>,
+    /// The commands that set it up.
+    pub commands: Vec<String>,
+}
+
+/// A test that was done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What tells it from the others of the run.
+    pub id: String,
+    /// The experiment.
+    pub scenario: Scenario,
+    /// The device.
+    pub device: String,
+    /// The how manieth time, from 1.
+    pub run: u32,
+    /// Its place in the plan, from 0.
+    pub order: usize,
+    /// When it began, as RFC 3339 has it, in UTC.
+    pub started: String,
+    /// How long it took, with what was done before and after, in seconds.
+    pub seconds: f64,
+    /// What is wrong with it; nothing, as a rule.
+    pub flaws: Vec<Flaw>,
+    /// How the machine fared meanwhile; none if the trial could not be done.
+    pub conditions: Option<Conditions>,
+    /// What came of it; none if it could not be done.
+    pub outcome: Option<Outcome>,
+}
+
+impl Trial {
+    /// Whether its outcome counts.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.outcome.is_some() && !self.flaws.iter().any(|flaw| flaw.void)
+    }
+}
+
+/// Something about a trial that a reader should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flaw {
+    /// Whether it makes the outcome worthless.
+    pub void: bool,
+    /// What it is.
+    pub reason: String,
+}
+
+/// How the machine and the device's process fared while load was offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// Seconds that this covers.
+    pub seconds: f64,
+    /// Share of all cores' time that the hypervisor gave to others, from 0 to 1.
+    pub steal: f64,
+    /// Share of the testers' cores that was busy, from 0 to 1.
+    pub tester_busy: f64,
+    /// Share of the devices' cores that was busy, from 0 to 1.
+    pub device_busy: f64,
+    /// What the device's process used; none if the kernel itself forwards.
+    pub process: Option<ProcessUse>,
+}
+
+/// What a device's process used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessUse {
+    /// Seconds of one core in user code.
+    pub user_seconds: f64,
+    /// Seconds of one core in the kernel on its behalf.
+    pub system_seconds: f64,
+    /// Memory that it held at the end, in bytes.
+    pub resident_bytes: u64,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Of `echo`.
+    Echo(EchoOutcome),
+    /// Of `tcp-throughput`.
+    TcpThroughput(TcpOutcome),
+    /// Of `forwarding-rate`.
+    ForwardingRate(RateOutcome),
+}
+
+/// Round trips.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EchoOutcome {
+    /// What the rules matched on. A device without rules is tested in the same
+    /// block, so that it can stand beside.
+    pub match_set: MatchSet,
+    /// Size of frames with their checksum (FCS).
+    pub frame_bytes: u16,
+    /// How echoes were sent and awaited.
+    pub prober: Prober,
+    /// Echoes sent before those that count.
+    pub warm_up: u32,
+    /// Of those, the ones that did not come back in time.
+    pub warm_up_lost: u32,
+    /// Requests that the server received, late ones and warm-up included.
+    pub served: u64,
+    /// Seconds over which the counted echoes were sent.
+    pub seconds: f64,
+    /// Each counted echo's round trip in nanoseconds, in the order of sending;
+    /// null for one that did not come back in time.
+    pub round_trip_ns: Vec<Option<u32>>,
+    /// What the device's rules counted; none without OpenFlow.
+    pub openflow: Option<OpenFlowEvidence>,
+}
+
+/// That frames took the path that the rules say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenFlowEvidence {
+    /// Frames that the device sent to the controller during the test.
+    pub packet_ins: u64,
+    /// Frames that the rule towards the server counted.
+    pub towards_server: u64,
+    /// Frames that the rule towards the client counted.
+    pub towards_client: u64,
+}
+
+/// One TCP stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TcpOutcome {
+    /// What the receiver got, in bit/s of payload.
+    pub bits_per_second: f64,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Per cent of one core that the sender used, by iperf3.
+    pub sender_cpu_percent: f64,
+    /// Per cent of one core that the receiver used, by iperf3.
+    pub receiver_cpu_percent: f64,
+    /// What the sender sent in each second, in bit/s.
+    pub each_second: Vec<f64>,
+}
+
+/// Frames offered and frames that came out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateOutcome {
+    /// Size of frames with their checksum (FCS).
+    pub frame_bytes: u16,
+    /// The rate that was to be offered, in frames a second; none for flat out.
+    pub intended_pps: Option<u32>,
+    /// Seconds over which frames were sent.
+    pub seconds: f64,
+    /// Frames that the kernel took from the generator.
+    pub offered: u64,
+    /// Frames that came out at the server.
+    pub received: u64,
+    /// Where frames were seen on their way.
+    pub path: RatePath,
+    /// What came of a few marked frames sent one by one before.
+    pub check: PathCheck,
+}
+
+impl RateOutcome {
+    /// Frames a second that were offered.
+    #[must_use]
+    pub fn offered_pps(&self) -> f64 {
+        self.offered as f64 / self.seconds
+    }
+
+    /// Frames a second that came out.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        self.received as f64 / self.seconds
+    }
+
+    /// Frames that did not come out.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.offered.saturating_sub(self.received)
+    }
+}
+
+/// Counts along the path of a test's frames, in its order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RatePath {
+    /// Frames that left the client.
+    pub client_sent: u64,
+    /// Frames that could not.
+    pub client_dropped: u64,
+    /// Frames that came to the device's port; none without a device.
+    pub device_in: Option<u64>,
+    /// Frames that matched the device's rule; none without OpenFlow.
+    pub device_matched: Option<u64>,
+    /// Frames that left by the device's other port; none without a device.
+    pub device_out: Option<u64>,
+    /// Frames that could not leave by it; none without a device.
+    pub device_out_dropped: Option<u64>,
+    /// Frames that came to the server.
+    pub server_received: u64,
+}
+
+/// What came of marked frames, each looked at when it came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathCheck {
+    /// Frames sent.
+    pub sent: u32,
+    /// Frames that came out as they went in.
+    pub intact: u32,
+    /// Frames that came out changed.
+    pub changed: u32,
+    /// Frames that came out more than once.
+    pub duplicates: u32,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! The report: one HTML file that needs nothing else, neither a network nor
+//! scripts. A function of the records alone, so that it can be made again, and
+//! made better, long after the run.
+
+mod devices;
+mod echo;
+mod environment;
+mod forwarding;
+mod headline;
+mod parts;
+mod scale;
+mod svg;
+mod tcp;
+mod validity;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::record::{Entry, Session};
+use crate::results::Results;
+use crate::{Scenario, format};
+
+/// The look of everything; light and dark, screen and paper.
+const STYLE: &str = include_str!("report/style.css");
+
+/// The report of a run's records.
+#[must_use]
+pub fn render(entries: &[Entry]) -> String {
+    let results = Results::new(entries.to_vec());
+    page(&results).into_string()
+}
+
+fn page(results: &Results) -> Markup {
+    let title = title(results);
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (header(&title, results))
+                main {
+                    (headline::section(results))
+                    (devices::section(results))
+                    @if results.has(Scenario::Echo) { (echo::section(results)) }
+                    @if results.has(Scenario::TcpThroughput) { (tcp::section(results)) }
+                    @if results.has(Scenario::ForwardingRate) { (forwarding::section(results)) }
+                    (validity::section(results))
+                    (environment::section(results))
+                }
+                footer {
+                    p { "Made from " code { (crate::journal::RECORDS) } " in the directory of this file by comporta lab " (env!("CARGO_PKG_VERSION")) "." }
+                }
+            }
+        }
+    }
+}
+
+/// The devices by name, as in a title: calibration is no device.
+fn title(results: &Results) -> String {
+    let devices = results.devices();
+    let names: Vec<&str> = devices
+        .iter()
+        .filter(|device| !device.calibration)
+        .map(|device| device.name.as_str())
+        .collect();
+    match names.split_last() {
+        None => "A calibration of the lab".to_owned(),
+        Some((only, [])) => format!("{only}, measured"),
+        Some((last, others)) => format!("{} and {last}, side by side", others.join(", ")),
+    }
+}
+
+fn header(title: &str, results: &Results) -> Markup {
+    let void = results
+        .trials()
+        .iter()
+        .filter(|trial| !trial.is_valid())
+        .count();
+    let tests = results.trials().len();
+    html! {
+        header {
+            p.kicker { "Comporta lab" }
+            h1 { (title) }
+            @if let Some(session) = results.sessions().last() {
+                p.meta {
+                    (date(session)) " · " (session.machine.processor) ", "
+                    (session.machine.cores) " cores · Linux " (session.machine.kernel) " · "
+                    (format::count(tests as u64)) " tests"
+                    @if void > 0 { ", " a href="#validity" { (void) " void" } }
+                }
+            }
+            (contents(results))
+        }
+    }
+}
+
+fn contents(results: &Results) -> Markup {
+    let sections = [
+        (true, "devices", "Devices"),
+        (results.has(Scenario::Echo), "echo", "Round trip"),
+        (
+            results.has(Scenario::TcpThroughput),
+            "tcp",
+            "TCP throughput",
+        ),
+        (
+            results.has(Scenario::ForwardingRate),
+            "forwarding",
+            "Forwarding rate",
+        ),
+        (true, "validity", "Validity"),
+        (true, "method", "Method and machine"),
+    ];
+    html! {
+        nav aria-label="Contents" {
+            @for (present, id, name) in sections {
+                @if present { a href={ "#" (id) } { (name) } }
+            }
+        }
+    }
+}
+
+/// `2026-01-02 03:04 UTC`.
+fn date(session: &Session) -> String {
+    let minutes = session.started.get(..16).unwrap_or(&session.started);
+    format!("{} UTC", minutes.replace('T', " "))
+}
+
+#[cfg(test)]
+mod tests;

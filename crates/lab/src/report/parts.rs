@@ -1,0 +1,133 @@
+//! What several sections of the report are made of: device names with their
+//! colour, intervals, captions.
+
+use maud::{Markup, html};
+
+use crate::analysis::ByRun;
+use crate::format::{decimal, decimals};
+use crate::record::DeviceRecord;
+use crate::statistics::Interval;
+
+/// The class that gives a device its colour and its dashes. Devices that a style
+/// does not know share one.
+pub(super) fn class(device: &str) -> &'static str {
+    match device {
+        "comporta" => "d-comporta",
+        "ovs" => "d-ovs",
+        "ovs-tso" => "d-ovs-tso",
+        "linux-bridge" => "d-bridge",
+        "direct" => "d-direct",
+        _ => "d-other",
+    }
+}
+
+/// A device's name behind its mark.
+pub(super) fn device_name(device: &DeviceRecord) -> Markup {
+    html! {
+        span.device.{ (class(&device.name)) } { (device.name) }
+        @if let Some(remark) = remark(device) { span.remark { (remark) } }
+    }
+}
+
+/// What to know of a device in every table.
+fn remark(device: &DeviceRecord) -> Option<&'static str> {
+    if device.calibration {
+        Some("cable only, for calibration")
+    } else if device.openflow {
+        None
+    } else {
+        Some("its own forwarding, no rules")
+    }
+}
+
+/// A number over runs: the mean, and under it the interval or why there is none.
+/// `unit` converts from what was recorded.
+pub(super) fn cell(values: &ByRun, unit: f64) -> Markup {
+    match mean_and_interval(values, unit) {
+        Some(content) => html! { td { (content) } },
+        None => html! { td.none { "–" } },
+    }
+}
+
+/// The same, with another number over the same runs at the end.
+pub(super) fn cell_with(values: &ByRun, name: &str, other: &ByRun, unit: f64) -> Markup {
+    let number = other.mean().map(|mean| mean / unit);
+    match (mean_and_interval(values, unit), number) {
+        (Some(content), Some(number)) => html! {
+            td {
+                (content)
+                span.also { (name) " " (decimal(number, decimals(number))) }
+            }
+        },
+        _ => html! { td.none { "–" } },
+    }
+}
+
+fn mean_and_interval(values: &ByRun, unit: f64) -> Option<Markup> {
+    let mean = values.mean()? / unit;
+    let digits = decimals(mean);
+    Some(html! {
+        span.value { (decimal(mean, digits)) }
+        @match (values.interval(), values.runs()) {
+            (Some(interval), _) => span.interval { (range(&interval, unit, digits)) },
+            (None, 1) => span.interval { "one run" },
+            (None, _) => span.interval { "two runs" },
+        }
+    })
+}
+
+/// Both ends of an interval.
+pub(super) fn range(interval: &Interval, unit: f64, digits: usize) -> String {
+    let (low, high) = (interval.low / unit, interval.high / unit);
+    format!("{} – {}", decimal(low, digits), decimal(high, digits))
+}
+
+/// A plain number over runs, without its interval.
+pub(super) fn plain(values: &ByRun, unit: f64) -> Markup {
+    match values.mean() {
+        None => html! { td.none { "–" } },
+        Some(mean) => {
+            let mean = mean / unit;
+            html! { td { (decimal(mean, decimals(mean))) } }
+        }
+    }
+}
+
+/// A table under its caption; it scrolls sideways where it does not fit, and the caption stays.
+pub(super) fn table(caption: &Markup, head: &Markup, body: &Markup) -> Markup {
+    html! {
+        p.caption { (caption) }
+        div.scroll tabindex="0" {
+            table {
+                thead { (head) }
+                (body)
+            }
+        }
+    }
+}
+
+/// A figure: what it shows above it, what it means under it.
+pub(super) fn figure(title: &str, legend: &Markup, plot: &Markup, caption: &Markup) -> Markup {
+    html! {
+        figure {
+            h4 { (title) }
+            (legend)
+            div.plot { (plot) }
+            figcaption { (caption) }
+        }
+    }
+}
+
+/// The marks of devices, for under a figure's title.
+pub(super) fn legend(devices: &[&DeviceRecord]) -> Markup {
+    html! {
+        ul.legend {
+            @for device in devices {
+                li class=(class(&device.name)) {
+                    svg.key viewBox="0 0 24 8" aria-hidden="true" { path.line d="M0 4H24" {} }
+                    (device.name)
+                }
+            }
+        }
+    }
+}

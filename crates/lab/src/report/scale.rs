@@ -1,0 +1,182 @@
+//! From numbers to places: scales with ticks that people would have chosen.
+
+use crate::format::decimal;
+
+/// A line of numbers, from one end of an axis to the other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scale {
+    /// Equal steps.
+    Linear {
+        /// The number at the beginning.
+        low: f64,
+        /// The number at the end.
+        high: f64,
+    },
+    /// Equal factors; both ends are positive.
+    Log {
+        /// The number at the beginning.
+        low: f64,
+        /// The number at the end.
+        high: f64,
+    },
+}
+
+impl Scale {
+    /// From zero to a round number not below `most`.
+    pub(super) fn from_zero(most: f64) -> Self {
+        let most = if most > 0.0 { most } else { 1.0 };
+        let step = step(most, 5.0);
+        Self::Linear {
+            low: 0.0,
+            high: (most / step).ceil() * step,
+        }
+    }
+
+    /// By factors, with room for everything from `least` to `most`.
+    pub(super) fn log(least: f64, most: f64) -> Self {
+        let least = if least > 0.0 { least } else { 1.0 };
+        let most = most.max(least);
+        Self::Log {
+            low: round_down(least),
+            high: round_up(most.max(least * 1.01)),
+        }
+    }
+
+    /// Where `value` is, from 0 at the beginning to 1 at the end; what lies outside is put there.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let place = match *self {
+            Self::Linear { low, high } => (value - low) / (high - low),
+            Self::Log { low, high } => (value.max(low) / low).ln() / (high / low).ln(),
+        };
+        place.clamp(0.0, 1.0)
+    }
+
+    /// Whether `value` lies behind the end.
+    pub(super) fn is_beyond(&self, value: f64) -> bool {
+        let (Self::Linear { high, .. } | Self::Log { high, .. }) = self;
+        value > *high
+    }
+
+    /// Numbers to write at the axis, in order.
+    pub(super) fn ticks(&self) -> Vec<f64> {
+        match *self {
+            Self::Linear { low, high } => {
+                let step = step(high - low, 5.0);
+                let count = ((high - low) / step + 1e-9).floor();
+                let mut ticks = Vec::new();
+                let mut index = 0.0;
+                while index <= count {
+                    ticks.push(low + index * step);
+                    index += 1.0;
+                }
+                ticks
+            }
+            Self::Log { low, high } => log_ticks(low, high),
+        }
+    }
+}
+
+/// How a tick is written.
+pub(super) fn label(value: f64) -> String {
+    let digits = match value.abs() {
+        zero if zero < 1e-12 => 0,
+        small if small < 0.0995 => 2,
+        small if small < 0.995 || (value.fract().abs() > 1e-9 && small < 10.0) => 1,
+        _ => 0,
+    };
+    decimal(value, digits)
+}
+
+/// 1, 2 or 5 times a power of ten, such that about `count` of them span `range`.
+fn step(range: f64, count: f64) -> f64 {
+    let raw = range / count;
+    let power = 10_f64.powf(raw.log10().floor());
+    let factor = match raw / power {
+        f if f <= 1.0 => 1.0,
+        f if f <= 2.0 => 2.0,
+        f if f <= 5.0 => 5.0,
+        _ => 10.0,
+    };
+    factor * power
+}
+
+/// The round numbers of a decade.
+const ROUND: [f64; 3] = [1.0, 2.0, 5.0];
+
+fn round_down(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let factors = ROUND.iter().rev();
+    let found = factors
+        .map(|f| f * power)
+        .find(|&round| round <= value * (1.0 + 1e-9));
+    found.unwrap_or(power)
+}
+
+fn round_up(value: f64) -> f64 {
+    let power = 10_f64.powf(value.log10().floor());
+    let factors = ROUND.iter().chain(&[10.0]);
+    let found = factors
+        .map(|f| f * power)
+        .find(|&round| round >= value * (1.0 - 1e-9));
+    found.unwrap_or(10.0 * power)
+}
+
+/// 1, 2 and 5 of each decade, or powers of ten alone where there are many.
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    let decades = (high / low).log10();
+    let factors: &[f64] = if decades > 3.5 { &ROUND[..1] } else { &ROUND };
+    let mut ticks = Vec::new();
+    let mut power = 10_f64.powf(low.log10().floor());
+    while power <= high * (1.0 + 1e-9) {
+        let within = |tick: &f64| *tick >= low * (1.0 - 1e-9) && *tick <= high * (1.0 + 1e-9);
+        ticks.extend(factors.iter().map(|factor| factor * power).filter(within));
+        power *= 10.0;
+    }
+    ticks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(scale: Scale) -> Vec<String> {
+        scale.ticks().into_iter().map(label).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_numbers() {
+        assert_eq!(
+            labels(Scale::from_zero(9.4)),
+            ["0", "2", "4", "6", "8", "10"]
+        );
+        assert_eq!(
+            labels(Scale::from_zero(0.9)),
+            ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+        );
+        assert_eq!(
+            labels(Scale::from_zero(870.0)),
+            ["0", "200", "400", "600", "800", "1\u{202f}000"]
+        );
+        assert_eq!(
+            labels(Scale::log(9.0, 412.0)),
+            ["5", "10", "20", "50", "100", "200", "500"]
+        );
+        assert_eq!(labels(Scale::log(0.3, 1.9)), ["0.2", "0.5", "1", "2"]);
+        assert_eq!(labels(Scale::log(1.0, 90_000.0)).len(), 6);
+    }
+
+    #[test]
+    fn places_run_from_end_to_end() {
+        let log = Scale::log(10.0, 1_000.0);
+        assert_eq!((log.place(10.0), log.place(1_000.0)), (0.0, 1.0));
+        assert!((log.place(100.0) - 0.5).abs() < 1e-12);
+        assert_eq!((log.place(0.0), log.place(1e9)), (0.0, 1.0));
+        assert_eq!(Scale::from_zero(10.0).place(5.0), 0.5);
+    }
+
+    #[test]
+    fn nothing_to_show_still_has_an_axis() {
+        assert!(Scale::from_zero(0.0).ticks().len() > 1);
+        assert!(Scale::log(0.0, 0.0).ticks().len() > 1);
+    }
+}

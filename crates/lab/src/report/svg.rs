@@ -1,0 +1,148 @@
+//! Plots as inline SVG. Shapes bear classes and no colours, so that one drawing
+//! follows the page's light, dark and printed styles, and the page's typeface.
+//!
+//! (Not by `plotters`, since it writes a colour and a font into every shape.)
+
+use std::fmt::Write;
+
+use maud::{Markup, html};
+
+use super::scale::{Scale, label};
+
+/// Space for the axes' numbers and names, in the drawing's own units (pixels at
+/// full size).
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 44.0;
+
+/// An area with two axes.
+#[derive(Clone, Debug)]
+pub(super) struct Plot {
+    /// The whole drawing's width.
+    pub(super) width: f64,
+    /// The whole drawing's height.
+    pub(super) height: f64,
+    /// The horizontal axis.
+    pub(super) x: Scale,
+    /// What it shows, with its unit.
+    pub(super) x_name: &'static str,
+    /// The vertical axis.
+    pub(super) y: Scale,
+    /// What it shows, with its unit.
+    pub(super) y_name: &'static str,
+}
+
+impl Plot {
+    /// Where a value is on the horizontal axis.
+    pub(super) fn at_x(&self, value: f64) -> f64 {
+        LEFT + self.x.place(value) * (self.width - LEFT - RIGHT)
+    }
+
+    /// Where a value is on the vertical axis.
+    pub(super) fn at_y(&self, value: f64) -> f64 {
+        let bottom = self.height - BOTTOM;
+        bottom - self.y.place(value) * (bottom - TOP)
+    }
+
+    /// The plot with `content` over its grid. `description` is for who cannot see it.
+    pub(super) fn draw(&self, description: &str, content: &Markup) -> Markup {
+        let (right, bottom) = (self.width - RIGHT, self.height - BOTTOM);
+        let middle_x = f64::midpoint(LEFT, right);
+        let middle_y = f64::midpoint(TOP, bottom);
+        html! {
+            svg viewBox={ "0 0 " (self.width) " " (self.height) } role="img" aria-label=(description) {
+                g.grid {
+                    @for tick in self.x.ticks() {
+                        @let x = round(self.at_x(tick));
+                        path d={ "M" (x) " " (TOP) "V" (bottom) } {}
+                        text x=(x) y=(bottom + 17.0) text-anchor="middle" { (label(tick)) }
+                    }
+                    @for tick in self.y.ticks() {
+                        @let y = round(self.at_y(tick));
+                        path d={ "M" (LEFT) " " (y) "H" (right) } {}
+                        text x=(LEFT - 8.0) y=(y + 4.0) text-anchor="end" { (label(tick)) }
+                    }
+                    text.axis x=(middle_x) y=(self.height - 6.0) text-anchor="middle" { (self.x_name) }
+                    text.axis x=(13) y=(middle_y) text-anchor="middle"
+                        transform={ "rotate(-90 13 " (middle_y) ")" } { (self.y_name) }
+                }
+                path.frame d={ "M" (LEFT) " " (TOP) "V" (bottom) "H" (right) } {}
+                (content)
+            }
+        }
+    }
+
+    /// A curve that steps up at each point, as shares of measured values do. It
+    /// leaves the frame where its points do.
+    pub(super) fn steps(&self, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        for (index, &(value, y)) in points.iter().enumerate() {
+            let (x, y) = (round(self.at_x(value)), round(self.at_y(y)));
+            // Writing to a string does not fail.
+            let _ = match index {
+                0 => write!(path, "M{x} {}V{y}", round(self.at_y(0.0))),
+                _ if self.x.is_beyond(value) => write!(path, "H{x}"),
+                _ => write!(path, "H{x}V{y}"),
+            };
+            if self.x.is_beyond(value) {
+                break;
+            }
+        }
+        path
+    }
+
+    /// Straight lines from point to point.
+    pub(super) fn line(&self, points: &[(f64, f64)]) -> String {
+        let mut path = String::new();
+        for (index, &(x, y)) in points.iter().enumerate() {
+            let command = if index == 0 { 'M' } else { 'L' };
+            let (x, y) = (round(self.at_x(x)), round(self.at_y(y)));
+            let _ = write!(path, "{command}{x} {y}");
+        }
+        path
+    }
+}
+
+/// To a tenth of a pixel: more digits only make the file longer.
+pub(super) fn round(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plot() -> Plot {
+        Plot {
+            width: 166.0,
+            height: 154.0,
+            x: Scale::from_zero(10.0),
+            x_name: "time",
+            y: Scale::from_zero(1.0),
+            y_name: "share",
+        }
+    }
+
+    #[test]
+    fn places_are_within_the_frame() {
+        let plot = plot();
+        assert_eq!((plot.at_x(0.0), plot.at_x(10.0)), (52.0, 152.0));
+        assert_eq!((plot.at_y(0.0), plot.at_y(1.0)), (110.0, 10.0));
+    }
+
+    #[test]
+    fn a_share_steps_and_a_line_does_not() {
+        let points = [(0.0, 0.5), (10.0, 1.0)];
+        assert_eq!(plot().steps(&points), "M52 110V60H152V10");
+        assert_eq!(plot().line(&points), "M52 60L152 10");
+        let beyond = [(0.0, 0.5), (12.0, 0.9), (13.0, 1.0)];
+        assert_eq!(plot().steps(&beyond), "M52 110V60H152");
+    }
+
+    #[test]
+    fn who_cannot_see_is_told() {
+        let drawn = plot().draw("a curve & more", &html! {}).into_string();
+        assert!(drawn.contains("aria-label=\"a curve &amp; more\""));
+    }
+}

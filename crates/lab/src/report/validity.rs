@@ -1,0 +1,107 @@
+//! What is wrong with the run, as far as it knows itself: void tests, notes, and
+//! tests that are missing.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+
+use crate::format::count;
+use crate::record::{Flaw, Outcome, Trial};
+use crate::results::Results;
+
+/// Tests named for one reason; the rest are counted.
+const NAMED: usize = 6;
+
+pub(super) fn section(results: &Results) -> Markup {
+    let trials = results.trials();
+    let valid = trials.iter().filter(|trial| trial.is_valid()).count();
+    let proven = trials.iter().filter(|trial| is_proven(trial)).count();
+    html! {
+        section #validity {
+            h2 { "Validity" }
+            p {
+                (count(valid as u64)) " of " (count(trials.len() as u64)) " tests count. "
+                @if proven > 0 {
+                    "In all " (count(proven as u64)) " echo tests by rules the device’s own counters prove that it forwarded by them: "
+                    "no frame went to the controller, and the rules counted the very frames that the tester did."
+                }
+            }
+            @if let Some((done, planned)) = missing(results) {
+                p.warning {
+                    "The run is not complete: " (count(done)) " of " (count(planned))
+                    " planned tests were done. Go on with it by the same command and " code { "--resume" } "."
+                }
+            }
+            (flaws(trials, true, "Void", "Not in any table or figure above."))
+            (flaws(trials, false, "To be noted", "Counted, but worth knowing."))
+            (by_steal(trials))
+        }
+    }
+}
+
+/// Whether a valid echo test's rules were checked: those that fail are void.
+fn is_proven(trial: &Trial) -> bool {
+    let openflow = match &trial.outcome {
+        Some(Outcome::Echo(echo)) => echo.openflow,
+        Some(Outcome::TcpThroughput(_) | Outcome::ForwardingRate(_)) | None => None,
+    };
+    openflow.is_some() && trial.is_valid()
+}
+
+/// How many tests were done, and planned by the last session; none if all were.
+fn missing(results: &Results) -> Option<(u64, u64)> {
+    let session = results.sessions().last()?;
+    let planned = session.planned;
+    let done = results.trials().len() as u64;
+    (done < planned).then_some((done, planned))
+}
+
+/// Flaws of a kind, one line for each reason.
+fn flaws(trials: &[Trial], void: bool, title: &str, meaning: &str) -> Markup {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let of_kind = |flaw: &&Flaw| flaw.void == void;
+    for trial in trials {
+        for flaw in trial.flaws.iter().filter(of_kind) {
+            reasons.entry(&flaw.reason).or_default().push(&trial.id);
+        }
+    }
+    html! {
+        @if !reasons.is_empty() {
+            h3 { (title) }
+            p.fine { (meaning) }
+            ul.flaws {
+                @for (reason, ids) in &reasons {
+                    li {
+                        (reason) ": "
+                        @for (index, id) in ids.iter().take(NAMED).enumerate() {
+                            @if index > 0 { ", " }
+                            code { (id) }
+                        }
+                        @if ids.len() > NAMED { " and " (ids.len() - NAMED) " more" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How much of the time the machine was somebody else's.
+fn by_steal(trials: &[Trial]) -> Markup {
+    let (stolen, seconds) = trials.iter().filter_map(|trial| trial.conditions).fold(
+        (0.0, 0.0),
+        |(stolen, seconds), conditions| {
+            (
+                stolen + conditions.steal * conditions.seconds,
+                seconds + conditions.seconds,
+            )
+        },
+    );
+    html! {
+        @if seconds > 0.0 {
+            p.fine {
+                "While load was offered, the hypervisor gave "
+                (crate::format::percent(stolen / seconds)) " of the cores’ time to others."
+            }
+        }
+    }
+}

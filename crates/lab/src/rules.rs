@@ -1,0 +1,93 @@
+//! The rules of an experiment: for each set of matched fields one rule either way,
+//! as OpenFlow 1.0 can say it, between port 1 (client) and port 2 (server).
+
+use base::{Cookie, PortNo};
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use packet::MacAddr;
+use testbed::{Bench, Host};
+
+use crate::MatchSet;
+use crate::probe::{CLIENT_PORT, SERVER_PORT};
+
+/// Marks the rule whose frames go towards the server.
+pub(crate) const TOWARDS_SERVER: Cookie = Cookie(1);
+/// Marks the rule whose frames go towards the client.
+pub(crate) const TOWARDS_CLIENT: Cookie = Cookie(2);
+
+/// The middle of the range, as `ovs-ofctl` has it too.
+const PRIORITY: u16 = 0x8000;
+
+/// One side of the device: a host, its switch port, and its UDP port.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    host: &'a Host,
+    port: PortNo,
+    udp_port: u16,
+}
+
+/// The two rules that carry everything between the hosts of `bench`.
+pub(crate) fn rules(bench: &Bench, set: MatchSet) -> [FlowMod; 2] {
+    let client = Side {
+        host: bench.client(),
+        port: PortNo(1),
+        udp_port: CLIENT_PORT,
+    };
+    let server = Side {
+        host: bench.server(),
+        port: PortNo(2),
+        udp_port: SERVER_PORT,
+    };
+    [
+        rule(set, client, server, TOWARDS_SERVER),
+        rule(set, server, client, TOWARDS_CLIENT),
+    ]
+}
+
+fn rule(set: MatchSet, from: Side<'_>, to: Side<'_>, cookie: Cookie) -> FlowMod {
+    let matching = matching(set, from, to).expect("fields follow their prerequisites");
+    let actions = Instructions::apply(vec![Action::output(to.port)]);
+    let mut rule = FlowMod::new(FlowModCommand::Add, PRIORITY, matching, actions);
+    rule.cookie = cookie;
+    rule
+}
+
+fn matching(set: MatchSet, from: Side<'_>, to: Side<'_>) -> Result<Match, Refusal> {
+    let any = Match::any();
+    match set {
+        MatchSet::Port => with_port(any, from),
+        MatchSet::Mac => with_mac(any, from, to),
+        MatchSet::Ip => with_ip(any, from, to),
+        MatchSet::Udp => with_ip(any, from, to).and_then(|m| with_udp(m, from, to)),
+        // All twelve fields. The frames bear no tag, so the VLAN is matched as "none",
+        // which leaves a VLAN priority without a meaning (OF 1.0.1, 5.2.3).
+        MatchSet::Exact => with_port(any, from)
+            .and_then(|m| with_mac(m, from, to))
+            .and_then(|m| m.with(Field::VlanVid, 0))
+            .and_then(|m| with_ip(m, from, to))
+            .and_then(|m| m.with(Field::IpDscp, 0))
+            .and_then(|m| with_udp(m, from, to)),
+    }
+}
+
+fn with_port(base: Match, from: Side<'_>) -> Result<Match, Refusal> {
+    base.with(Field::InPort, from.port.0.into())
+}
+
+fn with_mac(base: Match, from: Side<'_>, to: Side<'_>) -> Result<Match, Refusal> {
+    let mac = |side: Side<'_>| u128::from(MacAddr(side.host.mac).to_u64());
+    base.with(Field::EthSrc, mac(from))?
+        .with(Field::EthDst, mac(to))
+}
+
+fn with_ip(base: Match, from: Side<'_>, to: Side<'_>) -> Result<Match, Refusal> {
+    let address = |side: Side<'_>| u128::from(side.host.address.to_bits());
+    base.with(Field::EthType, 0x0800)?
+        .with(Field::Ipv4Src, address(from))?
+        .with(Field::Ipv4Dst, address(to))
+}
+
+fn with_udp(base: Match, from: Side<'_>, to: Side<'_>) -> Result<Match, Refusal> {
+    base.with(Field::IpProto, 17)?
+        .with(Field::UdpSrc, from.udp_port.into())?
+        .with(Field::UdpDst, to.udp_port.into())
+}

@@ -1,0 +1,45 @@
+//! The experiments: offer load to one device at its station, see what comes of it,
+//! and doubt it.
+//!
+//! Not here: in which order, and where the outcome goes.
+
+mod echo;
+mod forwarding_rate;
+mod tcp_throughput;
+
+use testbed::{Clock, Spawner};
+
+use crate::cores::Cores;
+use crate::plan::Test;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+use crate::{Interrupt, Parameters};
+
+/// What every experiment needs.
+pub(crate) struct Tools<'a> {
+    pub(crate) clock: &'a Clock,
+    pub(crate) spawner: &'a Spawner,
+    pub(crate) cores: &'a Cores,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) parameters: &'a Parameters,
+}
+
+/// Does `test` at `station`.
+pub(crate) fn measure(
+    test: Test,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    station.bench.device_mut().check()?;
+    station.prepare(test.match_set())?;
+    let measured = match test {
+        Test::Echo {
+            match_set,
+            frame_bytes,
+        } => echo::measure(match_set, frame_bytes, station, tools)?,
+        Test::TcpThroughput => tcp_throughput::measure(station, tools)?,
+        Test::ForwardingRate(offer) => forwarding_rate::measure(offer, station, tools)?,
+    };
+    station.bench.device_mut().check()?;
+    Ok(measured)
+}

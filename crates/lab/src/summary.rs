@@ -1,0 +1,61 @@
+//! A trial in a line, for people who watch.
+
+use crate::format::{count, micros, rate, throughput};
+use crate::record::{EchoOutcome, Outcome, RateOutcome, TcpOutcome, Trial};
+use crate::statistics::Distribution;
+
+/// What came of `trial`, and what is wrong with it.
+pub(crate) fn line(trial: &Trial) -> String {
+    let outcome = match &trial.outcome {
+        None => "not done".to_owned(),
+        Some(Outcome::Echo(echo)) => echo_line(echo),
+        Some(Outcome::TcpThroughput(tcp)) => tcp_line(tcp, trial),
+        Some(Outcome::ForwardingRate(rate)) => rate_line(rate),
+    };
+    let flaws: String = trial
+        .flaws
+        .iter()
+        .map(|flaw| {
+            let mark = if flaw.void { "void" } else { "note" };
+            format!("\n    {mark}: {}", flaw.reason)
+        })
+        .collect();
+    format!("{}: {outcome}{flaws}", trial.id)
+}
+
+fn echo_line(echo: &EchoOutcome) -> String {
+    let returned = echo.round_trip_ns.iter().flatten().copied();
+    match Distribution::new(returned) {
+        None => "nothing came back".to_owned(),
+        Some(all) => format!(
+            "mean {} µs, p50 {} µs, p99 {} µs, {} lost",
+            micros(all.mean()),
+            micros(all.quantile(500).into()),
+            micros(all.quantile(990).into()),
+            echo.round_trip_ns.len() - all.count(),
+        ),
+    }
+}
+
+fn tcp_line(tcp: &TcpOutcome, trial: &Trial) -> String {
+    let process = trial.conditions.and_then(|conditions| {
+        let used = conditions.process?;
+        let share = (used.user_seconds + used.system_seconds) / conditions.seconds;
+        Some(format!(", device at {:.0} % of a core", share * 100.0))
+    });
+    format!(
+        "{}, {} segments sent again{}",
+        throughput(tcp.bits_per_second),
+        count(tcp.retransmits),
+        process.unwrap_or_default()
+    )
+}
+
+fn rate_line(outcome: &RateOutcome) -> String {
+    format!(
+        "{} offered, {} came out ({} lost)",
+        rate(outcome.offered_pps()),
+        rate(outcome.received_pps()),
+        count(outcome.lost())
+    )
+}

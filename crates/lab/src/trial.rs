@@ -1,0 +1,91 @@
+//! What a scenario hands back, and why it may hand back nothing.
+
+use testbed::Failure;
+
+use crate::controller::ControllerError;
+use crate::probe::ProbeError;
+use crate::record::{Conditions, Flaw, Outcome};
+
+/// A share of stolen time from which on a reader should know of it, and the seconds
+/// of a core that must be behind it: the kernel counts in hundredths.
+const STEAL_NOTED: (f64, f64) = (0.01, 0.03);
+/// The same, for nothing to be learnt any more.
+const STEAL_VOID: (f64, f64) = (0.10, 0.10);
+
+/// A test that was done.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    /// What came of it.
+    pub(crate) outcome: Outcome,
+    /// How the machine fared meanwhile.
+    pub(crate) conditions: Conditions,
+    /// What is wrong with it.
+    pub(crate) flaws: Vec<Flaw>,
+}
+
+impl Measured {
+    /// The outcome, with what the conditions say against it.
+    pub(crate) fn new(outcome: Outcome, conditions: Conditions) -> Self {
+        let mut flaws = Vec::new();
+        let exceeds = |(share, seconds): (f64, f64)| {
+            conditions.steal >= share && conditions.steal * conditions.seconds >= seconds
+        };
+        if exceeds(STEAL_NOTED) {
+            let share = conditions.steal * 100.0;
+            flaws.push(Flaw {
+                void: exceeds(STEAL_VOID),
+                reason: format!("the hypervisor gave {share:.1} % of the cores' time to others"),
+            });
+        }
+        Self {
+            outcome,
+            conditions,
+            flaws,
+        }
+    }
+
+    /// Adds something that makes the outcome worthless.
+    pub(crate) fn void(&mut self, reason: String) {
+        self.flaws.push(Flaw { void: true, reason });
+    }
+
+    /// Adds something that a reader should know.
+    pub(crate) fn note(&mut self, reason: String) {
+        self.flaws.push(Flaw {
+            void: false,
+            reason,
+        });
+    }
+}
+
+/// A test that could not be done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrialError {
+    /// The user wants no more.
+    #[error("interrupted")]
+    Interrupted,
+    /// It was not possible.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+impl From<Failure> for TrialError {
+    fn from(failure: Failure) -> Self {
+        Self::Impossible(failure.to_string())
+    }
+}
+
+impl From<ControllerError> for TrialError {
+    fn from(error: ControllerError) -> Self {
+        Self::Impossible(error.to_string())
+    }
+}
+
+impl From<ProbeError> for TrialError {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Interrupted => Self::Interrupted,
+            other => Self::Impossible(other.to_string()),
+        }
+    }
+}
