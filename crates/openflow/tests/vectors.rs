@@ -48,7 +48,9 @@ fn vectors_of_openflow_1_3_mean_what_they_say() {
 }
 
 fn check_directory(name: &str, version: Version) {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors").join(name);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("vectors")
+        .join(name);
     let mut files: Vec<PathBuf> = fs::read_dir(directory)
         .expect("the directory is there")
         .map(|entry| entry.expect("it can be listed").path())
