@@ -99,14 +99,13 @@ fn parse(text: &str) -> (String, Vec<Vector>) {
             preamble.push('\n');
             continue;
         };
-        match line.split_at_checked(2) {
-            Some(("= " | "! " | "  ", _)) => {
+        match line.chars().next() {
+            None => {}
+            Some('=' | '!' | '~' | ' ' | ')' | '}') => {
                 vector.expected.push_str(line);
                 vector.expected.push('\n');
             }
-            _ if line == "~" => vector.expected.push_str("~\n"),
-            _ if line.is_empty() => {}
-            _ => {
+            Some(_) => {
                 vector.head.push_str(line);
                 vector.head.push('\n');
                 if let Some(words) = line.strip_prefix("with ") {
