@@ -1,4 +1,12 @@
+<<<<<<< HEAD
 //! What tests of several crates share. Never a part of what ships: other crates
 //! name it as a dev-dependency only.
 
 pub mod fuzz;
+=======
+//! What the tests of several crates share. A dev-dependency only: nothing here
+//! ships.
+
+pub mod fuzz;
+pub mod pair;
+>>>>>>> openflow

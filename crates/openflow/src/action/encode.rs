@@ -105,9 +105,13 @@ fn encode_old(
 ) -> Result<(), Inexpressible> {
     if !has(Kind::Enqueue, w) {
         let modern = legacy::modern(action, context, tag).map_err(|what| w.cannot(what))?;
-        return modern
+        modern
             .iter()
-            .try_for_each(|action| encode_one(action, context, tag, w));
+            .try_for_each(|action| encode_one(action, context, tag, w))?;
+        return match action {
+            Action::Enqueue { .. } => put_nothing(Kind::PopQueue, w),
+            _ => Ok(()),
+        };
     }
     match *action {
         Action::Enqueue { port, queue } => put(Kind::Enqueue, w, |w| {

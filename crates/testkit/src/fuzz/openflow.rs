@@ -1,0 +1,137 @@
+//! Targets of the OpenFlow codec and channel. They accept any bytes and panic
+//! where a promise is broken.
+
+use base::{Instant, Xid};
+use openflow::{Channel, Dialect, Event, Extension, Form, Message, Options, Side, Version};
+
+/// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
+/// of them names. See [`message`].
+pub fn openflow_v10(data: &[u8]) {
+    let Some((bits, bytes)) = data.split_first() else {
+        return;
+    };
+    let mut dialect = Dialect::new(Version::V10);
+    if bits & 1 == 1 {
+        dialect = dialect.after(Extension::FlowFormat(Form::Nicira));
+    }
+    if bits & 2 == 2 {
+        dialect = dialect.after(Extension::TableIds(true));
+    }
+    message(bytes, dialect);
+}
+
+/// Decodes the bytes as a message of OpenFlow 1.3. See [`message`].
+pub fn openflow_v13(data: &[u8]) {
+    message(data, Dialect::new(Version::V13));
+}
+
+/// What decodes can be encoded, in no more than a few times as many bytes, and
+/// means the same when it is decoded again. The header's length is corrected
+/// first: what a wrong one does is soon known.
+///
+/// # Panics
+/// If it does not hold.
+pub fn message(bytes: &[u8], dialect: Dialect) {
+    let mut bytes = bytes.to_vec();
+    bytes.truncate(usize::from(u16::MAX));
+    if let Ok(length) = u16::try_from(bytes.len())
+        && length >= 8
+    {
+        bytes[2..4].copy_from_slice(&length.to_be_bytes());
+    }
+    let Ok((xid, message)) = Message::decode(&bytes, dialect) else {
+        return;
+    };
+    let mut again = Vec::new();
+    // Padding that is left out and orders that are put right make it shorter or
+    // longer, and a message near the limit may not fit any more.
+    if let Err(error) = message.encode(xid, dialect, &mut again) {
+        assert!(bytes.len() > 1 << 14, "{error}: {message:?}");
+        return;
+    }
+    assert_eq!(decode_all(&again, dialect), Some((xid, message)));
+}
+
+/// Messages that follow each other, put together if they are parts of one.
+fn decode_all(mut bytes: &[u8], dialect: Dialect) -> Option<(Xid, Message)> {
+    let mut whole: Option<(Xid, Message)> = None;
+    while let Some(length) = bytes.get(2..4) {
+        let length = u16::from_be_bytes([length[0], length[1]]);
+        let (first, rest) = bytes.split_at_checked(usize::from(length))?;
+        bytes = rest;
+        let decoded = Message::decode(first, dialect).ok()?;
+        whole = match (whole, decoded) {
+            (None, decoded) => Some(decoded),
+            (
+                Some((xid, Message::MultipartReply { mut reply, .. })),
+                (_, Message::MultipartReply { reply: part, more }),
+            ) => {
+                reply.append(part).ok()?;
+                Some((xid, Message::MultipartReply { reply, more }))
+            }
+            _ => return None,
+        };
+    }
+    whole
+}
+
+/// Any chunks of bytes, to a switch's and a controller's channel at once, with
+/// time passing: nothing panics, and neither memory nor output grows beyond what
+/// the input accounts for. Of each chunk, the first byte says how long it is and
+/// the second what comes before it.
+///
+/// # Panics
+/// If it does not hold.
+pub fn channel(data: &[u8]) {
+    let mut now = Instant::START;
+    let mut ends =
+        [Side::Switch, Side::Controller].map(|side| Channel::new(side, Options::default(), now));
+    let mut rest = data;
+    while let [length, before, tail @ ..] = rest {
+        let (chunk, tail) = tail.split_at(tail.len().min(usize::from(*length)));
+        rest = tail;
+        now += std::time::Duration::from_millis(u64::from(*before) * 20);
+        for end in &mut ends {
+            step(end, chunk, now);
+        }
+    }
+}
+
+/// Gives one end a chunk and takes everything from it.
+fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
+    if end.next_timeout().is_some_and(|due| due <= now) {
+        end.handle_timeout(now);
+    }
+    let was_down = end.is_down();
+    let before = end.backlog();
+    end.handle_input(chunk, now);
+    // The shortest message has eight bytes, and the longest answer to it is an error
+    // that quotes 64 (or an echo as long as the request, which may have begun earlier).
+    let grown = end.backlog() - before;
+    assert!(
+        grown <= (1 << 17) + chunk.len() * 16,
+        "{grown} bytes for {}",
+        chunk.len()
+    );
+    let mut downs = 0;
+    while let Some(event) = end.poll_event() {
+        assert!(!was_down, "a channel that is down tells {event:?}");
+        downs += usize::from(matches!(event, Event::Down(_)));
+        if let Event::Received(received) = event {
+            end.refuse(
+                received.xid,
+                flow::Refusal::RequestBadType,
+                &received.excerpt,
+            );
+            // What one side can read, the other could have sent.
+            let _ = end.send(received.xid, &received.message);
+        }
+    }
+    assert_eq!(usize::from(end.is_down() && !was_down), downs);
+    assert_eq!(
+        end.version().is_some(),
+        end.next_timeout().is_some() && end.version().is_some()
+    );
+    let pending = end.pending().len();
+    end.transmitted(pending / 2);
+}
