@@ -1,12 +1,5 @@
-<<<<<<< HEAD
-//! What tests of several crates share. Never a part of what ships: other crates
-//! name it as a dev-dependency only.
-
-pub mod fuzz;
-=======
-//! What the tests of several crates share. A dev-dependency only: nothing here
-//! ships.
+//! What the tests of several crates share. Never a part of what ships: other
+//! crates name it as a dev-dependency only.
 
 pub mod fuzz;
 pub mod pair;
->>>>>>> openflow
