@@ -1,0 +1,116 @@
+//! The arguments of `comporta lab`: what was typed, and its translation into the
+//! options that the lab takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use lab::{DeviceKind, MatchSet, Options, Prober, Scenario};
+
+/// Measure OpenFlow data planes, this one and others, side by side.
+#[derive(Subcommand)]
+pub(crate) enum LabCommand {
+    /// Run experiments and write a report.
+    Run(Box<RunArgs>),
+    /// Write the report of a run again, from its records alone.
+    Report {
+        /// The run's directory.
+        directory: PathBuf,
+    },
+    /// List experiments and devices, and what is missing to use each.
+    List,
+}
+
+/// What to measure, on what, and how often.
+#[derive(Args)]
+#[command(after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10")]
+pub(crate) struct RunArgs {
+    /// Experiments: echo, tcp-throughput, forwarding-rate.
+    #[arg(required = true, value_name = "SCENARIO")]
+    scenarios: Vec<Scenario>,
+    /// Devices under test, all up at once and measured in turns
+    /// [default: comporta,ovs,linux-bridge,direct].
+    #[arg(long = "device", value_name = "NAME,...", value_delimiter = ',')]
+    devices: Vec<DeviceKind>,
+    /// How often each test is done; intervals are over these runs [default: 5].
+    #[arg(long, value_name = "COUNT")]
+    runs: Option<u32>,
+    /// A quick look: three runs of short tests. Other options still count.
+    #[arg(long)]
+    quick: bool,
+    /// Echoes in a test [default: 10000].
+    #[arg(long, value_name = "COUNT")]
+    packets: Option<u32>,
+    /// Frame sizes of the echo, checksum (FCS) included [default: 64,128,256].
+    #[arg(long, value_name = "BYTES,...", value_delimiter = ',')]
+    frame_bytes: Vec<u16>,
+    /// What the rules of the echo match: port, mac, ip, udp, exact [default: all].
+    #[arg(long = "match", value_name = "SET,...", value_delimiter = ',')]
+    match_sets: Vec<MatchSet>,
+    /// Who sends the echoes: solo (one busy-polling thread with both ends) or pair
+    /// (a blocking client and server, as published) [default: solo].
+    #[arg(long, value_name = "NAME")]
+    prober: Option<Prober>,
+    /// Seconds of one TCP test [default: 10].
+    #[arg(long, value_name = "COUNT")]
+    tcp_seconds: Option<u32>,
+    /// Milliseconds of one forwarding-rate test [default: 2000].
+    #[arg(long, value_name = "COUNT")]
+    rate_millis: Option<u32>,
+    /// Frames a second to offer, beside as fast as possible.
+    #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
+    rates: Vec<u32>,
+    /// What determines the random order of tests [default: 1].
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Where records and report go [default: the next free of results/run-1, -2, ...].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the run in --out: what it has is not measured again.
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Cores for the lab and its hosts [default: chosen].
+    #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
+    tester_cores: Vec<usize>,
+    /// Cores for the devices [default: chosen].
+    #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
+    device_cores: Vec<usize>,
+}
+
+impl RunArgs {
+    /// The lab's options; `comporta` is this program and `command_line` how it was called.
+    pub(crate) fn into_options(self, comporta: PathBuf, command_line: String) -> Options {
+        let mut options = if self.quick { Options::quick() } else { Options::default() };
+        options.scenarios = self.scenarios;
+        options.directory = self.out.unwrap_or_else(Options::free_directory);
+        options.resume = self.resume;
+        options.comporta = comporta;
+        options.command_line = command_line;
+        options.tester_cores = self.tester_cores;
+        options.device_cores = self.device_cores;
+        replace(&mut options.runs, self.runs);
+        replace(&mut options.seed, self.seed);
+        replace_list(&mut options.devices, self.devices);
+        let echo = &mut options.parameters.echo;
+        replace(&mut echo.packets, self.packets);
+        replace(&mut echo.prober, self.prober);
+        replace_list(&mut echo.frame_bytes, self.frame_bytes);
+        replace_list(&mut echo.match_sets, self.match_sets);
+        replace(&mut options.parameters.tcp_throughput.seconds, self.tcp_seconds);
+        let rate = &mut options.parameters.forwarding_rate;
+        replace(&mut rate.milliseconds, self.rate_millis);
+        replace_list(&mut rate.paced_pps, self.rates);
+        options
+    }
+}
+
+fn replace<T>(option: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *option = given;
+    }
+}
+
+fn replace_list<T>(option: &mut Vec<T>, given: Vec<T>) {
+    if !given.is_empty() {
+        *option = given;
+    }
+}
