@@ -77,6 +77,7 @@ pub(crate) struct Bridge {
     /// Whether workers do not know the latest yet.
     unpublished: bool,
     published: Generation,
+    passed: Generation,
     waiting: VecDeque<Waiting>,
 }
 
@@ -118,6 +119,7 @@ impl Bridge {
             verdict: Verdict::default(),
             unpublished: true,
             published: Generation::default(),
+            passed: Generation::default(),
             waiting: VecDeque::new(),
         };
         bridge.start_over(now);
@@ -154,8 +156,14 @@ impl Bridge {
 
     /// Takes note that every worker has passed `generation`.
     pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
-        let passed =
-            |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= generation);
+        self.passed = generation;
+        self.settle_waiting(effects);
+    }
+
+    /// Does what need not wait any longer.
+    fn settle_waiting(&mut self, effects: &mut Vec<Effect>) {
+        let newest = self.passed;
+        let passed = |waiting: &Waiting| waiting.generation.is_some_and(|after| after <= newest);
         while let Some(waiting) = self.waiting.pop_front_if(|waiting| passed(waiting)) {
             match waiting.what {
                 Awaited::Barrier(id, xid) => {
@@ -273,13 +281,14 @@ impl Bridge {
         }
     }
 
-    /// Lets a barrier wait for what came before it.
-    fn hold_barrier(&mut self, id: ConnectionId, xid: Xid) {
+    /// Lets a barrier wait for what came before it, if that is not done already.
+    fn hold_barrier(&mut self, id: ConnectionId, xid: Xid, effects: &mut Vec<Effect>) {
         let generation = (!self.unpublished).then_some(self.published);
         self.waiting.push_back(Waiting {
             generation,
             what: Awaited::Barrier(id, xid),
         });
+        self.settle_waiting(effects);
     }
 
     /// Goes over to the fail mode, or back, and settles who is told of misses.

@@ -54,7 +54,7 @@ impl Bridge {
             Message::MeterMod(_) => Err(Refusal::MeterModOutOfMeters),
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::BarrierRequest => {
-                self.hold_barrier(id, xid);
+                self.hold_barrier(id, xid, effects);
                 Ok(None)
             }
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),

@@ -169,6 +169,16 @@ fn a_barrier_behind_nothing_new_waits_for_what_is_published() {
 }
 
 #[test]
+fn a_barrier_behind_nothing_at_all_is_answered_at_once() {
+    let mut rig = Rig::controlled();
+    rig.pass();
+    assert_eq!(
+        told(&rig.send(NEW, Message::BarrierRequest)),
+        ["13 BarrierReply"]
+    );
+}
+
+#[test]
 fn a_slave_looks_and_does_not_touch() {
     let mut rig = Rig::controlled();
     let slave = RoleRequest {
