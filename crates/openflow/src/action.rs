@@ -27,6 +27,7 @@ enum Kind {
     Output,
     Enqueue,
     SetQueue,
+    PopQueue,
     Group,
     SetField,
     SetVlanVid,
@@ -135,6 +136,7 @@ const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
     row(SetField,      V13..=V13, Own(25),    AtLeast(8),   0),
     row(SetTunnel,     V10..=V13, Nicira(2),  Exactly(16),  2),
     row(SetQueue,      V10..=V13, Nicira(4),  Exactly(16),  2),
+    row(PopQueue,      V10..=V13, Nicira(5),  Exactly(16),  0),
     row(RegLoad,       V10..=V13, Nicira(7),  Exactly(24),  0),
     row(SetTunnel64,   V10..=V13, Nicira(9),  Exactly(24),  6),
     row(Resubmit,      V10..=V10, Nicira(14), Exactly(16),  0),
@@ -179,6 +181,8 @@ pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
 pub(crate) enum Item {
     /// An action proper.
     Action(Action),
+    /// Nicira's end of a queue: back to what the frame came with.
+    PopQueue,
     /// OpenFlow 1.0's way to go on in a later table.
     Goto(TableId),
     /// OpenFlow 1.0's way to write the metadata register.
@@ -189,15 +193,40 @@ pub(crate) enum Item {
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
     let mut actions = Vec::new();
     while !r.is_empty() {
-        let start = r.clone();
+        let unknown = r.fail(Refusal::ActionBadExperimenterType);
         match decode_one(r)? {
             Item::Action(action) => actions.push(action),
-            Item::Goto(_) | Item::Metadata(_) => {
-                return Err(start.fail(Refusal::ActionBadExperimenterType));
-            }
+            Item::PopQueue => pop_queue(&mut actions).ok_or(unknown)?,
+            Item::Goto(_) | Item::Metadata(_) => return Err(unknown),
         }
     }
     Ok(actions)
+}
+
+/// Folds a queue that is set for a single output, and ends with it, into
+/// [`Action::Enqueue`]. Any other end of a queue is more than a rule can say.
+pub(crate) fn pop_queue(actions: &mut Vec<Action>) -> Option<()> {
+    let [
+        before @ ..,
+        Action::SetQueue(queue),
+        Action::Output { port, .. },
+    ] = actions.as_slice()
+    else {
+        return None;
+    };
+    let enqueue = Action::Enqueue {
+        port: *port,
+        queue: *queue,
+    };
+    if before
+        .iter()
+        .any(|action| matches!(action, Action::SetQueue(_)))
+    {
+        return None;
+    }
+    actions.truncate(before.len());
+    actions.push(enqueue);
+    Some(())
 }
 
 /// Reads the next action.
@@ -274,6 +303,7 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         },
         Kind::Enqueue => decode_enqueue(r)?,
         Kind::SetQueue => Action::SetQueue(QueueId(r.u32()?)),
+        Kind::PopQueue => return Ok(Item::PopQueue),
         Kind::Group => Action::Group(GroupId(r.u32()?)),
         Kind::SetField => decode_set_field(r)?,
         Kind::SetVlanVid => Action::SetVlanVid(at_most(r.u16()?, 0x0fff)?),

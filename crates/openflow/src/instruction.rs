@@ -46,6 +46,10 @@ fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
         }
         match item {
             Item::Action(action) => read.apply.push(action),
+            Item::PopQueue => {
+                let unknown = start.fail(Refusal::ActionBadExperimenterType);
+                action::pop_queue(&mut read.apply).ok_or(unknown)?;
+            }
             Item::Metadata(write) => read.metadata = Some(write),
             Item::Goto(table) => read.goto = Some(table),
         }

@@ -72,10 +72,8 @@ pub(super) fn modern(
             let fields = [Field::TcpDst, Field::UdpDst, Field::SctpDst];
             set_ports(fields, port, context.matching)
         }
-        Action::Enqueue { port, queue } if context.faith == Faith::Good => {
-            vec![Action::SetQueue(queue), Action::output(port)]
-        }
-        Action::Enqueue { .. } => return Err("an output to a queue that holds for it alone"),
+        // Whoever writes it ends the queue behind them.
+        Action::Enqueue { port, queue } => vec![Action::SetQueue(queue), Action::output(port)],
         action => vec![action],
     })
 }

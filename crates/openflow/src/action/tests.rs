@@ -1,1 +1,216 @@
-//! Tests.
+//! Tests of actions on the wire.
+
+use flow::Match;
+
+use super::*;
+use crate::codec::{Inexpressible, Writer};
+use crate::dialect::Dialect;
+use crate::faith::Faith;
+
+fn write(actions: &[Action], matching: &Match, version: Version) -> Result<Vec<u8>, Inexpressible> {
+    let mut out = Vec::new();
+    let context = Context {
+        matching,
+        faith: Faith::Exact,
+    };
+    encode(actions, context, &mut Writer::new(&mut out, version.into()))?;
+    Ok(out)
+}
+
+fn read(bytes: &[u8], version: Version) -> Result<Vec<Action>, Malformed> {
+    decode(&mut Reader::new(bytes, Dialect::new(version)))
+}
+
+/// One of each action, of which every version has words.
+fn common() -> Vec<Action> {
+    vec![
+        Action::output(PortNo(3)),
+        Action::Output {
+            port: PortNo::CONTROLLER,
+            max_len: MaxLen(64),
+        },
+        Action::Enqueue {
+            port: PortNo(3),
+            queue: QueueId(7),
+        },
+        Action::SetQueue(QueueId(7)),
+        Action::Group(GroupId(9)),
+        Action::set(Field::EthSrc, 0x0200_0000_0001),
+        Action::set(Field::Ipv6Src, 1 << 100).split_at_64(),
+        Action::PopVlan,
+        Action::PushMpls(0x8847),
+        Action::PopMpls(0x0800),
+        Action::SetMplsTtl(3),
+        Action::DecMplsTtl,
+        Action::SetIpTtl(4),
+        Action::DecIpTtl,
+        Action::set(Field::IpEcn, 2),
+        Action::set(Field::MplsLabel, 0xf_ffff),
+        Action::set(Field::MplsTc, 7),
+        Action::set(Field::TunnelId, 5),
+        Action::set(Field::TunnelId, 1 << 40),
+        Action::set(Field::ArpOp, 2),
+        Action::SetField {
+            field: Field::Metadata,
+            value: 0x50,
+            mask: 0xf0,
+        },
+    ]
+}
+
+/// Splits a write of a field of 128 bits as 1.0 has to.
+trait SplitAt64 {
+    fn split_at_64(self) -> Self;
+}
+
+impl SplitAt64 for Action {
+    fn split_at_64(self) -> Self {
+        match self {
+            Self::SetField { field, value, .. } => Self::SetField {
+                field,
+                value,
+                mask: u128::from(u64::MAX) << 64,
+            },
+            action => action,
+        }
+    }
+}
+
+#[test]
+fn a_number_means_one_action_and_lengths_are_legal() {
+    for version in Version::ALL {
+        for row in ROWS.iter().filter(|row| row.versions.contains(&version)) {
+            let found = Row::numbered(row.number, version).expect("it is there");
+            assert_eq!(found.kind, row.kind);
+            let (Length::Exactly(length) | Length::AtLeast(length)) = row.length;
+            assert!(length >= 8 && length % 8 == 0, "{:?}", row.kind);
+        }
+    }
+}
+
+#[test]
+fn what_every_version_can_say_is_read_as_it_was_written() {
+    for version in Version::ALL {
+        for action in common() {
+            let bytes = write(&[action], &Match::any(), version)
+                .unwrap_or_else(|error| panic!("{error}: {action:?}"));
+            assert_eq!(bytes.len() % 8, 0);
+            assert_eq!(read(&bytes, version), Ok(vec![action]), "{version}");
+        }
+    }
+}
+
+#[test]
+fn what_only_one_version_has_is_refused_by_the_other() {
+    let old = [
+        Action::SetVlanVid(5),
+        Action::SetVlanPcp(5),
+        Action::SetNwSrc(5),
+        Action::SetNwDst(5),
+        Action::SetNwTos(0x10),
+        Action::SetTpSrc(5),
+        Action::SetTpDst(5),
+    ];
+    for action in old {
+        let bytes = write(&[action], &Match::any(), Version::V10).expect("1.0 has it");
+        assert_eq!(read(&bytes, Version::V10), Ok(vec![action]));
+        assert!(read(&bytes, Version::V13).is_err(), "{action:?}");
+    }
+    for action in [
+        Action::PushVlan(0x88a8),
+        Action::CopyTtlIn,
+        Action::CopyTtlOut,
+    ] {
+        let bytes = write(&[action], &Match::any(), Version::V13).expect("1.3 has it");
+        assert_eq!(read(&bytes, Version::V13), Ok(vec![action]));
+        assert!(write(&[action], &Match::any(), Version::V10).is_err());
+    }
+}
+
+#[test]
+fn in_good_faith_what_has_no_words_is_left_out() {
+    let mut out = Vec::new();
+    let context = Context {
+        matching: &Match::any(),
+        faith: Faith::Good,
+    };
+    let actions = [
+        Action::CopyTtlIn,
+        Action::output(PortNo(1)),
+        Action::output(PortNo(0x1_0000)),
+        Action::PushVlan(0x8100),
+        Action::set(Field::VlanVid, 0x1005),
+    ];
+    encode(
+        &actions,
+        context,
+        &mut Writer::new(&mut out, Version::V10.into()),
+    )
+    .expect("good faith");
+    assert_eq!(
+        read(&out, Version::V10),
+        Ok(vec![Action::output(PortNo(1)), Action::SetVlanVid(5)])
+    );
+}
+
+#[test]
+fn a_part_of_a_field_is_loaded_run_by_run() {
+    let action = Action::SetField {
+        field: Field::EthDst,
+        value: 0x0100_0000_0005,
+        mask: 0xff00_0000_00ff,
+    };
+    let bytes = write(&[action], &Match::any(), Version::V13).expect("Nicira has words");
+    assert_eq!(bytes.len(), 2 * 24);
+    let part = |value, mask| Action::SetField {
+        field: Field::EthDst,
+        value,
+        mask,
+    };
+    assert_eq!(
+        read(&bytes, Version::V13),
+        Ok(vec![
+            part(5, 0xff),
+            part(0x0100_0000_0000, 0xff00_0000_0000)
+        ])
+    );
+}
+
+#[test]
+fn a_queue_taken_back_is_an_output_by_way_of_it_and_nothing_else() {
+    let set = Action::SetQueue(QueueId(7));
+    let out = Action::output(PortNo(2));
+    let pop = [0xff, 0xff, 0, 16, 0, 0, 0x23, 0x20, 0, 5, 0, 0, 0, 0, 0, 0];
+    let with_pop = |actions: &[Action]| {
+        let mut bytes = write(actions, &Match::any(), Version::V13).expect("1.3 has words");
+        bytes.extend(pop);
+        read(&bytes, Version::V13).map_err(|malformed| malformed.fault)
+    };
+    let enqueue = Action::Enqueue {
+        port: PortNo(2),
+        queue: QueueId(7),
+    };
+    assert_eq!(with_pop(&[out, set, out]), Ok(vec![out, enqueue]));
+    let refused = Err(Refusal::ActionBadExperimenterType);
+    assert_eq!(with_pop(&[]), refused);
+    assert_eq!(with_pop(&[set, out, out]), refused);
+    assert_eq!(with_pop(&[set, out, set, out]), refused, "back to which?");
+}
+
+#[test]
+fn nicira_loads_under_a_mask() {
+    // NXAST_REG_LOAD2 of eth_src under a mask: 10 + 6 + 4 + 12 = 32 bytes.
+    let mut bytes = vec![0xff, 0xff, 0, 32, 0, 0, 0x23, 0x20, 0, 33, 0, 0, 0, 0, 0, 0];
+    bytes.extend([0, 0, 5, 12, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0xff]);
+    let set = Action::SetField {
+        field: Field::EthSrc,
+        value: 5,
+        mask: 0xff,
+    };
+    assert_eq!(read(&bytes, Version::V10), Ok(vec![set]));
+    assert_eq!(read(&bytes, Version::V13), Ok(vec![set]));
+    bytes[25] = 6;
+    bytes[31] = 1;
+    let fault = read(&bytes, Version::V13).map_err(|malformed| malformed.fault);
+    assert_eq!(fault, Err(Refusal::ActionBadSetArgument));
+}

@@ -1,1 +1,101 @@
-//! Tests.
+//! Tests of what a rule does, on the wire.
+
+use base::PortNo;
+use flow::{Action, Match};
+
+use super::*;
+use crate::dialect::Dialect;
+
+fn write(
+    instructions: &Instructions,
+    version: Version,
+    faith: Faith,
+) -> Result<Vec<u8>, Inexpressible> {
+    let mut out = Vec::new();
+    let context = Context {
+        matching: &Match::any(),
+        faith,
+    };
+    encode(
+        instructions,
+        context,
+        &mut Writer::new(&mut out, version.into()),
+    )?;
+    Ok(out)
+}
+
+fn read(bytes: &[u8], version: Version) -> Result<Instructions, Refusal> {
+    decode(&mut Reader::new(bytes, Dialect::new(version))).map_err(|malformed| malformed.fault)
+}
+
+fn everything() -> Instructions {
+    Instructions {
+        meter: Some(MeterId(3)),
+        apply: vec![Action::output(PortNo(1))],
+        clear: true,
+        write: vec![Action::output(PortNo(2)), Action::PopVlan],
+        metadata: Some(MetadataWrite { value: 5, mask: 7 }),
+        goto: Some(TableId(9)),
+    }
+}
+
+#[test]
+fn all_instructions_are_read_as_they_were_written() {
+    let bytes = write(&everything(), Version::V13, Faith::Exact).expect("1.3 has words");
+    assert_eq!(read(&bytes, Version::V13), Ok(everything()));
+}
+
+#[test]
+fn in_1_0_a_list_may_end_with_metadata_and_a_later_table() {
+    let list = Instructions {
+        meter: None,
+        clear: false,
+        write: Vec::new(),
+        ..everything()
+    };
+    let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+    assert_eq!(read(&bytes, Version::V10), Ok(list));
+    assert!(write(&everything(), Version::V10, Faith::Exact).is_err());
+    let told = write(&everything(), Version::V10, Faith::Good).expect("good faith");
+    assert_eq!(told, bytes, "what it has no words for is left out");
+}
+
+#[test]
+fn in_1_0_nothing_comes_behind_a_later_table() {
+    let goto = Instructions {
+        goto: Some(TableId(9)),
+        ..Instructions::default()
+    };
+    let output = Instructions::apply(vec![Action::output(PortNo(1))]);
+    let metadata = Instructions {
+        metadata: Some(MetadataWrite { value: 5, mask: 7 }),
+        ..Instructions::default()
+    };
+    let bytes = |parts: [&Instructions; 2]| {
+        parts
+            .map(|part| write(part, Version::V10, Faith::Exact).expect("Nicira has words"))
+            .concat()
+    };
+    for parts in [
+        [&goto, &output],
+        [&goto, &goto],
+        [&goto, &metadata],
+        [&metadata, &output],
+        [&metadata, &metadata],
+    ] {
+        assert_eq!(
+            read(&bytes(parts), Version::V10),
+            Err(Refusal::ActionUnsupportedOrder)
+        );
+    }
+}
+
+#[test]
+fn an_instruction_may_come_once() {
+    let bytes = write(&everything(), Version::V13, Faith::Exact).expect("1.3 has words");
+    let twice = [bytes.clone(), bytes].concat();
+    assert_eq!(
+        read(&twice, Version::V13),
+        Err(Refusal::InstructionDuplicate)
+    );
+}

@@ -1,1 +1,198 @@
-//! Tests.
+//! Tests of OpenFlow 1.0's match.
+
+use super::*;
+use crate::dialect::Dialect;
+use crate::version::Version;
+
+const V10: Dialect = Dialect::new(Version::V10);
+
+/// What the structure with these members means.
+fn read(change: impl FnOnce(&mut Raw)) -> Match {
+    let mut raw = Raw::ANY;
+    change(&mut raw);
+    let mut out = Vec::new();
+    raw.encode(&mut Writer::new(&mut out, V10));
+    assert_eq!(out.len(), 40);
+    decode(&mut Reader::new(&out, V10))
+        .expect("it is never refused")
+        .matching
+}
+
+fn matching(terms: &[(Field, u128)]) -> Match {
+    terms
+        .iter()
+        .try_fold(Match::any(), |matching, (field, value)| {
+            matching.with(*field, *value)
+        })
+        .expect("legal")
+}
+
+/// What is left of a match when it is told in good faith.
+fn told(matching: &Match) -> Match {
+    let mut out = Vec::new();
+    encode(matching, Faith::Good, &mut Writer::new(&mut out, V10)).expect("good faith");
+    decode(&mut Reader::new(&out, V10))
+        .expect("we understand ourselves")
+        .matching
+}
+
+#[test]
+fn a_field_without_its_prerequisites_is_ignored() {
+    let all = read(|raw| {
+        raw.wildcards = wild::DL_TYPE;
+        raw.dl_vlan = 0xffff;
+        raw.nw_proto = 6;
+        raw.tp_dst = 80;
+    });
+    let link = [
+        (Field::InPort, 0),
+        (Field::EthDst, 0),
+        (Field::EthSrc, 0),
+        (Field::VlanVid, 0),
+    ];
+    assert_eq!(all, matching(&link));
+    let lldp = read(|raw| {
+        raw.wildcards &= !(wild::DL_TYPE | wild::NW_PROTO | wild::NW_TOS | wild::TP_SRC);
+        raw.dl_type = 0x88cc;
+        raw.nw_src = 0x0a00_0001;
+        raw.set_nw_bits(wild::NW_SRC_SHIFT, 32);
+    });
+    assert_eq!(lldp, matching(&[(Field::EthType, 0x88cc)]));
+    let igmp = read(|raw| {
+        raw.wildcards &= !(wild::DL_TYPE | wild::NW_PROTO | wild::TP_SRC | wild::TP_DST);
+        (raw.dl_type, raw.nw_proto) = (0x0800, 2);
+    });
+    assert_eq!(
+        igmp,
+        matching(&[(Field::EthType, 0x0800), (Field::IpProto, 2)])
+    );
+}
+
+#[test]
+fn arp_gives_the_protocol_and_the_addresses_other_meanings() {
+    let arp = read(|raw| {
+        raw.wildcards &= !(wild::DL_TYPE | wild::NW_PROTO | wild::NW_TOS | wild::TP_SRC);
+        (raw.dl_type, raw.nw_proto) = (0x0806, 2);
+        (raw.nw_src, raw.nw_dst) = (0x0a00_0001, 0x0b01_0203);
+        raw.set_nw_bits(wild::NW_SRC_SHIFT, 32);
+        raw.set_nw_bits(wild::NW_DST_SHIFT, 8);
+    });
+    let wanted = matching(&[
+        (Field::EthType, 0x0806),
+        (Field::ArpOp, 2),
+        (Field::ArpSpa, 0x0a00_0001),
+    ])
+    .with_masked(Field::ArpTpa, 0x0b00_0000, 0xff00_0000);
+    assert_eq!(Ok(arp.clone()), wanted);
+    assert_eq!(told(&arp), arp);
+}
+
+#[test]
+fn icmp_gives_the_ports_other_meanings() {
+    for (eth_type, proto, kind, code) in [
+        (0x0800, 1, Field::Icmpv4Type, Field::Icmpv4Code),
+        (0x86dd, 58, Field::Icmpv6Type, Field::Icmpv6Code),
+    ] {
+        let icmp = read(|raw| {
+            raw.wildcards &= !(wild::DL_TYPE | wild::NW_PROTO | wild::TP_SRC | wild::TP_DST);
+            (raw.dl_type, raw.nw_proto) = (eth_type, proto);
+            (raw.tp_src, raw.tp_dst) = (8, 3);
+        });
+        let wanted = matching(&[
+            (Field::EthType, eth_type.into()),
+            (Field::IpProto, proto.into()),
+            (kind, 8),
+            (code, 3),
+        ]);
+        assert_eq!(icmp, wanted);
+        assert_eq!(told(&icmp), icmp);
+    }
+}
+
+#[test]
+fn more_than_32_open_bits_of_an_address_are_all() {
+    for bits in [32, 33, 63] {
+        let any = read(|raw| {
+            raw.wildcards &= !(wild::DL_TYPE | wild::NW_BITS << wild::NW_SRC_SHIFT);
+            raw.wildcards |= bits << wild::NW_SRC_SHIFT;
+            (raw.dl_type, raw.nw_src) = (0x0800, 0x0a00_0001);
+        });
+        assert_eq!(any, matching(&[(Field::EthType, 0x0800)]), "{bits}");
+    }
+}
+
+#[test]
+fn tags() {
+    let vlan = |vid: u16, counts: u32, pcp: u8| {
+        read(|raw| {
+            raw.wildcards &= !counts;
+            (raw.dl_vlan, raw.dl_vlan_pcp) = (vid, pcp);
+        })
+    };
+    assert_eq!(
+        vlan(0xffff, wild::DL_VLAN, 0),
+        matching(&[(Field::VlanVid, 0)])
+    );
+    let both = wild::DL_VLAN | wild::DL_VLAN_PCP;
+    assert_eq!(vlan(0xffff, both, 3), matching(&[(Field::VlanVid, 0)]));
+    assert_eq!(
+        vlan(5, wild::DL_VLAN, 3),
+        matching(&[(Field::VlanVid, 0x1005)])
+    );
+    let tagged = matching(&[(Field::VlanVid, 0x1005), (Field::VlanPcp, 3)]);
+    assert_eq!(vlan(5, both, 3), tagged);
+    let any_tag = Match::any()
+        .with_masked(Field::VlanVid, 0x1000, 0x1000)
+        .and_then(|any| any.with(Field::VlanPcp, 3))
+        .expect("legal");
+    assert_eq!(vlan(5, wild::DL_VLAN_PCP, 3), any_tag);
+    for matching in [tagged, any_tag, matching(&[(Field::VlanVid, 0)])] {
+        assert_eq!(told(&matching), matching);
+        assert!(says(&matching).is_some());
+    }
+}
+
+#[test]
+fn what_has_no_place_is_left_out_in_good_faith_and_else_refused() {
+    let ipv6 = matching(&[(Field::EthType, 0x86dd), (Field::Ipv6Src, 1)]);
+    assert_eq!(told(&ipv6), matching(&[(Field::EthType, 0x86dd)]));
+    assert!(says(&ipv6).is_none());
+    let odd = matching(&[(Field::EthType, 0x0800)])
+        .with_masked(Field::Ipv4Dst, 0x0a00_0001, 0xff00_00ff)
+        .expect("legal");
+    let prefix = matching(&[(Field::EthType, 0x0800)])
+        .with_masked(Field::Ipv4Dst, 0x0a00_0000, 0xff00_0000)
+        .expect("legal");
+    assert_eq!(told(&odd), prefix);
+    assert!(says(&odd).is_none());
+    let any_tag = Match::any()
+        .with_masked(Field::VlanVid, 0x1000, 0x1000)
+        .expect("legal");
+    assert_eq!(told(&any_tag), Match::any());
+    assert!(says(&any_tag).is_none());
+    let mut out = Vec::new();
+    assert!(encode(&any_tag, Faith::Exact, &mut Writer::new(&mut out, V10)).is_err());
+}
+
+#[test]
+fn a_match_that_leaves_nothing_open_is_known() {
+    let mut raw = Raw::ANY;
+    raw.wildcards = 0;
+    raw.dl_type = 0x88cc;
+    let mut out = Vec::new();
+    raw.encode(&mut Writer::new(&mut out, V10));
+    let read = decode(&mut Reader::new(&out, V10)).expect("legal");
+    assert!(read.exact);
+    // Said again it leaves open what has no meaning in it.
+    assert!(says(&read.matching).is_some_and(|said| !said.exact));
+}
+
+#[test]
+fn ports_are_widened() {
+    let local = read(|raw| {
+        raw.wildcards &= !wild::IN_PORT;
+        raw.in_port = 0xfffe;
+    });
+    assert_eq!(local, matching(&[(Field::InPort, 0xffff_fffe)]));
+    assert_eq!(told(&local), local);
+}

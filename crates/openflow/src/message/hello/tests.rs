@@ -1,1 +1,60 @@
-//! Tests.
+//! Tests of the hello.
+
+use super::*;
+
+fn read(highest: u8, body: &[u8]) -> Hello {
+    let mut r = Reader::new(body, Dialect::new(Version::V13));
+    let hello = Hello::decode(highest, &mut r);
+    assert!(r.is_empty(), "nothing is left to complain of");
+    hello
+}
+
+const BITMAP: [u8; 8] = [0, 1, 0, 8, 0, 0, 0, 0x12];
+
+#[test]
+fn elements_that_nobody_knows_are_passed_over() {
+    let known = Some(Versions(0x12));
+    let unknown = [0, 9, 0, 5, 0xff, 0, 0, 0];
+    assert_eq!(read(4, &BITMAP).versions, known);
+    assert_eq!(read(4, &[unknown, BITMAP].concat()).versions, known);
+    assert_eq!(read(4, &[BITMAP, unknown].concat()).versions, known);
+}
+
+#[test]
+fn whatever_makes_no_sense_is_ignored() {
+    for body in [
+        &[][..],
+        &[0],
+        &[0, 1, 0, 0],
+        &[0, 1, 0, 3, 0, 0],
+        &[0, 1, 0, 4],
+        &[0, 1, 0, 9, 0, 0, 0, 0],
+        &[0xff; 64],
+        &[0, 9, 0, 6, 1, 2],
+    ] {
+        assert_eq!(read(1, body).versions, None, "{body:?}");
+    }
+}
+
+#[test]
+fn a_bitmap_counts_once_and_in_its_first_word() {
+    let second = [0, 1, 0, 8, 0, 0, 0, 0x40];
+    assert_eq!(
+        read(4, &[BITMAP, second].concat()).versions,
+        Some(Versions(0x12))
+    );
+    let long = [0, 1, 0, 12, 0, 0, 0, 0x12, 0xff, 0xff, 0xff, 0xff];
+    assert_eq!(read(4, &long).versions, Some(Versions(0x12)));
+}
+
+#[test]
+fn without_a_bitmap_all_up_to_the_highest_are_spoken() {
+    let spoken = |highest| {
+        let versions = None;
+        Hello { highest, versions }.spoken()
+    };
+    assert_eq!(spoken(0), Versions(0));
+    assert_eq!(spoken(1), Versions(0b10));
+    assert_eq!(spoken(4), Versions(0b1_1110));
+    assert_eq!(spoken(0x97), Versions(!1));
+}

@@ -1,1 +1,136 @@
-//! Tests.
+//! Tests of replies that take several messages.
+
+use std::time::Duration;
+
+use base::{Cookie, TableId};
+use flow::{Action, FlowFlags, Instructions, Match};
+
+use super::*;
+use crate::message::Message;
+
+fn rule(priority: u16, actions: usize) -> FlowStats {
+    FlowStats {
+        table: TableId::FIRST,
+        priority,
+        cookie: Cookie(0),
+        matching: Match::any(),
+        instructions: Instructions::apply(vec![Action::SetNwSrc(1); actions]),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        flags: FlowFlags::default(),
+        duration: Duration::ZERO,
+        idle_age: Duration::ZERO,
+        hard_age: Duration::ZERO,
+        packets: 0,
+        bytes: 0,
+    }
+}
+
+/// The parts of a reply, and whether each says that more follows.
+fn parts(message: &Message, version: Version) -> Vec<(MultipartReply, bool)> {
+    let mut out = Vec::new();
+    message
+        .encode(Xid(7), version, &mut out)
+        .expect("the version has words");
+    let mut rest = &out[..];
+    let mut parts = Vec::new();
+    while let Some(header) = Header::peek(rest) {
+        let (part, behind) = rest.split_at(header.length.into());
+        rest = behind;
+        match Message::decode(part, version) {
+            Ok((Xid(7), Message::MultipartReply { reply, more })) => parts.push((reply, more)),
+            other => panic!("{other:?}"),
+        }
+    }
+    parts
+}
+
+#[test]
+fn parts_are_as_long_as_they_can_be_and_all_but_the_last_say_so() {
+    let rules: Vec<_> = (0..2_000).map(|priority| rule(priority, 0)).collect();
+    let reply = MultipartReply::Flow(Form::Standard, rules);
+    // 56 bytes each in 1.3, 88 in 1.0.
+    for (version, count) in [(Version::V13, 2), (Version::V10, 3)] {
+        let parts = parts(&reply.clone().into(), version);
+        assert_eq!(parts.len(), count, "{version}");
+        let more: Vec<_> = parts.iter().map(|(_, more)| *more).collect();
+        assert_eq!(more.last(), Some(&false));
+        assert!(more[..count - 1].iter().all(|more| *more));
+        let mut parts = parts.into_iter().map(|(reply, _)| reply);
+        let mut whole = parts.next().expect("there is one");
+        for part in parts {
+            whole.append(part).expect("parts of one answer");
+        }
+        assert_eq!(whole, reply);
+    }
+}
+
+#[test]
+fn a_part_of_a_longer_answer_says_that_more_follows() {
+    let message = Message::MultipartReply {
+        reply: MultipartReply::Port(Vec::new()),
+        more: true,
+    };
+    assert_eq!(
+        parts(&message, Version::V13),
+        [(MultipartReply::Port(Vec::new()), true)]
+    );
+}
+
+#[test]
+fn an_answer_with_nothing_in_it_is_one_message() {
+    let empty = MultipartReply::Flow(Form::Standard, Vec::new());
+    assert_eq!(parts(&empty.clone().into(), Version::V10), [(empty, false)]);
+}
+
+#[test]
+fn a_rule_that_fits_no_message_is_told_without_what_it_does() {
+    // Eight bytes an action in 1.0, sixteen in 1.3.
+    let rules = vec![rule(1, 1), rule(2, 8_000), rule(3, 1)];
+    let reply = MultipartReply::Flow(Form::Standard, rules);
+    let [(told, false)] = &parts(&reply.clone().into(), Version::V10)[..] else {
+        panic!("it fits in 1.0");
+    };
+    assert_eq!(told, &reply);
+    let parts = parts(&reply.into(), Version::V13);
+    let [(MultipartReply::Flow(_, told), false)] = &parts[..] else {
+        panic!("{parts:?}");
+    };
+    let told: Vec<_> = told
+        .iter()
+        .map(|rule| (rule.priority, rule.instructions.apply.len()))
+        .collect();
+    assert_eq!(told, [(1, 1), (2, 0), (3, 1)]);
+}
+
+#[test]
+fn answers_about_different_things_are_not_put_together() {
+    let mut ports = MultipartReply::Port(Vec::new());
+    let tables = MultipartReply::Table(Vec::new());
+    assert_eq!(ports.append(tables.clone()), Err(tables));
+}
+
+#[test]
+fn every_kind_is_asked_in_the_versions_that_have_it() {
+    for (request, version, has) in [
+        (MultipartRequest::Meter(MeterId::ALL), Version::V10, false),
+        (MultipartRequest::TableFeatures, Version::V10, false),
+        (MultipartRequest::PortDesc, Version::V10, true),
+        (MultipartRequest::GroupDesc, Version::V10, true),
+        (
+            MultipartRequest::Flow(Form::Nicira, FlowStatsRequest::all()),
+            Version::V13,
+            false,
+        ),
+    ] {
+        let mut out = Vec::new();
+        let message = Message::MultipartRequest(request);
+        let done = message.encode(Xid(1), version, &mut out);
+        assert_eq!(done.is_ok(), has, "{message:?} in {version}");
+        if has {
+            assert_eq!(Message::decode(&out, version), Ok((Xid(1), message)));
+        } else {
+            assert!(out.is_empty(), "nothing half-said is left behind");
+        }
+    }
+}

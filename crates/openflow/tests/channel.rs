@@ -1,0 +1,594 @@
+//! The life of a channel, both ends, without sockets or a clock.
+
+use std::time::Duration;
+
+use base::{Instant, PortNo, Xid};
+use flow::{PortDesc, Refusal, SwitchConfig};
+use openflow::{
+    Channel, Dialect, DownReason, ErrorMessage, Event, Excerpt, Extension, Fault, Form, Hello,
+    Malformed, Message, MultipartReply, MultipartRequest, Options, Received, Side, Version,
+    Versions,
+};
+use testkit::pair::{Pair, events};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn speaking(versions: Versions) -> Options {
+    Options {
+        versions,
+        ..Options::default()
+    }
+}
+
+/// A switch's end that is up in this version, with nothing pending.
+fn switch_up(version: Version) -> Channel {
+    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    channel.handle_input(&hello(Versions::only(version)), Instant::START);
+    assert_eq!(events(&mut channel), [Event::Up(version)]);
+    channel.transmitted(channel.backlog());
+    channel
+}
+
+fn hello(versions: Versions) -> Vec<u8> {
+    bytes(Xid(1), &Message::Hello(Hello::new(versions)), Version::V13)
+}
+
+fn bytes(xid: Xid, message: &Message, dialect: impl Into<Dialect>) -> Vec<u8> {
+    let mut out = Vec::new();
+    message
+        .encode(xid, dialect, &mut out)
+        .expect("the version has words for it");
+    out
+}
+
+/// The messages that are pending, taken.
+fn said(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
+    let mut rest = channel.pending();
+    let mut said = Vec::new();
+    while let Some(length) = rest.get(2..4) {
+        let length = u16::from_be_bytes([length[0], length[1]]).into();
+        said.push(Message::decode(&rest[..length], version).expect("we understand ourselves"));
+        rest = &rest[length..];
+    }
+    channel.transmitted(channel.backlog());
+    said
+}
+
+// --- greeting
+
+#[test]
+fn both_ends_agree_on_the_newest_version_that_both_speak() {
+    for (switch, controller, agreed) in [
+        (Versions::ALL, Versions::ALL, Version::V13),
+        (Versions::ALL, Versions::only(Version::V10), Version::V10),
+        (Versions::only(Version::V10), Versions::ALL, Version::V10),
+    ] {
+        let mut pair = Pair::new(speaking(switch), speaking(controller));
+        pair.drive();
+        assert_eq!(events(&mut pair.switch), [Event::Up(agreed)]);
+        assert_eq!(events(&mut pair.controller), [Event::Up(agreed)]);
+        assert_eq!(pair.switch.version(), Some(agreed));
+    }
+}
+
+#[test]
+fn the_bitmap_decides_though_the_header_says_more() {
+    // A peer of 1.0, 1.3 and 1.5: its header says 1.5.
+    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let peer = Hello {
+        highest: 6,
+        versions: Some(Versions(1 << 1 | 1 << 4 | 1 << 6)),
+    };
+    let hello = bytes(Xid(1), &Message::Hello(peer), Version::V13);
+    channel.handle_input(&hello, Instant::START);
+    assert_eq!(events(&mut channel), [Event::Up(Version::V13)]);
+}
+
+#[test]
+fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
+    for (highest, agreed) in [
+        (1, Some(Version::V10)),
+        (4, Some(Version::V13)),
+        (6, Some(Version::V13)),
+        (2, None),
+        (0, None),
+    ] {
+        let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+        let peer = Hello {
+            highest,
+            versions: None,
+        };
+        let hello = bytes(Xid(1), &Message::Hello(peer), Version::V13);
+        channel.handle_input(&hello, Instant::START);
+        assert_eq!(channel.version(), agreed, "{highest}");
+    }
+}
+
+#[test]
+fn without_a_common_version_the_reason_is_said_in_words_and_the_channel_is_down() {
+    let mut pair = Pair::new(
+        speaking(Versions::only(Version::V10)),
+        speaking(Versions::only(Version::V13)),
+    );
+    let now = pair.now();
+    let hello = pair.controller.pending().to_vec();
+    let greeting = pair.switch.backlog();
+    pair.switch.handle_input(&hello, now);
+    let theirs = Versions::only(Version::V13);
+    let down = Event::Down(DownReason::Incompatible(theirs));
+    assert_eq!(events(&mut pair.switch), [down]);
+    // In the version that the other end said it speaks.
+    let error = pair.switch.pending()[greeting..].to_vec();
+    let Ok((_, Message::Error(ErrorMessage { fault, data }))) =
+        Message::decode(&error, Version::V13)
+    else {
+        panic!("it says an error");
+    };
+    assert_eq!(
+        fault.refusal(Version::V13),
+        Some(Refusal::HelloIncompatible)
+    );
+    let text = String::from_utf8(data).expect("it is text");
+    assert_eq!(text, "no version in common: we speak 0x01, you speak 0x04");
+}
+
+#[test]
+fn an_error_in_place_of_a_hello_is_told_with_its_words() {
+    let mut channel = Channel::new(Side::Controller, Options::default(), Instant::START);
+    let error = ErrorMessage::new(Refusal::HelloPermission, Version::V10, b"not you".to_vec());
+    let error = bytes(Xid(0), &Message::Error(error), Version::V10);
+    channel.handle_input(&error, Instant::START);
+    let down = DownReason::HelloRefused {
+        fault: Fault::Plain { kind: 0, code: 1 },
+        text: "not you".to_owned(),
+    };
+    assert_eq!(events(&mut channel), [Event::Down(down)]);
+}
+
+#[test]
+fn anything_but_a_hello_comes_too_early() {
+    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let request = bytes(Xid(1), &Message::FeaturesRequest, Version::V13);
+    channel.handle_input(&request, Instant::START);
+    assert_eq!(
+        events(&mut channel),
+        [Event::Down(DownReason::HelloExpected(5))]
+    );
+}
+
+#[test]
+fn a_hello_that_does_not_come_in_time_ends_the_channel() {
+    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let due = channel.next_timeout().expect("it waits");
+    assert_eq!(due, Instant::START + Options::default().hello_timeout);
+    channel.handle_input(&[4, 0, 0], Instant::START);
+    channel.handle_timeout(Instant::from_secs(4));
+    assert!(!channel.is_down(), "it was not due yet");
+    channel.handle_timeout(due);
+    assert_eq!(
+        events(&mut channel),
+        [Event::Down(DownReason::HelloTimeout)]
+    );
+    assert_eq!(channel.next_timeout(), None);
+}
+
+#[test]
+fn what_follows_a_hello_at_once_is_read_in_the_version_agreed_on() {
+    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let mut input = hello(Versions::only(Version::V10));
+    input.extend(bytes(Xid(2), &Message::FeaturesRequest, Version::V10));
+    channel.handle_input(&input, Instant::START);
+    assert!(matches!(
+        events(&mut channel)[..],
+        [
+            Event::Up(Version::V10),
+            Event::Received(Received {
+                xid: Xid(2),
+                message: Message::FeaturesRequest,
+                ..
+            })
+        ]
+    ));
+}
+
+#[test]
+fn a_second_hello_is_ignored() {
+    let mut channel = switch_up(Version::V13);
+    channel.handle_input(&hello(Versions::only(Version::V10)), Instant::START);
+    assert_eq!(events(&mut channel), []);
+    assert_eq!(channel.version(), Some(Version::V13));
+    assert_eq!(channel.backlog(), 0);
+}
+
+// --- cutting the stream
+
+#[test]
+fn messages_are_the_same_however_the_stream_is_cut() {
+    for chunk in [1, 3, 7, 8, 64, 1 << 20] {
+        let mut pair = Pair::up(Options::default());
+        pair.chunk = chunk;
+        let requests = [
+            Message::FeaturesRequest,
+            Message::EchoRequest(vec![7; 300]),
+            Message::MultipartRequest(MultipartRequest::Description),
+            Message::BarrierRequest,
+        ];
+        for (xid, request) in (10..).map(Xid).zip(&requests) {
+            pair.controller.send(xid, request).expect("1.3 has words");
+        }
+        pair.drive();
+        let heard: Vec<_> = events(&mut pair.switch)
+            .into_iter()
+            .map(|event| match event {
+                Event::Received(received) => (received.xid, received.message),
+                event => panic!("{event:?}"),
+            })
+            .collect();
+        let wanted = [
+            (Xid(10), requests[0].clone()),
+            (Xid(12), requests[2].clone()),
+            (Xid(13), requests[3].clone()),
+        ];
+        assert_eq!(heard, wanted, "in pieces of {chunk}");
+        let [Event::Received(echo)] = &events(&mut pair.controller)[..] else {
+            panic!("the echo request was answered");
+        };
+        assert_eq!(echo.message, Message::EchoReply(vec![7; 300]));
+    }
+}
+
+#[test]
+fn a_length_shorter_than_a_header_ends_the_channel() {
+    for length in 0..8 {
+        let mut channel = switch_up(Version::V13);
+        channel.handle_input(&[4, 5, 0, length, 0, 0, 0, 1], Instant::START);
+        let down = Event::Down(DownReason::BadLength(length.into()));
+        assert_eq!(events(&mut channel), [down]);
+    }
+}
+
+#[test]
+fn input_after_the_end_is_ignored_and_nothing_is_sent() {
+    let mut channel = switch_up(Version::V13);
+    let mut input = vec![4, 5, 0, 0, 0, 0, 0, 1];
+    input.extend(bytes(Xid(2), &Message::FeaturesRequest, Version::V13));
+    channel.handle_input(&input, Instant::START);
+    assert_eq!(events(&mut channel).len(), 1);
+    channel.handle_input(&input, Instant::START);
+    channel
+        .send(Xid(1), &Message::BarrierReply)
+        .expect("it is ignored");
+    channel.refuse(Xid(1), Refusal::RequestBadType, &Excerpt::of(&[]));
+    channel.handle_timeout(Instant::from_secs(1_000));
+    assert_eq!(events(&mut channel), []);
+    assert_eq!(channel.backlog(), 0);
+}
+
+// --- refusing
+
+#[test]
+fn what_cannot_be_understood_is_answered_with_its_first_64_bytes() {
+    let mut channel = switch_up(Version::V13);
+    let mut bad = vec![4, 99, 0, 200, 0, 0, 0, 42];
+    bad.resize(200, 0xab);
+    channel.handle_input(&bad, Instant::START);
+    let malformed = Malformed {
+        fault: Refusal::RequestBadType,
+        at: 0,
+    };
+    assert_eq!(events(&mut channel), [Event::Refused(malformed)]);
+    let error = ErrorMessage::new(Refusal::RequestBadType, Version::V13, bad[..64].to_vec());
+    assert_eq!(
+        said(&mut channel, Version::V13),
+        [(Xid(42), Message::Error(error))]
+    );
+}
+
+#[test]
+fn another_version_than_the_one_agreed_on_is_refused_and_the_channel_stays_up() {
+    let mut channel = switch_up(Version::V13);
+    let request = bytes(Xid(7), &Message::FeaturesRequest, Version::V10);
+    channel.handle_input(&request, Instant::START);
+    let error = ErrorMessage::new(Refusal::RequestBadVersion, Version::V13, request);
+    assert_eq!(
+        said(&mut channel, Version::V13),
+        [(Xid(7), Message::Error(error))]
+    );
+    assert_eq!(channel.version(), Some(Version::V13));
+}
+
+#[test]
+fn a_switch_does_not_take_what_only_a_switch_may_say() {
+    let mut channel = switch_up(Version::V13);
+    let reply = bytes(Xid(7), &Message::BarrierReply, Version::V13);
+    channel.handle_input(&reply, Instant::START);
+    let [(Xid(7), Message::Error(error))] = &said(&mut channel, Version::V13)[..] else {
+        panic!("it is refused");
+    };
+    assert_eq!(
+        error.fault.refusal(Version::V13),
+        Some(Refusal::RequestBadType)
+    );
+}
+
+#[test]
+fn a_controller_tells_its_user_what_it_cannot_understand_and_nobody_else() {
+    let mut pair = Pair::up(Options::default());
+    let now = pair.now();
+    pair.controller
+        .handle_input(&[4, 99, 0, 8, 0, 0, 0, 1], now);
+    assert!(matches!(
+        events(&mut pair.controller)[..],
+        [Event::Refused(_)]
+    ));
+    assert_eq!(pair.controller.backlog(), 0);
+}
+
+#[test]
+fn an_error_is_never_answered_with_an_error() {
+    let mut channel = switch_up(Version::V13);
+    channel.handle_input(&[4, 1, 0, 8, 0, 0, 0, 1], Instant::START);
+    assert!(matches!(events(&mut channel)[..], [Event::Refused(_)]));
+    assert_eq!(channel.backlog(), 0);
+}
+
+#[test]
+fn the_user_refuses_with_the_numbers_of_the_version() {
+    for (version, kind, code) in [(Version::V10, 4, 0), (Version::V13, 7, 0)] {
+        let mut channel = switch_up(version);
+        channel.refuse(Xid(3), Refusal::PortModBadPort, &Excerpt::of(b"message"));
+        let error = ErrorMessage {
+            fault: Fault::Plain { kind, code },
+            data: b"message".to_vec(),
+        };
+        assert_eq!(
+            said(&mut channel, version),
+            [(Xid(3), Message::Error(error))]
+        );
+    }
+}
+
+// --- staying alive
+
+#[test]
+fn a_silent_peer_is_asked_and_then_given_up() {
+    let mut pair = Pair::up(Options::default());
+    pair.cut = true;
+    pair.advance(5 * SECOND);
+    assert_eq!(
+        said(&mut pair.switch, Version::V13),
+        [(Xid(0), Message::EchoRequest(Vec::new()))]
+    );
+    assert_eq!(events(&mut pair.switch), []);
+    pair.advance(5 * SECOND);
+    assert_eq!(
+        events(&mut pair.switch),
+        [Event::Down(DownReason::Unresponsive)]
+    );
+}
+
+#[test]
+fn peers_that_answer_stay_up_and_their_users_hear_nothing_of_it() {
+    let mut pair = Pair::up(Options::default());
+    pair.advance(3_600 * SECOND);
+    assert_eq!(events(&mut pair.switch), []);
+    assert_eq!(events(&mut pair.controller), []);
+    assert_eq!(pair.switch.version(), Some(Version::V13));
+}
+
+#[test]
+fn half_a_message_is_no_sign_of_life() {
+    let mut channel = switch_up(Version::V13);
+    let message = bytes(Xid(1), &Message::EchoRequest(vec![0; 100]), Version::V13);
+    for (second, byte) in (0..9).zip(&message) {
+        channel.handle_input(&[*byte], Instant::from_secs(second));
+        channel.handle_timeout(Instant::from_secs(second));
+    }
+    channel.handle_timeout(Instant::from_secs(10));
+    assert_eq!(
+        events(&mut channel),
+        [Event::Down(DownReason::Unresponsive)]
+    );
+}
+
+#[test]
+fn any_message_after_the_question_is_an_answer() {
+    let mut channel = switch_up(Version::V13);
+    channel.handle_timeout(Instant::from_secs(5));
+    let request = bytes(Xid(1), &Message::BarrierRequest, Version::V13);
+    channel.handle_input(&request, Instant::from_secs(9));
+    channel.handle_timeout(Instant::from_secs(10));
+    assert!(!channel.is_down());
+    assert_eq!(channel.next_timeout(), Some(Instant::from_secs(14)));
+}
+
+#[test]
+fn a_users_own_echo_is_told() {
+    let mut pair = Pair::up(Options::default());
+    pair.controller
+        .send(Xid(77), &Message::EchoRequest(b"mine".to_vec()))
+        .expect("every version has echoes");
+    pair.drive();
+    let [Event::Received(Received { xid, message, .. })] = &events(&mut pair.controller)[..] else {
+        panic!("it is told");
+    };
+    assert_eq!(
+        (*xid, message),
+        (Xid(77), &Message::EchoReply(b"mine".to_vec()))
+    );
+}
+
+// --- limits
+
+#[test]
+fn the_longest_message_is_taken_and_no_more_of_the_next_is_kept_than_came() {
+    let mut channel = switch_up(Version::V13);
+    let longest = bytes(
+        Xid(1),
+        &Message::EchoRequest(vec![1; usize::from(u16::MAX) - 8]),
+        Version::V13,
+    );
+    assert_eq!(longest.len(), usize::from(u16::MAX));
+    channel.handle_input(&longest, Instant::START);
+    assert_eq!(channel.backlog(), longest.len());
+}
+
+#[test]
+fn a_channel_whose_peer_does_not_read_is_congested() {
+    let options = Options {
+        backlog_max: 1_000,
+        ..Options::default()
+    };
+    let mut pair = Pair::up(options);
+    assert!(!pair.switch.is_congested());
+    pair.cut = true;
+    while !pair.switch.is_congested() {
+        pair.switch
+            .send(Xid(1), &Message::BarrierReply)
+            .expect("1.3 has words");
+    }
+    assert_eq!(pair.switch.backlog(), 1_000);
+    pair.cut = false;
+    pair.drive();
+    assert!(!pair.switch.is_congested());
+    assert_eq!(events(&mut pair.controller).len(), 125);
+}
+
+// --- what the channel does for its user
+
+#[test]
+fn a_reply_too_long_for_a_message_comes_in_parts() {
+    for version in Version::ALL {
+        let mut pair = Pair::up(speaking(Versions::only(version)));
+        let ports: Vec<_> = (1..=3_000).map(port).collect();
+        let reply = MultipartReply::PortDesc(ports.clone());
+        pair.switch
+            .send(Xid(5), &reply.into())
+            .expect("both versions have words");
+        pair.drive();
+        let (mut told, mut parts) = (Vec::new(), 0);
+        let mut goes_on = true;
+        for event in events(&mut pair.controller) {
+            let Event::Received(Received { xid, message, .. }) = event else {
+                panic!("{event:?}");
+            };
+            let Message::MultipartReply { reply, more } = message else {
+                panic!("{message:?}");
+            };
+            assert!(goes_on, "nothing follows the last part");
+            assert_eq!(xid, Xid(5));
+            goes_on = more;
+            parts += 1;
+            let MultipartReply::PortDesc(part) = reply else {
+                panic!("{reply:?}");
+            };
+            told.extend(part);
+        }
+        assert!(!goes_on && parts > 1, "{parts} parts");
+        assert_eq!(told, ports);
+    }
+}
+
+fn port(number: u32) -> PortDesc {
+    PortDesc {
+        number: PortNo(number),
+        hw_addr: packet::MacAddr::from_u64(number.into()),
+        name: format!("port{number}"),
+        config: flow::PortConfig::default(),
+        state: flow::PortState::default(),
+        current: flow::PortFeatures::FD_10G,
+        advertised: flow::PortFeatures::default(),
+        supported: flow::PortFeatures::default(),
+        peer: flow::PortFeatures::default(),
+        speed_kbps: 0,
+        speed_kbps_max: 0,
+    }
+}
+
+#[test]
+fn what_the_version_cannot_say_is_not_sent() {
+    let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
+    let error = pair
+        .controller
+        .send(Xid(1), &Message::GetAsyncRequest)
+        .expect_err("1.0 has no words for it");
+    assert_eq!(error.to_string(), "OpenFlow10 cannot express this message");
+    assert_eq!(pair.controller.backlog(), 0);
+}
+
+#[test]
+fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
+    let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
+    let delete = flow::FlowMod {
+        table: base::TableId(3),
+        ..flow::FlowMod::new(
+            flow::FlowModCommand::Delete,
+            0,
+            flow::Match::any(),
+            flow::Instructions::default(),
+        )
+    };
+    let message = Message::FlowMod(delete);
+    assert!(
+        pair.controller.send(Xid(1), &message).is_err(),
+        "there are no tables in plain 1.0"
+    );
+    for extension in [
+        Extension::TableIds(true),
+        Extension::FlowFormat(Form::Nicira),
+    ] {
+        pair.controller
+            .send(Xid(2), &Message::Extension(extension))
+            .expect("1.0 has words");
+    }
+    pair.controller
+        .send(Xid(3), &message)
+        .expect("there are now");
+    pair.drive();
+    let [Event::Received(received)] = &events(&mut pair.switch)[..] else {
+        panic!("the switches themselves are not told");
+    };
+    assert_eq!(received.message, message);
+
+    // And flow-removed messages now tell the table.
+    let removed = Message::FlowRemoved(flow::FlowRemoved {
+        matching: flow::Match::any(),
+        cookie: base::Cookie(1),
+        priority: 2,
+        reason: flow::FlowRemovedReason::Delete,
+        table: base::TableId(3),
+        duration: SECOND,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        packets: 4,
+        bytes: 5,
+    });
+    pair.switch.send(Xid(0), &removed).expect("1.0 has words");
+    pair.drive();
+    let [Event::Received(received)] = &events(&mut pair.controller)[..] else {
+        panic!("it is told");
+    };
+    assert_eq!(received.message, removed);
+}
+
+#[test]
+fn an_excerpt_lets_the_user_refuse_what_was_well_formed() {
+    let mut pair = Pair::up(Options::default());
+    let config = SwitchConfig::default();
+    pair.controller
+        .send(Xid(9), &Message::SetConfig(config))
+        .expect("1.3 has words");
+    pair.drive();
+    let [Event::Received(received)] = &events(&mut pair.switch)[..] else {
+        panic!("it is told");
+    };
+    pair.switch
+        .refuse(received.xid, Refusal::ConfigPermission, &received.excerpt);
+    pair.drive();
+    let [Event::Received(Received { message, xid, .. })] = &events(&mut pair.controller)[..] else {
+        panic!("it is told");
+    };
+    let request = bytes(Xid(9), &Message::SetConfig(config), Version::V13);
+    let error = ErrorMessage::new(Refusal::ConfigPermission, Version::V13, request);
+    assert_eq!((*xid, message), (Xid(9), &Message::Error(error)));
+}

@@ -1,0 +1,159 @@
+//! Every vector under `vectors/`: bytes that other programs made, beside what
+//! they mean.
+//!
+//! A file is a list of vectors:
+//!
+//! ```text
+//! -- what it is about
+//! with table_ids                what the controller turned on before (dialect)
+//! | 010e0050 00000008 ...       the bytes
+//! : OFPT_FLOW_MOD ...           how `ovs-ofctl ofp-print` of Open vSwitch reads them
+//! = FlowMod(...)                how we read them, or
+//! ! ActionBadLength at 0x48     why we refuse them
+//! ~                             our own bytes for it differ (another order, other padding)
+//! ```
+//!
+//! Bytes that are read must, when they are written again, be the same bytes
+//! unless the vector says `~`, and then mean the same. `UPDATE=1` rewrites the
+//! last three kinds of line; the difference is reviewed as code is.
+
+mod text;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::Xid;
+use openflow::{Dialect, Extension, Form, Message, Version};
+
+/// One vector, as its file has it.
+#[derive(Default)]
+struct Vector {
+    /// Lines that are kept as they are.
+    head: String,
+    dialect: Vec<String>,
+    bytes: Vec<u8>,
+    /// Lines that are compared.
+    expected: String,
+}
+
+#[test]
+fn vectors_of_openflow_1_0_mean_what_they_say() {
+    check_directory("v10", Version::V10);
+}
+
+#[test]
+fn vectors_of_openflow_1_3_mean_what_they_say() {
+    check_directory("v13", Version::V13);
+}
+
+fn check_directory(name: &str, version: Version) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("vectors")
+        .join(name);
+    let mut files: Vec<PathBuf> = fs::read_dir(directory)
+        .expect("the directory is there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    let wrong: Vec<_> = files
+        .iter()
+        .filter_map(|path| check_file(path, version))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong in a file, if anything is.
+fn check_file(path: &Path, version: Version) -> Option<String> {
+    let text = fs::read_to_string(path).expect("the file can be read");
+    let (mut actual, mut wrong) = (String::new(), String::new());
+    let (preamble, vectors) = parse(&text);
+    actual.push_str(&preamble);
+    for vector in &vectors {
+        let told = tell(vector, version);
+        if told != vector.expected {
+            let head = &vector.head;
+            let _ = write!(wrong, "{}\n{head}\n{told}\n", path.display());
+        }
+        actual.push_str(&vector.head);
+        actual.push_str(&told);
+        actual.push('\n');
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(path, actual.trim_end().to_owned() + "\n").expect("the file can be written");
+        return None;
+    }
+    (!wrong.is_empty()).then_some(wrong)
+}
+
+/// The text before the first vector, and the vectors.
+fn parse(text: &str) -> (String, Vec<Vector>) {
+    let (mut preamble, mut vectors) = (String::new(), Vec::<Vector>::new());
+    for line in text.lines() {
+        if line.starts_with("-- ") {
+            vectors.push(Vector::default());
+        }
+        let Some(vector) = vectors.last_mut() else {
+            preamble.push_str(line);
+            preamble.push('\n');
+            continue;
+        };
+        match line.chars().next() {
+            None => {}
+            Some('=' | '!' | '~' | ' ' | ')' | '}') => {
+                vector.expected.push_str(line);
+                vector.expected.push('\n');
+            }
+            Some(_) => {
+                vector.head.push_str(line);
+                vector.head.push('\n');
+                if let Some(words) = line.strip_prefix("with ") {
+                    vector.dialect = words.split(' ').map(str::to_owned).collect();
+                }
+                if let Some(hex) = line.strip_prefix("| ") {
+                    vector.bytes.extend(text::bytes(hex));
+                }
+            }
+        }
+    }
+    (preamble, vectors)
+}
+
+/// What we make of a vector: the lines that ought to stand below its head.
+fn tell(vector: &Vector, version: Version) -> String {
+    let dialect = vector
+        .dialect
+        .iter()
+        .fold(Dialect::new(version), |dialect, word| {
+            dialect.after(match word.as_str() {
+                "nxm" => Extension::FlowFormat(Form::Nicira),
+                "table_ids" => Extension::TableIds(true),
+                word => panic!("no such dialect: {word}"),
+            })
+        });
+    match Message::decode(&vector.bytes, dialect) {
+        Err(malformed) => format!("! {:?} at {:#x}\n", malformed.fault, malformed.at),
+        Ok((xid, message)) => {
+            let mut told = format!("= {}\n", text::pretty(&message));
+            if write_again(xid, &message, dialect) != vector.bytes {
+                told.push_str("~\n");
+            }
+            told
+        }
+    }
+}
+
+/// Our own bytes for a message, which mean the same.
+fn write_again(xid: Xid, message: &Message, dialect: Dialect) -> Vec<u8> {
+    let mut out = Vec::new();
+    message
+        .encode(xid, dialect, &mut out)
+        .unwrap_or_else(|error| panic!("{error}: {message:#?}"));
+    assert_eq!(
+        Message::decode(&out, dialect).as_ref(),
+        Ok(&(xid, message.clone())),
+        "what we write means something else"
+    );
+    out
+}

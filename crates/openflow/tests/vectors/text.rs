@@ -1,0 +1,108 @@
+//! Bytes and values as text.
+
+/// The bytes that hexadecimal digits stand for; blanks are passed over.
+pub(crate) fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u32> = hex
+        .chars()
+        .filter(|digit| !digit.is_whitespace())
+        .map(|digit| digit.to_digit(16).expect("a hexadecimal digit"))
+        .collect();
+    let pairs = digits.chunks_exact(2);
+    assert!(pairs.remainder().is_empty(), "half a byte in {hex}");
+    pairs
+        .map(|pair| u8::try_from(pair[0] << 4 | pair[1]).expect("two digits"))
+        .collect()
+}
+
+/// The debug text of a value in few lines: numbers in hexadecimal, members that
+/// are zero, empty or none left out, and structures in one line where they fit.
+pub(crate) fn pretty(value: &impl std::fmt::Debug) -> String {
+    let text = format!("{value:#x?}");
+    let lines: Vec<&str> = text.lines().collect();
+    fold(&lines).join("\n")
+}
+
+const WIDTH: usize = 100;
+
+/// Lines of pretty debug text, folded.
+fn fold(lines: &[&str]) -> Vec<String> {
+    let mut folded = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let end = end_of(lines, at);
+        let inside = if end > at {
+            fold(&lines[at + 1..end])
+        } else {
+            Vec::new()
+        };
+        let joined = if end > at {
+            join(lines[at], &inside, lines[end])
+        } else {
+            lines[at].to_owned()
+        };
+        if says_nothing(&joined) {
+        } else if joined.len() <= WIDTH || end == at {
+            folded.push(joined);
+        } else {
+            folded.push(lines[at].to_owned());
+            folded.extend(wrap(inside));
+            folded.push(lines[end].to_owned());
+        }
+        at = end + 1;
+    }
+    folded
+}
+
+/// The last line of the structure that begins in line `at`.
+fn end_of(lines: &[&str], at: usize) -> usize {
+    if !lines[at].ends_with(['{', '(', '[']) {
+        return at;
+    }
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    (at + 1..lines.len())
+        .find(|next| indent(lines[*next]) == indent(lines[at]))
+        .expect("every bracket is closed")
+}
+
+/// A structure in one line.
+fn join(open: &str, inside: &[String], close: &str) -> String {
+    let inside: Vec<&str> = inside.iter().map(|line| line.trim()).collect();
+    let inside = inside.join(" ");
+    let space = if open.ends_with('{') && !inside.is_empty() {
+        " "
+    } else {
+        ""
+    };
+    let inside = inside.trim_end_matches(',');
+    format!("{open}{space}{inside}{space}{}", close.trim())
+}
+
+/// Whether a line is a member that is zero, empty or none.
+fn says_nothing(line: &str) -> bool {
+    let Some((_, value)) = line.trim_end_matches(',').split_once(": ") else {
+        return false;
+    };
+    let inside = value
+        .split_once(['(', '{'])
+        .map_or(value, |(_, inside)| inside.trim_end_matches([')', '}']));
+    ["None", "false", "0x0", "[]", "\"\"", "0ns", ""].contains(&inside)
+}
+
+/// Numbers in a list, as many to a line as fit; anything else as it is.
+fn wrap(lines: Vec<String>) -> Vec<String> {
+    if !lines.iter().all(|line| line.trim_start().starts_with("0x")) {
+        return lines;
+    }
+    let indent = lines[0].len() - lines[0].trim_start().len();
+    let mut wrapped: Vec<String> = Vec::new();
+    for number in lines.iter().map(|line| line.trim_start()) {
+        match wrapped.last_mut() {
+            Some(line) if line.len() + 1 + number.len() <= WIDTH => {
+                line.push(' ');
+                line.push_str(number);
+            }
+            _ => wrapped.push(" ".repeat(indent) + number),
+        }
+    }
+    wrapped
+}

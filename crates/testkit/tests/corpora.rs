@@ -1,0 +1,37 @@
+//! Every file of the fuzz corpora, run through its target as a plain test: what
+//! a fuzzer once found stays found.
+
+use std::fs;
+use std::path::Path;
+
+/// Runs all files of one corpus; those that fail are named.
+fn run(name: &str, target: fn(&[u8])) {
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
+    let directory = corpora.join(name);
+    let mut files: Vec<_> = fs::read_dir(&directory)
+        .unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", directory.display());
+    files.retain(|file| {
+        let data = fs::read(file).expect("it can be read");
+        std::panic::catch_unwind(|| target(&data)).is_err()
+    });
+    assert!(files.is_empty(), "these fail: {files:#?}");
+}
+
+#[test]
+fn openflow_v10() {
+    run("openflow_v10", testkit::fuzz::openflow::openflow_v10);
+}
+
+#[test]
+fn openflow_v13() {
+    run("openflow_v13", testkit::fuzz::openflow::openflow_v13);
+}
+
+#[test]
+fn channel() {
+    run("channel", testkit::fuzz::openflow::channel);
+}
