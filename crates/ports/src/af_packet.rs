@@ -169,6 +169,7 @@ enum Path {
     /// Straight. The kernel then drops what it would have to segment first.
     PastTheQueue,
     /// Through the queueing discipline, where the kernel segments for drivers that cannot.
+    /// Frames that go straight may overtake these if frames queue there.
     ByTheQueue,
 }
 

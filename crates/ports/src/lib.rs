@@ -59,8 +59,9 @@ pub trait Port: Send {
 /// never move a frame again: retire it. Whatever passes (an interface that is down,
 /// a full queue, a frame too long) is counted and is no error.
 pub trait Queue: Send {
-    /// Fills the room left in `batch`. An exhausted `pool` ends it early; the frames
-    /// then stay where they are.
+    /// Fills the room left in `batch`. Frames that must be dropped take their share of
+    /// the room, so fewer may come, and none, while more wait. An exhausted `pool` ends it
+    /// early; the frames then stay where they are.
     ///
     /// # Errors
     /// The device is gone; the frames in `batch` are good.
@@ -77,8 +78,9 @@ pub trait Queue: Send {
     /// kernel's own drop counts, clears a waiting error, notices that the device is
     /// gone, mends a ring that the kernel has jammed.
     ///
-    /// To be called before a worker sleeps, when it wakes, and every second or so in
-    /// between and under load. Costs a few system calls.
+    /// To be called every ten milliseconds or so awake, every second asleep; and whenever
+    /// a worker was woken for this queue and received nothing, for then an error waits,
+    /// which would wake it again and again. Costs a few system calls.
     ///
     /// # Errors
     /// The device is gone.

@@ -86,7 +86,11 @@ impl Queue for PacketQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
         let before = batch.len();
         let mut drops_are_pending = false;
-        while batch.room() > 0 && self.ring.is_ready() {
+        // As many frames as fit, those to be dropped among them: a flood of such ends too.
+        for _ in 0..batch.room() {
+            if !self.ring.is_ready() {
+                break;
+            }
             let Some(mut frame) = pool.take() else {
                 self.counters.add(Counter::RxStarved, 1);
                 break;
@@ -95,6 +99,7 @@ impl Queue for PacketQueue {
                 pool.put(frame);
                 break;
             };
+            self.quiet = false;
             drops_are_pending |= slot.drops_are_pending();
             match read(&slot, &mut frame) {
                 Ok(()) => batch.push(frame).expect("room was asked for"),
@@ -103,7 +108,6 @@ impl Queue for PacketQueue {
                     pool.put(frame);
                 }
             }
-            self.quiet = false;
         }
         self.counters.received(&batch[before..]);
         if drops_are_pending {

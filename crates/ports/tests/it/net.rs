@@ -115,9 +115,10 @@ impl Hand {
     pub(crate) fn receive_now(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
+            let before = self.counts();
             let received = self.queue.receive(&mut self.pool, &mut self.batch);
             received.unwrap();
-            if self.batch.is_empty() {
+            if self.counts() == before {
                 return frames;
             }
             frames.extend(self.batch.iter().cloned());
