@@ -89,7 +89,7 @@ impl Group<'_> {
         let rest = ids.len().saturating_sub(NAMED);
         html! {
             @if ids.len() > 1 { (ids.len()) " tests, " @if reasons.len() > 1 { "for example " } }
-            @for reason in reasons.first() { (reason) }
+            @if let Some(reason) = reasons.first() { (reason) }
             ": "
             @for (index, id) in ids.iter().take(NAMED).enumerate() {
                 @if index > 0 { ", " }
