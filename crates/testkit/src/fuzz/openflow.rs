@@ -2,7 +2,10 @@
 //! where a promise is broken.
 
 use base::{Instant, Xid};
-use openflow::{Channel, Dialect, Event, Extension, Form, Message, Options, Side, Version};
+use flow::Action;
+use openflow::{
+    Channel, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side, Version,
+};
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
 /// of them names. See [`message`].
@@ -25,9 +28,12 @@ pub fn openflow_v13(data: &[u8]) {
     message(data, Dialect::new(Version::V13));
 }
 
-/// What decodes can be encoded, in no more than a few times as many bytes, and
-/// means the same when it is decoded again. The header's length is corrected
-/// first: what a wrong one does is soon known.
+/// What decodes can be encoded and means the same when it is decoded again. The
+/// header's length is corrected first: what a wrong one does is soon known.
+///
+/// Writes of fields are excepted from the last: Nicira loads any bits at once,
+/// and they come back as a setter of 1.0 or as several loads. But they come back
+/// the same from then on.
 ///
 /// # Panics
 /// If it does not hold.
@@ -42,14 +48,44 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     let Ok((xid, message)) = Message::decode(&bytes, dialect) else {
         return;
     };
-    let mut again = Vec::new();
-    // Padding that is left out and orders that are put right make it shorter or
-    // longer, and a message near the limit may not fit any more.
-    if let Err(error) = message.encode(xid, dialect, &mut again) {
+    let mut once = Vec::new();
+    if let Err(error) = message.encode(xid, dialect, &mut once) {
+        // Fields are put in order and lists translated, which makes some of the
+        // longest messages longer than any may be.
         assert!(bytes.len() > 1 << 14, "{error}: {message:?}");
         return;
     }
-    assert_eq!(decode_all(&again, dialect), Some((xid, message)));
+    let again = decode_all(&once, dialect).expect("we understand ourselves");
+    if !writes_fields(&message) {
+        assert_eq!(again, (xid, message));
+        return;
+    }
+    let mut twice = Vec::new();
+    again
+        .1
+        .encode(again.0, dialect, &mut twice)
+        .expect("it was encoded before");
+    assert_eq!(once, twice, "{message:?}");
+}
+
+/// Whether a message has an action that writes bits of a field.
+fn writes_fields(message: &Message) -> bool {
+    let writes = |action: &Action| matches!(action, Action::SetField { .. });
+    match message {
+        Message::FlowMod(flow_mod) => flow_mod.instructions.actions().any(writes),
+        Message::PacketOut(packet_out) => packet_out.actions.iter().any(writes),
+        Message::GroupMod(group_mod) => group_mod
+            .buckets
+            .iter()
+            .any(|bucket| bucket.actions.iter().any(writes)),
+        Message::MultipartReply {
+            reply: MultipartReply::Flow(_, rules),
+            ..
+        } => rules
+            .iter()
+            .any(|rule| rule.instructions.actions().any(writes)),
+        _ => false,
+    }
 }
 
 /// Messages that follow each other, put together if they are parts of one.

@@ -17,7 +17,7 @@
 //! unless the vector says `~`, and then mean the same. `UPDATE=1` rewrites the
 //! last three kinds of line; the difference is reviewed as code is.
 
-mod support;
+mod text;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -112,7 +112,7 @@ fn parse(text: &str) -> (String, Vec<Vector>) {
                     vector.dialect = words.split(' ').map(str::to_owned).collect();
                 }
                 if let Some(hex) = line.strip_prefix("| ") {
-                    vector.bytes.extend(support::bytes(hex));
+                    vector.bytes.extend(text::bytes(hex));
                 }
             }
         }
@@ -135,7 +135,7 @@ fn tell(vector: &Vector, version: Version) -> String {
     match Message::decode(&vector.bytes, dialect) {
         Err(malformed) => format!("! {:?} at {:#x}\n", malformed.fault, malformed.at),
         Ok((xid, message)) => {
-            let mut told = format!("= {}\n", support::pretty(&message));
+            let mut told = format!("= {}\n", text::pretty(&message));
             if write_again(xid, &message, dialect) != vector.bytes {
                 told.push_str("~\n");
             }
