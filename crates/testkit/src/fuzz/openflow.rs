@@ -1,7 +1,7 @@
 //! Targets of the OpenFlow codec and channel. They accept any bytes and panic
 //! where a promise is broken.
 
-use base::{Instant, Xid};
+use base::{Instant, TableId, Xid};
 use flow::Action;
 use openflow::{
     Channel, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side, Version,
@@ -48,6 +48,7 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     let Ok((xid, message)) = Message::decode(&bytes, dialect) else {
         return;
     };
+    let dialect = dialect_of(&message, dialect);
     let mut once = Vec::new();
     if let Err(error) = message.encode(xid, dialect, &mut once) {
         // Fields are put in order and lists translated, which makes some of the
@@ -66,6 +67,17 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
         .encode(again.0, dialect, &mut twice)
         .expect("it was encoded before");
     assert_eq!(once, twice, "{message:?}");
+}
+
+/// The dialect in which a message was written: Nicira's flow-removed, which 1.0
+/// tells by the table in it, is read whether it was asked for or not.
+fn dialect_of(message: &Message, dialect: Dialect) -> Dialect {
+    match message {
+        Message::FlowRemoved(told) if told.table != TableId::ALL => {
+            dialect.after(Extension::FlowFormat(Form::Nicira))
+        }
+        _ => dialect,
+    }
 }
 
 /// Whether a message has an action that writes bits of a field.
@@ -135,10 +147,8 @@ pub fn channel(data: &[u8]) {
 
 /// Gives one end a chunk and takes everything from it.
 fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
-    if end.next_timeout().is_some_and(|due| due <= now) {
-        end.handle_timeout(now);
-    }
     let was_down = end.is_down();
+    end.handle_timeout(now);
     let before = end.backlog();
     end.handle_input(chunk, now);
     // The shortest message has eight bytes, and the longest answer to it is an error
