@@ -2,7 +2,7 @@
 //! where a promise is broken.
 
 use base::{Instant, TableId, Xid};
-use flow::Action;
+use flow::{Action, Instructions};
 use openflow::{
     Channel, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side, Version,
 };
@@ -32,8 +32,8 @@ pub fn openflow_v13(data: &[u8]) {
 /// header's length is corrected first: what a wrong one does is soon known.
 ///
 /// Writes of fields are excepted from the last: Nicira loads any bits at once,
-/// and they come back as a setter of 1.0 or as several loads. But they come back
-/// the same from then on.
+/// and they come back as a setter of 1.0 or as several loads; and so is metadata,
+/// which 1.0 may write as a field. But they come back the same from then on.
 ///
 /// # Panics
 /// If it does not hold.
@@ -80,11 +80,14 @@ fn dialect_of(message: &Message, dialect: Dialect) -> Dialect {
     }
 }
 
-/// Whether a message has an action that writes bits of a field.
+/// Whether a message has an action that writes bits of a field, or of metadata.
 fn writes_fields(message: &Message) -> bool {
     let writes = |action: &Action| matches!(action, Action::SetField { .. });
+    let any = |instructions: &Instructions| {
+        instructions.metadata.is_some() || instructions.actions().any(writes)
+    };
     match message {
-        Message::FlowMod(flow_mod) => flow_mod.instructions.actions().any(writes),
+        Message::FlowMod(flow_mod) => any(&flow_mod.instructions),
         Message::PacketOut(packet_out) => packet_out.actions.iter().any(writes),
         Message::GroupMod(group_mod) => group_mod
             .buckets
@@ -93,9 +96,7 @@ fn writes_fields(message: &Message) -> bool {
         Message::MultipartReply {
             reply: MultipartReply::Flow(_, rules),
             ..
-        } => rules
-            .iter()
-            .any(|rule| rule.instructions.actions().any(writes)),
+        } => rules.iter().any(|rule| any(&rule.instructions)),
         _ => false,
     }
 }
