@@ -179,7 +179,12 @@ fn instructions(version: Version) -> BoxedStrategy<Instructions> {
     let metadata =
         (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
     let table = (0..=254_u8).prop_map(TableId);
-    let list = (actions(version), option::of(metadata), option::of(table));
+    let ends = (option::of(metadata), option::of(table)).prop_map(move |ends| match ends {
+        // 1.0 writes the first as a field then.
+        (Some(_), Some(table)) if version == Version::V10 => (None, Some(table)),
+        ends => ends,
+    });
+    let list = (actions(version), ends);
     let set = match version {
         Version::V10 => Just((None, false, Vec::new())).boxed(),
         Version::V13 => (
@@ -191,7 +196,7 @@ fn instructions(version: Version) -> BoxedStrategy<Instructions> {
     };
     (list, set)
         .prop_map(
-            |((apply, metadata, goto), (meter, clear, write))| Instructions {
+            |((apply, (metadata, goto)), (meter, clear, write))| Instructions {
                 meter,
                 apply,
                 clear,

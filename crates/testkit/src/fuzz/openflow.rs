@@ -1,8 +1,8 @@
 //! Targets of the OpenFlow codec and channel. They accept any bytes and panic
 //! where a promise is broken.
 
-use base::{Instant, Xid};
-use flow::Action;
+use base::{Instant, TableId, Xid};
+use flow::{Action, Instructions};
 use openflow::{
     Channel, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side, Version,
 };
@@ -32,8 +32,8 @@ pub fn openflow_v13(data: &[u8]) {
 /// header's length is corrected first: what a wrong one does is soon known.
 ///
 /// Writes of fields are excepted from the last: Nicira loads any bits at once,
-/// and they come back as a setter of 1.0 or as several loads. But they come back
-/// the same from then on.
+/// and they come back as a setter of 1.0 or as several loads; and so is metadata,
+/// which 1.0 may write as a field. But they come back the same from then on.
 ///
 /// # Panics
 /// If it does not hold.
@@ -48,6 +48,7 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     let Ok((xid, message)) = Message::decode(&bytes, dialect) else {
         return;
     };
+    let dialect = dialect_of(&message, dialect);
     let mut once = Vec::new();
     if let Err(error) = message.encode(xid, dialect, &mut once) {
         // Fields are put in order and lists translated, which makes some of the
@@ -68,11 +69,25 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     assert_eq!(once, twice, "{message:?}");
 }
 
-/// Whether a message has an action that writes bits of a field.
+/// The dialect in which a message was written: Nicira's flow-removed, which 1.0
+/// tells by the table in it, is read whether it was asked for or not.
+fn dialect_of(message: &Message, dialect: Dialect) -> Dialect {
+    match message {
+        Message::FlowRemoved(told) if told.table != TableId::ALL => {
+            dialect.after(Extension::FlowFormat(Form::Nicira))
+        }
+        _ => dialect,
+    }
+}
+
+/// Whether a message has an action that writes bits of a field, or of metadata.
 fn writes_fields(message: &Message) -> bool {
     let writes = |action: &Action| matches!(action, Action::SetField { .. });
+    let any = |instructions: &Instructions| {
+        instructions.metadata.is_some() || instructions.actions().any(writes)
+    };
     match message {
-        Message::FlowMod(flow_mod) => flow_mod.instructions.actions().any(writes),
+        Message::FlowMod(flow_mod) => any(&flow_mod.instructions),
         Message::PacketOut(packet_out) => packet_out.actions.iter().any(writes),
         Message::GroupMod(group_mod) => group_mod
             .buckets
@@ -81,9 +96,7 @@ fn writes_fields(message: &Message) -> bool {
         Message::MultipartReply {
             reply: MultipartReply::Flow(_, rules),
             ..
-        } => rules
-            .iter()
-            .any(|rule| rule.instructions.actions().any(writes)),
+        } => rules.iter().any(|rule| any(&rule.instructions)),
         _ => false,
     }
 }
@@ -135,10 +148,8 @@ pub fn channel(data: &[u8]) {
 
 /// Gives one end a chunk and takes everything from it.
 fn step(end: &mut Channel, chunk: &[u8], now: Instant) {
-    if end.next_timeout().is_some_and(|due| due <= now) {
-        end.handle_timeout(now);
-    }
     let was_down = end.is_down();
+    end.handle_timeout(now);
     let before = end.backlog();
     end.handle_input(chunk, now);
     // The shortest message has eight bytes, and the longest answer to it is an error
