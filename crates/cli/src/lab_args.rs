@@ -22,7 +22,9 @@ pub(crate) enum LabCommand {
 
 /// What to measure, on what, and how often.
 #[derive(Args)]
-#[command(after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10")]
+#[command(
+    after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10"
+)]
 pub(crate) struct RunArgs {
     /// Experiments: echo, tcp-throughput, forwarding-rate.
     #[arg(required = true, value_name = "SCENARIO")]
@@ -79,7 +81,11 @@ pub(crate) struct RunArgs {
 impl RunArgs {
     /// The lab's options; `comporta` is this program and `command_line` how it was called.
     pub(crate) fn into_options(self, comporta: PathBuf, command_line: String) -> Options {
-        let mut options = if self.quick { Options::quick() } else { Options::default() };
+        let mut options = if self.quick {
+            Options::quick()
+        } else {
+            Options::default()
+        };
         options.scenarios = self.scenarios;
         options.directory = self.out.unwrap_or_else(Options::free_directory);
         options.resume = self.resume;
@@ -95,7 +101,10 @@ impl RunArgs {
         replace(&mut echo.prober, self.prober);
         replace_list(&mut echo.frame_bytes, self.frame_bytes);
         replace_list(&mut echo.match_sets, self.match_sets);
-        replace(&mut options.parameters.tcp_throughput.seconds, self.tcp_seconds);
+        replace(
+            &mut options.parameters.tcp_throughput.seconds,
+            self.tcp_seconds,
+        );
         let rate = &mut options.parameters.forwarding_rate;
         replace(&mut rate.milliseconds, self.rate_millis);
         replace_list(&mut rate.paced_pps, self.rates);

@@ -2,18 +2,39 @@
 //! crates `switch` and `lab`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
-//! about it), 2 the arguments make no sense.
+//! about it), 2 the arguments make no sense, 130 interrupted (what was measured
+//! is kept).
 
+mod lab_args;
+mod lab_commands;
 mod switch_args;
 
+use std::error::Error;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Arg, Command};
+use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
+use lab_args::LabCommand;
 use switch_args::SwitchArgs;
 
 fn main() -> ExitCode {
-    let matches = Command::new("comporta")
+    let matches = command().get_matches();
+    let level = matches.get_one::<String>("log");
+    log_to_stderr(level.map_or("info", String::as_str));
+    let done = match matches.subcommand() {
+        Some(("switch", matches)) => run_switch(matches),
+        Some(("lab", matches)) => run_lab(matches),
+        _ => unreachable!("a subcommand is required, and these are all"),
+    };
+    done.unwrap_or_else(|error| complain(error.as_ref()))
+}
+
+fn command() -> Command {
+    let lab = Command::new("lab")
+        .about("Measure OpenFlow data planes, this one and others, side by side")
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    Command::new("comporta")
         .about("An OpenFlow switch in userspace, and a lab that measures OpenFlow data planes")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
@@ -23,35 +44,31 @@ fn main() -> ExitCode {
                 .long("log")
                 .global(true)
                 .value_name("LEVEL")
-                .help("What is told on standard error: error, warn, info, debug, trace")
+                .help("What is told on standard error")
+                .value_parser(["error", "warn", "info", "debug", "trace"])
                 .default_value("info"),
         )
         .subcommand(switch_args::command())
-        .get_matches();
-    log_to_stderr(
-        matches
-            .get_one::<String>("log")
-            .map_or("info", String::as_str),
-    );
-    match matches.subcommand() {
-        Some(("switch", matches)) => run_switch(matches),
-        _ => ExitCode::from(2),
-    }
+        .subcommand(LabCommand::augment_subcommands(lab))
 }
 
-fn run_switch(matches: &clap::ArgMatches) -> ExitCode {
-    let done = SwitchArgs::from_matches(matches)
-        .map_err(switch::SwitchError::from)
-        .and_then(|args| switch::run(args.config, args.file));
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => complain(&error),
+fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let args = SwitchArgs::from_matches(matches)?;
+    switch::run(args.config, args.file)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    match LabCommand::from_arg_matches(matches)? {
+        LabCommand::Run(args) => lab_commands::run(*args),
+        LabCommand::Report { directory } => lab_commands::report(&directory),
+        LabCommand::List => Ok(lab_commands::list()),
     }
 }
 
 /// One line on standard error, and the exit code for what could not be done.
 #[expect(clippy::print_stderr, reason = "this is where a person is told")]
-fn complain(error: &dyn std::error::Error) -> ExitCode {
+fn complain(error: &dyn Error) -> ExitCode {
     eprintln!("comporta: {error}");
     ExitCode::from(1)
 }

@@ -70,6 +70,16 @@ impl Scenario {
             Self::ForwardingRate => "forwarding-rate",
         }
     }
+
+    /// What it measures, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Echo => "round trip and jitter of UDP echoes, by match type and frame size",
+            Self::TcpThroughput => "one TCP stream, and the processor time the device spends on it",
+            Self::ForwardingRate => "small frames, flat out and at set rates: how many come out",
+        }
+    }
 }
 
 impl MatchSet {

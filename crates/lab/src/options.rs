@@ -146,6 +146,35 @@ const PACKETS_MAX: u32 = 1_000_000;
 const TEST_MAX: Duration = Duration::from_secs(3_600);
 
 impl Options {
+    /// A quick look: enough to see the devices apart, too little to quote.
+    #[must_use]
+    pub fn quick() -> Self {
+        let mut options = Self {
+            runs: 3,
+            ..Self::default()
+        };
+        let Parameters {
+            echo,
+            tcp_throughput,
+            forwarding_rate,
+        } = &mut options.parameters;
+        echo.packets = 2_000;
+        echo.frame_bytes = vec![64];
+        tcp_throughput.seconds = 3;
+        forwarding_rate.milliseconds = 1_000;
+        forwarding_rate.paced_pps = vec![100_000, 200_000];
+        options
+    }
+
+    /// The first of `results/run-1`, `results/run-2` and so on that is not there yet.
+    #[must_use]
+    pub fn free_directory() -> PathBuf {
+        (1_u32..)
+            .map(|number| PathBuf::from(format!("results/run-{number}")))
+            .find(|directory| !directory.exists())
+            .expect("there are more numbers than directories")
+    }
+
     /// Checks that the run makes sense.
     ///
     /// # Errors

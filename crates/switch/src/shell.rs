@@ -26,7 +26,7 @@ use clock::Clock;
 use control::{Control, Tools};
 use inbox::Inbox;
 use peers::Exchange;
-use rundir::{RunDir, SocketFile};
+use rundir::RunDir;
 use worker_thread::{SPIN, WorkerHandle};
 
 /// File descriptors that the process allows itself: thousands of peers, and a few
@@ -72,13 +72,14 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         clock,
         runtime: runtime.handle().clone(),
         exchange: Exchange::new(inbox.clone(), clock),
-        rundir: rundir.clone(),
+        inbox: inbox.clone(),
+        rundir,
         publication,
         workers,
         file,
     };
     let mut control = Control::new(tools, inputs);
-    let served = serve(&mut control, &runtime, &rundir, &inbox, config);
+    let served = serve(&mut control, &runtime, &inbox, config);
     control.shut_down();
     runtime.shutdown_background();
     served
@@ -87,7 +88,6 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
 fn serve(
     control: &mut Control,
     runtime: &tokio::runtime::Runtime,
-    rundir: &RunDir,
     inbox: &Inbox,
     config: Config,
 ) -> Result<(), SwitchError> {
@@ -95,17 +95,10 @@ fn serve(
         let _in_runtime = runtime.enter();
         signals::follow(inbox.clone()).map_err(SwitchError::system("following signals"))?;
     }
-    let (socket, _file) = SocketFile::bind(&rundir.file(unixctl::SOCKET))?;
     control.configure(config)?;
     runtime
         .block_on(links::follow(inbox.clone()))
         .map_err(SwitchError::system("following interfaces by netlink"))?;
-    {
-        let _in_runtime = runtime.enter();
-        let socket = tokio::net::UnixListener::from_std(socket)
-            .map_err(SwitchError::system("listening at the control socket"))?;
-        tokio::spawn(unixctl::serve(socket, inbox.clone()));
-    }
     tracing::info!("ready");
     control.run();
     tracing::info!("ending");

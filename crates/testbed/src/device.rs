@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, Usage};
+use crate::{Clock, Failure, Missing, Namespace, Process, Program, Requirement, Spawner, Usage};
 
 /// The ports of a device, in the order of their OpenFlow numbers, from 1.
 pub(crate) const PORTS: [&str; 2] = ["p1", "p2"];
@@ -56,6 +56,26 @@ impl DeviceKind {
             Self::OvsTso => "ovs-tso",
             Self::Direct => "direct",
         }
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Comporta => "this project's switch, as a process of its own",
+            Self::Ovs => "Open vSwitch's userspace data path on ordinary ports, as it comes",
+            Self::OvsTso => "the same with userspace-tso-enable=true",
+            Self::LinuxBridge => "the kernel's bridge, which knows no OpenFlow",
+            Self::Direct => "no device: one cable between the hosts, for calibration",
+        }
+    }
+
+    /// What must still be done before it can be used here, if anything.
+    ///
+    /// # Errors
+    /// The first requirement that is not met, with its remedy.
+    pub fn check_requirements(self) -> Result<(), Missing> {
+        crate::check(&self.requirements())
     }
 
     /// Whether it calls a controller.

@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 
 use super::clock::Clock;
 use super::connection::{Outbox, Outgoing, Room};
-use super::inbox::Input;
+use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
@@ -73,6 +73,8 @@ pub(crate) struct Tools {
     pub(crate) runtime: Handle,
     /// What connections need.
     pub(crate) exchange: Exchange,
+    /// The way back to this thread.
+    pub(crate) inbox: Inbox,
     /// Where sockets are made.
     pub(crate) rundir: RunDir,
     /// Where programs are put.

@@ -59,6 +59,13 @@ impl Exchange {
 /// A task that ends when it is dropped, with every connection it serves.
 pub(crate) struct Task(JoinHandle<()>);
 
+impl Task {
+    /// Spawns it. To be called within the runtime.
+    pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task))
+    }
+}
+
 impl Drop for Task {
     fn drop(&mut self) {
         self.0.abort();
@@ -67,7 +74,7 @@ impl Drop for Task {
 
 /// Goes to a controller, again and again.
 pub(crate) fn connect(target: Target, purpose: Purpose, exchange: Exchange) -> Task {
-    Task(tokio::spawn(async move {
+    Task::spawn(async move {
         let mut pause = BACKOFF_FIRST;
         let mut silent = false;
         loop {
@@ -93,7 +100,7 @@ pub(crate) fn connect(target: Target, purpose: Purpose, exchange: Exchange) -> T
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(BACKOFF_MAX);
         }
-    }))
+    })
 }
 
 async fn visit(target: &Target, purpose: &Purpose, exchange: &Exchange) -> io::Result<Ending> {
@@ -127,7 +134,7 @@ pub(crate) enum Listener {
 
 /// Waits for peers and serves them.
 pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -> Task {
-    Task(tokio::spawn(async move {
+    Task::spawn(async move {
         let places = Arc::new(Semaphore::new(PEERS_MAX));
         let mut peers = JoinSet::new();
         let mut turned_away = 0_u64;
@@ -168,7 +175,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
                 drop(place);
             });
         }
-    }))
+    })
 }
 
 enum Peer {

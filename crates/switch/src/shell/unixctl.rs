@@ -1,4 +1,5 @@
-//! The control socket: `ovs-appctl -t RUNDIR/comporta.ctl COMMAND [ARG]...`.
+//! The control sockets: `ovs-appctl -t RUNDIR/BRIDGE.ctl COMMAND [ARG]...`. Any
+//! bridge's answers for the whole process.
 //!
 //! Open vSwitch's unixctl protocol is JSON-RPC 1.0 over a Unix socket: requests
 //! `{"id": .., "method": .., "params": [strings]}`, answered in order. What the
@@ -14,9 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::inbox::{Inbox, Input};
-
-/// Name of the socket in the run directory.
-pub(crate) const SOCKET: &str = "comporta.ctl";
+use super::peers::Task;
 
 /// The longest request read, in bytes; commands are short.
 const REQUEST_LEN_MAX: usize = 64 * 1024;
@@ -49,8 +48,12 @@ struct Response {
     error: Option<String>,
 }
 
-/// Serves clients until the runtime ends.
-pub(crate) async fn serve(listener: UnixListener, inbox: Inbox) {
+/// Serves clients. To be called within the runtime.
+pub(crate) fn serve(listener: UnixListener, inbox: Inbox) -> Task {
+    Task::spawn(accept(listener, inbox))
+}
+
+async fn accept(listener: UnixListener, inbox: Inbox) {
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {

@@ -15,9 +15,8 @@ struct Command {
 }
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 5] = [
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
-    Command { name: "exit",              arguments: "",         answer: exit },
     Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
     Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
     Command { name: "list-commands",     arguments: "",         answer: list_commands },
@@ -45,11 +44,6 @@ impl Control {
 
 fn version(_: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(format!("comporta {}\n", env!("CARGO_PKG_VERSION")))
-}
-
-fn exit(control: &mut Control, _: &[String]) -> Result<String, String> {
-    control.stopped = true;
-    Ok(String::new())
 }
 
 fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {

@@ -44,6 +44,8 @@ pub(super) struct Site {
     pub(super) controllers: BTreeMap<Target, Task>,
     /// Where it listens.
     pub(super) listeners: BTreeMap<Listen, ListenSite>,
-    /// Its management socket.
+    /// Its management socket, for OpenFlow.
     pub(super) _management: ListenSite,
+    /// Its control socket, for unixctl.
+    pub(super) _control: ListenSite,
 }

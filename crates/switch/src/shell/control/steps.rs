@@ -28,6 +28,7 @@ use crate::reconcile::{NumberedPort, Step, reconcile};
 use crate::shell::connection::Purpose;
 use crate::shell::peers::{Listener, connect, listen};
 use crate::shell::rundir::SocketFile;
+use crate::shell::unixctl;
 
 /// Where a machine says who it is (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -93,8 +94,9 @@ impl Control {
     }
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
-        let socket = self.tools.rundir.file(&format!("{}.mgmt", config.name));
-        let management = self.listen_unix(&config.name, &socket)?;
+        let socket = |suffix| self.tools.rundir.file(&format!("{}.{suffix}", config.name));
+        let management = self.listen_unix(&config.name, &socket("mgmt"))?;
+        let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
         let identity = Identity {
             name: config.name.clone(),
@@ -111,6 +113,7 @@ impl Control {
             controllers: BTreeMap::new(),
             listeners: BTreeMap::new(),
             _management: management,
+            _control: control,
         };
         self.sites.insert(BridgeId(self.next_bridge), site);
         self.next_bridge += 1;
@@ -269,6 +272,18 @@ impl Control {
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
         Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file)))
+    }
+
+    /// Answers questions at a control socket.
+    fn answer_at(&self, path: &Path) -> Result<ListenSite, SwitchError> {
+        let (socket, file) = SocketFile::bind(path)?;
+        let _in_runtime = self.tools.runtime.enter();
+        let socket = UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at a Unix socket"))?;
+        Ok(ListenSite {
+            _task: unixctl::serve(socket, self.tools.inbox.clone()),
+            _file: Some(file),
+        })
     }
 
     /// Waits for peers at a socket. To be called within the runtime.

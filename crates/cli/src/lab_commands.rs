@@ -1,0 +1,59 @@
+//! The commands of `comporta lab`: results on standard output, everything else
+//! on standard error.
+
+#![expect(clippy::print_stdout, reason = "standard output is where results go")]
+
+use std::error::Error;
+use std::path::Path;
+use std::process::ExitCode;
+
+use lab::{DeviceKind, Interrupt, Scenario, progress};
+
+use crate::lab_args::RunArgs;
+
+/// Runs experiments and prints where the report is.
+pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let comporta = std::env::current_exe()?;
+    let options = args.into_options(comporta, command_line());
+    let interrupt = Interrupt::on_signals()?;
+    let summary = lab::run(&options, &interrupt, &mut *progress::on_stderr())?;
+    println!("{}", summary.report.display());
+    Ok(ExitCode::from(summary.exit_code()))
+}
+
+/// Writes a report again and prints where it is.
+pub(crate) fn report(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
+    println!("{}", lab::write_report(directory)?.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lists what there is to measure, and to measure it on.
+pub(crate) fn list() -> ExitCode {
+    println!("scenarios:");
+    for scenario in Scenario::ALL {
+        println!("  {:<16} {}", scenario.name(), scenario.about());
+    }
+    println!("devices:");
+    for device in DeviceKind::ALL {
+        println!("  {:<16} {}", device.name(), device.about());
+        if let Err(missing) = device.check_requirements() {
+            println!("  {:<16} not usable yet: {missing}", "");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// How this program was called, for the record.
+fn command_line() -> String {
+    let words: Vec<_> = std::env::args()
+        .enumerate()
+        .map(|(place, word)| {
+            if place == 0 {
+                "comporta".to_owned()
+            } else {
+                word
+            }
+        })
+        .collect();
+    words.join(" ")
+}
