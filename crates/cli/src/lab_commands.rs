@@ -17,6 +17,9 @@ pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let options = args.into_options(comporta, command_line());
     let interrupt = Interrupt::on_signals()?;
     let summary = lab::run(&options, &interrupt, &mut *progress::on_stderr())?;
+    for line in &summary.glance {
+        println!("{line}");
+    }
     println!("{}", summary.report.display());
     Ok(ExitCode::from(summary.exit_code()))
 }

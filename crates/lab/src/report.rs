@@ -29,6 +29,12 @@ pub fn render(entries: &[Entry]) -> String {
     page(&results).into_string()
 }
 
+/// What a run's records come to, a line for each experiment.
+#[must_use]
+pub fn glance(results: &Results) -> Vec<String> {
+    headline::lines(results)
+}
+
 fn page(results: &Results) -> Markup {
     let title = title(results);
     html! {

@@ -29,6 +29,8 @@ pub struct Summary {
     pub trials: usize,
     /// Tests among them whose outcome does not count.
     pub void: usize,
+    /// What it comes to, a line for each experiment.
+    pub glance: Vec<String>,
     /// Whether the user stopped it early.
     pub interrupted: bool,
 }
@@ -313,6 +315,7 @@ fn finish(options: &Options, interrupted: bool) -> Result<Summary, LabError> {
     let report = write_report(&options.directory)?;
     let results = crate::results::Results::new(crate::journal::read(&options.directory)?);
     Ok(Summary {
+        glance: report::glance(&results),
         report,
         records: options.directory.join(RECORDS),
         trials: results.trials().len(),

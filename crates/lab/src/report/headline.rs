@@ -11,14 +11,11 @@ use crate::results::Results;
 use crate::statistics::Interval;
 
 pub(super) fn section(results: &Results) -> Markup {
-    let cards: Vec<Markup> = match contest(results) {
-        Some((subject, baseline)) => comparisons(results, subject, baseline),
-        None => Vec::new(),
-    };
+    let comparisons = comparisons(results);
     html! {
         section #glance {
             h2 { "At a glance" }
-            @if !cards.is_empty() { div.cards { @for card in &cards { (card) } } }
+            @if !comparisons.is_empty() { div.cards { @for one in &comparisons { (one.card()) } } }
             @for device in without_results(results) {
                 p.warning {
                     "No test of " (device) " counts: " a href="#validity" { "see why" } "."
@@ -27,6 +24,11 @@ pub(super) fn section(results: &Results) -> Markup {
             (overview(results))
         }
     }
+}
+
+/// The comparisons, a line each, for a terminal.
+pub(super) fn lines(results: &Results) -> Vec<String> {
+    comparisons(results).iter().map(Comparison::line).collect()
 }
 
 /// Devices that were tested in vain.
@@ -65,7 +67,10 @@ fn contest(results: &Results) -> Option<(&DeviceRecord, &DeviceRecord)> {
     Some((subject, baseline))
 }
 
-fn comparisons(results: &Results, subject: &DeviceRecord, baseline: &DeviceRecord) -> Vec<Markup> {
+fn comparisons(results: &Results) -> Vec<Comparison> {
+    let Some((subject, baseline)) = contest(results) else {
+        return Vec::new();
+    };
     let (a, b) = (subject.name.as_str(), baseline.name.as_str());
     let mut cards = Vec::new();
     if let Some((set, frame_bytes)) = echo::focus(results) {
@@ -98,7 +103,7 @@ fn comparisons(results: &Results, subject: &DeviceRecord, baseline: &DeviceRecor
         test,
         Better::Higher,
     ));
-    cards.iter().map(Comparison::card).collect()
+    cards
 }
 
 /// Which way is better.
@@ -162,6 +167,25 @@ impl Comparison {
             (true, _, Better::Higher) | (_, true, Better::Lower) => "worse",
             (false, false, _) => "unsure",
         }
+    }
+
+    fn line(&self) -> String {
+        let (ratio, interval) = self.ratio;
+        let digits = decimals(ratio).max(1);
+        let sure = interval.map_or_else(
+            || "too few runs for an interval".to_owned(),
+            |interval| {
+                let range = parts::range(&interval, 1.0, digits);
+                format!("99 % interval {range}, {} runs", interval.runs)
+            },
+        );
+        format!(
+            "{:>5} × {} of {}: {} ({sure})",
+            decimal(ratio, digits),
+            self.what,
+            self.baseline,
+            self.values,
+        )
     }
 
     fn card(&self) -> Markup {

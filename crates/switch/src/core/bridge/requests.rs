@@ -1,7 +1,10 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
 use base::{Instant, PortNo, TableId, Xid};
-use flow::{PacketOut, PortMod, Refusal, RoleRequest, SwitchConfig, TableMod};
+use flow::{
+    GroupModCommand, MeterModCommand, PacketOut, PortMod, Refusal, RoleRequest, SwitchConfig,
+    TableMod,
+};
 use openflow::{Message, QueueConfigReply, Received, RoleReply};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -50,8 +53,15 @@ impl Bridge {
             Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(command, effects).map(|()| None),
             Message::TableMod(command) => table_mod(command).map(|()| None),
-            Message::GroupMod(_) => Err(Refusal::GroupModUnsupported),
-            Message::MeterMod(_) => Err(Refusal::MeterModOutOfMeters),
+            // What is not there need not be deleted (OF 1.3.5, 6.5 and 6.6).
+            Message::GroupMod(command) => match command.command {
+                GroupModCommand::Delete => Ok(None),
+                _ => Err(Refusal::GroupModUnsupported),
+            },
+            Message::MeterMod(command) => match command.command {
+                MeterModCommand::Delete => Ok(None),
+                _ => Err(Refusal::MeterModOutOfMeters),
+            },
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);
