@@ -1,4 +1,5 @@
 //! What tests of several crates share. Never a part of what ships: other crates
 //! name it as a dev-dependency only.
 
+pub mod case;
 pub mod fuzz;

@@ -9,6 +9,7 @@ use proptest::sample::select;
 
 use super::{Packet, RewriteError, TtlExpired};
 use crate::build::{Fill, Layer, Mpls, Stack, Vlan};
+use crate::wire::ethernet::EtherType;
 use crate::{Checksum, Depth, Frame, Headers, MacAddr, Malformed};
 
 /// One of the changes that a packet offers.
@@ -138,9 +139,9 @@ impl Model {
     fn set_type(&mut self, number: u16) {
         let at = self.network() - 1;
         match &mut self.0[at] {
-            Layer::Eth(layer) => layer.eth_type = Some(number),
-            Layer::Vlan(layer) => layer.eth_type = Some(number),
-            Layer::Snap(layer) => layer.eth_type = Some(number),
+            Layer::Eth(layer) => layer.eth_type = Some(EtherType(number)),
+            Layer::Vlan(layer) => layer.eth_type = Some(EtherType(number)),
+            Layer::Snap(layer) => layer.eth_type = Some(EtherType(number)),
             _ => unreachable!("not of the link"),
         }
     }
@@ -204,7 +205,7 @@ impl Model {
                     ..Vlan::default()
                 };
                 let tag = Vlan {
-                    tpid,
+                    tpid: EtherType(tpid),
                     dei: false,
                     eth_type,
                     ..outer.unwrap_or(fresh)
