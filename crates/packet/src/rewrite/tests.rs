@@ -566,6 +566,22 @@ fn the_first_fragment_of_sctp_keeps_its_checksum() {
 }
 
 #[test]
+fn udp_never_loses_its_checksum_to_arithmetic() {
+    // With port 2000 the checksum comes to zero, which would mean that there is none.
+    let before: Stack = "eth / ipv4 / udp(dst=2001) / raw(e01f)"
+        .parse()
+        .expect("a stack");
+    let after: Stack = "eth / ipv4 / udp(dst=2000) / raw(e01f)"
+        .parse()
+        .expect("a stack");
+    let mut frame = before.build();
+    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    packet.set_port_dst(2000);
+    assert_eq!(frame.bytes()[40..42], [0xff, 0xff]);
+    assert_eq!(frame, after.build());
+}
+
+#[test]
 fn what_is_not_there_or_not_read_is_not_changed() {
     let stack: Stack = "eth / ipv4 / tcp".parse().expect("a stack");
     let mut frame = stack.build();
