@@ -83,6 +83,15 @@ fn a_frame_that_need_not_be_cut_is_finished() {
 }
 
 #[test]
+fn a_finished_udp_checksum_is_never_none() {
+    let partial = stack("eth / ipv4 / udp(checksum=partial) / raw(e01f)");
+    assert_eq!(
+        cut(&partial),
+        [stack("eth / ipv4 / udp(checksum=0xffff) / raw(e01f)").build()]
+    );
+}
+
+#[test]
 fn metadata_that_does_not_fit_the_frame_is_refused() {
     let mut pool = Pool::new(10);
     let mut segments = Vec::new();

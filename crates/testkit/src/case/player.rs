@@ -150,6 +150,8 @@ impl Player {
             .collect();
         let drops = verdict.drops.iter();
         lines.extend(drops.map(|reason| words::indented("x", reason.name())));
+        let last = verdict.egress.last().map_or(0, |egress| egress.frame + 1);
+        assert_eq!(verdict.frames.len(), last, "a frame that goes nowhere");
         verdict
             .frames
             .drain(..)
