@@ -318,3 +318,6 @@ fn check_table(table: TableId) -> Result<(), Refusal> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

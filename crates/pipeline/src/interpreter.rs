@@ -429,3 +429,6 @@ impl Run<'_> {
         self.trace.finished(frame, self.registers());
     }
 }
+
+#[cfg(test)]
+mod tests;
