@@ -3,5 +3,7 @@
 //! them, and so do plain tests, with the corpora in `fuzz/corpus`.
 
 mod flow_text;
+mod frame;
 
 pub use flow_text::flow_text;
+pub use frame::frame;
