@@ -168,9 +168,10 @@ fn judge(frame: &Frame) -> [Option<bool>; 2] {
     let Ok(headers) = Headers::parse(&frame, Depth::Network) else {
         return [None, None];
     };
-    // What is to be finished elsewhere than in the transport header is not judged.
-    if let Checksum::Partial { start, .. } = frame.offload.checksum
-        && headers.transport_at() != Some(start.into())
+    // What is to be finished elsewhere than in the transport's own field is not judged.
+    if let Checksum::Partial { start, offset } = frame.offload.checksum
+        && (headers.transport_at() != Some(start.into())
+            || headers.ip_proto().and_then(field_of) != Some(offset))
     {
         return [None, None];
     }
@@ -198,6 +199,17 @@ fn judge(frame: &Frame) -> [Option<bool>; 2] {
         judge_transport(segment, headers.ip_proto()?, over_v4, pseudo)
     });
     [header, transport]
+}
+
+/// Where in its header a protocol keeps its checksum.
+const fn field_of(protocol: IpProto) -> Option<u16> {
+    match protocol {
+        IpProto::TCP => Some(16),
+        IpProto::UDP => Some(6),
+        IpProto::ICMPV4 | IpProto::ICMPV6 => Some(2),
+        IpProto::SCTP => Some(8),
+        _ => None,
+    }
 }
 
 fn judge_transport(
