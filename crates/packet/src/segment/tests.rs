@@ -1,3 +1,5 @@
+//! Segments against what building them from scratch gives.
+
 use proptest::prelude::*;
 
 use super::{SegmentError, segment};

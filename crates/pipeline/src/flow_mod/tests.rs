@@ -1,3 +1,5 @@
+//! What no case can say: limits, buffers, snapshots, deadlines in numbers.
+
 use std::fmt::Write;
 
 use base::{BufferId, Instant, TableId};

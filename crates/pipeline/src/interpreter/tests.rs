@@ -1,3 +1,5 @@
+//! What no case can say: buffers that run out, frames shared, counts of several writers.
+
 use base::{BufferId, Instant, PortNo, TableId};
 use flow::{Action, PacketOut, Refusal};
 use packet::Pool;

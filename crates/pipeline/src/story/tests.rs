@@ -1,3 +1,5 @@
+//! How a story reads.
+
 use packet::Pool;
 
 use super::Story;
