@@ -24,7 +24,7 @@ const OVERHEAD: u16 = 14 + 20 + 8 + 4;
 /// Number and time of an echo.
 const STAMP: usize = 12;
 /// What has not come back by then is lost.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
 /// So many losses without an echo between them, and nothing more is expected.
 const SILENCE: u32 = 20;
 

@@ -520,6 +520,7 @@ fn what_the_version_cannot_say_is_not_sent() {
 fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
     let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
     let delete = flow::FlowMod {
+        consistency: flow::Consistency::Waived,
         table: base::TableId(3),
         ..flow::FlowMod::new(
             flow::FlowModCommand::Delete,

@@ -15,7 +15,7 @@ impl Frame {
         let Checksum::Partial { start, offset } = self.offload.checksum else {
             return;
         };
-        if self.offload.segmentation.is_some() || self.offload.check(self.len()).is_err() {
+        if self.offload.segmentation.is_some() || self.offload.check(0, self.len()).is_err() {
             return;
         }
         let (start, offset) = (usize::from(start), usize::from(offset));

@@ -99,9 +99,10 @@ impl Headers {
     /// cannot be true of the frame.
     #[inline]
     pub fn parse(frame: &Frame, depth: Depth) -> Result<Self, Malformed> {
-        frame.offload.check(frame.len())?;
+        let link = Link::parse(frame.bytes())?;
+        frame.offload.check(link.payload_at(), frame.len())?;
         let mut headers = Self {
-            link: Link::parse(frame.bytes())?,
+            link,
             network: Network::None,
             transport: Transport::None,
             upper: None,

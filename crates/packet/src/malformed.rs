@@ -51,7 +51,7 @@ pub enum Malformed {
     NdTruncated,
     /// A neighbour discovery option has no length, or reaches beyond the packet.
     NdOption,
-    /// The metadata puts the unfinished checksum outside the frame.
+    /// The metadata puts the unfinished checksum outside the frame's payload.
     ChecksumPlace,
     /// The metadata asks for segments without payload.
     SegmentSize,

@@ -63,14 +63,15 @@ pub struct Offload {
 }
 
 impl Offload {
-    /// Whether this can be true of a frame of `len` bytes. A guest or a peer
-    /// process may have written it.
+    /// Whether this can be true of a frame of `len` bytes whose payload begins at
+    /// `payload_at`. A guest or a peer process may have written it.
     ///
     /// # Errors
-    /// The unfinished checksum is not within the frame, or segments have no size.
-    pub fn check(&self, len: usize) -> Result<(), Malformed> {
+    /// The unfinished checksum is not within the payload, or segments have no size.
+    pub fn check(&self, payload_at: usize, len: usize) -> Result<(), Malformed> {
         if let Checksum::Partial { start, offset } = self.checksum
-            && usize::from(start) + usize::from(offset) + 2 > len
+            && (usize::from(start) < payload_at
+                || usize::from(start) + usize::from(offset) + 2 > len)
         {
             return Err(Malformed::ChecksumPlace);
         }

@@ -9,7 +9,7 @@ use flow::field::{Prerequisite, VID_PRESENT};
 use flow::{Action, Consistency, Field, Instructions, Match, Refusal};
 
 use crate::action_set::ActionSet;
-use crate::known::{Certainty, Known};
+use crate::known::Known;
 use crate::limits::ACTIONS_MAX;
 
 /// Where actions stand, which decides how they are judged.
@@ -18,8 +18,8 @@ enum Place {
     /// In `apply_actions`: the match is all that is known before them.
     Apply,
     /// In `write_actions`: what other tables have done by then is unknown, so
-    /// only what cannot be is refused; but set-field needs its prerequisites in
-    /// the match all the same (OF 1.3.5, 7.2.5).
+    /// that anything may fit; but set-field needs its prerequisites in the match
+    /// all the same (OF 1.3.5, 7.2.5).
     Write,
     /// In a packet-out, where there is no match, and `TABLE` is a port.
     PacketOut,
@@ -55,7 +55,7 @@ pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
     if actions.len() > ACTIONS_MAX {
         return Err(Refusal::ActionTooMany);
     }
-    let mut known = Known::nothing();
+    let mut known = Known::default();
     check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
 }
 
@@ -140,17 +140,15 @@ fn check_consistency(
     place: Place,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
-    let certainty = fits(action, known);
-    let certain_enough = match (place, consistency) {
-        (Place::PacketOut, _) => true,
-        (_, _) if needs_oxm(action) => certainty == Certainty::Yes,
-        (_, Consistency::Waived) => true,
-        (Place::Apply, Consistency::Required) => certainty == Certainty::Yes,
-        (Place::Write, Consistency::Required) => certainty != Certainty::No,
+    let must_fit = match (place, consistency) {
+        (Place::PacketOut, _) => false,
+        (Place::Apply, Consistency::Required) => true,
+        (Place::Apply, Consistency::Waived) | (Place::Write, _) => needs_oxm(action),
     };
-    certain_enough
-        .then_some(())
-        .ok_or(Refusal::ActionMatchInconsistent)
+    if must_fit && !fits(action, known) {
+        return Err(Refusal::ActionMatchInconsistent);
+    }
+    Ok(())
 }
 
 /// Whether the action is a set-field with prerequisites.
@@ -158,8 +156,8 @@ fn needs_oxm(action: &Action) -> bool {
     matches!(action, Action::SetField { field, .. } if field.info().needs != Prerequisite::None)
 }
 
-/// Whether the frame has the header that the action changes.
-fn fits(action: &Action, known: &Known) -> Certainty {
+/// Whether the frame certainly has the header that the action changes.
+fn fits(action: &Action, known: &Known) -> bool {
     let ip = || known.fulfils(Prerequisite::Ip);
     let mpls = || known.fulfils(Prerequisite::Mpls);
     match action {
@@ -172,12 +170,13 @@ fn fits(action: &Action, known: &Known) -> Certainty {
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
         Action::SetNwSrc(_) | Action::SetNwDst(_) => known.fulfils(Prerequisite::Ipv4),
         Action::SetNwTos(_) | Action::SetIpTtl(_) | Action::DecIpTtl => ip(),
-        Action::SetTpSrc(_) | Action::SetTpDst(_) => known
-            .fulfils(Prerequisite::Tcp)
-            .or(known.fulfils(Prerequisite::Udp))
-            .or(known.fulfils(Prerequisite::Sctp)),
+        Action::SetTpSrc(_) | Action::SetTpDst(_) => {
+            known.fulfils(Prerequisite::Tcp)
+                || known.fulfils(Prerequisite::Udp)
+                || known.fulfils(Prerequisite::Sctp)
+        }
         Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => mpls(),
-        Action::CopyTtlOut | Action::CopyTtlIn => mpls().or(ip()),
+        Action::CopyTtlOut | Action::CopyTtlIn => mpls() || ip(),
         Action::Output { .. }
         | Action::Enqueue { .. }
         | Action::SetQueue(_)
@@ -185,6 +184,6 @@ fn fits(action: &Action, known: &Known) -> Certainty {
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)
-        | Action::PushMpls(_) => Certainty::Yes,
+        | Action::PushMpls(_) => true,
     }
 }

@@ -16,7 +16,9 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
-use flow::{FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Match, Refusal};
+use flow::{
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Match, Refusal,
+};
 
 use crate::check::check_instructions;
 use crate::counters::Counters;
@@ -139,7 +141,7 @@ impl Pipeline {
             instructions: command.instructions.clone(),
             idle_timeout_s: command.idle_timeout_s,
             hard_timeout_s: command.hard_timeout_s,
-            flags: command.flags,
+            flags: lasting_flags(command),
             created: now,
             modified: now,
             active_since: now,
@@ -293,6 +295,15 @@ impl<'a> Filter<'a> {
     }
 }
 
+/// The flags that the rule will be seen to have: those of the message. In one of
+/// OpenFlow 1.0 there is no `RESET_COUNTS`; it is what its addition means.
+fn lasting_flags(command: &FlowMod) -> FlowFlags {
+    match command.consistency {
+        Consistency::Required => command.flags,
+        Consistency::Waived => FlowFlags(command.flags.0 & !FlowFlags::RESET_COUNTS.0),
+    }
+}
+
 fn identity(command: &FlowMod) -> Identity {
     Identity {
         priority: Reverse(command.priority),
@@ -307,3 +318,6 @@ fn check_table(table: TableId) -> Result<(), Refusal> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,7 +94,7 @@ impl Interpreter {
     }
 
     /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
-    /// which held the frame before.
+    /// which forgets the frame before.
     pub fn run(
         &mut self,
         pipeline: &Pipeline,
@@ -103,26 +103,10 @@ impl Interpreter {
         trace: &mut dyn Trace,
         verdict: &mut Verdict,
     ) {
-        let depth = if pipeline.standalone() {
-            Depth::Link
-        } else {
-            pipeline.depth()
-        };
-        self.start(pipeline, arrival, (pool, trace, verdict), |run, frame| {
-            let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
-            let dst = packet.headers().link.dst;
-            let ingress = pipeline.port(run.from);
-            if !ingress.is_some_and(|port| port.receives(dst)) {
-                return Err(DropReason::IngressClosed);
-            }
-            run.arrive(&packet)?;
-            if pipeline.standalone() {
-                run.promise(Destination::Normal);
-                Ok(())
-            } else {
-                run.walk(&mut packet)
-            }
-        });
+        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut frame = arrival.frame;
+        let result = run.receive(&mut frame);
+        run.end(frame, result);
     }
 
     /// Carries out a packet-out, of which [`Pipeline::check_packet_out`] said
@@ -136,31 +120,25 @@ impl Interpreter {
         trace: &mut dyn Trace,
         verdict: &mut Verdict,
     ) {
-        let depth = pipeline.depth_for(actions);
-        self.start(pipeline, arrival, (pool, trace, verdict), |run, frame| {
-            if run.from == PortNo::ANY {
-                run.from = PortNo::CONTROLLER;
-            }
-            let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
-            run.arrive(&packet)?;
-            run.apply(&mut packet, actions)
-        });
+        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut frame = arrival.frame;
+        let result = run.send_out(&mut frame, actions);
+        run.end(frame, result);
     }
 
-    fn start(
-        &mut self,
-        pipeline: &Pipeline,
-        arrival: Arrival,
-        surroundings: (&mut Pool, &mut dyn Trace, &mut Verdict),
-        body: impl FnOnce(&mut Run<'_>, &mut Frame) -> Result<(), DropReason>,
-    ) {
-        let (pool, trace, verdict) = surroundings;
+    fn begin<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        arrival: &Arrival,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
+    ) -> Run<'a> {
         verdict.frames.clear();
         verdict.egress.clear();
         verdict.drops.clear();
         self.set.clear();
-        let mut frame = arrival.frame;
-        let mut run = Run {
+        Run {
             pipeline,
             pool,
             trace,
@@ -172,8 +150,8 @@ impl Interpreter {
             now: arrival.now,
             from: arrival.from,
             weight: Totals {
-                packets: frame.wire_frames(),
-                bytes: frame.wire_bytes(),
+                packets: arrival.frame.wire_frames(),
+                bytes: arrival.frame.wire_bytes(),
             },
             metadata: 0,
             tunnel_id: 0,
@@ -181,12 +159,7 @@ impl Interpreter {
             cookie: Cookie::NONE,
             cause: Cause::Action,
             promised: false,
-        };
-        if let Err(reason) = body(&mut run, &mut frame) {
-            run.drop(reason);
         }
-        run.finish(&frame);
-        run.settle(frame);
     }
 }
 
@@ -218,19 +191,47 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Lets the frame in, if its port and the configuration do.
-    fn arrive(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
-        let whole = matches!(packet.headers().fragment(), None | Some(Fragment::No));
-        if !whole && self.pipeline.fragments() == FragmentHandling::Drop {
-            return Err(DropReason::Fragment);
+    /// A frame from a port: let in, if the port is open, and through the tables.
+    fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
+        let pipeline = self.pipeline;
+        let depth = if pipeline.standalone() {
+            Depth::Link
+        } else {
+            pipeline.depth()
+        };
+        let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
+        let dst = packet.headers().link.dst;
+        let ingress = pipeline.port(self.from);
+        if !ingress.is_some_and(|port| port.receives(dst)) {
+            return Err(DropReason::IngressClosed);
         }
         self.trace.arrived(packet.frame(), self.registers());
-        Ok(())
+        if pipeline.standalone() {
+            self.promise(Destination::Normal);
+            return Ok(());
+        }
+        self.walk(&mut packet)
     }
 
-    /// Through the tables, from the first to where no rule leads on.
+    /// A frame from a controller, with what is to be done to it.
+    fn send_out(&mut self, frame: &mut Frame, actions: &[Action]) -> Result<(), DropReason> {
+        if self.from == PortNo::ANY {
+            self.from = PortNo::CONTROLLER;
+        }
+        let depth = self.pipeline.depth_for(actions);
+        let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
+        self.trace.arrived(packet.frame(), self.registers());
+        self.apply(&mut packet, actions)
+    }
+
+    /// Through the tables, from the first to where no rule leads on; or not at
+    /// all, if it is a fragment and these are to be dropped.
     fn walk(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
+        let whole = matches!(packet.headers().fragment(), None | Some(Fragment::No));
+        if !whole && pipeline.fragments() == FragmentHandling::Drop {
+            return Err(DropReason::Fragment);
+        }
         self.table = TableId::FIRST;
         loop {
             let found = self.look_up(packet, pipeline.table(self.table));
@@ -422,10 +423,17 @@ impl Run<'_> {
         }
     }
 
-    fn finish(&mut self, frame: &Frame) {
+    fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
+        if let Err(reason) = result {
+            self.drop(reason);
+        }
         if self.verdict.egress.is_empty() && self.verdict.drops.is_empty() {
             self.drop(DropReason::NoOutput);
         }
-        self.trace.finished(frame, self.registers());
+        self.trace.finished(&frame, self.registers());
+        self.settle(frame);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,8 @@ mod rule;
 mod statistics;
 mod story;
 mod table;
+#[cfg(test)]
+mod testing;
 mod trace;
 mod verdict;
 

@@ -10,8 +10,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A million rules: what hardware tables and full routing tables come to. At
-    /// about a kilobyte each, they are the most memory that flow-mods can take.
+    /// A million rules: what full routing tables come to. At a kilobyte or two
+    /// each, they bound the memory that flow-mods can take.
     pub const RULES: usize = 1_000_000;
 }
 

@@ -149,3 +149,6 @@ impl Trace for Story {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

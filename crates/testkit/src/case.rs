@@ -55,7 +55,7 @@ use script::{Line, read};
 
 use player::Player;
 
-/// Runs the script in `text`. Answers how it reads if it says what happens.
+/// Runs the script in `text`, and asks whether it says what happens.
 ///
 /// # Errors
 /// A line that is not understood, or the first difference, told with the frame's
@@ -68,7 +68,9 @@ pub fn check(text: &str) -> Result<(), String> {
         return Ok(());
     };
     let line = |lines: &[String]| lines.get(index).cloned().unwrap_or_default();
-    let before = played.happened[..index].iter().rfind(|line| !line.starts_with(' '));
+    let before = played.happened[..index]
+        .iter()
+        .rfind(|line| !line.starts_with(' '));
     Err(format!(
         "below `{}`\n  the case says: {}\n  what happens:  {}\n{}",
         before.map_or("", String::as_str),
@@ -87,7 +89,10 @@ pub fn run_folder(folder: &Path) {
     let entries = fs::read_dir(folder).expect("the folder of cases");
     let paths = entries.map(|entry| entry.expect("readable").path());
     let mut cases: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "case"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "case")
+        })
         .collect();
     cases.sort();
     assert!(!cases.is_empty(), "no cases in {}", folder.display());
@@ -95,13 +100,14 @@ pub fn run_folder(folder: &Path) {
     let mut failures = Vec::new();
     for path in cases {
         let text = fs::read_to_string(&path).expect("readable");
-        if let Err(difference) = check(&text) {
-            let name = path.file_name().unwrap_or_default().display().to_string();
-            match play(&text) {
-                Ok(played) if update => {
-                    fs::write(&path, played.happened.join("\n") + "\n").expect("writable");
-                }
-                _ => failures.push(format!("{name}: {difference}")),
+        match play(&text) {
+            Ok(played) if update => {
+                fs::write(&path, played.happened.join("\n") + "\n").expect("writable");
+            }
+            _ => {
+                let name = path.file_name().unwrap_or_default().display().to_string();
+                let difference = check(&text).err();
+                failures.extend(difference.map(|difference| format!("{name}: {difference}")));
             }
         }
     }
@@ -149,10 +155,9 @@ fn play(text: &str) -> Result<Played, String> {
             }
             Line::Effect(effect) => played.wanted.push(effect),
             Line::Count(count) => {
-                played.wanted.push(text.to_owned());
-                let answer = player.count(&count).map_err(wrong)?;
-                // A count that is as wanted keeps the words it was wanted in.
-                played.happened.push(answer);
+                let question = text.trim().trim_start_matches('=');
+                played.wanted.push(words::indented("=", question));
+                played.happened.push(player.count(&count).map_err(wrong)?);
             }
         }
     }

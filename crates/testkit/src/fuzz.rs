@@ -4,6 +4,8 @@
 //! ordinary test (`tests/corpora.rs`).
 
 mod flow_text;
+mod frame;
 pub mod openflow;
 
 pub use flow_text::flow_text;
+pub use frame::frame;

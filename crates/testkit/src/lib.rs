@@ -1,5 +1,6 @@
 //! What the tests of several crates share. Never a part of what ships: other
 //! crates name it as a dev-dependency only.
 
+pub mod case;
 pub mod fuzz;
 pub mod pair;

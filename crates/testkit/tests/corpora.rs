@@ -35,3 +35,13 @@ fn openflow_v13() {
 fn channel() {
     run("channel", testkit::fuzz::openflow::channel);
 }
+
+#[test]
+fn frame() {
+    run("frame", testkit::fuzz::frame);
+}
+
+#[test]
+fn flow_text() {
+    run("flow_text", testkit::fuzz::flow_text);
+}

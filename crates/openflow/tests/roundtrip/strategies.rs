@@ -123,10 +123,11 @@ fn set_part() -> impl Strategy<Value = Action> {
 }
 
 fn common_action(version: Version) -> BoxedStrategy<Action> {
-    let output = (port(version), any::<u16>()).prop_map(|(port, max_len)| Action::Output {
-        port,
+    let to_controller = any::<u16>().prop_map(|max_len| Action::Output {
+        port: PortNo::CONTROLLER,
         max_len: MaxLen(max_len),
     });
+    let output = prop_oneof![port(version).prop_map(Action::output), to_controller];
     prop_oneof![
         6 => output,
         4 => set_whole(version),
@@ -282,6 +283,7 @@ type Asked = (TableId, FlowFlags, GroupId, (u64, u64, Option<u64>));
 
 /// What of it a flow-mod of 1.0 takes.
 fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies): Asked) {
+    built.consistency = Consistency::Waived;
     let (cookie, mask, new_cookie) = cookies;
     let add = built.command == FlowModCommand::Add;
     built.table = match (dialect.table_ids, add) {

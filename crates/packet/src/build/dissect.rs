@@ -67,7 +67,7 @@ impl Stack {
         self.push(Eth {
             dst,
             src,
-            eth_type: Some(eth_type),
+            eth_type: Some(EtherType(eth_type)),
         });
         let whole = bytes.len();
         let left = self.typed(eth_type, &bytes[ethernet::LEN..]);
@@ -97,11 +97,11 @@ impl Stack {
         let tag = wire::vlan::Tag::parse([high, low, bytes[0], bytes[1]]);
         let eth_type = u16_at(bytes, 2);
         self.push(Vlan {
-            tpid,
+            tpid: EtherType(tpid),
             vid: tag.vid,
             pcp: tag.pcp,
             dei: tag.dei,
-            eth_type: Some(eth_type),
+            eth_type: Some(EtherType(eth_type)),
         });
         self.typed(eth_type, &bytes[4..])
     }
@@ -131,7 +131,7 @@ impl Stack {
             [0xaa, 0xaa, 3, 0, 0, 0, high, low, ref rest @ ..] => {
                 let eth_type = u16::from_be_bytes([high, low]);
                 self.push(Snap {
-                    eth_type: Some(eth_type),
+                    eth_type: Some(EtherType(eth_type)),
                 });
                 self.typed(eth_type, rest)
             }
@@ -249,6 +249,19 @@ impl Stack {
     }
 
     fn above_ip(&mut self, protocol: IpProto, fragment: Fragment, bytes: &[u8]) {
+        let whole = fragment == Fragment::No;
+        let left = match protocol {
+            IpProto::IPV4 if whole => self.ipv4(bytes),
+            IpProto::IPV6 if whole => self.ipv6(bytes),
+            _ => {
+                self.transport(protocol, fragment, bytes);
+                return;
+            }
+        };
+        self.data(&bytes[bytes.len() - left..]);
+    }
+
+    fn transport(&mut self, protocol: IpProto, fragment: Fragment, bytes: &[u8]) {
         let layer = match fragment {
             Fragment::Later => None,
             Fragment::No | Fragment::First => transport(protocol, bytes),

@@ -150,7 +150,7 @@ impl Layer {
     /// the first of IEEE 802's local experimental ones.
     pub(super) const fn ether_type(&self) -> EtherType {
         match self {
-            Self::Vlan(vlan) => EtherType(vlan.tpid),
+            Self::Vlan(vlan) => vlan.tpid,
             Self::Mpls(_) => EtherType::MPLS,
             Self::Arp(_) => EtherType::ARP,
             Self::Ipv4(_) => EtherType::IPV4,

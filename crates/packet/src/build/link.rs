@@ -7,7 +7,7 @@ use super::text::Visit;
 use super::{Around, short};
 use crate::MacAddr;
 use crate::wire::arp::Addresses;
-use crate::wire::ethernet::{self, Ethernet};
+use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::vlan::Tag;
 use crate::wire::{arp, mpls};
 
@@ -24,14 +24,14 @@ pub struct Eth {
     /// From whom.
     pub src: MacAddr,
     /// The type; by default that of the next layer, or the length before LLC.
-    pub eth_type: Option<u16>,
+    pub eth_type: Option<EtherType>,
 }
 
 /// A VLAN tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vlan {
     /// What announces the tag.
-    pub tpid: u16,
+    pub tpid: EtherType,
     /// The VLAN.
     pub vid: u16,
     /// The priority.
@@ -39,14 +39,14 @@ pub struct Vlan {
     /// May be dropped first.
     pub dei: bool,
     /// The type behind the tag; by default that of the next layer.
-    pub eth_type: Option<u16>,
+    pub eth_type: Option<EtherType>,
 }
 
 /// LLC with SNAP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snap {
     /// The type; by default that of the next layer.
-    pub eth_type: Option<u16>,
+    pub eth_type: Option<EtherType>,
 }
 
 /// LLC without SNAP.
@@ -101,7 +101,7 @@ impl Default for Eth {
 impl Default for Vlan {
     fn default() -> Self {
         Self {
-            tpid: 0x8100,
+            tpid: EtherType::VLAN,
             vid: 1,
             pcp: 0,
             dei: false,
@@ -146,12 +146,13 @@ impl Default for Arp {
 }
 
 /// What stands before the layer inside: its type, or before LLC its length.
-fn announced(given: Option<u16>, around: &Around<'_>) -> u16 {
-    given.unwrap_or_else(|| match around.inner {
-        Some(Layer::Snap(_) | Layer::Llc(_)) => short(around.payload.len()),
-        Some(layer) => layer.ether_type().0,
-        None => 0x88b5,
-    })
+fn announced(given: Option<EtherType>, around: &Around<'_>) -> u16 {
+    match (given, around.inner) {
+        (Some(EtherType(number)), _) => number,
+        (None, Some(Layer::Snap(_) | Layer::Llc(_))) => short(around.payload.len()),
+        (None, Some(layer)) => layer.ether_type().0,
+        (None, None) => 0x88b5,
+    }
 }
 
 impl Part for Eth {
@@ -181,7 +182,7 @@ impl Part for Vlan {
 
     fn emit(&self, around: &Around<'_>) -> Vec<u8> {
         let tag = Tag {
-            tpid: self.tpid,
+            tpid: self.tpid.0,
             pcp: self.pcp,
             dei: self.dei,
             vid: self.vid,

@@ -88,7 +88,7 @@ fn debts_are_stated_where_they_are() {
 fn the_text_form_round_trips() {
     for text in [
         "eth",
-        "eth(dst=ff:ff:ff:ff:ff:ff,type=34525)",
+        "eth(dst=ff:ff:ff:ff:ff:ff,type=0x86dd)",
         "eth / snap / arp / pad(60)",
         "eth / llc / raw(0000000000)",
         "eth / vlan(vid=5,pcp=7,dei) / mpls(label=3,tc=1) / mpls(ttl=9) / ipv4 / udp",
@@ -129,7 +129,7 @@ fn other_text_is_refused() {
 #[test]
 fn a_frame_is_taken_apart_into_the_layers_it_was_built_from() {
     for text in [
-        "eth / vlan(tpid=34984,vid=5) / vlan(vid=6,pcp=3) / ipv4(tos=184,ttl=3,df) / tcp(flags=FSRPAUECN,options=020405b4) / data(7)",
+        "eth / vlan(tpid=0x88a8,vid=5) / vlan(vid=6,pcp=3) / ipv4(tos=184,ttl=3,df) / tcp(flags=FSRPAUECN,options=020405b4) / data(7)",
         "eth / snap / arp(op=2) / pad(60)",
         "eth / llc / raw(00000000) / pad(60)",
         "eth / mpls / mpls(label=3) / ipv6 / udp(checksum=0) / data(5)",
@@ -139,10 +139,10 @@ fn a_frame_is_taken_apart_into_the_layers_it_was_built_from() {
         "eth / ipv6 / fragment(more,id=77) / sctp(tag=5) / data(8)",
         "eth / ipv6 / nd(type=136,flags=1610612736,tll=02:00:00:00:00:02)",
         "eth / ipv4 / tcp(checksum=partial) / data(3000) / gso(1448)",
-        "eth(type=34997) / data(46)",
+        "eth(type=0x88b5) / data(46)",
     ] {
         let frame = build(text);
-        let text = text.replace("(type=34997)", "");
+        let text = text.replace("(type=0x88b5)", "");
         assert_eq!(Stack::of(&frame).to_string(), text);
     }
 }

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use super::layer::Layer;
 use super::{Fill, Stack};
 use crate::MacAddr;
+use crate::wire::ethernet::EtherType;
 
 /// What a layer shows its fields to.
 pub(super) type Visit<'a> = dyn FnMut(&'static str, &mut dyn Value) + 'a;
@@ -214,6 +215,16 @@ impl Value for Bytes {
 
     fn write(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Value for EtherType {
+    fn read(&mut self, text: &str) -> Option<()> {
+        self.0.read(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
     }
 }
 

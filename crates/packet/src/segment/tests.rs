@@ -1,3 +1,5 @@
+//! Segments against what building them from scratch gives.
+
 use proptest::prelude::*;
 
 use super::{SegmentError, segment};
@@ -80,6 +82,15 @@ proptest! {
 fn a_frame_that_need_not_be_cut_is_finished() {
     let partial = stack("eth / ipv4 / udp(checksum=partial) / data(5)");
     assert_eq!(cut(&partial), [stack("eth / ipv4 / udp / data(5)").build()]);
+}
+
+#[test]
+fn a_finished_udp_checksum_is_never_none() {
+    let partial = stack("eth / ipv4 / udp(checksum=partial) / raw(e01f)");
+    assert_eq!(
+        cut(&partial),
+        [stack("eth / ipv4 / udp(checksum=0xffff) / raw(e01f)").build()]
+    );
 }
 
 #[test]

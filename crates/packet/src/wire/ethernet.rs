@@ -39,7 +39,7 @@ impl EtherType {
     /// MPLS with a label that the downstream router chose, once "multicast".
     pub const MPLS_MULTICAST: Self = Self(0x8848);
     /// None: an 802.2 frame without SNAP, or with one of another organisation
-    /// (OF 1.3.5, 7.2.3.7).
+    /// (OF 1.0.1, 5.2.3).
     pub const LLC: Self = Self(0x05ff);
 
     /// The lowest number that is a type; below it is a length (802.3, 3.2.6).

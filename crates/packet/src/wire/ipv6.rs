@@ -40,7 +40,7 @@ pub const DST: usize = 24;
 /// places, and every header costs the reader time.
 pub const EXTENSIONS_MAX: usize = 16;
 
-/// Which extension headers there are: the bits of `OFPIEH_*` (OF 1.3.5, 7.2.3.8).
+/// Which extension headers there are: the bits of `OFPIEH_*` (OF 1.3.5, 7.2.3.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extensions(pub u16);
 

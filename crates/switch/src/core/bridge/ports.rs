@@ -16,6 +16,7 @@ use crate::core::link::Link;
 const CHANGEABLE: PortConfig = PortConfig(
     PortConfig::DOWN.0
         | PortConfig::NO_RECV.0
+        | PortConfig::NO_RECV_STP.0
         | PortConfig::NO_FLOOD.0
         | PortConfig::NO_FWD.0
         | PortConfig::NO_PACKET_IN.0,

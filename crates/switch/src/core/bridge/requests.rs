@@ -2,10 +2,10 @@
 
 use base::{Instant, PortNo, TableId, Xid};
 use flow::{
-    GroupModCommand, MeterModCommand, PacketOut, PortMod, Refusal, RoleRequest, SwitchConfig,
-    TableMod,
+    GroupModCommand, MeterModCommand, PacketOut, PortConfig, PortMod, Refusal, RoleRequest,
+    SwitchConfig, TableMod,
 };
-use openflow::{Message, QueueConfigReply, Received, RoleReply};
+use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
@@ -51,7 +51,7 @@ impl Bridge {
             Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
-            Message::PortMod(command) => self.port_mod(command, effects).map(|()| None),
+            Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => table_mod(command).map(|()| None),
             // What is not there need not be deleted (OF 1.3.5, 6.5 and 6.6).
             Message::GroupMod(command) => match command.command {
@@ -136,7 +136,15 @@ impl Bridge {
         }))
     }
 
-    fn port_mod(&mut self, command: PortMod, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
+    fn port_mod(
+        &mut self,
+        id: ConnectionId,
+        mut command: PortMod,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        if self.peer(id)?.version >= Version::V13 {
+            command = widen_no_recv(command);
+        }
         let change = self.change_port(command)?;
         if let Some(up) = change.set_up {
             effects.push(Effect::SetPortUp(command.port, up));
@@ -157,6 +165,17 @@ impl Bridge {
         self.send_out(message, now, effects);
         Ok(())
     }
+}
+
+/// From OpenFlow 1.1 on, what a port does not receive includes the spanning tree's
+/// frames, for which 1.0 has a bit apart (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1).
+fn widen_no_recv(mut command: PortMod) -> PortMod {
+    for bits in [&mut command.config, &mut command.mask] {
+        if bits.contains(PortConfig::NO_RECV) {
+            bits.0 |= PortConfig::NO_RECV_STP.0;
+        }
+    }
+    command
 }
 
 /// Whether a message changes the switch, which a slave may not (OF 1.3.5, 6.3.6).

@@ -1,0 +1,171 @@
+//! What no case can say: limits, buffers, snapshots, deadlines in numbers.
+
+use std::fmt::Write;
+
+use base::{BufferId, Instant, TableId};
+use flow::field::Depth;
+use flow::{FragmentHandling, Refusal};
+
+use crate::counters::Totals;
+use crate::limits::{ACTIONS_MAX, EXPIRIES_MAX, Limits};
+use crate::pipeline::Pipeline;
+use crate::testing::{NOW, apply, flow, pipeline};
+
+/// The refusal of a line.
+fn refusal(pipeline: &mut Pipeline, line: &str) -> Option<Refusal> {
+    apply(pipeline, line).err()
+}
+
+#[test]
+fn a_table_is_full_by_its_own_limit_and_by_that_of_all() {
+    let limits = Limits {
+        rules: 3,
+        rules_per_table: 2,
+    };
+    let mut pipeline = Pipeline::new(limits, 1);
+    assert_eq!(refusal(&mut pipeline, "in_port=1,actions=drop"), None);
+    assert_eq!(refusal(&mut pipeline, "in_port=2,actions=drop"), None);
+    let full = Some(Refusal::FlowModTableFull);
+    assert_eq!(refusal(&mut pipeline, "in_port=3,actions=drop"), full);
+    assert_eq!(
+        refusal(&mut pipeline, "table=1,in_port=1,actions=drop"),
+        None
+    );
+    assert_eq!(
+        refusal(&mut pipeline, "table=1,in_port=2,actions=drop"),
+        full
+    );
+    // One that replaces another needs no room.
+    assert_eq!(refusal(&mut pipeline, "in_port=2,actions=output:1"), None);
+    assert_eq!(refusal(&mut pipeline, "delete in_port=2"), None);
+    assert_eq!(
+        refusal(&mut pipeline, "table=1,in_port=2,actions=drop"),
+        None
+    );
+    assert_eq!(pipeline.len(), 3);
+}
+
+#[test]
+fn more_actions_than_anybody_needs_are_refused() {
+    let mut line = "actions=output:1".to_owned();
+    for _ in 1..ACTIONS_MAX {
+        let _ = write!(line, ",output:1");
+    }
+    let mut pipeline = pipeline(&[]);
+    assert_eq!(refusal(&mut pipeline, &line), None);
+    line += ",output:1";
+    let too_many = Some(Refusal::ActionTooMany);
+    assert_eq!(refusal(&mut pipeline, &line), too_many);
+}
+
+#[test]
+fn a_buffer_is_missed_after_the_tables_have_changed() {
+    let mut pipeline = pipeline(&[]);
+    for line in [
+        "in_port=1,actions=drop",
+        "modify in_port=1,actions=output:2",
+    ] {
+        let mut command = flow(line);
+        command.buffer = Some(BufferId(7));
+        let changes = pipeline.flow_mod(&command, NOW).expect("done all the same");
+        assert_eq!(changes.complaint, Some(Refusal::RequestBufferUnknown));
+        assert_eq!(changes.added.len(), 1);
+    }
+    // A deletion has no use for one.
+    let mut command = flow("delete in_port=1");
+    command.buffer = Some(BufferId(7));
+    let changes = pipeline.flow_mod(&command, NOW).expect("legal");
+    assert_eq!((changes.complaint, changes.removed.len()), (None, 1));
+}
+
+#[test]
+fn changes_name_what_came_and_what_went() {
+    let mut pipeline = pipeline(&["priority=1,in_port=1,send_flow_rem,actions=drop"]);
+    let changes = apply(&mut pipeline, "priority=1,in_port=1,actions=output:2").expect("legal");
+    assert_eq!((changes.added.len(), changes.removed.len()), (1, 1));
+    assert_eq!(changes.removed[0].reason, None);
+    assert_eq!(changes.removed[0].event(), None, "replaced in silence");
+    let changes = apply(&mut pipeline, "modify actions=drop").expect("legal");
+    assert_eq!((changes.added.len(), changes.removed.len()), (1, 1));
+    let same = |a: &crate::Rule, b: &crate::Rule| a.counters.totals() == b.counters.totals();
+    assert!(same(&changes.added[0], &changes.removed[0].rule));
+}
+
+#[test]
+fn a_removal_tells_the_counts_that_came_in_until_it_is_asked() {
+    let mut pipeline = pipeline(&["in_port=1,send_flow_rem,actions=drop"]);
+    let changes = apply(&mut pipeline, "delete in_port=1").expect("legal");
+    let removal = &changes.removed[0];
+    // A worker that still runs the older tables counts a last frame.
+    let last = Totals {
+        packets: 1,
+        bytes: 60,
+    };
+    removal.rule.counters.add(1, last, NOW);
+    let event = removal.event().expect("the flag is set");
+    assert_eq!((event.packets, event.bytes), (1, 60));
+}
+
+#[test]
+fn a_clone_is_a_snapshot_that_shares_the_counters() {
+    let mut pipeline = pipeline(&["in_port=1,actions=output:2"]);
+    let snapshot = pipeline.clone();
+    apply(&mut pipeline, "delete").expect("legal");
+    apply(&mut pipeline, "in_port=2,actions=drop").expect("legal");
+    assert_eq!((snapshot.len(), pipeline.len()), (1, 1));
+    let rule = snapshot.rules(TableId::ALL).next().expect("still there");
+    assert!(rule.outputs_to(base::PortNo(2)));
+    assert_eq!(snapshot.next_expiry(), None);
+}
+
+#[test]
+fn a_table_that_dies_at_once_does_so_in_portions() {
+    let mut pipeline = pipeline(&[]);
+    for number in 0..EXPIRIES_MAX + 10 {
+        let line = format!(
+            "dl_src=02:00:00:00:{:02x}:{:02x},hard_timeout=5,actions=drop",
+            number / 256,
+            number % 256
+        );
+        apply(&mut pipeline, &line).expect("legal");
+    }
+    let end = NOW + std::time::Duration::from_secs(5);
+    assert_eq!(pipeline.next_expiry(), Some(end));
+    assert_eq!(pipeline.expire(end).removed.len(), EXPIRIES_MAX);
+    assert_eq!(pipeline.next_expiry(), Some(end));
+    assert_eq!(pipeline.expire(end).removed.len(), 10);
+    assert_eq!(pipeline.next_expiry(), None);
+    assert!(pipeline.is_empty());
+}
+
+#[test]
+fn deadlines_are_kept_for_rules_that_are_there_and_no_others() {
+    let mut pipeline = pipeline(&[]);
+    for _ in 0..3 {
+        apply(&mut pipeline, "in_port=1,idle_timeout=9,actions=drop").expect("legal");
+        apply(&mut pipeline, "delete").expect("legal");
+    }
+    assert_eq!(pipeline.next_expiry(), None);
+    apply(&mut pipeline, "in_port=1,idle_timeout=9,actions=drop").expect("legal");
+    apply(&mut pipeline, "in_port=1,actions=drop").expect("legal");
+    assert_eq!(pipeline.next_expiry(), None);
+    assert!(pipeline.expire(Instant::from_secs(1000)).removed.is_empty());
+}
+
+#[test]
+fn frames_are_read_as_deep_as_the_deepest_rule_looks() {
+    let mut pipeline = pipeline(&["in_port=1,dl_type=0x0800,actions=output:2"]);
+    assert_eq!(pipeline.depth(), Depth::Link);
+    apply(&mut pipeline, "table=9,ip,nw_dst=10.0.0.1,actions=drop").expect("legal");
+    assert_eq!(pipeline.depth(), Depth::Network);
+    apply(&mut pipeline, "tcp,in_port=3,actions=mod_tp_dst:5").expect("legal");
+    assert_eq!(pipeline.depth(), Depth::Transport);
+    apply(&mut pipeline, "modify in_port=3,actions=drop").expect("legal");
+    assert_eq!(pipeline.depth(), Depth::Network);
+    apply(&mut pipeline, "delete ip").expect("legal");
+    assert_eq!(pipeline.depth(), Depth::Link);
+    pipeline
+        .set_fragments(FragmentHandling::Drop)
+        .expect("supported");
+    assert_eq!(pipeline.depth(), Depth::Network);
+}

@@ -1,0 +1,100 @@
+//! What no case can say: buffers that run out, frames shared, counts of several writers.
+
+use base::{BufferId, Instant, PortNo, TableId};
+use flow::{Action, PacketOut, Refusal};
+use packet::Pool;
+
+use super::{Arrival, Interpreter};
+use crate::counters::Totals;
+use crate::testing::{frame, pipeline, run};
+use crate::verdict::{Destination, DropReason, Egress, Verdict};
+
+fn ports(verdict: &Verdict) -> Vec<Destination> {
+    verdict.egress.iter().map(|egress| egress.to).collect()
+}
+
+#[test]
+fn without_buffers_for_a_copy_what_was_promised_is_kept() {
+    let pipeline = pipeline(&["in_port=1,actions=output:2,mod_dl_src:02:00:00:00:00:aa,output:3"]);
+    let mut pool = Pool::new(1);
+    let verdict = run(&pipeline, "eth", &mut pool, &mut ());
+    assert_eq!(ports(&verdict), [Destination::Port(PortNo(2))]);
+    assert_eq!(verdict.frames, [frame("eth")]);
+    assert_eq!(verdict.drops, [DropReason::NoBuffer]);
+}
+
+#[test]
+fn without_room_for_a_tag_the_frame_is_dropped() {
+    let pushes = "push_vlan:0x8100,".repeat(40);
+    let pipeline = pipeline(&[&format!("in_port=1,actions=output:2,{pushes}output:3")]);
+    let mut pool = Pool::new(4);
+    let verdict = run(&pipeline, "eth", &mut pool, &mut ());
+    assert_eq!(ports(&verdict), [Destination::Port(PortNo(2))]);
+    assert_eq!(verdict.frames, [frame("eth")]);
+    assert_eq!(verdict.drops, [DropReason::NoRoom]);
+    assert_eq!(pool.missing(), 1, "the frame that leaves");
+}
+
+#[test]
+fn outputs_of_one_state_share_a_frame() {
+    let pipeline =
+        pipeline(&["in_port=1,actions=output:2,output:3,mod_dl_src:02:00:00:00:00:aa,output:4"]);
+    let mut pool = Pool::new(4);
+    let verdict = run(&pipeline, "eth", &mut pool, &mut ());
+    let to = |frame, port| Egress {
+        frame,
+        to: Destination::Port(PortNo(port)),
+    };
+    assert_eq!(verdict.egress, [to(0, 2), to(0, 3), to(1, 4)]);
+    assert_eq!(pool.missing(), 2);
+}
+
+#[test]
+fn a_verdict_forgets_the_frame_before() {
+    let pipeline = pipeline(&["arp,actions=output:2"]);
+    let (mut interpreter, mut verdict, mut pool) =
+        (Interpreter::new(0), Verdict::new(), Pool::new(2));
+    for text in ["eth / arp", "eth / ipv4"] {
+        let arrival = Arrival {
+            frame: frame(text),
+            from: PortNo(1),
+            now: Instant::START,
+        };
+        interpreter.run(&pipeline, arrival, &mut pool, &mut (), &mut verdict);
+    }
+    assert!(verdict.frames.is_empty() && verdict.egress.is_empty());
+    assert_eq!(verdict.drops, [DropReason::NoMatch]);
+}
+
+#[test]
+fn each_writer_counts_for_itself_and_all_together() {
+    let pipeline = pipeline(&["in_port=1,actions=output:2"]);
+    let (mut verdict, mut pool) = (Verdict::new(), Pool::new(2));
+    for writer in [0, 1, 1] {
+        let arrival = Arrival {
+            frame: frame("eth / data(46)"),
+            from: PortNo(1),
+            now: Instant::from_secs(200),
+        };
+        Interpreter::new(writer).run(&pipeline, arrival, &mut pool, &mut (), &mut verdict);
+    }
+    let rule = pipeline.rules(TableId::ALL).next().expect("one rule");
+    let three = Totals {
+        packets: 3,
+        bytes: 180,
+    };
+    assert_eq!(rule.counters.totals(), three);
+    assert_eq!(rule.last_used(), Instant::from_secs(200));
+}
+
+#[test]
+fn a_packet_out_of_a_buffer_is_refused() {
+    let message = PacketOut {
+        buffer: Some(BufferId(1)),
+        in_port: PortNo::CONTROLLER,
+        actions: vec![Action::output(PortNo(1))],
+        data: Vec::new(),
+    };
+    let refused = Err(Refusal::RequestBufferUnknown);
+    assert_eq!(pipeline(&[]).check_packet_out(&message), refused);
+}

@@ -1,0 +1,73 @@
+//! What the unit tests share: a switch of a few ports, flows and frames as text.
+
+use base::{Instant, PortNo};
+use flow::text::parse_flow_line;
+use flow::{FlowMod, PortConfig, PortDesc, PortFeatures, PortState, Refusal};
+use packet::build::Stack;
+use packet::{Frame, MacAddr, Pool};
+
+use crate::flow_mod::Changes;
+use crate::interpreter::{Arrival, Interpreter};
+use crate::limits::Limits;
+use crate::pipeline::Pipeline;
+use crate::trace::Trace;
+use crate::verdict::Verdict;
+
+pub(crate) const NOW: Instant = Instant::from_secs(100);
+
+/// A pipeline with ports 1 to 4 and these flows.
+pub(crate) fn pipeline(flows: &[&str]) -> Pipeline {
+    let mut pipeline = Pipeline::new(Limits::default(), 2);
+    for number in 1..=4 {
+        pipeline.set_port(&port(number));
+    }
+    for flow in flows {
+        apply(&mut pipeline, flow).expect(flow);
+    }
+    pipeline
+}
+
+pub(crate) fn port(number: u32) -> PortDesc {
+    PortDesc {
+        number: PortNo(number),
+        hw_addr: MacAddr::default(),
+        name: String::new(),
+        config: PortConfig::default(),
+        state: PortState::default(),
+        current: PortFeatures::default(),
+        advertised: PortFeatures::default(),
+        supported: PortFeatures::default(),
+        peer: PortFeatures::default(),
+        speed_kbps: 0,
+        speed_kbps_max: 0,
+    }
+}
+
+pub(crate) fn flow(line: &str) -> FlowMod {
+    parse_flow_line(line).expect(line)
+}
+
+pub(crate) fn apply(pipeline: &mut Pipeline, line: &str) -> Result<Changes, Refusal> {
+    pipeline.flow_mod(&flow(line), NOW)
+}
+
+pub(crate) fn frame(text: &str) -> Frame {
+    text.parse::<Stack>().expect(text).build()
+}
+
+/// Runs a frame that came in by port 1.
+pub(crate) fn run(
+    pipeline: &Pipeline,
+    text: &str,
+    pool: &mut Pool,
+    trace: &mut dyn Trace,
+) -> Verdict {
+    let mut verdict = Verdict::new();
+    let arrival = Arrival {
+        frame: pool.duplicate(&frame(text)).expect("a buffer"),
+        from: PortNo(1),
+        now: NOW,
+    };
+    Interpreter::new(0).run(pipeline, arrival, pool, trace, &mut verdict);
+    verdict
+}

@@ -1,0 +1,223 @@
+//! A switch without ports or controllers: the tables, an interpreter, a clock.
+
+use base::{Instant, PortNo, TableId};
+use flow::text::Brief;
+use flow::{Action, FlowMod, FlowStatsRequest, PacketOut, Refusal};
+use packet::{Frame, Pool};
+use pipeline::{Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict};
+
+use super::script::{Count, Event};
+use super::words;
+
+/// Buffers for one frame and its copies: more than any case needs.
+const BUFFERS: usize = 64;
+
+/// The lines that tell what came of an event, and how frames went.
+type Told = (Vec<String>, String);
+
+pub(super) struct Player {
+    pipeline: Pipeline,
+    interpreter: Interpreter,
+    pool: Pool,
+    verdict: Verdict,
+    now: Instant,
+}
+
+impl Player {
+    pub(super) fn new() -> Self {
+        Self {
+            pipeline: Pipeline::new(Limits::default(), 1),
+            interpreter: Interpreter::new(0),
+            pool: Pool::new(BUFFERS),
+            verdict: Verdict::new(),
+            now: Instant::START,
+        }
+    }
+
+    /// Lets the event happen.
+    pub(super) fn play(&mut self, event: &Event) -> Result<Told, String> {
+        let mut effects = Vec::new();
+        match event {
+            Event::Ports(ports) => ports.iter().for_each(|port| self.pipeline.set_port(port)),
+            Event::PortGone(port) => self.pipeline.remove_port(*port),
+            Event::Miss(miss) => self.pipeline.set_miss(*miss),
+            Event::Standalone(on) => self.pipeline.set_standalone(*on),
+            Event::Fragments(handling) => {
+                let result = self.pipeline.set_fragments(*handling);
+                effects.extend(result.err().map(refused));
+            }
+            Event::Flow(command) => effects = self.flow_mod(command),
+            Event::PacketOut {
+                in_port,
+                actions,
+                frame,
+            } => return Ok(self.packet_out(*in_port, actions, frame)),
+            Event::Arrive { port, times, frame } => {
+                let mut story = String::new();
+                for _ in 0..*times {
+                    let (more, last) = self.arrive(*port, frame);
+                    effects.extend(more);
+                    story = last;
+                }
+                return Ok((effects, story));
+            }
+            Event::Time(time) => {
+                self.now += *time;
+                let changes = self.pipeline.expire(self.now);
+                effects = told(&changes);
+            }
+            Event::Dump(request) => effects = self.dump(request),
+        }
+        Ok((effects, String::new()))
+    }
+
+    fn flow_mod(&mut self, command: &FlowMod) -> Vec<String> {
+        match self.pipeline.flow_mod(command, self.now) {
+            Ok(changes) => told(&changes),
+            Err(refusal) => vec![refused(refusal)],
+        }
+    }
+
+    fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
+        match self.pipeline.flow_stats(request, self.now) {
+            Ok(rules) => rules
+                .map(|rule| words::indented("=", &Brief(&rule).to_string()))
+                .collect(),
+            Err(refusal) => vec![refused(refusal)],
+        }
+    }
+
+    fn arrive(&mut self, from: PortNo, frame: &Frame) -> Told {
+        let arrival = self.arrival(from, frame);
+        let mut story = Story::new();
+        self.interpreter.run(
+            &self.pipeline,
+            arrival,
+            &mut self.pool,
+            &mut story,
+            &mut self.verdict,
+        );
+        (self.outcome(), story.text().to_owned())
+    }
+
+    fn packet_out(&mut self, in_port: PortNo, actions: &[Action], frame: &Frame) -> Told {
+        let message = PacketOut {
+            buffer: None,
+            in_port,
+            actions: actions.to_vec(),
+            data: frame.bytes().to_vec(),
+        };
+        if let Err(refusal) = self.pipeline.check_packet_out(&message) {
+            return (vec![refused(refusal)], String::new());
+        }
+        let arrival = self.arrival(in_port, frame);
+        let mut story = Story::new();
+        self.interpreter.packet_out(
+            &self.pipeline,
+            actions,
+            arrival,
+            &mut self.pool,
+            &mut story,
+            &mut self.verdict,
+        );
+        (self.outcome(), story.text().to_owned())
+    }
+
+    fn arrival(&mut self, from: PortNo, frame: &Frame) -> Arrival {
+        Arrival {
+            frame: self.pool.duplicate(frame).expect("all buffers are back"),
+            from,
+            now: self.now,
+        }
+    }
+
+    /// What the verdict says; its frames go back to the pool.
+    fn outcome(&mut self) -> Vec<String> {
+        let verdict = &mut self.verdict;
+        let mut lines: Vec<_> = verdict
+            .egress
+            .iter()
+            .map(|egress| {
+                let frame = &verdict.frames[egress.frame];
+                match &egress.to {
+                    Destination::Port(port) => words::sent(&port.to_string(), frame),
+                    Destination::Normal => words::sent("normal", frame),
+                    Destination::Controller(meta) => {
+                        words::packet_in(&words::packet_in_head(meta), frame)
+                    }
+                }
+            })
+            .collect();
+        let drops = verdict.drops.iter();
+        lines.extend(drops.map(|reason| words::indented("x", reason.name())));
+        let last = verdict.egress.last().map_or(0, |egress| egress.frame + 1);
+        assert_eq!(verdict.frames.len(), last, "a frame that goes nowhere");
+        verdict
+            .frames
+            .drain(..)
+            .for_each(|frame| self.pool.put(frame));
+        assert_eq!(self.pool.missing(), 0, "a frame got lost");
+        lines
+    }
+
+    /// Answers a count, in the words of the question.
+    pub(super) fn count(&self, count: &Count) -> Result<String, String> {
+        let (line, names, answers) = match count {
+            Count::Flow { line, rule, names } => (line, names, self.flow_counts(rule)),
+            Count::Table { line, table, names } => (line, names, self.table_counts(*table)),
+        };
+        let mut text = line.clone();
+        for name in names {
+            let answer = answers.iter().find(|(known, _)| known == name);
+            let known = answers.is_empty() || answer.is_some();
+            known
+                .then_some(())
+                .ok_or_else(|| format!("not counted: {name}"))?;
+            let value = answer.map_or("none", |(_, value)| value);
+            text += &format!(" {name}={value}");
+        }
+        Ok(words::indented("=", &text))
+    }
+
+    /// Of no rule, nothing.
+    fn flow_counts(&self, wanted: &FlowMod) -> Vec<(&'static str, String)> {
+        let same = |rule: &&std::sync::Arc<pipeline::Rule>| {
+            rule.priority() == wanted.priority && *rule.matching() == wanted.matching
+        };
+        let Some(rule) = self.pipeline.rules(wanted.table).find(same) else {
+            return Vec::new();
+        };
+        let rule = rule.statistics(self.now);
+        vec![
+            ("packets", rule.packets.to_string()),
+            ("bytes", rule.bytes.to_string()),
+            ("cookie", format!("{:#x}", rule.cookie.0)),
+            ("duration", format!("{}s", rule.duration.as_secs_f64())),
+            ("idle_age", format!("{}s", rule.idle_age.as_secs_f64())),
+            ("hard_age", format!("{}s", rule.hard_age.as_secs_f64())),
+        ]
+    }
+
+    fn table_counts(&self, table: u8) -> Vec<(&'static str, String)> {
+        let mut tables = self.pipeline.table_stats();
+        let Some(stats) = tables.find(|stats| stats.table == TableId(table)) else {
+            return Vec::new();
+        };
+        vec![
+            ("lookups", stats.lookups.to_string()),
+            ("matched", stats.matched.to_string()),
+            ("active", stats.active.to_string()),
+        ]
+    }
+}
+
+fn refused(refusal: Refusal) -> String {
+    words::indented("!", &format!("refused {}", words::snake_case(&refusal)))
+}
+
+/// What the controllers hear of a change.
+fn told(changes: &Changes) -> Vec<String> {
+    let events = changes.removed.iter().filter_map(pipeline::Removal::event);
+    let events = events.map(|event| words::flow_removed(&event));
+    events.chain(changes.complaint.map(refused)).collect()
+}

@@ -1,0 +1,227 @@
+//! The lines of a script, read one by one.
+
+use std::time::Duration;
+
+use base::PortNo;
+use flow::text::{parse_actions, parse_flow, parse_flow_stats_request};
+use flow::{
+    Action, Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling,
+    PortDesc,
+};
+use packet::Frame;
+use packet::build::Stack;
+use pipeline::MissPolicy;
+
+use super::words;
+
+/// A line.
+pub(super) enum Line {
+    /// Nothing, or words for the reader.
+    Remark,
+    /// Something happens to the switch.
+    Event(Event),
+    /// Something comes of it, in the words in which it is told.
+    Effect(String),
+    /// A count is asked for.
+    Count(Count),
+}
+
+/// What can happen.
+pub(super) enum Event {
+    Ports(Vec<PortDesc>),
+    PortGone(PortNo),
+    Miss(MissPolicy),
+    Fragments(FragmentHandling),
+    Standalone(bool),
+    Flow(Box<FlowMod>),
+    PacketOut {
+        in_port: PortNo,
+        actions: Vec<Action>,
+        frame: Frame,
+    },
+    Arrive {
+        port: PortNo,
+        times: usize,
+        frame: Frame,
+    },
+    Time(Duration),
+    Dump(FlowStatsRequest),
+}
+
+/// What can be counted. `line` is how the question reads, without the answers.
+pub(super) enum Count {
+    Flow {
+        line: String,
+        rule: Box<FlowMod>,
+        names: Vec<String>,
+    },
+    Table {
+        line: String,
+        table: u8,
+        names: Vec<String>,
+    },
+}
+
+type Read<T> = Result<T, String>;
+
+/// Reads a line.
+pub(super) fn read(text: &str) -> Read<Line> {
+    let text = text.trim();
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let rest = rest.trim();
+    if text.is_empty() || text.starts_with('#') {
+        return Ok(Line::Remark);
+    }
+    match word {
+        ">" => sent(rest).map(Line::Effect),
+        "!" => told(rest).map(Line::Effect),
+        "x" => Ok(Line::Effect(words::indented("x", rest))),
+        "=" => counted(rest),
+        _ => event(word, rest).map(Line::Event),
+    }
+}
+
+fn event(word: &str, rest: &str) -> Read<Event> {
+    match word {
+        "ports" | "port" => ports(rest),
+        "miss" => match rest {
+            "controller" => Ok(Event::Miss(MissPolicy::Controller)),
+            "drop" => Ok(Event::Miss(MissPolicy::Drop)),
+            _ => Err("controller or drop is wanted".to_owned()),
+        },
+        "fragments" => words::fragments(rest).map(Event::Fragments),
+        "standalone" => Ok(Event::Standalone(rest == "on")),
+        "flow" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_13(flow)))),
+        "flow10" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_10(flow)))),
+        "packet_out" => packet_out(rest),
+        "<" => arrive(rest),
+        "dump" => parse_flow_stats_request(rest)
+            .map(Event::Dump)
+            .map_err(words::told),
+        _ => match word.strip_prefix('+') {
+            Some(time) => words::duration(time).map(Event::Time),
+            None => Err("not understood".to_owned()),
+        },
+    }
+}
+
+fn ports(text: &str) -> Read<Event> {
+    if let Some(port) = text.strip_suffix(" gone") {
+        return words::port(port).map(Event::PortGone);
+    }
+    let ports = text.split_whitespace().map(words::port_desc);
+    ports.collect::<Read<_>>().map(Event::Ports)
+}
+
+fn flow(text: &str) -> Read<FlowMod> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let command = match word {
+        "add" => FlowModCommand::Add,
+        "modify" => FlowModCommand::Modify,
+        "modify_strict" => FlowModCommand::ModifyStrict,
+        "delete" => FlowModCommand::Delete,
+        "delete_strict" => FlowModCommand::DeleteStrict,
+        _ => return Err("a command is wanted".to_owned()),
+    };
+    parse_flow(command, rest).map_err(words::told)
+}
+
+/// What OpenFlow 1.3 means: a modification has no cookie to give.
+fn as_of_13(flow: FlowMod) -> FlowMod {
+    FlowMod {
+        new_cookie: None,
+        ..flow
+    }
+}
+
+/// What OpenFlow 1.0 means by the same words: an addition starts to count anew,
+/// a modification may add, and any action may stand beside any match.
+fn as_of_10(flow: FlowMod) -> FlowMod {
+    let modifies = matches!(
+        flow.command,
+        FlowModCommand::Modify | FlowModCommand::ModifyStrict
+    );
+    FlowMod {
+        consistency: Consistency::Waived,
+        new_cookie: modifies.then(|| flow.new_cookie.unwrap_or_default()),
+        flags: match flow.command {
+            FlowModCommand::Add => flow.flags.with(FlowFlags::RESET_COUNTS),
+            _ => flow.flags,
+        },
+        ..flow
+    }
+}
+
+fn packet_out(text: &str) -> Read<Event> {
+    let (head, frame) = text.split_once('|').ok_or("a frame is wanted after |")?;
+    let (port, actions) = head.trim().split_once(' ').ok_or("actions are wanted")?;
+    let port = port.strip_prefix("in_port=").ok_or("in_port= is wanted")?;
+    let actions = actions.trim().strip_prefix("actions=").unwrap_or(actions);
+    Ok(Event::PacketOut {
+        in_port: words::port(port)?,
+        actions: parse_actions(actions).map_err(words::told)?,
+        frame: frame_of(frame)?,
+    })
+}
+
+fn arrive(text: &str) -> Read<Event> {
+    let (port, mut rest) = text
+        .split_once(' ')
+        .ok_or("a port and a frame are wanted")?;
+    let mut times = 1;
+    if let Some(counted) = rest.trim().strip_prefix("x ") {
+        let (count, frame) = counted.split_once(' ').ok_or("a frame is wanted")?;
+        times = count.parse().map_err(|_| "a number of frames is wanted")?;
+        rest = frame;
+    }
+    Ok(Event::Arrive {
+        port: words::port(port)?,
+        times,
+        frame: frame_of(rest)?,
+    })
+}
+
+fn frame_of(text: &str) -> Read<Frame> {
+    let stack: Stack = text.trim().parse().map_err(words::told)?;
+    Ok(stack.build())
+}
+
+/// `> 2  frame`, in the words in which a frame that leaves is told.
+fn sent(text: &str) -> Read<String> {
+    let (to, frame) = text
+        .split_once(' ')
+        .ok_or("a port and a frame are wanted")?;
+    Ok(words::sent(to, &frame_of(frame)?))
+}
+
+/// `! packet_in .. | frame`, or another message.
+fn told(text: &str) -> Read<String> {
+    match text.split_once('|') {
+        Some((head, frame)) => Ok(words::packet_in(head, &frame_of(frame)?)),
+        None => Ok(words::indented("!", text)),
+    }
+}
+
+/// `= flow selector counts`, `= table number counts`, or a line of a dump.
+fn counted(text: &str) -> Read<Line> {
+    let mut parts = text.split_whitespace();
+    let (kind, selector) = (parts.next(), parts.next().unwrap_or_default());
+    let counts = parts.filter_map(|part| part.split_once('='));
+    let names: Vec<_> = counts.map(|(name, _)| name.to_owned()).collect();
+    match kind {
+        Some("flow") => {
+            let rule = parse_flow(FlowModCommand::DeleteStrict, selector);
+            Ok(Line::Count(Count::Flow {
+                line: format!("flow {selector}"),
+                rule: Box::new(rule.map_err(words::told)?),
+                names,
+            }))
+        }
+        Some("table") => Ok(Line::Count(Count::Table {
+            line: format!("table {selector}"),
+            table: selector.parse().map_err(|_| "a table is wanted")?,
+            names,
+        })),
+        _ => Ok(Line::Effect(words::indented("=", text))),
+    }
+}

@@ -1,0 +1,161 @@
+//! The words of a script: how things are named in it and told.
+
+use std::fmt::{Debug, Display};
+use std::time::Duration;
+
+use base::{Cookie, PortNo};
+use flow::{
+    FlowRemoved, FlowRemovedReason, FragmentHandling, PacketInReason, PortConfig, PortDesc,
+    PortFeatures, PortState,
+};
+use packet::build::Stack;
+use packet::{Frame, MacAddr};
+use pipeline::{Cause, PacketInMeta};
+
+/// What can be said of a port.
+const CONFIG: [(&str, PortConfig); 6] = [
+    ("down", PortConfig::DOWN),
+    ("no_recv", PortConfig::NO_RECV),
+    ("no_recv_stp", PortConfig::NO_RECV_STP),
+    ("no_flood", PortConfig::NO_FLOOD),
+    ("no_fwd", PortConfig::NO_FWD),
+    ("no_packet_in", PortConfig::NO_PACKET_IN),
+];
+const STATE: [(&str, PortState); 2] = [
+    ("link_down", PortState::LINK_DOWN),
+    ("blocked", PortState::BLOCKED),
+];
+
+pub(super) fn told(error: impl Display) -> String {
+    error.to_string()
+}
+
+pub(super) fn port(text: &str) -> Result<PortNo, String> {
+    text.parse().map_err(|_| format!("not a port: {text}"))
+}
+
+/// `2`, or `2(no_flood,link_down)`.
+pub(super) fn port_desc(text: &str) -> Result<PortDesc, String> {
+    let (number, said) = text.split_once('(').unwrap_or((text, ""));
+    let mut config = PortConfig::default();
+    let mut state = PortState::default();
+    for word in said
+        .trim_end_matches(')')
+        .split(',')
+        .filter(|w| !w.is_empty())
+    {
+        let known = CONFIG.iter().find(|(name, _)| *name == word);
+        if let Some((_, bit)) = known {
+            config.0 |= bit.0;
+            continue;
+        }
+        let known = STATE.iter().find(|(name, _)| *name == word);
+        let (_, bit) = known.ok_or_else(|| format!("not said of ports: {word}"))?;
+        state.0 |= bit.0;
+    }
+    Ok(PortDesc {
+        number: port(number)?,
+        hw_addr: MacAddr::default(),
+        name: format!("p{number}"),
+        config,
+        state,
+        current: PortFeatures::default(),
+        advertised: PortFeatures::default(),
+        supported: PortFeatures::default(),
+        peer: PortFeatures::default(),
+        speed_kbps: 0,
+        speed_kbps_max: 0,
+    })
+}
+
+pub(super) fn fragments(text: &str) -> Result<FragmentHandling, String> {
+    match text {
+        "normal" => Ok(FragmentHandling::Normal),
+        "drop" => Ok(FragmentHandling::Drop),
+        "reassemble" => Ok(FragmentHandling::Reassemble),
+        "nx_match" => Ok(FragmentHandling::NxMatch),
+        _ => Err("normal, drop, reassemble or nx_match is wanted".to_owned()),
+    }
+}
+
+/// `10s` or `500ms`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    let number = |digits: &str| digits.parse().map_err(|_| format!("not a time: {text}"));
+    match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(millis), _) => Ok(Duration::from_millis(number(millis)?)),
+        (None, Some(seconds)) => Ok(Duration::from_secs(number(seconds)?)),
+        (None, None) => Err("seconds or milliseconds are wanted".to_owned()),
+    }
+}
+
+/// A line below an event, its spaces evened out.
+pub(super) fn indented(sign: &str, text: &str) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    format!("     {sign} {}", words.join(" "))
+}
+
+pub(super) fn sent(to: &str, frame: &Frame) -> String {
+    format!("     > {to}  {}", Stack::of(frame))
+}
+
+pub(super) fn packet_in(head: &str, frame: &Frame) -> String {
+    format!("{} | {}", indented("!", head), Stack::of(frame))
+}
+
+/// The head of a packet-in: what differs from nothing.
+pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
+    let reason = match (meta.cause, meta.cause.reason()) {
+        (Cause::Miss, _) => "miss",
+        (_, PacketInReason::NoMatch) => "no_match",
+        (_, PacketInReason::Action) => "action",
+        (_, PacketInReason::InvalidTtl) => "invalid_ttl",
+    };
+    let mut head = format!("packet_in reason={reason} table={}", meta.table);
+    if meta.cookie != Cookie::NONE {
+        head += &format!(" cookie={:#x}", meta.cookie.0);
+    }
+    if meta.metadata != 0 {
+        head += &format!(" metadata={:#x}", meta.metadata);
+    }
+    if meta.tunnel_id != 0 {
+        head += &format!(" tunnel_id={:#x}", meta.tunnel_id);
+    }
+    if let Some(len) = meta.max_len {
+        head += &format!(" max_len={}", len.0);
+    }
+    head
+}
+
+pub(super) fn flow_removed(event: &FlowRemoved) -> String {
+    let reason = match event.reason {
+        FlowRemovedReason::IdleTimeout => "idle_timeout",
+        FlowRemovedReason::HardTimeout => "hard_timeout",
+        FlowRemovedReason::Delete => "delete",
+        FlowRemovedReason::GroupDelete => "group_delete",
+    };
+    let mut rule = format!("table={},priority={}", event.table, event.priority);
+    let matching = event.matching.to_string();
+    if !matching.is_empty() {
+        rule += &format!(",{matching}");
+    }
+    let text = format!(
+        "flow_removed {rule} reason={reason} cookie={:#x} packets={} bytes={} duration={}s",
+        event.cookie.0,
+        event.packets,
+        event.bytes,
+        event.duration.as_secs_f64(),
+    );
+    indented("!", &text)
+}
+
+/// `ActionBadOutPort` as `action_bad_out_port`.
+pub(super) fn snake_case(name: &impl Debug) -> String {
+    let mut text = String::new();
+    for letter in format!("{name:?}").chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}

@@ -1,0 +1,313 @@
+//! The frame parser and every rewrite: nothing panics, whatever the bytes and the
+//! metadata; what was read stays true of the frame; and a checksum that was
+//! right, finished or not, is right afterwards, while a wrong one stays wrong.
+//!
+//! The checksums are judged here, word by word, not by the code that keeps them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use packet::build::Stack;
+use packet::wire::{Fragment, IpProto};
+use packet::{
+    Checksum, Depth, Frame, Headers, MacAddr, Network, Offload, Packet, Pool, RewriteError,
+    Segmentation, SegmentationKind, segment,
+};
+
+/// Bytes before the frame that say what it owes and what is done to it.
+const HEAD_LEN: usize = 8;
+
+/// Longer frames only cost time.
+const FRAME_LEN_MAX: usize = 2048;
+
+/// Taking apart builds the frame again for every field, which takes its time.
+const REBUILT_LEN_MAX: usize = 256;
+
+/// Reads, rewrites, finishes and cuts the frame in `data`, of which the first
+/// eight bytes are metadata and the choice of rewrites.
+///
+/// # Panics
+/// If one of the promises above is broken.
+pub fn frame(data: &[u8]) {
+    let Some((head, bytes)) = data.split_first_chunk::<HEAD_LEN>() else {
+        return;
+    };
+    let mut frame = Frame::from_bytes(&bytes[..bytes.len().min(FRAME_LEN_MAX)]);
+    frame.offload = offload(head);
+    let _ = (frame.wire_frames(), frame.wire_bytes());
+    let mut pool = Pool::new(64);
+    let _ = segment(&frame, &mut pool, &mut Vec::new());
+    frame.offload.segmentation = None;
+    let Some(depth) = deepest(&frame) else {
+        return;
+    };
+    for change in 0..CHANGES {
+        check_change(&frame, depth, change, head[7]);
+    }
+    if frame.len() <= REBUILT_LEN_MAX {
+        check_rebuilt(&frame);
+    }
+}
+
+fn offload(head: &[u8; HEAD_LEN]) -> Offload {
+    let [flags, start, start_low, offset, size, size_low, kind, _] = *head;
+    let checksum = match flags & 3 {
+        1 => Checksum::Verified,
+        2 => Checksum::Partial {
+            start: u16::from_be_bytes([start, start_low]),
+            offset: offset.into(),
+        },
+        _ => Checksum::Complete,
+    };
+    let segmentation = (flags & 4 != 0).then(|| Segmentation {
+        kind: match kind % 5 {
+            0 => SegmentationKind::Tcp4,
+            1 => SegmentationKind::Tcp4Ecn,
+            2 => SegmentationKind::Tcp6,
+            3 => SegmentationKind::Tcp6Ecn,
+            _ => SegmentationKind::Udp,
+        },
+        size: u16::from_be_bytes([size, size_low]),
+        header_len: kind.into(),
+    });
+    Offload {
+        checksum,
+        segmentation,
+    }
+}
+
+/// How deep the frame can be read. What is damaged at one depth is so at the next.
+fn deepest(frame: &Frame) -> Option<Depth> {
+    let whole = |depth: &Depth| Headers::parse(frame, *depth).is_ok();
+    let depths: Vec<_> = Depth::ALL.into_iter().filter(whole).collect();
+    assert_eq!(depths, Depth::ALL[..depths.len()]);
+    depths.last().copied()
+}
+
+/// How many rewrites there are.
+const CHANGES: u8 = 35;
+
+fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
+    let mut changed = frame.clone();
+    let before = judge(&changed);
+    let mut packet = Packet::read(&mut changed, depth).expect("it was read before");
+    let result = rewrite(&mut packet, change, seed);
+    if result.is_ok() {
+        let read = Headers::parse(packet.frame(), depth);
+        assert_eq!(read.as_ref(), Ok(packet.headers()), "change {change}");
+        let after = judge(&changed);
+        for (before, after) in before.into_iter().zip(after) {
+            // What cannot be seen any more cannot be judged.
+            let both = before.zip(after);
+            assert!(
+                both.is_none_or(|(a, b)| a == b),
+                "change {change}: {changed:?}"
+            );
+        }
+    }
+}
+
+/// Does one rewrite, with values made from the seed.
+fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteError> {
+    let mac = MacAddr([seed; 6]);
+    let v4 = Ipv4Addr::from([seed, seed ^ 0xff, 0, seed]);
+    let v6 = Ipv6Addr::from([seed; 16]);
+    let word = u16::from_be_bytes([seed, seed.reverse_bits()]);
+    let eth_type = match seed % 4 {
+        0 => 0x0800,
+        1 => 0x86dd,
+        2 => 0x8847,
+        _ => 0x0806,
+    };
+    match change {
+        0 => packet.set_eth_dst(mac),
+        1 => packet.set_eth_src(mac),
+        2 => packet.set_vlan_vid(word),
+        3 => packet.set_vlan_pcp(seed),
+        4 => packet.push_vlan(0x8100)?,
+        5 => packet.pop_vlan()?,
+        6 => packet.push_mpls(0x8847)?,
+        7 => packet.pop_mpls(eth_type)?,
+        8 => packet.set_mpls_label(word.into()),
+        9 => packet.set_mpls_tc(seed),
+        10 => packet.set_mpls_ttl(seed),
+        11 => packet.set_arp_op(word),
+        12 => packet.set_arp_sha(mac),
+        13 => packet.set_arp_spa(v4),
+        14 => packet.set_arp_tha(mac),
+        15 => packet.set_arp_tpa(v4),
+        16 => packet.set_ip_dscp(seed),
+        17 => packet.set_ip_ecn(seed),
+        18 => packet.set_ip_ttl(seed),
+        19 => packet.set_ipv4_src(v4),
+        20 => packet.set_ipv4_dst(v4),
+        21 => packet.set_ipv6_src(v6),
+        22 => packet.set_ipv6_dst(v6),
+        23 => packet.set_ipv6_flabel(word.into()),
+        24 => packet.set_port_src(word),
+        25 => packet.set_port_dst(word),
+        26 => packet.set_icmpv4_type(seed),
+        27 => packet.set_icmpv4_code(seed),
+        28 => packet.set_icmpv6_type(seed)?,
+        29 => packet.set_icmpv6_code(seed),
+        30 => packet.set_nd_target(v6),
+        31 => {
+            packet.set_nd_sll(mac);
+            packet.set_nd_tll(mac);
+        }
+        32 => drop((packet.dec_ip_ttl(), packet.dec_mpls_ttl())),
+        33 => packet.copy_ttl_out(),
+        _ => packet.copy_ttl_in(),
+    }
+    Ok(())
+}
+
+/// Whether the IPv4 header's checksum and the transport's are right; none where
+/// there is none, or not all that it covers is known.
+fn judge(frame: &Frame) -> [Option<bool>; 2] {
+    let mut frame = frame.clone();
+    let Ok(headers) = Headers::parse(&frame, Depth::Network) else {
+        return [None, None];
+    };
+    // What is to be finished elsewhere than in the transport's own field is not judged.
+    if let Checksum::Partial { start, offset } = frame.offload.checksum
+        && (headers.transport_at() != Some(start.into())
+            || headers.ip_proto().and_then(field_of) != Some(offset))
+    {
+        return [None, None];
+    }
+    frame.finish();
+    let bytes = frame.bytes();
+    let packet = &bytes[headers.network_at()..];
+    let (header, pseudo, total) = match headers.network {
+        Network::Ipv4(ip) => {
+            let words = [&ip.src.octets()[..], &ip.dst.octets()].concat();
+            let right = is_zero(sum(&packet[..ip.header_len.into()]));
+            (Some(right), words, usize::from(ip.total_len))
+        }
+        Network::Ipv6(ip) if !ip.routed => {
+            let words = [ip.src.octets(), ip.dst.octets()].concat();
+            (None, words, ip.total_len)
+        }
+        _ => return [None, None],
+    };
+    let transport = headers
+        .transport_at()
+        .filter(|_| headers.fragment() == Some(Fragment::No));
+    let transport = transport.and_then(|at| {
+        let over_v4 = header.is_some();
+        let segment = &bytes[at..headers.network_at() + total];
+        judge_transport(segment, headers.ip_proto()?, over_v4, pseudo)
+    });
+    [header, transport]
+}
+
+/// Where in its header a protocol keeps its checksum.
+const fn field_of(protocol: IpProto) -> Option<u16> {
+    match protocol {
+        IpProto::TCP => Some(16),
+        IpProto::UDP => Some(6),
+        IpProto::ICMPV4 | IpProto::ICMPV6 => Some(2),
+        IpProto::SCTP => Some(8),
+        _ => None,
+    }
+}
+
+fn judge_transport(
+    segment: &[u8],
+    protocol: IpProto,
+    over_v4: bool,
+    mut pseudo: Vec<u8>,
+) -> Option<bool> {
+    let tail = [u32::from(protocol.0), u32::try_from(segment.len()).ok()?];
+    pseudo.extend(tail.iter().flat_map(|word| word.to_be_bytes()));
+    let (least, covers_pseudo) = match protocol {
+        IpProto::TCP => (18, true),
+        IpProto::UDP => (8, true),
+        IpProto::ICMPV4 if over_v4 => (4, false),
+        IpProto::ICMPV6 if !over_v4 => (4, true),
+        IpProto::SCTP => return judge_sctp(segment),
+        _ => return None,
+    };
+    let absent = protocol == IpProto::UDP && segment.get(6..8) == Some(&[0, 0]);
+    if segment.len() < least || absent {
+        return None;
+    }
+    if !covers_pseudo {
+        pseudo.clear();
+    }
+    pseudo.extend(segment);
+    Some(is_zero(sum(&pseudo)))
+}
+
+/// The ones' complement sum, a word at a time.
+fn sum(bytes: &[u8]) -> u32 {
+    bytes.chunks(2).fold(0, |sum, pair| {
+        let word = u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
+        let sum = sum + word;
+        (sum & 0xffff) + (sum >> 16)
+    })
+}
+
+/// In ones' complement zero is written in two ways. A receiver knows one of them;
+/// the other comes up only where all that is summed is zero.
+const fn is_zero(sum: u32) -> bool {
+    sum == 0xffff || sum == 0
+}
+
+/// The CRC32c of the packet with its field zero, a bit at a time.
+fn judge_sctp(segment: &[u8]) -> Option<bool> {
+    let field: [u8; 4] = *segment.get(8..12)?.first_chunk()?;
+    let zeroed = segment.iter().enumerate().map(|(index, byte)| match index {
+        8..12 => 0,
+        _ => *byte,
+    });
+    let crc = zeroed.fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
+            let carry = crc & 1;
+            (crc >> 1) ^ (0x82f6_3b78 * carry)
+        })
+    });
+    Some(!crc == u32::from_le_bytes(field))
+}
+
+/// Taken apart and built again, a frame is the same.
+fn check_rebuilt(frame: &Frame) {
+    let stack = Stack::of(frame);
+    let built = stack.build();
+    assert_eq!(built.bytes(), frame.bytes(), "{stack}");
+    assert_eq!(stack.to_string().parse(), Ok(stack));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The judge is one: it takes what a kernel sent, and nothing else.
+    #[test]
+    fn the_judge_knows_right_from_wrong() {
+        let judged = |text: &str| judge(&text.parse::<Stack>().expect("a stack").build());
+        for text in [
+            "tcp",
+            "udp",
+            "icmp / data(3)",
+            "sctp / data(16)",
+            "udp(checksum=partial)",
+        ] {
+            assert_eq!(
+                judged(&format!("eth / ipv4 / {text}")),
+                [Some(true); 2],
+                "{text}"
+            );
+        }
+        assert_eq!(judged("eth / ipv6 / icmpv6"), [None, Some(true)]);
+        assert_eq!(
+            judged("eth / ipv4(checksum=1) / tcp(checksum=1)"),
+            [Some(false); 2]
+        );
+        assert_eq!(
+            judged("eth / ipv4 / sctp(checksum=1)"),
+            [Some(true), Some(false)]
+        );
+        assert_eq!(judged("eth / ipv4 / udp(checksum=0)"), [Some(true), None]);
+    }
+}
