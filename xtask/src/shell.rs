@@ -88,15 +88,6 @@ impl Shell {
         self.supervise(command, None, None)
     }
 
-    /// Runs `command`, and ends it after `limit`.
-    pub(crate) fn run_for(
-        &mut self,
-        command: &mut Command,
-        limit: Duration,
-    ) -> Result<Outcome, Failure> {
-        self.supervise(command, Some(limit), None)
-    }
-
     /// Runs `command`; each line of its standard output passes through, and by `hear`.
     pub(crate) fn run_heard(
         &mut self,
@@ -104,6 +95,16 @@ impl Shell {
         hear: &mut dyn FnMut(&str),
     ) -> Result<Outcome, Failure> {
         self.supervise(command, None, Some(hear))
+    }
+
+    /// As [`Shell::run_heard`], and ends it after `limit`.
+    pub(crate) fn run_heard_for(
+        &mut self,
+        command: &mut Command,
+        limit: Duration,
+        hear: &mut dyn FnMut(&str),
+    ) -> Result<Outcome, Failure> {
+        self.supervise(command, Some(limit), Some(hear))
     }
 
     /// Starts `command` and stays with it to its end.

@@ -85,10 +85,13 @@ impl FromStr for PortNo {
         if let Some((port, _)) = named {
             return Ok(*port);
         }
-        let number = match text.strip_prefix("0x") {
-            Some(hex) => u32::from_str_radix(hex, 16)?,
-            None => text.parse()?,
+        let (digits, radix) = match text.strip_prefix("0x") {
+            Some(hex) => (hex, 16),
+            None => (text, 10),
         };
+        // A sign is no part of a number here, though the library would take it.
+        let unsigned = digits.strip_prefix('+').map_or(digits, |_| "");
+        let number = u32::from_str_radix(unsigned, radix)?;
         Ok(match number {
             0xfff7..=0xffff => Self(number | 0xffff_0000),
             _ => Self(number),
@@ -190,7 +193,9 @@ mod tests {
         assert_eq!("0xfffffffe".parse(), Ok(PortNo::LOCAL));
         assert_eq!("NONE".parse(), Ok(PortNo::ANY));
         assert_eq!("7".parse(), Ok(PortNo(7)));
-        assert!("eth0".parse::<PortNo>().is_err());
+        for text in ["eth0", "+5", "0x+5", "-1", ""] {
+            assert!(text.parse::<PortNo>().is_err(), "{text}");
+        }
     }
 
     #[test]

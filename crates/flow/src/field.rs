@@ -247,7 +247,7 @@ static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(IpEcn,        "ip_ecn",        "nw_ecn",        2, oxm(9),  nx(28),  No,   true,  Ip,              Network),
     row!(IpProto,      "ip_proto",      "nw_proto",      8, oxm(10), of(6),   No,   false, Ip,              Network),
     row!(IpTtl,        "nw_ttl",        "nw_ttl",        8, None,    nx(29),  No,   true,  Ip,              Network),
-    row!(IpFrag,       "ip_frag",       "ip_frag",       8, None,    nx(26),  Any,  false, Ip,              Network),
+    row!(IpFrag,       "ip_frag",       "ip_frag",       2, None,    nx(26),  Any,  false, Ip,              Network),
     row!(Ipv4Src,      "ipv4_src",      "nw_src",       32, oxm(11), of(7),   Any,  true,  Ipv4,            Network),
     row!(Ipv4Dst,      "ipv4_dst",      "nw_dst",       32, oxm(12), of(8),   Any,  true,  Ipv4,            Network),
     row!(Ipv6Src,      "ipv6_src",      "ipv6_src",    128, oxm(26), nx(19),  Any,  true,  Ipv6,            Network),

@@ -67,7 +67,9 @@ impl<'a, W: Iterator<Item = &'a str>> Parser<'a, W> {
         if matches!(word, ")" | "OR" | "AND" | "WITH") {
             return None;
         }
-        let mut verdict = self.allowed.contains(&word);
+        // `+` means "or any later version": whoever may use this one may use it.
+        let licence = word.strip_suffix('+').unwrap_or(word);
+        let mut verdict = self.allowed.contains(&licence);
         if self.words.next_if_eq(&"WITH").is_some() {
             let whole = format!("{word} WITH {}", self.words.next()?);
             verdict |= self.allowed.contains(&whole.as_str());

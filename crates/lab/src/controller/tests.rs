@@ -1,3 +1,5 @@
+//! The lab's controller against a device that the test plays.
+
 use super::*;
 use base::{Instant, PortNo, Xid};
 use flow::{FlowFlags, FlowStats, PacketIn, PacketInReason, Refusal};

@@ -1,3 +1,5 @@
+//! Probers over a cable, and over a device whose faults are known.
+
 use super::*;
 use crate::impaired::{Faults, Impaired};
 use std::path::PathBuf;

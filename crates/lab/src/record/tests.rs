@@ -1,3 +1,5 @@
+//! Records as they are written and read again.
+
 use super::*;
 use crate::fixture;
 

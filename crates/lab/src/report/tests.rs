@@ -1,3 +1,5 @@
+//! What the report says and what it must never need.
+
 use super::*;
 use crate::fixture;
 use std::collections::BTreeSet;

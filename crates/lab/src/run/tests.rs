@@ -1,3 +1,5 @@
+//! Whole runs, small ones: their records, interruption and resumption.
+
 use super::*;
 use crate::progress::Silent;
 use crate::record::Outcome;

@@ -1,3 +1,5 @@
+//! The virtio-net header, both ways, and headers that lie.
+
 use super::*;
 use proptest::prelude::*;
 

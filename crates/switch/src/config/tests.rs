@@ -1,3 +1,5 @@
+//! What users type, and what they are told when it makes no sense.
+
 use std::str::FromStr;
 
 use super::*;

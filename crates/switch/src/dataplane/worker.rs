@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use packet::{Frame, Link, Pool};
+use packet::{Checksum, Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, PacketInMeta, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
@@ -218,7 +218,8 @@ impl Worker {
     }
 
     /// Has the frame's fate told and carries it out.
-    fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, frame: Frame, now: Instant) {
+    fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, mut frame: Frame, now: Instant) {
+        finish_if_sctp(&mut frame);
         let mut verdict = std::mem::take(&mut self.verdict);
         let arrival = Arrival {
             frame,
@@ -389,6 +390,16 @@ impl Worker {
     fn drop_frame(&mut self, frame: Frame, reason: Drop) {
         self.pool.put(frame);
         self.shared.counters.count(reason);
+    }
+}
+
+/// Finishes a checksum that is not the Internet's. A virtio-net header cannot say
+/// that it is SCTP's CRC, and whoever finished it later would do it wrongly.
+fn finish_if_sctp(frame: &mut Frame) {
+    /// Where SCTP's checksum is in its header (RFC 9260, 3); nobody else's is there.
+    const SCTP: u16 = 8;
+    if let Checksum::Partial { offset: SCTP, .. } = frame.offload.checksum {
+        frame.finish();
     }
 }
 

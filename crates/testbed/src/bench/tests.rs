@@ -1,3 +1,5 @@
+//! Benches with real namespaces, and what is left of them: nothing.
+
 use super::*;
 use std::net::UdpSocket;
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+//! Children: where they run, what they say, how they end.
+
 use super::*;
 
 fn spawner() -> Spawner {

@@ -1,3 +1,5 @@
+//! Rates of a device whose losses are known.
+
 use super::*;
 use crate::cores::Cores;
 use crate::impaired::{Faults, Impaired};
