@@ -270,7 +270,8 @@ mod tests {
 
     #[test]
     fn a_program_that_takes_too_long_is_ended() {
-        let outcome = shell().run_for(&mut sh("sleep 600"), Duration::from_millis(1));
+        let outcome =
+            shell().run_heard_for(&mut sh("sleep 600"), Duration::from_millis(1), &mut |_| {});
         assert!(matches!(outcome, Ok(Outcome::Overdue)));
     }
 
