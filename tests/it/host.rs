@@ -1,0 +1,166 @@
+//! A host at a port of the switch: what people do at one.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::{io, thread};
+
+use packet::build::Stack;
+use testbed::{Failure, Namespace};
+
+use crate::eye::Eye;
+use crate::ground::{Ground, PATIENCE};
+use crate::rig::{Ran, program};
+
+/// A host.
+pub(crate) struct Host<'g> {
+    ground: &'g Ground,
+    /// Where it lives.
+    pub(crate) namespace: Namespace,
+    /// Its one interface.
+    pub(crate) interface: &'static str,
+    /// The address of that, in a network of 24 bits.
+    pub(crate) address: Ipv4Addr,
+}
+
+/// The port of test transfers.
+const PORT: u16 = 7000;
+
+impl<'g> Host<'g> {
+    /// A host with a cable to `home`. Its Ethernet address ends in its number, as does its IPv4 address.
+    pub(crate) fn join(ground: &'g Ground, number: u8, home: &Namespace) -> Result<Self, Failure> {
+        let host = Self::alone(ground, number)?;
+        let port = format!("p{number}");
+        host.namespace.join(host.interface, home, &port)?;
+        home.set_up(&port)?;
+        host.namespace
+            .set_mac(host.interface, [2, 0, 0, 0, 0, number])?;
+        host.settle()?;
+        Ok(host)
+    }
+
+    /// A host without an interface.
+    pub(crate) fn alone(ground: &'g Ground, number: u8) -> Result<Self, Failure> {
+        Ok(Self {
+            ground,
+            namespace: Namespace::new()?,
+            interface: "eth0",
+            address: Ipv4Addr::new(10, 1, 0, number),
+        })
+    }
+
+    /// Puts the interface into use.
+    pub(crate) fn settle(&self) -> Result<(), Failure> {
+        self.namespace.set_up(self.interface)?;
+        self.namespace.add_address(self.interface, self.address, 24)
+    }
+
+    /// Runs a program here.
+    pub(crate) fn ran(&self, words: &str) -> Result<Ran, Failure> {
+        Ran::of(self.ground, program(words).inside(&self.namespace))
+    }
+
+    /// Pings `address` `count` times, all of which must be answered.
+    pub(crate) fn ping(&self, address: Ipv4Addr, count: u32) -> Result<(), Failure> {
+        let words = format!("ping -n -q -c {count} -i 0.002 -W 5 {address}");
+        let said = self.ran(&words)?.good()?;
+        assert!(
+            said.contains(&format!(" {count} received, 0% packet loss")),
+            "{said}"
+        );
+        Ok(())
+    }
+
+    /// Pings `address` until it answers.
+    pub(crate) fn reach(&self, address: Ipv4Addr) -> Result<(), Failure> {
+        self.ground.wait_until(&format!("{address} to answer"), || {
+            Ok(self.answers(address)?)
+        })
+    }
+
+    /// Whether `address` answers one ping within a fifth of a second.
+    pub(crate) fn answers(&self, address: Ipv4Addr) -> Result<bool, Failure> {
+        let words = format!("ping -n -q -c 1 -W 0.2 {address}");
+        Ok(self.ran(&words)?.status.success())
+    }
+
+    /// Sends frames, past this host's own protocols.
+    pub(crate) fn send(&self, stacks: &[&str]) -> Result<(), Failure> {
+        let parse = |text: &&str| text.parse::<Stack>().expect("the text is a stack");
+        let frames: Vec<_> = stacks.iter().map(|text| parse(text).build()).collect();
+        let bytes: Vec<_> = frames.iter().map(|frame| frame.bytes().to_vec()).collect();
+        self.send_bytes(&bytes)
+    }
+
+    /// Sends bytes as frames.
+    pub(crate) fn send_bytes<F: AsRef<[u8]>>(&self, frames: &[F]) -> Result<(), Failure> {
+        let sender = self.namespace.raw_sender(self.interface)?;
+        let mut rest = frames;
+        self.ground
+            .wait_until("room for frames", || match sender.send(rest) {
+                Ok(sent) => {
+                    rest = &rest[sent..];
+                    Ok(rest.is_empty())
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+                Err(error) => Err(Failure::to("send frames")(error)),
+            })
+    }
+
+    /// Opens an eye on what comes in here from now on.
+    pub(crate) fn eye(&self) -> Result<Eye<'g>, Failure> {
+        Eye::open(self.ground, &self.namespace, self.interface)
+    }
+
+    /// Sends `bytes` to `other` through one TCP connection, and returns what came there.
+    pub(crate) fn transfer(&self, other: &Self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+        let failure = || Failure::to("transfer bytes by TCP");
+        let server = other.listen(PORT)?;
+        let mut stream = self.connect(other.address, PORT)?;
+        let (mut peer, _) = server.accept().map_err(failure())?;
+        peer.set_read_timeout(Some(PATIENCE)).map_err(failure())?;
+        let mut received = Vec::new();
+        thread::scope(|scope| {
+            let sending = scope.spawn(move || stream.write_all(bytes));
+            peer.read_to_end(&mut received)?;
+            sending.join().expect("writing does not panic")
+        })
+        .map_err(failure())?;
+        Ok(received)
+    }
+
+    /// Waits for TCP connections here.
+    pub(crate) fn listen(&self, port: u16) -> Result<TcpListener, Failure> {
+        let address = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
+        self.namespace
+            .run(|| TcpListener::bind(address))?
+            .map_err(Failure::to("listen by TCP"))
+    }
+
+    /// Connects by TCP.
+    pub(crate) fn connect(&self, address: Ipv4Addr, port: u16) -> Result<TcpStream, Failure> {
+        let failure = || Failure::to(format!("connect to {address}"));
+        let address = SocketAddrV4::new(address, port).into();
+        let stream = self
+            .namespace
+            .run(|| TcpStream::connect_timeout(&address, PATIENCE))?
+            .map_err(failure())?;
+        stream
+            .set_write_timeout(Some(PATIENCE))
+            .map_err(failure())?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failure())?;
+        Ok(stream)
+    }
+}
+
+/// Bytes that repeat themselves nowhere, and are the same in every run.
+pub(crate) fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let words = std::iter::repeat_with(|| {
+        // xorshift64
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.flatten().take(length).collect()
+}
