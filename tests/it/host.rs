@@ -18,7 +18,9 @@ pub(crate) struct Host<'g> {
     pub(crate) namespace: Namespace,
     /// Its one interface.
     pub(crate) interface: &'static str,
-    /// The address of that, in a network of 24 bits.
+    /// The Ethernet address of that.
+    pub(crate) mac: [u8; 6],
+    /// The IPv4 address of that, in a network of 24 bits.
     pub(crate) address: Ipv4Addr,
 }
 
@@ -32,8 +34,7 @@ impl<'g> Host<'g> {
         let port = format!("p{number}");
         host.namespace.join(host.interface, home, &port)?;
         home.set_up(&port)?;
-        host.namespace
-            .set_mac(host.interface, [2, 0, 0, 0, 0, number])?;
+        host.namespace.set_mac(host.interface, host.mac)?;
         host.settle()?;
         Ok(host)
     }
@@ -44,6 +45,7 @@ impl<'g> Host<'g> {
             ground,
             namespace: Namespace::new()?,
             interface: "eth0",
+            mac: [2, 0, 0, 0, 0, number],
             address: Ipv4Addr::new(10, 1, 0, number),
         })
     }
@@ -81,6 +83,27 @@ impl<'g> Host<'g> {
     pub(crate) fn answers(&self, address: Ipv4Addr) -> Result<bool, Failure> {
         let words = format!("ping -n -q -c 1 -W 0.2 {address}");
         Ok(self.ran(&words)?.status.success())
+    }
+
+    /// Sends 100 MB to `other` by `iperf3`, or the other way with `--reverse`.
+    pub(crate) fn iperf(&self, other: &Self, direction: &str) -> Result<(), Failure> {
+        let server = program("iperf3 --server --one-off --forceflush")
+            .inside(&other.namespace)
+            .log(self.ground.file("iperf3.log"));
+        let mut server = self.ground.spawner.start(server)?;
+        self.ground.wait_until("iperf3 to listen", || {
+            Ok(server.written()?.contains("Server listening"))
+        })?;
+        let address = other.address;
+        self.ran(&format!(
+            "iperf3 --client {address} --bytes 100M {direction}"
+        ))?
+        .good()?;
+        let status = server.wait(PATIENCE)?;
+        if !status.success() {
+            return Err(server.failed(status));
+        }
+        Ok(())
     }
 
     /// Sends frames, past this host's own protocols.

@@ -10,6 +10,7 @@
 mod eye;
 mod ground;
 mod host;
+mod ofctl;
 mod rig;
 mod standalone;
 
@@ -19,7 +20,7 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 1] = [standalone::RULES];
+const THEMES: [&[Rule]; 2] = [standalone::RULES, ofctl::RULES];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();

@@ -46,6 +46,16 @@ impl<'g> Rig<'g> {
         (self.host(1), self.host(2))
     }
 
+    /// Tells two hosts where the other is, so that neither asks by ARP.
+    pub(crate) fn introduce(&self, one: usize, two: usize) -> Result<(), Failure> {
+        for (host, other) in [(one, two), (two, one)] {
+            let (host, other) = (self.host(host), self.host(other));
+            host.namespace
+                .add_neighbour(host.interface, other.address, other.mac)?;
+        }
+        Ok(())
+    }
+
     /// Starts a switch with these words after `comporta switch`, and waits until it is ready.
     pub(crate) fn start(&self, words: &str) -> Result<Switch<'g>, Failure> {
         self.start_in(&self.ground.directory().join("run"), words)
@@ -118,6 +128,21 @@ impl Switch<'_> {
     /// What `ovs-ofctl` says; it must succeed.
     pub(crate) fn ofctl(&self, words: &str) -> Result<String, Failure> {
         self.ofctl_ran(words)?.good()
+    }
+
+    /// The rows of a dump of flows, sorted, without their ages.
+    pub(crate) fn flows(&self, words: &str) -> Result<Vec<String>, Failure> {
+        let told = self.ofctl(words)?;
+        let ages = ["duration=", "idle_age=", "hard_age="];
+        let is_age = |part: &&str| ages.iter().any(|age| part.starts_with(age));
+        let row = |row: &str| {
+            let parts = row.trim_start().split(", ").filter(|part| !is_age(part));
+            parts.collect::<Vec<_>>().join(", ")
+        };
+        let rows = told.lines().filter(|line| line.starts_with(' '));
+        let mut rows: Vec<_> = rows.map(row).collect();
+        rows.sort();
+        Ok(rows)
     }
 
     /// What `ovs-ofctl` complains of; it must fail.
