@@ -167,7 +167,7 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-/// A change to a flow table's behaviour (OF 1.3.5, 7.3.4.2); deprecated bits only.
+/// A change to a flow table's behaviour (OF 1.3.5, 7.3.3); deprecated bits only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableMod {
     /// The table, or [`TableId::ALL`].

@@ -1,7 +1,9 @@
 //! Which cores the lab and which the devices use. The lab's threads poll without
 //! sleeping, so a device on the same core would starve.
 
-use testbed::{Bench, Clock, CoreTimes, Failure, Usage, core_times};
+use std::time::Duration;
+
+use testbed::{Bench, Clock, CoreTimes, Failure, Usage, core_pressure, core_times};
 
 use crate::record::{Conditions, ProcessUse};
 use crate::{BadOption, Options};
@@ -45,6 +47,7 @@ pub(crate) struct Watch<'a> {
     clock: &'a Clock,
     began: base::Instant,
     times: Vec<CoreTimes>,
+    pressure: Option<Duration>,
     usage: Option<Usage>,
 }
 
@@ -60,6 +63,7 @@ impl<'a> Watch<'a> {
             clock,
             began: clock.now(),
             times: times()?,
+            pressure: core_pressure(),
             usage: bench.device().usage()?,
         })
     }
@@ -75,6 +79,13 @@ impl<'a> Watch<'a> {
             let sum: f64 = known.map(passed).sum();
             (sum / seconds / cores.len() as f64).clamp(0.0, 1.0)
         };
+        let pressure = match (self.pressure, core_pressure()) {
+            (Some(before), Some(after)) => {
+                let waited = after.saturating_sub(before).as_secs_f64();
+                Some((waited / seconds).clamp(0.0, 1.0))
+            }
+            _ => None,
+        };
         let process = match (self.usage, bench.device().usage()?) {
             (Some(before), Some(after)) => Some(ProcessUse {
                 user_seconds: after.user.saturating_sub(before.user).as_secs_f64(),
@@ -85,6 +96,7 @@ impl<'a> Watch<'a> {
         };
         Ok(Conditions {
             seconds,
+            pressure,
             steal: share(&all, |times| times.steal.as_secs_f64()),
             tester_busy: share(&self.cores.tester, |times| times.busy.as_secs_f64()),
             device_busy: share(&self.cores.device, |times| times.busy.as_secs_f64()),

@@ -142,6 +142,7 @@ fn trial(id: String, scenario: Scenario, device: &str, run: u32, outcome: Outcom
         conditions: Some(Conditions {
             seconds: 1.0,
             steal: 0.001,
+            pressure: Some(0.02),
             tester_busy: 0.99,
             device_busy: 0.94,
             process,

@@ -1,8 +1,8 @@
 //! The user's wish to stop, and the signals that carry it.
 //!
-//! The first Ctrl-C (or SIGTERM, or the terminal's hang-up) asks: the test under
-//! way is given up, and what was measured before it is kept and reported. The
-//! second ends the program; children and namespaces go with it.
+//! The first Ctrl-C (or SIGTERM) asks: the test under way is given up, and what was
+//! measured before it is kept and reported. The second ends the program; children
+//! and namespaces go with it. SIGHUP is left as it is, for the sake of nohup(1).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use std::{io, thread};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code of a program that was interrupted, by the shells' convention (128 + SIGINT).
-pub const INTERRUPTED: i32 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// Whether the user wants to stop.
 #[derive(Clone, Debug)]
@@ -44,7 +44,6 @@ impl Interrupt {
             Signals {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
-                hangup: signal(SignalKind::hangup())?,
             }
         };
         thread::Builder::new()
@@ -68,7 +67,6 @@ impl Interrupt {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    hangup: Signal,
 }
 
 impl Signals {
@@ -76,7 +74,6 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
         }
     }
 }
@@ -93,5 +90,5 @@ async fn listen(mut signals: Signals, asked: &AtomicBool) {
     reason = "the user asked twice, and nothing must be waited for"
 )]
 fn leave() -> ! {
-    std::process::exit(INTERRUPTED)
+    std::process::exit(i32::from(INTERRUPTED))
 }

@@ -63,7 +63,7 @@ impl Progress for Bar {
         self.bar =
             ProgressBar::with_draw_target(Some(millis(forecast)), ProgressDrawTarget::stderr())
                 .with_style(style);
-        self.bar.enable_steady_tick(Duration::from_millis(500));
+        self.bar.enable_steady_tick(Duration::from_secs(1));
     }
 
     fn test(&mut self, id: &str, done: Duration) {

@@ -137,6 +137,9 @@ pub struct Conditions {
     pub seconds: f64,
     /// Share of all cores' time that the hypervisor gave to others, from 0 to 1.
     pub steal: f64,
+    /// Share of the time in which something that was ready to run had to wait for a
+    /// core, from 0 to 1 (PSI, some); none if the kernel does not tell.
+    pub pressure: Option<f64>,
     /// Share of the testers' cores that was busy, from 0 to 1.
     pub tester_busy: f64,
     /// Share of the devices' cores that was busy, from 0 to 1.

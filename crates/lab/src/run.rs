@@ -36,7 +36,7 @@ pub struct Summary {
 impl Summary {
     /// What a program that did nothing else should return: 0, or 130 if the user stopped it.
     #[must_use]
-    pub const fn exit_code(&self) -> i32 {
+    pub const fn exit_code(&self) -> u8 {
         if self.interrupted {
             crate::INTERRUPTED
         } else {

@@ -24,12 +24,22 @@ pub(crate) struct Tools<'a> {
     pub(crate) parameters: &'a Parameters,
 }
 
-/// Does `test` at `station`.
+/// Does `test` at `station`, unless its device has failed too often.
 pub(crate) fn measure(
     test: Test,
     station: &mut Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
+    if station.is_given_up() {
+        let reason = "given up: three tests in a row could not be done on this device";
+        return Err(TrialError::Impossible(reason.to_owned()));
+    }
+    let outcome = attempt(test, station, tools);
+    station.note(outcome.is_ok());
+    outcome
+}
+
+fn attempt(test: Test, station: &mut Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
     station.bench.device_mut().check()?;
     station.prepare(test.match_set())?;
     let measured = match test {

@@ -18,6 +18,8 @@ const CALL: Duration = Duration::from_secs(20);
 /// How long a device may take to tell what its rules have counted: Open vSwitch
 /// gathers that from its data path every half second, or slower under load.
 const SETTLE: Duration = Duration::from_secs(4);
+/// Tests in a row that cannot be done, before a device is given up.
+const FAILURES_MAX: u32 = 3;
 /// The longest path of a Unix socket, without the zero at its end (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
 
@@ -29,6 +31,7 @@ pub(crate) struct Station {
     pub(crate) directory: PathBuf,
     controller: Option<Controller>,
     packet_ins: u64,
+    failures: u32,
 }
 
 impl Station {
@@ -58,7 +61,19 @@ impl Station {
             directory,
             controller,
             packet_ins: 0,
+            failures: 0,
         })
+    }
+
+    /// Takes note whether a test could be done.
+    pub(crate) const fn note(&mut self, done: bool) {
+        self.failures = if done { 0 } else { self.failures + 1 };
+    }
+
+    /// Whether the device has failed so often in a row that nothing more is
+    /// expected of it: each failure may take as long as its patience.
+    pub(crate) const fn is_given_up(&self) -> bool {
+        self.failures >= FAILURES_MAX
     }
 
     /// What the device is.

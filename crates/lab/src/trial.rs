@@ -12,6 +12,11 @@ const STEAL_NOTED: (f64, f64) = (0.01, 0.03);
 /// The same, for nothing to be learnt any more.
 const STEAL_VOID: (f64, f64) = (0.10, 0.10);
 
+/// A share of the time in which something had to wait for a core, from which on
+/// others than the lab and its device must have been at work, and the seconds that
+/// must be behind it.
+const PRESSURE_NOTED: (f64, f64) = (0.20, 0.03);
+
 /// A test that was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
@@ -41,6 +46,19 @@ impl Measured {
             outcome,
             conditions,
             flaws,
+        }
+    }
+
+    /// Notes that others wanted the cores, if they did. For tests whose own threads
+    /// have a core each: programs that share one wait for each other.
+    pub(crate) fn note_pressure(&mut self) {
+        let (share, seconds) = PRESSURE_NOTED;
+        let pressure = self.conditions.pressure.unwrap_or(0.0);
+        if pressure >= share && pressure * self.conditions.seconds >= seconds {
+            let percent = pressure * 100.0;
+            self.note(format!(
+                "other programs were at work: for {percent:.0} % of the time something waited for a core"
+            ));
         }
     }
 

@@ -169,11 +169,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The text in the next `count` bytes, up to the first zero byte. Bytes that
-    /// are no UTF-8 are replaced.
+    /// are no UTF-8 are replaced, and what then would not fit `count` bytes with a
+    /// zero behind it is cut off.
     pub(crate) fn text(&mut self, count: usize) -> Result<String, Malformed> {
         let bytes = self.bytes(count)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(count);
-        Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+        let mut text = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        text.truncate(text.floor_char_boundary(count - 1));
+        Ok(text)
     }
 }
 
@@ -368,5 +371,15 @@ mod tests {
         assert_eq!(out, b"ab\0\0x\0\0\0");
         let mut reader = Reader::new(&out, V13);
         assert_eq!(reader.text(4).as_deref(), Ok("ab"));
+    }
+
+    #[test]
+    fn text_that_is_read_can_be_written_again() {
+        for bytes in [*b"abcd", *b"a\xff\xffd", *b"\xff\xff\xff\xff"] {
+            let text = Reader::new(&bytes, V13).text(4).expect("there are four");
+            let mut out = Vec::new();
+            Writer::new(&mut out, V13).text(4, &text);
+            assert_eq!(Reader::new(&out, V13).text(4), Ok(text));
+        }
     }
 }

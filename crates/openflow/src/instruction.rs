@@ -2,7 +2,7 @@
 //! of actions in 1.0 (OF 1.3.5, 7.2.4; OF 1.0.1, 5.3.3).
 
 use base::{MeterId, TableId};
-use flow::{Instructions, MetadataWrite, Refusal};
+use flow::{Action, Field, Instructions, MetadataWrite, Refusal};
 
 use crate::action::{self, Context, Item};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -147,10 +147,22 @@ fn encode_list(
         return Err(w.cannot("an action set or a meter"));
     }
     action::encode(apply, context, w)?;
-    if let Some(write) = metadata {
-        action::encode_metadata(*write, w)?;
+    match (metadata, goto) {
+        (None, None) => Ok(()),
+        (Some(write), None) => action::encode_metadata(*write, w),
+        (None, Some(table)) => action::encode_goto(*table, w),
+        (Some(write), Some(table)) => {
+            // `ovs-ofctl` reads no action behind `write_metadata`, and for it this
+            // way to a later table is one. Written as a field, the register is.
+            let load = Action::SetField {
+                field: Field::Metadata,
+                value: u128::from(write.value & write.mask),
+                mask: write.mask.into(),
+            };
+            action::encode(&[load], context, w)?;
+            action::encode_goto(*table, w)
+        }
     }
-    goto.map_or(Ok(()), |table| action::encode_goto(table, w))
 }
 
 fn encode_instructions(

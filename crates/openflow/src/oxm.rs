@@ -13,6 +13,7 @@ use flow::{Field, Match, Refusal, Term};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faults::ONF;
 use crate::port_no;
+use crate::version::Version;
 
 /// The class whose fields begin with the number of whose they are.
 const EXPERIMENTER_CLASS: u16 = 0xffff;
@@ -186,11 +187,23 @@ fn add(
             let field = header.field(payload)?.ok_or_else(unknown)?;
             let number = |r: &mut Reader<'_>| r.number(field.bytes());
             let (value, mask) = value_and_mask(payload, header, field.full_mask(), number)?;
+            if field == Field::InPort && !is_port(value, payload) {
+                return Err(refused(Refusal::MatchBadValue));
+            }
             matching.with_masked(field, value, mask)
         }
     }
     .map_err(refused)?;
     Ok(filter)
+}
+
+/// Whether a number is one that a port can have in the version that `r` reads.
+fn is_port(number: u128, r: &Reader<'_>) -> bool {
+    let port = u32::try_from(number).ok().map(PortNo);
+    match r.version() {
+        Version::V10 => port.and_then(port_no::to_u16).is_some(),
+        Version::V13 => port.is_some(),
+    }
 }
 
 /// The value and the mask of a field, all ones if there is none, and nothing

@@ -38,7 +38,7 @@ pub use clock::Clock;
 pub use device::{Device, DeviceKind, DeviceOptions, UnknownDevice};
 pub use failure::Failure;
 pub use interface::{InterfaceCounters, Offload};
-pub use machine::{CoreTimes, Machine, core_times};
+pub use machine::{CoreTimes, Machine, core_pressure, core_times};
 pub use namespace::Namespace;
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;

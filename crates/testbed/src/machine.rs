@@ -73,6 +73,21 @@ pub fn core_times() -> io::Result<Vec<CoreTimes>> {
     Ok(text.lines().filter_map(parse_core).collect())
 }
 
+/// For how long, since the machine started, something that was ready to run had to
+/// wait for a core; none if the kernel does not keep that (Documentation/accounting/psi.rst).
+#[must_use]
+pub fn core_pressure() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
+    parse_pressure(&text)
+}
+
+/// `some avg10=.. avg60=.. avg300=.. total=microseconds`.
+fn parse_pressure(text: &str) -> Option<Duration> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    let (_, total) = line.split_once("total=")?;
+    total.trim().parse().ok().map(Duration::from_micros)
+}
+
 /// The value of the first `key : value` line.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
@@ -113,6 +128,16 @@ mod tests {
             (core.idle, core.softirq, core.steal),
             (ticks(9), ticks(7), ticks(8))
         );
+    }
+
+    #[test]
+    fn waiting_for_a_core_is_told_in_microseconds() {
+        let text = "some avg10=60.92 avg60=85.20 avg300=78.13 total=1525511550\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert_eq!(
+            parse_pressure(text),
+            Some(Duration::from_micros(1_525_511_550))
+        );
+        assert_eq!(parse_pressure(""), None);
     }
 
     #[test]

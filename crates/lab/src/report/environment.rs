@@ -30,7 +30,7 @@ fn method() -> Markup {
         p {
             "The unit of inference is the run. Packets of one run are correlated, and intervals over packets are narrower than the "
             "difference between two runs of one device (the published tables show it: the same cell measured twice gives intervals that do not touch). "
-            "So each run gives one number, and the interval is Student’s t over the runs, at 99\u{a0}%. "
+            "So each run gives one number, and the interval is Student’s t over the runs, at 99\u{a0}%; with fewer than three runs none is shown. "
             "Comparisons are ratios within a run, averaged geometrically."
         }
         p {

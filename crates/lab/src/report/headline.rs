@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use super::{echo, forwarding, parts, tcp};
 use crate::analysis::ByRun;
 use crate::format::{decimal, decimals, rate, throughput};
-use crate::record::DeviceRecord;
+use crate::record::{DeviceRecord, Trial};
 use crate::results::Results;
 use crate::statistics::Interval;
 
@@ -19,9 +19,31 @@ pub(super) fn section(results: &Results) -> Markup {
         section #glance {
             h2 { "At a glance" }
             @if !cards.is_empty() { div.cards { @for card in &cards { (card) } } }
+            @for device in without_results(results) {
+                p.warning {
+                    "No test of " (device) " counts: " a href="#validity" { "see why" } "."
+                }
+            }
             (overview(results))
         }
     }
+}
+
+/// Devices that were tested in vain.
+fn without_results(results: &Results) -> Vec<&str> {
+    let names = results
+        .devices()
+        .into_iter()
+        .map(|device| device.name.as_str());
+    let failed = |name: &&str| {
+        let mut trials = results
+            .trials()
+            .iter()
+            .filter(|trial| trial.device == *name);
+        let tested = results.trials().iter().any(|trial| trial.device == *name);
+        tested && !trials.any(Trial::is_valid)
+    };
+    names.filter(failed).collect()
 }
 
 /// Which device is compared with which: the first that is no calibration, with
@@ -86,6 +108,15 @@ enum Better {
     Higher,
 }
 
+impl Better {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Lower => "lower is better",
+            Self::Higher => "higher is better",
+        }
+    }
+}
+
 /// One number of two devices.
 struct Comparison {
     what: &'static str,
@@ -141,7 +172,7 @@ impl Comparison {
                 p.ratio { (decimal(ratio, digits)) span.times { "×" } }
                 p.claim { (self.what) " of " (self.baseline) }
                 p.values { (self.values) }
-                p.test { (self.test) }
+                p.test { (self.test) "; " (self.better.words()) }
                 p.sure {
                     @match interval {
                         Some(interval) => {
@@ -168,7 +199,7 @@ fn overview(results: &Results) -> Markup {
         @if let Some((set, frame_bytes)) = focus {
             "Round trips: " (frame_bytes) "-byte frames, " (set) " match. "
         }
-        @if has_rates { "Without loss: the highest rate offered at which no run lost more than 0.1\u{a0}%." }
+        @if has_rates { "kpps: thousand frames a second. Without loss: the highest rate offered at which no run lost more than 0.1\u{a0}%." }
     };
     let head = html! {
         tr {

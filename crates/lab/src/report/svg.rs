@@ -12,7 +12,7 @@ use super::scale::{Scale, label};
 /// Space for the axes' numbers and names, in the drawing's own units (pixels at
 /// full size).
 const LEFT: f64 = 52.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
 
@@ -115,7 +115,7 @@ mod tests {
 
     fn plot() -> Plot {
         Plot {
-            width: 166.0,
+            width: 172.0,
             height: 154.0,
             x: Scale::from_zero(10.0),
             x_name: "time",

@@ -1,7 +1,7 @@
 //! What is wrong with the run, as far as it knows itself: void tests, notes, and
 //! tests that are missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
@@ -56,33 +56,60 @@ fn missing(results: &Results) -> Option<(u64, u64)> {
     (done < planned).then_some((done, planned))
 }
 
-/// Flaws of a kind, one line for each reason.
+/// Flaws of a kind, one line for all that differ in nothing but their numbers.
 fn flaws(trials: &[Trial], void: bool, title: &str, meaning: &str) -> Markup {
-    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
     let of_kind = |flaw: &&Flaw| flaw.void == void;
     for trial in trials {
         for flaw in trial.flaws.iter().filter(of_kind) {
-            reasons.entry(&flaw.reason).or_default().push(&trial.id);
+            let group = groups.entry(pattern(&flaw.reason)).or_default();
+            group.reasons.insert(&flaw.reason);
+            group.ids.push(&trial.id);
         }
     }
     html! {
-        @if !reasons.is_empty() {
+        @if !groups.is_empty() {
             h3 { (title) }
             p.fine { (meaning) }
-            ul.flaws {
-                @for (reason, ids) in &reasons {
-                    li {
-                        (reason) ": "
-                        @for (index, id) in ids.iter().take(NAMED).enumerate() {
-                            @if index > 0 { ", " }
-                            code { (id) }
-                        }
-                        @if ids.len() > NAMED { " and " (ids.len() - NAMED) " more" }
-                    }
-                }
-            }
+            ul.flaws { @for group in groups.values() { li { (group.line()) } } }
         }
     }
+}
+
+/// Flaws of one pattern.
+#[derive(Default)]
+struct Group<'a> {
+    reasons: BTreeSet<&'a str>,
+    ids: Vec<&'a str>,
+}
+
+impl Group<'_> {
+    fn line(&self) -> Markup {
+        let (reasons, ids) = (&self.reasons, &self.ids);
+        let rest = ids.len().saturating_sub(NAMED);
+        html! {
+            @if ids.len() > 1 { (ids.len()) " tests, " @if reasons.len() > 1 { "for example " } }
+            @if let Some(reason) = reasons.first() { (reason) }
+            ": "
+            @for (index, id) in ids.iter().take(NAMED).enumerate() {
+                @if index > 0 { ", " }
+                code { (id) }
+            }
+            @if rest > 0 { " and " (rest) " more" }
+        }
+    }
+}
+
+/// `reason` without its numbers.
+fn pattern(reason: &str) -> String {
+    let mut pattern = String::new();
+    for part in reason.split(|c: char| c.is_ascii_digit() || c == '.') {
+        if !part.is_empty() {
+            pattern.push_str(part);
+            pattern.push('#');
+        }
+    }
+    pattern
 }
 
 /// How much of the time the machine was somebody else's.
@@ -103,5 +130,16 @@ fn by_steal(trials: &[Trial]) -> Markup {
                 (crate::format::percent(stolen / seconds)) " of the cores’ time to others."
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_do_not_make_another_reason() {
+        assert_eq!(pattern("lost 3 of 10.5 %"), pattern("lost 31 of 0.25 %"));
+        assert_ne!(pattern("lost 3 of 10"), pattern("kept 3 of 10"));
     }
 }

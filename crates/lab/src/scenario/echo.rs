@@ -2,12 +2,12 @@
 //! rule each way, the controller silent.
 
 use super::Tools;
-use crate::MatchSet;
 use crate::cores::Watch;
 use crate::probe::{self, EchoRequest, Echoes};
 use crate::record::{EchoOutcome, OpenFlowEvidence, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
+use crate::{MatchSet, Prober};
 
 pub(super) fn measure(
     match_set: MatchSet,
@@ -45,6 +45,9 @@ pub(super) fn measure(
         openflow,
     });
     let mut measured = Measured::new(outcome, conditions);
+    if request.prober == Prober::Solo {
+        measured.note_pressure();
+    }
     counts.judge(openflow, &mut measured);
     Ok(measured)
 }

@@ -5,6 +5,8 @@
 //! the device's ports and its rule: the difference between two neighbours on the
 //! path is what was lost between them.
 
+mod path_check;
+
 use std::time::Duration;
 
 use testbed::{Bench, Failure, InterfaceCounters, RawSocket};
@@ -12,20 +14,16 @@ use testbed::{Bench, Failure, InterfaceCounters, RawSocket};
 use super::Tools;
 use crate::controller::ControllerError;
 use crate::cores::Watch;
-use crate::generator::{self, Frames, NOBODY, Sent};
+use crate::generator::{self, Frames, Sent};
 use crate::plan::Offer;
 use crate::record::{OpenFlowEvidence, Outcome, PathCheck, RateOutcome, RatePath};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
-/// Marked frames, sent one by one before the test.
-const CHECKED: u32 = 100;
-/// How long each of them may take.
-const PATIENCE: Duration = Duration::from_millis(20);
 /// How long to wait for stragglers (RFC 2544, section 23, has two seconds).
 const STRAGGLERS: Duration = Duration::from_secs(2);
 /// Nothing more for so long, and nothing more comes.
-const QUIET: Duration = Duration::from_millis(30);
+const QUIET: Duration = Duration::from_millis(100);
 /// How much less than intended may be offered, as a share.
 const SHORTFALL: f64 = 0.01;
 /// A device that lets so large a share of a flat-out offer through may not be what limited it.
@@ -53,7 +51,7 @@ fn measure_on(
     let (client, server) = (bench.client(), bench.server());
     let mut frames = Frames::new(client, server, parameters.frame_bytes);
     let sender = client.namespace.raw_sender(client.interface)?;
-    let check = check_path(bench, &sender, &mut frames, tools)?;
+    let check = path_check::check_path(bench, &sender, &mut frames, tools)?;
     let matched_before = evidence(&|_| true)?;
     let before = Path::read(bench)?;
     let watch = Watch::begin(bench, tools.cores, tools.clock)?;
@@ -109,62 +107,6 @@ fn generate(
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
     sent.ok_or(TrialError::Interrupted)
-}
-
-/// Sends a few frames one by one and looks at what comes out. Teaches a learning
-/// device where [`NOBODY`] is, before.
-fn check_path(
-    bench: &Bench,
-    sender: &RawSocket,
-    frames: &mut Frames,
-    tools: &Tools<'_>,
-) -> Result<PathCheck, TrialError> {
-    let failure = || Failure::to("check the path with marked frames");
-    let server = bench.server();
-    let receiver = server.namespace.raw_receiver(server.interface)?;
-    let mut from_nobody = frames.burst(1)[0].clone();
-    from_nobody[..6].copy_from_slice(&bench.client().mac);
-    from_nobody[6..12].copy_from_slice(&NOBODY);
-    receiver.send(&[from_nobody]).map_err(failure())?;
-    let mut check = PathCheck::default();
-    for _ in 0..CHECKED {
-        if tools.interrupt.is_set() {
-            return Err(TrialError::Interrupted);
-        }
-        let frame = frames.burst(1)[0].clone();
-        let taken = sender.send(&[&frame]).map_err(failure())?;
-        frames.advance(taken);
-        check.sent += 1;
-        match await_copy(&frame, &receiver, tools, &mut check).map_err(failure())? {
-            Some(copy) if copy == frame => check.intact += 1,
-            Some(_) => check.changed += 1,
-            None => {}
-        }
-    }
-    Ok(check)
-}
-
-/// Waits for what `frame` has become; what has the number of an earlier one is a duplicate.
-fn await_copy(
-    frame: &[u8],
-    receiver: &RawSocket,
-    tools: &Tools<'_>,
-    check: &mut PathCheck,
-) -> std::io::Result<Option<Vec<u8>>> {
-    let deadline = tools.clock.now() + PATIENCE;
-    let mut room = [0; 2048];
-    while tools.clock.now() < deadline {
-        if let Some(length) = receiver.receive(&mut room)? {
-            let came = &room[..length];
-            if generator::number(came) == generator::number(frame) {
-                return Ok(Some(came.to_vec()));
-            }
-            if generator::number(came).is_some() {
-                check.duplicates += 1;
-            }
-        }
-    }
-    Ok(None)
 }
 
 /// The counters along the path.
@@ -223,6 +165,7 @@ fn judge(outcome: RateOutcome, packet_ins: u64, conditions: crate::record::Condi
     let (offered_pps, intended) = (outcome.offered_pps(), outcome.intended_pps);
     let has_device = outcome.path.device_in.is_some();
     let mut measured = Measured::new(Outcome::ForwardingRate(outcome), conditions);
+    measured.note_pressure();
     if check.intact < check.sent {
         let PathCheck {
             sent,

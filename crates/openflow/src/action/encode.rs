@@ -20,20 +20,40 @@ pub(crate) struct Context<'a> {
     pub(crate) faith: Faith,
 }
 
+/// What is known at a place of a list, from the match and the actions before it.
+#[derive(Clone, Copy, Debug)]
+struct Before {
+    tag: Tag,
+    /// Whether later outputs have a queue to go by already.
+    queue_set: bool,
+}
+
+impl Before {
+    const fn and(self, action: &Action) -> Self {
+        Self {
+            tag: self.tag.after(action),
+            queue_set: self.queue_set || matches!(action, Action::SetQueue(_)),
+        }
+    }
+}
+
 /// Appends `actions`. In good faith those without words are left out.
 pub(crate) fn encode(
     actions: &[Action],
     context: Context<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    let mut tag = Tag::of(context.matching);
+    let mut before = Before {
+        tag: Tag::of(context.matching),
+        queue_set: false,
+    };
     for action in actions {
-        let before = w.len();
-        match encode_one(action, context, tag, w) {
-            Err(_) if context.faith == Faith::Good => w.truncate(before),
+        let length = w.len();
+        match encode_one(action, context, before, w) {
+            Err(_) if context.faith == Faith::Good => w.truncate(length),
             result => result?,
         }
-        tag = tag.after(action);
+        before = before.and(action);
     }
     Ok(())
 }
@@ -62,7 +82,7 @@ pub(crate) fn encode_metadata(
 fn encode_one(
     action: &Action,
     context: Context<'_>,
-    tag: Tag,
+    before: Before,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
     match *action {
@@ -92,7 +112,7 @@ fn encode_one(
         | Action::SetNwDst(_)
         | Action::SetNwTos(_)
         | Action::SetTpSrc(_)
-        | Action::SetTpDst(_) => encode_old(action, context, tag, w),
+        | Action::SetTpDst(_) => encode_old(action, context, before, w),
     }
 }
 
@@ -100,18 +120,11 @@ fn encode_one(
 fn encode_old(
     action: &Action,
     context: Context<'_>,
-    tag: Tag,
+    before: Before,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
     if !has(Kind::Enqueue, w) {
-        let modern = legacy::modern(action, context, tag).map_err(|what| w.cannot(what))?;
-        modern
-            .iter()
-            .try_for_each(|action| encode_one(action, context, tag, w))?;
-        return match action {
-            Action::Enqueue { .. } => put_nothing(Kind::PopQueue, w),
-            _ => Ok(()),
-        };
+        return encode_modern(action, context, before, w);
     }
     match *action {
         Action::Enqueue { port, queue } => put(Kind::Enqueue, w, |w| {
@@ -128,6 +141,28 @@ fn encode_old(
         Action::SetTpSrc(port) => put_u16(Kind::SetTpSrc, port, w),
         Action::SetTpDst(port) => put_u16(Kind::SetTpDst, port, w),
         _ => Err(w.cannot("this action")),
+    }
+}
+
+/// Appends what says the same as `action`, which only OpenFlow 1.0 has.
+fn encode_modern(
+    action: &Action,
+    context: Context<'_>,
+    before: Before,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let modern = legacy::modern(action, context, before.tag).map_err(|what| w.cannot(what))?;
+    modern
+        .iter()
+        .try_for_each(|action| encode_one(action, context, before, w))?;
+    match (action, before.queue_set, context.faith) {
+        // Back to the queue that the frame came with, as Nicira says it;
+        (Action::Enqueue { .. }, false, _) => put_nothing(Kind::PopQueue, w),
+        // to another there is no way back.
+        (Action::Enqueue { .. }, true, Faith::Exact) => {
+            Err(w.cannot("an output to a queue between outputs to another"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -89,6 +89,12 @@ fn a_number_means_one_action_and_lengths_are_legal() {
 }
 
 #[test]
+fn an_action_takes_a_few_times_its_bytes_on_the_wire() {
+    // The shortest has eight: a message of 65,535 bytes becomes no more than 400 kB.
+    assert!(size_of::<Action>() <= 6 * 8);
+}
+
+#[test]
 fn what_every_version_can_say_is_read_as_it_was_written() {
     for version in Version::ALL {
         for action in common() {

@@ -82,7 +82,7 @@ impl fmt::Display for DownReason {
 }
 
 /// The first 64 bytes of a message, or all of a shorter one: what an error message
-/// quotes (OF 1.3.5, 7.5.4).
+/// quotes (OF 1.3.5, 7.4.4).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Excerpt {
     length: u8,

@@ -1,7 +1,7 @@
 //! Tests of what a rule does, on the wire.
 
 use base::PortNo;
-use flow::{Action, Match};
+use flow::Match;
 
 use super::*;
 use crate::dialect::Dialect;
@@ -46,18 +46,62 @@ fn all_instructions_are_read_as_they_were_written() {
 }
 
 #[test]
-fn in_1_0_a_list_may_end_with_metadata_and_a_later_table() {
-    let list = Instructions {
+fn in_1_0_a_list_may_end_with_metadata_or_a_later_table() {
+    let metadata = Instructions {
+        metadata: everything().metadata,
+        ..Instructions::apply(everything().apply)
+    };
+    let goto = Instructions {
+        goto: everything().goto,
+        ..Instructions::apply(everything().apply)
+    };
+    for list in [metadata, goto] {
+        let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+        assert_eq!(read(&bytes, Version::V10), Ok(list));
+    }
+}
+
+#[test]
+fn in_1_0_metadata_before_a_later_table_is_written_as_a_field() {
+    let both = Instructions {
         meter: None,
         clear: false,
         write: Vec::new(),
         ..everything()
     };
-    let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
-    assert_eq!(read(&bytes, Version::V10), Ok(list));
+    let mut said = both.clone();
+    said.metadata = None;
+    said.apply.push(Action::SetField {
+        field: Field::Metadata,
+        value: 5,
+        mask: 7,
+    });
+    let bytes = write(&both, Version::V10, Faith::Exact).expect("Nicira has words");
+    assert_eq!(read(&bytes, Version::V10), Ok(said));
     assert!(write(&everything(), Version::V10, Faith::Exact).is_err());
     let told = write(&everything(), Version::V10, Faith::Good).expect("good faith");
     assert_eq!(told, bytes, "what it has no words for is left out");
+}
+
+#[test]
+fn in_1_0_both_are_read_as_ovs_ofctl_sends_them() {
+    let part =
+        |list: Instructions| write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+    let metadata = Instructions {
+        metadata: everything().metadata,
+        ..Instructions::default()
+    };
+    let goto = Instructions {
+        goto: everything().goto,
+        ..Instructions::default()
+    };
+    let bytes = [part(metadata), part(goto)].concat();
+    let both = Instructions {
+        metadata: everything().metadata,
+        goto: everything().goto,
+        ..Instructions::default()
+    };
+    assert_eq!(read(&bytes, Version::V10), Ok(both));
 }
 
 #[test]

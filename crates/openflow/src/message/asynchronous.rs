@@ -48,7 +48,7 @@ pub struct AsyncConfig {
 }
 
 impl Default for AsyncConfig {
-    /// What holds until a controller says otherwise (OF 1.3.5, 6.3.5): all but
+    /// What holds until a controller says otherwise (OF 1.3.5, 7.3.10): all but
     /// frames whose TTL ran out; a slave hears of ports only.
     fn default() -> Self {
         Self {

@@ -81,7 +81,12 @@ pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed
 fn decode_head(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     let (cookie, priority) = (Cookie(r.u64()?), r.u16()?);
     let unknown = r.fail(Refusal::RequestBadType);
-    let reason = REASONS.get(usize::from(r.u8()?)).copied().ok_or(unknown)?;
+    let known = match r.version() {
+        // It has no groups.
+        Version::V10 => &REASONS[..3],
+        Version::V13 => &REASONS[..],
+    };
+    let reason = *known.get(usize::from(r.u8()?)).ok_or(unknown)?;
     Ok(FlowRemoved {
         matching: Match::any(),
         cookie,

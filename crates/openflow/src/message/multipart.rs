@@ -238,9 +238,11 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
             r.skip(4)?;
             MultipartRequest::Group(group)
         }
-        // Nicira's may name a group, as 1.5 does; there is none to tell of.
         Part::GroupDesc => {
-            r.skip(r.len().min(8))?;
+            // Nicira's names a group, as 1.5 does. With none to tell of, all are meant.
+            if r.version() == Version::V10 {
+                r.skip(8)?;
+            }
             MultipartRequest::GroupDesc
         }
         Part::GroupFeatures => MultipartRequest::GroupFeatures,
@@ -280,9 +282,14 @@ pub(crate) fn encode_request(
             w.u32(meter.0);
             w.zeros(4);
         }
+        MultipartRequest::GroupDesc => {
+            if w.version() == Version::V10 {
+                w.u32(GroupId::ALL.0);
+                w.zeros(4);
+            }
+        }
         MultipartRequest::Description
         | MultipartRequest::Table
-        | MultipartRequest::GroupDesc
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
         | MultipartRequest::TableFeatures

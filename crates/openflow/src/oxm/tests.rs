@@ -4,7 +4,6 @@ use flow::field::Maskable;
 
 use super::*;
 use crate::dialect::Dialect;
-use crate::version::Version;
 
 const V10: Dialect = Dialect::new(Version::V10);
 const V13: Dialect = Dialect::new(Version::V13);
@@ -147,6 +146,17 @@ fn a_wide_port_number_has_no_place_in_nxm() {
     let mut out = Vec::new();
     let error = encode_filter(&Filter::of(matching), &mut Writer::new(&mut out, V10));
     assert!(error.is_err());
+}
+
+#[test]
+fn a_wide_port_number_is_refused_where_ports_are_narrow() {
+    // OXM_OF_IN_PORT, 32 bits, in either version.
+    let wide = [0x80, 0, 0, 4, 0, 1, 0, 0];
+    assert_eq!(read(&wide), Err(Refusal::MatchBadValue));
+    let in_v13 = decode(Reader::new(&wide, V13));
+    assert_eq!(in_v13.ok(), Match::any().with(Field::InPort, 0x1_0000).ok());
+    let local = [0x80, 0, 0, 4, 0xff, 0xff, 0xff, 0xfe];
+    assert_eq!(read(&local), Match::any().with(Field::InPort, 0xffff_fffe));
 }
 
 #[test]

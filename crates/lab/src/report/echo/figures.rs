@@ -163,7 +163,7 @@ fn runs_figure(results: &Results, tests: &Tests, size: u16) -> Markup {
         every().reduce(f64::max).unwrap_or(1.0),
     );
     let width = 520.0;
-    let at = |value: f64| round(MARGIN.0 + x.place(value) * (width - MARGIN.0 - 14.0));
+    let at = |value: f64| round(MARGIN.0 + x.place(value) * (width - MARGIN.0 - 20.0));
     let content = html! {
         svg viewBox={ "0 0 " (width) " " (round(height + 44.0)) } role="img"
             aria-label={ "Median round trip of each run, " (size) "-byte frames" } {
@@ -180,7 +180,7 @@ fn runs_figure(results: &Results, tests: &Tests, size: u16) -> Markup {
                 @let top = MARGIN.1 + group * f64::from(index);
                 g.rows {
                     text.label x=(MARGIN.0 - 12.0) y=(round(top + group / 2.0 + 1.0)) text-anchor="end" { (super::heading(*set)) }
-                    @if index > 0 { path.divide d={ "M" (MARGIN.0) " " (round(top)) "H" (width - 14.0) } {} }
+                    @if index > 0 { path.divide d={ "M" (MARGIN.0) " " (round(top)) "H" (width - 20.0) } {} }
                     @for (row, (device, values)) in (0_u8..).zip(devices.iter().zip(rows)) {
                         @let y = round(top + ROW * (f64::from(row) + 0.95));
                         g class=(parts::class(&device.name)) {

@@ -1,4 +1,4 @@
-//! Requests about meters (OF 1.3.5, 7.3.5.9 and 7.3.5.10). There are none yet.
+//! Requests about meters (OF 1.3.5, 7.3.5.12 and 7.3.5.13). There are none yet.
 
 use base::MeterId;
 

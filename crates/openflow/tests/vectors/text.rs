@@ -1,4 +1,4 @@
-//! What several tests of this crate need.
+//! Bytes and values as text.
 
 /// The bytes that hexadecimal digits stand for; blanks are passed over.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {

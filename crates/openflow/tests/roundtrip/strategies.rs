@@ -1,0 +1,766 @@
+//! Random messages, each in the one form that its version reads it back in.
+//!
+//! What a version tells in good faith (a statistics entry of 1.0's own, a setter
+//! of 1.0 in 1.3) is not here: it is not meant to come back as it went.
+
+use std::time::Duration;
+
+use base::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
+use flow::field::Maskable;
+use flow::*;
+use openflow::*;
+use packet::MacAddr;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+/// A port number that the version can write.
+fn port(version: Version) -> BoxedStrategy<PortNo> {
+    let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
+    match version {
+        Version::V10 => prop_oneof![4 => (0..0xff00_u32).prop_map(PortNo), 1 => reserved].boxed(),
+        Version::V13 => {
+            prop_oneof![4 => (0..0xffff_ff00_u32).prop_map(PortNo), 1 => reserved].boxed()
+        }
+    }
+}
+
+/// A match: any terms, as far as they are legal one after the other.
+pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
+    let protocol = prop_oneof![
+        Just(vec![]),
+        Just(vec![(Field::EthType, 0x0806)]),
+        Just(vec![(Field::EthType, 0x8847)]),
+        Just(vec![(Field::EthType, 0x88cc)]),
+        (
+            any::<bool>(),
+            prop::sample::select(vec![1, 6, 17, 58, 132, 255])
+        )
+            .prop_map(|(ipv6, proto)| {
+                let eth_type = if ipv6 { 0x86dd } else { 0x0800 };
+                vec![(Field::EthType, eth_type), (Field::IpProto, proto)]
+            }),
+        prop::sample::select(vec![133, 135, 136]).prop_map(|kind| vec![
+            (Field::EthType, 0x86dd),
+            (Field::IpProto, 58),
+            (Field::Icmpv6Type, kind),
+        ]),
+    ];
+    let fields: Vec<Field> = Field::all().map(|row| row.field).collect();
+    let term = (
+        prop::sample::select(fields),
+        any::<u128>(),
+        any::<u128>(),
+        any::<bool>(),
+    );
+    (protocol, port(version), vec(term, 0..12))
+        .prop_map(|(protocol, in_port, terms)| {
+            let mut matching = Match::any();
+            for (field, value) in protocol {
+                matching = matching.with(field, value).expect("in order");
+            }
+            for (field, value, mask, whole) in terms {
+                let full = field.full_mask();
+                let masked = !whole && field.info().maskable == Maskable::Any;
+                let mask = if masked { mask & full } else { full };
+                let value = match field {
+                    Field::InPort => in_port.0.into(),
+                    _ => value & mask,
+                };
+                matching = matching
+                    .clone()
+                    .with_masked(field, value, mask)
+                    .unwrap_or(matching);
+            }
+            matching
+        })
+        .boxed()
+}
+
+/// The write of all of a field.
+fn set_whole(version: Version) -> BoxedStrategy<Action> {
+    // 1.0 has setters of its own for these, or needs two loads.
+    let other_in_v10 = [
+        Field::VlanVid,
+        Field::VlanPcp,
+        Field::Ipv4Src,
+        Field::Ipv4Dst,
+        Field::IpDscp,
+        Field::TcpSrc,
+        Field::TcpDst,
+        Field::UdpSrc,
+        Field::UdpDst,
+        Field::SctpSrc,
+        Field::SctpDst,
+        Field::Ipv6Src,
+        Field::Ipv6Dst,
+        Field::Ipv6NdTarget,
+    ];
+    let fields: Vec<Field> = Field::all()
+        .filter(|row| row.writable && row.field != Field::IpTtl)
+        .map(|row| row.field)
+        .filter(|field| version != Version::V10 || !other_in_v10.contains(field))
+        .collect();
+    (prop::sample::select(fields), any::<u128>())
+        .prop_map(|(field, value)| Action::set(field, value & field.full_mask()))
+        .boxed()
+}
+
+/// The write of some consecutive bits of a field.
+fn set_part() -> impl Strategy<Value = Action> {
+    let fields: Vec<Field> = Field::all()
+        .filter(|row| row.writable && row.bits > 1)
+        .map(|row| row.field)
+        .collect();
+    let place = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
+    (prop::sample::select(fields), any::<u128>(), place).prop_map(|(field, value, (a, b))| {
+        let width = usize::from(field.info().bits);
+        let bits = 1 + a.index((width - 1).min(64));
+        let mask = ((1 << bits) - 1) << b.index(width - bits + 1);
+        let value = value & mask;
+        Action::SetField { field, value, mask }
+    })
+}
+
+fn common_action(version: Version) -> BoxedStrategy<Action> {
+    let output = (port(version), any::<u16>()).prop_map(|(port, max_len)| Action::Output {
+        port,
+        max_len: MaxLen(max_len),
+    });
+    prop_oneof![
+        6 => output,
+        4 => set_whole(version),
+        2 => set_part(),
+        1 => any::<u32>().prop_map(|queue| Action::SetQueue(QueueId(queue))),
+        1 => any::<u32>().prop_map(|group| Action::Group(GroupId(group))),
+        1 => Just(Action::PopVlan),
+        1 => Just(Action::PushMpls(0x8848)),
+        1 => any::<u16>().prop_map(Action::PopMpls),
+        1 => any::<u8>().prop_map(Action::SetMplsTtl),
+        1 => Just(Action::DecMplsTtl),
+        1 => any::<u8>().prop_map(Action::SetIpTtl),
+        1 => Just(Action::DecIpTtl),
+    ]
+    .boxed()
+}
+
+fn action(version: Version) -> BoxedStrategy<Action> {
+    let own = match version {
+        Version::V10 => prop_oneof![
+            (port(version), any::<u32>()).prop_map(|(port, queue)| Action::Enqueue {
+                port,
+                queue: QueueId(queue)
+            }),
+            (0..=0xfff_u16).prop_map(Action::SetVlanVid),
+            (0..=7_u8).prop_map(Action::SetVlanPcp),
+            any::<u32>().prop_map(Action::SetNwSrc),
+            any::<u32>().prop_map(Action::SetNwDst),
+            (0..=63_u8).prop_map(|dscp| Action::SetNwTos(dscp << 2)),
+            any::<u16>().prop_map(Action::SetTpSrc),
+            any::<u16>().prop_map(Action::SetTpDst),
+        ]
+        .boxed(),
+        Version::V13 => prop_oneof![
+            Just(Action::PushVlan(0x8100)),
+            Just(Action::PushVlan(0x88a8)),
+            Just(Action::CopyTtlIn),
+            Just(Action::CopyTtlOut),
+        ]
+        .boxed(),
+    };
+    prop_oneof![3 => common_action(version), 1 => own].boxed()
+}
+
+fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
+    vec(action(version), 0..8).boxed()
+}
+
+fn instructions(version: Version) -> BoxedStrategy<Instructions> {
+    let metadata =
+        (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
+    let table = (0..=254_u8).prop_map(TableId);
+    let ends = (option::of(metadata), option::of(table)).prop_map(move |ends| match ends {
+        // 1.0 writes the first as a field then.
+        (Some(_), Some(table)) if version == Version::V10 => (None, Some(table)),
+        ends => ends,
+    });
+    let list = (actions(version), ends);
+    let set = match version {
+        Version::V10 => Just((None, false, Vec::new())).boxed(),
+        Version::V13 => (
+            option::of(any::<u32>().prop_map(MeterId)),
+            any::<bool>(),
+            actions(version),
+        )
+            .boxed(),
+    };
+    (list, set)
+        .prop_map(
+            |((apply, (metadata, goto)), (meter, clear, write))| Instructions {
+                meter,
+                apply,
+                clear,
+                write,
+                metadata,
+                goto,
+            },
+        )
+        .boxed()
+}
+
+/// The times and counts that many messages tell.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    duration: Duration,
+    packets: u64,
+    bytes: u64,
+    idle: u16,
+    hard: u16,
+}
+
+fn counts() -> impl Strategy<Value = Counts> {
+    let duration = (any::<u32>(), 0..1_000_000_000_u32);
+    (
+        duration,
+        any::<u64>(),
+        any::<u64>(),
+        any::<u16>(),
+        any::<u16>(),
+    )
+        .prop_map(|((seconds, nanos), packets, bytes, idle, hard)| Counts {
+            duration: Duration::new(seconds.into(), nanos),
+            packets,
+            bytes,
+            idle,
+            hard,
+        })
+}
+
+fn flow_mod(dialect: Dialect) -> BoxedStrategy<Message> {
+    let version = dialect.version;
+    let command = prop::sample::select(vec![
+        FlowModCommand::Add,
+        FlowModCommand::Modify,
+        FlowModCommand::ModifyStrict,
+        FlowModCommand::Delete,
+        FlowModCommand::DeleteStrict,
+    ]);
+    let body = (matching(version), instructions(version), port(version));
+    let numbers = any::<(u8, u16, u16, u32)>();
+    let cookies = (any::<u64>(), any::<u64>(), option::of(0..u64::MAX));
+    let buffer = option::of((0..u32::MAX).prop_map(BufferId));
+    (command, body, numbers, cookies, counts(), buffer)
+        .prop_map(move |(command, body, numbers, cookies, counts, buffer)| {
+            let (matching, instructions, port) = body;
+            let (table, priority, flags, group) = numbers;
+            let mut built = FlowMod::new(command, priority, matching, instructions);
+            built.buffer = buffer;
+            (built.idle_timeout_s, built.hard_timeout_s) = (counts.idle, counts.hard);
+            if is_delete(command) {
+                built.out_port = port;
+            }
+            let (table, flags) = (TableId(table), FlowFlags(flags));
+            let asked = (table, flags, GroupId(group), cookies);
+            match version {
+                Version::V10 => finish_v10(&mut built, dialect, asked),
+                Version::V13 => finish_v13(&mut built, asked),
+            }
+            Message::FlowMod(built)
+        })
+        .boxed()
+}
+
+fn is_delete(command: FlowModCommand) -> bool {
+    matches!(
+        command,
+        FlowModCommand::Delete | FlowModCommand::DeleteStrict
+    )
+}
+
+/// Table, flags, group and cookies (the cookie, its mask, a new one).
+type Asked = (TableId, FlowFlags, GroupId, (u64, u64, Option<u64>));
+
+/// What of it a flow-mod of 1.0 takes.
+fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies): Asked) {
+    let (cookie, mask, new_cookie) = cookies;
+    let add = built.command == FlowModCommand::Add;
+    built.table = match (dialect.table_ids, add) {
+        (true, true) => TableId(table.0 & 0x7f),
+        (true, false) => table,
+        (false, true) => TableId::FIRST,
+        (false, false) => TableId::ALL,
+    };
+    built.flags = FlowFlags(flags.0 & 3);
+    if add {
+        built.flags = built.flags.with(FlowFlags::RESET_COUNTS);
+        built.cookie = Cookie(cookie);
+    } else {
+        (built.cookie, built.cookie_mask) = (Cookie(cookie & mask), mask);
+    }
+    if !add && !is_delete(built.command) {
+        built.new_cookie = new_cookie.map(Cookie);
+    }
+}
+
+/// What of it a flow-mod of 1.3 takes.
+fn finish_v13(built: &mut FlowMod, (table, flags, group, (cookie, mask, _)): Asked) {
+    built.flags = FlowFlags(flags.0 & 0x1f);
+    built.cookie = Cookie(cookie);
+    if built.command != FlowModCommand::Add {
+        built.cookie_mask = mask;
+    }
+    if is_delete(built.command) {
+        (built.table, built.out_group) = (table, group);
+    } else {
+        built.table = TableId(table.0 & 0x7f);
+    }
+}
+
+fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {
+    (
+        matching(version),
+        instructions(version),
+        counts(),
+        any::<u64>(),
+        any::<(u8, u16, u16)>(),
+    )
+        .prop_map(
+            move |(matching, instructions, counts, cookie, (table, priority, flags))| {
+                let age = |seconds: u16| match form {
+                    Form::Nicira => Duration::from_secs(u64::from(seconds).min(65_534)),
+                    Form::Standard => Duration::ZERO,
+                };
+                FlowStats {
+                    table: TableId(table),
+                    priority,
+                    cookie: Cookie(cookie),
+                    matching,
+                    instructions,
+                    idle_timeout_s: counts.idle,
+                    hard_timeout_s: counts.hard,
+                    flags: FlowFlags(if version == Version::V13 { flags } else { 0 }),
+                    duration: counts.duration,
+                    idle_age: age(counts.idle),
+                    hard_age: age(counts.hard),
+                    packets: counts.packets,
+                    bytes: counts.bytes,
+                }
+            },
+        )
+        .boxed()
+}
+
+/// Rules: in 1.0 as Nicira tells them.
+fn flow_reply(version: Version) -> BoxedStrategy<Message> {
+    let form = match version {
+        Version::V10 => Form::Nicira,
+        Version::V13 => Form::Standard,
+    };
+    vec(flow_stats(form, version), 0..6)
+        .prop_map(move |rules| MultipartReply::Flow(form, rules).into())
+        .boxed()
+}
+
+fn flow_request(version: Version) -> BoxedStrategy<Message> {
+    let form = match version {
+        Version::V10 => Form::Nicira,
+        Version::V13 => Form::Standard,
+    };
+    (
+        matching(version),
+        port(version),
+        any::<(u8, u32, u64, u64)>(),
+        any::<bool>(),
+    )
+        .prop_map(
+            move |(matching, out_port, (table, group, cookie, mask), sums)| {
+                let request = FlowStatsRequest {
+                    table: TableId(table),
+                    out_port,
+                    out_group: match version {
+                        Version::V10 => GroupId::ANY,
+                        Version::V13 => GroupId(group),
+                    },
+                    cookie: Cookie(cookie & mask),
+                    cookie_mask: mask,
+                    matching,
+                };
+                Message::MultipartRequest(if sums {
+                    MultipartRequest::Aggregate(form, request)
+                } else {
+                    MultipartRequest::Flow(form, request)
+                })
+            },
+        )
+        .boxed()
+}
+
+fn flow_removed(dialect: Dialect) -> BoxedStrategy<Message> {
+    let version = dialect.version;
+    (
+        matching(version),
+        counts(),
+        any::<(u64, u16, u8)>(),
+        0..4_u8,
+    )
+        // Without NXM the match of 1.0 comes out wider.
+        .prop_map(
+            move |(matching, counts, (cookie, priority, table), reason)| {
+                let v13 = version == Version::V13;
+                Message::FlowRemoved(FlowRemoved {
+                    matching: if v13 || dialect.nxm {
+                        matching
+                    } else {
+                        Match::any()
+                    },
+                    cookie: Cookie(cookie),
+                    priority,
+                    reason: match reason {
+                        0 => FlowRemovedReason::IdleTimeout,
+                        1 => FlowRemovedReason::HardTimeout,
+                        3 if v13 => FlowRemovedReason::GroupDelete,
+                        _ => FlowRemovedReason::Delete,
+                    },
+                    table: if v13 || dialect.nxm {
+                        TableId(table)
+                    } else {
+                        TableId::ALL
+                    },
+                    duration: counts.duration,
+                    idle_timeout_s: counts.idle,
+                    hard_timeout_s: if v13 { counts.hard } else { 0 },
+                    packets: counts.packets,
+                    bytes: counts.bytes,
+                })
+            },
+        )
+        .boxed()
+}
+
+fn port_desc(version: Version) -> BoxedStrategy<PortDesc> {
+    (
+        port(version),
+        any::<[u8; 6]>(),
+        "[a-z0-9]{0,15}",
+        any::<[u32; 8]>(),
+    )
+        .prop_map(move |(number, mac, name, bits)| {
+            let [
+                config,
+                state,
+                current,
+                advertised,
+                supported,
+                peer,
+                speed,
+                max,
+            ] = bits;
+            let v13 = version == Version::V13;
+            let features = |bits| PortFeatures(if v13 { bits } else { bits & 0xf87f });
+            PortDesc {
+                number,
+                hw_addr: MacAddr(mac),
+                name,
+                config: PortConfig(config & if v13 { 0x65 } else { 0x7f }),
+                state: PortState(state & if v13 { 7 } else { 1 }),
+                current: features(current),
+                advertised: features(advertised),
+                supported: features(supported),
+                peer: features(peer),
+                speed_kbps: if v13 { speed } else { 0 },
+                speed_kbps_max: if v13 { max } else { 0 },
+            }
+        })
+        .boxed()
+}
+
+fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
+    let known = option::of(0..u64::MAX);
+    let unsure = (known.clone(), known.clone(), known.clone(), known);
+    (port(version), any::<[u64; 8]>(), unsure, counts())
+        .prop_map(
+            move |(port, sure, (frame, over, crc, collisions), counts)| PortStats {
+                port,
+                rx_packets: sure[0],
+                tx_packets: sure[1],
+                rx_bytes: sure[2],
+                tx_bytes: sure[3],
+                rx_dropped: sure[4],
+                tx_dropped: sure[5],
+                rx_errors: sure[6],
+                tx_errors: sure[7],
+                rx_frame_errors: frame,
+                rx_over_errors: over,
+                rx_crc_errors: crc,
+                collisions,
+                duration: match version {
+                    Version::V10 => Duration::ZERO,
+                    Version::V13 => counts.duration,
+                },
+            },
+        )
+        .boxed()
+}
+
+fn packet_in(version: Version) -> BoxedStrategy<Message> {
+    let reason = prop::sample::select(vec![
+        PacketInReason::NoMatch,
+        PacketInReason::Action,
+        PacketInReason::InvalidTtl,
+    ]);
+    let registers = any::<(u8, u64, u64, u64, u16)>();
+    (reason, port(version), registers, vec(any::<u8>(), 0..100))
+        .prop_map(move |(reason, in_port, registers, data)| {
+            let (table, cookie, metadata, tunnel_id, total_len) = registers;
+            let v13 = version == Version::V13;
+            Message::PacketIn(PacketIn {
+                reason,
+                table: if v13 { TableId(table) } else { TableId::ALL },
+                cookie: if v13 { Cookie(cookie) } else { Cookie::NONE },
+                in_port,
+                metadata: if v13 { metadata } else { 0 },
+                tunnel_id: if v13 { tunnel_id } else { 0 },
+                total_len,
+                data,
+            })
+        })
+        .boxed()
+}
+
+fn packet_out(version: Version) -> BoxedStrategy<Message> {
+    let buffer = option::of((0..u32::MAX).prop_map(BufferId));
+    (
+        buffer,
+        port(version),
+        actions(version),
+        vec(any::<u8>(), 0..100),
+    )
+        .prop_map(move |(buffer, in_port, actions, data)| {
+            Message::PacketOut(PacketOut {
+                buffer,
+                in_port: match (version, in_port) {
+                    (Version::V10, PortNo::ANY) => PortNo::CONTROLLER,
+                    (_, port) => port,
+                },
+                actions,
+                data,
+            })
+        })
+        .boxed()
+}
+
+fn port_mod(version: Version) -> BoxedStrategy<Message> {
+    (port(version), any::<[u8; 6]>(), any::<(u32, u32, u32)>())
+        .prop_map(move |(port, mac, (config, mask, advertise))| {
+            let (known, features) = match version {
+                Version::V10 => (0x7f, 0xf87f),
+                Version::V13 => (0x65, u32::MAX),
+            };
+            Message::PortMod(PortMod {
+                port,
+                hw_addr: MacAddr(mac),
+                config: PortConfig(config & mask & known),
+                mask: PortConfig(mask & known),
+                advertise: advertise & features,
+            })
+        })
+        .boxed()
+}
+
+fn features_reply(version: Version) -> BoxedStrategy<Message> {
+    let ports = match version {
+        Version::V10 => vec(port_desc(version), 0..4).boxed(),
+        Version::V13 => Just(Vec::new()).boxed(),
+    };
+    (any::<(u64, u32, u8, u8, u32)>(), ports)
+        .prop_map(move |((id, buffers, tables, auxiliary_id, bits), ports)| {
+            let (auxiliary_id, known) = match version {
+                Version::V10 => (0, 0xe7),
+                Version::V13 => (auxiliary_id, 0x16f),
+            };
+            Message::FeaturesReply(FeaturesReply {
+                features: Features {
+                    datapath_id: DatapathId(id),
+                    buffers,
+                    tables,
+                    auxiliary_id,
+                    capabilities: Capabilities(bits & known),
+                },
+                ports,
+            })
+        })
+        .boxed()
+}
+
+fn simple() -> BoxedStrategy<Message> {
+    prop_oneof![
+        vec(any::<u8>(), 0..100).prop_map(Message::EchoRequest),
+        vec(any::<u8>(), 0..100).prop_map(Message::EchoReply),
+        Just(Message::FeaturesRequest),
+        Just(Message::GetConfigRequest),
+        Just(Message::BarrierRequest),
+        Just(Message::BarrierReply),
+        (any::<u16>(), any::<u16>(), vec(any::<u8>(), 0..64)).prop_filter_map(
+            "another shape",
+            |(kind, code, data)| {
+                let fault = Fault::Plain { kind, code };
+                (kind != 0xffff && kind != 0xb0c2)
+                    .then_some(Message::Error(ErrorMessage { fault, data }))
+            }
+        ),
+        any::<u16>().prop_map(|miss_send_len| Message::SetConfig(SwitchConfig {
+            fragments: FragmentHandling::NxMatch,
+            miss_send_len,
+        })),
+        any::<[u32; 6]>().prop_map(|[a, b, c, d, e, f]| {
+            let masks = |packet_in, port_status, flow_removed| AsyncMasks {
+                packet_in,
+                port_status,
+                flow_removed,
+            };
+            Message::SetAsync(AsyncConfig {
+                active: masks(a, c, e),
+                slave: masks(b, d, f),
+            })
+        }),
+    ]
+    .boxed()
+}
+
+fn statistics(version: Version) -> BoxedStrategy<Message> {
+    let description = ("[ -~]{0,99}", "[ -~]{0,31}").prop_map(|(text, serial_number)| {
+        MultipartReply::Description(Description {
+            manufacturer: text.clone(),
+            hardware: text.chars().rev().collect(),
+            software: "1".to_owned(),
+            serial_number,
+            datapath: text,
+        })
+    });
+    let table = any::<(u8, u32, u32, u64, u64)>().prop_map(
+        move |(table, flows_max, active, lookups, matched)| TableStats {
+            table: TableId(table),
+            flows_max: if version == Version::V10 {
+                flows_max
+            } else {
+                0
+            },
+            active,
+            lookups,
+            matched,
+        },
+    );
+    let queue = (port(version), any::<(u32, u64, u64, u64)>(), counts()).prop_map(
+        move |(port, (queue, tx_bytes, tx_packets, tx_errors), counts)| QueueStats {
+            port,
+            queue: QueueId(queue),
+            tx_bytes,
+            tx_packets,
+            tx_errors,
+            duration: match version {
+                Version::V10 => Duration::ZERO,
+                Version::V13 => counts.duration,
+            },
+        },
+    );
+    let aggregate = any::<(u64, u64, u32)>().prop_map(|(packets, bytes, flows)| {
+        MultipartReply::Aggregate(
+            Form::Standard,
+            AggregateStats {
+                packets,
+                bytes,
+                flows,
+            },
+        )
+    });
+    prop_oneof![
+        description,
+        aggregate,
+        vec(table, 0..5).prop_map(MultipartReply::Table),
+        vec(port_stats(version), 0..5).prop_map(MultipartReply::Port),
+        vec(queue, 0..5).prop_map(MultipartReply::Queue),
+        vec(port_desc(version), 0..5).prop_map(MultipartReply::PortDesc),
+    ]
+    .prop_map(Message::from)
+    .boxed()
+}
+
+fn group_mod() -> BoxedStrategy<Message> {
+    let bucket = (any::<(u16, u32, u32)>(), actions(Version::V13)).prop_map(
+        |((weight, port, group), actions)| Bucket {
+            weight,
+            watch_port: PortNo(port),
+            watch_group: GroupId(group),
+            actions,
+        },
+    );
+    let band = any::<(u32, u32, Option<u8>)>().prop_map(|(rate, burst, level)| Band {
+        kind: level.map_or(BandKind::Drop, BandKind::DscpRemark),
+        rate,
+        burst,
+    });
+    prop_oneof![
+        (vec(bucket, 0..4), 0..=0xffff_ff00_u32).prop_map(|(buckets, group)| {
+            Message::GroupMod(GroupMod {
+                command: GroupModCommand::Modify,
+                kind: GroupKind::Select,
+                group: GroupId(group),
+                buckets,
+            })
+        }),
+        (vec(band, 0..4), 1..=0xffff_0000_u32).prop_map(|(bands, meter)| {
+            Message::MeterMod(MeterMod {
+                command: MeterModCommand::Add,
+                flags: MeterFlags::PKTPS,
+                meter: MeterId(meter),
+                bands,
+            })
+        }),
+    ]
+    .boxed()
+}
+
+/// Any message that the dialect can say.
+pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
+    let version = dialect.version;
+    let port_status = port_desc(version).prop_map(|port| {
+        Message::PortStatus(PortStatus {
+            reason: PortReason::Modify,
+            port,
+        })
+    });
+    let own = match version {
+        Version::V10 => Just(Message::Extension(Extension::TableIds(true))).boxed(),
+        Version::V13 => group_mod(),
+    };
+    prop_oneof![
+        4 => flow_mod(dialect),
+        2 => flow_reply(version),
+        1 => flow_request(version),
+        1 => flow_removed(dialect),
+        1 => port_status,
+        1 => packet_in(version),
+        1 => packet_out(version),
+        1 => port_mod(version),
+        1 => features_reply(version),
+        2 => statistics(version),
+        2 => simple(),
+        1 => own,
+    ]
+    .boxed()
+}
+
+/// Rules of any kind at all, to be told in good faith.
+pub(crate) fn any_rules() -> BoxedStrategy<Vec<FlowStats>> {
+    let rule = (
+        flow_stats(Form::Standard, Version::V13),
+        actions(Version::V10),
+        actions(Version::V13),
+    )
+        .prop_map(|(mut rule, old, new)| {
+            rule.instructions.apply.extend(old);
+            rule.instructions.write.extend(new);
+            rule
+        });
+    vec(rule, 0..6).boxed()
+}
