@@ -155,7 +155,7 @@ impl Pipeline {
 
     fn modify(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
         // OpenFlow 1.0 has no word for a table, and so means all of them.
-        if command.table != TableId::ALL || !command.adds_if_missing() {
+        if command.table != TableId::ALL {
             check_table(command.table)?;
         }
         check_instructions(
