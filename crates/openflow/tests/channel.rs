@@ -521,6 +521,7 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
     let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
     let delete = flow::FlowMod {
         table: base::TableId(3),
+        consistency: flow::Consistency::Waived,
         ..flow::FlowMod::new(
             flow::FlowModCommand::Delete,
             0,

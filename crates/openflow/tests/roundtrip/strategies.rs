@@ -282,6 +282,7 @@ type Asked = (TableId, FlowFlags, GroupId, (u64, u64, Option<u64>));
 
 /// What of it a flow-mod of 1.0 takes.
 fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies): Asked) {
+    built.consistency = flow::Consistency::Waived;
     let (cookie, mask, new_cookie) = cookies;
     let add = built.command == FlowModCommand::Add;
     built.table = match (dialect.table_ids, add) {
