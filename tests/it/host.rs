@@ -2,12 +2,11 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
-use std::{io, thread};
+use std::thread;
 
-use packet::build::Stack;
 use testbed::{Failure, Namespace};
 
-use crate::eye::Eye;
+use crate::eye::{self, Eye, frames};
 use crate::ground::{Ground, PATIENCE};
 use crate::rig::{Ran, program};
 
@@ -108,25 +107,17 @@ impl<'g> Host<'g> {
 
     /// Sends frames, past this host's own protocols.
     pub(crate) fn send(&self, stacks: &[&str]) -> Result<(), Failure> {
-        let parse = |text: &&str| text.parse::<Stack>().expect("the text is a stack");
-        let frames: Vec<_> = stacks.iter().map(|text| parse(text).build()).collect();
-        let bytes: Vec<_> = frames.iter().map(|frame| frame.bytes().to_vec()).collect();
-        self.send_bytes(&bytes)
+        eye::send(
+            self.ground,
+            &self.namespace,
+            self.interface,
+            &frames(stacks),
+        )
     }
 
     /// Sends bytes as frames.
     pub(crate) fn send_bytes<F: AsRef<[u8]>>(&self, frames: &[F]) -> Result<(), Failure> {
-        let sender = self.namespace.raw_sender(self.interface)?;
-        let mut rest = frames;
-        self.ground
-            .wait_until("room for frames", || match sender.send(rest) {
-                Ok(sent) => {
-                    rest = &rest[sent..];
-                    Ok(rest.is_empty())
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-                Err(error) => Err(Failure::to("send frames")(error)),
-            })
+        eye::send(self.ground, &self.namespace, self.interface, frames)
     }
 
     /// Opens an eye on what comes in here from now on.
@@ -136,19 +127,12 @@ impl<'g> Host<'g> {
 
     /// Sends `bytes` to `other` through one TCP connection, and returns what came there.
     pub(crate) fn transfer(&self, other: &Self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
-        let failure = || Failure::to("transfer bytes by TCP");
         let server = other.listen(PORT)?;
-        let mut stream = self.connect(other.address, PORT)?;
-        let (mut peer, _) = server.accept().map_err(failure())?;
-        peer.set_read_timeout(Some(PATIENCE)).map_err(failure())?;
-        let mut received = Vec::new();
-        thread::scope(|scope| {
-            let sending = scope.spawn(move || stream.write_all(bytes));
-            peer.read_to_end(&mut received)?;
-            sending.join().expect("writing does not panic")
-        })
-        .map_err(failure())?;
-        Ok(received)
+        let stream = self.connect(other.address, PORT)?;
+        let (peer, _) = server.accept().map_err(Failure::to("accept by TCP"))?;
+        peer.set_read_timeout(Some(PATIENCE))
+            .map_err(Failure::to("limit patience"))?;
+        pour(bytes, &stream, &peer)
     }
 
     /// Waits for TCP connections here.
@@ -173,6 +157,22 @@ impl<'g> Host<'g> {
         stream.set_read_timeout(Some(PATIENCE)).map_err(failure())?;
         Ok(stream)
     }
+}
+
+/// Writes `bytes` to one end of a connection while it reads as many from the other.
+pub(crate) fn pour(
+    bytes: &[u8],
+    mut from: &TcpStream,
+    mut to: &TcpStream,
+) -> Result<Vec<u8>, Failure> {
+    let mut received = vec![0; bytes.len()];
+    thread::scope(|scope| {
+        let sending = scope.spawn(move || from.write_all(bytes));
+        to.read_exact(&mut received)?;
+        sending.join().expect("writing does not panic")
+    })
+    .map_err(Failure::to("transfer bytes by TCP"))?;
+    Ok(received)
 }
 
 /// Bytes that repeat themselves nowhere, and are the same in every run.

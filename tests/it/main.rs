@@ -7,6 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
+mod actions;
 mod eye;
 mod ground;
 mod host;
@@ -20,7 +21,7 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 2] = [standalone::RULES, ofctl::RULES];
+const THEMES: [&[Rule]; 3] = [standalone::RULES, ofctl::RULES, actions::RULES];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();

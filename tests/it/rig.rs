@@ -10,6 +10,7 @@ use std::{env, fs};
 
 use testbed::{Failure, Namespace, Process, Program};
 
+use crate::eye::{self, Eye, frames};
 use crate::ground::{Ground, PATIENCE};
 use crate::host::Host;
 
@@ -97,6 +98,16 @@ impl<'g> Rig<'g> {
     pub(crate) fn run(&self, words: &str) -> Result<Ran, Failure> {
         let program = self.program(&self.ground.directory().join("run"), words);
         Ran::of(self.ground, program)
+    }
+
+    /// Opens an eye on what comes in by an interface of the switch's namespace.
+    pub(crate) fn eye(&self, interface: &str) -> Result<Eye<'g>, Failure> {
+        Eye::open(self.ground, &self.home, interface)
+    }
+
+    /// Sends frames out of an interface of the switch's namespace.
+    pub(crate) fn send_from(&self, interface: &str, stacks: &[&str]) -> Result<(), Failure> {
+        eye::send(self.ground, &self.home, interface, &frames(stacks))
     }
 
     /// Runs a program in the switch's namespace.
