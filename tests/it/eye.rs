@@ -97,7 +97,10 @@ impl<'g> Eye<'g> {
         self.queue
             .receive(&mut self.pool, &mut self.batch)
             .map_err(Failure::to("receive frames"))?;
-        self.seen.extend(self.batch.drain());
+        for frame in self.batch.drain() {
+            self.seen.push_back(frame.clone());
+            self.pool.put(frame);
+        }
         Ok(())
     }
 }

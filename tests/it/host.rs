@@ -29,28 +29,40 @@ const PORT: u16 = 7000;
 impl<'g> Host<'g> {
     /// A host with a cable to `home`. Its Ethernet address ends in its number, as does its IPv4 address.
     pub(crate) fn join(ground: &'g Ground, number: u8, home: &Namespace) -> Result<Self, Failure> {
-        let host = Self::alone(ground, number)?;
+        let host = Self::alone(ground, number, "eth0")?;
         let port = format!("p{number}");
         host.namespace.join(host.interface, home, &port)?;
         home.set_up(&port)?;
-        host.namespace.set_mac(host.interface, host.mac)?;
         host.settle()?;
         Ok(host)
     }
 
-    /// A host without an interface.
-    pub(crate) fn alone(ground: &'g Ground, number: u8) -> Result<Self, Failure> {
+    /// A host that takes `interface` out of `home`.
+    pub(crate) fn behind(
+        ground: &'g Ground,
+        number: u8,
+        home: &Namespace,
+        interface: &'static str,
+    ) -> Result<Self, Failure> {
+        let host = Self::alone(ground, number, interface)?;
+        home.hand_over(interface, &host.namespace)?;
+        host.settle()?;
+        Ok(host)
+    }
+
+    fn alone(ground: &'g Ground, number: u8, interface: &'static str) -> Result<Self, Failure> {
         Ok(Self {
             ground,
             namespace: Namespace::new()?,
-            interface: "eth0",
+            interface,
             mac: [2, 0, 0, 0, 0, number],
             address: Ipv4Addr::new(10, 1, 0, number),
         })
     }
 
-    /// Puts the interface into use.
-    pub(crate) fn settle(&self) -> Result<(), Failure> {
+    /// Gives the interface its addresses and puts it into use.
+    fn settle(&self) -> Result<(), Failure> {
+        self.namespace.set_mac(self.interface, self.mac)?;
         self.namespace.set_up(self.interface)?;
         self.namespace.add_address(self.interface, self.address, 24)
     }

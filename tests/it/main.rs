@@ -12,8 +12,11 @@ mod eye;
 mod ground;
 mod host;
 mod ofctl;
+mod peer;
 mod rig;
 mod standalone;
+mod tap;
+mod truth;
 
 use std::process::ExitCode;
 
@@ -21,7 +24,13 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 3] = [standalone::RULES, ofctl::RULES, actions::RULES];
+const THEMES: [&[Rule]; 5] = [
+    standalone::RULES,
+    tap::RULES,
+    ofctl::RULES,
+    actions::RULES,
+    truth::RULES,
+];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
