@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt::{Display, Write};
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, fs, panic, process, thread};
@@ -25,6 +26,9 @@ const LAST_WORDS: usize = 3000;
 
 /// What all tests need of the machine.
 const NEEDS: [Requirement; 2] = [Requirement::Namespaces, Requirement::Veth];
+
+/// How many tests have begun, to tell their directories apart.
+static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// How a test ends.
 pub(crate) type Outcome = Result<(), Stop>;
@@ -79,7 +83,7 @@ impl Rule {
         let (report, verdict) = mpsc::channel();
         thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || report.send(Ground::try_out(name, self.test)))?;
+            .spawn(move || report.send(Ground::try_out(self.test)))?;
         match verdict.recv_timeout(LIMIT) {
             Ok(Ok(())) => Ok(Completion::Completed),
             Ok(Err(Stop::Skip(reason))) => Ok(Completion::ignored_with(reason)),
@@ -101,8 +105,8 @@ pub(crate) struct Ground {
 
 impl Ground {
     /// Runs `test` on fresh ground. What it leaves is kept if it fails.
-    fn try_out(name: &str, test: fn(&Self) -> Outcome) -> Outcome {
-        let ground = Self::new(name)?;
+    fn try_out(test: fn(&Self) -> Outcome) -> Outcome {
+        let ground = Self::new()?;
         let outcome = catch_unwind(AssertUnwindSafe(|| test(&ground)));
         let failure = match outcome {
             Ok(Err(Stop::Fail(text))) => text,
@@ -115,10 +119,11 @@ impl Ground {
         Err(Stop::Fail(format!("{failure}\n{}", ground.last_words())))
     }
 
-    fn new(name: &str) -> Result<Self, Failure> {
+    fn new() -> Result<Self, Failure> {
+        // Not by the test's name: a path of a Unix socket has 107 bytes at most.
         let directory = env::temp_dir()
             .join(format!("comporta-tests-{}", process::id()))
-            .join(name.replace("::", "-"));
+            .join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
         fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
         Ok(Self {
             clock: Clock::start(),
@@ -158,12 +163,13 @@ impl Ground {
         self.wait_for(what, || Ok(holds()?.then_some(())))
     }
 
-    /// What the switches of the test have said.
+    /// What the switches of the test have said, and counted at their end.
     fn last_words(&self) -> String {
         let mut text = format!("kept: {}", self.directory.display());
         let entries = fs::read_dir(&self.directory).into_iter().flatten();
         let mut logs: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        logs.retain(|path| path.to_string_lossy().ends_with("comporta.log"));
+        let is_log = |path: &PathBuf| path.to_string_lossy().contains("-comporta.");
+        logs.retain(is_log);
         logs.sort();
         for path in logs {
             let said = fs::read_to_string(&path).unwrap_or_default();

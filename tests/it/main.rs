@@ -8,12 +8,14 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
 mod actions;
+mod controllers;
 mod eye;
 mod ground;
 mod host;
 mod ofctl;
 mod peer;
 mod rig;
+mod robustness;
 mod standalone;
 mod tap;
 mod truth;
@@ -24,12 +26,14 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 5] = [
+const THEMES: [&[Rule]; 7] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
     actions::RULES,
     truth::RULES,
+    controllers::RULES,
+    robustness::RULES,
 ];
 
 fn main() -> ExitCode {

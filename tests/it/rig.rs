@@ -198,6 +198,17 @@ impl Switch<'_> {
     }
 }
 
+/// Keeps what it counted, for the report of a failure.
+impl Drop for Switch<'_> {
+    fn drop(&mut self) {
+        if self.process.is_running()
+            && let Ok(counters) = self.appctl("comporta/counters")
+        {
+            let _ = fs::write(self.log.with_extension("counters"), counters);
+        }
+    }
+}
+
 /// A program that has run to its end.
 #[derive(Debug)]
 pub(crate) struct Ran {
