@@ -12,6 +12,7 @@ mod controllers;
 mod eye;
 mod ground;
 mod host;
+mod lifecycle;
 mod ofctl;
 mod peer;
 mod rig;
@@ -26,7 +27,7 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 7] = [
+const THEMES: [&[Rule]; 8] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
@@ -34,6 +35,7 @@ const THEMES: [&[Rule]; 7] = [
     truth::RULES,
     controllers::RULES,
     robustness::RULES,
+    lifecycle::RULES,
 ];
 
 fn main() -> ExitCode {

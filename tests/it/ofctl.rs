@@ -523,18 +523,8 @@ fn monitor_tells_of_frames_and_removals(ground: &Ground) -> Outcome {
     let switch = rig.start(SECURE)?;
     for form in FORMS {
         switch.refill(form, &["priority=9,icmp,actions=drop"])?;
-        let program = switch.ofctl_program(&format!("{form} monitor br0 65534"));
-        let monitor = ground.spawner.start(program.log(ground.file("monitor")))?;
+        let monitor = switch.monitor(form)?;
         let heard = |what: &str| ground.wait_until(what, || Ok(monitor.written()?.contains(what)));
-        // Rules are not changed before the monitor is connected.
-        ground.wait_until("the monitor to be heard", || {
-            rig.host(1).send(&["eth / ipv4 / udp"])?;
-            switch.ofctl(&format!(
-                "{form} packet-out br0 in_port=1,packet={},actions=controller",
-                hex("eth / arp")
-            ))?;
-            Ok(monitor.written()?.contains("OFPT_PACKET_IN"))
-        })?;
         switch.ofctl(&format!(
             "{form} add-flow br0 cookie=0x7,send_flow_rem,priority=5,udp,actions=controller:65535"
         ))?;

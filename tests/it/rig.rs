@@ -22,7 +22,8 @@ pub(crate) struct Rig<'g> {
     pub(crate) ground: &'g Ground,
     /// Where the switch lives, with the ports `p1`, `p2` and so on.
     pub(crate) home: Namespace,
-    hosts: Vec<Host<'g>>,
+    /// The hosts, from 1 on.
+    pub(crate) hosts: Vec<Host<'g>>,
 }
 
 impl<'g> Rig<'g> {
@@ -171,6 +172,23 @@ impl Switch<'_> {
         program("ovs-ofctl")
             .args(words.split_whitespace())
             .env("OVS_RUNDIR", &self.rundir)
+    }
+
+    /// Starts `ovs-ofctl monitor` in this form, and waits until the switch tells it what happens.
+    pub(crate) fn monitor(&self, form: &str) -> Result<Process, Failure> {
+        let program = self.ofctl_program(&format!("{form} monitor br0 65534"));
+        let monitor = self
+            .ground
+            .spawner
+            .start(program.log(self.ground.file("monitor")))?;
+        let frame = "ffffffffffff02000000007788b5";
+        let words =
+            format!("{form} packet-out br0 in_port=controller,packet={frame},actions=controller");
+        self.ground.wait_until("the monitor to hear", || {
+            self.ofctl(&words)?;
+            Ok(monitor.written()?.contains("OFPT_PACKET_IN"))
+        })?;
+        Ok(monitor)
     }
 
     /// What the switch answers at its control socket.
