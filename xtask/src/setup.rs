@@ -18,6 +18,7 @@ const PROGRAMS: [(&str, &str); 16] = [
     ("ethtool",            "ethtool"),
     ("ip",                 "iproute2"),
     ("tc",                 "iproute2"),
+    ("fping",              "fping"),
     ("iperf3",             "iperf3"),
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),

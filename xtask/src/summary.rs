@@ -74,12 +74,18 @@ impl Tally {
         }
     }
 
-    /// Takes in how one test ended.
+    /// Takes in how one test ended. Imitations of libtest fill names up to one
+    /// width, and put reasons in brackets.
     fn hear_test(&mut self, name: &str, end: &str) {
+        let name = name.trim_end();
         if end == "FAILED" || end.starts_with("FAILED ") {
             self.failures.push(name.to_owned());
         } else if let Some(reason) = end.strip_prefix("ignored") {
-            let reason = match reason.trim_start_matches([',', ' ']) {
+            let reason = reason.trim_start_matches([',', ' ']);
+            let bare = reason
+                .strip_prefix('(')
+                .and_then(|reason| reason.strip_suffix(')'));
+            let reason = match bare.unwrap_or(reason) {
                 "" => "no reason given",
                 reason => reason,
             };
@@ -171,6 +177,17 @@ mod tests {
                 skipped: 1
             }
         );
+    }
+
+    #[test]
+    fn the_form_of_imitations_is_read() {
+        let tally = heard(
+            "test short     ... ignored (no module x (or y))\n\
+             test as_long_as ... FAILED\n",
+        );
+        assert_eq!(tally.skips[0].name, "short");
+        assert_eq!(tally.skips[0].reason, "no module x (or y)");
+        assert_eq!(tally.failures, ["as_long_as"]);
     }
 
     #[test]

@@ -16,9 +16,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
-use flow::{
-    Consistency, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Match, Refusal,
-};
+use flow::{FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Match, Refusal};
 
 use crate::check::check_instructions;
 use crate::counters::Counters;
@@ -141,7 +139,7 @@ impl Pipeline {
             instructions: command.instructions.clone(),
             idle_timeout_s: command.idle_timeout_s,
             hard_timeout_s: command.hard_timeout_s,
-            flags: lasting_flags(command),
+            flags: command.flags,
             created: now,
             modified: now,
             active_since: now,
@@ -157,7 +155,7 @@ impl Pipeline {
 
     fn modify(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
         // OpenFlow 1.0 has no word for a table, and so means all of them.
-        if command.table != TableId::ALL || !command.adds_if_missing() {
+        if command.table != TableId::ALL {
             check_table(command.table)?;
         }
         check_instructions(
@@ -292,15 +290,6 @@ impl<'a> Filter<'a> {
             out_port: command.out_port,
             out_group: command.out_group,
         }
-    }
-}
-
-/// The flags that the rule will be seen to have: those of the message. In one of
-/// OpenFlow 1.0 there is no `RESET_COUNTS`; it is what its addition means.
-fn lasting_flags(command: &FlowMod) -> FlowFlags {
-    match command.consistency {
-        Consistency::Required => command.flags,
-        Consistency::Waived => FlowFlags(command.flags.0 & !FlowFlags::RESET_COUNTS.0),
     }
 }
 

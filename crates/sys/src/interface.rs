@@ -115,10 +115,11 @@ pub struct Hardware {
 }
 
 impl Hardware {
-    /// Whether its frames begin with an Ethernet header.
+    /// Whether its frames go from one Ethernet address to another. The loopback
+    /// interface's have such a header too, with nobody's addresses in it.
     #[must_use]
     pub fn is_ethernet(&self) -> bool {
-        matches!(self.kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK)
+        self.kind == libc::ARPHRD_ETHER
     }
 }
 
@@ -317,7 +318,7 @@ mod tests {
         let name: InterfaceName = "lo".parse().unwrap();
         let index = interfaces.index(&name).unwrap();
         assert_eq!(interfaces.name(index).unwrap(), name);
-        assert!(interfaces.hardware(&name).unwrap().is_ethernet());
+        assert!(!interfaces.hardware(&name).unwrap().is_ethernet());
         assert!(interfaces.mtu(&name).unwrap() >= 1500);
     }
 

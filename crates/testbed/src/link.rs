@@ -74,6 +74,16 @@ impl Namespace {
         })
     }
 
+    /// Moves `interface` to another namespace. It keeps its name, and is down there.
+    ///
+    /// # Errors
+    /// There is no such interface here, or one of its name there.
+    pub fn hand_over(&self, interface: &str, to: &Self) -> Result<(), Failure> {
+        self.change(interface, &format!("hand {interface} over"), |link| {
+            link.setns_by_fd(to.as_fd().as_raw_fd())
+        })
+    }
+
     /// Gives `interface` an IPv4 address, `prefix` bits of it being the network's.
     ///
     /// # Errors

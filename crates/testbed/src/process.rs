@@ -288,6 +288,15 @@ impl Process {
         }
     }
 
+    /// Tells it by SIGHUP that something of its settings has changed.
+    ///
+    /// # Errors
+    /// The system does not let it be signalled.
+    pub fn hang_up(&self) -> Result<(), Failure> {
+        rustix::process::kill_process(self.pid(), Signal::HUP)
+            .map_err(Failure::to(format!("signal {}", self.name)))
+    }
+
     /// Ends it: SIGTERM, and SIGKILL if it has not ended within three seconds.
     ///
     /// # Errors

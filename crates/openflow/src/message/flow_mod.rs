@@ -114,6 +114,8 @@ pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
 fn decode_middle(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let (command, table) = decode_command_v10(r)?;
     let mut read = blank(command);
+    // OpenFlow 1.0 has actions beside any match; on a frame without the header that
+    // one changes, it does nothing.
     read.consistency = Consistency::Waived;
     read.table = table;
     (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);

@@ -130,7 +130,8 @@ impl Control {
             self.handle_timeouts();
             self.publish();
             self.settle_passed();
-            if drained && !self.stopped {
+            // What waited behind a barrier may have changed something again.
+            if drained && !self.stopped && !self.is_unpublished() {
                 self.rest();
             }
         }
@@ -308,7 +309,7 @@ impl Control {
 
     /// Publishes the present state of all bridges, if any of it is new.
     fn publish(&mut self) {
-        if !self.sites.values().any(|site| site.bridge.is_unpublished()) {
+        if !self.is_unpublished() {
             return;
         }
         self.generation = Generation(self.generation.0 + 1);
@@ -333,6 +334,10 @@ impl Control {
             .workers
             .iter()
             .for_each(WorkerHandle::wake_if_asleep);
+    }
+
+    fn is_unpublished(&self) -> bool {
+        self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
     /// Does what waited for the workers, as far as they are.

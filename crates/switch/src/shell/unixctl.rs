@@ -23,6 +23,9 @@ const REQUEST_LEN_MAX: usize = 64 * 1024;
 /// Clients served at once; others wait their turn.
 const CLIENTS_MAX: usize = 16;
 
+/// The command that ends the process.
+pub(crate) const EXIT: &str = "exit";
+
 /// A question for the control thread.
 pub(crate) struct Question {
     /// The command.
@@ -74,9 +77,16 @@ async fn serve_client(mut stream: UnixStream, inbox: &Inbox) -> io::Result<()> {
     loop {
         while let Some((request, used)) = next_request(&buffer)? {
             buffer.drain(..used);
-            let mut line = serde_json::to_vec(&respond(request, inbox).await)?;
+            let ends = request.method == EXIT;
+            let response = respond(request, inbox).await;
+            let ends = ends && response.error.is_none();
+            let mut line = serde_json::to_vec(&response)?;
             line.push(b'\n');
             stream.write_all(&line).await?;
+            if ends {
+                // Only now: who asked is still to hear that it was heard.
+                inbox.send(Input::Stop);
+            }
         }
         if buffer.len() >= REQUEST_LEN_MAX {
             return Err(io::Error::other("the request is too long"));

@@ -91,6 +91,17 @@ fn whole_frames_cross_a_cable_and_only_what_came_in_is_heard() {
 }
 
 #[test]
+fn an_interface_can_be_handed_over() {
+    let Some(bench) = bench(DeviceKind::Direct) else {
+        return;
+    };
+    let (client, server) = (&bench.client().namespace, &bench.server().namespace);
+    client.join("a", client, "b").unwrap();
+    client.hand_over("b", server).unwrap();
+    assert!(client.counters("b").is_err() && server.counters("b").is_ok());
+}
+
+#[test]
 fn offloads_are_on_until_switched_off() {
     let Some(bench) = bench(DeviceKind::Direct) else {
         return;

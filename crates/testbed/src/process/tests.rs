@@ -55,6 +55,25 @@ fn a_child_that_ignores_sigterm_is_killed() {
 }
 
 #[test]
+fn a_child_is_told_that_its_settings_changed() {
+    let directory = scratch("told");
+    let program = Program::new("sh")
+        .args(["-c", "trap 'echo again' HUP; echo ready; sleep 9 & wait"])
+        .log(directory.join("log"));
+    let mut process = spawner().start(program).unwrap();
+    let clock = crate::Clock::start();
+    let says = |what: &str| {
+        let look = || Ok((process.written()? == what).then_some(()));
+        clock.wait_for(what, SOON, look).unwrap();
+    };
+    says("ready\n");
+    process.hang_up().unwrap();
+    says("ready\nagain\n");
+    process.kill().unwrap();
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
 fn a_program_that_is_not_there_is_named() {
     let error = spawner().start(Program::new("nonesuch")).unwrap_err();
     assert!(error.to_string().starts_with("cannot start nonesuch: "));

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use ports::Counter;
 
 use super::Control;
-use crate::shell::unixctl::Question;
+use crate::shell::unixctl::{EXIT, Question};
 
 struct Command {
     name: &'static str,
@@ -15,8 +15,9 @@ struct Command {
 }
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 5] = [
+const COMMANDS: [Command; 6] = [
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
+    Command { name: EXIT,                arguments: "",         answer: exit },
     Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
     Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
     Command { name: "list-commands",     arguments: "",         answer: list_commands },
@@ -44,6 +45,11 @@ impl Control {
 
 fn version(_: &mut Control, _: &[String]) -> Result<String, String> {
     Ok(format!("comporta {}\n", env!("CARGO_PKG_VERSION")))
+}
+
+/// Agrees; the process ends when the answer has been sent.
+fn exit(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(String::new())
 }
 
 fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {

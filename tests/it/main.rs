@@ -1,0 +1,44 @@
+//! The binary as its users meet it: a process between network namespaces, under
+//! real hosts, tools and controllers. A file for each theme; a test's name is the
+//! rule that it proves.
+//!
+//! Not for what a smaller test can prove: codecs, tables and state machines have
+//! theirs beside them.
+
+mod actions;
+mod controllers;
+mod eye;
+mod ground;
+mod host;
+mod lifecycle;
+mod ofctl;
+mod peer;
+mod rig;
+mod robustness;
+mod standalone;
+mod tap;
+mod truth;
+
+use std::process::ExitCode;
+
+use ground::Rule;
+use libtest_mimic::{Arguments, Trial};
+
+/// All themes.
+const THEMES: [&[Rule]; 8] = [
+    standalone::RULES,
+    tap::RULES,
+    ofctl::RULES,
+    actions::RULES,
+    truth::RULES,
+    controllers::RULES,
+    robustness::RULES,
+    lifecycle::RULES,
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    ground::keep_panics_for_the_report();
+    let trials: Vec<Trial> = THEMES.concat().into_iter().map(Rule::trial).collect();
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
