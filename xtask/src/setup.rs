@@ -14,11 +14,11 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 16] = [
+const PROGRAMS: [(&str, &str); 17] = [
     ("ethtool",            "ethtool"),
+    ("fping",              "fping"),
     ("ip",                 "iproute2"),
     ("tc",                 "iproute2"),
-    ("fping",              "fping"),
     ("iperf3",             "iperf3"),
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),
