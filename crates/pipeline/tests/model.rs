@@ -155,7 +155,7 @@ impl Model {
         let deletes = matches!(command.kind, C::Delete | C::DeleteStrict);
         let modifies = matches!(command.kind, C::Modify | C::ModifyStrict);
         let adds = modifies && command.new_cookie.is_some() && command.cookie_mask == 0;
-        if command.table == 255 && !deletes && !adds {
+        if command.table == 255 && !deletes && !modifies {
             return Err(Refusal::FlowModBadTable);
         }
         if !deletes && command.goto && command.table == 1 {
