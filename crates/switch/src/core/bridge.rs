@@ -141,6 +141,12 @@ impl Bridge {
         self.unpublished
     }
 
+    /// Whether somebody waits for the present state to be published.
+    pub(crate) fn is_publication_awaited(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|waiting| waiting.generation.is_none())
+    }
+
     /// Takes note that the present state was published under this number.
     pub(crate) fn handle_published(&mut self, generation: Generation) {
         self.unpublished = false;
