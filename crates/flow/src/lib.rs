@@ -6,6 +6,7 @@
 
 mod action;
 mod command;
+mod compose;
 mod event;
 pub mod field;
 mod group;
@@ -22,6 +23,7 @@ pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
     RoleRequest, SwitchConfig, TableMod,
 };
+pub use compose::compose;
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use field::Field;
 pub use group::{Bucket, GroupKind, GroupMod, GroupModCommand};

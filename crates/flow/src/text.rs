@@ -116,4 +116,4 @@ impl FromStr for Instructions {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
