@@ -12,7 +12,7 @@
 
 use std::fmt::Write;
 
-use base::TableId;
+use base::{GroupId, MeterId, TableId};
 use flow::field::Depth;
 use flow::{Action, Field, Instructions, Key, Match, Registers};
 use packet::{Frame, Headers};
@@ -107,8 +107,26 @@ impl Trace for Story {
         self.line(format_args!("    {action}"));
     }
 
+    fn bucket(&mut self, group: GroupId, bucket: usize) {
+        let group = group.0;
+        self.line(format_args!("     -> bucket {bucket} of group {group}"));
+    }
+
+    fn metered(&mut self, meter: MeterId, exceeds: bool) {
+        let within = if exceeds {
+            "exceeded"
+        } else {
+            "within its rate"
+        };
+        match meter {
+            MeterId::CONTROLLER => self.line(format_args!("    meter:controller, {within}")),
+            meter => self.line(format_args!("    meter:{}, {within}", meter.0)),
+        }
+    }
+
     fn instructed(&mut self, instructions: &Instructions) {
         let rest = Instructions {
+            meter: None,
             apply: Vec::new(),
             ..instructions.clone()
         };
