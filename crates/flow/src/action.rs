@@ -21,7 +21,7 @@ pub enum Action {
     Output {
         /// The port, real or reserved.
         port: PortNo,
-        /// How much to send, if `port` is the controller.
+        /// How much to send, if `port` is the controller; without a meaning otherwise.
         max_len: MaxLen,
     },
     /// Send a copy out of `port` by way of `queue` (OpenFlow 1.0 only).
@@ -84,10 +84,11 @@ impl Action {
     /// Output to `port`, whole if it is the controller.
     #[must_use]
     pub const fn output(port: PortNo) -> Self {
-        Self::Output {
-            port,
-            max_len: MaxLen::WHOLE,
-        }
+        let max_len = match port {
+            PortNo::CONTROLLER => MaxLen::WHOLE,
+            _ => MaxLen(0),
+        };
+        Self::Output { port, max_len }
     }
 
     /// Write all of `field`.

@@ -297,14 +297,12 @@ impl From<Refusal> for Bad {
 /// Reads the arguments. Padding behind them is not looked at.
 fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
     let action = match kind {
-        Kind::Output => {
-            let (port, max_len) = (port_no::decode(r)?, MaxLen(r.u16()?));
-            match port {
-                PortNo::CONTROLLER => Action::Output { port, max_len },
-                // A length means nothing to other ports (OF 1.3.5, 7.2.5).
-                port => Action::output(port),
-            }
-        }
+        // The length means nothing to ports but the controller (OF 1.3.5, 7.2.5),
+        // and is told as it was given all the same.
+        Kind::Output => Action::Output {
+            port: port_no::decode(r)?,
+            max_len: MaxLen(r.u16()?),
+        },
         Kind::Enqueue => decode_enqueue(r)?,
         Kind::SetQueue => Action::SetQueue(QueueId(r.u32()?)),
         Kind::PopQueue => return Ok(Item::PopQueue),

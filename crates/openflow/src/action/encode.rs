@@ -88,11 +88,7 @@ fn encode_one(
     match *action {
         Action::Output { port, max_len } => put(Kind::Output, w, |w| {
             port_no::encode(port, w)?;
-            w.u16(if port == PortNo::CONTROLLER {
-                max_len.0
-            } else {
-                0
-            });
+            w.u16(max_len.0);
             Ok(())
         }),
         Action::SetQueue(queue) => put_u32(Kind::SetQueue, queue.0, w),
