@@ -14,7 +14,7 @@ use packet::{Frame, Headers, Packet, Pool};
 
 use crate::action_set::ActionSet;
 use crate::check::check_packet_out;
-use crate::counters::Totals;
+use crate::counters::{OBSERVER, Totals};
 use crate::group::groups_of;
 use crate::limits::BUCKETS_PER_FRAME_MAX;
 use crate::pipeline::{MissPolicy, Pipeline};
@@ -99,6 +99,12 @@ impl Interpreter {
             key: Key::new(),
             set: ActionSet::default(),
         }
+    }
+
+    /// One that tells a frame's fate and leaves no trace of it in any count or meter.
+    #[must_use]
+    pub fn observer() -> Self {
+        Self::new(OBSERVER)
     }
 
     /// Runs a frame that came in by a port. What becomes of it is in `verdict`,

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{Instant, MeterId};
 use flow::{BandKind, BandStats, MeterConfig, MeterFlags, MeterMod, MeterStats};
 
-use crate::counters::{Counters, Totals};
+use crate::counters::{Counters, OBSERVER, Totals};
 
 /// Ticks of a nanosecond: fine enough that a frame's cost at a million frames a
 /// second is not rounded by more than a ten-thousandth. 64 bits of them are 36 years.
@@ -89,8 +89,12 @@ impl Meter {
         }
     }
 
-    /// Submits a frame, counted as `writer`.
+    /// Submits a frame, counted as `writer`. One who only looks on takes nothing from
+    /// the frames to come, and so always passes.
     pub(crate) fn submit(&self, writer: usize, weight: Totals, now: Instant) -> Outcome {
+        if writer == OBSERVER {
+            return Outcome::Pass;
+        }
         self.counters.add(writer, weight, now);
         let in_packets = self.flags.contains(MeterFlags::PKTPS);
         let mut worst: Option<&Band> = None;

@@ -11,6 +11,7 @@ mod notices;
 mod ports;
 mod requests;
 mod statistics;
+mod trace;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
