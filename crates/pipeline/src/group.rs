@@ -195,7 +195,8 @@ pub(crate) fn hash_of(key: &Key) -> u64 {
 }
 
 /// A number for what the bucket does and watches, and for being the so manieth
-/// that does and watches the same.
+/// that does and watches the same. Of the actions' text, which means the same in
+/// every build: an upgrade of the switch moves nobody either.
 fn seed(given: &flow::Bucket, twins: usize) -> u64 {
     let flow::Bucket {
         weight: _,
@@ -203,6 +204,7 @@ fn seed(given: &flow::Bucket, twins: usize) -> u64 {
         watch_group,
         actions,
     } = given;
+    let actions: Vec<_> = actions.iter().map(ToString::to_string).collect();
     Mixer::new().of((watch_port, watch_group, actions, twins))
 }
 
