@@ -1,8 +1,9 @@
-//! How one connection is to be understood: its version, and the Nicira
-//! extensions that its controller has turned on.
+//! How one connection is to be understood: its version, the Nicira extensions that
+//! its controller has turned on, and whose form of OpenFlow 1.5 it speaks.
 //!
 //! Only OpenFlow 1.0 has switches to turn; `ovs-ofctl` does so before its first
-//! flow-mod.
+//! flow-mod. In 1.5 Open vSwitch 3.1 tells statistics as in 1.4, where the
+//! specification has another form; nothing on the wire says which is meant.
 
 use crate::version::Version;
 
@@ -17,6 +18,9 @@ pub struct Dialect {
     /// The upper byte of an OpenFlow 1.0 flow-mod's command is a table
     /// (`NXT_FLOW_MOD_TABLE_ID`).
     pub table_ids: bool,
+    /// Statistics and flow-removed messages of OpenFlow 1.5 are in the form of 1.4, as
+    /// Open vSwitch 3.1 has them, in place of the specification's.
+    pub ovs_statistics: bool,
 }
 
 impl Dialect {
@@ -27,6 +31,22 @@ impl Dialect {
             version,
             nxm: false,
             table_ids: false,
+            ovs_statistics: false,
+        }
+    }
+
+    /// The dialect as Open vSwitch 3.1 speaks it.
+    #[must_use]
+    pub const fn as_open_vswitch(mut self) -> Self {
+        self.ovs_statistics = true;
+        self
+    }
+
+    /// Whether counts are OXS fields.
+    pub(crate) const fn oxs(self) -> bool {
+        match self.version {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 => false,
+            Version::V15 => !self.ovs_statistics,
         }
     }
 
@@ -55,6 +75,9 @@ pub enum Form {
     Standard,
     /// As Nicira's extension of OpenFlow 1.0 has it: NXM matches, cookies.
     Nicira,
+    /// Only what tells rules apart and what they counted: `OFPMP_FLOW_STATS` of
+    /// OpenFlow 1.5.
+    Counts,
 }
 
 /// A switch that the controller turns. The channel keeps it and nobody answers.
