@@ -85,9 +85,6 @@ pub struct Options {
     pub echo_timeout: Duration,
     /// Bytes waiting to be sent from which on the channel is congested.
     pub backlog_max: usize,
-    /// Whether OpenFlow 1.5, if agreed on, is spoken as Open vSwitch 3.1 does: see
-    /// [`Dialect::ovs_statistics`].
-    pub ovs_statistics: bool,
 }
 
 impl Default for Options {
@@ -102,7 +99,6 @@ impl Default for Options {
             // Sixteen messages of the greatest length: enough to keep any link busy
             // while the shell looks elsewhere.
             backlog_max: 1 << 20,
-            ovs_statistics: false,
         }
     }
 }
@@ -328,8 +324,7 @@ impl Channel {
         };
         match agree(self.options.versions, &hello) {
             Some(version) => {
-                let mut dialect = Dialect::new(version);
-                dialect.ovs_statistics = self.options.ovs_statistics;
+                let dialect = Dialect::new(version);
                 let alive = Alive::Heard(now);
                 self.state = State::Up { dialect, alive };
                 self.events.push_back(Event::Up(version));

@@ -1,9 +1,8 @@
-//! How one connection is to be understood: its version, the Nicira extensions that
-//! its controller has turned on, and whose form of OpenFlow 1.5 it speaks.
+//! How one connection is to be understood: its version, and the Nicira
+//! extensions that its controller has turned on.
 //!
 //! Only OpenFlow 1.0 has switches to turn; `ovs-ofctl` does so before its first
-//! flow-mod. In 1.5 Open vSwitch 3.1 tells statistics as in 1.4, where the
-//! specification has another form; nothing on the wire says which is meant.
+//! flow-mod.
 
 use crate::version::Version;
 
@@ -18,9 +17,6 @@ pub struct Dialect {
     /// The upper byte of an OpenFlow 1.0 flow-mod's command is a table
     /// (`NXT_FLOW_MOD_TABLE_ID`).
     pub table_ids: bool,
-    /// Statistics and flow-removed messages of OpenFlow 1.5 are in the form of 1.4, as
-    /// Open vSwitch 3.1 has them, in place of the specification's.
-    pub ovs_statistics: bool,
 }
 
 impl Dialect {
@@ -31,22 +27,14 @@ impl Dialect {
             version,
             nxm: false,
             table_ids: false,
-            ovs_statistics: false,
         }
-    }
-
-    /// The dialect as Open vSwitch 3.1 speaks it.
-    #[must_use]
-    pub const fn as_open_vswitch(mut self) -> Self {
-        self.ovs_statistics = true;
-        self
     }
 
     /// Whether counts are OXS fields.
     pub(crate) const fn oxs(self) -> bool {
         match self.version {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 => false,
-            Version::V15 => !self.ovs_statistics,
+            Version::V15 => true,
         }
     }
 

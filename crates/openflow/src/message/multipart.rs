@@ -354,7 +354,7 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::MeterConfig => nothing(MultipartReply::NoMeterConfigs, r)?,
         Part::MeterFeatures => zeros(
             MultipartReply::NoMeterFeatures,
-            meter_features(r.dialect()),
+            meter_features(r.version()),
             r,
         )?,
         Part::TableFeatures => MultipartReply::TableFeatures(entries(r, Body::decode)?),
@@ -371,10 +371,10 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
 /// Bytes of `ofp_group_features`.
 const GROUP_FEATURES: usize = 40;
 
-/// Bytes of `ofp_meter_features`, which 1.5 made longer; not so Open vSwitch.
-const fn meter_features(dialect: Dialect) -> usize {
-    match dialect.version {
-        Version::V15 if !dialect.ovs_statistics => 24,
+/// Bytes of `ofp_meter_features`, which 1.5 made longer.
+const fn meter_features(version: Version) -> usize {
+    match version {
+        Version::V15 => 24,
         _ => 16,
     }
 }
@@ -446,7 +446,7 @@ pub(crate) fn encode_reply(
         MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::NoGroupFeatures => parts.zeros(GROUP_FEATURES)?,
-        MultipartReply::NoMeterFeatures => parts.zeros(meter_features(dialect))?,
+        MultipartReply::NoMeterFeatures => parts.zeros(meter_features(dialect.version))?,
         MultipartReply::NoGroups
         | MultipartReply::NoGroupDescs
         | MultipartReply::NoMeters

@@ -15,7 +15,7 @@ fn dialect() -> impl Strategy<Value = Dialect> {
         .after(Extension::FlowFormat(Form::Nicira))
         .after(Extension::TableIds(true));
     let later = Version::ALL[1..].iter().copied().map(Dialect::new);
-    let mut dialects = vec![plain, nicira, Dialect::new(Version::V15).as_open_vswitch()];
+    let mut dialects = vec![plain, nicira];
     dialects.extend(later);
     prop::sample::select(dialects)
 }

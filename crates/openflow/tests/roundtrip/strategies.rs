@@ -857,7 +857,6 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         Version::V10 => Just(Message::Extension(Extension::TableIds(true))).boxed(),
         Version::V11 | Version::V12 | Version::V13 => group_mod(version),
         Version::V14 => prop_oneof![group_mod(version), new_in_v14(version)].boxed(),
-        Version::V15 if dialect.ovs_statistics => new_in_v14(version),
         Version::V15 => prop_oneof![
             group_mod(version),
             new_in_v14(version),

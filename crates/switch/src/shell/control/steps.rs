@@ -96,11 +96,7 @@ impl Control {
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(&format!("{}.{suffix}", config.name));
-        // Who comes by it is a tool of Open vSwitch's.
-        let options = Options {
-            ovs_statistics: true,
-            ..speaking(config.protocols)
-        };
+        let options = speaking(config.protocols);
         let management = self.listen_unix(&config.name, &socket("mgmt"), options)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
