@@ -652,7 +652,7 @@ const REFUSED: [(&str, &str); 9] = [
     ),
     (
         "-O OpenFlow13 add-flow br0 actions=meter:1,output:2",
-        "OFPBIC_UNSUP_INST",
+        "OFPMMFC_INVALID_METER",
     ),
     (
         "-O OpenFlow13 add-flow br0 actions=group:1",

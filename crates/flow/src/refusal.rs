@@ -345,9 +345,36 @@ pub enum Refusal {
     /// A table in the table features does not exist.
     #[error("table features for a table that does not exist")]
     TableFeaturesBadTable,
+
+    /// Unknown kind of property (1.4).
+    #[error("unknown property")]
+    PropertyBadType,
+    /// A property's length is wrong.
+    #[error("wrong length of a property")]
+    PropertyBadLength,
+    /// A value that the property does not take.
+    #[error("bad value of a property")]
+    PropertyBadValue,
+    /// The same property twice.
+    #[error("a property given twice")]
+    PropertyDuplicate,
+    /// Unknown experimenter of a property.
+    #[error("unknown experimenter of a property")]
+    PropertyBadExperimenter,
+
+    /// What surrounds a frame is told by a field of its headers (1.5).
+    #[error("a header field where only pipeline fields may be")]
+    RequestPipelineFieldsOnly,
+
+    /// A mask of asynchronous messages has bits that mean nothing (1.4).
+    #[error("bad mask of asynchronous messages")]
+    AsyncInvalid,
+    /// An asynchronous message that this switch does not have (1.4).
+    #[error("unsupported configuration of asynchronous messages")]
+    AsyncUnsupported,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::TableFeaturesBadTable as usize + 1;
+    pub const COUNT: usize = Self::AsyncUnsupported as usize + 1;
 }

@@ -1,14 +1,17 @@
 //! Statistics and descriptions: requests, and replies that may take several
-//! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5).
+//! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5; OF 1.5.1,
+//! 7.3.5).
 //!
 //! A request in several messages is refused: the only one that could be so long
 //! sets table features, which this switch does not let anybody do.
 
 mod flow_stats;
+mod flow_stats_v15;
 mod meters;
 mod parts;
 mod port_stats;
 mod queue_stats;
+mod table_desc;
 mod table_features;
 mod table_stats;
 
@@ -19,11 +22,13 @@ use flow::{
 };
 
 pub use queue_stats::QueueStatsRequest;
+pub use table_desc::TableDesc;
 pub use table_features::TableFeatures;
 
 use parts::Parts;
 
 use super::Body;
+use super::queue_config::QueueDesc;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, Form};
 use crate::header::Header;
@@ -62,8 +67,13 @@ pub enum MultipartRequest {
     MeterFeatures,
     /// What can each table do? (1.3)
     TableFeatures,
-    /// What is each port?
-    PortDesc,
+    /// What is a port? [`PortNo::ANY`] for all, which is all that can be asked before
+    /// 1.5.
+    PortDesc(PortNo),
+    /// How is each table configured? (1.4)
+    TableDesc,
+    /// What are queues? (1.4)
+    QueueDesc(QueueStatsRequest),
 }
 
 /// What is told. Groups and meters have nothing to tell yet.
@@ -97,6 +107,10 @@ pub enum MultipartReply {
     TableFeatures(Vec<TableFeatures>),
     /// What ports are.
     PortDesc(Vec<PortDesc>),
+    /// How tables are configured.
+    TableDesc(Vec<TableDesc>),
+    /// What queues are.
+    QueueDesc(Vec<QueueDesc>),
 }
 
 impl MultipartReply {
@@ -113,6 +127,8 @@ impl MultipartReply {
             (Self::Queue(all), Self::Queue(mut more)) => all.append(&mut more),
             (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
             (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
+            (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
+            (Self::QueueDesc(all), Self::QueueDesc(mut more)) => all.append(&mut more),
             (_, more) => return Err(more),
         }
         Ok(())
@@ -123,7 +139,8 @@ impl MultipartReply {
             Self::Description(_) => Part::Description,
             Self::Flow(Form::Standard, _) => Part::Flow,
             Self::Flow(Form::Nicira, _) => Part::NxFlow,
-            Self::Aggregate(Form::Standard, _) => Part::Aggregate,
+            Self::Flow(Form::Counts, _) => Part::FlowCounts,
+            Self::Aggregate(Form::Standard | Form::Counts, _) => Part::Aggregate,
             Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
             Self::Table(_) => Part::Table,
             Self::Port(_) => Part::Port,
@@ -136,6 +153,8 @@ impl MultipartReply {
             Self::NoMeterFeatures => Part::MeterFeatures,
             Self::TableFeatures(_) => Part::TableFeatures,
             Self::PortDesc(_) => Part::PortDesc,
+            Self::TableDesc(_) => Part::TableDesc,
+            Self::QueueDesc(_) => Part::QueueDesc,
         }
     }
 }
@@ -146,7 +165,8 @@ impl MultipartRequest {
             Self::Description => Part::Description,
             Self::Flow(Form::Standard, _) => Part::Flow,
             Self::Flow(Form::Nicira, _) => Part::NxFlow,
-            Self::Aggregate(Form::Standard, _) => Part::Aggregate,
+            Self::Flow(Form::Counts, _) => Part::FlowCounts,
+            Self::Aggregate(Form::Standard | Form::Counts, _) => Part::Aggregate,
             Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
             Self::Table => Part::Table,
             Self::Port(_) => Part::Port,
@@ -158,7 +178,9 @@ impl MultipartRequest {
             Self::MeterConfig(_) => Part::MeterConfig,
             Self::MeterFeatures => Part::MeterFeatures,
             Self::TableFeatures => Part::TableFeatures,
-            Self::PortDesc => Part::PortDesc,
+            Self::PortDesc(_) => Part::PortDesc,
+            Self::TableDesc => Part::TableDesc,
+            Self::QueueDesc(_) => Part::QueueDesc,
         }
     }
 }
@@ -170,7 +192,7 @@ fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
         at: Header::LENGTH,
     };
     let (number, flags) = (r.u16()?, r.u16()?);
-    if r.version() == Version::V13 {
+    if r.version() != Version::V10 {
         r.skip(4)?;
     }
     let number = if number == EXPERIMENTER_PART {
@@ -198,7 +220,7 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpre
         Number::Own(number) => {
             w.u16(number);
             w.u16(flags);
-            if w.version() == Version::V13 {
+            if w.version() != Version::V10 {
                 w.zeros(4);
             }
         }
@@ -240,7 +262,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         }
         Part::GroupDesc => {
             // Nicira's names a group, as 1.5 does. With none to tell of, all are meant.
-            if r.version() == Version::V10 {
+            if names_group(r.version()) {
                 r.skip(8)?;
             }
             MultipartRequest::GroupDesc
@@ -255,7 +277,13 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
             }
             MultipartRequest::TableFeatures
         }
-        Part::PortDesc => MultipartRequest::PortDesc,
+        Part::PortDesc => MultipartRequest::PortDesc(match r.version() {
+            Version::V15 => port_stats::decode_request(r)?,
+            _ => PortNo::ANY,
+        }),
+        Part::TableDesc => MultipartRequest::TableDesc,
+        Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
+        Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
     })
 }
 
@@ -266,14 +294,23 @@ pub(crate) fn encode_request(
 ) -> Result<(), Inexpressible> {
     encode_head(request.part(), false, w)?;
     match request {
-        MultipartRequest::Flow(Form::Standard, request)
-        | MultipartRequest::Aggregate(Form::Standard, request) => request.encode(w)?,
+        MultipartRequest::Flow(Form::Standard | Form::Counts, request)
+        | MultipartRequest::Aggregate(Form::Standard | Form::Counts, request) => {
+            request.encode(w)?;
+        }
         MultipartRequest::Flow(Form::Nicira, request)
         | MultipartRequest::Aggregate(Form::Nicira, request) => {
             flow_stats::encode_nx_request(request, w)?;
         }
         MultipartRequest::Port(port) => port_stats::encode_request(*port, w)?,
-        MultipartRequest::Queue(request) => request.encode(w)?,
+        MultipartRequest::Queue(request) | MultipartRequest::QueueDesc(request) => {
+            request.encode(w)?;
+        }
+        MultipartRequest::PortDesc(port) => match (w.version(), *port) {
+            (Version::V15, port) => port_stats::encode_request(port, w)?,
+            (_, PortNo::ANY) => {}
+            (_, _) => return Err(w.cannot("a question after one port's description")),
+        },
         MultipartRequest::Group(group) => {
             w.u32(group.0);
             w.zeros(4);
@@ -283,7 +320,7 @@ pub(crate) fn encode_request(
             w.zeros(4);
         }
         MultipartRequest::GroupDesc => {
-            if w.version() == Version::V10 {
+            if names_group(w.version()) {
                 w.u32(GroupId::ALL.0);
                 w.zeros(4);
             }
@@ -293,7 +330,7 @@ pub(crate) fn encode_request(
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
         | MultipartRequest::TableFeatures
-        | MultipartRequest::PortDesc => {}
+        | MultipartRequest::TableDesc => {}
     }
     Ok(())
 }
@@ -315,16 +352,38 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::GroupFeatures => zeros(MultipartReply::NoGroupFeatures, GROUP_FEATURES, r)?,
         Part::Meter => nothing(MultipartReply::NoMeters, r)?,
         Part::MeterConfig => nothing(MultipartReply::NoMeterConfigs, r)?,
-        Part::MeterFeatures => zeros(MultipartReply::NoMeterFeatures, METER_FEATURES, r)?,
+        Part::MeterFeatures => zeros(
+            MultipartReply::NoMeterFeatures,
+            meter_features(r.version()),
+            r,
+        )?,
         Part::TableFeatures => MultipartReply::TableFeatures(entries(r, Body::decode)?),
         Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
+        Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
+        Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
+        Part::FlowCounts => {
+            MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
+        }
     };
     Ok((reply, flags & MORE != 0))
 }
 
-/// Bytes of `ofp_group_features` and `ofp_meter_features`.
+/// Bytes of `ofp_group_features`.
 const GROUP_FEATURES: usize = 40;
-const METER_FEATURES: usize = 16;
+
+/// Bytes of `ofp_meter_features`, which 1.5 made longer.
+const fn meter_features(version: Version) -> usize {
+    match version {
+        Version::V15 => 24,
+        _ => 16,
+    }
+}
+
+/// Whether a question after descriptions of groups names one, as Nicira's and that
+/// of 1.5 do.
+const fn names_group(version: Version) -> bool {
+    matches!(version, Version::V10 | Version::V15)
+}
 
 fn entries<T>(
     r: &mut Reader<'_>,
@@ -376,13 +435,18 @@ pub(crate) fn encode_reply(
         MultipartReply::Aggregate(_, body) => parts.one(|w| body.encode(w))?,
         MultipartReply::Flow(Form::Standard, list) => parts.all(list, Body::encode)?,
         MultipartReply::Flow(Form::Nicira, list) => parts.all(list, flow_stats::encode_nx)?,
+        MultipartReply::Flow(Form::Counts, list) => {
+            parts.all(list, flow_stats::encode_counts_alone)?;
+        }
         MultipartReply::Table(list) => parts.all(list, Body::encode)?,
         MultipartReply::Port(list) => parts.all(list, Body::encode)?,
         MultipartReply::Queue(list) => parts.all(list, Body::encode)?,
         MultipartReply::TableFeatures(list) => parts.all(list, Body::encode)?,
         MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::NoGroupFeatures => parts.zeros(GROUP_FEATURES)?,
-        MultipartReply::NoMeterFeatures => parts.zeros(METER_FEATURES)?,
+        MultipartReply::NoMeterFeatures => parts.zeros(meter_features(dialect.version))?,
         MultipartReply::NoGroups
         | MultipartReply::NoGroupDescs
         | MultipartReply::NoMeters
