@@ -20,6 +20,10 @@ use crate::version::Version;
 /// The class whose fields begin with the number of whose they are.
 const EXPERIMENTER_CLASS: u16 = 0xffff;
 
+/// The flags of TCP: ONF's experimenter field until 1.4, a basic one in 1.5.
+const ONF_TCP_FLAGS: WireId = id(EXPERIMENTER_CLASS, 42);
+const OXM_TCP_FLAGS: WireId = id(0x8000, 42);
+
 const NXM_IN_PORT: WireId = id(0x0000, 0);
 const NXM_VLAN_TCI: WireId = id(0x0000, 4);
 const NXM_IP_TOS: WireId = id(0x0000, 5);
@@ -65,7 +69,10 @@ impl Header {
     }
 
     /// Appends the header, and whose field it is if it is an experimenter's.
-    pub(crate) fn encode(self, w: &mut Writer<'_>) {
+    pub(crate) fn encode(mut self, w: &mut Writer<'_>) {
+        if self.id == ONF_TCP_FLAGS && w.version() == Version::V15 {
+            (self.id, self.length) = (OXM_TCP_FLAGS, self.length - 4);
+        }
         w.u16(self.id.class);
         w.u8(self.id.number << 1 | u8::from(self.masked));
         w.number(1, self.length as u128);
@@ -77,6 +84,9 @@ impl Header {
     /// The field, if the header is one whose bits are the field's own. Reads whose
     /// it is if it is an experimenter's.
     pub(crate) fn field(self, r: &mut Reader<'_>) -> Result<Option<Field>, Malformed> {
+        if self.id == OXM_TCP_FLAGS {
+            return Ok(Some(Field::TcpFlags));
+        }
         if self.id.class == EXPERIMENTER_CLASS && r.u32()? != ONF {
             return Ok(None);
         }
