@@ -14,6 +14,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::groups;
+
 /// A port number that the version can write.
 fn port(version: Version) -> BoxedStrategy<PortNo> {
     let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
@@ -172,7 +174,7 @@ fn action(version: Version) -> BoxedStrategy<Action> {
     prop_oneof![3 => common_action(version), 1 => own].boxed()
 }
 
-fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
+pub(crate) fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
     vec(action(version), 0..8).boxed()
 }
 
@@ -687,41 +689,6 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-fn group_mod() -> BoxedStrategy<Message> {
-    let bucket = (any::<(u16, u32, u32)>(), actions(Version::V13)).prop_map(
-        |((weight, port, group), actions)| Bucket {
-            weight,
-            watch_port: PortNo(port),
-            watch_group: GroupId(group),
-            actions,
-        },
-    );
-    let band = any::<(u32, u32, Option<u8>)>().prop_map(|(rate, burst, level)| Band {
-        kind: level.map_or(BandKind::Drop, BandKind::DscpRemark),
-        rate,
-        burst,
-    });
-    prop_oneof![
-        (vec(bucket, 0..4), 0..=0xffff_ff00_u32).prop_map(|(buckets, group)| {
-            Message::GroupMod(GroupMod {
-                command: GroupModCommand::Modify,
-                kind: GroupKind::Select,
-                group: GroupId(group),
-                buckets,
-            })
-        }),
-        (vec(band, 0..4), 1..=0xffff_0000_u32).prop_map(|(bands, meter)| {
-            Message::MeterMod(MeterMod {
-                command: MeterModCommand::Add,
-                flags: MeterFlags::PKTPS,
-                meter: MeterId(meter),
-                bands,
-            })
-        }),
-    ]
-    .boxed()
-}
-
 /// Any message that the dialect can say.
 pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     let version = dialect.version;
@@ -733,7 +700,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     });
     let own = match version {
         Version::V10 => Just(Message::Extension(Extension::TableIds(true))).boxed(),
-        Version::V13 => group_mod(),
+        Version::V13 => prop_oneof![groups::commands(), groups::meter_replies()].boxed(),
     };
     prop_oneof![
         4 => flow_mod(dialect),
@@ -748,6 +715,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         2 => statistics(version),
         2 => simple(),
         1 => own,
+        1 => groups::replies(version),
     ]
     .boxed()
 }

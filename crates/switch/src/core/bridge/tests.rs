@@ -438,7 +438,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
         refused
     );
     for request in [
-        MultipartRequest::GroupDesc,
+        MultipartRequest::GroupDesc(GroupId::ALL),
         MultipartRequest::MeterFeatures,
         MultipartRequest::TableFeatures,
         MultipartRequest::Description,
