@@ -9,6 +9,7 @@ mod actions;
 mod controllers;
 mod eye;
 mod ground;
+mod groups;
 mod host;
 mod lifecycle;
 mod ofctl;
@@ -26,12 +27,13 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 9] = [
+const THEMES: [&[Rule]; 10] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
     actions::RULES,
     trace::RULES,
+    groups::RULES,
     truth::RULES,
     controllers::RULES,
     robustness::RULES,

@@ -661,23 +661,7 @@ fn fragments_are_treated_as_told(ground: &Ground) -> Outcome {
 }
 
 /// Commands that this switch does not do, and the error that says so.
-const REFUSED: [(&str, &str); 9] = [
-    (
-        "-O OpenFlow13 add-group br0 group_id=1,type=all,bucket=output:1",
-        "OFPGMFC_OUT_OF_GROUPS",
-    ),
-    (
-        "-O OpenFlow13 add-meter br0 meter=1,kbps,band=type=drop,rate=10",
-        "OFPMMFC_OUT_OF_METERS",
-    ),
-    (
-        "-O OpenFlow13 add-flow br0 actions=meter:1,output:2",
-        "OFPMMFC_INVALID_METER",
-    ),
-    (
-        "-O OpenFlow13 add-flow br0 actions=group:1",
-        "OFPBAC_BAD_OUT_GROUP",
-    ),
+const REFUSED: [(&str, &str); 5] = [
     (
         "add-flow br0 actions=learn(table=1,output:NXM_OF_IN_PORT[])",
         "OFPBAC_BAD_VENDOR",
@@ -805,7 +789,7 @@ impl Switch<'_> {
 }
 
 /// A frame's bytes in hexadecimal.
-fn hex(stack: &str) -> String {
+pub(crate) fn hex(stack: &str) -> String {
     let stack: packet::build::Stack = stack.parse().expect("the text is a stack");
     let frame = stack.build();
     frame

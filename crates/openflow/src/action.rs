@@ -179,11 +179,10 @@ impl Row {
 }
 
 /// The numbers of the specification's own actions that this switch does, for what
-/// it says of itself: all but groups and meters, of which it has none yet.
+/// it says of itself.
 pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
     ROWS.iter()
         .filter(move |row| row.versions.contains(&version))
-        .filter(|row| !matches!(row.kind, Kind::Group | Kind::Meter))
         .filter_map(|row| match row.number {
             Number::Own(number) => Some(number),
             Number::Nicira(_) => None,

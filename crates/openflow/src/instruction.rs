@@ -20,14 +20,14 @@ const METER: u16 = 6;
 const STAT_TRIGGER: u16 = 7;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// The instructions that this switch knows, for what a table says of itself. A
-/// meter is none of them yet.
-pub(crate) const KNOWN: [u16; 5] = [
+/// The instructions that this switch knows, for what a table says of itself.
+pub(crate) const KNOWN: [u16; 6] = [
     GOTO_TABLE,
     WRITE_METADATA,
     WRITE_ACTIONS,
     APPLY_ACTIONS,
     CLEAR_ACTIONS,
+    METER,
 ];
 
 /// Reads what a rule does to the end of `r`.

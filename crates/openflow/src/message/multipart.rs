@@ -7,6 +7,7 @@
 
 mod flow_stats;
 mod flow_stats_v15;
+mod groups;
 mod meters;
 mod parts;
 mod port_stats;
@@ -17,8 +18,8 @@ mod table_stats;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
-    AggregateStats, Description, FlowStats, FlowStatsRequest, PortDesc, PortStats, QueueStats,
-    Refusal, TableStats,
+    AggregateStats, Description, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats,
+    MeterConfig, MeterFeatures, MeterStats, PortDesc, PortStats, QueueStats, Refusal, TableStats,
 };
 
 pub use queue_stats::QueueStatsRequest;
@@ -55,8 +56,8 @@ pub enum MultipartRequest {
     Queue(QueueStatsRequest),
     /// The counts of a group; [`GroupId::ALL`] for all.
     Group(GroupId),
-    /// What is each group?
-    GroupDesc,
+    /// What is a group? [`GroupId::ALL`] for all, which is all that 1.3 can ask.
+    GroupDesc(GroupId),
     /// Which kinds of group are there?
     GroupFeatures,
     /// The counts of a meter; [`MeterId::ALL`] for all (1.3).
@@ -76,7 +77,7 @@ pub enum MultipartRequest {
     QueueDesc(QueueStatsRequest),
 }
 
-/// What is told. Groups and meters have nothing to tell yet.
+/// What is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReply {
     /// Who made the switch.
@@ -91,18 +92,18 @@ pub enum MultipartReply {
     Port(Vec<PortStats>),
     /// The counts of queues.
     Queue(Vec<QueueStats>),
-    /// There are no groups to count.
-    NoGroups,
-    /// There are no groups to describe.
-    NoGroupDescs,
-    /// There are no kinds of group.
-    NoGroupFeatures,
-    /// There are no meters to count.
-    NoMeters,
-    /// There are no meters to describe.
-    NoMeterConfigs,
-    /// There can be no meters.
-    NoMeterFeatures,
+    /// The counts of groups.
+    Group(Vec<GroupStats>),
+    /// What groups are.
+    GroupDesc(Vec<GroupDesc>),
+    /// Which groups there can be.
+    GroupFeatures(GroupFeatures),
+    /// The counts of meters (1.3).
+    Meter(Vec<MeterStats>),
+    /// What meters are (1.3).
+    MeterConfig(Vec<MeterConfig>),
+    /// Which meters there can be (1.3).
+    MeterFeatures(MeterFeatures),
     /// What tables can do.
     TableFeatures(Vec<TableFeatures>),
     /// What ports are.
@@ -125,6 +126,10 @@ impl MultipartReply {
             (Self::Table(all), Self::Table(mut more)) => all.append(&mut more),
             (Self::Port(all), Self::Port(mut more)) => all.append(&mut more),
             (Self::Queue(all), Self::Queue(mut more)) => all.append(&mut more),
+            (Self::Group(all), Self::Group(mut more)) => all.append(&mut more),
+            (Self::GroupDesc(all), Self::GroupDesc(mut more)) => all.append(&mut more),
+            (Self::Meter(all), Self::Meter(mut more)) => all.append(&mut more),
+            (Self::MeterConfig(all), Self::MeterConfig(mut more)) => all.append(&mut more),
             (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
             (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
             (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
@@ -145,12 +150,12 @@ impl MultipartReply {
             Self::Table(_) => Part::Table,
             Self::Port(_) => Part::Port,
             Self::Queue(_) => Part::Queue,
-            Self::NoGroups => Part::Group,
-            Self::NoGroupDescs => Part::GroupDesc,
-            Self::NoGroupFeatures => Part::GroupFeatures,
-            Self::NoMeters => Part::Meter,
-            Self::NoMeterConfigs => Part::MeterConfig,
-            Self::NoMeterFeatures => Part::MeterFeatures,
+            Self::Group(_) => Part::Group,
+            Self::GroupDesc(_) => Part::GroupDesc,
+            Self::GroupFeatures(_) => Part::GroupFeatures,
+            Self::Meter(_) => Part::Meter,
+            Self::MeterConfig(_) => Part::MeterConfig,
+            Self::MeterFeatures(_) => Part::MeterFeatures,
             Self::TableFeatures(_) => Part::TableFeatures,
             Self::PortDesc(_) => Part::PortDesc,
             Self::TableDesc(_) => Part::TableDesc,
@@ -172,7 +177,7 @@ impl MultipartRequest {
             Self::Port(_) => Part::Port,
             Self::Queue(_) => Part::Queue,
             Self::Group(_) => Part::Group,
-            Self::GroupDesc => Part::GroupDesc,
+            Self::GroupDesc(_) => Part::GroupDesc,
             Self::GroupFeatures => Part::GroupFeatures,
             Self::Meter(_) => Part::Meter,
             Self::MeterConfig(_) => Part::MeterConfig,
@@ -255,18 +260,11 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         Part::Table => MultipartRequest::Table,
         Part::Port => MultipartRequest::Port(port_stats::decode_request(r)?),
         Part::Queue => MultipartRequest::Queue(Body::decode(r)?),
-        Part::Group => {
-            let group = GroupId(r.u32()?);
-            r.skip(4)?;
-            MultipartRequest::Group(group)
+        Part::Group => MultipartRequest::Group(groups::decode_request(r)?),
+        Part::GroupDesc if names_group(r.version()) => {
+            MultipartRequest::GroupDesc(groups::decode_request(r)?)
         }
-        Part::GroupDesc => {
-            // Nicira's names a group, as 1.5 does. With none to tell of, all are meant.
-            if names_group(r.version()) {
-                r.skip(8)?;
-            }
-            MultipartRequest::GroupDesc
-        }
+        Part::GroupDesc => MultipartRequest::GroupDesc(GroupId::ALL),
         Part::GroupFeatures => MultipartRequest::GroupFeatures,
         Part::Meter => MultipartRequest::Meter(meters::decode_request(r)?),
         Part::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
@@ -311,20 +309,16 @@ pub(crate) fn encode_request(
             (_, PortNo::ANY) => {}
             (_, _) => return Err(w.cannot("a question after one port's description")),
         },
-        MultipartRequest::Group(group) => {
-            w.u32(group.0);
-            w.zeros(4);
-        }
+        MultipartRequest::Group(group) => groups::encode_request(*group, w),
         MultipartRequest::Meter(meter) | MultipartRequest::MeterConfig(meter) => {
             w.u32(meter.0);
             w.zeros(4);
         }
-        MultipartRequest::GroupDesc => {
-            if names_group(w.version()) {
-                w.u32(GroupId::ALL.0);
-                w.zeros(4);
-            }
+        MultipartRequest::GroupDesc(group) if names_group(w.version()) => {
+            groups::encode_request(*group, w);
         }
+        MultipartRequest::GroupDesc(GroupId::ALL) => {}
+        MultipartRequest::GroupDesc(_) => return Err(w.cannot("a question about one group")),
         MultipartRequest::Description
         | MultipartRequest::Table
         | MultipartRequest::GroupFeatures
@@ -347,16 +341,12 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::Table => MultipartReply::Table(entries(r, Body::decode)?),
         Part::Port => MultipartReply::Port(entries(r, Body::decode)?),
         Part::Queue => MultipartReply::Queue(entries(r, Body::decode)?),
-        Part::Group => nothing(MultipartReply::NoGroups, r)?,
-        Part::GroupDesc => nothing(MultipartReply::NoGroupDescs, r)?,
-        Part::GroupFeatures => zeros(MultipartReply::NoGroupFeatures, GROUP_FEATURES, r)?,
-        Part::Meter => nothing(MultipartReply::NoMeters, r)?,
-        Part::MeterConfig => nothing(MultipartReply::NoMeterConfigs, r)?,
-        Part::MeterFeatures => zeros(
-            MultipartReply::NoMeterFeatures,
-            meter_features(r.version()),
-            r,
-        )?,
+        Part::Group => MultipartReply::Group(entries(r, Body::decode)?),
+        Part::GroupDesc => MultipartReply::GroupDesc(entries(r, Body::decode)?),
+        Part::GroupFeatures => MultipartReply::GroupFeatures(Body::decode(r)?),
+        Part::Meter => MultipartReply::Meter(entries(r, Body::decode)?),
+        Part::MeterConfig => MultipartReply::MeterConfig(entries(r, Body::decode)?),
+        Part::MeterFeatures => MultipartReply::MeterFeatures(Body::decode(r)?),
         Part::TableFeatures => MultipartReply::TableFeatures(entries(r, Body::decode)?),
         Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
         Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
@@ -366,17 +356,6 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         }
     };
     Ok((reply, flags & MORE != 0))
-}
-
-/// Bytes of `ofp_group_features`.
-const GROUP_FEATURES: usize = 40;
-
-/// Bytes of `ofp_meter_features`, which 1.5 made longer.
-const fn meter_features(version: Version) -> usize {
-    match version {
-        Version::V15 => 24,
-        _ => 16,
-    }
 }
 
 /// Whether a question after descriptions of groups names one, as Nicira's and that
@@ -394,30 +373,6 @@ fn entries<T>(
         entries.push(decode(r)?);
     }
     Ok(entries)
-}
-
-/// A reply that nothing follows. What another switch has to tell here is not read yet.
-fn nothing(reply: MultipartReply, r: &Reader<'_>) -> Result<MultipartReply, Malformed> {
-    if r.is_empty() {
-        Ok(reply)
-    } else {
-        Err(r.fail(Refusal::RequestBadMultipart))
-    }
-}
-
-/// A reply of so many bytes, all zero. What another switch has to tell here is not
-/// read yet.
-fn zeros(
-    reply: MultipartReply,
-    count: usize,
-    r: &mut Reader<'_>,
-) -> Result<MultipartReply, Malformed> {
-    let place = r.fail(Refusal::RequestBadMultipart);
-    if r.bytes(count)?.iter().all(|byte| *byte == 0) {
-        Ok(reply)
-    } else {
-        Err(place)
-    }
 }
 
 /// Appends a reply, in as many messages as it takes. `more` says whether other
@@ -445,12 +400,12 @@ pub(crate) fn encode_reply(
         MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
-        MultipartReply::NoGroupFeatures => parts.zeros(GROUP_FEATURES)?,
-        MultipartReply::NoMeterFeatures => parts.zeros(meter_features(dialect.version))?,
-        MultipartReply::NoGroups
-        | MultipartReply::NoGroupDescs
-        | MultipartReply::NoMeters
-        | MultipartReply::NoMeterConfigs => {}
+        MultipartReply::Group(list) => parts.all(list, Body::encode)?,
+        MultipartReply::GroupDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::GroupFeatures(body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::Meter(list) => parts.all(list, Body::encode)?,
+        MultipartReply::MeterConfig(list) => parts.all(list, Body::encode)?,
+        MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
     }
     parts.close(more);
     Ok(())

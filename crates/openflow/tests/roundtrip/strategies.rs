@@ -14,6 +14,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::groups;
+
 /// A port number that the version can write.
 fn port(version: Version) -> BoxedStrategy<PortNo> {
     let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
@@ -195,7 +197,7 @@ fn action(version: Version) -> BoxedStrategy<Action> {
     prop_oneof![3 => common_action(version), 1 => own].boxed()
 }
 
-fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
+pub(crate) fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
     vec(action(version), 0..8).boxed()
 }
 
@@ -779,43 +781,6 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-fn group_mod(version: Version) -> BoxedStrategy<Message> {
-    let bucket = (any::<(u16, u32, u32)>(), actions(version)).prop_map(
-        |((weight, port, group), actions)| Bucket {
-            weight,
-            watch_port: PortNo(port),
-            watch_group: GroupId(group),
-            actions,
-        },
-    );
-    let band = any::<(u32, u32, Option<u8>)>().prop_map(|(rate, burst, level)| Band {
-        kind: level.map_or(BandKind::Drop, BandKind::DscpRemark),
-        rate,
-        burst,
-    });
-    let group = (vec(bucket, 0..4), 0..=0xffff_ff00_u32).prop_map(|(buckets, group)| {
-        Message::GroupMod(GroupMod {
-            command: GroupModCommand::Modify,
-            kind: GroupKind::Select,
-            group: GroupId(group),
-            buckets,
-        })
-    });
-    let meter = (vec(band, 0..4), 1..=0xffff_0000_u32).prop_map(|(bands, meter)| {
-        Message::MeterMod(MeterMod {
-            command: MeterModCommand::Add,
-            flags: MeterFlags::PKTPS,
-            meter: MeterId(meter),
-            bands,
-        })
-    });
-    match version {
-        Version::V10 | Version::V11 | Version::V12 => group.boxed(),
-        Version::V13 | Version::V14 => prop_oneof![group, meter].boxed(),
-        Version::V15 => meter.boxed(),
-    }
-}
-
 /// What 1.4 added: queues and tables by multipart, changes of roles.
 fn new_in_v14(version: Version) -> BoxedStrategy<Message> {
     let rate = any::<(u16, Option<u16>, Option<u16>)>();
@@ -855,10 +820,16 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     });
     let own = match version {
         Version::V10 => Just(Message::Extension(Extension::TableIds(true))).boxed(),
-        Version::V11 | Version::V12 | Version::V13 => group_mod(version),
-        Version::V14 => prop_oneof![group_mod(version), new_in_v14(version)].boxed(),
+        Version::V11 | Version::V12 => groups::commands(version),
+        Version::V13 => prop_oneof![groups::commands(version), groups::meter_replies()].boxed(),
+        Version::V14 => prop_oneof![
+            groups::commands(version),
+            groups::meter_replies(),
+            new_in_v14(version)
+        ]
+        .boxed(),
         Version::V15 => prop_oneof![
-            group_mod(version),
+            groups::commands(version),
             new_in_v14(version),
             flow_counts(version)
         ]
@@ -877,6 +848,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         2 => statistics(version),
         2 => simple(version),
         1 => own,
+        1 => groups::replies(version),
     ]
     .boxed()
 }

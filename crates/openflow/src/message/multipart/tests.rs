@@ -117,7 +117,8 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
         (MultipartRequest::Meter(MeterId::ALL), Version::V10, false),
         (MultipartRequest::TableFeatures, Version::V10, false),
         (MultipartRequest::PortDesc(PortNo::ANY), Version::V10, true),
-        (MultipartRequest::GroupDesc, Version::V10, true),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V10, true),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V13, false),
         (
             MultipartRequest::Flow(Form::Nicira, FlowStatsRequest::all()),
             Version::V13,

@@ -1,10 +1,7 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
 use base::{Instant, PortNo, TableId, Xid};
-use flow::{
-    GroupModCommand, MeterModCommand, PacketOut, PortConfig, PortMod, Refusal, RoleRequest,
-    SwitchConfig, TableMod,
-};
+use flow::{PacketOut, PortConfig, PortMod, Refusal, RoleRequest, SwitchConfig, TableMod};
 use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -53,15 +50,16 @@ impl Bridge {
             Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => table_mod(command, self.peer(id)?.version).map(|()| None),
-            // What is not there need not be deleted (OF 1.3.5, 6.5 and 6.6).
-            Message::GroupMod(command) => match command.command {
-                GroupModCommand::Delete => Ok(None),
-                _ => Err(Refusal::GroupModOutOfGroups),
-            },
-            Message::MeterMod(command) => match command.command {
-                MeterModCommand::Delete => Ok(None),
-                _ => Err(Refusal::MeterModOutOfMeters),
-            },
+            Message::GroupMod(command) => {
+                let changes = self.pipeline.group_mod(&command, now)?;
+                self.note(changes);
+                Ok(None)
+            }
+            Message::MeterMod(command) => {
+                let changes = self.pipeline.meter_mod(&command, now)?;
+                self.note(changes);
+                Ok(None)
+            }
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);

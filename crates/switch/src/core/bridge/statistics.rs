@@ -18,6 +18,7 @@ const BUFFERS: u32 = 0;
 const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
     .with(Capabilities::TABLE_STATS)
     .with(Capabilities::PORT_STATS)
+    .with(Capabilities::GROUP_STATS)
     .with(Capabilities::ARP_MATCH_IP);
 
 impl Bridge {
@@ -66,12 +67,24 @@ impl Bridge {
                 self.queue_stats(request)?;
                 MultipartReply::QueueDesc(Vec::new())
             }
-            MultipartRequest::Group(_) => MultipartReply::NoGroups,
-            MultipartRequest::GroupDesc => MultipartReply::NoGroupDescs,
-            MultipartRequest::GroupFeatures => MultipartReply::NoGroupFeatures,
-            MultipartRequest::Meter(_) => MultipartReply::NoMeters,
-            MultipartRequest::MeterConfig(_) => MultipartReply::NoMeterConfigs,
-            MultipartRequest::MeterFeatures => MultipartReply::NoMeterFeatures,
+            MultipartRequest::Group(group) => {
+                MultipartReply::Group(self.pipeline.group_stats(group, now).collect())
+            }
+            MultipartRequest::GroupDesc(group) => {
+                MultipartReply::GroupDesc(self.pipeline.group_descs(group).collect())
+            }
+            MultipartRequest::GroupFeatures => {
+                MultipartReply::GroupFeatures(self.pipeline.group_features())
+            }
+            MultipartRequest::Meter(meter) => {
+                MultipartReply::Meter(self.pipeline.meter_stats(meter, now)?)
+            }
+            MultipartRequest::MeterConfig(meter) => {
+                MultipartReply::MeterConfig(self.pipeline.meter_configs(meter)?)
+            }
+            MultipartRequest::MeterFeatures => {
+                MultipartReply::MeterFeatures(self.pipeline.meter_features())
+            }
             MultipartRequest::TableFeatures => {
                 let tables = (0..=TableId::LAST.0).map(|table| self.table_features(TableId(table)));
                 MultipartReply::TableFeatures(tables.collect())
