@@ -17,6 +17,7 @@ mod rig;
 mod robustness;
 mod standalone;
 mod tap;
+mod trace;
 mod truth;
 
 use std::process::ExitCode;
@@ -25,11 +26,12 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 8] = [
+const THEMES: [&[Rule]; 9] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
     actions::RULES,
+    trace::RULES,
     truth::RULES,
     controllers::RULES,
     robustness::RULES,

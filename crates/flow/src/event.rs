@@ -50,6 +50,8 @@ pub enum FlowRemovedReason {
     Delete,
     /// Its group was deleted.
     GroupDelete,
+    /// Its meter was deleted.
+    MeterDelete,
 }
 
 /// The end of a rule, with its final counts (OF 1.3.5, 7.4.2).

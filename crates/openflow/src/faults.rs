@@ -203,14 +203,22 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(FlowModBadFlags,                nx(3, 258),      of(5, 7)),
     row(FlowModUnsupported,             of(3, 5),        near(5, 0)),
 
-    // OpenFlow 1.0 has no groups: there the message itself is what is unknown. In 1.3 a
-    // switch without them has a group table of no room (OFPGMFC_OUT_OF_GROUPS).
-    row(GroupModUnsupported,            near(1, 1),      of(6, 3)),
-    row(GroupModUnknown,                near(1, 1),      of(6, 8)),
+    // OpenFlow 1.0 has no groups: there the message itself is what is unknown.
+    row(GroupModExists,                 near(1, 1),      of(6, 0)),
     row(GroupModInvalidGroup,           near(1, 1),      of(6, 1)),
+    row(GroupModWeightUnsupported,      near(1, 1),      of(6, 2)),
+    row(GroupModOutOfGroups,            near(1, 1),      of(6, 3)),
+    row(GroupModOutOfBuckets,           near(1, 1),      of(6, 4)),
+    row(GroupModChainingUnsupported,    near(1, 1),      of(6, 5)),
+    row(GroupModWatchUnsupported,       near(1, 1),      of(6, 6)),
+    row(GroupModLoop,                   near(1, 1),      of(6, 7)),
+    row(GroupModUnknown,                near(1, 1),      of(6, 8)),
+    row(GroupModChained,                near(1, 1),      of(6, 9)),
     row(GroupModBadType,                near(1, 1),      of(6, 10)),
     row(GroupModBadCommand,             near(1, 1),      of(6, 11)),
     row(GroupModBadBucket,              near(1, 1),      of(6, 12)),
+    row(GroupModBadWatch,               near(1, 1),      of(6, 13)),
+    row(GroupModPermission,             near(1, 1),      of(6, 14)),
 
     row(PortModBadPort,                 of(4, 0),        of(7, 0)),
     row(PortModBadHwAddr,               of(4, 1),        of(7, 1)),
@@ -236,12 +244,17 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
 
     // 1.0 has no meters either.
     row(MeterModUnknown,                near(1, 1),      of(12, 0)),
-    row(MeterModUnknownMeter,           near(1, 1),      of(12, 3)),
+    row(MeterModExists,                 near(1, 1),      of(12, 1)),
     row(MeterModInvalidMeter,           near(1, 1),      of(12, 2)),
+    row(MeterModUnknownMeter,           near(1, 1),      of(12, 3)),
     row(MeterModBadCommand,             near(1, 1),      of(12, 4)),
     row(MeterModBadFlags,               near(1, 1),      of(12, 5)),
+    row(MeterModBadRate,                near(1, 1),      of(12, 6)),
+    row(MeterModBadBurst,               near(1, 1),      of(12, 7)),
     row(MeterModBadBand,                near(1, 1),      of(12, 8)),
+    row(MeterModBadBandValue,           near(1, 1),      of(12, 9)),
     row(MeterModOutOfMeters,            near(1, 1),      of(12, 10)),
+    row(MeterModOutOfBands,             near(1, 1),      of(12, 11)),
 
     row(TableFeaturesPermission,        near(1, 2),      of(13, 5)),
     row(TableFeaturesBadTable,          near(1, 2),      of(13, 0)),

@@ -72,9 +72,14 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// The actions in the order of execution.
+    /// The actions that are executed, in their order. Where there is a group there
+    /// is no output, which comes last.
     pub(crate) fn actions(&self) -> &[Action] {
-        &self.actions
+        let is_group = |action: &Action| matches!(action, Action::Group(_));
+        match self.actions.iter().position(is_group) {
+            Some(last) => &self.actions[..=last],
+            None => &self.actions,
+        }
     }
 }
 
@@ -113,6 +118,14 @@ mod tests {
             Action::output(PortNo(1)),
         ];
         assert_eq!(set.actions(), wanted);
+    }
+
+    #[test]
+    fn a_group_takes_the_place_of_outputs() {
+        let mut set = ActionSet::default();
+        let group = Action::Group(base::GroupId(1));
+        set.write(&[Action::output(PortNo(1)), group, Action::PopVlan]);
+        assert_eq!(set.actions(), [Action::PopVlan, group]);
     }
 
     #[test]

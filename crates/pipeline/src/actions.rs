@@ -29,8 +29,9 @@ impl Run<'_> {
             Action::SetField { field, value, mask } => {
                 self.set_field(packet, *field, *value, *mask)
             }
+            Action::Group(group) => self.group(packet, *group),
             // Refused when the rule was made.
-            Action::Enqueue { .. } | Action::SetQueue(_) | Action::Group(_) => Ok(()),
+            Action::Enqueue { .. } | Action::SetQueue(_) => Ok(()),
             change => {
                 self.keep(packet)?;
                 self.changes();

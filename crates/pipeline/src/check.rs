@@ -2,7 +2,8 @@
 //! controller means; asked before anything is changed.
 //!
 //! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
-//! Groups, meters and queues there are none yet, so naming one is.
+//! Whether groups and meters exist, their tables know. Queues there are none yet, so
+//! naming one is a fault.
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
@@ -10,7 +11,7 @@ use flow::{Action, Consistency, Field, Instructions, Match, Refusal};
 
 use crate::action_set::ActionSet;
 use crate::known::Known;
-use crate::limits::ACTIONS_MAX;
+use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
 /// Where actions stand, which decides how they are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,9 @@ enum Place {
     /// that anything may fit; but set-field needs its prerequisites in the match
     /// all the same (OF 1.3.5, 7.2.5).
     Write,
+    /// In a bucket, which meets the frames of whatever rules send there: anything
+    /// may fit.
+    Bucket,
     /// In a packet-out, where there is no match, and `TABLE` is a port.
     PacketOut,
 }
@@ -32,9 +36,6 @@ pub(crate) fn check_instructions(
     table: TableId,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
-    if instructions.meter.is_some() {
-        return Err(Refusal::InstructionUnsupported);
-    }
     if instructions.actions().count() > ACTIONS_MAX {
         return Err(Refusal::ActionTooMany);
     }
@@ -48,6 +49,15 @@ pub(crate) fn check_instructions(
         Some(next) if table != TableId::ALL && next <= table => Err(Refusal::InstructionBadTable),
         _ => Ok(()),
     }
+}
+
+/// Judges the actions of a bucket.
+pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
+    if actions.len() > BUCKET_ACTIONS_MAX {
+        return Err(Refusal::ActionTooMany);
+    }
+    let mut known = Known::default();
+    check_list(actions, &mut known, Place::Bucket, Consistency::Waived)
 }
 
 /// Judges the actions of a packet-out.
@@ -79,7 +89,6 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
     match action {
         Action::Output { port, .. } => check_port(*port, place),
         Action::Enqueue { .. } | Action::SetQueue(_) => Err(Refusal::ActionBadQueue),
-        Action::Group(_) => Err(Refusal::ActionBadOutGroup),
         Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
         Action::SetVlanVid(vid) => within(*vid <= 0x0fff),
         Action::SetVlanPcp(pcp) => within(*pcp <= 7),
@@ -99,7 +108,8 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         | Action::SetIpTtl(_)
         | Action::DecIpTtl
         | Action::CopyTtlOut
-        | Action::CopyTtlIn => Ok(()),
+        | Action::CopyTtlIn
+        | Action::Group(_) => Ok(()),
     }
 }
 
@@ -143,7 +153,7 @@ fn check_consistency(
     consistency: Consistency,
 ) -> Result<(), Refusal> {
     let must_fit = match (place, consistency) {
-        (Place::PacketOut, _) => false,
+        (Place::Bucket | Place::PacketOut, _) => false,
         (Place::Apply, Consistency::Required) => true,
         (Place::Apply, Consistency::Waived) | (Place::Write, _) => needs_oxm(action),
     };

@@ -14,7 +14,9 @@ use packet::{Frame, Headers, Packet, Pool};
 
 use crate::action_set::ActionSet;
 use crate::check::check_packet_out;
-use crate::counters::Totals;
+use crate::counters::{OBSERVER, Totals};
+use crate::group::groups_of;
+use crate::limits::BUCKETS_PER_FRAME_MAX;
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::{Rule, depth_of};
 use crate::table::Table;
@@ -58,6 +60,7 @@ impl Pipeline {
             return Err(Refusal::RequestBadPort);
         }
         check_packet_out(&message.actions)?;
+        self.check_groups(groups_of(&message.actions))?;
         let depth = self.depth_for(&message.actions);
         match Headers::parse(&Frame::from_bytes(&message.data), depth) {
             Ok(_) => Ok(()),
@@ -77,8 +80,13 @@ impl Pipeline {
     }
 }
 
+/// Whether the action sends a frame to tables or groups, which know how deep they look.
 fn to_tables(action: &Action) -> bool {
-    matches!(action, Action::Output { port, .. } if *port == PortNo::TABLE)
+    match action {
+        Action::Output { port, .. } => *port == PortNo::TABLE,
+        Action::Group(_) => true,
+        _ => false,
+    }
 }
 
 impl Interpreter {
@@ -91,6 +99,12 @@ impl Interpreter {
             key: Key::new(),
             set: ActionSet::default(),
         }
+    }
+
+    /// One that tells a frame's fate and leaves no trace of it in any count or meter.
+    #[must_use]
+    pub fn observer() -> Self {
+        Self::new(OBSERVER)
     }
 
     /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
@@ -159,6 +173,7 @@ impl Interpreter {
             cookie: Cookie::NONE,
             cause: Cause::Action,
             promised: false,
+            buckets_left: BUCKETS_PER_FRAME_MAX,
         }
     }
 }
@@ -173,12 +188,12 @@ pub(crate) struct Run<'a> {
     /// Whether the frame has changed since the key was filled.
     key_is_stale: bool,
     set: &'a mut ActionSet,
-    writer: usize,
-    now: Instant,
+    pub(crate) writer: usize,
+    pub(crate) now: Instant,
     /// The port it came in by.
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.
-    weight: Totals,
+    pub(crate) weight: Totals,
     metadata: u64,
     tunnel_id: u64,
     table: TableId,
@@ -188,6 +203,8 @@ pub(crate) struct Run<'a> {
     pub(crate) cause: Cause,
     /// Whether the frame is to leave in the state it has now.
     promised: bool,
+    /// How many buckets may still be looked at for it.
+    buckets_left: u32,
 }
 
 impl Run<'_> {
@@ -272,10 +289,7 @@ impl Run<'_> {
         match self.pipeline.miss() {
             MissPolicy::Drop => Err(DropReason::NoMatch),
             MissPolicy::Controller if !self.reports_misses() => Err(DropReason::NoPacketIn),
-            MissPolicy::Controller => {
-                self.promise(self.packet_in(None));
-                Ok(())
-            }
+            MissPolicy::Controller => self.tell_controllers(None),
         }
     }
 
@@ -285,6 +299,9 @@ impl Run<'_> {
         packet: &mut Packet<'_>,
         instructions: &Instructions,
     ) -> Result<Option<TableId>, DropReason> {
+        if let Some(meter) = instructions.meter {
+            self.submit_to_meter(packet, meter)?;
+        }
         self.apply(packet, &instructions.apply)?;
         self.trace.instructed(instructions);
         if instructions.clear {
@@ -328,6 +345,40 @@ impl Run<'_> {
         self.cookie = Cookie::NONE;
         self.cause = Cause::Action;
         Ok(())
+    }
+
+    /// Does actions to a copy, which nobody sees afterwards but those it was sent to.
+    pub(crate) fn on_copy(
+        &mut self,
+        packet: &Packet<'_>,
+        actions: &[Action],
+    ) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        let (metadata, tunnel_id) = (self.metadata, self.tunnel_id);
+        let result = match Packet::read(&mut copy, self.pipeline.depth()) {
+            Ok(mut copied) => self.apply(&mut copied, actions),
+            Err(reason) => Err(DropReason::Malformed(reason)),
+        };
+        self.settle(copy);
+        self.set_metadata(metadata);
+        self.set_tunnel_id(tunnel_id);
+        self.key_is_stale = true;
+        result
+    }
+
+    /// Whether one more bucket may be looked at.
+    pub(crate) const fn spends(&mut self) -> bool {
+        let any = self.buckets_left > 0;
+        self.buckets_left = self.buckets_left.saturating_sub(1);
+        any
+    }
+
+    /// The fields of the frame as it is now.
+    pub(crate) fn fields(&mut self, packet: &Packet<'_>) -> &Key {
+        self.refresh(packet);
+        self.key
     }
 
     /// Makes the key fit the frame again.

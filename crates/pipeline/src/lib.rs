@@ -1,5 +1,5 @@
-//! The state that a controller builds (tables, in time groups and meters) and
-//! what it means for a frame, by the letter of the specification.
+//! The state that a controller builds (tables, groups and meters) and what it
+//! means for a frame, by the letter of the specification.
 //!
 //! Not here: versions (the codec's), threads (a clone is a snapshot, and costs
 //! a few reference counts), speed (the fast path's: this is what it is judged by).
@@ -7,13 +7,19 @@
 
 mod action_set;
 mod actions;
+mod bucket_run;
 mod check;
 mod counters;
 mod expiry;
 mod flow_mod;
+mod group;
+mod group_mod;
+mod hash;
 mod interpreter;
 mod known;
 mod limits;
+mod meter;
+mod meter_mod;
 mod output;
 mod pipeline;
 mod port;
@@ -24,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod users;
 mod verdict;
 
 pub use counters::{Counters, Totals};

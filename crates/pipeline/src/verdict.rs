@@ -119,6 +119,14 @@ pub enum DropReason {
     OutputNoPort,
     /// An output names a port that is down or barred from sending.
     OutputClosed,
+    /// A group has no bucket for it, or none that is alive.
+    NoBucket,
+    /// It has met more buckets of groups than one frame may.
+    GroupLimit,
+    /// It exceeds the rate of its rule's meter.
+    Metered,
+    /// It exceeds the rate of the meter of frames for the controllers.
+    ControllerMetered,
 }
 
 impl DropReason {
@@ -157,7 +165,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 11] = [
+const OTHERS: [(DropReason, &str); 15] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -169,6 +177,10 @@ const OTHERS: [(DropReason, &str); 11] = [
     (DropReason::OutputToIngress, "output_to_ingress"),
     (DropReason::OutputNoPort,    "output_no_port"),
     (DropReason::OutputClosed,    "output_closed"),
+    (DropReason::NoBucket,        "no_bucket"),
+    (DropReason::GroupLimit,      "group_limit"),
+    (DropReason::Metered,         "metered"),
+    (DropReason::ControllerMetered, "controller_metered"),
 ];
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The text form against Open vSwitch's own, against itself, and against nonsense.
 
 mod bad;
-mod random;
+mod groups;
+pub(crate) mod random;
 
 use std::time::Duration;
 

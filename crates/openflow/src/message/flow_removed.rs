@@ -28,7 +28,8 @@ pub(crate) const fn reason_number(reason: FlowRemovedReason) -> u8 {
     match reason {
         FlowRemovedReason::IdleTimeout => 0,
         FlowRemovedReason::HardTimeout => 1,
-        FlowRemovedReason::Delete => 2,
+        // Only OpenFlow 1.4 and later have a word for the end of a meter.
+        FlowRemovedReason::Delete | FlowRemovedReason::MeterDelete => 2,
         FlowRemovedReason::GroupDelete => 3,
     }
 }

@@ -22,9 +22,6 @@ const KINDS: [GroupKind; 4] = [
     GroupKind::FastFailover,
 ];
 
-/// `OFPG_MAX`: the highest number that a group may have.
-const GROUP_MAX: GroupId = GroupId(0xffff_ff00);
-
 /// Bytes of a bucket before its actions.
 const BUCKET_HEAD: usize = 16;
 
@@ -39,7 +36,7 @@ impl Body for GroupMod {
         let bad_group = r.fail(Refusal::GroupModInvalidGroup);
         let group = GroupId(r.u32()?);
         let all = group == GroupId::ALL && command == GroupModCommand::Delete;
-        if group > GROUP_MAX && !all {
+        if group > GroupId::MAX && !all {
             return Err(bad_group);
         }
         let mut buckets = Vec::new();

@@ -132,6 +132,7 @@ pub(super) fn flow_removed(event: &FlowRemoved) -> String {
         FlowRemovedReason::HardTimeout => "hard_timeout",
         FlowRemovedReason::Delete => "delete",
         FlowRemovedReason::GroupDelete => "group_delete",
+        FlowRemovedReason::MeterDelete => "meter_delete",
     };
     let mut rule = format!("table={},priority={}", event.table, event.priority);
     let matching = event.matching.to_string();

@@ -54,7 +54,7 @@ fn port() -> impl Strategy<Value = PortNo> {
 }
 
 /// Any match. Terms that the others do not allow fall out.
-pub(super) fn matching() -> impl Strategy<Value = Match> {
+pub(crate) fn matching() -> impl Strategy<Value = Match> {
     let eth_types = vec![
         0x0800, 0x0806, 0x8035, 0x86dd, 0x8847, 0x8848, 0x88cc, 0x05ff,
     ];

@@ -56,7 +56,7 @@ impl Bridge {
             // What is not there need not be deleted (OF 1.3.5, 6.5 and 6.6).
             Message::GroupMod(command) => match command.command {
                 GroupModCommand::Delete => Ok(None),
-                _ => Err(Refusal::GroupModUnsupported),
+                _ => Err(Refusal::GroupModOutOfGroups),
             },
             Message::MeterMod(command) => match command.command {
                 MeterModCommand::Delete => Ok(None),
