@@ -66,6 +66,10 @@ pub enum Action {
     PushMpls(u16),
     /// Take the outermost MPLS entry off; the frame's type becomes this.
     PopMpls(u16),
+    /// Put the frame behind a header of provider backbone bridging, of this type.
+    PushPbb(u16),
+    /// Take the outermost header of provider backbone bridging off.
+    PopPbb,
     /// Set the TTL of the outermost MPLS entry.
     SetMplsTtl(u8),
     /// Lower the TTL of the outermost MPLS entry; at zero the frame is invalid.

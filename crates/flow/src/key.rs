@@ -94,6 +94,7 @@ impl Key {
                 self.put(Field::MplsTc, u128::from(entry.tc));
                 self.put(Field::MplsBos, u128::from(entry.bottom));
             }
+            Network::Pbb(tag) => self.put(Field::PbbIsid, u128::from(tag.isid)),
             Network::Arp(arp) => {
                 self.put(Field::ArpOp, u128::from(arp.op));
                 if let Some(addresses) = &arp.addresses {
@@ -251,6 +252,7 @@ mod tests {
         for text in [
             "eth / vlan / arp",
             "eth / mpls",
+            "eth / pbb / eth / ipv4 / tcp",
             "eth / ipv4 / tcp",
             "eth / ipv4 / udp",
             "eth / ipv6 / sctp",

@@ -28,8 +28,9 @@ fn kind(action: &Action) -> Kind {
 const fn step(action: &Action) -> u8 {
     match action {
         Action::CopyTtlIn => 1,
-        Action::PopVlan | Action::PopMpls(_) => 2,
+        Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => 2,
         Action::PushMpls(_) => 3,
+        Action::PushPbb(_) => 4,
         Action::PushVlan(_) => 5,
         Action::CopyTtlOut => 6,
         Action::DecMplsTtl | Action::DecIpTtl => 7,
@@ -99,6 +100,7 @@ mod tests {
             Action::DecIpTtl,
             Action::CopyTtlOut,
             Action::PushVlan(0x8100),
+            Action::PushPbb(0x88e7),
             Action::PushMpls(0x8847),
             Action::PopVlan,
             Action::CopyTtlIn,
@@ -107,6 +109,7 @@ mod tests {
             Action::CopyTtlIn,
             Action::PopVlan,
             Action::PushMpls(0x8847),
+            Action::PushPbb(0x88e7),
             Action::PushVlan(0x8100),
             Action::CopyTtlOut,
             Action::DecIpTtl,

@@ -95,11 +95,13 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         Action::SetNwTos(tos) => within(tos & 3 == 0),
         Action::PushVlan(tpid) => tag(matches!(tpid, 0x8100 | 0x88a8)),
         Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
+        Action::PushPbb(eth_type) => tag(*eth_type == 0x88e7),
         Action::SetNwSrc(_)
         | Action::SetNwDst(_)
         | Action::SetTpSrc(_)
         | Action::SetTpDst(_)
         | Action::PopVlan
+        | Action::PopPbb
         | Action::PopMpls(_)
         | Action::SetMplsTtl(_)
         | Action::DecMplsTtl
@@ -185,6 +187,7 @@ fn fits(action: &Action, known: &Known) -> bool {
                 || known.fulfils(Prerequisite::Udp)
                 || known.fulfils(Prerequisite::Sctp)
         }
+        Action::PopPbb => known.fulfils(Prerequisite::Pbb),
         Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => mpls(),
         Action::CopyTtlOut | Action::CopyTtlIn => mpls() || ip(),
         Action::Output { .. }
@@ -194,6 +197,7 @@ fn fits(action: &Action, known: &Known) -> bool {
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)
-        | Action::PushMpls(_) => true,
+        | Action::PushMpls(_)
+        | Action::PushPbb(_) => true,
     }
 }

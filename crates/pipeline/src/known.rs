@@ -39,6 +39,7 @@ impl Known {
             Prerequisite::None | Prerequisite::InPort => true,
             Prerequisite::VlanTag => self.tag,
             Prerequisite::Mpls => eth_type(&[0x8847, 0x8848]),
+            Prerequisite::Pbb => eth_type(&[0x88e7]),
             Prerequisite::Arp => eth_type(&[0x0806, 0x8035]),
             Prerequisite::Ip => eth_type(&[0x0800, 0x86dd]),
             Prerequisite::Ipv4 => eth_type(&[0x0800]),
@@ -64,6 +65,27 @@ impl Known {
                 self.ip_proto = None;
                 self.icmpv6_type = None;
             }
+            Action::PushPbb(eth_type) => self.become_type(Some(u128::from(*eth_type))),
+            Action::PopPbb => self.become_type(None),
+            Action::SetField {
+                field: Field::EthType,
+                value,
+                mask,
+            } => {
+                let all = *mask == Field::EthType.full_mask();
+                self.eth_type = all.then_some(*value);
+                self.ip_proto = None;
+                self.icmpv6_type = None;
+            }
+            Action::SetField {
+                field: Field::IpProto,
+                value,
+                mask,
+            } => {
+                let all = *mask == Field::IpProto.full_mask();
+                self.ip_proto = all.then_some(*value);
+                self.icmpv6_type = None;
+            }
             Action::SetField {
                 field: Field::Icmpv6Type,
                 value,
@@ -74,5 +96,13 @@ impl Known {
             }
             _ => {}
         }
+    }
+
+    /// Another frame now: of this type if it is known, and without a tag as far as is known.
+    fn become_type(&mut self, eth_type: Option<u128>) {
+        *self = Self {
+            eth_type,
+            ..Self::default()
+        };
     }
 }

@@ -148,6 +148,8 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
         | Action::SetNwTos(_)
         | Action::PushMpls(_)
         | Action::PopMpls(_)
+        | Action::PushPbb(_)
+        | Action::PopPbb
         | Action::SetMplsTtl(_)
         | Action::DecMplsTtl
         | Action::SetIpTtl(_)

@@ -16,7 +16,7 @@ const ORDER: [Field; Field::COUNT - 1] = {
     [
         TunnelId, Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
         Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr,
-        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, IpFrag,
+        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, PbbIsid, IpFrag,
         Icmpv4Type, Icmpv4Code, Icmpv6Type, Icmpv6Code, Ipv6NdTarget, Ipv6NdSll, Ipv6NdTll,
         TcpSrc, TcpDst, UdpSrc, UdpDst, SctpSrc, SctpDst, TcpFlags,
     ]

@@ -99,6 +99,8 @@ fn encode_one(
         Action::PopVlan => put_nothing(Kind::PopVlan, w),
         Action::PushMpls(eth_type) => put_u16(Kind::PushMpls, eth_type, w),
         Action::PopMpls(eth_type) => put_u16(Kind::PopMpls, eth_type, w),
+        Action::PushPbb(eth_type) => put_u16(Kind::PushPbb, eth_type, w),
+        Action::PopPbb => put_nothing(Kind::PopPbb, w),
         Action::SetMplsTtl(ttl) => put_u8(Kind::SetMplsTtl, ttl, w),
         Action::DecMplsTtl => put_nothing(Kind::DecMplsTtl, w),
         Action::SetIpTtl(ttl) if has(Kind::SetIpTtl, w) => put_u8(Kind::SetIpTtl, ttl, w),

@@ -38,6 +38,7 @@ fn least(field: Field) -> Match {
         Field::InPhyPort => &[(Field::InPort, 1)],
         Field::VlanPcp => &[(Field::VlanVid, 0x1005)],
         Field::MplsLabel | Field::MplsTc | Field::MplsBos => &[(Field::EthType, 0x8847)],
+        Field::PbbIsid => &[(Field::EthType, 0x88e7)],
         Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
             &[(Field::EthType, 0x0806)]
         }

@@ -189,6 +189,8 @@ fn action(version: Version) -> BoxedStrategy<Action> {
         _ => prop_oneof![
             Just(Action::PushVlan(0x8100)),
             Just(Action::PushVlan(0x88a8)),
+            Just(Action::PushPbb(0x88e7)),
+            Just(Action::PopPbb),
             Just(Action::CopyTtlIn),
             Just(Action::CopyTtlOut),
         ]

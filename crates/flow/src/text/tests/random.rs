@@ -120,10 +120,11 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         1 => any::<u16>().prop_map(Action::PushVlan),
         1 => any::<u16>().prop_map(Action::PushMpls),
         1 => any::<u16>().prop_map(Action::PopMpls),
+        1 => any::<u16>().prop_map(Action::PushPbb),
         1 => any::<u8>().prop_map(Action::SetMplsTtl),
         1 => any::<u8>().prop_map(Action::SetIpTtl),
         1 => select(vec![
-            Action::PopVlan, Action::DecMplsTtl, Action::DecIpTtl, Action::CopyTtlOut, Action::CopyTtlIn,
+            Action::PopVlan, Action::PopPbb, Action::DecMplsTtl, Action::DecIpTtl, Action::CopyTtlOut, Action::CopyTtlIn,
         ]),
     ]
 }
