@@ -832,6 +832,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         .boxed(),
         Version::V15 => prop_oneof![
             groups::commands(version),
+            groups::meter_replies(),
             new_in_v14(version),
             flow_counts(version)
         ]
