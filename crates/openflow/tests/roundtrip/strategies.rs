@@ -186,15 +186,18 @@ fn action(version: Version) -> BoxedStrategy<Action> {
             any::<u16>().prop_map(Action::SetTpDst),
         ]
         .boxed(),
-        _ => prop_oneof![
-            Just(Action::PushVlan(0x8100)),
-            Just(Action::PushVlan(0x88a8)),
-            Just(Action::PushPbb(0x88e7)),
-            Just(Action::PopPbb),
-            Just(Action::CopyTtlIn),
-            Just(Action::CopyTtlOut),
-        ]
-        .boxed(),
+        _ => {
+            let mut own = vec![
+                Action::PushVlan(0x8100),
+                Action::PushVlan(0x88a8),
+                Action::CopyTtlIn,
+                Action::CopyTtlOut,
+            ];
+            if version >= Version::V13 {
+                own.extend([Action::PushPbb(0x88e7), Action::PopPbb]);
+            }
+            prop::sample::select(own).boxed()
+        }
     };
     prop_oneof![3 => common_action(version), 1 => own].boxed()
 }
