@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use base::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
+use base::{BucketId, BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId};
 use flow::field::Maskable;
 use flow::*;
 use openflow::*;
@@ -782,6 +782,7 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
 fn group_mod(version: Version) -> BoxedStrategy<Message> {
     let bucket = (any::<(u16, u32, u32)>(), actions(version)).prop_map(
         |((weight, port, group), actions)| Bucket {
+            id: BucketId(0),
             weight,
             watch_port: PortNo(port),
             watch_group: GroupId(group),
@@ -793,14 +794,29 @@ fn group_mod(version: Version) -> BoxedStrategy<Message> {
         rate,
         burst,
     });
-    let group = (vec(bucket, 0..4), 0..=0xffff_ff00_u32).prop_map(|(buckets, group)| {
-        Message::GroupMod(GroupMod {
-            command: GroupModCommand::Modify,
-            kind: GroupKind::Select,
-            group: GroupId(group),
-            buckets,
-        })
-    });
+    let numbers = any::<(u8, bool)>();
+    let group = (vec(bucket, 0..4), 0..=0xffff_ff00_u32, numbers).prop_map(
+        move |(mut buckets, group, (first, insert))| {
+            let v15 = version == Version::V15;
+            // Only 1.5 tells another number than the place.
+            let first = if v15 { first.into() } else { 0 };
+            for (bucket, id) in buckets.iter_mut().zip(first..) {
+                bucket.id = BucketId(id);
+            }
+            let (command, place) = if v15 && insert {
+                (GroupModCommand::InsertBuckets, BucketId::LAST)
+            } else {
+                (GroupModCommand::Modify, BucketId::ALL)
+            };
+            Message::GroupMod(GroupMod {
+                command,
+                kind: GroupKind::Select,
+                group: GroupId(group),
+                place,
+                buckets,
+            })
+        },
+    );
     let meter = (vec(band, 0..4), 1..=0xffff_0000_u32).prop_map(|(bands, meter)| {
         Message::MeterMod(MeterMod {
             command: MeterModCommand::Add,
@@ -811,8 +827,7 @@ fn group_mod(version: Version) -> BoxedStrategy<Message> {
     });
     match version {
         Version::V10 | Version::V11 | Version::V12 => group.boxed(),
-        Version::V13 | Version::V14 => prop_oneof![group, meter].boxed(),
-        Version::V15 => meter.boxed(),
+        Version::V13 | Version::V14 | Version::V15 => prop_oneof![group, meter].boxed(),
     }
 }
 
