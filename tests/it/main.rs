@@ -13,6 +13,7 @@ mod host;
 mod lifecycle;
 mod ofctl;
 mod peer;
+mod printing;
 mod rig;
 mod robustness;
 mod standalone;
@@ -25,10 +26,11 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 8] = [
+const THEMES: [&[Rule]; 9] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
+    printing::RULES,
     actions::RULES,
     truth::RULES,
     controllers::RULES,
