@@ -14,6 +14,7 @@ mod host;
 mod lifecycle;
 mod ofctl;
 mod peer;
+mod printing;
 mod rig;
 mod robustness;
 mod standalone;
@@ -27,10 +28,11 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 10] = [
+const THEMES: [&[Rule]; 11] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
+    printing::RULES,
     actions::RULES,
     trace::RULES,
     groups::RULES,

@@ -132,6 +132,21 @@ impl GroupId {
     pub const ANY: Self = Self(0xffff_ffff);
 }
 
+/// The number of a bucket of a group (OF 1.5.1, 7.3.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BucketId(pub u32);
+
+impl BucketId {
+    /// The highest number that a bucket may have (`OFPG_BUCKET_MAX`).
+    pub const MAX: Self = Self(0xffff_ff00);
+    /// The first bucket of the list, or the place before it: commands only.
+    pub const FIRST: Self = Self(0xffff_fffd);
+    /// The last bucket of the list, or the place behind it: commands only.
+    pub const LAST: Self = Self(0xffff_fffe);
+    /// Every bucket; in a command that is about none, no place.
+    pub const ALL: Self = Self(0xffff_ffff);
+}
+
 /// The number of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MeterId(pub u32);

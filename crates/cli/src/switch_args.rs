@@ -188,6 +188,19 @@ mod tests {
     }
 
     #[test]
+    fn a_bridge_speaks_all_versions_or_those_that_are_named() {
+        let config = parse("--bridge br0 --protocols OpenFlow10,OpenFlow14 --bridge br1");
+        let [named, all] = &config.expect("legal").bridges[..] else {
+            panic!("two bridges were typed");
+        };
+        let wanted = "OpenFlow10,OpenFlow14".parse();
+        assert_eq!(Ok(named.protocols), wanted);
+        assert_eq!(all.protocols, BridgeConfig::new("br1").protocols);
+        let refused = parse("--bridge br0 --protocols OpenFlow16").expect_err("no such version");
+        assert!(refused.starts_with("--protocols: 'OpenFlow16' is not a list of versions"));
+    }
+
+    #[test]
     fn an_option_without_its_bridge_says_so() {
         assert_eq!(
             parse("--port eth1 --bridge br0").expect_err("no bridge yet"),

@@ -362,6 +362,13 @@ pub enum Refusal {
     #[error("unknown experimenter of a property")]
     PropertyBadExperimenter,
 
+    /// There is no such bucket to insert behind or to remove (1.5).
+    #[error("no such bucket")]
+    GroupModUnknownBucket,
+    /// There is a bucket of this number already (1.5).
+    #[error("there is a bucket of this number")]
+    GroupModBucketExists,
+
     /// What surrounds a frame is told by a field of its headers (1.5).
     #[error("a header field where only pipeline fields may be")]
     RequestPipelineFieldsOnly,

@@ -299,6 +299,9 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(PropertyDuplicate,              near(1, 5),      of(14, 4)),
     row(PropertyBadExperimenter,        near(1, 3),      of(14, 5)),
 
+    row(GroupModUnknownBucket,          near(1, 1),      of(6, 15)),
+    row(GroupModBucketExists,           near(1, 1),      of(6, 16)),
+
     row(RequestPipelineFieldsOnly,      near(1, 5),      of(1, 17)),
 
     row(AsyncInvalid,                   near(1, 5),      of(15, 0)),
@@ -336,6 +339,12 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(GroupModBadType,                V11, V11, near(6, 1)),
     except(GroupModBadCommand,             V11, V11, near(1, 1)),
     except(GroupModBadBucket,              V11, V11, near(6, 1)),
+
+    // Buckets have no numbers before 1.5.
+    except(GroupModUnknownBucket,          V11, V11, near(6, 1)),
+    except(GroupModUnknownBucket,          V12, V14, near(6, 12)),
+    except(GroupModBucketExists,           V11, V11, near(6, 1)),
+    except(GroupModBucketExists,           V12, V14, near(6, 12)),
 
     except(PortModPermission,              V11, V11, near(1, 5)),
     except(TableModPermission,             V11, V11, near(1, 5)),

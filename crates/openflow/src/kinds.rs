@@ -153,6 +153,7 @@ const ROWS: &[Row] = {
     row(FlowMod,            V11, V11, Own(14),   128, Controller),
     row(FlowMod,            V12, V15, Own(14),    48, Controller),
     row(GroupMod,           V11, V14, Own(15),     8, Controller),
+    row(GroupMod,           V15, V15, Own(15),    16, Controller),
     row(PortMod,            V10, V10, Own(15),    24, Controller),
     row(PortMod,            V11, V13, Own(16),    32, Controller),
     row(PortMod,            V14, V15, Own(16),    24, Controller),

@@ -199,6 +199,7 @@ pub(crate) fn hash_of(key: &Key) -> u64 {
 /// every build: an upgrade of the switch moves nobody either.
 fn seed(given: &flow::Bucket, twins: usize) -> u64 {
     let flow::Bucket {
+        id: _,
         weight: _,
         watch_port,
         watch_group,

@@ -169,8 +169,28 @@ impl Pipeline {
         match command.command {
             GroupModCommand::Add | GroupModCommand::Modify => self.put_group(command, now)?,
             GroupModCommand::Delete => return self.delete_group(command.group, now),
+            GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets => {
+                self.change_buckets(command, now)?;
+            }
         }
         Ok(Changes::default())
+    }
+
+    /// A group some of whose buckets come or go is a group with other buckets, of the
+    /// kind that it was (OF 1.5.1, 7.3.4.3).
+    fn change_buckets(&mut self, command: &GroupMod, now: Instant) -> Result<(), Refusal> {
+        let group = self.groups().find(command.group).cloned();
+        let group = group.ok_or(Refusal::GroupModUnknown)?;
+        let desc = group.description();
+        self.put_group(
+            &GroupMod {
+                command: GroupModCommand::Modify,
+                kind: desc.kind,
+                buckets: command.buckets_after(&desc.buckets)?,
+                ..*command
+            },
+            now,
+        )
     }
 
     fn put_group(&mut self, command: &GroupMod, now: Instant) -> Result<(), Refusal> {

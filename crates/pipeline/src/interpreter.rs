@@ -171,7 +171,7 @@ impl Interpreter {
             tunnel_id: 0,
             table: TableId::FIRST,
             cookie: Cookie::NONE,
-            cause: Cause::Action,
+            cause: Cause::PacketOut,
             promised: false,
             buckets_left: BUCKETS_PER_FRAME_MAX,
         }
@@ -320,6 +320,9 @@ impl Run<'_> {
         }
         let set = std::mem::take(self.set);
         self.trace.executes(set.actions());
+        if self.cause == Cause::Action {
+            self.cause = Cause::ActionSet;
+        }
         let result = self.apply(packet, set.actions());
         *self.set = set;
         result
@@ -343,7 +346,7 @@ impl Run<'_> {
         self.key_is_stale = true;
         self.set.clear();
         self.cookie = Cookie::NONE;
-        self.cause = Cause::Action;
+        self.cause = Cause::PacketOut;
         Ok(())
     }
 

@@ -163,6 +163,8 @@ impl Trace for Story {
                 let cause = match meta.cause {
                     Cause::Miss | Cause::MissRule => "no match",
                     Cause::Action => "action",
+                    Cause::ActionSet => "action set",
+                    Cause::PacketOut => "packet-out",
                     Cause::InvalidTtl => "invalid TTL",
                 };
                 self.line(format_args!("     >> controller, reason: {cause}"));

@@ -74,19 +74,25 @@ pub enum Cause {
     Miss,
     /// The table-miss rule sent it. OpenFlow 1.0 has no such rule; it knows an action.
     MissRule,
-    /// An action sent it.
+    /// An action that a rule applied sent it.
     Action,
+    /// An action of the action set sent it.
+    ActionSet,
+    /// An action of a packet-out sent it.
+    PacketOut,
     /// Its TTL could not be lowered.
     InvalidTtl,
 }
 
 impl Cause {
-    /// The reason, as OpenFlow 1.3 tells it.
+    /// The reason, as OpenFlow 1.4 tells it; to older versions all actions are one.
     #[must_use]
     pub const fn reason(self) -> PacketInReason {
         match self {
             Self::Miss | Self::MissRule => PacketInReason::NoMatch,
             Self::Action => PacketInReason::Action,
+            Self::ActionSet => PacketInReason::ActionSet,
+            Self::PacketOut => PacketInReason::PacketOut,
             Self::InvalidTtl => PacketInReason::InvalidTtl,
         }
     }

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use base::{GroupId, PortNo};
+use base::{BucketId, GroupId, PortNo};
 
 use super::error::ParseError;
 use super::match_write::Commas;
@@ -80,11 +80,14 @@ pub(super) fn group_mod(command: GroupModCommand, line: Piece<'_>) -> Result<Gro
         (Some(kind), false, _) => kind,
         (None, false, _) => return Err(end.wrong("the kind of group is missing: `type=`")),
     };
-    let buckets = texts.into_iter().map(|text| bucket(kind, text));
+    // Where nothing else is said, a bucket's number is its place.
+    let buckets = (0..).zip(texts);
+    let buckets = buckets.map(|(id, text)| bucket(kind, BucketId(id), text));
     Ok(GroupMod {
         command,
         kind,
         group,
+        place: BucketId::ALL,
         buckets: buckets.collect::<Result<_, _>>()?,
     })
 }
@@ -159,8 +162,9 @@ fn split_buckets(line: Piece<'_>) -> Result<(Piece<'_>, Vec<Piece<'_>>), ParseEr
 }
 
 /// Reads a bucket: what is said of it, then its actions.
-fn bucket(kind: GroupKind, text: Piece<'_>) -> Result<Bucket, ParseError> {
+fn bucket(kind: GroupKind, id: BucketId, text: Piece<'_>) -> Result<Bucket, ParseError> {
     let mut bucket = Bucket {
+        id,
         weight: usual_weight(kind),
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,

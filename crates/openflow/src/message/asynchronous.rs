@@ -4,6 +4,7 @@
 
 use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal};
 
+use super::role::{self, RoleReason};
 use super::{Body, flow_removed, packet_in, port_status, property};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::version::Version;
@@ -33,6 +34,12 @@ impl AsyncMasks {
     #[must_use]
     pub const fn wants_port_status(self, reason: PortReason) -> bool {
         self.port_status >> port_status::reason_number(reason) & 1 == 1
+    }
+
+    /// Whether a role-status for this reason is wanted.
+    #[must_use]
+    pub const fn wants_role_status(self, reason: RoleReason) -> bool {
+        self.role_status >> role::reason_number(reason) & 1 == 1
     }
 
     /// Whether a flow-removed for this reason is wanted by a controller of this version.

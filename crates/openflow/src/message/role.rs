@@ -146,6 +146,15 @@ const REASONS: [RoleReason; 3] = [
     RoleReason::Experimenter,
 ];
 
+/// The number of a reason, also in the masks of asynchronous messages.
+pub(crate) const fn reason_number(reason: RoleReason) -> u8 {
+    match reason {
+        RoleReason::MasterRequest => 0,
+        RoleReason::Config => 1,
+        RoleReason::Experimenter => 2,
+    }
+}
+
 impl Body for RoleStatus {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::RoleBad);
@@ -165,11 +174,7 @@ impl Body for RoleStatus {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         encode_role(self.role, w);
-        w.u8(match self.reason {
-            RoleReason::MasterRequest => 0,
-            RoleReason::Config => 1,
-            RoleReason::Experimenter => 2,
-        });
+        w.u8(reason_number(self.reason));
         w.zeros(3);
         w.u64(self.generation.unwrap_or(GENERATION_NONE));
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use base::{GroupId, MeterId, PortNo};
+use base::{BucketId, GroupId, MeterId, PortNo};
 use flow::*;
 use openflow::*;
 use proptest::collection::vec;
@@ -18,10 +18,26 @@ fn duration() -> impl Strategy<Value = Duration> {
 fn bucket(version: Version) -> impl Strategy<Value = Bucket> {
     let bucket = (any::<(u16, u32, u32)>(), actions(version));
     bucket.prop_map(|((weight, port, group), actions)| Bucket {
+        id: BucketId(0),
         weight,
         watch_port: PortNo(port),
         watch_group: GroupId(group),
         actions,
+    })
+}
+
+/// Buckets in a row. Only 1.5 and Nicira's extension of 1.0 can tell another number
+/// than the place.
+fn buckets(version: Version) -> impl Strategy<Value = Vec<Bucket>> {
+    (vec(bucket(version), 0..4), any::<u8>()).prop_map(move |(mut buckets, first)| {
+        let first = match version {
+            Version::V10 | Version::V15 => first.into(),
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 => 0,
+        };
+        for (bucket, id) in buckets.iter_mut().zip(first..) {
+            bucket.id = BucketId(id);
+        }
+        buckets
     })
 }
 
@@ -60,7 +76,7 @@ pub(crate) fn replies(version: Version) -> BoxedStrategy<Message> {
             }
         },
     );
-    let desc = (any::<u32>(), vec(bucket(version), 0..4)).prop_map(|(group, buckets)| GroupDesc {
+    let desc = (any::<u32>(), buckets(version)).prop_map(|(group, buckets)| GroupDesc {
         kind: GroupKind::Select,
         group: GroupId(group),
         buckets,
@@ -128,12 +144,17 @@ pub(crate) fn meter_replies() -> BoxedStrategy<Message> {
 
 /// Changes to groups and meters, of those that the version has.
 pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
-    let group = (vec(bucket(version), 0..4), 0..=0xffff_ff00_u32);
-    let group = group.prop_map(|(buckets, group)| {
+    let group = (buckets(version), 0..=0xffff_ff00_u32, any::<bool>());
+    let group = group.prop_map(move |(buckets, group, insert)| {
+        let (command, place) = match version {
+            Version::V15 if insert => (GroupModCommand::InsertBuckets, BucketId::LAST),
+            _ => (GroupModCommand::Modify, BucketId::ALL),
+        };
         Message::GroupMod(GroupMod {
-            command: GroupModCommand::Modify,
+            command,
             kind: GroupKind::Select,
             group: GroupId(group),
+            place,
             buckets,
         })
     });
@@ -147,7 +168,6 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
     });
     match version {
         Version::V10 | Version::V11 | Version::V12 => group.boxed(),
-        Version::V13 | Version::V14 => prop_oneof![group, meter].boxed(),
-        Version::V15 => meter.boxed(),
+        Version::V13 | Version::V14 | Version::V15 => prop_oneof![group, meter].boxed(),
     }
 }

@@ -1,7 +1,7 @@
 //! Groups and meters: what Open vSwitch prints is read and printed the same, and
 //! whatever there can be is.
 
-use base::MeterId;
+use base::{BucketId, MeterId};
 use proptest::collection::vec;
 use proptest::sample::select;
 
@@ -129,6 +129,7 @@ fn group() -> impl Strategy<Value = GroupMod> {
     let watch = (1..9_u32).prop_map(PortNo);
     let bucket = (any::<u16>(), watch, any::<u32>(), vec(action(), 0..6));
     let bucket = bucket.prop_map(|(weight, watch_port, watch_group, actions)| Bucket {
+        id: BucketId(0),
         weight,
         watch_port,
         watch_group: GroupId(watch_group),
@@ -142,11 +143,17 @@ fn group() -> impl Strategy<Value = GroupMod> {
         0..1000_u32,
         vec(bucket, 0..4),
     )
-        .prop_map(|(command, kind, group, buckets)| GroupMod {
-            command,
-            kind,
-            group: GroupId(group),
-            buckets,
+        .prop_map(|(command, kind, group, mut buckets)| {
+            for (bucket, id) in buckets.iter_mut().zip(0..) {
+                bucket.id = BucketId(id);
+            }
+            GroupMod {
+                place: BucketId::ALL,
+                command,
+                kind,
+                group: GroupId(group),
+                buckets,
+            }
         })
 }
 

@@ -3,18 +3,20 @@
 
 use std::time::Duration;
 
-use base::{GroupId, PortNo};
+use base::GroupId;
 use flow::{
-    Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupStats, Match,
+    Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupStats,
     Refusal,
 };
 
-use crate::action::{self, Context};
+use crate::action;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::duration;
 use crate::faith::Faith;
 use crate::message::Body;
-use crate::message::group_mod::{decode_bucket, encode_bucket, kind_number};
+use crate::message::group_mod::{
+    decode_bucket, decode_bucket_v15, encode_bucket, encode_bucket_v15, kind_number,
+};
 use crate::version::Version;
 
 /// The longest that a description may be: what a message holds behind the longest
@@ -32,16 +34,6 @@ const fn tells_age(version: Version) -> bool {
 /// Bytes of a group's counts before those of its buckets.
 const fn stats_head(version: Version) -> usize {
     if tells_age(version) { 40 } else { 32 }
-}
-
-/// Bytes of a property's head.
-const PROPERTY_HEAD: usize = 4;
-
-/// `OFPGBPT_*`: what is said of a bucket, in the layout of OpenFlow 1.5.
-mod property {
-    pub(super) const WEIGHT: u16 = 0;
-    pub(super) const WATCH_PORT: u16 = 1;
-    pub(super) const WATCH_GROUP: u16 = 2;
 }
 
 /// Reads which group is asked about.
@@ -118,12 +110,12 @@ impl Body for GroupDesc {
                 r.skip(6)?;
                 let mut list = r.sub(length)?;
                 while !list.is_empty() {
-                    buckets.push(decode_bucket_with_properties(&mut list)?);
+                    buckets.push(decode_bucket_v15(&mut list)?);
                 }
             }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
                 while !r.is_empty() {
-                    buckets.push(decode_bucket(&mut r)?);
+                    buckets.push(decode_bucket(&mut r, buckets.len())?);
                 }
             }
         }
@@ -165,9 +157,9 @@ fn encode_desc(
                         Ok(())
                     },
                     |w| {
-                        let mut numbered = (0..).zip(buckets);
-                        numbered.try_for_each(|(id, bucket)| {
-                            encode_bucket_with_properties(id, bucket, told.kind, w)
+                        let mut buckets = buckets.iter();
+                        buckets.try_for_each(|bucket| {
+                            encode_bucket_v15(bucket, told.kind, Faith::Good, w)
                         })
                     },
                 )
@@ -177,75 +169,6 @@ fn encode_desc(
                 .try_for_each(|bucket| encode_bucket(bucket, Faith::Good, w)),
         }
     })
-}
-
-/// Reads a bucket in the layout of OpenFlow 1.5. Its number is its place here.
-fn decode_bucket_with_properties(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
-    let bad = r.fail(Refusal::GroupModBadBucket);
-    let length = usize::from(r.clone().u16()?);
-    let mut r = r.sub_or(length, bad.fault)?;
-    r.skip(2)?;
-    let actions = usize::from(r.u16()?);
-    r.skip(4)?;
-    let mut bucket = Bucket {
-        weight: 0,
-        watch_port: PortNo::ANY,
-        watch_group: GroupId::ANY,
-        actions: action::decode(&mut r.sub(actions)?)?,
-    };
-    while !r.is_empty() {
-        let (kind, length) = (r.u16()?, usize::from(r.u16()?));
-        let value = length.checked_sub(PROPERTY_HEAD).ok_or(bad)?;
-        let mut value = r.sub(value)?;
-        r.skip(length.next_multiple_of(8) - length)?;
-        match kind {
-            property::WEIGHT => bucket.weight = value.u16()?,
-            property::WATCH_PORT => bucket.watch_port = PortNo(value.u32()?),
-            property::WATCH_GROUP => bucket.watch_group = GroupId(value.u32()?),
-            _ => {}
-        }
-    }
-    Ok(bucket)
-}
-
-fn encode_bucket_with_properties(
-    id: u32,
-    bucket: &Bucket,
-    kind: GroupKind,
-    w: &mut Writer<'_>,
-) -> Result<(), Inexpressible> {
-    let context = Context {
-        matching: &Match::any(),
-        faith: Faith::Good,
-    };
-    w.nested(0, |w| {
-        w.u16(0);
-        w.counted(
-            |w| {
-                w.u32(id);
-                Ok(())
-            },
-            |w| action::encode(&bucket.actions, context, w),
-        )?;
-        if kind == GroupKind::Select {
-            put(property::WEIGHT, u32::from(bucket.weight) << 16, w);
-        }
-        if bucket.watch_port != PortNo::ANY {
-            put(property::WATCH_PORT, bucket.watch_port.0, w);
-        }
-        if bucket.watch_group != GroupId::ANY {
-            put(property::WATCH_GROUP, bucket.watch_group.0, w);
-        }
-        Ok(())
-    })
-    .map(drop)
-}
-
-/// Appends a property of four bytes; two that are zero may be its padding.
-fn put(kind: u16, value: u32, w: &mut Writer<'_>) {
-    w.u16(kind);
-    w.u16(8);
-    w.u32(value);
 }
 
 impl Body for GroupFeatures {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use base::PortNo;
-use flow::{PacketIn, PacketInReason, PortDesc, PortReason, PortStatus};
-use openflow::{Message, Version};
+use flow::{PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Role};
+use openflow::{Message, RoleReason, RoleStatus, Version};
 use pipeline::{Cause, Removal};
 
-use super::{Bridge, Effect};
+use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
 
 impl Bridge {
@@ -52,6 +52,21 @@ impl Bridge {
             let reason = event.reason;
             let wants = |peer: &Connection| peer.wants_flow_removed(reason);
             self.tell(Message::FlowRemoved(event), wants, effects);
+        }
+    }
+
+    /// Tells a peer that another has become master in its place.
+    pub(super) fn tell_role_lost(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
+        let lost = |(peer, connection): &(ConnectionId, &Connection)| {
+            *peer == id && connection.wants_role_lost()
+        };
+        if self.connections.iter().any(|peer| lost(&peer)) {
+            let message = Message::RoleStatus(RoleStatus {
+                role: Role::Slave,
+                reason: RoleReason::MasterRequest,
+                generation: self.connections.generation(),
+            });
+            effects.push(Effect::Tell(id, Arc::new(message)));
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
 use base::{Instant, PortNo, TableId, Xid};
-use flow::{PacketOut, PortConfig, PortMod, Refusal, RoleRequest, SwitchConfig, TableMod};
+use flow::{PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig, TableMod};
 use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -66,7 +66,7 @@ impl Bridge {
                 Ok(None)
             }
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),
-            Message::RoleRequest(request) => self.role(id, request).map(Some),
+            Message::RoleRequest(request) => self.role(id, request, effects).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(id)?.wants))),
             Message::SetAsync(change) => {
                 let peer = self.peer(id)?;
@@ -117,8 +117,17 @@ impl Bridge {
         Ok(())
     }
 
-    fn role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Message, Refusal> {
+    fn role(
+        &mut self,
+        id: ConnectionId,
+        request: RoleRequest,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Message, Refusal> {
+        let before = self.connections.master();
         let role = self.connections.take_role(id, request)?;
+        if let Some(old) = before.filter(|old| *old != id && role == Role::Master) {
+            self.tell_role_lost(old, effects);
+        }
         self.settle_mode();
         Ok(Message::RoleReply(RoleReply {
             role,
