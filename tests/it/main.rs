@@ -6,6 +6,7 @@
 //! theirs beside them.
 
 mod actions;
+mod bundles;
 mod controllers;
 mod eye;
 mod ground;
@@ -26,13 +27,14 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 9] = [
+const THEMES: [&[Rule]; 10] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
     actions::RULES,
     trace::RULES,
     truth::RULES,
+    bundles::RULES,
     controllers::RULES,
     robustness::RULES,
     lifecycle::RULES,

@@ -258,6 +258,18 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
 
     row(TableFeaturesPermission,        near(1, 2),      of(13, 5)),
     row(TableFeaturesBadTable,          near(1, 2),      of(13, 0)),
+
+    // In 1.3 bundles are ONF's extension 230, and have its numbers.
+    row(BundleBadId,                    near(1, 4),      onf(2302)),
+    row(BundleClosed,                   near(1, 4),      onf(2304)),
+    row(BundleOutOfBundles,             near(1, 4),      onf(2305)),
+    row(BundleBadType,                  near(1, 4),      onf(2306)),
+    row(BundleBadFlags,                 near(1, 4),      onf(2307)),
+    row(BundleMessageBadLength,         near(1, 4),      onf(2308)),
+    row(BundleMessageBadXid,            near(1, 4),      onf(2309)),
+    row(BundleMessageUnsupported,       near(1, 4),      onf(2310)),
+    row(BundleMessageTooMany,           near(1, 4),      onf(2312)),
+    row(BundleMessageFailed,            near(1, 4),      onf(2313)),
 ]};
 
 #[cfg(test)]
