@@ -10,6 +10,7 @@ mod bundles;
 mod controllers;
 mod eye;
 mod ground;
+mod groups;
 mod host;
 mod lifecycle;
 mod ofctl;
@@ -27,12 +28,13 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 10] = [
+const THEMES: [&[Rule]; 11] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
     actions::RULES,
     trace::RULES,
+    groups::RULES,
     truth::RULES,
     bundles::RULES,
     controllers::RULES,

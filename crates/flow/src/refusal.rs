@@ -346,6 +346,33 @@ pub enum Refusal {
     #[error("table features for a table that does not exist")]
     TableFeaturesBadTable,
 
+    /// Unknown kind of property (1.4).
+    #[error("unknown property")]
+    PropertyBadType,
+    /// A property's length is wrong.
+    #[error("wrong length of a property")]
+    PropertyBadLength,
+    /// A value that the property does not take.
+    #[error("bad value of a property")]
+    PropertyBadValue,
+    /// The same property twice.
+    #[error("a property given twice")]
+    PropertyDuplicate,
+    /// Unknown experimenter of a property.
+    #[error("unknown experimenter of a property")]
+    PropertyBadExperimenter,
+
+    /// What surrounds a frame is told by a field of its headers (1.5).
+    #[error("a header field where only pipeline fields may be")]
+    RequestPipelineFieldsOnly,
+
+    /// A mask of asynchronous messages has bits that mean nothing (1.4).
+    #[error("bad mask of asynchronous messages")]
+    AsyncInvalid,
+    /// An asynchronous message that this switch does not have (1.4).
+    #[error("unsupported configuration of asynchronous messages")]
+    AsyncUnsupported,
+
     /// There is no such bundle, or there is one already.
     #[error("no such bundle, or one already")]
     BundleBadId,

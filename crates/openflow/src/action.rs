@@ -5,15 +5,17 @@
 //! Nicira's actions are read in every version, as Open vSwitch does, as far as
 //! they mean something that [`Action`] can say; the rest is refused by name.
 
+mod argument;
 mod encode;
 mod legacy;
 
 use std::ops::RangeInclusive;
 
-use base::{GroupId, PortNo, QueueId, TableId};
+use base::{GroupId, MeterId, PortNo, QueueId, TableId};
 use flow::{Action, Field, MaxLen, MetadataWrite, Refusal};
 
-pub(crate) use encode::{Context, encode, encode_goto, encode_metadata};
+use argument::{at_most, one_of, set_vlan_pcp, set_vlan_vid};
+pub(crate) use encode::{Context, encode, encode_goto, encode_metadata, encode_meter};
 
 use crate::codec::{Malformed, Reader};
 use crate::kinds::NICIRA;
@@ -37,6 +39,7 @@ enum Kind {
     SetNwSrc,
     SetNwDst,
     SetNwTos,
+    SetNwEcn,
     SetTpSrc,
     SetTpDst,
     PushVlan,
@@ -59,6 +62,7 @@ enum Kind {
     RegLoad2,
     Resubmit,
     WriteMetadata,
+    Meter,
 }
 
 /// Where an action's number stands.
@@ -111,48 +115,57 @@ const EXPERIMENTER: u16 = 0xffff;
 const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
     //  kind         versions   number      length        skip
     row(Output,        V10..=V10, Own(0),     Exactly(8),   0),
-    row(Output,        V13..=V13, Own(0),     Exactly(16),  0),
-    row(SetVlanVid,    V10..=V10, Own(1),     Exactly(8),   0),
-    row(SetVlanPcp,    V10..=V10, Own(2),     Exactly(8),   0),
+    row(Output,        V11..=V15, Own(0),     Exactly(16),  0),
+    row(SetVlanVid,    V10..=V11, Own(1),     Exactly(8),   0),
+    row(SetVlanPcp,    V10..=V11, Own(2),     Exactly(8),   0),
     row(PopVlan,       V10..=V10, Own(3),     Exactly(8),   0),
     row(SetDlSrc,      V10..=V10, Own(4),     Exactly(16),  0),
     row(SetDlDst,      V10..=V10, Own(5),     Exactly(16),  0),
     row(SetNwSrc,      V10..=V10, Own(6),     Exactly(8),   0),
     row(SetNwDst,      V10..=V10, Own(7),     Exactly(8),   0),
     row(SetNwTos,      V10..=V10, Own(8),     Exactly(8),   0),
-    row(SetTpSrc,      V10..=V10, Own(9),     Exactly(8),   0),
-    row(SetTpDst,      V10..=V10, Own(10),    Exactly(8),   0),
+    row(SetDlSrc,      V11..=V11, Own(3),     Exactly(16),  0),
+    row(SetDlDst,      V11..=V11, Own(4),     Exactly(16),  0),
+    row(SetNwSrc,      V11..=V11, Own(5),     Exactly(8),   0),
+    row(SetNwDst,      V11..=V11, Own(6),     Exactly(8),   0),
+    row(SetNwTos,      V11..=V11, Own(7),     Exactly(8),   0),
+    row(SetNwEcn,      V11..=V11, Own(8),     Exactly(8),   0),
+    row(SetTpSrc,      V10..=V11, Own(9),     Exactly(8),   0),
+    row(SetTpDst,      V10..=V11, Own(10),    Exactly(8),   0),
     row(Enqueue,       V10..=V10, Own(11),    Exactly(16),  0),
-    row(CopyTtlOut,    V13..=V13, Own(11),    Exactly(8),   0),
-    row(CopyTtlIn,     V13..=V13, Own(12),    Exactly(8),   0),
-    row(SetMplsTtl,    V13..=V13, Own(15),    Exactly(8),   0),
-    row(DecMplsTtl,    V13..=V13, Own(16),    Exactly(8),   0),
-    row(PushVlan,      V13..=V13, Own(17),    Exactly(8),   0),
-    row(PopVlan,       V13..=V13, Own(18),    Exactly(8),   0),
-    row(PushMpls,      V13..=V13, Own(19),    Exactly(8),   0),
-    row(PopMpls,       V13..=V13, Own(20),    Exactly(8),   0),
-    row(SetQueue,      V13..=V13, Own(21),    Exactly(8),   0),
-    row(Group,         V13..=V13, Own(22),    Exactly(8),   0),
-    row(SetIpTtl,      V13..=V13, Own(23),    Exactly(8),   0),
-    row(DecIpTtl,      V13..=V13, Own(24),    Exactly(8),   0),
-    row(SetField,      V13..=V13, Own(25),    AtLeast(8),   0),
-    row(PushPbb,       V13..=V13, Own(26),    Exactly(8),   0),
-    row(PopPbb,        V13..=V13, Own(27),    Exactly(8),   0),
-    row(SetTunnel,     V10..=V13, Nicira(2),  Exactly(16),  2),
-    row(SetQueue,      V10..=V13, Nicira(4),  Exactly(16),  2),
-    row(PopQueue,      V10..=V13, Nicira(5),  Exactly(16),  0),
-    row(RegLoad,       V10..=V13, Nicira(7),  Exactly(24),  0),
-    row(SetTunnel64,   V10..=V13, Nicira(9),  Exactly(24),  6),
+    row(CopyTtlOut,    V11..=V15, Own(11),    Exactly(8),   0),
+    row(CopyTtlIn,     V11..=V15, Own(12),    Exactly(8),   0),
+    row(SetMplsLabel,  V11..=V11, Own(13),    Exactly(8),   0),
+    row(SetMplsTc,     V11..=V11, Own(14),    Exactly(8),   0),
+    row(SetMplsTtl,    V11..=V15, Own(15),    Exactly(8),   0),
+    row(DecMplsTtl,    V11..=V15, Own(16),    Exactly(8),   0),
+    row(PushVlan,      V11..=V15, Own(17),    Exactly(8),   0),
+    row(PopVlan,       V11..=V15, Own(18),    Exactly(8),   0),
+    row(PushMpls,      V11..=V15, Own(19),    Exactly(8),   0),
+    row(PopMpls,       V11..=V15, Own(20),    Exactly(8),   0),
+    row(SetQueue,      V11..=V15, Own(21),    Exactly(8),   0),
+    row(Group,         V11..=V15, Own(22),    Exactly(8),   0),
+    row(SetIpTtl,      V11..=V15, Own(23),    Exactly(8),   0),
+    row(DecIpTtl,      V11..=V15, Own(24),    Exactly(8),   0),
+    row(SetField,      V12..=V15, Own(25),    AtLeast(8),   0),
+    row(PushPbb,       V13..=V15, Own(26),    Exactly(8),   0),
+    row(PopPbb,        V13..=V15, Own(27),    Exactly(8),   0),
+    row(Meter,         V15..=V15, Own(29),    Exactly(8),   0),
+    row(SetTunnel,     V10..=V15, Nicira(2),  Exactly(16),  2),
+    row(SetQueue,      V10..=V15, Nicira(4),  Exactly(16),  2),
+    row(PopQueue,      V10..=V15, Nicira(5),  Exactly(16),  0),
+    row(RegLoad,       V10..=V15, Nicira(7),  Exactly(24),  0),
+    row(SetTunnel64,   V10..=V15, Nicira(9),  Exactly(24),  6),
     row(Resubmit,      V10..=V10, Nicira(14), Exactly(16),  0),
-    row(DecIpTtl,      V10..=V13, Nicira(18), Exactly(16),  0),
+    row(DecIpTtl,      V10..=V15, Nicira(18), Exactly(16),  0),
     row(WriteMetadata, V10..=V10, Nicira(22), Exactly(32),  6),
-    row(PushMpls,      V10..=V13, Nicira(23), Exactly(16),  0),
-    row(PopMpls,       V10..=V13, Nicira(24), Exactly(16),  0),
-    row(SetMplsTtl,    V10..=V13, Nicira(25), Exactly(16),  0),
-    row(DecMplsTtl,    V10..=V13, Nicira(26), Exactly(16),  0),
-    row(SetMplsLabel,  V10..=V13, Nicira(30), Exactly(16),  2),
-    row(SetMplsTc,     V10..=V13, Nicira(31), Exactly(16),  0),
-    row(RegLoad2,      V10..=V13, Nicira(33), AtLeast(24),  6),
+    row(PushMpls,      V10..=V15, Nicira(23), Exactly(16),  0),
+    row(PopMpls,       V10..=V15, Nicira(24), Exactly(16),  0),
+    row(SetMplsTtl,    V10..=V15, Nicira(25), Exactly(16),  0),
+    row(DecMplsTtl,    V10..=V15, Nicira(26), Exactly(16),  0),
+    row(SetMplsLabel,  V10..=V15, Nicira(30), Exactly(16),  2),
+    row(SetMplsTc,     V10..=V15, Nicira(31), Exactly(16),  0),
+    row(RegLoad2,      V10..=V15, Nicira(33), AtLeast(24),  6),
     row(Group,         V10..=V10, Nicira(40), Exactly(16),  2),
 ]};
 
@@ -170,10 +183,10 @@ impl Row {
 }
 
 /// The numbers of the specification's own actions that this switch does, for what
-/// it says of itself: all but groups, of which it has none yet.
+/// it says of itself.
 pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
     ROWS.iter()
-        .filter(move |row| row.versions.contains(&version) && row.kind != Kind::Group)
+        .filter(move |row| row.versions.contains(&version))
         .filter_map(|row| match row.number {
             Number::Own(number) => Some(number),
             Number::Nicira(_) => None,
@@ -312,8 +325,8 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         Kind::PopQueue => return Ok(Item::PopQueue),
         Kind::Group => Action::Group(GroupId(r.u32()?)),
         Kind::SetField => decode_set_field(r)?,
-        Kind::SetVlanVid => Action::SetVlanVid(at_most(r.u16()?, 0x0fff)?),
-        Kind::SetVlanPcp => Action::SetVlanPcp(at_most(r.u8()?, 7)?),
+        Kind::SetVlanVid => set_vlan_vid(at_most(r.u16()?, 0x0fff)?, r.version()),
+        Kind::SetVlanPcp => set_vlan_pcp(at_most(r.u8()?, 7)?, r.version()),
         Kind::SetDlSrc => Action::set(Field::EthSrc, r.number(6)?),
         Kind::SetDlDst => Action::set(Field::EthDst, r.number(6)?),
         Kind::SetNwSrc => Action::SetNwSrc(r.u32()?),
@@ -322,6 +335,7 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
             tos if tos & 3 == 0 => Action::SetNwTos(tos),
             _ => return Err(Refusal::ActionBadArgument.into()),
         },
+        Kind::SetNwEcn => Action::set(Field::IpEcn, at_most(r.u8()?, 3)?.into()),
         Kind::SetTpSrc => Action::SetTpSrc(r.u16()?),
         Kind::SetTpDst => Action::SetTpDst(r.u16()?),
         Kind::PushVlan => Action::PushVlan(one_of(r.u16()?, [0x8100, 0x88a8])?),
@@ -346,6 +360,8 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         Kind::RegLoad => decode_reg_load(r)?,
         Kind::RegLoad2 => decode_reg_load2(r)?,
         Kind::Resubmit => return decode_resubmit(r),
+        // What `decode_meter` has left: one behind other actions, or in a set.
+        Kind::Meter => return Err(Refusal::ActionUnsupportedOrder.into()),
         Kind::WriteMetadata => {
             let (value, mask) = (r.u64()?, r.u64()?);
             return Ok(Item::Metadata(MetadataWrite { value, mask }));
@@ -354,20 +370,19 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
     Ok(Item::Action(action))
 }
 
-fn at_most<T: PartialOrd>(value: T, highest: T) -> Result<T, Refusal> {
-    if value <= highest {
-        Ok(value)
-    } else {
-        Err(Refusal::ActionBadArgument)
+/// Reads a meter, if the list begins with one: then all that follows is metered, as
+/// by the instruction of 1.3 and 1.4.
+pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Option<MeterId>, Malformed> {
+    let mut head = r.clone();
+    let row = match (head.u16(), head.u16()) {
+        (Ok(number), Ok(8)) => Row::numbered(Number::Own(number), r.version()),
+        _ => None,
+    };
+    if row.is_none_or(|row| row.kind != Kind::Meter) {
+        return Ok(None);
     }
-}
-
-fn one_of(value: u16, known: [u16; 2]) -> Result<u16, Refusal> {
-    if known.contains(&value) {
-        Ok(value)
-    } else {
-        Err(Refusal::ActionBadArgument)
-    }
+    r.skip(4)?;
+    r.u32().map(|meter| Some(MeterId(meter)))
 }
 
 fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
@@ -377,12 +392,12 @@ fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
     Ok(Action::Enqueue { port, queue })
 }
 
-/// `set_field`: one OXM field without a mask, padded to eight bytes (OF 1.3.5,
-/// 7.2.5).
+/// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5), and with a
+/// mask in 1.5 only (OF 1.5.1, 7.2.6.7).
 fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
     let whole = r.len();
     let header = Header::decode(r)?;
-    if header.masked {
+    if header.masked && r.version() != Version::V15 {
         return Err(Refusal::ActionBadSetType.into());
     }
     if (4 + 4 + header.length).next_multiple_of(8) != whole + 4 {
@@ -390,12 +405,22 @@ fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
     }
     let mut payload = r.sub_or(header.length, Refusal::ActionBadSetLength)?;
     let field = settable(header, &mut payload)?;
+    decode_value(field, header, &mut payload)
+}
+
+/// Reads the bits to set and, if there is one, the mask.
+fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
     let value = payload.number(field.bytes())?;
+    let mask = if header.masked {
+        payload.number(field.bytes())?
+    } else {
+        field.full_mask()
+    };
     payload.end()?;
-    if value & !field.full_mask() != 0 {
+    if value & !(mask & field.full_mask()) != 0 {
         return Err(Refusal::ActionBadSetArgument.into());
     }
-    Ok(set(field, value, field.full_mask()))
+    Ok(set(field, value, mask & field.full_mask()))
 }
 
 /// The field of a header that an action may set.
@@ -444,17 +469,7 @@ fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, Bad> {
         return Err(Refusal::ActionBadSetLength.into());
     }
     let field = settable(header, &mut payload)?;
-    let value = payload.number(field.bytes())?;
-    let mask = if header.masked {
-        payload.number(field.bytes())?
-    } else {
-        field.full_mask()
-    };
-    payload.end()?;
-    if value & !(mask & field.full_mask()) != 0 {
-        return Err(Refusal::ActionBadSetArgument.into());
-    }
-    Ok(set(field, value, mask & field.full_mask()))
+    decode_value(field, header, &mut payload)
 }
 
 /// `NXAST_RESUBMIT_TABLE` into another table by the same port: what `ovs-ofctl`

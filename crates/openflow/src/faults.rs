@@ -1,14 +1,20 @@
 //! The number table of errors: which type and code a version gives a reason.
 //!
-//! Where a version has no number of its own, OpenFlow 1.0 borrows Nicira's (as
-//! Open vSwitch does; mostly they are about Nicira's messages), and else the
+//! A row has two numbers: that of OpenFlow 1.0, and that of the versions behind
+//! it. The versions that do not have the second yet, or have another, are in a
+//! table of exceptions.
+//!
+//! Where a version has no number of its own, OpenFlow 1.0 and 1.1 borrow Nicira's
+//! (as Open vSwitch does; mostly they are about Nicira's messages), and else the
 //! nearest that it has stands in. Who reads an error gets the first reason in
 //! the table whose own number it is.
 //!
-//! Sources: OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4; `openvswitch/ofp-errors.h` of
-//! Open vSwitch 3.1.
+//! Sources: OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5, 7.4.4;
+//! OF 1.4.1, 7.5.4; OF 1.5.1, 7.5.4; `openvswitch/ofp-errors.h` of Open vSwitch
+//! 3.1.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use flow::Refusal;
 
@@ -24,7 +30,7 @@ pub enum Fault {
         /// `ofp_error_msg.code`.
         code: u16,
     },
-    /// Nicira's type and code, in OpenFlow 1.0's `NXVC_VENDOR_ERROR`.
+    /// Nicira's type and code, in the `NXVC_VENDOR_ERROR` of OpenFlow 1.0 and 1.1.
     Nicira {
         /// `nx_vendor_error.type`.
         kind: u16,
@@ -78,15 +84,31 @@ struct Entry {
 struct Row {
     refusal: Refusal,
     v10: Entry,
-    v13: Entry,
+    later: Entry,
 }
 
 impl Row {
-    const fn entry(&self, version: Version) -> Entry {
-        match version {
-            Version::V10 => self.v10,
-            Version::V13 => self.v13,
+    fn entry(&self, version: Version) -> Entry {
+        if version == Version::V10 {
+            return self.v10;
         }
+        let exception = EXCEPTIONS
+            .iter()
+            .find(|exception| exception.applies(self.refusal, version));
+        exception.map_or(self.later, |exception| exception.entry)
+    }
+}
+
+/// The number of some versions behind 1.0 that is not their row's.
+struct Exception {
+    refusal: Refusal,
+    versions: RangeInclusive<Version>,
+    entry: Entry,
+}
+
+impl Exception {
+    fn applies(&self, refusal: Refusal, version: Version) -> bool {
+        self.refusal == refusal && self.versions.contains(&version)
     }
 }
 
@@ -127,8 +149,20 @@ const fn onf(kind: u16) -> Entry {
 /// The Open Networking Foundation's experimenter id.
 pub(crate) const ONF: u32 = 0x4f4e_4600;
 
-const fn row(refusal: Refusal, v10: Entry, v13: Entry) -> Row {
-    Row { refusal, v10, v13 }
+const fn row(refusal: Refusal, v10: Entry, later: Entry) -> Row {
+    Row {
+        refusal,
+        v10,
+        later,
+    }
+}
+
+const fn except(refusal: Refusal, from: Version, to: Version, entry: Entry) -> Exception {
+    Exception {
+        refusal,
+        versions: from..=to,
+        entry,
+    }
 }
 
 #[rustfmt::skip]
@@ -177,7 +211,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(InstructionBadExperimenterType, near(2, 3),      of(3, 6)),
     row(InstructionBadLength,           near(2, 1),      of(3, 7)),
     row(InstructionPermission,          near(2, 6),      of(3, 8)),
-    row(InstructionDuplicate,           near(3, 5),      onf(2600)),
+    row(InstructionDuplicate,           near(3, 5),      of(3, 9)),
 
     row(MatchBadType,                   near_nx(1, 257), of(4, 0)),
     row(MatchBadLength,                 near_nx(1, 256), of(4, 1)),
@@ -259,17 +293,121 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(TableFeaturesPermission,        near(1, 2),      of(13, 5)),
     row(TableFeaturesBadTable,          near(1, 2),      of(13, 0)),
 
+    row(PropertyBadType,                near(1, 5),      of(14, 0)),
+    row(PropertyBadLength,              near(1, 6),      of(14, 1)),
+    row(PropertyBadValue,               near(1, 5),      of(14, 2)),
+    row(PropertyDuplicate,              near(1, 5),      of(14, 4)),
+    row(PropertyBadExperimenter,        near(1, 3),      of(14, 5)),
+
+    row(RequestPipelineFieldsOnly,      near(1, 5),      of(1, 17)),
+
+    row(AsyncInvalid,                   near(1, 5),      of(15, 0)),
+    row(AsyncUnsupported,               near(1, 5),      of(15, 1)),
+
+    row(BundleBadId,                    near(1, 4),      of(17, 2)),
+    row(BundleClosed,                   near(1, 4),      of(17, 4)),
+    row(BundleOutOfBundles,             near(1, 4),      of(17, 5)),
+    row(BundleBadType,                  near(1, 4),      of(17, 6)),
+    row(BundleBadFlags,                 near(1, 4),      of(17, 7)),
+    row(BundleMessageBadLength,         near(1, 4),      of(17, 8)),
+    row(BundleMessageBadXid,            near(1, 4),      of(17, 9)),
+    row(BundleMessageUnsupported,       near(1, 4),      of(17, 10)),
+    row(BundleMessageTooMany,           near(1, 4),      of(17, 12)),
+    row(BundleMessageFailed,            near(1, 4),      of(17, 13)),
+]};
+
+#[rustfmt::skip]
+static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
+    //     refusal                        from to   number
+    except(RequestIsSlave,                 V11, V11, near(1, 5)),
+    except(RequestBadPort,                 V11, V11, nx(1, 514)),
+    except(RequestBadPacket,               V11, V11, near(1, 6)),
+    except(RequestMultipartOverflow,       V11, V12, near(1, 2)),
+
+    except(RequestPipelineFieldsOnly,      V11, V14, near(1, 5)),
+
+    except(ActionBadSetType,               V11, V11, nx(1, 523)),
+    except(ActionBadSetLength,             V11, V11, nx(1, 524)),
+    except(ActionBadSetArgument,           V11, V11, nx(1, 525)),
+
+    except(InstructionBadExperimenterType, V11, V11, near(3, 5)),
+    except(InstructionBadLength,           V11, V11, near(1, 6)),
+    except(InstructionPermission,          V11, V11, near(1, 5)),
+    except(InstructionDuplicate,           V11, V11, nx(3, 256)),
+    except(InstructionDuplicate,           V12, V13, onf(2600)),
+
+    except(MatchBadMask,                   V11, V11, nx(1, 259)),
+    except(MatchBadPrerequisite,           V11, V11, nx(1, 260)),
+    except(MatchDuplicateField,            V11, V11, nx(1, 261)),
+    except(MatchPermission,                V11, V11, near(1, 5)),
+
+    except(FlowModBadFlags,                V11, V11, nx(5, 258)),
+
+    // Until 1.2 an unknown kind of group or bucket is an invalid group.
+    except(GroupModBadType,                V11, V11, near(6, 1)),
+    except(GroupModBadCommand,             V11, V11, near(1, 1)),
+    except(GroupModBadBucket,              V11, V11, near(6, 1)),
+
+    except(PortModPermission,              V11, V11, near(1, 5)),
+    except(TableModPermission,             V11, V11, near(1, 5)),
+    except(ConfigPermission,               V11, V11, near(1, 5)),
+
+    except(RoleStale,                      V11, V11, near(1, 5)),
+    except(RoleUnsupported,                V11, V11, near(1, 5)),
+    except(RoleBad,                        V11, V11, nx(1, 513)),
+
+    // Before 1.3 there are no meters, and no table features either.
+    except(MeterModUnknown,                V11, V12, near(1, 1)),
+    except(MeterModUnknownMeter,           V11, V12, near(1, 1)),
+    except(MeterModInvalidMeter,           V11, V12, near(1, 1)),
+    except(MeterModBadCommand,             V11, V12, near(1, 1)),
+    except(MeterModBadFlags,               V11, V12, near(1, 1)),
+    except(MeterModBadBand,                V11, V12, near(1, 1)),
+    except(MeterModOutOfMeters,            V11, V12, near(1, 1)),
+    except(MeterModExists,                 V11, V12, near(1, 1)),
+    except(MeterModBadRate,                V11, V12, near(1, 1)),
+    except(MeterModBadBurst,               V11, V12, near(1, 1)),
+    except(MeterModBadBandValue,           V11, V12, near(1, 1)),
+    except(MeterModOutOfBands,             V11, V12, near(1, 1)),
+    except(TableFeaturesPermission,        V11, V12, near(1, 2)),
+    except(TableFeaturesBadTable,          V11, V12, near(1, 2)),
+
+    // In 1.3 only table features have properties.
+    except(PropertyBadType,                V11, V12, near(1, 5)),
+    except(PropertyBadType,                V13, V13, of(13, 2)),
+    except(PropertyBadLength,              V11, V12, near(1, 6)),
+    except(PropertyBadLength,              V13, V13, of(13, 3)),
+    except(PropertyBadValue,               V11, V12, near(1, 5)),
+    except(PropertyBadValue,               V13, V13, of(13, 4)),
+    except(PropertyDuplicate,              V11, V12, near(1, 5)),
+    except(PropertyDuplicate,              V13, V13, onf(4444)),
+    except(PropertyBadExperimenter,        V11, V12, near(1, 3)),
+    except(PropertyBadExperimenter,        V13, V13, onf(4445)),
+
+    except(AsyncInvalid,                   V11, V13, near(1, 5)),
+    except(AsyncUnsupported,               V11, V13, near(1, 5)),
+
     // In 1.3 bundles are ONF's extension 230, and have its numbers.
-    row(BundleBadId,                    near(1, 4),      onf(2302)),
-    row(BundleClosed,                   near(1, 4),      onf(2304)),
-    row(BundleOutOfBundles,             near(1, 4),      onf(2305)),
-    row(BundleBadType,                  near(1, 4),      onf(2306)),
-    row(BundleBadFlags,                 near(1, 4),      onf(2307)),
-    row(BundleMessageBadLength,         near(1, 4),      onf(2308)),
-    row(BundleMessageBadXid,            near(1, 4),      onf(2309)),
-    row(BundleMessageUnsupported,       near(1, 4),      onf(2310)),
-    row(BundleMessageTooMany,           near(1, 4),      onf(2312)),
-    row(BundleMessageFailed,            near(1, 4),      onf(2313)),
+    except(BundleBadId,                  V11, V12, near(1, 4)),
+    except(BundleBadId,                  V13, V13, onf(2302)),
+    except(BundleClosed,                 V11, V12, near(1, 4)),
+    except(BundleClosed,                 V13, V13, onf(2304)),
+    except(BundleOutOfBundles,           V11, V12, near(1, 4)),
+    except(BundleOutOfBundles,           V13, V13, onf(2305)),
+    except(BundleBadType,                V11, V12, near(1, 4)),
+    except(BundleBadType,                V13, V13, onf(2306)),
+    except(BundleBadFlags,               V11, V12, near(1, 4)),
+    except(BundleBadFlags,               V13, V13, onf(2307)),
+    except(BundleMessageBadLength,       V11, V12, near(1, 4)),
+    except(BundleMessageBadLength,       V13, V13, onf(2308)),
+    except(BundleMessageBadXid,          V11, V12, near(1, 4)),
+    except(BundleMessageBadXid,          V13, V13, onf(2309)),
+    except(BundleMessageUnsupported,     V11, V12, near(1, 4)),
+    except(BundleMessageUnsupported,     V13, V13, onf(2310)),
+    except(BundleMessageTooMany,         V11, V12, near(1, 4)),
+    except(BundleMessageTooMany,         V13, V13, onf(2312)),
+    except(BundleMessageFailed,          V11, V12, near(1, 4)),
+    except(BundleMessageFailed,          V13, V13, onf(2313)),
 ]};
 
 #[cfg(test)]

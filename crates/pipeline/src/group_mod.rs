@@ -88,6 +88,15 @@ impl GroupTable {
         }
     }
 
+    /// One group, if it is there, or with [`GroupId::ALL`] all.
+    fn asked(&self, group: GroupId) -> impl Iterator<Item = (&GroupId, &Arc<Group>)> {
+        let range = match group {
+            GroupId::ALL => GroupId(0)..=GroupId::MAX,
+            one => one..=one,
+        };
+        self.groups.range(range)
+    }
+
     /// The groups that send frames to this one.
     fn predecessors(&self, id: GroupId) -> impl Iterator<Item = &Arc<Group>> {
         let referrers = self.referrers.get(&id).into_iter().flatten();
@@ -266,20 +275,15 @@ impl Pipeline {
         now: Instant,
     ) -> impl Iterator<Item = GroupStats> + '_ {
         let table = self.groups();
-        let range = match group {
-            GroupId::ALL => GroupId(0)..=GroupId::MAX,
-            one => one..=one,
-        };
-        let groups = table.groups.range(range);
+        let groups = table.asked(group);
         groups.map(move |(id, group)| group.statistics(table.references(*id), now))
     }
 
-    /// What each group is.
-    pub fn group_descs(&self) -> impl Iterator<Item = GroupDesc> + '_ {
-        self.groups()
-            .groups
-            .values()
-            .map(|group| group.description())
+    /// What a group is, or with [`GroupId::ALL`] what all are; of none that is not there
+    /// nothing.
+    pub fn group_descs(&self, group: GroupId) -> impl Iterator<Item = GroupDesc> + '_ {
+        let groups = self.groups().asked(group);
+        groups.map(|(_, group)| group.description())
     }
 
     /// What the group table can hold.

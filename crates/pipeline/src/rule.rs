@@ -35,6 +35,8 @@ pub struct Rule {
     pub idle_timeout_s: u16,
     /// Seconds after which it goes; zero for never.
     pub hard_timeout_s: u16,
+    /// Its importance to eviction.
+    pub importance: u16,
     /// Its flags.
     pub flags: FlowFlags,
     /// When it was added.
@@ -103,6 +105,7 @@ impl Rule {
             instructions: self.instructions.clone(),
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
+            importance: self.importance,
             flags: self.flags,
             duration: now - self.created,
             idle_age: now - self.last_used(),

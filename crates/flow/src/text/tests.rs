@@ -23,6 +23,7 @@ fn rule(command: &FlowMod) -> FlowStats {
         instructions: command.instructions.clone(),
         idle_timeout_s: command.idle_timeout_s,
         hard_timeout_s: command.hard_timeout_s,
+        importance: command.importance,
         flags: command.flags,
         duration: Duration::ZERO,
         idle_age: Duration::ZERO,

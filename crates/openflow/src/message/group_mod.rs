@@ -15,13 +15,6 @@ const COMMANDS: [GroupModCommand; 3] = [
     GroupModCommand::Delete,
 ];
 
-const KINDS: [GroupKind; 4] = [
-    GroupKind::All,
-    GroupKind::Select,
-    GroupKind::Indirect,
-    GroupKind::FastFailover,
-];
-
 /// Bytes of a bucket before its actions.
 const BUCKET_HEAD: usize = 16;
 
@@ -31,7 +24,8 @@ impl Body for GroupMod {
         let command = usize::from(r.u16()?);
         let command = *COMMANDS.get(command).ok_or(bad_command)?;
         let bad_type = r.fail(Refusal::GroupModBadType);
-        let kind = *KINDS.get(usize::from(r.u8()?)).ok_or(bad_type)?;
+        let kind = usize::from(r.u8()?);
+        let kind = *GroupKind::ALL.get(kind).ok_or(bad_type)?;
         r.skip(1)?;
         let bad_group = r.fail(Refusal::GroupModInvalidGroup);
         let group = GroupId(r.u32()?);
@@ -57,21 +51,27 @@ impl Body for GroupMod {
             GroupModCommand::Modify => 1,
             GroupModCommand::Delete => 2,
         });
-        w.u8(match self.kind {
-            GroupKind::All => 0,
-            GroupKind::Select => 1,
-            GroupKind::Indirect => 2,
-            GroupKind::FastFailover => 3,
-        });
+        w.u8(kind_number(self.kind));
         w.zeros(1);
         w.u32(self.group.0);
         self.buckets
             .iter()
-            .try_for_each(|bucket| encode_bucket(bucket, w))
+            .try_for_each(|bucket| encode_bucket(bucket, Faith::Exact, w))
     }
 }
 
-fn decode_bucket(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
+/// The number of a kind of group (`OFPGT_*`).
+pub(crate) const fn kind_number(kind: GroupKind) -> u8 {
+    match kind {
+        GroupKind::All => 0,
+        GroupKind::Select => 1,
+        GroupKind::Indirect => 2,
+        GroupKind::FastFailover => 3,
+    }
+}
+
+/// Reads a bucket.
+pub(crate) fn decode_bucket(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
     let bad = r.fail(Refusal::GroupModBadBucket);
     let length = usize::from(r.clone().on_short(bad.fault).u16()?);
     if length < BUCKET_HEAD || length % 8 != 0 {
@@ -90,11 +90,16 @@ fn decode_bucket(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
     })
 }
 
-fn encode_bucket(bucket: &Bucket, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+/// Appends a bucket.
+pub(crate) fn encode_bucket(
+    bucket: &Bucket,
+    faith: Faith,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
     // A group meets the frames of whatever rules send there.
     let context = Context {
         matching: &Match::any(),
-        faith: Faith::Exact,
+        faith,
     };
     w.nested(0, |w| {
         w.u16(0);

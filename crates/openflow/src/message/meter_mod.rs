@@ -58,7 +58,8 @@ impl Body for MeterMod {
     }
 }
 
-fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
+/// Reads a band.
+pub(crate) fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
     let start = r.clone();
     let (kind, length) = (r.u16()?, r.u16()?);
     let (rate, burst) = (r.u32()?, r.u32()?);
@@ -74,7 +75,8 @@ fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
     Ok(Band { kind, rate, burst })
 }
 
-fn encode_band(band: &Band, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+/// Appends a band.
+pub(crate) fn encode_band(band: &Band, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     let (kind, level) = match band.kind {
         BandKind::Drop => (DROP, 0),
         BandKind::DscpRemark(level) => (DSCP_REMARK, level),

@@ -191,6 +191,6 @@ fn a_clone_keeps_the_group_that_the_other_changes() {
     change(&mut pipeline, "group_id=1,type=all,bucket=output:2").expect("legal");
     let snapshot = pipeline.clone();
     change(&mut pipeline, "delete group_id=1").expect("legal");
-    assert_eq!(snapshot.group_descs().count(), 1);
-    assert_eq!(pipeline.group_descs().count(), 0);
+    assert_eq!(snapshot.group_descs(GroupId::ALL).count(), 1);
+    assert_eq!(pipeline.group_descs(GroupId::ALL).count(), 0);
 }

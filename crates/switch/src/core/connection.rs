@@ -57,7 +57,7 @@ impl Connection {
                 Kind::Primary => MISS_SEND_LEN_PRIMARY,
                 Kind::Service => MISS_SEND_LEN_SERVICE,
             },
-            wants: AsyncConfig::default(),
+            wants: AsyncConfig::initial(version),
             bundles: Bundles::default(),
         }
     }
@@ -83,7 +83,7 @@ impl Connection {
     /// Whether it is told of a frame for this reason.
     #[must_use]
     pub(crate) fn wants_packet_in(&self, reason: PacketInReason) -> bool {
-        self.listens() && self.masks().wants_packet_in(reason)
+        self.listens() && self.masks().wants_packet_in(reason, self.version)
     }
 
     /// Whether it is told that something happened to a port.
@@ -95,7 +95,7 @@ impl Connection {
     /// Whether it is told that a rule is gone.
     #[must_use]
     pub(crate) fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
-        self.listens() && self.masks().wants_flow_removed(reason)
+        self.listens() && self.masks().wants_flow_removed(reason, self.version)
     }
 
     fn listens(&self) -> bool {

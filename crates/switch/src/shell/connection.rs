@@ -82,6 +82,8 @@ pub(crate) struct Purpose {
     pub(crate) bridge: Arc<str>,
     /// What the peer is to the bridge.
     pub(crate) kind: Kind,
+    /// How the bridge speaks with it.
+    pub(crate) options: Options,
 }
 
 /// Why a connection ended.
@@ -120,10 +122,11 @@ pub(crate) async fn serve(
 ) -> Ending {
     let (queue, answers) = mpsc::unbounded_channel();
     let unasked = Arc::new(AtomicUsize::new(0));
+    let options = purpose.options;
     let connection = Connection {
         id,
         purpose,
-        channel: Channel::new(Side::Switch, Options::default(), clock.now()),
+        channel: Channel::new(Side::Switch, options, clock.now()),
         inbox,
         clock,
         outbox: Some(Outbox {

@@ -93,7 +93,7 @@ impl Player {
     }
 
     fn groups(&self) -> Vec<String> {
-        let groups = self.pipeline.group_descs();
+        let groups = self.pipeline.group_descs(GroupId::ALL);
         groups
             .map(|group| words::indented("=", &group.to_string()))
             .collect()

@@ -200,6 +200,7 @@ pub(super) fn flow_mod() -> impl Strategy<Value = FlowMod> {
                     flow.out_group = out.1.map_or(GroupId::ANY, GroupId);
                 } else {
                     (flow.idle_timeout_s, flow.hard_timeout_s) = (timeouts.0, timeouts.1);
+                    flow.importance = timeouts.1;
                     flow.flags = FlowFlags(timeouts.2);
                     flow.new_cookie = new_cookie.filter(|_| command != Add).map(Cookie);
                 }

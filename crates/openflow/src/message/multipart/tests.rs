@@ -17,6 +17,7 @@ fn rule(priority: u16, actions: usize) -> FlowStats {
         instructions: Instructions::apply(vec![Action::SetNwSrc(1); actions]),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
+        importance: 0,
         flags: FlowFlags::default(),
         duration: Duration::ZERO,
         idle_age: Duration::ZERO,
@@ -115,8 +116,9 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
     for (request, version, has) in [
         (MultipartRequest::Meter(MeterId::ALL), Version::V10, false),
         (MultipartRequest::TableFeatures, Version::V10, false),
-        (MultipartRequest::PortDesc, Version::V10, true),
-        (MultipartRequest::GroupDesc, Version::V10, true),
+        (MultipartRequest::PortDesc(PortNo::ANY), Version::V10, true),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V10, true),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V13, false),
         (
             MultipartRequest::Flow(Form::Nicira, FlowStatsRequest::all()),
             Version::V13,

@@ -11,8 +11,8 @@ use super::{Bridge, Effect};
 use crate::core::connection::Connection;
 
 impl Bridge {
-    /// Tells of a frame. One that met no rule goes only to those who take such;
-    /// OpenFlow 1.0 knows no table-miss rule, and is told of an action.
+    /// Tells of a frame. One that met no rule goes only to those who take such; before
+    /// OpenFlow 1.3 there is no table-miss rule, and an action is told.
     pub(super) fn tell_packet_in(
         &self,
         message: PacketIn,
@@ -20,13 +20,16 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let told = |peer: &Connection| match (cause, peer.version) {
-            (Cause::MissRule, Version::V10) => PacketInReason::Action,
+            (Cause::MissRule, Version::V10 | Version::V11 | Version::V12) => PacketInReason::Action,
             _ => cause.reason(),
         };
         for reason in [
             PacketInReason::NoMatch,
             PacketInReason::Action,
             PacketInReason::InvalidTtl,
+            PacketInReason::ActionSet,
+            PacketInReason::Group,
+            PacketInReason::PacketOut,
         ] {
             let wants = |peer: &Connection| {
                 told(peer) == reason

@@ -1,7 +1,7 @@
 //! A bridge under two peers, with the workers played by the test.
 
 use ::ports::Status;
-use base::{Cookie, GroupId};
+use base::{Cookie, GroupId, MeterId};
 use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
     PortMod, PortReason, Role, RoleRequest,
@@ -15,6 +15,8 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::core::connection::Kind;
+
+mod groups;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
@@ -441,7 +443,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
         refused
     );
     for request in [
-        MultipartRequest::GroupDesc,
+        MultipartRequest::GroupDesc(GroupId::ALL),
         MultipartRequest::MeterFeatures,
         MultipartRequest::TableFeatures,
         MultipartRequest::Description,
