@@ -186,20 +186,18 @@ fn action(version: Version) -> BoxedStrategy<Action> {
             any::<u16>().prop_map(Action::SetTpDst),
         ]
         .boxed(),
-        Version::V13 | Version::V14 | Version::V15 => prop_oneof![
-            Just(Action::PushPbb(0x88e7)),
-            Just(Action::PopPbb),
-            Just(Action::PushVlan(0x88a8)),
-            Just(Action::CopyTtlIn),
-        ]
-        .boxed(),
-        _ => prop_oneof![
-            Just(Action::PushVlan(0x8100)),
-            Just(Action::PushVlan(0x88a8)),
-            Just(Action::CopyTtlIn),
-            Just(Action::CopyTtlOut),
-        ]
-        .boxed(),
+        _ => {
+            let mut own = vec![
+                Action::PushVlan(0x8100),
+                Action::PushVlan(0x88a8),
+                Action::CopyTtlIn,
+                Action::CopyTtlOut,
+            ];
+            if version >= Version::V13 {
+                own.extend([Action::PushPbb(0x88e7), Action::PopPbb]);
+            }
+            prop::sample::select(own).boxed()
+        }
     };
     prop_oneof![3 => common_action(version), 1 => own].boxed()
 }
@@ -837,6 +835,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         .boxed(),
         Version::V15 => prop_oneof![
             groups::commands(version),
+            groups::meter_replies(),
             new_in_v14(version),
             flow_counts(version)
         ]
