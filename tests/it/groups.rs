@@ -8,6 +8,7 @@ use crate::rig::{Rig, Switch};
 
 pub(crate) const RULES: &[Rule] = rules![
     groups_are_told_as_they_were_given,
+    groups_are_made_by_the_tool_in_its_default_form,
     group_features_are_told,
     a_deleted_group_takes_its_rules_along,
     what_groups_cannot_be_is_refused_by_its_name,
@@ -69,6 +70,33 @@ fn groups_are_told_as_they_were_given(ground: &Ground) -> Outcome {
     assert_eq!(switch.told("dump-groups br0")?.len(), 3);
     switch.groups("del-groups br0")?;
     assert!(switch.told("dump-groups br0")?.is_empty());
+    Ok(())
+}
+
+/// OpenFlow 1.0 with Nicira's extension, and 1.5: buckets have numbers, and can come
+/// and go one by one.
+fn groups_are_made_by_the_tool_in_its_default_form(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let switch = rig.start("--bridge br0 --fail-mode secure --port p1 --port p2 --port p3")?;
+    for form in ["", "-O OpenFlow15"] {
+        let group = "group_id=1,type=all,bucket=bucket_id:7,output:2";
+        switch.ofctl(&format!("{form} add-group br0 {group}"))?;
+        let more = "group_id=1,command_bucket_id=last,bucket=bucket_id:8,output:3";
+        switch.ofctl(&format!("{form} insert-buckets br0 {more}"))?;
+        switch.ofctl("-O OpenFlow13 add-flow br0 in_port=1,actions=group:1")?;
+        let (mut two, mut three) = (rig.host(2).eye()?, rig.host(3).eye()?);
+        rig.host(1).send(&["eth / arp"])?;
+        two.sees("eth / arp");
+        three.sees("eth / arp");
+        switch.ofctl(&format!(
+            "{form} remove-buckets br0 group_id=1,command_bucket_id=7"
+        ))?;
+        let told = switch.ofctl(&format!("{form} dump-groups br0"))?;
+        let left = "group_id=1,type=all,bucket=bucket_id:8,actions=output:3\n";
+        assert!(told.contains(left), "{told}");
+        switch.ofctl(&format!("{form} del-groups br0"))?;
+        assert!(switch.flows("dump-flows br0")?.is_empty());
+    }
     Ok(())
 }
 

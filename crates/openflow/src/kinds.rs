@@ -208,6 +208,7 @@ const ROWS: &[Row] = {
     row(RoleReply,          V10, V11, Nicira(11),  4, Switch),
     row(FlowFormat,         V10, V10, Nicira(12),  4, Controller),
     row(NxFlowMod,          V10, V10, Nicira(13), 32, Controller),
+    row(GroupMod,           V10, V10, Nicira(31), 16, Controller),
     row(NxFlowRemoved,      V10, V10, Nicira(14), 40, Switch),
     row(TableIds,           V10, V10, Nicira(15),  8, Controller),
     row(PacketInFormat,     V10, V15, Nicira(16),  4, Controller),

@@ -24,14 +24,20 @@ mod bucket_property {
     pub(super) const WATCH_GROUP: u16 = 2;
 }
 
-/// The command with this number; the last two came with 1.5.
+/// Whether buckets have numbers and properties: in 1.5, and in Nicira's extension of
+/// 1.0, which has its form.
+const fn numbers_buckets(version: Version) -> bool {
+    matches!(version, Version::V10 | Version::V15)
+}
+
+/// The command with this number; the last two came with numbered buckets.
 fn command_of(number: u16, version: Version) -> Option<GroupModCommand> {
     match (number, version) {
         (0, _) => Some(GroupModCommand::Add),
         (1, _) => Some(GroupModCommand::Modify),
         (2, _) => Some(GroupModCommand::Delete),
-        (3, Version::V15) => Some(GroupModCommand::InsertBuckets),
-        (5, Version::V15) => Some(GroupModCommand::RemoveBuckets),
+        (3, version) if numbers_buckets(version) => Some(GroupModCommand::InsertBuckets),
+        (5, version) if numbers_buckets(version) => Some(GroupModCommand::RemoveBuckets),
         _ => None,
     }
 }
@@ -67,14 +73,12 @@ impl Body for GroupMod {
             place: BucketId::ALL,
             buckets: Vec::new(),
         };
-        match r.version() {
-            Version::V15 => decode_buckets_v15(r, &mut read)?,
-            _ => {
-                while !r.is_empty() {
-                    let place = read.buckets.len();
-                    read.buckets.push(decode_bucket(r, place)?);
-                }
-            }
+        if numbers_buckets(r.version()) {
+            decode_buckets_v15(r, &mut read)?;
+        }
+        while !r.is_empty() {
+            let place = read.buckets.len();
+            read.buckets.push(decode_bucket(r, place)?);
         }
         Ok(read)
     }
@@ -88,21 +92,19 @@ impl Body for GroupMod {
         w.zeros(1);
         w.u32(self.group.0);
         let mut buckets = self.buckets.iter();
-        match w.version() {
-            Version::V15 => {
-                let place = |w: &mut Writer<'_>| {
-                    w.zeros(2);
-                    w.u32(self.place.0);
-                    Ok(())
-                };
-                let buckets = |w: &mut Writer<'_>| {
-                    let faith = Faith::Exact;
-                    buckets.try_for_each(|bucket| encode_bucket_v15(bucket, self.kind, faith, w))
-                };
-                w.counted(place, buckets).map(drop)
-            }
-            _ => buckets.try_for_each(|bucket| encode_bucket(bucket, Faith::Exact, w)),
+        if !numbers_buckets(w.version()) {
+            return buckets.try_for_each(|bucket| encode_bucket(bucket, Faith::Exact, w));
         }
+        let place = |w: &mut Writer<'_>| {
+            w.zeros(2);
+            w.u32(self.place.0);
+            Ok(())
+        };
+        let buckets = |w: &mut Writer<'_>| {
+            let faith = Faith::Exact;
+            buckets.try_for_each(|bucket| encode_bucket_v15(bucket, self.kind, faith, w))
+        };
+        w.counted(place, buckets).map(drop)
     }
 }
 

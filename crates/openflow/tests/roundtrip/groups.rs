@@ -147,7 +147,9 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
     let group = (buckets(version), 0..=0xffff_ff00_u32, any::<bool>());
     let group = group.prop_map(move |(buckets, group, insert)| {
         let (command, place) = match version {
-            Version::V15 if insert => (GroupModCommand::InsertBuckets, BucketId::LAST),
+            Version::V10 | Version::V15 if insert => {
+                (GroupModCommand::InsertBuckets, BucketId::LAST)
+            }
             _ => (GroupModCommand::Modify, BucketId::ALL),
         };
         Message::GroupMod(GroupMod {

@@ -824,7 +824,11 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         })
     });
     let own = match version {
-        Version::V10 => Just(Message::Extension(Extension::TableIds(true))).boxed(),
+        Version::V10 => prop_oneof![
+            groups::commands(version),
+            Just(Message::Extension(Extension::TableIds(true))),
+        ]
+        .boxed(),
         Version::V11 | Version::V12 => groups::commands(version),
         Version::V13 => prop_oneof![groups::commands(version), groups::meter_replies()].boxed(),
         Version::V14 => prop_oneof![
