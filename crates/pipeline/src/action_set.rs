@@ -3,6 +3,7 @@
 
 use std::mem::{Discriminant, discriminant};
 
+use base::PortNo;
 use flow::{Action, Field};
 
 /// At most one action of each kind; of set-field, one for each field.
@@ -71,6 +72,19 @@ impl ActionSet {
         self.actions.clear();
     }
 
+    /// The port that the set outputs to; none if it hands the frame to a group
+    /// instead (ONF EXT-233).
+    pub(crate) fn output(&self) -> PortNo {
+        match self.actions.last() {
+            Some(Action::Output { port, .. } | Action::Enqueue { port, .. })
+                if !self.actions.iter().any(|a| matches!(a, Action::Group(_))) =>
+            {
+                *port
+            }
+            _ => PortNo::UNSET,
+        }
+    }
+
     /// The actions in the order of execution.
     pub(crate) fn actions(&self) -> &[Action] {
         &self.actions
@@ -79,8 +93,6 @@ impl ActionSet {
 
 #[cfg(test)]
 mod tests {
-    use base::PortNo;
-
     use super::*;
 
     #[test]

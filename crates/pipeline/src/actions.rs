@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use flow::field::VID_PRESENT;
 use flow::{Action, Field};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
@@ -54,16 +55,12 @@ impl Run<'_> {
                 None => return Ok(()),
             }
         };
-        match field {
-            Field::Metadata => self.set_metadata(low_u64(value)),
-            Field::TunnelId => self.set_tunnel_id(low_u64(value)),
-            _ => {
-                self.keep(packet)?;
-                self.changes();
-                write_field(packet, field, value).map_err(failed)?;
-            }
+        if self.set_register(field, value) {
+            return Ok(());
         }
-        Ok(())
+        self.keep(packet)?;
+        self.changes();
+        write_field(packet, field, value).map_err(failed)
     }
 
     /// Every action that changes the frame, but set-field.
@@ -132,12 +129,15 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::VlanVid => packet.set_vlan_vid(low_u16(value)),
         Field::VlanPcp => packet.set_vlan_pcp(low_u8(value)),
         Field::MplsLabel => packet.set_mpls_label(low_u32(value)),
+        Field::MplsTtl => packet.set_mpls_ttl(low_u8(value)),
         Field::MplsTc => packet.set_mpls_tc(low_u8(value)),
         Field::ArpOp => packet.set_arp_op(low_u16(value)),
         Field::ArpSpa => packet.set_arp_spa(v4),
         Field::ArpTpa => packet.set_arp_tpa(v4),
         Field::ArpSha => packet.set_arp_sha(mac),
         Field::ArpTha => packet.set_arp_tha(mac),
+        Field::VlanTci => write_tci(packet, low_u16(value))?,
+        Field::IpTos => packet.set_ip_dscp(low_u8(value) >> 2),
         Field::IpDscp => packet.set_ip_dscp(low_u8(value)),
         Field::IpEcn => packet.set_ip_ecn(low_u8(value)),
         Field::IpTtl => packet.set_ip_ttl(low_u8(value)),
@@ -165,6 +165,17 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
     Ok(())
 }
 
+/// Writes the whole outermost tag: without the bit that there is one, it goes.
+fn write_tci(packet: &mut Packet<'_>, tci: u16) -> Result<(), RewriteError> {
+    if tci & VID_PRESENT == 0 {
+        return packet.pop_vlan();
+    }
+    tagged(packet)?;
+    packet.set_vlan_vid(tci & 0x0fff);
+    packet.set_vlan_pcp(low_u8(u128::from(tci >> 13)));
+    Ok(())
+}
+
 /// Whether the frame's transport is the one whose ports `field` means.
 fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
     match packet.headers().transport {
@@ -175,17 +186,17 @@ fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
     }
 }
 
-const fn low_u64(value: u128) -> u64 {
+pub(crate) const fn low_u64(value: u128) -> u64 {
     let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h] = value.to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-const fn low_u32(value: u128) -> u32 {
+pub(crate) const fn low_u32(value: u128) -> u32 {
     let [.., a, b, c, d] = value.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 
-const fn low_u16(value: u128) -> u16 {
+pub(crate) const fn low_u16(value: u128) -> u16 {
     let [.., a, b] = value.to_be_bytes();
     u16::from_be_bytes([a, b])
 }

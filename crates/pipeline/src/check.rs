@@ -127,7 +127,9 @@ fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal>
     // A VLAN id without the bit that there is one would mean to take the tag off.
     let present = u128::from(VID_PRESENT);
     let untags = field == Field::VlanVid && mask & present != 0 && value & present == 0;
-    if !fits || untags {
+    // The lower two bits of the byte are not the DSCP's.
+    let spills = field == Field::IpTos && value & 3 != 0;
+    if !fits || untags || spills {
         return Err(Refusal::ActionBadSetArgument);
     }
     Ok(())

@@ -153,8 +153,7 @@ impl Interpreter {
                 packets: arrival.frame.wire_frames(),
                 bytes: arrival.frame.wire_bytes(),
             },
-            metadata: 0,
-            tunnel_id: 0,
+            registers: Registers::new(arrival.from),
             table: TableId::FIRST,
             cookie: Cookie::NONE,
             cause: Cause::Action,
@@ -169,18 +168,18 @@ pub(crate) struct Run<'a> {
     pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
     verdict: &'a mut Verdict,
-    key: &'a mut Key,
+    pub(crate) key: &'a mut Key,
     /// Whether the frame has changed since the key was filled.
     key_is_stale: bool,
-    set: &'a mut ActionSet,
+    pub(crate) set: &'a mut ActionSet,
     writer: usize,
     now: Instant,
     /// The port it came in by.
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.
     weight: Totals,
-    metadata: u64,
-    tunnel_id: u64,
+    /// What else goes with it; the port and the set's output stand elsewhere.
+    pub(crate) registers: Registers,
     table: TableId,
     /// Of the rule whose actions are done; of a packet-out, none.
     cookie: Cookie,
@@ -291,8 +290,11 @@ impl Run<'_> {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        let output = self.set.output();
+        self.key.set(Field::ActsetOutput, output.0.into());
         if let Some(write) = instructions.metadata {
-            self.set_metadata(self.metadata & !write.mask | write.value & write.mask);
+            let metadata = self.registers.metadata & !write.mask | write.value & write.mask;
+            self.set_register(Field::Metadata, metadata.into());
         }
         Ok(instructions.goto)
     }
@@ -313,7 +315,7 @@ impl Run<'_> {
         self.keep(packet)?;
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
-        let metadata = self.metadata;
+        let (from, registers) = (self.from, self.registers);
         let result = match Packet::read(&mut copy, self.pipeline.depth()) {
             Ok(mut copied) => self.walk(&mut copied),
             Err(reason) => Err(DropReason::Malformed(reason)),
@@ -322,7 +324,7 @@ impl Run<'_> {
             self.drop(reason);
         }
         self.settle(copy);
-        self.set_metadata(metadata);
+        (self.from, self.registers) = (from, registers);
         self.key_is_stale = true;
         self.set.clear();
         self.cookie = Cookie::NONE;
@@ -338,30 +340,10 @@ impl Run<'_> {
         }
     }
 
-    const fn registers(&self) -> Registers {
-        Registers {
-            in_port: self.from,
-            metadata: self.metadata,
-            tunnel_id: self.tunnel_id,
-        }
-    }
-
     /// A field of the frame as it is now.
     pub(crate) fn field(&mut self, packet: &Packet<'_>, field: Field) -> Option<u128> {
         self.refresh(packet);
         self.key.get(field)
-    }
-
-    /// Writes the metadata register.
-    pub(crate) fn set_metadata(&mut self, metadata: u64) {
-        self.metadata = metadata;
-        self.key.set(Field::Metadata, u128::from(metadata));
-    }
-
-    /// Writes the tunnel's key.
-    pub(crate) fn set_tunnel_id(&mut self, tunnel_id: u64) {
-        self.tunnel_id = tunnel_id;
-        self.key.set(Field::TunnelId, u128::from(tunnel_id));
     }
 
     /// What goes with the frame to the controllers.
@@ -370,8 +352,8 @@ impl Run<'_> {
             cause: self.cause,
             table: self.table,
             cookie: self.cookie,
-            metadata: self.metadata,
-            tunnel_id: self.tunnel_id,
+            metadata: self.registers.metadata,
+            tunnel_id: self.registers.tunnel_id,
             max_len,
         })
     }

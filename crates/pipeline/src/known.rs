@@ -72,6 +72,13 @@ impl Known {
                 let all = *mask == Field::Icmpv6Type.full_mask();
                 self.icmpv6_type = all.then_some(*value);
             }
+            Action::SetField {
+                field: Field::VlanTci,
+                value,
+                mask,
+            } if mask & u128::from(VID_PRESENT) != 0 => {
+                self.tag = value & u128::from(VID_PRESENT) != 0;
+            }
             _ => {}
         }
     }

@@ -17,6 +17,7 @@ mod limits;
 mod output;
 mod pipeline;
 mod port;
+mod registers;
 mod rule;
 mod statistics;
 mod story;

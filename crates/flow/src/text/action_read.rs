@@ -207,6 +207,8 @@ fn settable(name: Piece<'_>) -> Result<Field, ParseError> {
         "tp_src" => "tcp_src",
         "tp_dst" => "tcp_dst",
         "nw_proto" => "ip_proto",
+        "in_port" => "in_port_nxm",
+        "in_port_oxm" => "in_port",
         other => other,
     };
     names::settable(plain).ok_or_else(|| {

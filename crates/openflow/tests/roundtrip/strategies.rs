@@ -92,12 +92,10 @@ fn set_whole(version: Version) -> BoxedStrategy<Action> {
         Field::UdpDst,
         Field::SctpSrc,
         Field::SctpDst,
-        Field::Ipv6Src,
-        Field::Ipv6Dst,
-        Field::Ipv6NdTarget,
     ];
     let fields: Vec<Field> = Field::all()
         .filter(|row| row.writable && row.field != Field::IpTtl)
+        .filter(|row| version != Version::V10 || row.bits <= 64)
         .map(|row| row.field)
         .filter(|field| version != Version::V10 || !other_in_v10.contains(field))
         .collect();
