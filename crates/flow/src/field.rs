@@ -5,6 +5,7 @@
 //! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
 //! OF 1.5.1, 7.2.3.9 (packet registers).
 
+mod part_name;
 pub(crate) mod view;
 
 use std::fmt;

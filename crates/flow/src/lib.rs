@@ -7,6 +7,7 @@
 mod action;
 mod command;
 mod event;
+mod extension;
 pub mod field;
 mod group;
 mod key;
@@ -23,6 +24,10 @@ pub use command::{
     RoleRequest, SwitchConfig, TableMod,
 };
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
+pub use extension::{
+    Bundle, BundleAlgorithm, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
+    Multipath, MultipathAlgorithm, NESTING_MAX, Part, Sample, SampleDirection, ToController,
+};
 pub use field::Field;
 pub use group::{Bucket, GroupKind, GroupMod, GroupModCommand};
 pub use key::{Key, Registers};

@@ -23,13 +23,17 @@ mod action_read;
 mod action_write;
 mod address;
 mod error;
+mod extension_read;
+mod extension_write;
 mod flow_read;
 mod flow_write;
 mod instructions;
+mod learn;
 mod match_read;
 mod match_write;
 mod names;
 mod number;
+mod part;
 mod piece;
 mod special;
 

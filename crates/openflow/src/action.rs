@@ -2,20 +2,23 @@
 //! each is read. How they are written is in `action::encode`, and how OpenFlow
 //! 1.0's setters are told in versions that lack them in `action::legacy`.
 //!
-//! Nicira's actions are read in every version, as Open vSwitch does, as far as
-//! they mean something that [`Action`] can say; the rest is refused by name.
+//! Nicira's actions are read in every version, as Open vSwitch does. Those that
+//! mean something else than the specification's own are in `action::extension`.
+//! Connection tracking, and packets that are no Ethernet, are refused by name.
 
 mod encode;
+mod extension;
 mod legacy;
 
 use std::ops::RangeInclusive;
 
-use base::{GroupId, PortNo, QueueId, TableId};
+use base::{GroupId, PortNo, QueueId};
 use flow::{Action, Field, MaxLen, MetadataWrite, Refusal};
 
 pub(crate) use encode::{Context, encode, encode_goto, encode_metadata};
 
 use crate::codec::{Malformed, Reader};
+use crate::faults::ONF;
 use crate::kinds::NICIRA;
 use crate::oxm::Header;
 use crate::port_no;
@@ -55,8 +58,33 @@ enum Kind {
     SetTunnel64,
     RegLoad,
     RegLoad2,
-    Resubmit,
     WriteMetadata,
+    Resubmit,
+    ResubmitTable,
+    RegMove,
+    CopyField,
+    StackPush,
+    StackPop,
+    OutputReg,
+    OutputReg2,
+    OutputTruncated,
+    Controller,
+    Controller2,
+    DecTtlIds,
+    Note,
+    Exit,
+    Clone,
+    Learn,
+    Learn2,
+    FinTimeout,
+    Multipath,
+    Bundle,
+    BundleLoad,
+    Conjunction,
+    CheckPacketLarger,
+    Sample,
+    Sample2,
+    Sample3,
 }
 
 /// Where an action's number stands.
@@ -66,6 +94,8 @@ enum Number {
     Own(u16),
     /// Behind Nicira's id.
     Nicira(u16),
+    /// Behind the id of the Open Networking Foundation.
+    Onf(u16),
 }
 
 /// How long an action is, its header included.
@@ -139,7 +169,6 @@ const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
     row(PopQueue,      V10..=V13, Nicira(5),  Exactly(16),  0),
     row(RegLoad,       V10..=V13, Nicira(7),  Exactly(24),  0),
     row(SetTunnel64,   V10..=V13, Nicira(9),  Exactly(24),  6),
-    row(Resubmit,      V10..=V10, Nicira(14), Exactly(16),  0),
     row(DecIpTtl,      V10..=V13, Nicira(18), Exactly(16),  0),
     row(WriteMetadata, V10..=V10, Nicira(22), Exactly(32),  6),
     row(PushMpls,      V10..=V13, Nicira(23), Exactly(16),  0),
@@ -150,6 +179,32 @@ const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
     row(SetMplsTc,     V10..=V13, Nicira(31), Exactly(16),  0),
     row(RegLoad2,      V10..=V13, Nicira(33), AtLeast(24),  6),
     row(Group,         V10..=V10, Nicira(40), Exactly(16),  2),
+    row(Resubmit,      V10..=V13, Nicira(1), Exactly(16),  0),
+    row(RegMove,       V10..=V13, Nicira(6), AtLeast(24),  0),
+    row(Note,          V10..=V13, Nicira(8), AtLeast(16),  0),
+    row(Multipath,     V10..=V13, Nicira(10),AtLeast(32),  0),
+    row(Bundle,        V10..=V13, Nicira(12),AtLeast(32),  0),
+    row(BundleLoad,    V10..=V13, Nicira(13),AtLeast(32),  0),
+    row(ResubmitTable, V10..=V13, Nicira(14),Exactly(16),  0),
+    row(OutputReg,     V10..=V13, Nicira(15),Exactly(24),  0),
+    row(Learn,         V10..=V13, Nicira(16),AtLeast(32),  0),
+    row(Exit,          V10..=V13, Nicira(17),Exactly(16),  0),
+    row(FinTimeout,    V10..=V13, Nicira(19),Exactly(16),  0),
+    row(Controller,    V10..=V13, Nicira(20),Exactly(16),  0),
+    row(DecTtlIds,     V10..=V13, Nicira(21),AtLeast(16),  0),
+    row(StackPush,     V10..=V13, Nicira(27),AtLeast(24),  0),
+    row(StackPop,      V10..=V13, Nicira(28),AtLeast(24),  0),
+    row(Sample,        V10..=V13, Nicira(29),Exactly(24),  0),
+    row(OutputReg2,    V10..=V13, Nicira(32),AtLeast(24),  0),
+    row(Conjunction,   V10..=V13, Nicira(34),Exactly(16),  0),
+    row(Controller2,   V10..=V13, Nicira(37),AtLeast(16),  6),
+    row(Sample2,       V10..=V13, Nicira(38),Exactly(32),  0),
+    row(OutputTruncated,V10..=V13, Nicira(39),Exactly(16),  0),
+    row(Sample3,       V10..=V13, Nicira(41),Exactly(32),  0),
+    row(Clone,         V10..=V13, Nicira(42),AtLeast(16),  6),
+    row(Learn2,        V10..=V13, Nicira(45),AtLeast(40),  0),
+    row(CheckPacketLarger,V10..=V13, Nicira(49),AtLeast(24),  0),
+    row(CopyField,     V13..=V13, Onf(3200), AtLeast(32),  2),
 ]};
 
 impl Row {
@@ -172,19 +227,17 @@ pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
         .filter(move |row| row.versions.contains(&version) && row.kind != Kind::Group)
         .filter_map(|row| match row.number {
             Number::Own(number) => Some(number),
-            Number::Nicira(_) => None,
+            Number::Nicira(_) | Number::Onf(_) => None,
         })
 }
 
 /// One entry of an action list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
     /// An action proper.
     Action(Action),
     /// Nicira's end of a queue: back to what the frame came with.
     PopQueue,
-    /// OpenFlow 1.0's way to go on in a later table.
-    Goto(TableId),
     /// OpenFlow 1.0's way to write the metadata register.
     Metadata(MetadataWrite),
 }
@@ -197,7 +250,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
         match decode_one(r)? {
             Item::Action(action) => actions.push(action),
             Item::PopQueue => pop_queue(&mut actions).ok_or(unknown)?,
-            Item::Goto(_) | Item::Metadata(_) => return Err(unknown),
+            Item::Metadata(_) => return Err(unknown),
         }
     }
     Ok(actions)
@@ -266,11 +319,13 @@ fn row_of(
         let row = Row::numbered(Number::Own(number), version);
         return row.ok_or_else(|| start.fail(Refusal::ActionBadType));
     }
-    if body.u32()? != NICIRA {
-        return Err(start.fail(Refusal::ActionBadExperimenter));
-    }
+    let whose = match body.u32()? {
+        NICIRA => Number::Nicira,
+        ONF => Number::Onf,
+        _ => return Err(start.fail(Refusal::ActionBadExperimenter)),
+    };
     let number = body.u16()?;
-    let row = Row::numbered(Number::Nicira(number), version);
+    let row = Row::numbered(whose(number), version);
     row.ok_or_else(|| start.fail(Refusal::ActionBadExperimenterType))
 }
 
@@ -336,13 +391,12 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         Kind::CopyTtlIn => Action::CopyTtlIn,
         Kind::SetTunnel => Action::set(Field::TunnelId, r.u32()?.into()),
         Kind::SetTunnel64 => Action::set(Field::TunnelId, r.u64()?.into()),
-        Kind::RegLoad => decode_reg_load(r)?,
         Kind::RegLoad2 => decode_reg_load2(r)?,
-        Kind::Resubmit => return decode_resubmit(r),
         Kind::WriteMetadata => {
             let (value, mask) = (r.u64()?, r.u64()?);
             return Ok(Item::Metadata(MetadataWrite { value, mask }));
         }
+        kind => Action::Extended(extension::decode(kind, r)?),
     };
     Ok(Item::Action(action))
 }
@@ -407,28 +461,6 @@ fn set(field: Field, value: u128, mask: u128) -> Action {
     }
 }
 
-/// `NXAST_REG_LOAD`: up to 64 bits of a number into consecutive bits of a field.
-fn decode_reg_load(r: &mut Reader<'_>) -> Result<Action, Bad> {
-    let place = r.u16()?;
-    let (offset, bits) = (u32::from(place >> 6), u32::from(place & 0x3f) + 1);
-    let header = Header::decode(r)?;
-    let value = u128::from(r.u64()?);
-    // An experimenter's field has no room for whose it is here.
-    let field = Field::from_oxm(header.id).or_else(|| Field::from_nxm(header.id));
-    let field = match field {
-        Some(field) if field.info().writable && !header.masked => field,
-        _ => return Err(Refusal::ActionBadSetType.into()),
-    };
-    if header.length != field.bytes() || offset + bits > u32::from(field.info().bits) {
-        return Err(Refusal::ActionBadSetLength.into());
-    }
-    let ones = (1_u128 << bits) - 1;
-    if value & !ones != 0 {
-        return Err(Refusal::ActionBadSetArgument.into());
-    }
-    Ok(set(field, value << offset, ones << offset))
-}
-
 /// `NXAST_REG_LOAD2`: a field as in a match, padded to eight bytes.
 fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, Bad> {
     let header = Header::decode(r)?;
@@ -448,18 +480,6 @@ fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, Bad> {
         return Err(Refusal::ActionBadSetArgument.into());
     }
     Ok(set(field, value, mask & field.full_mask()))
-}
-
-/// `NXAST_RESUBMIT_TABLE` into another table by the same port: what `ovs-ofctl`
-/// makes of `goto_table` for 1.0. Any other use is more than a rule can say.
-fn decode_resubmit(r: &mut Reader<'_>) -> Result<Item, Bad> {
-    let in_port = port_no::from_u16(r.u16()?);
-    let table = TableId(r.u8()?);
-    if in_port == PortNo::IN_PORT && table != TableId::ALL {
-        Ok(Item::Goto(table))
-    } else {
-        Err(Refusal::ActionBadExperimenterType.into())
-    }
 }
 
 #[cfg(test)]

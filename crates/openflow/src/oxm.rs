@@ -83,6 +83,11 @@ impl Header {
     }
 }
 
+/// Bytes behind the header `id` of `field`, without a mask.
+pub(crate) fn length_of(field: Field, id: WireId) -> usize {
+    Header::new(field, id, false).length
+}
+
 /// The header to write for a field, with a mask behind its value or without.
 pub(crate) fn header_of(field: Field, prefer: Prefer, masked: bool) -> Option<Header> {
     let row = field.info();

@@ -4,7 +4,7 @@
 use std::mem::{Discriminant, discriminant};
 
 use base::PortNo;
-use flow::{Action, Field};
+use flow::{Action, Extension, Field};
 
 /// At most one action of each kind; of set-field, one for each field.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +19,9 @@ type Kind = (Discriminant<Action>, Option<Field>);
 fn kind(action: &Action) -> Kind {
     let field = match action {
         Action::SetField { field, .. } => Some(*field),
+        Action::Extended(Extension::Load { to, .. } | Extension::Move { to, .. }) => {
+            Some(to.field())
+        }
         _ => None,
     };
     (discriminant(action), field)
@@ -43,7 +46,8 @@ const fn step(action: &Action) -> u8 {
         | Action::SetTpSrc(_)
         | Action::SetTpDst(_)
         | Action::SetMplsTtl(_)
-        | Action::SetIpTtl(_) => 8,
+        | Action::SetIpTtl(_)
+        | Action::Extended(_) => 8,
         Action::SetQueue(_) => 9,
         Action::Group(_) => 10,
         Action::Output { .. } | Action::Enqueue { .. } => 11,
@@ -57,12 +61,12 @@ impl ActionSet {
         for action in actions {
             let same = |other: &&mut Action| kind(other) == kind(action);
             if let Some(place) = self.actions.iter_mut().find(same) {
-                *place = *action;
+                place.clone_from(action);
             } else {
                 let at = self
                     .actions
                     .partition_point(|other| step(other) <= step(action));
-                self.actions.insert(at, *action);
+                self.actions.insert(at, action.clone());
             }
         }
     }
@@ -101,7 +105,7 @@ mod tests {
         let queued = Action::SetQueue(base::QueueId(1));
         set.write(&[
             Action::output(PortNo(1)),
-            queued,
+            queued.clone(),
             Action::set(Field::EthSrc, 1),
             Action::DecIpTtl,
             Action::CopyTtlOut,

@@ -18,6 +18,9 @@ impl Run<'_> {
         actions: &[Action],
     ) -> Result<(), DropReason> {
         for action in actions {
+            if self.exited {
+                break;
+            }
             self.trace.acts(action);
             self.act(packet, action)?;
         }
@@ -32,6 +35,7 @@ impl Run<'_> {
             }
             // Refused when the rule was made.
             Action::Enqueue { .. } | Action::SetQueue(_) | Action::Group(_) => Ok(()),
+            Action::Extended(extension) => self.extend(packet, extension),
             change => {
                 self.keep(packet)?;
                 self.changes();
@@ -40,7 +44,7 @@ impl Run<'_> {
         }
     }
 
-    fn set_field(
+    pub(crate) fn set_field(
         &mut self,
         packet: &mut Packet<'_>,
         field: Field,

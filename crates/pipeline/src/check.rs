@@ -6,9 +6,10 @@
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
-use flow::{Action, Consistency, Field, Instructions, Match, Refusal};
+use flow::{Action, Consistency, Extension, Field, Instructions, Match, NESTING_MAX, Refusal};
 
 use crate::action_set::ActionSet;
+use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
 use crate::known::Known;
 use crate::limits::ACTIONS_MAX;
 
@@ -35,9 +36,8 @@ pub(crate) fn check_instructions(
     if instructions.meter.is_some() {
         return Err(Refusal::InstructionUnsupported);
     }
-    if instructions.actions().count() > ACTIONS_MAX {
-        return Err(Refusal::ActionTooMany);
-    }
+    check_count(instructions.actions())?;
+    check_conjunctions(&instructions.apply)?;
     let mut known = Known::of(matching);
     check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
     let mut set = ActionSet::default();
@@ -52,11 +52,26 @@ pub(crate) fn check_instructions(
 
 /// Judges the actions of a packet-out.
 pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
-    if actions.len() > ACTIONS_MAX {
-        return Err(Refusal::ActionTooMany);
-    }
+    check_count(actions.iter())?;
     let mut known = Known::default();
     check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
+}
+
+/// Judges how many actions there are, those within others among them, and how deep.
+fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<(), Refusal> {
+    let shallow = actions
+        .clone()
+        .all(|action| action.nesting() <= NESTING_MAX);
+    let few = shallow && actions.map(count).sum::<usize>() <= ACTIONS_MAX;
+    few.then_some(()).ok_or(Refusal::ActionTooMany)
+}
+
+/// The action, and those within it.
+fn count(action: &Action) -> usize {
+    match action {
+        Action::Extended(Extension::Clone(inside)) => 1 + inside.iter().map(count).sum::<usize>(),
+        _ => 1,
+    }
 }
 
 fn check_list(
@@ -67,6 +82,10 @@ fn check_list(
 ) -> Result<(), Refusal> {
     for action in actions {
         check_argument(action, place)?;
+        if let Action::Extended(Extension::Clone(inside)) = action {
+            // What is known inside is forgotten outside.
+            check_list(inside, &mut known.clone(), place, consistency)?;
+        }
         check_consistency(action, known, place, consistency)?;
         known.after(action);
     }
@@ -86,6 +105,13 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         Action::SetNwTos(tos) => within(tos & 3 == 0),
         Action::PushVlan(tpid) => tag(matches!(tpid, 0x8100 | 0x88a8)),
         Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
+        Action::Extended(extension) if place == Place::Write && !may_be_written(extension) => {
+            Err(Refusal::ActionBadExperimenterType)
+        }
+        Action::Extended(Extension::Conjunction { .. }) if place != Place::Apply => {
+            Err(Refusal::ActionUnsupportedOrder)
+        }
+        Action::Extended(extension) => check_extension::check_argument(extension),
         Action::SetNwSrc(_)
         | Action::SetNwDst(_)
         | Action::SetTpSrc(_)
@@ -153,9 +179,14 @@ fn check_consistency(
     Ok(())
 }
 
-/// Whether the action is a set-field with prerequisites.
+/// Whether the action reads or writes fields with prerequisites.
 fn needs_oxm(action: &Action) -> bool {
-    matches!(action, Action::SetField { field, .. } if field.info().needs != Prerequisite::None)
+    let needy = |field: &Field| field.info().needs != Prerequisite::None;
+    match action {
+        Action::SetField { field, .. } => needy(field),
+        Action::Extended(extension) => touches(extension).iter().any(needy),
+        _ => false,
+    }
 }
 
 /// Whether the frame certainly has the header that the action changes.
@@ -170,6 +201,10 @@ fn fits(action: &Action, known: &Known) -> bool {
         }
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
+        Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(extension) => touches(extension)
+            .iter()
+            .all(|field| known.fulfils(field.info().needs)),
         Action::SetNwSrc(_) | Action::SetNwDst(_) => known.fulfils(Prerequisite::Ipv4),
         Action::SetNwTos(_) | Action::SetIpTtl(_) | Action::DecIpTtl => ip(),
         Action::SetTpSrc(_) | Action::SetTpDst(_) => {

@@ -7,13 +7,15 @@
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
 use flow::{
-    Action, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Refusal, Registers,
+    Action, Extension, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Refusal,
+    Registers,
 };
 use packet::wire::Fragment;
 use packet::{Frame, Headers, Packet, Pool};
 
 use crate::action_set::ActionSet;
 use crate::check::check_packet_out;
+use crate::conjunction;
 use crate::counters::Totals;
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::{Rule, depth_of};
@@ -40,6 +42,7 @@ pub struct Interpreter {
     writer: usize,
     key: Key,
     set: ActionSet,
+    stack: Vec<u128>,
 }
 
 impl Pipeline {
@@ -78,7 +81,12 @@ impl Pipeline {
 }
 
 fn to_tables(action: &Action) -> bool {
-    matches!(action, Action::Output { port, .. } if *port == PortNo::TABLE)
+    match action {
+        Action::Output { port, .. } => *port == PortNo::TABLE,
+        Action::Extended(Extension::Resubmit { .. }) => true,
+        Action::Extended(Extension::Clone(actions)) => actions.iter().any(to_tables),
+        _ => false,
+    }
 }
 
 impl Interpreter {
@@ -90,6 +98,7 @@ impl Interpreter {
             writer,
             key: Key::new(),
             set: ActionSet::default(),
+            stack: Vec::new(),
         }
     }
 
@@ -138,6 +147,7 @@ impl Interpreter {
         verdict.egress.clear();
         verdict.drops.clear();
         self.set.clear();
+        self.stack.clear();
         Run {
             pipeline,
             pool,
@@ -146,6 +156,7 @@ impl Interpreter {
             key: &mut self.key,
             key_is_stale: true,
             set: &mut self.set,
+            stack: &mut self.stack,
             writer: self.writer,
             now: arrival.now,
             from: arrival.from,
@@ -158,6 +169,11 @@ impl Interpreter {
             cookie: Cookie::NONE,
             cause: Cause::Action,
             promised: false,
+            depth: Depth::Link,
+            exited: false,
+            recursion: 0,
+            nesting: 0,
+            resubmits: 0,
         }
     }
 }
@@ -165,13 +181,15 @@ impl Interpreter {
 /// One frame's way.
 pub(crate) struct Run<'a> {
     pub(crate) pipeline: &'a Pipeline,
-    pool: &'a mut Pool,
+    pub(crate) pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
     verdict: &'a mut Verdict,
     pub(crate) key: &'a mut Key,
     /// Whether the frame has changed since the key was filled.
     key_is_stale: bool,
     pub(crate) set: &'a mut ActionSet,
+    /// What `push` has put aside.
+    pub(crate) stack: &'a mut Vec<u128>,
     writer: usize,
     now: Instant,
     /// The port it came in by.
@@ -180,16 +198,26 @@ pub(crate) struct Run<'a> {
     weight: Totals,
     /// What else goes with it; the port and the set's output stand elsewhere.
     pub(crate) registers: Registers,
-    table: TableId,
+    pub(crate) table: TableId,
     /// Of the rule whose actions are done; of a packet-out, none.
-    cookie: Cookie,
+    pub(crate) cookie: Cookie,
     /// Why an output to the controllers is one.
     pub(crate) cause: Cause,
     /// Whether the frame is to leave in the state it has now.
     promised: bool,
+    /// How deep it was read.
+    pub(crate) depth: Depth,
+    /// Whether nothing more is to be done with it.
+    pub(crate) exited: bool,
+    /// How many resubmissions we are in that did not lead to a later table.
+    pub(crate) recursion: usize,
+    /// How many resubmissions and clones we are in.
+    pub(crate) nesting: usize,
+    /// How many lookups there were beyond the first.
+    pub(crate) resubmits: usize,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// A frame from a port: let in, if the port is open, and through the tables.
     fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
@@ -198,6 +226,7 @@ impl Run<'_> {
         } else {
             pipeline.depth()
         };
+        self.depth = depth;
         let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
         let dst = packet.headers().link.dst;
         let ingress = pipeline.port(self.from);
@@ -218,9 +247,11 @@ impl Run<'_> {
             self.from = PortNo::CONTROLLER;
         }
         let depth = self.pipeline.depth_for(actions);
+        self.depth = depth;
         let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
         self.trace.arrived(packet.frame(), self.registers());
-        self.apply(&mut packet, actions)
+        self.apply(&mut packet, actions)?;
+        self.execute_set(&mut packet)
     }
 
     /// Through the tables, from the first to where no rule leads on; or not at
@@ -232,11 +263,23 @@ impl Run<'_> {
             return Err(DropReason::Fragment);
         }
         self.table = TableId::FIRST;
-        loop {
-            let found = self.look_up(packet, pipeline.table(self.table));
-            let Some(rule) = found else {
-                return self.missed();
-            };
+        let found = self.look_up(packet, pipeline.table(self.table));
+        if self.traverse(packet, found)? {
+            self.execute_set(packet)
+        } else {
+            self.missed()
+        }
+    }
+
+    /// Does what the rule says that was found, and goes on to where it leads.
+    /// Answers whether the way ended by a rule, not by the want of one.
+    pub(crate) fn traverse(
+        &mut self,
+        packet: &mut Packet<'_>,
+        mut found: Option<&'a Rule>,
+    ) -> Result<bool, DropReason> {
+        let pipeline = self.pipeline;
+        while let Some(rule) = found {
             self.cookie = rule.cookie;
             self.cause = if rule.is_table_miss() {
                 Cause::MissRule
@@ -245,15 +288,31 @@ impl Run<'_> {
             };
             let next = self.follow(packet, &rule.instructions)?;
             match next {
-                Some(table) => self.table = table,
-                None => return self.execute_set(packet),
+                Some(table) if !self.exited => self.table = table,
+                _ => return Ok(true),
             }
+            self.count_lookup()?;
+            found = self.look_up(packet, pipeline.table(self.table));
         }
+        Ok(false)
     }
 
-    fn look_up<'t>(&mut self, packet: &Packet<'_>, table: Option<&'t Table>) -> Option<&'t Rule> {
+    pub(crate) fn look_up<'t>(
+        &mut self,
+        packet: &Packet<'_>,
+        table: Option<&'t Table>,
+    ) -> Option<&'t Rule> {
+        self.forget_conjunction();
         self.refresh(packet);
-        let found = table.and_then(|table| table.lookup(self.key));
+        let found = match table {
+            Some(table) if table.has_clauses() => {
+                let (found, conjunction) = conjunction::look_up(table, self.key);
+                self.registers.conjunction = conjunction;
+                self.key.set(Field::ConjId, conjunction.into());
+                found
+            }
+            table => table.and_then(|table| table.lookup(self.key)),
+        };
         let found = found.map(AsRef::as_ref);
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
@@ -263,6 +322,14 @@ impl Run<'_> {
         }
         self.trace.looked_up(self.table, found);
         found
+    }
+
+    /// What one lookup has satisfied, the next does not know.
+    fn forget_conjunction(&mut self) {
+        if self.registers.conjunction != 0 {
+            self.registers.conjunction = 0;
+            self.key.set(Field::ConjId, 0);
+        }
     }
 
     fn missed(&mut self) -> Result<(), DropReason> {
@@ -285,6 +352,9 @@ impl Run<'_> {
         instructions: &Instructions,
     ) -> Result<Option<TableId>, DropReason> {
         self.apply(packet, &instructions.apply)?;
+        if self.exited {
+            return Ok(None);
+        }
         self.trace.instructed(instructions);
         if instructions.clear {
             self.set.clear();
@@ -300,7 +370,7 @@ impl Run<'_> {
     }
 
     fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
-        if self.set.actions().is_empty() {
+        if self.exited || self.set.actions().is_empty() {
             return Ok(());
         }
         let set = std::mem::take(self.set);
@@ -396,7 +466,7 @@ impl Run<'_> {
     }
 
     /// Keeps a promise, or gives the buffer back.
-    fn settle(&mut self, frame: Frame) {
+    pub(crate) fn settle(&mut self, frame: Frame) {
         if self.promised {
             self.verdict.frames.push(frame);
             self.promised = false;

@@ -8,9 +8,13 @@
 mod action_set;
 mod actions;
 mod check;
+mod check_extension;
+mod conjunction;
 mod counters;
 mod expiry;
+mod extension;
 mod flow_mod;
+mod hash;
 mod interpreter;
 mod known;
 mod limits;

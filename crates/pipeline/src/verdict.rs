@@ -119,6 +119,14 @@ pub enum DropReason {
     OutputNoPort,
     /// An output names a port that is down or barred from sending.
     OutputClosed,
+    /// An output is for controllers of an id that none has.
+    NoController,
+    /// Resubmissions lie too deep in one another.
+    RecursionTooDeep,
+    /// It has been resubmitted too often.
+    TooManyResubmits,
+    /// More has been pushed on its stack than the stack holds.
+    StackTooDeep,
 }
 
 impl DropReason {
@@ -157,7 +165,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 11] = [
+const OTHERS: [(DropReason, &str); 15] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -169,6 +177,10 @@ const OTHERS: [(DropReason, &str); 11] = [
     (DropReason::OutputToIngress, "output_to_ingress"),
     (DropReason::OutputNoPort,    "output_no_port"),
     (DropReason::OutputClosed,    "output_closed"),
+    (DropReason::NoController,    "no_controller"),
+    (DropReason::RecursionTooDeep, "recursion_too_deep"),
+    (DropReason::TooManyResubmits, "too_many_resubmits"),
+    (DropReason::StackTooDeep,    "stack_too_deep"),
 ];
 
 #[cfg(test)]

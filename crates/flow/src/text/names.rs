@@ -259,6 +259,15 @@ pub(super) fn set_name(field: Field) -> &'static str {
     }
 }
 
+/// The field's name where a value of it is to be learned.
+pub(super) fn learn_name(field: Field) -> &'static str {
+    match field {
+        Field::IpProto => "nw_proto",
+        Field::IpTos => "nw_tos",
+        _ => set_name(field),
+    }
+}
+
 /// How the field's value is written.
 pub(super) fn form(field: Field) -> Form {
     NAMES[field as usize].form

@@ -28,10 +28,14 @@ pub(crate) const fn reason_number(reason: PacketInReason) -> u8 {
     }
 }
 
+/// The reason with this number.
+pub(crate) fn reason_of(number: u8) -> Option<PacketInReason> {
+    REASONS.get(usize::from(number)).copied()
+}
+
 fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malformed> {
     let unknown = r.fail(Refusal::RequestBadType);
-    let number = usize::from(r.u8()?);
-    REASONS.get(number).copied().ok_or(unknown)
+    reason_of(r.u8()?).ok_or(unknown)
 }
 
 impl Body for PacketIn {

@@ -77,47 +77,24 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
         .boxed()
 }
 
-/// The write of all of a field.
+/// The write of all of a field, by an action of its own.
 fn set_whole(version: Version) -> BoxedStrategy<Action> {
-    // 1.0 has setters of its own for these, or needs two loads.
-    let other_in_v10 = [
-        Field::VlanVid,
-        Field::VlanPcp,
-        Field::Ipv4Src,
-        Field::Ipv4Dst,
-        Field::IpDscp,
-        Field::TcpSrc,
-        Field::TcpDst,
-        Field::UdpSrc,
-        Field::UdpDst,
-        Field::SctpSrc,
-        Field::SctpDst,
+    // For all others 1.0 has to load.
+    let own_in_v10 = [
+        Field::EthSrc,
+        Field::EthDst,
+        Field::MplsLabel,
+        Field::MplsTc,
+        Field::TunnelId,
     ];
     let fields: Vec<Field> = Field::all()
         .filter(|row| row.writable && row.field != Field::IpTtl)
-        .filter(|row| version != Version::V10 || row.bits <= 64)
         .map(|row| row.field)
-        .filter(|field| version != Version::V10 || !other_in_v10.contains(field))
+        .filter(|field| version != Version::V10 || own_in_v10.contains(field))
         .collect();
     (prop::sample::select(fields), any::<u128>())
         .prop_map(|(field, value)| Action::set(field, value & field.full_mask()))
         .boxed()
-}
-
-/// The write of some consecutive bits of a field.
-fn set_part() -> impl Strategy<Value = Action> {
-    let fields: Vec<Field> = Field::all()
-        .filter(|row| row.writable && row.bits > 1)
-        .map(|row| row.field)
-        .collect();
-    let place = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    (prop::sample::select(fields), any::<u128>(), place).prop_map(|(field, value, (a, b))| {
-        let width = usize::from(field.info().bits);
-        let bits = 1 + a.index((width - 1).min(64));
-        let mask = ((1 << bits) - 1) << b.index(width - bits + 1);
-        let value = value & mask;
-        Action::SetField { field, value, mask }
-    })
 }
 
 fn common_action(version: Version) -> BoxedStrategy<Action> {
@@ -129,7 +106,7 @@ fn common_action(version: Version) -> BoxedStrategy<Action> {
     prop_oneof![
         6 => output,
         4 => set_whole(version),
-        2 => set_part(),
+        4 => crate::extensions::extension().prop_map(Action::Extended),
         1 => any::<u32>().prop_map(|queue| Action::SetQueue(QueueId(queue))),
         1 => any::<u32>().prop_map(|group| Action::Group(GroupId(group))),
         1 => Just(Action::PopVlan),
@@ -137,7 +114,6 @@ fn common_action(version: Version) -> BoxedStrategy<Action> {
         1 => any::<u16>().prop_map(Action::PopMpls),
         1 => any::<u8>().prop_map(Action::SetMplsTtl),
         1 => Just(Action::DecMplsTtl),
-        1 => any::<u8>().prop_map(Action::SetIpTtl),
         1 => Just(Action::DecIpTtl),
     ]
     .boxed()
@@ -164,6 +140,7 @@ fn action(version: Version) -> BoxedStrategy<Action> {
             Just(Action::PushVlan(0x88a8)),
             Just(Action::CopyTtlIn),
             Just(Action::CopyTtlOut),
+            any::<u8>().prop_map(Action::SetIpTtl),
         ]
         .boxed(),
     };
@@ -179,8 +156,8 @@ fn instructions(version: Version) -> BoxedStrategy<Instructions> {
         (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
     let table = (0..=254_u8).prop_map(TableId);
     let ends = (option::of(metadata), option::of(table)).prop_map(move |ends| match ends {
-        // 1.0 writes the first as a field then.
-        (Some(_), Some(table)) if version == Version::V10 => (None, Some(table)),
+        // 1.0 resubmits.
+        (metadata, _) if version == Version::V10 => (metadata, None),
         ends => ends,
     });
     let list = (actions(version), ends);
@@ -730,7 +707,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         })
     });
     let own = match version {
-        Version::V10 => Just(Message::Extension(Extension::TableIds(true))).boxed(),
+        Version::V10 => Just(Message::Extension(openflow::Extension::TableIds(true))).boxed(),
         Version::V13 => group_mod(),
     };
     prop_oneof![
