@@ -2,7 +2,9 @@
 //! [`crate::check`] that is about them.
 
 use base::{PortNo, TableId};
-use flow::{Action, Extension, Field, Learn, LearnSource, LearnSpec, Match, Part, Refusal};
+use flow::{
+    Action, Extension, Field, Learn, LearnFlags, LearnSource, LearnSpec, Match, Part, Refusal,
+};
 
 use crate::known::Known;
 
@@ -33,7 +35,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
             clause, clauses, ..
         } => within(clause < clauses && CLAUSES.contains(clauses)),
         Extension::Sample(sample) => within(sample.probability != 0),
-        Extension::Learn(learn) => check_learn(learn).and(Err(Refusal::ActionBadExperimenterType)),
+        Extension::Learn(learn) => check_learn(learn),
         Extension::FinTimeout { .. } => Err(Refusal::ActionBadExperimenterType),
         // A clause is a rule's, not a frame's.
         Extension::Clone(inside) if inside.iter().any(is_clause) => {
@@ -57,10 +59,15 @@ fn writable(to: Part) -> Result<(), Refusal> {
 /// The lines of a rule to be learned need what a rule's own would; only what the
 /// bits will be is not known yet, so that a prerequisite has to be a number.
 fn check_learn(learn: &Learn) -> Result<(), Refusal> {
-    if learn.table > TableId::LAST {
+    // What depends on other rules, or on how TCP ends, is not done.
+    let alone = learn.limit == 0
+        && learn.result.is_none()
+        && learn.fin_idle_timeout_s == 0
+        && learn.fin_hard_timeout_s == 0
+        && !learn.flags.contains(LearnFlags::DELETE_LEARNED);
+    if learn.table > TableId::LAST || !alone {
         return Err(Refusal::ActionBadArgument);
     }
-    learn.result.map_or(Ok(()), writable)?;
     let mut matching = Match::any();
     for spec in &learn.specs {
         match *spec {

@@ -53,7 +53,9 @@ impl Run<'_> {
                 let larger = longest_segment(packet) > usize::from(*bytes);
                 return self.set_part(packet, *to, u128::from(larger));
             }
-            Extension::Learn(_) | Extension::FinTimeout { .. } => {}
+            Extension::Learn(learn) => self.learn(packet, learn),
+            // Refused when the rule was made.
+            Extension::FinTimeout { .. } => {}
             // Met by the lookup; for nobody's eyes but the controller's; and for
             // collectors, of which there are none.
             Extension::Conjunction { .. }

@@ -146,6 +146,7 @@ impl Interpreter {
         verdict.frames.clear();
         verdict.egress.clear();
         verdict.drops.clear();
+        verdict.learned.clear();
         self.set.clear();
         self.stack.clear();
         Run {
@@ -183,7 +184,7 @@ pub(crate) struct Run<'a> {
     pub(crate) pipeline: &'a Pipeline,
     pub(crate) pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
-    verdict: &'a mut Verdict,
+    pub(crate) verdict: &'a mut Verdict,
     pub(crate) key: &'a mut Key,
     /// Whether the frame has changed since the key was filled.
     key_is_stale: bool,
@@ -191,7 +192,7 @@ pub(crate) struct Run<'a> {
     /// What `push` has put aside.
     pub(crate) stack: &'a mut Vec<u128>,
     writer: usize,
-    now: Instant,
+    pub(crate) now: Instant,
     /// The port it came in by.
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.

@@ -17,6 +17,7 @@ mod flow_mod;
 mod hash;
 mod interpreter;
 mod known;
+mod learn;
 mod limits;
 mod output;
 mod pipeline;

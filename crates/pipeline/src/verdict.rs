@@ -1,7 +1,7 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, TableId};
-use flow::{MaxLen, PacketInReason};
+use flow::{FlowMod, MaxLen, PacketInReason};
 use packet::{Frame, Malformed};
 
 /// What the tables say about one frame. The same one serves frame after frame.
@@ -14,6 +14,8 @@ pub struct Verdict {
     /// What was not done: one entry for each output that could not be made, and
     /// one for the frame if nothing at all came of it.
     pub drops: Vec<DropReason>,
+    /// Rules that the frame makes, for whoever writes the tables.
+    pub learned: Vec<FlowMod>,
 }
 
 impl Verdict {
@@ -24,6 +26,7 @@ impl Verdict {
             frames: Vec::new(),
             egress: Vec::new(),
             drops: Vec::new(),
+            learned: Vec::new(),
         }
     }
 }

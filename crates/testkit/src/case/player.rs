@@ -157,6 +157,9 @@ impl Player {
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.missing(), 0, "a frame got lost");
+        for command in std::mem::take(&mut self.verdict.learned) {
+            lines.extend(self.flow_mod(&command));
+        }
         lines
     }
 
