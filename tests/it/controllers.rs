@@ -235,16 +235,21 @@ fn a_controller_that_falls_silent_is_left(ground: &Ground) -> Outcome {
     Ok(())
 }
 
-fn every_controller_is_told(ground: &Ground) -> Outcome {
-    let rig = Rig::new(ground, 2)?;
-    let desks = [Desk::open(ground)?, Desk::open(ground)?];
+/// A secure switch that seeks a controller at each desk.
+fn start_under<'g>(rig: &Rig<'g>, desks: &[Desk<'_>]) -> Result<Switch<'g>, Failure> {
     let words = desks
         .iter()
         .map(|desk| format!("--controller {} ", desk.target()));
     let words: String = words.collect();
-    let switch = rig.start(&format!(
+    rig.start(&format!(
         "--bridge br0 --fail-mode secure --port p1 --port p2 {words}"
-    ))?;
+    ))
+}
+
+fn every_controller_is_told(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let desks = [Desk::open(ground)?, Desk::open(ground)?];
+    let switch = start_under(&rig, &desks)?;
     let mut old = desks[0].meet(Version::V10)?;
     let mut new = desks[1].meet(Version::V13)?;
     old.barrier();
@@ -285,13 +290,7 @@ fn every_controller_is_told(ground: &Ground) -> Outcome {
 fn one_master_and_its_slaves(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
     let desks = [Desk::open(ground)?, Desk::open(ground)?];
-    let words = desks
-        .iter()
-        .map(|desk| format!("--controller {} ", desk.target()));
-    let words: String = words.collect();
-    let switch = rig.start(&format!(
-        "--bridge br0 --fail-mode secure --port p1 --port p2 {words}"
-    ))?;
+    let switch = start_under(&rig, &desks)?;
     let mut first = desks[0].meet(Version::V13)?;
     let mut second = desks[1].meet(Version::V13)?;
     assert_eq!(role(&mut first, None, None)?, (Role::Equal, None));

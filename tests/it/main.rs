@@ -9,14 +9,17 @@ mod actions;
 mod controllers;
 mod eye;
 mod ground;
+mod groups;
 mod host;
 mod lifecycle;
 mod ofctl;
 mod peer;
+mod printing;
 mod rig;
 mod robustness;
 mod standalone;
 mod tap;
+mod trace;
 mod truth;
 
 use std::process::ExitCode;
@@ -25,11 +28,14 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 8] = [
+const THEMES: [&[Rule]; 11] = [
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
+    printing::RULES,
     actions::RULES,
+    trace::RULES,
+    groups::RULES,
     truth::RULES,
     controllers::RULES,
     robustness::RULES,

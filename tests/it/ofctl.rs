@@ -1,5 +1,5 @@
 //! `ovs-ofctl` of Open vSwitch 3.1 on the management socket, as it speaks by
-//! default (OpenFlow 1.0 with Nicira's extensions) and with `-O OpenFlow13`.
+//! default (OpenFlow 1.0 with Nicira's extensions) and with `-O` of each later version.
 
 use std::fs;
 
@@ -30,11 +30,30 @@ pub(crate) const RULES: &[Rule] = rules![
     a_port_is_kept_from_flooding_and_forwarding,
     fragments_are_treated_as_told,
     what_is_not_there_is_refused_by_its_name,
+    a_bridge_speaks_the_versions_that_it_was_told,
+    importance_is_told_where_there_is_a_word_for_it,
+    what_1_5_changed_means_what_it_says,
     it_is_reached_by_tcp_too,
 ];
 
 /// What goes before each command.
-const FORMS: [&str; 2] = ["", "-O OpenFlow13"];
+const FORMS: [&str; 6] = [
+    "",
+    "-O OpenFlow11",
+    "-O OpenFlow12",
+    "-O OpenFlow13",
+    "-O OpenFlow14",
+    "-O OpenFlow15",
+];
+
+/// Those in which every match can be said: 1.1 has its own structure for one.
+const FULL_FORMS: [&str; 5] = [
+    "",
+    "-O OpenFlow12",
+    "-O OpenFlow13",
+    "-O OpenFlow14",
+    "-O OpenFlow15",
+];
 
 const TWO: &str = "--bridge br0 --port p1 --port p2";
 const SECURE: &str = "--bridge br0 --fail-mode secure --port p1 --port p2";
@@ -245,16 +264,17 @@ const GIVEN: [(&str, &str); 13] = [
 fn a_flow_comes_back_as_it_was_given(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
     let switch = rig.start(SECURE)?;
-    for form in FORMS {
+    for form in FULL_FORMS {
         // Each version has its words for one thing, and 1.3 says what 1.0 takes for granted.
         for (given, shown) in GIVEN {
             switch.ofctl(&format!("{form} del-flows br0"))?;
             switch.ofctl(&format!("{form} add-flow br0 {given}"))?;
-            for form in FORMS {
+            for form in FULL_FORMS {
                 let flows = switch.flows(&format!("{form} dump-flows br0"))?;
                 let (_, rest) = flows[0].split_once("n_bytes=0, ").ok_or("no such row")?;
                 let rest = rest
                     .replace("reset_counts ", "")
+                    .replace("idle_age=0, ", "")
                     .replace("pop_vlan", "strip_vlan");
                 assert_eq!((&*rest, flows.len()), (shown, 1), "{form} {given}");
             }
@@ -320,7 +340,7 @@ fn flows_from_a_file_are_all_there(ground: &Ground) -> Outcome {
         .map(|(given, _)| format!("{given}\n"))
         .collect();
     fs::write(&file, format!("# A comment.\n{text}"))?;
-    for form in FORMS {
+    for form in FULL_FORMS {
         switch.ofctl(&format!("{form} del-flows br0"))?;
         switch.ofctl(&format!("{form} add-flows br0 {}", file.display()))?;
         assert_eq!(
@@ -690,23 +710,7 @@ fn fragments_are_treated_as_told(ground: &Ground) -> Outcome {
 }
 
 /// Commands that this switch does not do, and the error that says so.
-const REFUSED: [(&str, &str); 9] = [
-    (
-        "-O OpenFlow13 add-group br0 group_id=1,type=all,bucket=output:1",
-        "OFPGMFC_OUT_OF_GROUPS",
-    ),
-    (
-        "-O OpenFlow13 add-meter br0 meter=1,kbps,band=type=drop,rate=10",
-        "OFPMMFC_OUT_OF_METERS",
-    ),
-    (
-        "-O OpenFlow13 add-flow br0 actions=meter:1,output:2",
-        "OFPBIC_UNSUP_INST",
-    ),
-    (
-        "-O OpenFlow13 add-flow br0 actions=group:1",
-        "OFPBAC_BAD_OUT_GROUP",
-    ),
+const REFUSED: [(&str, &str); 5] = [
     (
         "add-flow br0 actions=learn(table=1,output:NXM_OF_IN_PORT[])",
         "OFPBAC_BAD_VENDOR",
@@ -735,9 +739,63 @@ fn what_is_not_there_is_refused_by_its_name(ground: &Ground) -> Outcome {
         let said = switch.ofctl(&format!("-O OpenFlow13 {words} br0"))?;
         assert!(said.contains("reply (OF1.3)"), "{said}");
     }
-    let said = switch.ofctl_refused("-O OpenFlow14 show br0")?;
-    assert!(said.contains("version negotiation failed"), "{said}");
     assert!(switch.rules("")?.is_empty());
+    Ok(())
+}
+
+fn a_bridge_speaks_the_versions_that_it_was_told(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start("--bridge br0 --port p1 --protocols OpenFlow10,OpenFlow14")?;
+    for (form, spoken) in FORMS
+        .into_iter()
+        .zip([true, false, false, false, true, false])
+    {
+        let words = format!("{form} show br0");
+        if spoken {
+            switch.ofctl(&words)?;
+        } else {
+            let said = switch.ofctl_refused(&words)?;
+            assert!(said.contains("version negotiation failed"), "{said}");
+        }
+    }
+    let shown = switch.ofctl("-O OpenFlow10,OpenFlow13,OpenFlow14,OpenFlow15 show br0")?;
+    assert!(shown.contains("OFPT_FEATURES_REPLY (OF1.4)"), "{shown}");
+    Ok(())
+}
+
+fn importance_is_told_where_there_is_a_word_for_it(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 0)?;
+    let switch = rig.start("--bridge br0 --fail-mode secure")?;
+    for form in ["-O OpenFlow14", "-O OpenFlow15"] {
+        switch.refill(form, &["importance=700,arp,actions=drop"])?;
+        let flows = switch.flows(&format!("{form} dump-flows br0"))?;
+        assert!(flows[0].contains("importance=700, "), "{flows:?}");
+        let flows = switch.flows("-O OpenFlow13 dump-flows br0")?;
+        assert!(!flows[0].contains("importance"), "{flows:?}");
+    }
+    Ok(())
+}
+
+fn what_1_5_changed_means_what_it_says(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(SECURE)?;
+    let flow =
+        "in_port=1,ip,actions=set_field:02:00:00:00:00:05/ff:00:00:00:00:ff->eth_src,output:2";
+    switch.ofctl(&format!("-O OpenFlow15 add-flow br0 {flow}"))?;
+    let flows = switch.flows("-O OpenFlow15 dump-flows br0")?;
+    let shown = "set_field:02:00:00:00:00:05/ff:00:00:00:00:ff->eth_src,output:2";
+    assert!(flows[0].ends_with(shown), "{flows:?}");
+    let mut two = rig.host(2).eye()?;
+    rig.host(1)
+        .send(&["eth(src=0a:11:22:33:44:55) / ipv4 / udp(dst=9)"])?;
+    two.sees("eth(src=02:11:22:33:44:05) / ipv4 / udp(dst=9)");
+    let ports = switch.ofctl("-O OpenFlow15 dump-ports-desc br0 2")?;
+    assert!(
+        ports.contains(" 2(p2): addr:") && !ports.contains(" 1(p1)"),
+        "{ports}"
+    );
+    let refused = switch.ofctl("-O OpenFlow15 dump-ports-desc br0 77")?;
+    assert!(refused.contains("OFPBRC_BAD_PORT"), "{refused}");
     Ok(())
 }
 
@@ -780,7 +838,7 @@ impl Switch<'_> {
 }
 
 /// A frame's bytes in hexadecimal.
-fn hex(stack: &str) -> String {
+pub(crate) fn hex(stack: &str) -> String {
     let stack: packet::build::Stack = stack.parse().expect("the text is a stack");
     let frame = stack.build();
     frame

@@ -208,6 +208,15 @@ impl Switch<'_> {
         Ok(value.unwrap_or(0))
     }
 
+    /// Waits until something holds of the switch.
+    pub(crate) fn wait_until(
+        &self,
+        what: &str,
+        mut holds: impl FnMut(&Self) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        self.ground.wait_until(what, || holds(self))
+    }
+
     /// Waits until a counter has a value.
     pub(crate) fn wait_for_counter(&self, name: &str, value: u64) -> Result<(), Failure> {
         let what = format!("the counter '{name}' to be {value}");

@@ -23,11 +23,10 @@ const BINARY: &str = "target/release/comporta";
 /// What is measured. Five rounds of all of it take some five minutes; if there is
 /// less time, the report is of fewer rounds.
 #[rustfmt::skip]
-const MEASURE: [&str; 17] = [
+const MEASURE: [&str; 15] = [
     "lab", "run", "echo", "tcp-throughput", "forwarding-rate",
     "--device", "comporta,ovs,ovs-tso,linux-bridge,direct",
     "--runs", "5",
-    "--packets", "5000",
     "--tcp-seconds", "3",
     "--rate-millis", "1000",
     "--rates", "100000,200000,300000",

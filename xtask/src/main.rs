@@ -8,6 +8,7 @@
     reason = "what this program says is its product, and it says it to a person"
 )]
 
+mod conform;
 mod demo;
 mod metadata;
 mod setup;
@@ -31,7 +32,8 @@ cargo xtask COMMAND
 
   setup                 install what tests and demonstration need (Debian, root)
   tidy                  check what the compiler does not
-  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs system
+  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs system conform
+  conform [PREFIX]...   others' conformance suites, all of them or the files that begin so (of13/meter)
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 
@@ -71,6 +73,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
             })
         }
         ["test", options @ ..] => test::run(shell, options),
+        ["conform", options @ ..] => conform::run(shell, options),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

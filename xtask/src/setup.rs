@@ -42,9 +42,23 @@ const SERVICES: [&str; 2] = ["openvswitch-switch", "openvswitch-testcontroller"]
 /// Where programs are, beside `PATH`: an ordinary user's lacks the system's folders.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
-/// The Python environment, and what it holds; from the project's root.
-const VENV: &str = "target/venv";
-const REQUIREMENTS: &str = "tests/requirements.txt";
+/// A Python environment, and the file that says what it holds; from the project's root.
+struct Venv {
+    folder: &'static str,
+    requirements: &'static str,
+}
+
+/// What the system tests need.
+const FOR_TESTS: Venv = Venv {
+    folder: "target/venv",
+    requirements: "tests/requirements.txt",
+};
+
+/// What the conformance suites need: another os-ken, so an environment of their own.
+const FOR_SUITES: Venv = Venv {
+    folder: "target/venv-suites",
+    requirements: "suites/requirements.txt",
+};
 
 /// Installs what is missing.
 pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
@@ -52,7 +66,8 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     if !missing.is_empty() {
         install(shell, &missing)?;
     }
-    make_venv(shell)
+    make_venv(shell, &FOR_TESTS)?;
+    make_venv(shell, &FOR_SUITES)
 }
 
 /// The packages of all programs that are not there.
@@ -135,24 +150,28 @@ fn stop(shell: &mut Shell, service: &str) -> Result<(), Failure> {
     )
 }
 
-/// Makes the Python environment, if it does not hold what it should.
-fn make_venv(shell: &mut Shell) -> Result<(), Failure> {
-    let wanted = fs::read_to_string(shell.root().join(REQUIREMENTS))
-        .map_err(|error| format!("{REQUIREMENTS}: {error}"))?;
+/// Makes a Python environment, if it does not hold what it should.
+fn make_venv(shell: &mut Shell, venv: &Venv) -> Result<(), Failure> {
+    let Venv {
+        folder,
+        requirements,
+    } = venv;
+    let wanted = fs::read_to_string(shell.root().join(requirements))
+        .map_err(|error| format!("{requirements}: {error}"))?;
     // What was installed last, written when all of it was.
-    let stamp = shell.root().join(VENV).join("installed.txt");
+    let stamp = shell.root().join(folder).join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
     println!(
-        "setup: making the Python environment {VENV} with {}",
+        "setup: making the Python environment {folder} with {}",
         names(&wanted).join(" ")
     );
     succeed(
         shell,
-        Command::new("python3").args(["-m", "venv", "--clear", VENV]),
+        Command::new("python3").args(["-m", "venv", "--clear", folder]),
     )?;
-    let pip = Path::new(VENV).join("bin/pip");
+    let pip = Path::new(folder).join("bin/pip");
     let options = [
         "install",
         "--quiet",
@@ -160,7 +179,7 @@ fn make_venv(shell: &mut Shell) -> Result<(), Failure> {
         "--requirement",
     ];
     let pip = shell.root().join(pip);
-    succeed(shell, Command::new(pip).args(options).arg(REQUIREMENTS))?;
+    succeed(shell, Command::new(pip).args(options).arg(requirements))?;
     fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(())
 }

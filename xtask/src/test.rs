@@ -10,7 +10,7 @@ use crate::metadata::{Metadata, cargo};
 use crate::shell::{Outcome, Shell, now};
 use crate::summary::Tally;
 use crate::tidy::Tree;
-use crate::{Failure, setup, tidy};
+use crate::{Failure, conform, setup, tidy};
 
 /// One step: its name, what it is, and how it is done.
 struct Step {
@@ -25,7 +25,7 @@ const SYSTEM_TESTS: &str = "tests";
 const BINARY: &str = "cli";
 
 #[rustfmt::skip]
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "setup",  about: "what the tests need",                     run: set_up },
     Step { name: "tidy",   about: "what the compiler does not check",        run: check_tidiness },
     Step { name: "fmt",    about: "formatting",                              run: check_format },
@@ -33,6 +33,7 @@ const STEPS: [Step; 7] = [
     Step { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
     Step { name: "docs",   about: "documentation, warnings as errors",       run: build_docs },
     Step { name: "system", about: "real processes in namespaces",            run: run_system_tests },
+    Step { name: "conform", about: "others' conformance suites, but for their half-minute cases", run: run_suites },
 ];
 
 /// What became of one step.
@@ -221,6 +222,13 @@ fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
         "system",
         &mut cargo_with(&["test", "--package", SYSTEM_TESTS]),
     )
+}
+
+fn run_suites(shell: &mut Shell) -> Result<Tally, Failure> {
+    Ok(match conform::conform(shell, &conform::QUICK)? {
+        Outcome::Success => Tally::passed(),
+        outcome => Tally::failed("conform", &explain(&outcome)),
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod arrows;
 mod code;
 mod licences;
 mod modules;
+mod promises;
 mod rust;
 mod spdx;
 mod texts;
@@ -145,12 +146,13 @@ fn git_files(root: &Path, options: &[&str]) -> Result<Vec<String>, Failure> {
 }
 
 /// All rules.
-const RULES: [fn(&Tree) -> Vec<Finding>; 5] = [
+const RULES: [fn(&Tree) -> Vec<Finding>; 6] = [
     arrows::check,
     rust::check,
     modules::check,
     texts::check,
     licences::check,
+    promises::check,
 ];
 
 /// Checks `tree` against all rules.

@@ -124,10 +124,27 @@ impl fmt::Display for TableId {
 pub struct GroupId(pub u32);
 
 impl GroupId {
-    /// Every group: deletion only (`OFPG_ALL`).
+    /// The highest number that a group may have (`OFPG_MAX`).
+    pub const MAX: Self = Self(0xffff_ff00);
+    /// Every group: deletion and requests only (`OFPG_ALL`).
     pub const ALL: Self = Self(0xffff_fffc);
     /// No group in particular: a wildcard in requests (`OFPG_ANY`).
     pub const ANY: Self = Self(0xffff_ffff);
+}
+
+/// The number of a bucket of a group (OF 1.5.1, 7.3.4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BucketId(pub u32);
+
+impl BucketId {
+    /// The highest number that a bucket may have (`OFPG_BUCKET_MAX`).
+    pub const MAX: Self = Self(0xffff_ff00);
+    /// The first bucket of the list, or the place before it: commands only.
+    pub const FIRST: Self = Self(0xffff_fffd);
+    /// The last bucket of the list, or the place behind it: commands only.
+    pub const LAST: Self = Self(0xffff_fffe);
+    /// Every bucket; in a command that is about none, no place.
+    pub const ALL: Self = Self(0xffff_ffff);
 }
 
 /// The number of a meter.
@@ -135,8 +152,27 @@ impl GroupId {
 pub struct MeterId(pub u32);
 
 impl MeterId {
-    /// Every meter: requests only (`OFPM_ALL`).
+    /// The highest number that a meter of rules may have (`OFPM_MAX`).
+    pub const MAX: Self = Self(0xffff_0000);
+    /// The virtual meter of frames that the fast path hands to a slower one
+    /// (`OFPM_SLOWPATH`).
+    pub const SLOWPATH: Self = Self(0xffff_fffd);
+    /// The virtual meter of frames for the controllers (`OFPM_CONTROLLER`).
+    pub const CONTROLLER: Self = Self(0xffff_fffe);
+    /// Every meter: deletion and requests only (`OFPM_ALL`).
     pub const ALL: Self = Self(0xffff_ffff);
+
+    /// Whether a rule may name this meter.
+    #[must_use]
+    pub const fn is_ordinary(self) -> bool {
+        self.0 >= 1 && self.0 <= Self::MAX.0
+    }
+
+    /// Whether the switch itself submits frames to this meter, and no rule does.
+    #[must_use]
+    pub const fn is_virtual(self) -> bool {
+        matches!(self, Self::SLOWPATH | Self::CONTROLLER)
+    }
 }
 
 /// The number of a queue of a port.

@@ -6,5 +6,7 @@
 mod ids;
 mod instant;
 
-pub use ids::{BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId, Xid};
+pub use ids::{
+    BucketId, BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId, Xid,
+};
 pub use instant::Instant;

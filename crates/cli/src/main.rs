@@ -8,14 +8,16 @@
 mod lab_args;
 mod lab_commands;
 mod switch_args;
+mod trace_args;
 
 use std::error::Error;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use lab_args::LabCommand;
 use switch_args::SwitchArgs;
+use trace_args::TraceArgs;
 
 fn main() -> ExitCode {
     let matches = command().get_matches();
@@ -23,6 +25,7 @@ fn main() -> ExitCode {
     log_to_stderr(level.map_or("info", String::as_str));
     let done = match matches.subcommand() {
         Some(("switch", matches)) => run_switch(matches),
+        Some(("trace", matches)) => tell_trace(matches),
         Some(("lab", matches)) => run_lab(matches),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
@@ -49,12 +52,19 @@ fn command() -> Command {
                 .default_value("info"),
         )
         .subcommand(switch_args::command())
+        .subcommand(TraceArgs::augment_args(Command::new("trace")))
         .subcommand(LabCommand::augment_subcommands(lab))
 }
 
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
     switch::run(args.config, args.file)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "what was asked for is the product")]
+fn tell_trace(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    print!("{}", TraceArgs::from_arg_matches(matches)?.ask()?);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,10 +5,19 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use switch::config::{BridgeConfig, Config, ConfigError, FailMode, parse_datapath_id};
+use switch::config::{
+    BridgeConfig, Config, ConfigError, FailMode, parse_datapath_id, parse_protocols,
+};
 
 /// Options that belong to the bridge before them.
-const OF_A_BRIDGE: [&str; 5] = ["port", "controller", "listen", "fail-mode", "datapath-id"];
+const OF_A_BRIDGE: [&str; 6] = [
+    "port",
+    "controller",
+    "listen",
+    "fail-mode",
+    "datapath-id",
+    "protocols",
+];
 
 /// The subcommand, for the help and the parser.
 pub(crate) fn command() -> Command {
@@ -32,6 +41,7 @@ pub(crate) fn command() -> Command {
         .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS] or punix:PATH"))
         .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (the default) or secure"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
+        .arg(of_a_bridge("protocols", "VERSION,...", "Versions to speak, OpenFlow10 to OpenFlow15 [default: all]"))
         .arg(
             Arg::new("cores")
                 .long("cores")
@@ -122,7 +132,7 @@ fn apply<'a>(
     value: &str,
     given: &mut Vec<&'a str>,
 ) -> Result<(), ConfigError> {
-    let once = matches!(option, "fail-mode" | "datapath-id");
+    let once = matches!(option, "fail-mode" | "datapath-id" | "protocols");
     if once && given.contains(&option) {
         let problem = format!("given twice for bridge {}: give it once", bridge.name);
         return Err(ConfigError::new(format!("--{option}"), problem));
@@ -133,6 +143,7 @@ fn apply<'a>(
         "controller" => bridge.controllers.push(value.parse()?),
         "listen" => bridge.listen.push(value.parse()?),
         "fail-mode" => bridge.fail_mode = value.parse::<FailMode>()?,
+        "protocols" => bridge.protocols = parse_protocols(value)?,
         _ => bridge.datapath_id = Some(parse_datapath_id(value)?),
     }
     Ok(())
@@ -174,6 +185,19 @@ mod tests {
         );
         assert_eq!(config.bridges[0].fail_mode, FailMode::Standalone);
         assert_eq!(config.bridges[1].fail_mode, FailMode::Secure);
+    }
+
+    #[test]
+    fn a_bridge_speaks_all_versions_or_those_that_are_named() {
+        let config = parse("--bridge br0 --protocols OpenFlow10,OpenFlow14 --bridge br1");
+        let [named, all] = &config.expect("legal").bridges[..] else {
+            panic!("two bridges were typed");
+        };
+        let wanted = "OpenFlow10,OpenFlow14".parse();
+        assert_eq!(Ok(named.protocols), wanted);
+        assert_eq!(all.protocols, BridgeConfig::new("br1").protocols);
+        let refused = parse("--bridge br0 --protocols OpenFlow16").expect_err("no such version");
+        assert!(refused.starts_with("--protocols: 'OpenFlow16' is not a list of versions"));
     }
 
     #[test]

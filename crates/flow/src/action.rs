@@ -22,7 +22,7 @@ pub enum Action {
     Output {
         /// The port, real or reserved.
         port: PortNo,
-        /// How much to send, if `port` is the controller.
+        /// How much to send, if `port` is the controller; without a meaning otherwise.
         max_len: MaxLen,
     },
     /// Send a copy out of `port` by way of `queue` (OpenFlow 1.0 only).
@@ -67,6 +67,10 @@ pub enum Action {
     PushMpls(u16),
     /// Take the outermost MPLS entry off; the frame's type becomes this.
     PopMpls(u16),
+    /// Put the frame behind a header of provider backbone bridging, of this type.
+    PushPbb(u16),
+    /// Take the outermost header of provider backbone bridging off.
+    PopPbb,
     /// Set the TTL of the outermost MPLS entry.
     SetMplsTtl(u8),
     /// Lower the TTL of the outermost MPLS entry; at zero the frame is invalid.
@@ -87,10 +91,11 @@ impl Action {
     /// Output to `port`, whole if it is the controller.
     #[must_use]
     pub const fn output(port: PortNo) -> Self {
-        Self::Output {
-            port,
-            max_len: MaxLen::WHOLE,
-        }
+        let max_len = match port {
+            PortNo::CONTROLLER => MaxLen::WHOLE,
+            _ => MaxLen(0),
+        };
+        Self::Output { port, max_len }
     }
 
     /// Write all of `field`.

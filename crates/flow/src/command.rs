@@ -90,6 +90,8 @@ pub struct FlowMod {
     pub idle_timeout_s: u16,
     /// Seconds after which the rule goes; zero for never.
     pub hard_timeout_s: u16,
+    /// Which rules make room first where a full table evicts: the lower (1.4).
+    pub importance: u16,
     /// A kept frame to send through the tables afterwards.
     pub buffer: Option<BufferId>,
     /// Delete only rules that output here; [`PortNo::ANY`] asks nothing.
@@ -122,6 +124,7 @@ impl FlowMod {
             instructions,
             idle_timeout_s: 0,
             hard_timeout_s: 0,
+            importance: 0,
             buffer: None,
             out_port: PortNo::ANY,
             out_group: GroupId::ANY,

@@ -11,10 +11,16 @@ use crate::matching::Match;
 pub enum PacketInReason {
     /// It matched nothing, or the table-miss rule.
     NoMatch,
-    /// An action sent it.
+    /// An action sent it; until OpenFlow 1.3, wherever it stood.
     Action,
     /// Its TTL could not be lowered.
     InvalidTtl,
+    /// An action of the action set sent it (1.4).
+    ActionSet,
+    /// An action of a group's bucket sent it (1.4).
+    Group,
+    /// An action of a packet-out sent it (1.4).
+    PacketOut,
 }
 
 /// A frame for the controller (OF 1.3.5, 7.4.1). The switch keeps no frames, so
@@ -50,6 +56,10 @@ pub enum FlowRemovedReason {
     Delete,
     /// Its group was deleted.
     GroupDelete,
+    /// Its meter was deleted (1.4).
+    MeterDelete,
+    /// It had to make room for another (1.4).
+    Eviction,
 }
 
 /// The end of a rule, with its final counts (OF 1.3.5, 7.4.2).

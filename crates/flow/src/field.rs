@@ -42,6 +42,8 @@ pub enum Field {
     MplsTc,
     /// Bottom-of-stack bit of the outermost MPLS entry.
     MplsBos,
+    /// Service instance of the outermost tag of provider backbone bridging.
+    PbbIsid,
     /// ARP opcode.
     ArpOp,
     /// ARP sender's protocol address.
@@ -195,6 +197,8 @@ pub enum Prerequisite {
     VlanTag,
     /// The type is MPLS, unicast or multicast.
     Mpls,
+    /// The type is that of provider backbone bridging.
+    Pbb,
     /// The type is ARP or RARP.
     Arp,
     /// The type is IPv4 or IPv6.
@@ -326,12 +330,13 @@ static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(TunnelId,     "tunnel_id",     "tun_id",       64, oxm(38), nx(16),  Any,  true,  None,            Link),
     row!(EthDst,       "eth_dst",       "dl_dst",       48, oxm(3),  of(1),   Any,  true,  None,            Link),
     row!(EthSrc,       "eth_src",       "dl_src",       48, oxm(4),  of(2),   Any,  true,  None,            Link),
-    row!(EthType,      "eth_type",      "dl_type",      16, oxm(5),  of(3),   No,   false, None,            Link),
+    row!(EthType,      "eth_type",      "dl_type",      16, oxm(5),  of(3),   No,   true,  None,            Link),
     row!(VlanVid,      "vlan_vid",      "dl_vlan",      13, oxm(6),  None,    Any,  true,  None,            Link),
     row!(VlanPcp,      "vlan_pcp",      "dl_vlan_pcp",   3, oxm(7),  None,    No,   true,  VlanTag,         Link),
     row!(MplsLabel,    "mpls_label",    "mpls_label",   20, oxm(34), None,    No,   true,  Mpls,            Network),
     row!(MplsTc,       "mpls_tc",       "mpls_tc",       3, oxm(35), None,    No,   true,  Mpls,            Network),
-    row!(MplsBos,      "mpls_bos",      "mpls_bos",      1, oxm(36), None,    No,   false, Mpls,            Network),
+    row!(MplsBos,      "mpls_bos",      "mpls_bos",      1, oxm(36), None,    No,   true,  Mpls,            Network),
+    row!(PbbIsid,      "pbb_isid",      "pbb_isid",     24, oxm(37), None,    Any,  true,  Pbb,             Network),
     row!(ArpOp,        "arp_op",        "arp_op",       16, oxm(21), of(15),  No,   true,  Arp,             Network),
     row!(ArpSpa,       "arp_spa",       "arp_spa",      32, oxm(22), of(16),  Any,  true,  Arp,             Network),
     row!(ArpTpa,       "arp_tpa",       "arp_tpa",      32, oxm(23), of(17),  Any,  true,  Arp,             Network),
@@ -339,7 +344,7 @@ static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(ArpTha,       "arp_tha",       "arp_tha",      48, oxm(25), nx(18),  Any,  true,  Arp,             Network),
     row!(IpDscp,       "ip_dscp",       "nw_tos",        6, oxm(8),  None,    No,   true,  Ip,              Network),
     row!(IpEcn,        "ip_ecn",        "nw_ecn",        2, oxm(9),  nx(28),  No,   true,  Ip,              Network),
-    row!(IpProto,      "ip_proto",      "nw_proto",      8, oxm(10), of(6),   No,   false, Ip,              Network),
+    row!(IpProto,      "ip_proto",      "nw_proto",      8, oxm(10), of(6),   No,   true,  Ip,              Network),
     row!(IpTtl,        "nw_ttl",        "nw_ttl",        8, None,    nx(29),  No,   true,  Ip,              Network),
     row!(IpFrag,       "ip_frag",       "ip_frag",       2, None,    nx(26),  Any,  false, Ip,              Network),
     row!(Ipv4Src,      "ipv4_src",      "nw_src",       32, oxm(11), of(7),   Any,  true,  Ipv4,            Network),
@@ -429,9 +434,9 @@ impl Field {
     /// them (OF 1.3.5, table 12: `mpls_label`, `ipv6_flabel`).
     #[must_use]
     pub fn bytes(self) -> usize {
-        match usize::from(self.info().bits.div_ceil(8)) {
-            3 => 4,
-            bytes => bytes,
+        match self.info().bits {
+            20 => 4,
+            bits => usize::from(bits.div_ceil(8)),
         }
     }
 
@@ -498,6 +503,7 @@ mod tests {
     fn a_label_takes_four_bytes() {
         assert_eq!(Field::MplsLabel.bytes(), 4);
         assert_eq!(Field::Ipv6Flabel.bytes(), 4);
+        assert_eq!(Field::PbbIsid.bytes(), 3);
         assert_eq!(Field::VlanVid.bytes(), 2);
         assert_eq!(Field::EthSrc.bytes(), 6);
         assert_eq!(Field::Ipv6Src.bytes(), 16);

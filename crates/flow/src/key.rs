@@ -146,6 +146,7 @@ impl Key {
                 self.put(Field::MplsBos, u128::from(entry.bottom));
                 self.put(Field::MplsTtl, u128::from(entry.ttl));
             }
+            Network::Pbb(tag) => self.put(Field::PbbIsid, u128::from(tag.isid)),
             Network::Arp(arp) => {
                 self.put(Field::ArpOp, u128::from(arp.op));
                 if let Some(addresses) = &arp.addresses {
@@ -303,6 +304,7 @@ mod tests {
         for text in [
             "eth / vlan / arp",
             "eth / mpls",
+            "eth / pbb / eth / ipv4 / tcp",
             "eth / ipv4 / tcp",
             "eth / ipv4 / udp",
             "eth / ipv6 / sctp",

@@ -6,6 +6,7 @@
 
 mod action;
 mod command;
+mod compose;
 mod event;
 mod extension;
 pub mod field;
@@ -23,16 +24,23 @@ pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
     RoleRequest, SwitchConfig, TableMod,
 };
+pub use compose::compose;
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
     Bundle, BundleAlgorithm, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
     Multipath, MultipathAlgorithm, NESTING_MAX, Part, Sample, SampleDirection, ToController,
 };
 pub use field::Field;
-pub use group::{Bucket, GroupKind, GroupMod, GroupModCommand};
+pub use group::{
+    Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
+    GroupModCommand, GroupStats,
+};
 pub use key::{Key, Registers};
 pub use matching::{Match, Term};
-pub use meter::{Band, BandKind, MeterFlags, MeterMod, MeterModCommand};
+pub use meter::{
+    Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
+    MeterModCommand, MeterStats,
+};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
 pub use statistics::{

@@ -173,6 +173,7 @@ impl Match {
                 .term(Field::VlanVid)
                 .is_some_and(|term| term.value & u128::from(VID_PRESENT) != 0),
             Prerequisite::Mpls => eth_type(&[0x8847, 0x8848]),
+            Prerequisite::Pbb => eth_type(&[0x88e7]),
             Prerequisite::Arp => eth_type(&[0x0806, 0x8035]),
             Prerequisite::Ip => eth_type(&[0x0800, 0x86dd]),
             Prerequisite::Ipv4 => eth_type(&[0x0800]),

@@ -200,15 +200,36 @@ pub enum Refusal {
     #[error("unsupported action list")]
     FlowModUnsupported,
 
-    /// A group-mod that this switch does not do.
-    #[error("groups are not implemented")]
-    GroupModUnsupported,
+    /// There is a group of this number.
+    #[error("there is a group of this number")]
+    GroupModExists,
+    /// A number that no group may have, or buckets that its kind cannot have.
+    #[error("a group that cannot be")]
+    GroupModInvalidGroup,
+    /// Buckets of unequal weight.
+    #[error("unequal weights are not supported")]
+    GroupModWeightUnsupported,
+    /// No room for another group.
+    #[error("no room for another group")]
+    GroupModOutOfGroups,
+    /// No room for so many buckets.
+    #[error("no room for so many buckets")]
+    GroupModOutOfBuckets,
+    /// Groups that send to groups, or so many of them in a row.
+    #[error("too many groups in a row")]
+    GroupModChainingUnsupported,
+    /// A group of this kind cannot watch a port or group.
+    #[error("a group of this kind watches nothing")]
+    GroupModWatchUnsupported,
+    /// The group would send to itself, or watch itself.
+    #[error("the group would be its own successor")]
+    GroupModLoop,
     /// There is no such group to change.
     #[error("no such group")]
     GroupModUnknown,
-    /// A number that no group may have.
-    #[error("a number that no group may have")]
-    GroupModInvalidGroup,
+    /// Another group sends to the group that was to be deleted.
+    #[error("another group sends to this one")]
+    GroupModChained,
     /// Unknown kind of group.
     #[error("unknown kind of group")]
     GroupModBadType,
@@ -218,6 +239,12 @@ pub enum Refusal {
     /// A bucket is not well formed.
     #[error("bad bucket")]
     GroupModBadBucket,
+    /// A port or group to watch that cannot be.
+    #[error("a port or group that cannot be watched")]
+    GroupModBadWatch,
+    /// The sender may not change groups.
+    #[error("group modification not permitted")]
+    GroupModPermission,
 
     /// There is no such port to change.
     #[error("no such port")]
@@ -275,27 +302,42 @@ pub enum Refusal {
     #[error("unknown role")]
     RoleBad,
 
-    /// A meter-mod that this switch does not do, or failed without a better reason.
-    #[error("meters are not implemented")]
+    /// A meter-mod that failed without a better reason.
+    #[error("meter modification failed")]
     MeterModUnknown,
-    /// There is no such meter.
+    /// There is a meter of this number.
+    #[error("there is a meter of this number")]
+    MeterModExists,
+    /// A number that no meter may have, or that a rule may not name.
+    #[error("no meter that can be meant")]
+    MeterModInvalidMeter,
+    /// There is no such meter to change or to tell of.
     #[error("no such meter")]
     MeterModUnknownMeter,
-    /// A number that no meter may have.
-    #[error("a number that no meter may have")]
-    MeterModInvalidMeter,
     /// Unknown meter-mod command.
     #[error("unknown meter modification command")]
     MeterModBadCommand,
     /// Unknown meter flags, or flags that contradict each other.
     #[error("unsupported meter flags")]
     MeterModBadFlags,
-    /// Unknown kind of band.
-    #[error("unknown kind of meter band")]
+    /// A rate that no band can have.
+    #[error("bad rate of a meter band")]
+    MeterModBadRate,
+    /// A burst that no band can have.
+    #[error("bad burst of a meter band")]
+    MeterModBadBurst,
+    /// An unknown kind of band, or one that this meter cannot have.
+    #[error("unsupported kind of meter band")]
     MeterModBadBand,
-    /// More meters than the switch has room for (a request for one on a switch without).
+    /// A band's own value is none that it can have.
+    #[error("bad value of a meter band")]
+    MeterModBadBandValue,
+    /// No room for another meter.
     #[error("no room for another meter")]
     MeterModOutOfMeters,
+    /// More bands than a meter has room for.
+    #[error("too many meter bands")]
+    MeterModOutOfBands,
 
     /// Table features cannot be set.
     #[error("table features cannot be changed")]
@@ -303,9 +345,43 @@ pub enum Refusal {
     /// A table in the table features does not exist.
     #[error("table features for a table that does not exist")]
     TableFeaturesBadTable,
+
+    /// Unknown kind of property (1.4).
+    #[error("unknown property")]
+    PropertyBadType,
+    /// A property's length is wrong.
+    #[error("wrong length of a property")]
+    PropertyBadLength,
+    /// A value that the property does not take.
+    #[error("bad value of a property")]
+    PropertyBadValue,
+    /// The same property twice.
+    #[error("a property given twice")]
+    PropertyDuplicate,
+    /// Unknown experimenter of a property.
+    #[error("unknown experimenter of a property")]
+    PropertyBadExperimenter,
+
+    /// There is no such bucket to insert behind or to remove (1.5).
+    #[error("no such bucket")]
+    GroupModUnknownBucket,
+    /// There is a bucket of this number already (1.5).
+    #[error("there is a bucket of this number")]
+    GroupModBucketExists,
+
+    /// What surrounds a frame is told by a field of its headers (1.5).
+    #[error("a header field where only pipeline fields may be")]
+    RequestPipelineFieldsOnly,
+
+    /// A mask of asynchronous messages has bits that mean nothing (1.4).
+    #[error("bad mask of asynchronous messages")]
+    AsyncInvalid,
+    /// An asynchronous message that this switch does not have (1.4).
+    #[error("unsupported configuration of asynchronous messages")]
+    AsyncUnsupported,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::TableFeaturesBadTable as usize + 1;
+    pub const COUNT: usize = Self::AsyncUnsupported as usize + 1;
 }

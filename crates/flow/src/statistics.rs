@@ -57,6 +57,8 @@ pub struct FlowStats {
     pub idle_timeout_s: u16,
     /// Its hard timeout in seconds; zero for none.
     pub hard_timeout_s: u16,
+    /// Its importance to eviction (told by 1.4 and later).
+    pub importance: u16,
     /// Its flags.
     pub flags: FlowFlags,
     /// How long it has lived.

@@ -17,7 +17,8 @@
 //! actions that take none, numbers with a leading zero (octal there), stray bits
 //! in `nw_tos`. Wider than the tool, where it has no words for what OpenFlow can
 //! say: `copy_ttl_in`, `copy_ttl_out`, `in_phy_port=`, `ipv6_exthdr=`, and ports
-//! of 32 bits. Not here: frames, groups and meters in text form.
+//! of 32 bits. Groups and meters have texts of their own (`groups`, `meters`). Not
+//! here: frames.
 
 mod action_read;
 mod action_write;
@@ -27,10 +28,12 @@ mod extension_read;
 mod extension_write;
 mod flow_read;
 mod flow_write;
+mod groups;
 mod instructions;
 mod learn;
 mod match_read;
 mod match_write;
+mod meters;
 mod names;
 mod number;
 mod part;
@@ -41,7 +44,9 @@ use std::str::FromStr;
 
 use crate::action::{Action, Instructions};
 use crate::command::{FlowMod, FlowModCommand};
+use crate::group::GroupMod;
 use crate::matching::Match;
+use crate::meter::MeterMod;
 use crate::statistics::FlowStatsRequest;
 
 pub use error::ParseError;
@@ -92,6 +97,28 @@ pub fn parse_actions(text: &str) -> Result<Vec<Action>, ParseError> {
     instructions::action_list(piece::line(text)?)
 }
 
+/// Reads a line of a group file, as `ovs-ofctl add-group` takes it: it may begin
+/// with `add`, `modify` or `delete`, and adds without it. A deletion that names no
+/// group means all.
+///
+/// # Errors
+/// As for [`parse_flow`].
+pub fn parse_group_line(line: &str) -> Result<GroupMod, ParseError> {
+    let (command, rest) = groups::command(piece::line(line)?);
+    groups::group_mod(command, rest)
+}
+
+/// Reads a meter, as `ovs-ofctl add-meter` takes it or `dump-meters` prints it: it
+/// may begin with `add`, `modify` or `delete`, and adds without it. A deletion that
+/// names no meter means all.
+///
+/// # Errors
+/// As for [`parse_flow`].
+pub fn parse_meter_line(line: &str) -> Result<MeterMod, ParseError> {
+    let (command, rest) = meters::command(piece::line(line)?);
+    meters::meter_mod(command, rest)
+}
+
 impl FromStr for FlowMod {
     type Err = ParseError;
 
@@ -120,4 +147,4 @@ impl FromStr for Instructions {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

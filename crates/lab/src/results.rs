@@ -58,6 +58,16 @@ impl Results {
         devices
     }
 
+    /// The devices that took part in `scenario`, whatever came of it.
+    #[must_use]
+    pub fn devices_in(&self, scenario: Scenario) -> Vec<&DeviceRecord> {
+        let took_part = |device: &&DeviceRecord| {
+            let mut trials = self.trials.iter();
+            trials.any(|trial| trial.scenario == scenario && trial.device == device.name)
+        };
+        self.devices().into_iter().filter(took_part).collect()
+    }
+
     /// Whether there is anything of `scenario`.
     #[must_use]
     pub fn has(&self, scenario: Scenario) -> bool {
@@ -131,6 +141,24 @@ mod tests {
         assert_eq!(results.trials().len(), 1);
         assert_eq!(results.echoes("ovs", MatchSet::Ip, 64).count(), 1);
         assert_eq!(results.echoes("ovs", MatchSet::Ip, 128).count(), 0);
+    }
+
+    #[test]
+    fn a_device_is_shown_where_it_took_part() {
+        let trial = fixture::echo_trial("ovs", 1, MatchSet::Ip, 64);
+        let mut entries = fixture::entries();
+        entries.retain(|entry| matches!(entry, Entry::Session(_)));
+        entries.push(Entry::Trial(Box::new(trial)));
+        let results = Results::new(entries);
+        let names = |scenario| {
+            let devices = results.devices_in(scenario).into_iter();
+            devices.map(|device| device.name.as_str()).collect()
+        };
+        let of_echo: Vec<&str> = names(Scenario::Echo);
+        assert_eq!(of_echo, ["ovs"]);
+        let of_tcp: Vec<&str> = names(Scenario::TcpThroughput);
+        assert!(of_tcp.is_empty(), "{of_tcp:?}");
+        assert!(results.devices().len() > 1);
     }
 
     #[test]

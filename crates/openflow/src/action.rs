@@ -1,21 +1,25 @@
-//! Actions on the wire: a number table for all versions and for Nicira, and how
-//! each is read. How they are written is in `action::encode`, and how OpenFlow
-//! 1.0's setters are told in versions that lack them in `action::legacy`.
+//! Actions on the wire, and how each is read. Their numbers, in all versions and
+//! with Nicira, are a table in `action::rows`; how they are written is in
+//! `action::encode`, and how OpenFlow 1.0's setters are told in versions that lack
+//! them in `action::legacy`.
 //!
 //! Nicira's actions are read in every version, as Open vSwitch does. Those that
 //! mean something else than the specification's own are in `action::extension`.
 //! Connection tracking, and packets that are no Ethernet, are refused by name.
 
+mod argument;
 mod encode;
 mod extension;
 mod legacy;
+mod rows;
 
-use std::ops::RangeInclusive;
-
-use base::{GroupId, PortNo, QueueId};
+use base::{GroupId, MeterId, QueueId};
 use flow::{Action, Field, MaxLen, MetadataWrite, Refusal};
 
-pub(crate) use encode::{Context, encode, encode_goto, encode_metadata};
+use argument::{at_most, one_of, set_vlan_pcp, set_vlan_vid};
+pub(crate) use encode::{Context, encode, encode_goto, encode_metadata, encode_meter};
+use rows::{EXPERIMENTER, Kind, Length, Number, Row};
+pub(crate) use rows::{bucket_numbers, own_numbers};
 
 use crate::codec::{Malformed, Reader};
 use crate::faults::ONF;
@@ -23,213 +27,6 @@ use crate::kinds::NICIRA;
 use crate::oxm::Header;
 use crate::port_no;
 use crate::version::Version;
-
-/// What an action on the wire is, whatever its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Output,
-    Enqueue,
-    SetQueue,
-    PopQueue,
-    Group,
-    SetField,
-    SetVlanVid,
-    SetVlanPcp,
-    SetDlSrc,
-    SetDlDst,
-    SetNwSrc,
-    SetNwDst,
-    SetNwTos,
-    SetTpSrc,
-    SetTpDst,
-    PushVlan,
-    PopVlan,
-    PushMpls,
-    PopMpls,
-    SetMplsTtl,
-    DecMplsTtl,
-    SetMplsLabel,
-    SetMplsTc,
-    SetIpTtl,
-    DecIpTtl,
-    CopyTtlOut,
-    CopyTtlIn,
-    SetTunnel,
-    SetTunnel64,
-    RegLoad,
-    RegLoad2,
-    WriteMetadata,
-    Resubmit,
-    ResubmitTable,
-    RegMove,
-    CopyField,
-    StackPush,
-    StackPop,
-    OutputReg,
-    OutputReg2,
-    OutputTruncated,
-    Controller,
-    Controller2,
-    DecTtlIds,
-    Note,
-    Exit,
-    Clone,
-    Learn,
-    Learn2,
-    FinTimeout,
-    Multipath,
-    Bundle,
-    BundleLoad,
-    Conjunction,
-    CheckPacketLarger,
-    Sample,
-    Sample2,
-    Sample3,
-}
-
-/// Where an action's number stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Number {
-    /// In the action's header.
-    Own(u16),
-    /// Behind Nicira's id.
-    Nicira(u16),
-    /// Behind the id of the Open Networking Foundation.
-    Onf(u16),
-}
-
-/// How long an action is, its header included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Length {
-    Exactly(usize),
-    AtLeast(usize),
-}
-
-/// An action of some versions.
-#[derive(Debug)]
-struct Row {
-    kind: Kind,
-    versions: RangeInclusive<Version>,
-    number: Number,
-    length: Length,
-    /// Bytes of padding between the header and the first argument.
-    skip: usize,
-}
-
-const fn row(
-    kind: Kind,
-    versions: RangeInclusive<Version>,
-    number: Number,
-    length: Length,
-    skip: usize,
-) -> Row {
-    Row {
-        kind,
-        versions,
-        number,
-        length,
-        skip,
-    }
-}
-
-/// What stands in the header of a vendor's (experimenter's) action.
-const EXPERIMENTER: u16 = 0xffff;
-
-#[rustfmt::skip]
-const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
-    //  kind         versions   number      length        skip
-    row(Output,        V10..=V10, Own(0),     Exactly(8),   0),
-    row(Output,        V13..=V13, Own(0),     Exactly(16),  0),
-    row(SetVlanVid,    V10..=V10, Own(1),     Exactly(8),   0),
-    row(SetVlanPcp,    V10..=V10, Own(2),     Exactly(8),   0),
-    row(PopVlan,       V10..=V10, Own(3),     Exactly(8),   0),
-    row(SetDlSrc,      V10..=V10, Own(4),     Exactly(16),  0),
-    row(SetDlDst,      V10..=V10, Own(5),     Exactly(16),  0),
-    row(SetNwSrc,      V10..=V10, Own(6),     Exactly(8),   0),
-    row(SetNwDst,      V10..=V10, Own(7),     Exactly(8),   0),
-    row(SetNwTos,      V10..=V10, Own(8),     Exactly(8),   0),
-    row(SetTpSrc,      V10..=V10, Own(9),     Exactly(8),   0),
-    row(SetTpDst,      V10..=V10, Own(10),    Exactly(8),   0),
-    row(Enqueue,       V10..=V10, Own(11),    Exactly(16),  0),
-    row(CopyTtlOut,    V13..=V13, Own(11),    Exactly(8),   0),
-    row(CopyTtlIn,     V13..=V13, Own(12),    Exactly(8),   0),
-    row(SetMplsTtl,    V13..=V13, Own(15),    Exactly(8),   0),
-    row(DecMplsTtl,    V13..=V13, Own(16),    Exactly(8),   0),
-    row(PushVlan,      V13..=V13, Own(17),    Exactly(8),   0),
-    row(PopVlan,       V13..=V13, Own(18),    Exactly(8),   0),
-    row(PushMpls,      V13..=V13, Own(19),    Exactly(8),   0),
-    row(PopMpls,       V13..=V13, Own(20),    Exactly(8),   0),
-    row(SetQueue,      V13..=V13, Own(21),    Exactly(8),   0),
-    row(Group,         V13..=V13, Own(22),    Exactly(8),   0),
-    row(SetIpTtl,      V13..=V13, Own(23),    Exactly(8),   0),
-    row(DecIpTtl,      V13..=V13, Own(24),    Exactly(8),   0),
-    row(SetField,      V13..=V13, Own(25),    AtLeast(8),   0),
-    row(SetTunnel,     V10..=V13, Nicira(2),  Exactly(16),  2),
-    row(SetQueue,      V10..=V13, Nicira(4),  Exactly(16),  2),
-    row(PopQueue,      V10..=V13, Nicira(5),  Exactly(16),  0),
-    row(RegLoad,       V10..=V13, Nicira(7),  Exactly(24),  0),
-    row(SetTunnel64,   V10..=V13, Nicira(9),  Exactly(24),  6),
-    row(DecIpTtl,      V10..=V13, Nicira(18), Exactly(16),  0),
-    row(WriteMetadata, V10..=V10, Nicira(22), Exactly(32),  6),
-    row(PushMpls,      V10..=V13, Nicira(23), Exactly(16),  0),
-    row(PopMpls,       V10..=V13, Nicira(24), Exactly(16),  0),
-    row(SetMplsTtl,    V10..=V13, Nicira(25), Exactly(16),  0),
-    row(DecMplsTtl,    V10..=V13, Nicira(26), Exactly(16),  0),
-    row(SetMplsLabel,  V10..=V13, Nicira(30), Exactly(16),  2),
-    row(SetMplsTc,     V10..=V13, Nicira(31), Exactly(16),  0),
-    row(RegLoad2,      V10..=V13, Nicira(33), AtLeast(24),  6),
-    row(Group,         V10..=V10, Nicira(40), Exactly(16),  2),
-    row(Resubmit,      V10..=V13, Nicira(1), Exactly(16),  0),
-    row(RegMove,       V10..=V13, Nicira(6), AtLeast(24),  0),
-    row(Note,          V10..=V13, Nicira(8), AtLeast(16),  0),
-    row(Multipath,     V10..=V13, Nicira(10),AtLeast(32),  0),
-    row(Bundle,        V10..=V13, Nicira(12),AtLeast(32),  0),
-    row(BundleLoad,    V10..=V13, Nicira(13),AtLeast(32),  0),
-    row(ResubmitTable, V10..=V13, Nicira(14),Exactly(16),  0),
-    row(OutputReg,     V10..=V13, Nicira(15),Exactly(24),  0),
-    row(Learn,         V10..=V13, Nicira(16),AtLeast(32),  0),
-    row(Exit,          V10..=V13, Nicira(17),Exactly(16),  0),
-    row(FinTimeout,    V10..=V13, Nicira(19),Exactly(16),  0),
-    row(Controller,    V10..=V13, Nicira(20),Exactly(16),  0),
-    row(DecTtlIds,     V10..=V13, Nicira(21),AtLeast(16),  0),
-    row(StackPush,     V10..=V13, Nicira(27),AtLeast(24),  0),
-    row(StackPop,      V10..=V13, Nicira(28),AtLeast(24),  0),
-    row(Sample,        V10..=V13, Nicira(29),Exactly(24),  0),
-    row(OutputReg2,    V10..=V13, Nicira(32),AtLeast(24),  0),
-    row(Conjunction,   V10..=V13, Nicira(34),Exactly(16),  0),
-    row(Controller2,   V10..=V13, Nicira(37),AtLeast(16),  6),
-    row(Sample2,       V10..=V13, Nicira(38),Exactly(32),  0),
-    row(OutputTruncated,V10..=V13, Nicira(39),Exactly(16),  0),
-    row(Sample3,       V10..=V13, Nicira(41),Exactly(32),  0),
-    row(Clone,         V10..=V13, Nicira(42),AtLeast(16),  6),
-    row(Learn2,        V10..=V13, Nicira(45),AtLeast(40),  0),
-    row(CheckPacketLarger,V10..=V13, Nicira(49),AtLeast(24),  0),
-    row(CopyField,     V13..=V13, Onf(3200), AtLeast(32),  2),
-]};
-
-impl Row {
-    fn numbered(number: Number, version: Version) -> Option<&'static Self> {
-        ROWS.iter()
-            .find(|row| row.number == number && row.versions.contains(&version))
-    }
-
-    /// How `version` writes it: by its own number, if it has one.
-    fn of(kind: Kind, version: Version) -> Option<&'static Self> {
-        ROWS.iter()
-            .find(|row| row.kind == kind && row.versions.contains(&version))
-    }
-}
-
-/// The numbers of the specification's own actions that this switch does, for what
-/// it says of itself: all but groups, of which it has none yet.
-pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
-    ROWS.iter()
-        .filter(move |row| row.versions.contains(&version) && row.kind != Kind::Group)
-        .filter_map(|row| match row.number {
-            Number::Own(number) => Some(number),
-            Number::Nicira(_) | Number::Onf(_) => None,
-        })
-}
 
 /// One entry of an action list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -352,21 +149,19 @@ impl From<Refusal> for Bad {
 /// Reads the arguments. Padding behind them is not looked at.
 fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
     let action = match kind {
-        Kind::Output => {
-            let (port, max_len) = (port_no::decode(r)?, MaxLen(r.u16()?));
-            match port {
-                PortNo::CONTROLLER => Action::Output { port, max_len },
-                // A length means nothing to other ports (OF 1.3.5, 7.2.5).
-                port => Action::output(port),
-            }
-        }
+        // The length means nothing to ports but the controller (OF 1.3.5, 7.2.5),
+        // and is told as it was given all the same.
+        Kind::Output => Action::Output {
+            port: port_no::decode(r)?,
+            max_len: MaxLen(r.u16()?),
+        },
         Kind::Enqueue => decode_enqueue(r)?,
         Kind::SetQueue => Action::SetQueue(QueueId(r.u32()?)),
         Kind::PopQueue => return Ok(Item::PopQueue),
         Kind::Group => Action::Group(GroupId(r.u32()?)),
         Kind::SetField => decode_set_field(r)?,
-        Kind::SetVlanVid => Action::SetVlanVid(at_most(r.u16()?, 0x0fff)?),
-        Kind::SetVlanPcp => Action::SetVlanPcp(at_most(r.u8()?, 7)?),
+        Kind::SetVlanVid => set_vlan_vid(at_most(r.u16()?, 0x0fff)?, r.version()),
+        Kind::SetVlanPcp => set_vlan_pcp(at_most(r.u8()?, 7)?, r.version()),
         Kind::SetDlSrc => Action::set(Field::EthSrc, r.number(6)?),
         Kind::SetDlDst => Action::set(Field::EthDst, r.number(6)?),
         Kind::SetNwSrc => Action::SetNwSrc(r.u32()?),
@@ -375,12 +170,18 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
             tos if tos & 3 == 0 => Action::SetNwTos(tos),
             _ => return Err(Refusal::ActionBadArgument.into()),
         },
+        Kind::SetNwEcn => Action::set(Field::IpEcn, at_most(r.u8()?, 3)?.into()),
         Kind::SetTpSrc => Action::SetTpSrc(r.u16()?),
         Kind::SetTpDst => Action::SetTpDst(r.u16()?),
         Kind::PushVlan => Action::PushVlan(one_of(r.u16()?, [0x8100, 0x88a8])?),
         Kind::PopVlan => Action::PopVlan,
         Kind::PushMpls => Action::PushMpls(one_of(r.u16()?, [0x8847, 0x8848])?),
         Kind::PopMpls => Action::PopMpls(r.u16()?),
+        Kind::PushPbb => match r.u16()? {
+            eth_type @ 0x88e7 => Action::PushPbb(eth_type),
+            _ => return Err(Refusal::ActionBadArgument.into()),
+        },
+        Kind::PopPbb => Action::PopPbb,
         Kind::SetMplsTtl => Action::SetMplsTtl(r.u8()?),
         Kind::DecMplsTtl => Action::DecMplsTtl,
         Kind::SetMplsLabel => Action::set(Field::MplsLabel, at_most(r.u32()?, 0xf_ffff)?.into()),
@@ -392,6 +193,8 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         Kind::SetTunnel => Action::set(Field::TunnelId, r.u32()?.into()),
         Kind::SetTunnel64 => Action::set(Field::TunnelId, r.u64()?.into()),
         Kind::RegLoad2 => decode_reg_load2(r)?,
+        // What `decode_meter` has left: one behind other actions, or in a set.
+        Kind::Meter => return Err(Refusal::ActionUnsupportedOrder.into()),
         Kind::WriteMetadata => {
             let (value, mask) = (r.u64()?, r.u64()?);
             return Ok(Item::Metadata(MetadataWrite { value, mask }));
@@ -401,20 +204,19 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
     Ok(Item::Action(action))
 }
 
-fn at_most<T: PartialOrd>(value: T, highest: T) -> Result<T, Refusal> {
-    if value <= highest {
-        Ok(value)
-    } else {
-        Err(Refusal::ActionBadArgument)
+/// Reads a meter, if the list begins with one: then all that follows is metered, as
+/// by the instruction of 1.3 and 1.4.
+pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Option<MeterId>, Malformed> {
+    let mut head = r.clone();
+    let row = match (head.u16(), head.u16()) {
+        (Ok(number), Ok(8)) => Row::numbered(Number::Own(number), r.version()),
+        _ => None,
+    };
+    if row.is_none_or(|row| row.kind != Kind::Meter) {
+        return Ok(None);
     }
-}
-
-fn one_of(value: u16, known: [u16; 2]) -> Result<u16, Refusal> {
-    if known.contains(&value) {
-        Ok(value)
-    } else {
-        Err(Refusal::ActionBadArgument)
-    }
+    r.skip(4)?;
+    r.u32().map(|meter| Some(MeterId(meter)))
 }
 
 fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
@@ -424,12 +226,12 @@ fn decode_enqueue(r: &mut Reader<'_>) -> Result<Action, Malformed> {
     Ok(Action::Enqueue { port, queue })
 }
 
-/// `set_field`: one OXM field without a mask, padded to eight bytes (OF 1.3.5,
-/// 7.2.5).
+/// `set_field`: one OXM field, padded to eight bytes (OF 1.3.5, 7.2.5), and with a
+/// mask in 1.5 only (OF 1.5.1, 7.2.6.7).
 fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
     let whole = r.len();
     let header = Header::decode(r)?;
-    if header.masked {
+    if header.masked && r.version() != Version::V15 {
         return Err(Refusal::ActionBadSetType.into());
     }
     if (4 + 4 + header.length).next_multiple_of(8) != whole + 4 {
@@ -437,12 +239,22 @@ fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
     }
     let mut payload = r.sub_or(header.length, Refusal::ActionBadSetLength)?;
     let field = settable(header, &mut payload)?;
+    decode_value(field, header, &mut payload)
+}
+
+/// Reads the bits to set and, if there is one, the mask.
+fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
     let value = payload.number(field.bytes())?;
+    let mask = if header.masked {
+        payload.number(field.bytes())?
+    } else {
+        field.full_mask()
+    };
     payload.end()?;
-    if value & !field.full_mask() != 0 {
+    if value & !(mask & field.full_mask()) != 0 {
         return Err(Refusal::ActionBadSetArgument.into());
     }
-    Ok(set(field, value, field.full_mask()))
+    Ok(set(field, value, mask & field.full_mask()))
 }
 
 /// The field of a header that an action may set.
@@ -469,17 +281,7 @@ fn decode_reg_load2(r: &mut Reader<'_>) -> Result<Action, Bad> {
         return Err(Refusal::ActionBadSetLength.into());
     }
     let field = settable(header, &mut payload)?;
-    let value = payload.number(field.bytes())?;
-    let mask = if header.masked {
-        payload.number(field.bytes())?
-    } else {
-        field.full_mask()
-    };
-    payload.end()?;
-    if value & !(mask & field.full_mask()) != 0 {
-        return Err(Refusal::ActionBadSetArgument.into());
-    }
-    Ok(set(field, value, mask & field.full_mask()))
+    decode_value(field, header, &mut payload)
 }
 
 #[cfg(test)]

@@ -316,12 +316,12 @@ impl<'a> Writer<'a> {
     /// bytes that are counted. Returns the count.
     pub(crate) fn counted(
         &mut self,
-        between: impl FnOnce(&mut Writer<'_>),
+        between: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
         write: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
     ) -> Result<usize, Inexpressible> {
         let place = self.out.len();
         self.u16(0);
-        between(self);
+        between(self)?;
         let mut inner = Writer::new(self.out, self.dialect);
         write(&mut inner)?;
         let len = inner.len();

@@ -30,6 +30,14 @@ impl Dialect {
         }
     }
 
+    /// Whether counts are OXS fields.
+    pub(crate) const fn oxs(self) -> bool {
+        match self.version {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 => false,
+            Version::V15 => true,
+        }
+    }
+
     /// The dialect after `change`.
     #[must_use]
     pub const fn after(mut self, change: Extension) -> Self {
@@ -55,6 +63,9 @@ pub enum Form {
     Standard,
     /// As Nicira's extension of OpenFlow 1.0 has it: NXM matches, cookies.
     Nicira,
+    /// Only what tells rules apart and what they counted: `OFPMP_FLOW_STATS` of
+    /// OpenFlow 1.5.
+    Counts,
 }
 
 /// A switch that the controller turns. The channel keeps it and nobody answers.

@@ -1,14 +1,20 @@
 //! The number table of errors: which type and code a version gives a reason.
 //!
-//! Where a version has no number of its own, OpenFlow 1.0 borrows Nicira's (as
-//! Open vSwitch does; mostly they are about Nicira's messages), and else the
+//! A row has two numbers: that of OpenFlow 1.0, and that of the versions behind
+//! it. The versions that do not have the second yet, or have another, are in a
+//! table of exceptions.
+//!
+//! Where a version has no number of its own, OpenFlow 1.0 and 1.1 borrow Nicira's
+//! (as Open vSwitch does; mostly they are about Nicira's messages), and else the
 //! nearest that it has stands in. Who reads an error gets the first reason in
 //! the table whose own number it is.
 //!
-//! Sources: OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4; `openvswitch/ofp-errors.h` of
-//! Open vSwitch 3.1.
+//! Sources: OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5, 7.4.4;
+//! OF 1.4.1, 7.5.4; OF 1.5.1, 7.5.4; `openvswitch/ofp-errors.h` of Open vSwitch
+//! 3.1.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use flow::Refusal;
 
@@ -24,7 +30,7 @@ pub enum Fault {
         /// `ofp_error_msg.code`.
         code: u16,
     },
-    /// Nicira's type and code, in OpenFlow 1.0's `NXVC_VENDOR_ERROR`.
+    /// Nicira's type and code, in the `NXVC_VENDOR_ERROR` of OpenFlow 1.0 and 1.1.
     Nicira {
         /// `nx_vendor_error.type`.
         kind: u16,
@@ -78,15 +84,31 @@ struct Entry {
 struct Row {
     refusal: Refusal,
     v10: Entry,
-    v13: Entry,
+    later: Entry,
 }
 
 impl Row {
-    const fn entry(&self, version: Version) -> Entry {
-        match version {
-            Version::V10 => self.v10,
-            Version::V13 => self.v13,
+    fn entry(&self, version: Version) -> Entry {
+        if version == Version::V10 {
+            return self.v10;
         }
+        let exception = EXCEPTIONS
+            .iter()
+            .find(|exception| exception.applies(self.refusal, version));
+        exception.map_or(self.later, |exception| exception.entry)
+    }
+}
+
+/// The number of some versions behind 1.0 that is not their row's.
+struct Exception {
+    refusal: Refusal,
+    versions: RangeInclusive<Version>,
+    entry: Entry,
+}
+
+impl Exception {
+    fn applies(&self, refusal: Refusal, version: Version) -> bool {
+        self.refusal == refusal && self.versions.contains(&version)
     }
 }
 
@@ -127,8 +149,20 @@ const fn onf(kind: u16) -> Entry {
 /// The Open Networking Foundation's experimenter id.
 pub(crate) const ONF: u32 = 0x4f4e_4600;
 
-const fn row(refusal: Refusal, v10: Entry, v13: Entry) -> Row {
-    Row { refusal, v10, v13 }
+const fn row(refusal: Refusal, v10: Entry, later: Entry) -> Row {
+    Row {
+        refusal,
+        v10,
+        later,
+    }
+}
+
+const fn except(refusal: Refusal, from: Version, to: Version, entry: Entry) -> Exception {
+    Exception {
+        refusal,
+        versions: from..=to,
+        entry,
+    }
 }
 
 #[rustfmt::skip]
@@ -177,7 +211,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(InstructionBadExperimenterType, near(2, 3),      of(3, 6)),
     row(InstructionBadLength,           near(2, 1),      of(3, 7)),
     row(InstructionPermission,          near(2, 6),      of(3, 8)),
-    row(InstructionDuplicate,           near(3, 5),      onf(2600)),
+    row(InstructionDuplicate,           near(3, 5),      of(3, 9)),
 
     row(MatchBadType,                   near_nx(1, 257), of(4, 0)),
     row(MatchBadLength,                 near_nx(1, 256), of(4, 1)),
@@ -203,14 +237,22 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(FlowModBadFlags,                nx(3, 258),      of(5, 7)),
     row(FlowModUnsupported,             of(3, 5),        near(5, 0)),
 
-    // OpenFlow 1.0 has no groups: there the message itself is what is unknown. In 1.3 a
-    // switch without them has a group table of no room (OFPGMFC_OUT_OF_GROUPS).
-    row(GroupModUnsupported,            near(1, 1),      of(6, 3)),
-    row(GroupModUnknown,                near(1, 1),      of(6, 8)),
+    // OpenFlow 1.0 has no groups: there the message itself is what is unknown.
+    row(GroupModExists,                 near(1, 1),      of(6, 0)),
     row(GroupModInvalidGroup,           near(1, 1),      of(6, 1)),
+    row(GroupModWeightUnsupported,      near(1, 1),      of(6, 2)),
+    row(GroupModOutOfGroups,            near(1, 1),      of(6, 3)),
+    row(GroupModOutOfBuckets,           near(1, 1),      of(6, 4)),
+    row(GroupModChainingUnsupported,    near(1, 1),      of(6, 5)),
+    row(GroupModWatchUnsupported,       near(1, 1),      of(6, 6)),
+    row(GroupModLoop,                   near(1, 1),      of(6, 7)),
+    row(GroupModUnknown,                near(1, 1),      of(6, 8)),
+    row(GroupModChained,                near(1, 1),      of(6, 9)),
     row(GroupModBadType,                near(1, 1),      of(6, 10)),
     row(GroupModBadCommand,             near(1, 1),      of(6, 11)),
     row(GroupModBadBucket,              near(1, 1),      of(6, 12)),
+    row(GroupModBadWatch,               near(1, 1),      of(6, 13)),
+    row(GroupModPermission,             near(1, 1),      of(6, 14)),
 
     row(PortModBadPort,                 of(4, 0),        of(7, 0)),
     row(PortModBadHwAddr,               of(4, 1),        of(7, 1)),
@@ -236,15 +278,112 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
 
     // 1.0 has no meters either.
     row(MeterModUnknown,                near(1, 1),      of(12, 0)),
-    row(MeterModUnknownMeter,           near(1, 1),      of(12, 3)),
+    row(MeterModExists,                 near(1, 1),      of(12, 1)),
     row(MeterModInvalidMeter,           near(1, 1),      of(12, 2)),
+    row(MeterModUnknownMeter,           near(1, 1),      of(12, 3)),
     row(MeterModBadCommand,             near(1, 1),      of(12, 4)),
     row(MeterModBadFlags,               near(1, 1),      of(12, 5)),
+    row(MeterModBadRate,                near(1, 1),      of(12, 6)),
+    row(MeterModBadBurst,               near(1, 1),      of(12, 7)),
     row(MeterModBadBand,                near(1, 1),      of(12, 8)),
+    row(MeterModBadBandValue,           near(1, 1),      of(12, 9)),
     row(MeterModOutOfMeters,            near(1, 1),      of(12, 10)),
+    row(MeterModOutOfBands,             near(1, 1),      of(12, 11)),
 
     row(TableFeaturesPermission,        near(1, 2),      of(13, 5)),
     row(TableFeaturesBadTable,          near(1, 2),      of(13, 0)),
+
+    row(PropertyBadType,                near(1, 5),      of(14, 0)),
+    row(PropertyBadLength,              near(1, 6),      of(14, 1)),
+    row(PropertyBadValue,               near(1, 5),      of(14, 2)),
+    row(PropertyDuplicate,              near(1, 5),      of(14, 4)),
+    row(PropertyBadExperimenter,        near(1, 3),      of(14, 5)),
+
+    row(GroupModUnknownBucket,          near(1, 1),      of(6, 15)),
+    row(GroupModBucketExists,           near(1, 1),      of(6, 16)),
+
+    row(RequestPipelineFieldsOnly,      near(1, 5),      of(1, 17)),
+
+    row(AsyncInvalid,                   near(1, 5),      of(15, 0)),
+    row(AsyncUnsupported,               near(1, 5),      of(15, 1)),
+]};
+
+#[rustfmt::skip]
+static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
+    //     refusal                        from to   number
+    except(RequestIsSlave,                 V11, V11, near(1, 5)),
+    except(RequestBadPort,                 V11, V11, nx(1, 514)),
+    except(RequestBadPacket,               V11, V11, near(1, 6)),
+    except(RequestMultipartOverflow,       V11, V12, near(1, 2)),
+
+    except(RequestPipelineFieldsOnly,      V11, V14, near(1, 5)),
+
+    except(ActionBadSetType,               V11, V11, nx(1, 523)),
+    except(ActionBadSetLength,             V11, V11, nx(1, 524)),
+    except(ActionBadSetArgument,           V11, V11, nx(1, 525)),
+
+    except(InstructionBadExperimenterType, V11, V11, near(3, 5)),
+    except(InstructionBadLength,           V11, V11, near(1, 6)),
+    except(InstructionPermission,          V11, V11, near(1, 5)),
+    except(InstructionDuplicate,           V11, V11, nx(3, 256)),
+    except(InstructionDuplicate,           V12, V13, onf(2600)),
+
+    except(MatchBadMask,                   V11, V11, nx(1, 259)),
+    except(MatchBadPrerequisite,           V11, V11, nx(1, 260)),
+    except(MatchDuplicateField,            V11, V11, nx(1, 261)),
+    except(MatchPermission,                V11, V11, near(1, 5)),
+
+    except(FlowModBadFlags,                V11, V11, nx(5, 258)),
+
+    // Until 1.2 an unknown kind of group or bucket is an invalid group.
+    except(GroupModBadType,                V11, V11, near(6, 1)),
+    except(GroupModBadCommand,             V11, V11, near(1, 1)),
+    except(GroupModBadBucket,              V11, V11, near(6, 1)),
+
+    // Buckets have no numbers before 1.5.
+    except(GroupModUnknownBucket,          V11, V11, near(6, 1)),
+    except(GroupModUnknownBucket,          V12, V14, near(6, 12)),
+    except(GroupModBucketExists,           V11, V11, near(6, 1)),
+    except(GroupModBucketExists,           V12, V14, near(6, 12)),
+
+    except(PortModPermission,              V11, V11, near(1, 5)),
+    except(TableModPermission,             V11, V11, near(1, 5)),
+    except(ConfigPermission,               V11, V11, near(1, 5)),
+
+    except(RoleStale,                      V11, V11, near(1, 5)),
+    except(RoleUnsupported,                V11, V11, near(1, 5)),
+    except(RoleBad,                        V11, V11, nx(1, 513)),
+
+    // Before 1.3 there are no meters, and no table features either.
+    except(MeterModUnknown,                V11, V12, near(1, 1)),
+    except(MeterModUnknownMeter,           V11, V12, near(1, 1)),
+    except(MeterModInvalidMeter,           V11, V12, near(1, 1)),
+    except(MeterModBadCommand,             V11, V12, near(1, 1)),
+    except(MeterModBadFlags,               V11, V12, near(1, 1)),
+    except(MeterModBadBand,                V11, V12, near(1, 1)),
+    except(MeterModOutOfMeters,            V11, V12, near(1, 1)),
+    except(MeterModExists,                 V11, V12, near(1, 1)),
+    except(MeterModBadRate,                V11, V12, near(1, 1)),
+    except(MeterModBadBurst,               V11, V12, near(1, 1)),
+    except(MeterModBadBandValue,           V11, V12, near(1, 1)),
+    except(MeterModOutOfBands,             V11, V12, near(1, 1)),
+    except(TableFeaturesPermission,        V11, V12, near(1, 2)),
+    except(TableFeaturesBadTable,          V11, V12, near(1, 2)),
+
+    // In 1.3 only table features have properties.
+    except(PropertyBadType,                V11, V12, near(1, 5)),
+    except(PropertyBadType,                V13, V13, of(13, 2)),
+    except(PropertyBadLength,              V11, V12, near(1, 6)),
+    except(PropertyBadLength,              V13, V13, of(13, 3)),
+    except(PropertyBadValue,               V11, V12, near(1, 5)),
+    except(PropertyBadValue,               V13, V13, of(13, 4)),
+    except(PropertyDuplicate,              V11, V12, near(1, 5)),
+    except(PropertyDuplicate,              V13, V13, onf(4444)),
+    except(PropertyBadExperimenter,        V11, V12, near(1, 3)),
+    except(PropertyBadExperimenter,        V13, V13, onf(4445)),
+
+    except(AsyncInvalid,                   V11, V13, near(1, 5)),
+    except(AsyncUnsupported,               V11, V13, near(1, 5)),
 ]};
 
 #[cfg(test)]

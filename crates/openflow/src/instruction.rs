@@ -1,5 +1,7 @@
 //! What a rule does, on the wire: instructions from OpenFlow 1.1 on, a bare list
-//! of actions in 1.0 (OF 1.3.5, 7.2.4; OF 1.0.1, 5.3.3).
+//! of actions in 1.0 (OF 1.3.5, 7.2.4; OF 1.5.1, 7.2.5;
+//! OF 1.0.1, 5.3.3). In 1.5 a meter is an action: the first that is applied at once
+//! is what the instruction was before.
 
 use base::{MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, MetadataWrite, Refusal};
@@ -15,23 +17,26 @@ const WRITE_ACTIONS: u16 = 3;
 const APPLY_ACTIONS: u16 = 4;
 const CLEAR_ACTIONS: u16 = 5;
 const METER: u16 = 6;
+const STAT_TRIGGER: u16 = 7;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// The instructions that this switch knows, for what a table says of itself. A
-/// meter is none of them yet.
-pub(crate) const KNOWN: [u16; 5] = [
+/// The instructions that this switch knows, for what a table says of itself.
+pub(crate) const KNOWN: [u16; 6] = [
     GOTO_TABLE,
     WRITE_METADATA,
     WRITE_ACTIONS,
     APPLY_ACTIONS,
     CLEAR_ACTIONS,
+    METER,
 ];
 
 /// Reads what a rule does to the end of `r`.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     match r.version() {
         Version::V10 => decode_list(r),
-        Version::V13 => decode_instructions(r),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            decode_instructions(r)
+        }
     }
 }
 
@@ -84,6 +89,14 @@ fn decode_instructions(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     Ok(read)
 }
 
+/// Whether a meter is an instruction: in 1.5 it is an action.
+const fn has_meter(version: Version) -> bool {
+    match version {
+        Version::V10 | Version::V11 | Version::V12 | Version::V15 => false,
+        Version::V13 | Version::V14 => true,
+    }
+}
+
 /// Reads the one instruction that fills `r`.
 fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
     match kind {
@@ -104,6 +117,9 @@ fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result
         }
         APPLY_ACTIONS => {
             r.skip(4)?;
+            if r.version() == Version::V15 {
+                read.meter = action::decode_meter(r)?;
+            }
             read.apply = action::decode(r)?;
             Ok(())
         }
@@ -111,10 +127,11 @@ fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result
             read.clear = true;
             r.skip(4)
         }
-        METER => {
+        METER if has_meter(r.version()) => {
             read.meter = Some(MeterId(r.u32()?));
             Ok(())
         }
+        STAT_TRIGGER if r.version() == Version::V15 => Err(r.fail(Refusal::InstructionUnsupported)),
         EXPERIMENTER => Err(r.fail(Refusal::InstructionBadExperimenter)),
         _ => Err(r.fail(Refusal::InstructionUnknown)),
     }
@@ -129,7 +146,9 @@ pub(crate) fn encode(
 ) -> Result<(), Inexpressible> {
     match w.version() {
         Version::V10 => encode_list(instructions, context, w),
-        Version::V13 => encode_instructions(instructions, context, w),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            encode_instructions(instructions, context, w)
+        }
     }
 }
 
@@ -173,15 +192,20 @@ fn encode_instructions(
     context: Context<'_>,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    if let Some(meter) = instructions.meter {
-        put(METER, w, |w| {
-            w.u32(meter.0);
-            Ok(())
-        })?;
+    let is_action = w.version() == Version::V15;
+    let (instruction, first) = match instructions.meter {
+        Some(meter) if is_action => (None, Some(meter)),
+        meter => (meter, None),
+    };
+    if let Some(meter) = instruction {
+        encode_meter(meter, context.faith, w)?;
     }
-    if !instructions.apply.is_empty() {
+    if first.is_some() || !instructions.apply.is_empty() {
         put(APPLY_ACTIONS, w, |w| {
             w.zeros(4);
+            if let Some(meter) = first {
+                action::encode_meter(meter, w)?;
+            }
             action::encode(&instructions.apply, context, w)
         })?;
     }
@@ -209,6 +233,17 @@ fn encode_instructions(
         })?;
     }
     Ok(())
+}
+
+fn encode_meter(meter: MeterId, faith: Faith, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    match (has_meter(w.version()), faith) {
+        (true, _) => put(METER, w, |w| {
+            w.u32(meter.0);
+            Ok(())
+        }),
+        (false, Faith::Good) => Ok(()),
+        (false, Faith::Exact) => Err(w.cannot("a meter")),
+    }
 }
 
 /// Appends one instruction, padded to eight bytes.

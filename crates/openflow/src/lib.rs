@@ -7,7 +7,7 @@
 //!
 //! Layers, from the outside in: [`Channel`] cuts the stream into messages and
 //! keeps it alive; [`Message`] finds the body of a number (`kinds`); each body
-//! has a file under `message`; `oxm`, `match10`, `action` and `instruction` are
+//! has a file under `message`; `oxm`, `match10`, `match11`, `oxs`, `action` and `instruction` are
 //! what bodies share; `codec` takes and puts bytes. The numbers of errors are in
 //! `faults`.
 
@@ -22,8 +22,10 @@ mod header;
 mod instruction;
 mod kinds;
 mod match10;
+mod match11;
 mod message;
 mod oxm;
+mod oxs;
 mod port_no;
 mod version;
 
@@ -32,11 +34,13 @@ pub use codec::{Inexpressible, Malformed};
 pub use dialect::{Dialect, Extension, Form};
 pub use faults::Fault;
 pub use message::Message;
-pub use message::asynchronous::{AsyncConfig, AsyncMasks};
+pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
 pub use message::error::ErrorMessage;
 pub use message::features::FeaturesReply;
 pub use message::hello::Hello;
-pub use message::multipart::{MultipartReply, MultipartRequest, QueueStatsRequest, TableFeatures};
-pub use message::queue_config::{QueueConfig, QueueConfigReply};
-pub use message::role::RoleReply;
+pub use message::multipart::{
+    MultipartReply, MultipartRequest, QueueStatsRequest, TableDesc, TableFeatures,
+};
+pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
+pub use message::role::{RoleReason, RoleReply, RoleStatus};
 pub use version::{BadVersion, Version, Versions};

@@ -37,11 +37,11 @@ mod wild {
 }
 
 /// `OFP_VLAN_NONE`: only frames without a tag.
-const VLAN_NONE: u16 = 0xffff;
+pub(crate) const VLAN_NONE: u16 = 0xffff;
 
-const IPV4: u128 = 0x0800;
-const IPV6: u128 = 0x86dd;
-const ARP: [u128; 2] = [0x0806, 0x8035];
+pub(crate) const IPV4: u128 = 0x0800;
+pub(crate) const IPV6: u128 = 0x86dd;
+pub(crate) const ARP: [u128; 2] = [0x0806, 0x8035];
 
 /// A match, and whether it left nothing open: then its rule has the highest
 /// priority, whatever the message says (OF 1.0.1, 3.4).
@@ -165,7 +165,12 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
 }
 
 /// `matching` and also `field == value`, if `asked`.
-fn with_if(asked: bool, matching: Match, field: Field, value: u128) -> Result<Match, Refusal> {
+pub(crate) fn with_if(
+    asked: bool,
+    matching: Match,
+    field: Field,
+    value: u128,
+) -> Result<Match, Refusal> {
     if asked {
         matching.with(field, value)
     } else {
@@ -248,7 +253,7 @@ fn transport(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
 }
 
 /// What the transport ports mean where the others say what they do.
-fn transport_fields(matching: &Match) -> Option<(Field, Field)> {
+pub(crate) fn transport_fields(matching: &Match) -> Option<(Field, Field)> {
     let eth_type = matching.exact(Field::EthType)?;
     match (matching.exact(Field::IpProto)?, eth_type) {
         (6, _) => Some((Field::TcpSrc, Field::TcpDst)),
@@ -406,11 +411,11 @@ fn prefix(term: &Term) -> (u32, u32) {
     (low32(term.value) & mask, bits)
 }
 
-fn low8(value: u128) -> u8 {
+pub(crate) fn low8(value: u128) -> u8 {
     value.to_be_bytes()[15]
 }
 
-fn low16(value: u128) -> u16 {
+pub(crate) fn low16(value: u128) -> u16 {
     u16::from_be_bytes([value.to_be_bytes()[14], value.to_be_bytes()[15]])
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod packet_out;
 pub(crate) mod port;
 pub(crate) mod port_mod;
 pub(crate) mod port_status;
+mod property;
 pub(crate) mod queue_config;
 pub(crate) mod role;
 pub(crate) mod table_mod;
@@ -33,13 +34,13 @@ use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, Extension};
 use crate::header::Header;
 use crate::kinds::{self, Kind, Number, Row, Sender};
-use asynchronous::AsyncConfig;
+use asynchronous::{AsyncChange, AsyncConfig};
 use error::ErrorMessage;
 use features::FeaturesReply;
 use hello::Hello;
 use multipart::{MultipartReply, MultipartRequest};
 use queue_config::QueueConfigReply;
-use role::RoleReply;
+use role::{RoleReply, RoleStatus};
 
 /// A message, of whatever version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,11 +75,11 @@ pub enum Message {
     PacketOut(PacketOut),
     /// A change to the flow tables.
     FlowMod(FlowMod),
-    /// A change to the group table (1.3).
+    /// A change to the group table (1.1 and later).
     GroupMod(GroupMod),
     /// A change to a port's behaviour.
     PortMod(PortMod),
-    /// A change to a table's behaviour (1.3).
+    /// A change to a table's behaviour (1.1 and later).
     TableMod(TableMod),
     /// A change to the meters (1.3).
     MeterMod(MeterMod),
@@ -104,12 +105,14 @@ pub enum Message {
     RoleRequest(RoleRequest),
     /// The role it has.
     RoleReply(RoleReply),
+    /// The controller has another role now, though it did not ask (1.4).
+    RoleStatus(RoleStatus),
     /// What am I told unasked? (1.3)
     GetAsyncRequest,
     /// What a controller is told unasked (1.3).
     GetAsyncReply(AsyncConfig),
     /// What a controller wants to be told unasked.
-    SetAsync(AsyncConfig),
+    SetAsync(AsyncChange),
 }
 
 /// How one body is read and written, in every version, side by side.
@@ -227,6 +230,7 @@ impl Message {
             Self::QueueConfigReply(_) => Kind::QueueConfigReply,
             Self::RoleRequest(_) => Kind::RoleRequest,
             Self::RoleReply(_) => Kind::RoleReply,
+            Self::RoleStatus(_) => Kind::RoleStatus,
             Self::GetAsyncRequest => Kind::GetAsyncRequest,
             Self::GetAsyncReply(_) => Kind::GetAsyncReply,
             Self::SetAsync(_) => Kind::SetAsync,
@@ -294,6 +298,7 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::QueueConfigReply => Message::QueueConfigReply(Body::decode(r)?),
         Kind::RoleRequest => Message::RoleRequest(Body::decode(r)?),
         Kind::RoleReply => Message::RoleReply(Body::decode(r)?),
+        Kind::RoleStatus => Message::RoleStatus(Body::decode(r)?),
         Kind::GetAsyncRequest => Message::GetAsyncRequest,
         Kind::GetAsyncReply => Message::GetAsyncReply(Body::decode(r)?),
         Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
@@ -330,7 +335,9 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         Message::QueueConfigReply(body) => body.encode(w)?,
         Message::RoleRequest(body) => body.encode(w)?,
         Message::RoleReply(body) => body.encode(w)?,
-        Message::GetAsyncReply(body) | Message::SetAsync(body) => body.encode(w)?,
+        Message::GetAsyncReply(body) => body.encode(w)?,
+        Message::SetAsync(body) => body.encode(w)?,
+        Message::RoleStatus(body) => body.encode(w)?,
         Message::Hello(_) | Message::MultipartReply { .. } => {
             unreachable!("these two frame themselves")
         }

@@ -11,12 +11,18 @@ use flow::field::WireId;
 use flow::{Field, Match, Refusal, Term};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faith::Faith;
 use crate::faults::ONF;
+use crate::match11;
 use crate::port_no;
 use crate::version::Version;
 
 /// The class whose fields begin with the number of whose they are.
 const EXPERIMENTER_CLASS: u16 = 0xffff;
+
+/// The flags of TCP: ONF's experimenter field until 1.4, a basic one in 1.5.
+const ONF_TCP_FLAGS: WireId = id(EXPERIMENTER_CLASS, 42);
+const OXM_TCP_FLAGS: WireId = id(0x8000, 42);
 
 const NXM_IN_PORT: WireId = id(0x0000, 0);
 const NXM_VLAN_TCI: WireId = id(0x0000, 4);
@@ -64,7 +70,10 @@ impl Header {
     }
 
     /// Appends the header, and whose field it is if it is an experimenter's.
-    pub(crate) fn encode(self, w: &mut Writer<'_>) {
+    pub(crate) fn encode(mut self, w: &mut Writer<'_>) {
+        if self.id == ONF_TCP_FLAGS && w.version() == Version::V15 {
+            (self.id, self.length) = (OXM_TCP_FLAGS, self.length - 4);
+        }
         w.u16(self.id.class);
         w.u8(self.id.number << 1 | u8::from(self.masked));
         w.number(1, self.length as u128);
@@ -76,6 +85,9 @@ impl Header {
     /// The field, if the header is one whose bits are the field's own. Reads whose
     /// it is if it is an experimenter's.
     pub(crate) fn field(self, r: &mut Reader<'_>) -> Result<Option<Field>, Malformed> {
+        if self.id == OXM_TCP_FLAGS {
+            return Ok(Some(Field::TcpFlags));
+        }
         if self.id.class == EXPERIMENTER_CLASS && r.u32()? != ONF {
             return Ok(None);
         }
@@ -189,7 +201,7 @@ fn is_port(number: u128, r: &Reader<'_>) -> bool {
     let port = u32::try_from(number).ok().map(PortNo);
     match r.version() {
         Version::V10 => port.and_then(port_no::to_u16).is_some(),
-        Version::V13 => port.is_some(),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => port.is_some(),
     }
 }
 
@@ -304,8 +316,12 @@ fn encode_term(term: &Term, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), In
     Ok(())
 }
 
-/// Reads an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1).
+/// Reads an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1); in 1.1 it
+/// is a structure of fixed length.
 pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
+    if r.version() == Version::V11 {
+        return match11::decode(r);
+    }
     let bad_length = Refusal::MatchBadLength;
     let mut head = r.clone().on_short(bad_length);
     if head.u16()? != OFPMT_OXM {
@@ -320,8 +336,21 @@ pub(crate) fn decode_structure(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     decode(structure.sub(fields)?)
 }
 
-/// Appends an `ofp_match` structure with its padding.
+/// Appends an `ofp_match` structure with its padding, that says exactly `matching`.
 pub(crate) fn encode_structure(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    encode_structure_with(matching, Faith::Exact, w)
+}
+
+/// Appends an `ofp_match` structure with its padding. In good faith that of 1.1 may
+/// come out wider; the others say every match.
+pub(crate) fn encode_structure_with(
+    matching: &Match,
+    faith: Faith,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    if w.version() == Version::V11 {
+        return match11::encode(matching, faith, w);
+    }
     w.nested_padded(2, |w| {
         w.u16(OFPMT_OXM);
         w.u16(0);
@@ -344,6 +373,10 @@ pub(crate) fn encode_nxm_around(
     w: &mut Writer<'_>,
     between: impl FnOnce(&mut Writer<'_>),
 ) -> Result<(), Inexpressible> {
+    let between = |w: &mut Writer<'_>| {
+        between(w);
+        Ok(())
+    };
     let match_len = w.counted(between, |w| encode_filter(filter, w))?;
     w.zeros(match_len.next_multiple_of(8) - match_len);
     Ok(())

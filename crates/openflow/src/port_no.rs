@@ -31,7 +31,9 @@ pub(crate) fn to_u16(port: PortNo) -> Option<u16> {
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     match r.version() {
         Version::V10 => r.u16().map(from_u16),
-        Version::V13 => r.u32().map(PortNo),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            r.u32().map(PortNo)
+        }
     }
 }
 
@@ -42,7 +44,9 @@ pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressib
             let number = to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
             w.u16(number);
         }
-        Version::V13 => w.u32(port.0),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            w.u32(port.0);
+        }
     }
     Ok(())
 }

@@ -11,20 +11,39 @@ use std::str::FromStr;
 pub enum Version {
     /// OpenFlow 1.0.
     V10,
+    /// OpenFlow 1.1.
+    V11,
+    /// OpenFlow 1.2.
+    V12,
     /// OpenFlow 1.3.
     V13,
+    /// OpenFlow 1.4.
+    V14,
+    /// OpenFlow 1.5.
+    V15,
 }
 
 impl Version {
     /// All of them, oldest first.
-    pub const ALL: [Self; 2] = [Self::V10, Self::V13];
+    pub const ALL: [Self; 6] = [
+        Self::V10,
+        Self::V11,
+        Self::V12,
+        Self::V13,
+        Self::V14,
+        Self::V15,
+    ];
 
     /// The version's number in a message header.
     #[must_use]
     pub const fn wire(self) -> u8 {
         match self {
             Self::V10 => 0x01,
+            Self::V11 => 0x02,
+            Self::V12 => 0x03,
             Self::V13 => 0x04,
+            Self::V14 => 0x05,
+            Self::V15 => 0x06,
         }
     }
 
@@ -41,7 +60,11 @@ impl Version {
     pub const fn name(self) -> &'static str {
         match self {
             Self::V10 => "OpenFlow10",
+            Self::V11 => "OpenFlow11",
+            Self::V12 => "OpenFlow12",
             Self::V13 => "OpenFlow13",
+            Self::V14 => "OpenFlow14",
+            Self::V15 => "OpenFlow15",
         }
     }
 }
@@ -54,7 +77,7 @@ impl fmt::Display for Version {
 
 /// The text names no version that this crate speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a version: OpenFlow10 or OpenFlow13 is wanted")]
+#[error("not a version: OpenFlow10, OpenFlow11 and so on up to OpenFlow15 are wanted")]
 pub struct BadVersion;
 
 impl FromStr for Version {
@@ -76,7 +99,12 @@ pub struct Versions(pub u32);
 
 impl Versions {
     /// Every version that this crate speaks.
-    pub const ALL: Self = Self(1 << Version::V10.wire() | 1 << Version::V13.wire());
+    pub const ALL: Self = Self::only(Version::V10)
+        .with(Version::V11)
+        .with(Version::V12)
+        .with(Version::V13)
+        .with(Version::V14)
+        .with(Version::V15);
 
     /// The set with this one version in it.
     #[must_use]
@@ -118,6 +146,17 @@ impl FromIterator<Version> for Versions {
     }
 }
 
+impl FromStr for Versions {
+    type Err = BadVersion;
+
+    /// Reads names between commas, as `ovs-ofctl -O` takes them.
+    fn from_str(text: &str) -> Result<Self, BadVersion> {
+        text.split(',')
+            .map(|name| name.trim().parse::<Version>())
+            .collect()
+    }
+}
+
 impl fmt::Display for Versions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -135,17 +174,29 @@ mod tests {
 
     #[test]
     fn the_newest_common_version_is_one_that_we_speak() {
-        // Bits 5 and 6 are OpenFlow 1.4 and 1.5.
-        let peer = Versions(1 << 1 | 1 << 5 | 1 << 6);
-        assert_eq!(peer.newest(), Some(Version::V10));
-        assert_eq!(Versions(1 << 5).newest(), None);
-        assert_eq!(Versions::ALL.newest(), Some(Version::V13));
-        assert_eq!(peer.to_string(), "0x01, 0x05, 0x06");
+        // Bit 7 is a version that nobody has thought of.
+        let peer = Versions(1 << 1 | 1 << 5 | 1 << 7);
+        assert_eq!(peer.newest(), Some(Version::V14));
+        assert_eq!(Versions(1 << 7).newest(), None);
+        assert_eq!(Versions::ALL.newest(), Some(Version::V15));
+        assert_eq!(peer.to_string(), "0x01, 0x05, 0x07");
     }
 
     #[test]
     fn a_version_has_the_name_that_ovs_vsctl_knows() {
         assert_eq!("openflow13".parse(), Ok(Version::V13));
-        assert_eq!("OpenFlow12".parse::<Version>(), Err(BadVersion));
+        assert_eq!("OpenFlow16".parse::<Version>(), Err(BadVersion));
+        for version in Version::ALL {
+            assert_eq!(version.name().parse(), Ok(version));
+            assert!(Versions::ALL.contains(version));
+        }
+    }
+
+    #[test]
+    fn a_set_is_named_by_its_members() {
+        let set = Versions::only(Version::V10).with(Version::V14);
+        assert_eq!("OpenFlow10, OpenFlow14".parse(), Ok(set));
+        assert_eq!("OpenFlow10,".parse::<Versions>(), Err(BadVersion));
+        assert_eq!("".parse::<Versions>(), Err(BadVersion));
     }
 }

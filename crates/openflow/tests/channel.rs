@@ -59,7 +59,8 @@ fn said(channel: &mut Channel, version: Version) -> Vec<(Xid, Message)> {
 #[test]
 fn both_ends_agree_on_the_newest_version_that_both_speak() {
     for (switch, controller, agreed) in [
-        (Versions::ALL, Versions::ALL, Version::V13),
+        (Versions::ALL, Versions::ALL, Version::V15),
+        (Versions::ALL, Versions::only(Version::V13), Version::V13),
         (Versions::ALL, Versions::only(Version::V10), Version::V10),
         (Versions::only(Version::V10), Versions::ALL, Version::V10),
     ] {
@@ -72,12 +73,30 @@ fn both_ends_agree_on_the_newest_version_that_both_speak() {
 }
 
 #[test]
+fn any_two_sets_agree_on_their_newest_common_version_or_not_at_all() {
+    // Bits 1 to 6 are OpenFlow 1.0 to 1.5.
+    for switch in 1..64_u32 {
+        for controller in 1..64_u32 {
+            let (ours, theirs) = (Versions(switch << 1), Versions(controller << 1));
+            let mut pair = Pair::new(speaking(ours), speaking(theirs));
+            pair.drive();
+            let newest = (1..=6_u8)
+                .rev()
+                .find(|bit| switch & controller & 1 << (bit - 1) != 0)
+                .and_then(Version::from_wire);
+            assert_eq!(pair.switch.version(), newest, "{ours} and {theirs}");
+            assert_eq!(pair.controller.version(), newest, "{ours} and {theirs}");
+        }
+    }
+}
+
+#[test]
 fn the_bitmap_decides_though_the_header_says_more() {
-    // A peer of 1.0, 1.3 and 1.5: its header says 1.5.
+    // A peer of 1.0, 1.3 and a version that nobody has thought of, as its header says.
     let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
     let peer = Hello {
-        highest: 6,
-        versions: Some(Versions(1 << 1 | 1 << 4 | 1 << 6)),
+        highest: 7,
+        versions: Some(Versions(1 << 1 | 1 << 4 | 1 << 7)),
     };
     let hello = bytes(Xid(1), &Message::Hello(peer), Version::V13);
     channel.handle_input(&hello, Instant::START);
@@ -89,11 +108,14 @@ fn without_a_bitmap_the_lower_of_the_two_headers_counts() {
     for (highest, agreed) in [
         (1, Some(Version::V10)),
         (4, Some(Version::V13)),
-        (6, Some(Version::V13)),
+        (6, Some(Version::V14)),
+        (7, Some(Version::V14)),
         (2, None),
         (0, None),
     ] {
-        let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+        let versions = [Version::V10, Version::V13, Version::V14];
+        let options = speaking(versions.into_iter().collect());
+        let mut channel = Channel::new(Side::Switch, options, Instant::START);
         let peer = Hello {
             highest,
             versions: None,
@@ -356,7 +378,7 @@ fn a_silent_peer_is_asked_and_then_given_up() {
     pair.cut = true;
     pair.advance(5 * SECOND);
     assert_eq!(
-        said(&mut pair.switch, Version::V13),
+        said(&mut pair.switch, Version::V15),
         [(Xid(0), Message::EchoRequest(Vec::new()))]
     );
     assert_eq!(events(&mut pair.switch), []);
@@ -373,7 +395,7 @@ fn peers_that_answer_stay_up_and_their_users_hear_nothing_of_it() {
     pair.advance(3_600 * SECOND);
     assert_eq!(events(&mut pair.switch), []);
     assert_eq!(events(&mut pair.controller), []);
-    assert_eq!(pair.switch.version(), Some(Version::V13));
+    assert_eq!(pair.switch.version(), Some(Version::V15));
 }
 
 #[test]
@@ -589,7 +611,7 @@ fn an_excerpt_lets_the_user_refuse_what_was_well_formed() {
     let [Event::Received(Received { message, xid, .. })] = &events(&mut pair.controller)[..] else {
         panic!("it is told");
     };
-    let request = bytes(Xid(9), &Message::SetConfig(config), Version::V13);
-    let error = ErrorMessage::new(Refusal::ConfigPermission, Version::V13, request);
+    let request = bytes(Xid(9), &Message::SetConfig(config), Version::V15);
+    let error = ErrorMessage::new(Refusal::ConfigPermission, Version::V15, request);
     assert_eq!((*xid, message), (Xid(9), &Message::Error(error)));
 }

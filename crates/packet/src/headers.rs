@@ -12,6 +12,7 @@ use crate::wire::icmpv6::Icmpv6;
 use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
 use crate::wire::mpls::Mpls;
+use crate::wire::pbb::Pbb;
 use crate::wire::sctp::Sctp;
 use crate::wire::tcp::Tcp;
 use crate::wire::udp::Udp;
@@ -24,7 +25,7 @@ pub enum Depth {
     /// The Ethernet header and VLAN tags.
     #[default]
     Link,
-    /// And ARP, MPLS, IPv4, IPv6 with its extension headers.
+    /// And ARP, MPLS, PBB, IPv4, IPv6 with its extension headers.
     Network,
     /// And TCP, UDP, SCTP, ICMP, ICMPv6, neighbour discovery.
     Transport,
@@ -42,6 +43,8 @@ pub enum Network {
     None,
     /// The outermost entry of an MPLS stack.
     Mpls(Mpls),
+    /// The outermost service instance tag; the customer's frame behind it is not read.
+    Pbb(Pbb),
     /// ARP or RARP.
     Arp(Arp),
     /// IPv4.
@@ -118,7 +121,7 @@ impl Headers {
         match &self.network {
             Network::Ipv4(ip) => Some(ip.protocol),
             Network::Ipv6(ip) => Some(ip.protocol),
-            Network::None | Network::Mpls(_) | Network::Arp(_) => None,
+            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => None,
         }
     }
 
@@ -128,7 +131,7 @@ impl Headers {
         match &self.network {
             Network::Ipv4(ip) => Some(ip.fragment),
             Network::Ipv6(ip) => Some(ip.fragment),
-            Network::None | Network::Mpls(_) | Network::Arp(_) => None,
+            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => None,
         }
     }
 
@@ -174,6 +177,7 @@ impl Headers {
             EtherType::MPLS | EtherType::MPLS_MULTICAST => {
                 self.network = Network::Mpls(Mpls::parse(rest)?);
             }
+            EtherType::PBB => self.network = Network::Pbb(Pbb::parse(rest)?),
             _ => {}
         }
         self.read_transport(bytes)

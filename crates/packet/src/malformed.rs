@@ -15,6 +15,8 @@ pub enum Malformed {
     VlanTruncated,
     /// The frame ends within the outermost MPLS entry.
     MplsTruncated,
+    /// The frame ends within a service instance tag, or the customer's addresses behind it.
+    PbbTruncated,
     /// The frame ends within an ARP packet.
     ArpTruncated,
     /// The frame ends within the fixed IPv4 header.
@@ -59,10 +61,11 @@ pub enum Malformed {
 
 impl Malformed {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Runt,
         Self::VlanTruncated,
         Self::MplsTruncated,
+        Self::PbbTruncated,
         Self::ArpTruncated,
         Self::Ipv4Truncated,
         Self::Ipv4Version,
@@ -98,6 +101,7 @@ impl Malformed {
             Self::Runt => "runt",
             Self::VlanTruncated => "vlan_truncated",
             Self::MplsTruncated => "mpls_truncated",
+            Self::PbbTruncated => "pbb_truncated",
             Self::ArpTruncated => "arp_truncated",
             Self::Ipv4Truncated => "ipv4_truncated",
             Self::Ipv4Version => "ipv4_version",

@@ -33,8 +33,9 @@ impl Run<'_> {
             Action::SetField { field, value, mask } => {
                 self.set_field(packet, *field, *value, *mask)
             }
+            Action::Group(group) => self.group(packet, *group),
             // Refused when the rule was made.
-            Action::Enqueue { .. } | Action::SetQueue(_) | Action::Group(_) => Ok(()),
+            Action::Enqueue { .. } | Action::SetQueue(_) => Ok(()),
             Action::Extended(extension) => self.extend(packet, extension),
             change => {
                 self.keep(packet)?;
@@ -76,6 +77,8 @@ impl Run<'_> {
             Action::PopVlan => packet.pop_vlan(),
             Action::PushMpls(eth_type) => packet.push_mpls(*eth_type),
             Action::PopMpls(eth_type) => packet.pop_mpls(*eth_type),
+            Action::PushPbb(eth_type) => packet.push_pbb(*eth_type),
+            Action::PopPbb => packet.pop_pbb(),
             Action::DecMplsTtl => return self.lowered(packet.dec_mpls_ttl()),
             Action::DecIpTtl => return self.lowered(packet.dec_ip_ttl()),
             other => {
@@ -130,11 +133,14 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
     match field {
         Field::EthDst => packet.set_eth_dst(mac),
         Field::EthSrc => packet.set_eth_src(mac),
+        Field::EthType => packet.set_eth_type(low_u16(value))?,
         Field::VlanVid => packet.set_vlan_vid(low_u16(value)),
         Field::VlanPcp => packet.set_vlan_pcp(low_u8(value)),
         Field::MplsLabel => packet.set_mpls_label(low_u32(value)),
         Field::MplsTtl => packet.set_mpls_ttl(low_u8(value)),
         Field::MplsTc => packet.set_mpls_tc(low_u8(value)),
+        Field::MplsBos => packet.set_mpls_bos(value != 0),
+        Field::PbbIsid => packet.set_pbb_isid(low_u32(value)),
         Field::ArpOp => packet.set_arp_op(low_u16(value)),
         Field::ArpSpa => packet.set_arp_spa(v4),
         Field::ArpTpa => packet.set_arp_tpa(v4),
@@ -144,6 +150,7 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::IpTos => packet.set_ip_dscp(low_u8(value) >> 2),
         Field::IpDscp => packet.set_ip_dscp(low_u8(value)),
         Field::IpEcn => packet.set_ip_ecn(low_u8(value)),
+        Field::IpProto => packet.set_ip_proto(low_u8(value))?,
         Field::IpTtl => packet.set_ip_ttl(low_u8(value)),
         Field::Ipv4Src => packet.set_ipv4_src(v4),
         Field::Ipv4Dst => packet.set_ipv4_dst(v4),
@@ -158,7 +165,7 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         }
         Field::Icmpv4Type => packet.set_icmpv4_type(low_u8(value)),
         Field::Icmpv4Code => packet.set_icmpv4_code(low_u8(value)),
-        Field::Icmpv6Type => packet.set_icmpv6_type(low_u8(value))?,
+        Field::Icmpv6Type => packet.set_icmpv6_type(low_u8(value)),
         Field::Icmpv6Code => packet.set_icmpv6_code(low_u8(value)),
         Field::Ipv6NdTarget => packet.set_nd_target(v6),
         Field::Ipv6NdSll => packet.set_nd_sll(mac),

@@ -2,16 +2,17 @@
 //! controller means; asked before anything is changed.
 //!
 //! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
-//! Groups, meters and queues there are none yet, so naming one is.
+//! Whether groups and meters exist, their tables know. Queues there are none yet, so
+//! naming one is a fault.
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
 use flow::{Action, Consistency, Extension, Field, Instructions, Match, NESTING_MAX, Refusal};
 
 use crate::action_set::ActionSet;
-use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
+use crate::check_extension::{self, check_conjunctions, may_be_in_bucket, may_be_written, touches};
 use crate::known::Known;
-use crate::limits::ACTIONS_MAX;
+use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
 /// Where actions stand, which decides how they are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,9 @@ enum Place {
     /// that anything may fit; but set-field needs its prerequisites in the match
     /// all the same (OF 1.3.5, 7.2.5).
     Write,
+    /// In a bucket, which meets the frames of whatever rules send there: anything
+    /// may fit.
+    Bucket,
     /// In a packet-out, where there is no match, and `TABLE` is a port.
     PacketOut,
 }
@@ -33,9 +37,6 @@ pub(crate) fn check_instructions(
     table: TableId,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
-    if instructions.meter.is_some() {
-        return Err(Refusal::InstructionUnsupported);
-    }
     check_count(instructions.actions())?;
     check_conjunctions(&instructions.apply)?;
     let mut known = Known::of(matching);
@@ -48,6 +49,15 @@ pub(crate) fn check_instructions(
         Some(next) if table != TableId::ALL && next <= table => Err(Refusal::InstructionBadTable),
         _ => Ok(()),
     }
+}
+
+/// Judges the actions of a bucket.
+pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
+    if actions.len() > BUCKET_ACTIONS_MAX {
+        return Err(Refusal::ActionTooMany);
+    }
+    let mut known = Known::default();
+    check_list(actions, &mut known, Place::Bucket, Consistency::Waived)
 }
 
 /// Judges the actions of a packet-out.
@@ -98,32 +108,43 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
     match action {
         Action::Output { port, .. } => check_port(*port, place),
         Action::Enqueue { .. } | Action::SetQueue(_) => Err(Refusal::ActionBadQueue),
-        Action::Group(_) => Err(Refusal::ActionBadOutGroup),
         Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
         Action::SetVlanVid(vid) => within(*vid <= 0x0fff),
         Action::SetVlanPcp(pcp) => within(*pcp <= 7),
         Action::SetNwTos(tos) => within(tos & 3 == 0),
         Action::PushVlan(tpid) => tag(matches!(tpid, 0x8100 | 0x88a8)),
         Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
-        Action::Extended(extension) if place == Place::Write && !may_be_written(extension) => {
-            Err(Refusal::ActionBadExperimenterType)
+        Action::PushPbb(eth_type) => tag(*eth_type == 0x88e7),
+        Action::Extended(extension) => {
+            check_place(extension, place).and_then(|()| check_extension::check_argument(extension))
         }
-        Action::Extended(Extension::Conjunction { .. }) if place != Place::Apply => {
-            Err(Refusal::ActionUnsupportedOrder)
-        }
-        Action::Extended(extension) => check_extension::check_argument(extension),
         Action::SetNwSrc(_)
         | Action::SetNwDst(_)
         | Action::SetTpSrc(_)
         | Action::SetTpDst(_)
         | Action::PopVlan
+        | Action::PopPbb
         | Action::PopMpls(_)
         | Action::SetMplsTtl(_)
         | Action::DecMplsTtl
         | Action::SetIpTtl(_)
         | Action::DecIpTtl
         | Action::CopyTtlOut
-        | Action::CopyTtlIn => Ok(()),
+        | Action::CopyTtlIn
+        | Action::Group(_) => Ok(()),
+    }
+}
+
+/// Judges whether one of Nicira's actions can stand there.
+fn check_place(extension: &Extension, place: Place) -> Result<(), Refusal> {
+    match place {
+        Place::Write if !may_be_written(extension) => Err(Refusal::ActionBadExperimenterType),
+        Place::Bucket if !may_be_in_bucket(extension) => Err(Refusal::ActionBadExperimenterType),
+        // A clause is a rule's.
+        Place::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
+            Err(Refusal::ActionUnsupportedOrder)
+        }
+        Place::Apply | Place::Write | Place::Bucket | Place::PacketOut => Ok(()),
     }
 }
 
@@ -169,7 +190,7 @@ fn check_consistency(
     consistency: Consistency,
 ) -> Result<(), Refusal> {
     let must_fit = match (place, consistency) {
-        (Place::PacketOut, _) => false,
+        (Place::Bucket | Place::PacketOut, _) => false,
         (Place::Apply, Consistency::Required) => true,
         (Place::Apply, Consistency::Waived) | (Place::Write, _) => needs_oxm(action),
     };
@@ -212,6 +233,7 @@ fn fits(action: &Action, known: &Known) -> bool {
                 || known.fulfils(Prerequisite::Udp)
                 || known.fulfils(Prerequisite::Sctp)
         }
+        Action::PopPbb => known.fulfils(Prerequisite::Pbb),
         Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => mpls(),
         Action::CopyTtlOut | Action::CopyTtlIn => mpls() || ip(),
         Action::Output { .. }
@@ -221,6 +243,7 @@ fn fits(action: &Action, known: &Known) -> bool {
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)
-        | Action::PushMpls(_) => true,
+        | Action::PushMpls(_)
+        | Action::PushPbb(_) => true,
     }
 }

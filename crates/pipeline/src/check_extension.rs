@@ -18,19 +18,19 @@ const CLAUSES: std::ops::RangeInclusive<u8> = 2..=64;
 pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match extension {
-        Extension::Load { to, .. }
-        | Extension::Move { to, .. }
-        | Extension::Pop(to)
-        | Extension::CheckPacketLarger { to, .. } => writable(*to),
-        Extension::Multipath(multipath) => writable(multipath.to),
-        Extension::Bundle(bundle) => bundle.to.map_or(Ok(()), writable),
+        Extension::Load { .. }
+        | Extension::Move { .. }
+        | Extension::Pop(_)
+        | Extension::CheckPacketLarger { .. }
+        | Extension::Multipath(_)
+        | Extension::Bundle(_) => written(extension).map_or(Ok(()), writable),
         Extension::OutputTruncated { port, max_len } => {
             let one = *port == PortNo::IN_PORT || *port == PortNo::LOCAL || port.is_assignable();
             let one = one.then_some(()).ok_or(Refusal::ActionBadOutPort);
             one.and_then(|()| within(*max_len >= TRUNCATED_MIN))
         }
-        // There are no meters to ask, and nobody to go on with a frame that waits.
-        Extension::Controller(told) => within(told.meter.is_none() && !told.pause),
+        // There is nobody to go on with a frame that waits.
+        Extension::Controller(told) => within(!told.pause),
         Extension::Conjunction {
             clause, clauses, ..
         } => within(clause < clauses && CLAUSES.contains(clauses)),
@@ -109,7 +109,29 @@ pub(crate) const fn is_clause(action: &Action) -> bool {
 /// Whether it can stand in an action set, where each kind is done once and in an
 /// order of its own.
 pub(crate) const fn may_be_written(extension: &Extension) -> bool {
-    matches!(extension, Extension::Load { .. } | Extension::Move { .. })
+    matches!(
+        extension,
+        Extension::Load { .. } | Extension::Move { .. } | Extension::DecTtl(_)
+    )
+}
+
+/// Whether it can stand in a bucket: what can stand in an action set, and a lookup
+/// in place of an output.
+pub(crate) const fn may_be_in_bucket(extension: &Extension) -> bool {
+    may_be_written(extension) || matches!(extension, Extension::Resubmit { .. })
+}
+
+/// Where the action writes to.
+pub(crate) fn written(extension: &Extension) -> Option<Part> {
+    match extension {
+        Extension::Load { to, .. }
+        | Extension::Move { to, .. }
+        | Extension::Pop(to)
+        | Extension::CheckPacketLarger { to, .. } => Some(*to),
+        Extension::Multipath(multipath) => Some(multipath.to),
+        Extension::Bundle(bundle) => bundle.to,
+        _ => None,
+    }
 }
 
 /// The fields that the action reads or writes, each of which the frame must have.

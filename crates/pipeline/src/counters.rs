@@ -26,6 +26,9 @@ pub struct Counters {
     cells: Box<[Cell]>,
 }
 
+/// The number of one who looks on: what it counts is nobody's.
+pub(crate) const OBSERVER: usize = usize::MAX;
+
 /// What all writers have counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -43,13 +46,13 @@ impl Counters {
         }
     }
 
-    /// Adds to the cell of `writer`. Only that writer may do so.
-    ///
-    /// # Panics
-    /// If there is no such writer.
+    /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
     #[inline]
     pub fn add(&self, writer: usize, more: Totals, now: Instant) {
-        let cell = &self.cells[writer];
+        let Some(cell) = self.cells.get(writer) else {
+            debug_assert_eq!(writer, OBSERVER, "a writer has a cell");
+            return;
+        };
         let add = |counter: &AtomicU64, more: u64| {
             let before = counter.load(Ordering::Relaxed);
             counter.store(before.wrapping_add(more), Ordering::Relaxed);

@@ -13,7 +13,7 @@ use imbl::{OrdMap, OrdSet};
 use crate::rule::{Identity, Rule};
 
 /// A rule's place: its table, and what makes it the one it is there.
-type Place = (TableId, Arc<Identity>);
+pub(crate) type Place = (TableId, Arc<Identity>);
 
 /// The deadlines.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,7 @@ impl Expiry {
     }
 }
 
-fn place(rule: &Rule) -> Place {
+/// Where the rule is.
+pub(crate) fn place(rule: &Rule) -> Place {
     (rule.table, Arc::clone(&rule.identity))
 }

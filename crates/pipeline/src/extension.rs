@@ -1,14 +1,14 @@
 //! What each of Nicira's actions does to a frame (`ovs-actions(7)`).
 
-use base::{PortNo, TableId};
+use base::{MeterId, PortNo, TableId};
 use flow::field::widen;
 use flow::{
-    Action, Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, Sample, ToController,
+    Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, Sample, ToController,
 };
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
-use crate::hash;
+use crate::choice;
 use crate::interpreter::Run;
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
 use crate::verdict::{Cause, DropReason};
@@ -46,7 +46,7 @@ impl Run<'_> {
             Extension::Controller(told) => self.tell(told),
             Extension::DecTtl(ids) => return self.dec_ttl_telling(packet, ids),
             Extension::Exit => self.exited = true,
-            Extension::Clone(actions) => return self.clone_and(packet, actions),
+            Extension::Clone(actions) => return self.on_copy(packet, actions),
             Extension::Multipath(multipath) => return self.multipath(packet, multipath),
             Extension::Bundle(bundle) => return self.bundle(packet, bundle),
             Extension::CheckPacketLarger { bytes, to } => {
@@ -199,10 +199,17 @@ impl Run<'_> {
             PacketInReason::Action => Cause::Action,
             PacketInReason::NoMatch => Cause::MissRule,
             PacketInReason::InvalidTtl => Cause::InvalidTtl,
+            PacketInReason::ActionSet => Cause::ActionSet,
+            PacketInReason::Group => Cause::Group,
+            PacketInReason::PacketOut => Cause::PacketOut,
         };
+        let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
         let before = std::mem::replace(&mut self.cause, cause);
-        self.promise(self.packet_in(Some(told.max_len)));
+        let done = self.tell_by_meter(meter, Some(told.max_len));
         self.cause = before;
+        if let Err(reason) = done {
+            self.drop(reason);
+        }
     }
 
     fn dec_ttl_telling(&mut self, packet: &mut Packet<'_>, ids: &[u16]) -> Result<(), DropReason> {
@@ -215,46 +222,13 @@ impl Run<'_> {
         }
     }
 
-    /// Does the actions on a copy of the frame, with a copy of all that goes with it.
-    fn clone_and(&mut self, packet: &Packet<'_>, actions: &[Action]) -> Result<(), DropReason> {
-        if self.nesting >= NESTING_MAX {
-            return Err(DropReason::RecursionTooDeep);
-        }
-        self.keep(packet)?;
-        let copy = self.pool.duplicate(packet.frame());
-        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
-        let (set, stack) = (self.set.clone(), self.stack.clone());
-        let (from, registers, exited) = (self.from, self.registers, self.exited);
-        self.nesting += 1;
-        let result = match Packet::read(&mut copy, self.depth) {
-            Ok(mut copied) => self.apply(&mut copied, actions),
-            Err(reason) => Err(DropReason::Malformed(reason)),
-        };
-        self.nesting -= 1;
-        self.settle(copy);
-        (*self.set, *self.stack) = (set, stack);
-        (self.from, self.registers, self.exited) = (from, registers, exited);
-        self.changes();
-        match result {
-            // The limits are the frame's, not the copy's.
-            Err(reason @ (DropReason::RecursionTooDeep | DropReason::TooManyResubmits)) => {
-                Err(reason)
-            }
-            Err(reason) => {
-                self.drop(reason);
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
     fn multipath(
         &mut self,
         packet: &mut Packet<'_>,
         multipath: &Multipath,
     ) -> Result<(), DropReason> {
         let hash = self.hash(packet, multipath.fields, multipath.basis);
-        let link = hash::link(hash, multipath);
+        let link = choice::link(hash, multipath);
         self.set_part(packet, multipath.to, u128::from(link))
     }
 
@@ -262,7 +236,7 @@ impl Run<'_> {
         let hash = self.hash(packet, bundle.fields, bundle.basis);
         let pipeline = self.pipeline;
         let is_up = |port: PortNo| pipeline.port(port).is_some_and(|view| view.forwards());
-        let chosen = hash::member(hash, bundle, is_up);
+        let chosen = choice::member(hash, bundle, is_up);
         match (bundle.to, chosen) {
             (Some(to), chosen) => {
                 let port = chosen.unwrap_or(PortNo::ANY);
@@ -277,7 +251,7 @@ impl Run<'_> {
     }
 
     fn hash(&mut self, packet: &Packet<'_>, fields: flow::HashFields, basis: u16) -> u64 {
-        hash::of(fields, basis, |field| {
+        choice::of(fields, basis, |field| {
             self.field(packet, field).unwrap_or(0)
         })
     }

@@ -16,10 +16,14 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
-use flow::{FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Match, Refusal};
+use flow::{
+    FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Instructions, Match,
+    Refusal,
+};
 
 use crate::check::check_instructions;
 use crate::counters::Counters;
+use crate::group::groups_of;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
 use crate::rule::{Identity, Rule};
@@ -83,8 +87,8 @@ impl Filter<'_> {
     pub(crate) fn takes(&self, rule: &Rule) -> bool {
         self.takes_cookie(rule)
             && (self.out_port == PortNo::ANY || rule.outputs_to(self.out_port))
-            // No rule uses a group, as long as there are none.
-            && self.out_group == GroupId::ANY
+            && (self.out_group == GroupId::ANY
+                || rule.groups().any(|group| group == self.out_group))
             && self.matching.covers(rule.matching())
     }
 
@@ -119,6 +123,7 @@ impl Pipeline {
             command.table,
             command.consistency,
         )?;
+        self.check_named(&command.instructions)?;
         let table = self.table(command.table);
         if command.flags.contains(FlowFlags::CHECK_OVERLAP)
             && table.is_some_and(|table| table.overlaps(command.priority, &command.matching))
@@ -139,6 +144,7 @@ impl Pipeline {
             instructions: command.instructions.clone(),
             idle_timeout_s: command.idle_timeout_s,
             hard_timeout_s: command.hard_timeout_s,
+            importance: command.importance,
             flags: command.flags,
             created: now,
             modified: now,
@@ -164,6 +170,7 @@ impl Pipeline {
             command.table,
             command.consistency,
         )?;
+        self.check_named(&command.instructions)?;
         let found = self.found(command, &Filter::of_modification(command));
         if found.is_empty() && command.adds_if_missing() {
             let table = match command.table {
@@ -191,6 +198,13 @@ impl Pipeline {
         Ok(changes)
     }
 
+    /// Whether the groups and the meter that instructions name are there.
+    fn check_named(&self, instructions: &Instructions) -> Result<(), Refusal> {
+        self.check_groups(groups_of(&instructions.apply))?;
+        self.check_groups(groups_of(&instructions.write))?;
+        self.check_meter(instructions)
+    }
+
     /// `old` with the instructions of `command`.
     fn modified(&self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
@@ -205,6 +219,7 @@ impl Pipeline {
             instructions: command.instructions.clone(),
             idle_timeout_s: old.idle_timeout_s,
             hard_timeout_s: old.hard_timeout_s,
+            importance: old.importance,
             flags: old.flags,
             created: old.created,
             modified: now,

@@ -6,19 +6,16 @@
 
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{
-    Action, Extension, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Refusal,
-    Registers,
-};
+use flow::{Action, Field, FragmentHandling, Instructions, Key, MaxLen, Registers};
 use packet::wire::Fragment;
-use packet::{Frame, Headers, Packet, Pool};
+use packet::{Frame, Packet, Pool};
 
 use crate::action_set::ActionSet;
-use crate::check::check_packet_out;
 use crate::conjunction;
-use crate::counters::Totals;
+use crate::counters::{OBSERVER, Totals};
+use crate::limits::BUCKETS_PER_FRAME_MAX;
 use crate::pipeline::{MissPolicy, Pipeline};
-use crate::rule::{Rule, depth_of};
+use crate::rule::Rule;
 use crate::table::Table;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
@@ -45,50 +42,6 @@ pub struct Interpreter {
     stack: Vec<u128>,
 }
 
-impl Pipeline {
-    /// Whether a packet-out can be carried out.
-    ///
-    /// # Errors
-    /// It names a buffer (there are none) or a port of arrival that cannot be, an
-    /// action is none that can be done, or the frame is damaged as far as the
-    /// actions look.
-    pub fn check_packet_out(&self, message: &PacketOut) -> Result<(), Refusal> {
-        if message.buffer.is_some() {
-            return Err(Refusal::RequestBufferUnknown);
-        }
-        let from_nowhere = matches!(message.in_port, PortNo::CONTROLLER | PortNo::ANY);
-        if !from_nowhere && self.port(message.in_port).is_none() {
-            return Err(Refusal::RequestBadPort);
-        }
-        check_packet_out(&message.actions)?;
-        let depth = self.depth_for(&message.actions);
-        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Refusal::RequestBadPacket),
-        }
-    }
-
-    /// How deep a frame must be read for `actions`, the tables included if they
-    /// send it there.
-    fn depth_for(&self, actions: &[Action]) -> Depth {
-        let deepest = actions.iter().map(depth_of).max().unwrap_or_default();
-        if actions.iter().any(to_tables) {
-            deepest.max(self.depth())
-        } else {
-            deepest
-        }
-    }
-}
-
-fn to_tables(action: &Action) -> bool {
-    match action {
-        Action::Output { port, .. } => *port == PortNo::TABLE,
-        Action::Extended(Extension::Resubmit { .. }) => true,
-        Action::Extended(Extension::Clone(actions)) => actions.iter().any(to_tables),
-        _ => false,
-    }
-}
-
 impl Interpreter {
     /// One that counts as `writer`, which must be less than the pipeline's number
     /// of writers, and no other's.
@@ -100,6 +53,12 @@ impl Interpreter {
             set: ActionSet::default(),
             stack: Vec::new(),
         }
+    }
+
+    /// One that tells a frame's fate and leaves no trace of it in any count or meter.
+    #[must_use]
+    pub fn observer() -> Self {
+        Self::new(OBSERVER)
     }
 
     /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
@@ -168,13 +127,14 @@ impl Interpreter {
             registers: Registers::new(arrival.from),
             table: TableId::FIRST,
             cookie: Cookie::NONE,
-            cause: Cause::Action,
+            cause: Cause::PacketOut,
             promised: false,
             depth: Depth::Link,
             exited: false,
             recursion: 0,
             nesting: 0,
             resubmits: 0,
+            buckets_left: BUCKETS_PER_FRAME_MAX,
         }
     }
 }
@@ -191,12 +151,12 @@ pub(crate) struct Run<'a> {
     pub(crate) set: &'a mut ActionSet,
     /// What `push` has put aside.
     pub(crate) stack: &'a mut Vec<u128>,
-    writer: usize,
+    pub(crate) writer: usize,
     pub(crate) now: Instant,
     /// The port it came in by.
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.
-    weight: Totals,
+    pub(crate) weight: Totals,
     /// What else goes with it; the port and the set's output stand elsewhere.
     pub(crate) registers: Registers,
     pub(crate) table: TableId,
@@ -216,6 +176,8 @@ pub(crate) struct Run<'a> {
     pub(crate) nesting: usize,
     /// How many lookups there were beyond the first.
     pub(crate) resubmits: usize,
+    /// How many buckets may still be looked at for it.
+    buckets_left: u32,
 }
 
 impl<'a> Run<'a> {
@@ -339,10 +301,7 @@ impl<'a> Run<'a> {
         match self.pipeline.miss() {
             MissPolicy::Drop => Err(DropReason::NoMatch),
             MissPolicy::Controller if !self.reports_misses() => Err(DropReason::NoPacketIn),
-            MissPolicy::Controller => {
-                self.promise(self.packet_in(None));
-                Ok(())
-            }
+            MissPolicy::Controller => self.tell_controllers(None),
         }
     }
 
@@ -352,6 +311,9 @@ impl<'a> Run<'a> {
         packet: &mut Packet<'_>,
         instructions: &Instructions,
     ) -> Result<Option<TableId>, DropReason> {
+        if let Some(meter) = instructions.meter {
+            self.submit_to_meter(packet, meter)?;
+        }
         self.apply(packet, &instructions.apply)?;
         if self.exited {
             return Ok(None);
@@ -376,6 +338,9 @@ impl<'a> Run<'a> {
         }
         let set = std::mem::take(self.set);
         self.trace.executes(set.actions());
+        if self.cause == Cause::Action {
+            self.cause = Cause::ActionSet;
+        }
         let result = self.apply(packet, set.actions());
         *self.set = set;
         result
@@ -387,6 +352,7 @@ impl<'a> Run<'a> {
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         let (from, registers) = (self.from, self.registers);
+        let stack = std::mem::take(self.stack);
         let result = match Packet::read(&mut copy, self.pipeline.depth()) {
             Ok(mut copied) => self.walk(&mut copied),
             Err(reason) => Err(DropReason::Malformed(reason)),
@@ -396,11 +362,25 @@ impl<'a> Run<'a> {
         }
         self.settle(copy);
         (self.from, self.registers) = (from, registers);
+        (*self.stack, self.exited) = (stack, false);
         self.key_is_stale = true;
         self.set.clear();
         self.cookie = Cookie::NONE;
-        self.cause = Cause::Action;
+        self.cause = Cause::PacketOut;
         Ok(())
+    }
+
+    /// Whether one more bucket may be looked at.
+    pub(crate) const fn spends(&mut self) -> bool {
+        let any = self.buckets_left > 0;
+        self.buckets_left = self.buckets_left.saturating_sub(1);
+        any
+    }
+
+    /// The fields of the frame as it is now.
+    pub(crate) fn fields(&mut self, packet: &Packet<'_>) -> &Key {
+        self.refresh(packet);
+        self.key
     }
 
     /// Makes the key fit the frame again.

@@ -1,5 +1,5 @@
-//! The state that a controller builds (tables, in time groups and meters) and
-//! what it means for a frame, by the letter of the specification.
+//! The state that a controller builds (tables, groups and meters) and what it
+//! means for a frame, by the letter of the specification.
 //!
 //! Not here: versions (the codec's), threads (a clone is a snapshot, and costs
 //! a few reference counts), speed (the fast path's: this is what it is judged by).
@@ -7,19 +7,26 @@
 
 mod action_set;
 mod actions;
+mod bucket_run;
 mod check;
 mod check_extension;
+mod choice;
 mod conjunction;
 mod counters;
 mod expiry;
 mod extension;
 mod flow_mod;
+mod group;
+mod group_mod;
 mod hash;
 mod interpreter;
 mod known;
 mod learn;
 mod limits;
+mod meter;
+mod meter_mod;
 mod output;
+mod packet_out;
 mod pipeline;
 mod port;
 mod registers;
@@ -30,6 +37,7 @@ mod table;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod users;
 mod verdict;
 
 pub use counters::{Counters, Totals};

@@ -7,12 +7,28 @@ pub struct Limits {
     pub rules: usize,
     /// Rules in one table.
     pub rules_per_table: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Buckets of all groups together.
+    pub buckets: usize,
+    /// Meters.
+    pub meters: usize,
 }
 
 impl Limits {
     /// A million rules: what full routing tables come to. At a kilobyte or two
     /// each, they bound the memory that flow-mods can take.
     pub const RULES: usize = 1_000_000;
+
+    /// A group for each neighbour of a large router, several times over.
+    pub const GROUPS: usize = 65_536;
+
+    /// Four for each group, if there are that many. At half a kilobyte each, they
+    /// bound the memory that group-mods can take.
+    pub const BUCKETS: usize = 4 * Self::GROUPS;
+
+    /// A meter for each subscriber of a large access switch.
+    pub const METERS: usize = 65_536;
 }
 
 impl Default for Limits {
@@ -20,6 +36,9 @@ impl Default for Limits {
         Self {
             rules: Self::RULES,
             rules_per_table: Self::RULES,
+            groups: Self::GROUPS,
+            buckets: Self::BUCKETS,
+            meters: Self::METERS,
         }
     }
 }
@@ -28,6 +47,24 @@ impl Default for Limits {
 /// port of a large bridge, with a rewrite before each. A frame may leave so
 /// many times in every table, no more often.
 pub(crate) const ACTIONS_MAX: usize = 1024;
+
+/// The most buckets of one group: a select group looks at each of them for each frame.
+pub(crate) const BUCKETS_PER_GROUP_MAX: usize = 1024;
+
+/// The most actions of a bucket. An action set holds one of a kind, and there are
+/// fewer kinds and fields.
+pub(crate) const BUCKET_ACTIONS_MAX: usize = 128;
+
+/// How often a group's frame can be handed on from group to group, in a row.
+pub(crate) const CHAIN_MAX: usize = 16;
+
+/// How many buckets one frame may go through or ask whether they are alive. Groups
+/// that send to several groups multiply, and so would the work: a chain of sixteen
+/// groups of all, two buckets each, is more than this.
+pub(crate) const BUCKETS_PER_FRAME_MAX: u32 = 16_384;
+
+/// The most bands of a meter: every frame is submitted to each.
+pub(crate) const BANDS_MAX: u8 = 8;
 
 /// The most rules that one call to `expire` removes, so that a table that dies
 /// all at once does not keep the control thread from its other duties.

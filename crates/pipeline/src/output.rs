@@ -50,10 +50,13 @@ impl Run<'_> {
     /// To the controllers; by the table-miss rule only if the port allows it
     /// (OF 1.3.5, 7.2.1: `OFPPC_NO_PACKET_IN`).
     fn report(&mut self, max_len: MaxLen) {
-        if self.cause == Cause::MissRule && !self.reports_misses() {
-            self.drop(DropReason::NoPacketIn);
+        let done = if self.cause == Cause::MissRule && !self.reports_misses() {
+            Err(DropReason::NoPacketIn)
         } else {
-            self.promise(self.packet_in(Some(max_len)));
+            self.tell_controllers(Some(max_len))
+        };
+        if let Err(reason) = done {
+            self.drop(reason);
         }
     }
 
@@ -61,8 +64,11 @@ impl Run<'_> {
     /// nothing more is done (OF 1.3.5, 5.12).
     pub(crate) fn expired(&mut self) -> DropReason {
         let cause = std::mem::replace(&mut self.cause, Cause::InvalidTtl);
-        self.promise(self.packet_in(None));
+        let told = self.tell_controllers(None);
         self.cause = cause;
+        if let Err(reason) = told {
+            self.drop(reason);
+        }
         DropReason::InvalidTtl
     }
 }

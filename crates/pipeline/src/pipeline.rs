@@ -20,7 +20,7 @@
 //! once, whoever looks.
 //!
 //! How deep a frame is read depends on the rules. [`Pipeline::depth`] is the
-//! deepest that any rule's match or actions look, and to that depth every frame
+//! deepest that any rule's match or actions look (or a group's, or a meter's), and to that depth every frame
 //! is read and judged: a frame is dropped as malformed only if a header is
 //! damaged that some rule looks at. So a switch without rules passes on what
 //! any bridge would, and a rule about TCP ports cannot be slipped past with half
@@ -34,9 +34,11 @@ use flow::{FlowRemovedReason, FragmentHandling, PortDesc, Refusal};
 use imbl::OrdMap;
 
 use crate::counters::Counters;
-use crate::expiry::Expiry;
+use crate::expiry::{Expiry, Place};
 use crate::flow_mod::{Changes, Removal};
+use crate::group_mod::GroupTable;
 use crate::limits::Limits;
+use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::rule::Rule;
 use crate::table::Table;
@@ -65,6 +67,8 @@ pub struct Pipeline {
     rules: usize,
     /// How many rules look how deep.
     depths: [usize; Depth::ALL.len()],
+    groups: GroupTable,
+    meters: MeterTable,
     ports: OrdMap<PortNo, PortView>,
     fragments: FragmentHandling,
     miss: MissPolicy,
@@ -86,6 +90,8 @@ impl Pipeline {
             expiry: Expiry::default(),
             rules: 0,
             depths: [0; Depth::ALL.len()],
+            groups: GroupTable::default(),
+            meters: MeterTable::default(),
             ports: OrdMap::new(),
             fragments: FragmentHandling::Normal,
             miss: MissPolicy::Drop,
@@ -100,7 +106,9 @@ impl Pipeline {
             .into_iter()
             .zip(self.depths)
             .rfind(|(_, rules)| *rules > 0)
-            .map_or(Depth::Link, |(depth, _)| depth);
+            .map_or(Depth::Link, |(depth, _)| depth)
+            .max(self.groups.depth())
+            .max(self.meters.depth());
         match self.fragments {
             FragmentHandling::Drop => deepest.max(Depth::Network),
             _ => deepest,
@@ -222,6 +230,26 @@ impl Pipeline {
         &self.expiry
     }
 
+    /// The groups.
+    #[inline]
+    pub(crate) const fn groups(&self) -> &GroupTable {
+        &self.groups
+    }
+
+    pub(crate) const fn groups_mut(&mut self) -> &mut GroupTable {
+        &mut self.groups
+    }
+
+    /// The meters.
+    #[inline]
+    pub(crate) const fn meters(&self) -> &MeterTable {
+        &self.meters
+    }
+
+    pub(crate) const fn meters_mut(&mut self) -> &mut MeterTable {
+        &mut self.meters
+    }
+
     /// The counters of a table: frames looked up, frames that found a rule.
     pub(crate) fn table_counters(&self, table: TableId) -> (&Counters, &Counters) {
         let index = usize::from(table.0);
@@ -255,10 +283,12 @@ impl Pipeline {
         self.expiry.arm(&rule);
         let table = self.tables.entry(rule.table).or_default();
         let old = table.insert(Arc::clone(&rule));
-        changes.added.push(rule);
         if let Some(old) = old {
             self.left(old, None, now, changes);
         }
+        self.groups.rule_came(&rule);
+        self.meters.rule_came(&rule);
+        changes.added.push(rule);
     }
 
     /// Takes a rule out, if it is there.
@@ -276,6 +306,21 @@ impl Pipeline {
         }
     }
 
+    /// Takes the rules at these places out.
+    pub(crate) fn take_places(
+        &mut self,
+        places: Vec<Place>,
+        reason: FlowRemovedReason,
+        now: Instant,
+        changes: &mut Changes,
+    ) {
+        for (table, identity) in places {
+            let rule = self.table(table).and_then(|table| table.get(&identity));
+            let rule = Arc::clone(rule.expect("a rule with a place is in its table"));
+            self.take(&rule, Some(reason), now, changes);
+        }
+    }
+
     fn left(
         &mut self,
         rule: Arc<Rule>,
@@ -285,6 +330,8 @@ impl Pipeline {
     ) {
         self.rules -= 1;
         self.depths[rule.depth() as usize] -= 1;
+        self.groups.rule_went(&rule);
+        self.meters.rule_went(&rule);
         changes.removed.push(Removal { rule, reason, at });
     }
 

@@ -37,6 +37,13 @@ impl PortView {
             && !self.state.contains(PortState::LINK_DOWN)
     }
 
+    /// Whether a bucket that watches it is alive (OF 1.3.5, 6.5 and 7.2.1). That its
+    /// link is up is all that is known of what `OFPPS_LIVE` says.
+    #[must_use]
+    pub const fn is_alive(&self) -> bool {
+        !self.has(PortConfig::DOWN) && !self.state.contains(PortState::LINK_DOWN)
+    }
+
     /// Whether a flooded frame may go out.
     #[must_use]
     pub const fn floods(&self) -> bool {

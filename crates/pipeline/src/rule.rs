@@ -36,6 +36,8 @@ pub struct Rule {
     pub idle_timeout_s: u16,
     /// Seconds after which it goes; zero for never.
     pub hard_timeout_s: u16,
+    /// Its importance to eviction.
+    pub importance: u16,
     /// Its flags.
     pub flags: FlowFlags,
     /// When it was added.
@@ -113,6 +115,7 @@ impl Rule {
             instructions: self.instructions.clone(),
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
+            importance: self.importance,
             flags: self.flags,
             duration: now - self.created,
             idle_age: now - self.last_used(),
@@ -156,6 +159,8 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
         | Action::SetNwTos(_)
         | Action::PushMpls(_)
         | Action::PopMpls(_)
+        | Action::PushPbb(_)
+        | Action::PopPbb
         | Action::SetMplsTtl(_)
         | Action::DecMplsTtl
         | Action::SetIpTtl(_)

@@ -3,6 +3,8 @@
 //! ```text
 //! Flow: tcp,in_port=1,dl_src=02:00:00:00:00:01,...
 //!
+//! bridge("br0")
+//! -------------
 //!  0. tcp,in_port=1, priority 10, cookie 0x5
 //!     dec_ttl
 //!     output:2
@@ -12,7 +14,7 @@
 
 use std::fmt::Write;
 
-use base::TableId;
+use base::{GroupId, MeterId, TableId};
 use flow::field::Depth;
 use flow::{Action, Field, Instructions, Key, Match, Registers};
 use packet::{Frame, Headers};
@@ -25,6 +27,8 @@ use crate::verdict::{Cause, Destination, DropReason};
 #[derive(Debug, Default)]
 pub struct Story {
     text: String,
+    /// Where the frame is.
+    title: String,
     /// The frame as it was at first.
     first: String,
 }
@@ -34,6 +38,17 @@ impl Story {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// One of the bridge of this name that has not begun.
+    #[must_use]
+    pub fn of_bridge(name: &str) -> Self {
+        let title = format!("bridge(\"{name}\")");
+        let line = "-".repeat(title.len());
+        Self {
+            title: format!("{title}\n{line}\n"),
+            ..Self::default()
+        }
     }
 
     /// The story so far.
@@ -84,6 +99,7 @@ impl Trace for Story {
     fn arrived(&mut self, frame: &Frame, registers: Registers) {
         let first = describe(frame, registers);
         self.line(format_args!("Flow: {first}\n"));
+        self.text += &self.title;
         self.first = first;
     }
 
@@ -109,8 +125,26 @@ impl Trace for Story {
         self.line(format_args!("    {action}"));
     }
 
+    fn bucket(&mut self, group: GroupId, bucket: usize) {
+        let group = group.0;
+        self.line(format_args!("     -> bucket {bucket} of group {group}"));
+    }
+
+    fn metered(&mut self, meter: MeterId, exceeds: bool) {
+        let within = if exceeds {
+            "exceeded"
+        } else {
+            "within its rate"
+        };
+        match meter {
+            MeterId::CONTROLLER => self.line(format_args!("    meter:controller, {within}")),
+            meter => self.line(format_args!("    meter:{}, {within}", meter.0)),
+        }
+    }
+
     fn instructed(&mut self, instructions: &Instructions) {
         let rest = Instructions {
+            meter: None,
             apply: Vec::new(),
             ..instructions.clone()
         };
@@ -131,6 +165,9 @@ impl Trace for Story {
                 let cause = match meta.cause {
                     Cause::Miss | Cause::MissRule => "no match",
                     Cause::Action => "action",
+                    Cause::ActionSet => "action set",
+                    Cause::PacketOut => "packet-out",
+                    Cause::Group => "group",
                     Cause::InvalidTtl => "invalid TTL",
                 };
                 self.line(format_args!("     >> controller, reason: {cause}"));

@@ -1,7 +1,7 @@
 //! Watching a frame on its way. `()` watches nothing; [`Story`](crate::Story)
 //! tells it to a person.
 
-use base::TableId;
+use base::{GroupId, MeterId, TableId};
 use flow::{Action, Instructions, Registers};
 use packet::Frame;
 
@@ -18,6 +18,12 @@ pub trait Trace {
 
     /// An action is done now.
     fn acts(&mut self, _action: &Action) {}
+
+    /// The frame is handed to a bucket of a group, by its place there.
+    fn bucket(&mut self, _group: GroupId, _bucket: usize) {}
+
+    /// The frame was submitted to a meter, and exceeds its rate or does not.
+    fn metered(&mut self, _meter: MeterId, _exceeds: bool) {}
 
     /// The instructions after the actions: the action set, the metadata.
     fn instructed(&mut self, _instructions: &Instructions) {}

@@ -77,19 +77,28 @@ pub enum Cause {
     Miss,
     /// The table-miss rule sent it. OpenFlow 1.0 has no such rule; it knows an action.
     MissRule,
-    /// An action sent it.
+    /// An action that a rule applied sent it.
     Action,
+    /// An action of the action set sent it.
+    ActionSet,
+    /// An action of a packet-out sent it.
+    PacketOut,
+    /// An action of a group's bucket sent it.
+    Group,
     /// Its TTL could not be lowered.
     InvalidTtl,
 }
 
 impl Cause {
-    /// The reason, as OpenFlow 1.3 tells it.
+    /// The reason, as OpenFlow 1.4 tells it; to older versions all actions are one.
     #[must_use]
     pub const fn reason(self) -> PacketInReason {
         match self {
             Self::Miss | Self::MissRule => PacketInReason::NoMatch,
             Self::Action => PacketInReason::Action,
+            Self::ActionSet => PacketInReason::ActionSet,
+            Self::PacketOut => PacketInReason::PacketOut,
+            Self::Group => PacketInReason::Group,
             Self::InvalidTtl => PacketInReason::InvalidTtl,
         }
     }
@@ -122,6 +131,14 @@ pub enum DropReason {
     OutputNoPort,
     /// An output names a port that is down or barred from sending.
     OutputClosed,
+    /// A group has no bucket for it, or none that is alive.
+    NoBucket,
+    /// It has met more buckets of groups than one frame may.
+    GroupLimit,
+    /// It exceeds the rate of its rule's meter.
+    Metered,
+    /// It exceeds the rate of the meter of frames for the controllers.
+    ControllerMetered,
     /// An output is for controllers of an id that none has.
     NoController,
     /// Resubmissions lie too deep in one another.
@@ -157,6 +174,14 @@ impl DropReason {
         }
     }
 
+    /// Whether it is a limit on what one frame may ask for, all its copies together.
+    pub(crate) const fn is_limit(self) -> bool {
+        matches!(
+            self,
+            Self::GroupLimit | Self::RecursionTooDeep | Self::TooManyResubmits
+        )
+    }
+
     /// The reason's name, as a counter bears it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -168,7 +193,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 15] = [
+const OTHERS: [(DropReason, &str); 19] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -180,6 +205,10 @@ const OTHERS: [(DropReason, &str); 15] = [
     (DropReason::OutputToIngress, "output_to_ingress"),
     (DropReason::OutputNoPort,    "output_no_port"),
     (DropReason::OutputClosed,    "output_closed"),
+    (DropReason::NoBucket,        "no_bucket"),
+    (DropReason::GroupLimit,      "group_limit"),
+    (DropReason::Metered,         "metered"),
+    (DropReason::ControllerMetered, "controller_metered"),
     (DropReason::NoController,    "no_controller"),
     (DropReason::RecursionTooDeep, "recursion_too_deep"),
     (DropReason::TooManyResubmits, "too_many_resubmits"),

@@ -138,6 +138,9 @@ enum Step {
 const LIMITS: Limits = Limits {
     rules: 7,
     rules_per_table: 5,
+    groups: 0,
+    buckets: 0,
+    meters: 0,
 };
 
 #[derive(Debug, Default)]

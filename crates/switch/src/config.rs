@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use base::DatapathId;
+use openflow::Versions;
 use serde::Deserialize;
 
 pub use port::{PortKind, PortSpec, number_ports};
@@ -90,6 +91,9 @@ pub struct BridgeConfig {
     /// Its datapath id; derived from its Ethernet addresses if absent.
     #[serde(default, deserialize_with = "datapath_id_from_text")]
     pub datapath_id: Option<DatapathId>,
+    /// The versions of OpenFlow it speaks; all, if nobody says otherwise.
+    #[serde(default = "all_versions", deserialize_with = "protocols_from_list")]
+    pub protocols: Versions,
 }
 
 impl BridgeConfig {
@@ -103,6 +107,7 @@ impl BridgeConfig {
             listen: Vec::new(),
             fail_mode: FailMode::default(),
             datapath_id: None,
+            protocols: Versions::ALL,
         }
     }
 }
@@ -223,6 +228,30 @@ pub fn parse_datapath_id(text: &str) -> Result<DatapathId, ConfigError> {
             );
             ConfigError::new("--datapath-id", problem)
         })
+}
+
+/// Reads names of versions between commas, as `ovs-vsctl` writes them.
+///
+/// # Errors
+/// There is none, or one is no version.
+pub fn parse_protocols(text: &str) -> Result<Versions, ConfigError> {
+    text.parse().map_err(|_| {
+        let problem = format!(
+            "'{text}' is not a list of versions: use some of OpenFlow10 to OpenFlow15, as in OpenFlow10,OpenFlow13"
+        );
+        ConfigError::new("--protocols", problem)
+    })
+}
+
+fn all_versions() -> Versions {
+    Versions::ALL
+}
+
+fn protocols_from_list<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Versions, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    parse_protocols(&names.join(",")).map_err(serde::de::Error::custom)
 }
 
 fn datapath_id_from_text<'de, D: serde::Deserializer<'de>>(

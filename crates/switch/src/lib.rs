@@ -13,4 +13,4 @@ mod reconcile;
 mod shell;
 
 pub use error::SwitchError;
-pub use shell::run;
+pub use shell::{ask, run};

@@ -68,8 +68,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose fail mode or datapath id
-/// changes is made anew: both are part of what controllers were told.
+/// The steps from `old` to `new`. A bridge whose fail mode, datapath id or versions
+/// change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
 #[must_use]
@@ -77,7 +77,9 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let (old, new) = (by_name(old), by_name(new));
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
-            old.fail_mode == new.fail_mode && old.datapath_id == new.datapath_id
+            old.fail_mode == new.fail_mode
+                && old.datapath_id == new.datapath_id
+                && old.protocols == new.protocols
         }
         _ => false,
     };

@@ -1,5 +1,6 @@
 //! The thin shell around the daemon's core: threads, sockets, signals, the clock.
 
+mod ask;
 mod clock;
 mod connection;
 mod control;
@@ -22,6 +23,7 @@ use rustix::thread::CpuSet;
 use crate::config::Config;
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
+pub use ask::ask;
 use clock::Clock;
 use control::{Control, Tools};
 use inbox::Inbox;

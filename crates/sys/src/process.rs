@@ -20,7 +20,8 @@ pub struct Confinement {
     pub namespace: Option<OwnedFd>,
     /// The cores it may run on; the parent's, if empty.
     pub cores: Vec<usize>,
-    /// Whether it gets a session of its own, out of reach of the terminal's signals.
+    /// Whether it gets a session of its own, out of reach of the terminal's signals,
+    /// with a SIGHUP that ends it even where `nohup` is among its ancestors.
     pub own_session: bool,
     /// Whether it is killed when the *thread* that started it ends, and so, at the
     /// latest, when the process does (`PR_SET_PDEATHSIG`, prctl(2)).
@@ -83,6 +84,7 @@ fn confine_self(
     }
     if confinement.own_session {
         rustix::process::setsid()?;
+        hear_hang_ups();
     }
     if let Some(set) = affinity {
         rustix::thread::sched_setaffinity(None, set)?;
@@ -91,6 +93,13 @@ fn confine_self(
         namespace::enter(fd.as_fd())?;
     }
     Ok(())
+}
+
+/// Gives SIGHUP back its meaning: a parent below `nohup` hands down to ignore it.
+fn hear_hang_ups() {
+    // SAFETY: signal(2) may be called between fork and exec, and the default action
+    // is no function of ours.
+    unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
 }
 
 #[cfg(test)]

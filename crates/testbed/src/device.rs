@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Clock, Failure, Missing, Namespace, Process, Program, Requirement, Spawner, Usage};
+use crate::{
+    Clock, Failure, Missing, Namespace, OpenVswitch, Process, Program, Requirement, Spawner, Usage,
+};
 
 /// The ports of a device, in the order of their OpenFlow numbers, from 1.
 pub(crate) const PORTS: [&str; 2] = ["p1", "p2"];
@@ -105,7 +107,7 @@ impl DeviceKind {
         match self {
             Self::Comporta => all.push(Requirement::Tun),
             Self::LinuxBridge => all.push(Requirement::Bridge),
-            Self::Ovs | Self::OvsTso => all.extend(ovs::requirements()),
+            Self::Ovs | Self::OvsTso => all.extend(OpenVswitch::requirements()),
             Self::Direct => {}
         }
         all

@@ -23,10 +23,13 @@
 //! | `standalone on`, `standalone off` | the switch is on its own, or not |
 //! | `flow add ..`, `modify`, `modify_strict`, `delete`, `delete_strict` | a flow-mod, as OpenFlow 1.3 means it |
 //! | `flow10 add ..` | the same, as OpenFlow 1.0 means it |
+//! | `group add ..`, `modify`, `delete` | a group-mod |
+//! | `meter add ..`, `modify`, `delete` | a meter-mod |
 //! | `packet_out in_port actions \| frame` | a packet-out |
 //! | `< 1  frame` | a frame comes in (or several: `< 1 x 3  frame`) |
 //! | `+10s`, `+500ms` | time passes, and rules expire |
 //! | `dump`, `dump filter` | the rules are asked for |
+//! | `groups`, `meters` | they are asked for |
 //!
 //! What comes of it stands below, indented, complete and in order:
 //!
@@ -38,9 +41,11 @@
 //! | `x reason` | a frame, or one copy of it, is dropped |
 //! | `= flow .. packets=1 bytes=54` | counts of one rule, those that are named |
 //! | `= table 0 lookups=1 matched=1 active=1` | counts of a table |
-//! | `= ..` | below `dump`: a rule |
+//! | `= group 1 references=1 packets=1 bytes=54 bucket0=1` | counts of a group, and frames of its buckets |
+//! | `= meter 1 flows=1 packets=1 bytes=54 band0=1` | counts of a meter, and frames of its bands |
+//! | `= ..` | below `dump`, `groups` or `meters`: a rule, group or meter |
 //!
-//! Frames are stacks ([`packet::build::Stack`]), flows the text of `ovs-ofctl`.
+//! Frames are stacks ([`packet::build::Stack`]); flows, groups and meters the text of `ovs-ofctl`.
 //! With `UPDATE=1` in the environment a file is rewritten to say what happens;
 //! the difference is reviewed as code.
 

@@ -27,8 +27,28 @@ fn openflow_v10() {
 }
 
 #[test]
+fn openflow_v11() {
+    run("openflow_v11", testkit::fuzz::openflow::openflow_v11);
+}
+
+#[test]
+fn openflow_v12() {
+    run("openflow_v12", testkit::fuzz::openflow::openflow_v12);
+}
+
+#[test]
 fn openflow_v13() {
     run("openflow_v13", testkit::fuzz::openflow::openflow_v13);
+}
+
+#[test]
+fn openflow_v14() {
+    run("openflow_v14", testkit::fuzz::openflow::openflow_v14);
+}
+
+#[test]
+fn openflow_v15() {
+    run("openflow_v15", testkit::fuzz::openflow::openflow_v15);
 }
 
 #[test]

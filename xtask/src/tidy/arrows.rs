@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 17] = {
+const ARROWS: [Arrows; 18] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -31,6 +31,7 @@ const ARROWS: [Arrows; 17] = {
         row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
         row("cli",      &["switch", "lab"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
+        row("suites",   &["base", "testbed"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),
     ]

@@ -48,6 +48,8 @@ const ACTIONS: &[(&str, Read)] = &[
     ("dec_mpls_ttl",   |item| bare(item, Action::DecMplsTtl)),
     ("copy_ttl_out",   |item| bare(item, Action::CopyTtlOut)),
     ("copy_ttl_in",    |item| bare(item, Action::CopyTtlIn)),
+    ("push_pbb",       |item| argument(item).map(Action::PushPbb)),
+    ("pop_pbb",        |item| bare(item, Action::PopPbb)),
     ("set_tunnel",     |item| set(Field::TunnelId, item)),
     ("set_tunnel64",   |item| set(Field::TunnelId, item)),
 ];

@@ -33,6 +33,8 @@ impl fmt::Display for Action {
             Self::PopVlan => f.write_str("pop_vlan"),
             Self::PushMpls(eth_type) => write!(f, "push_mpls:0x{eth_type:04x}"),
             Self::PopMpls(eth_type) => write!(f, "pop_mpls:0x{eth_type:04x}"),
+            Self::PushPbb(eth_type) => write!(f, "push_pbb:0x{eth_type:04x}"),
+            Self::PopPbb => f.write_str("pop_pbb"),
             Self::SetMplsTtl(ttl) => write!(f, "set_mpls_ttl({ttl})"),
             Self::DecMplsTtl => f.write_str("dec_mpls_ttl"),
             Self::SetIpTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),

@@ -429,17 +429,20 @@ pub(super) fn controller(options: Piece<'_>) -> Result<Action, ParseError> {
 }
 
 /// The reasons of a frame for the controllers, by name.
-pub(super) const REASONS: [(PacketInReason, &str); 3] = [
+pub(super) const REASONS: [(PacketInReason, &str); 6] = [
     (PacketInReason::Action, "action"),
     (PacketInReason::NoMatch, "no_match"),
     (PacketInReason::InvalidTtl, "invalid_ttl"),
+    (PacketInReason::ActionSet, "action_set"),
+    (PacketInReason::Group, "group"),
+    (PacketInReason::PacketOut, "packet_out"),
 ];
 
 fn reason(piece: Piece<'_>) -> Result<PacketInReason, ParseError> {
     let known = REASONS.iter().find(|(_, name)| *name == piece.text);
     known
         .map(|(reason, _)| *reason)
-        .ok_or_else(|| piece.wrong("a reason is wanted: action, no_match or invalid_ttl"))
+        .ok_or_else(|| piece.wrong("a reason is wanted, as action, no_match or invalid_ttl"))
 }
 
 /// Reads the ids of controllers to tell when a TTL is over.

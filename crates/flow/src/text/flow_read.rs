@@ -84,6 +84,7 @@ pub(super) fn flow_mod(command: FlowModCommand, line: Piece<'_>) -> Result<FlowM
     }
     flow.idle_timeout_s = head.idle_timeout_s;
     flow.hard_timeout_s = head.hard_timeout_s;
+    flow.importance = head.importance;
     flow.out_port = head.out_port;
     flow.out_group = head.out_group;
     flow.flags = head.flags;
@@ -113,6 +114,7 @@ struct Head {
     cookie_given: Option<Cookie>,
     idle_timeout_s: u16,
     hard_timeout_s: u16,
+    importance: u16,
     out_port: PortNo,
     out_group: GroupId,
     flags: FlowFlags,
@@ -130,6 +132,7 @@ impl Head {
             cookie_given: None,
             idle_timeout_s: 0,
             hard_timeout_s: 0,
+            importance: 0,
             out_port: PortNo::ANY,
             out_group: GroupId::ANY,
             flags: FlowFlags::default(),
@@ -188,9 +191,7 @@ impl Head {
             "out_port" => self.out_port = address::port(item.required()?)?,
             "out_group" => self.out_group = GroupId(number(item.required()?)?),
             "cookie" => return self.take_cookie(purpose, item),
-            "importance" => {
-                return Err(item.key.wrong("not supported yet: eviction by importance"));
-            }
+            "importance" => self.importance = number(item.required()?)?,
             "actions" | "action" => return Err(item.key.wrong("`actions=` is wanted")),
             _ => {
                 return Err(item

@@ -87,6 +87,9 @@ impl FlowMod {
         if self.hard_timeout_s != 0 {
             write!(list.next()?, "hard_timeout={}", self.hard_timeout_s)?;
         }
+        if self.importance != 0 {
+            write!(list.next()?, "importance={}", self.importance)?;
+        }
         for (flag, name) in FLAGS {
             if self.flags.contains(flag) {
                 list.next()?.write_str(name)?;
@@ -151,7 +154,7 @@ impl fmt::Display for Brief<'_> {
     }
 }
 
-/// Writes timeouts and flags.
+/// Writes timeouts, flags and importance.
 fn write_timeouts(f: &mut fmt::Formatter<'_>, stats: &FlowStats) -> fmt::Result {
     if stats.idle_timeout_s != 0 {
         write!(f, "idle_timeout={}, ", stats.idle_timeout_s)?;
@@ -163,6 +166,9 @@ fn write_timeouts(f: &mut fmt::Formatter<'_>, stats: &FlowStats) -> fmt::Result 
         if stats.flags.contains(flag) {
             write!(f, "{name} ")?;
         }
+    }
+    if stats.importance != 0 {
+        write!(f, "importance={}, ", stats.importance)?;
     }
     Ok(())
 }

@@ -228,6 +228,7 @@ fn prerequisite(needs: Prerequisite) -> &'static str {
         Prerequisite::InPort => "`in_port`",
         Prerequisite::VlanTag => "a VLAN tag, which the match says is not there",
         Prerequisite::Mpls => "`mpls` or `mplsm`",
+        Prerequisite::Pbb => "`dl_type=0x88e7`",
         Prerequisite::Arp => "`arp` or `rarp`",
         Prerequisite::Ip => "`ip` or `ipv6`",
         Prerequisite::Ipv4 => "`ip`",

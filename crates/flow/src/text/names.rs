@@ -82,6 +82,7 @@ const NAMES: [Names; Field::COUNT] = {
         row(MplsLabel,    "mpls_label",  Decimal,  &[]),
         row(MplsTc,       "mpls_tc",     Decimal,  &[]),
         row(MplsBos,      "mpls_bos",    Decimal,  &[]),
+        row(PbbIsid,      "pbb_isid",    Decimal,  &[]),
         row(ArpOp,        "arp_op",      Decimal,  &[]),
         row(ArpSpa,       "arp_spa",     Ipv4,     &[]),
         row(ArpTpa,       "arp_tpa",     Ipv4,     &[]),

@@ -1,7 +1,8 @@
 //! The text form against Open vSwitch's own, against itself, and against nonsense.
 
 mod bad;
-mod random;
+mod groups;
+pub(crate) mod random;
 
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ fn rule(command: &FlowMod) -> FlowStats {
         instructions: command.instructions.clone(),
         idle_timeout_s: command.idle_timeout_s,
         hard_timeout_s: command.hard_timeout_s,
+        importance: command.importance,
         flags: command.flags,
         duration: Duration::ZERO,
         idle_age: Duration::ZERO,

@@ -105,6 +105,7 @@ fn flow_stats(cookie: u64, packets: u64) -> FlowStats {
         instructions: Instructions::default(),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
+        importance: 0,
         flags: FlowFlags::default(),
         duration: Duration::ZERO,
         idle_age: Duration::ZERO,

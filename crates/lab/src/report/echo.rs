@@ -6,6 +6,7 @@ mod figures;
 use maud::{Markup, html};
 
 use super::parts;
+use crate::Scenario;
 use crate::analysis::{ByRun, EchoRun, by_run, echo_runs};
 use crate::format::{count, decimal, percent};
 use crate::published::{MatchTypes, published};
@@ -114,7 +115,7 @@ fn match_table(results: &Results, tests: &Tests, frame_bytes: u16) -> Markup {
     };
     let body = html! {
         tbody {
-            @for device in results.devices() {
+            @for device in results.devices_in(Scenario::Echo) {
                 tr.calibration[device.calibration] {
                     th scope="row" { (parts::device_name(device)) }
                     @for &set in &tests.sets {
@@ -183,7 +184,7 @@ fn tail_table(results: &Results, set: MatchSet, tests: &Tests) -> Markup {
         @for &frame_bytes in &tests.sizes {
             tbody {
                 tr.group { th scope="rowgroup" colspan="9" { (frame_bytes) "-byte frames" } }
-                @for device in results.devices() { (tail_row(results, device, set, frame_bytes)) }
+                @for device in results.devices_in(Scenario::Echo) { (tail_row(results, device, set, frame_bytes)) }
             }
         }
     };
@@ -201,7 +202,7 @@ fn tail_row(results: &Results, device: &DeviceRecord, set: MatchSet, frame_bytes
         .iter()
         .filter_map(|run| Some((run.run, run.jitter.as_ref()?.mean())));
     let cable = results
-        .devices()
+        .devices_in(Scenario::Echo)
         .into_iter()
         .find(|device| device.calibration);
     let above = cable

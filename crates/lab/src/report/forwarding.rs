@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use super::parts;
 use super::scale::Scale;
 use super::svg::{Plot, round};
+use crate::Scenario;
 use crate::analysis::ByRun;
 use crate::format::{decimal, percent, rate};
 use crate::record::{DeviceRecord, Outcome, RateOutcome, RatePath, Session, Trial};
@@ -154,7 +155,7 @@ fn received_figure(results: &Results) -> Markup {
     };
     parts::figure(
         "Offered and received",
-        &parts::legend(&results.devices()),
+        &parts::legend(&results.devices_in(Scenario::ForwardingRate)),
         &plot.draw("Frames received against frames offered", &content),
         &caption,
     )
@@ -175,7 +176,7 @@ fn lost_figure(results: &Results) -> Markup {
     let caption = html! { "The same tests: the share of frames that did not come out." };
     parts::figure(
         "Offered and lost",
-        &parts::legend(&results.devices()),
+        &parts::legend(&results.devices_in(Scenario::ForwardingRate)),
         &plot.draw("Share of frames lost against frames offered", &content),
         &caption,
     )
@@ -185,7 +186,7 @@ fn lost_figure(results: &Results) -> Markup {
 fn curves(results: &Results, plot: &Plot, place: impl Fn(&Point) -> (f64, f64)) -> Markup {
     let steps = paced(results);
     html! {
-        @for device in results.devices() {
+        @for device in results.devices_in(Scenario::ForwardingRate) {
             @let name = device.name.as_str();
             @let points: Vec<Point> = steps.iter()
                 .filter_map(|&pps| Point::of(results.rates(name, Some(pps))))
@@ -241,7 +242,7 @@ fn loss_table(results: &Results) -> Markup {
         }
     };
     let body = html! {
-        tbody { @for device in results.devices() { (loss_row(results, device, &steps)) } }
+        tbody { @for device in results.devices_in(Scenario::ForwardingRate) { (loss_row(results, device, &steps)) } }
     };
     parts::table(&caption, &head, &body)
 }
@@ -321,7 +322,7 @@ fn path_table(results: &Results) -> Markup {
     };
     let body = html! {
         tbody {
-            @for device in results.devices() {
+            @for device in results.devices_in(Scenario::ForwardingRate) {
                 tr.calibration[device.calibration] {
                     th scope="row" { span.device.{ (parts::class(&device.name)) } { (device.name) } }
                     @for place in places { (share_cell(&share(&device.name, place))) }

@@ -4,6 +4,7 @@
 use maud::{Markup, html};
 
 use super::parts;
+use crate::Scenario;
 use crate::analysis::{ByRun, process_percent};
 use crate::format::{decimal, decimals};
 use crate::published::{TcpThroughput, published};
@@ -73,7 +74,7 @@ fn cores(cores: &[usize]) -> String {
 }
 
 fn bars(results: &Results) -> Markup {
-    let devices = results.devices();
+    let devices = results.devices_in(Scenario::TcpThroughput);
     let reference = published().tcp_throughput;
     let most = scale(results, &devices);
     let caption = html! {

@@ -1,6 +1,6 @@
 //! How actions are written.
 
-use base::{PortNo, TableId};
+use base::{MeterId, PortNo, TableId};
 use flow::field::VID_PRESENT;
 use flow::{Action, Field, Match, MetadataWrite};
 
@@ -12,6 +12,7 @@ use crate::faults::ONF;
 use crate::kinds::NICIRA;
 use crate::oxm::{self, Prefer};
 use crate::port_no;
+use crate::version::Version;
 
 /// Where a list of actions stands: what frames it meets, and how true its
 /// translation has to be.
@@ -89,11 +90,7 @@ fn encode_one(
     match *action {
         Action::Output { port, max_len } => put(Kind::Output, w, |w| {
             port_no::encode(port, w)?;
-            w.u16(if port == PortNo::CONTROLLER {
-                max_len.0
-            } else {
-                0
-            });
+            w.u16(max_len.0);
             Ok(())
         }),
         Action::SetQueue(queue) => put_u32(Kind::SetQueue, queue.0, w),
@@ -103,6 +100,8 @@ fn encode_one(
         Action::PopVlan => put_nothing(Kind::PopVlan, w),
         Action::PushMpls(eth_type) => put_u16(Kind::PushMpls, eth_type, w),
         Action::PopMpls(eth_type) => put_u16(Kind::PopMpls, eth_type, w),
+        Action::PushPbb(eth_type) => put_u16(Kind::PushPbb, eth_type, w),
+        Action::PopPbb => put_nothing(Kind::PopPbb, w),
         Action::SetMplsTtl(ttl) => put_u8(Kind::SetMplsTtl, ttl, w),
         Action::DecMplsTtl => put_nothing(Kind::DecMplsTtl, w),
         Action::SetIpTtl(ttl) if has(Kind::SetIpTtl, w) => put_u8(Kind::SetIpTtl, ttl, w),
@@ -122,35 +121,34 @@ fn encode_one(
     }
 }
 
-/// Appends an action that only OpenFlow 1.0 has, or what says the same elsewhere.
+/// Appends an action that only the oldest versions have, or what says the same
+/// elsewhere.
 fn encode_old(
     action: &Action,
     context: Context<'_>,
     before: Before,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    if !has(Kind::Enqueue, w) {
-        return encode_modern(action, context, before, w);
-    }
     match *action {
-        Action::Enqueue { port, queue } => put(Kind::Enqueue, w, |w| {
+        Action::Enqueue { port, queue } if has(Kind::Enqueue, w) => put(Kind::Enqueue, w, |w| {
             port_no::encode(port, w)?;
             w.zeros(6);
             w.u32(queue.0);
             Ok(())
         }),
-        Action::SetVlanVid(vid) => put_u16(Kind::SetVlanVid, vid, w),
-        Action::SetVlanPcp(pcp) => put_u8(Kind::SetVlanPcp, pcp, w),
-        Action::SetNwSrc(address) => put_u32(Kind::SetNwSrc, address, w),
-        Action::SetNwDst(address) => put_u32(Kind::SetNwDst, address, w),
-        Action::SetNwTos(tos) => put_u8(Kind::SetNwTos, tos, w),
-        Action::SetTpSrc(port) => put_u16(Kind::SetTpSrc, port, w),
-        Action::SetTpDst(port) => put_u16(Kind::SetTpDst, port, w),
-        _ => Err(w.cannot("this action")),
+        // Those of 1.1 push no tag.
+        Action::SetVlanVid(vid) if w.version() == Version::V10 => put_u16(Kind::SetVlanVid, vid, w),
+        Action::SetVlanPcp(pcp) if w.version() == Version::V10 => put_u8(Kind::SetVlanPcp, pcp, w),
+        Action::SetNwSrc(address) if has(Kind::SetNwSrc, w) => put_u32(Kind::SetNwSrc, address, w),
+        Action::SetNwDst(address) if has(Kind::SetNwDst, w) => put_u32(Kind::SetNwDst, address, w),
+        Action::SetNwTos(tos) if has(Kind::SetNwTos, w) => put_u8(Kind::SetNwTos, tos, w),
+        Action::SetTpSrc(port) if has(Kind::SetTpSrc, w) => put_u16(Kind::SetTpSrc, port, w),
+        Action::SetTpDst(port) if has(Kind::SetTpDst, w) => put_u16(Kind::SetTpDst, port, w),
+        _ => encode_modern(action, context, before, w),
     }
 }
 
-/// Appends what says the same as `action`, which only OpenFlow 1.0 has.
+/// Appends what says the same as `action`, which only older versions have.
 fn encode_modern(
     action: &Action,
     context: Context<'_>,
@@ -179,11 +177,13 @@ fn set_field(
     mask: u128,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    if mask != field.full_mask() {
+    let masked = mask != field.full_mask();
+    if masked && w.version() != Version::V15 {
         return reg_loads(field, value, mask, w);
     }
     if let Some((kind, bytes, value)) = setter(field, value)
-        && Row::of(Kind::SetField, w.version()).is_none()
+        && !has(Kind::SetField, w)
+        && has(kind, w)
     {
         return put(kind, w, |w| {
             w.number(bytes, value);
@@ -193,16 +193,19 @@ fn set_field(
     if !has(Kind::SetField, w) {
         return reg_loads(field, value, mask, w);
     }
-    let header = oxm::header_of(field, Prefer::Oxm, false)
+    let header = oxm::header_of(field, Prefer::Oxm, masked)
         .ok_or_else(|| w.cannot("set_field of a field without header"))?;
     put(Kind::SetField, w, |w| {
         header.encode(w);
         w.number(field.bytes(), value);
+        if masked {
+            w.number(field.bytes(), mask);
+        }
         Ok(())
     })
 }
 
-/// The action of its own that OpenFlow 1.0 or Nicira has for writing `field`, how
+/// The action of its own that OpenFlow 1.0, 1.1 or Nicira has for writing `field`, how
 /// many bytes its argument has, and the argument.
 fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
     let vid_bits = u128::from(VID_PRESENT - 1);
@@ -214,6 +217,7 @@ fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
         Field::Ipv4Src => (Kind::SetNwSrc, 4, value),
         Field::Ipv4Dst => (Kind::SetNwDst, 4, value),
         Field::IpDscp => (Kind::SetNwTos, 1, value << 2),
+        Field::IpEcn => (Kind::SetNwEcn, 1, value),
         Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => (Kind::SetTpSrc, 2, value),
         Field::TcpDst | Field::UdpDst | Field::SctpDst => (Kind::SetTpDst, 2, value),
         Field::MplsLabel => (Kind::SetMplsLabel, 4, value),
@@ -248,6 +252,11 @@ fn reg_loads(
         left &= !(ones << offset);
     }
     Ok(())
+}
+
+/// Appends a meter as the action that it is in 1.5.
+pub(crate) fn encode_meter(meter: MeterId, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put_u32(Kind::Meter, meter.0, w)
 }
 
 fn has(kind: Kind, w: &Writer<'_>) -> bool {

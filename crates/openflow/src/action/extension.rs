@@ -19,6 +19,7 @@ use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::message::packet_in;
 use crate::oxm::{self, Header, Prefer};
 use crate::port_no;
+use crate::version::Version;
 
 /// Reads the arguments of an action of Nicira's.
 pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
@@ -138,7 +139,11 @@ fn decode_field(r: &mut Reader<'_>) -> Result<Field, Bad> {
 }
 
 fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    let header = oxm::header_of(field, Prefer::Nxm, false)
+    encode_header(field, Prefer::Nxm, w)
+}
+
+fn encode_header(field: Field, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let header = oxm::header_of(field, prefer, false)
         .ok_or_else(|| w.cannot("a part of a field without header"))?;
     header.encode(w);
     Ok(())
@@ -216,7 +221,8 @@ fn decode_move(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     Ok(Extension::Move { from, to })
 }
 
-/// The Open Networking Foundation's extension of 1.3, `ONFACT_COPY_FIELD`.
+/// `OFPAT_COPY_FIELD` (OF 1.5.1, 7.2.6.8), and the Open Networking Foundation's
+/// extension of 1.3, `ONFACT_COPY_FIELD` (EXT-320).
 fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     let (bits, from_offset, to_offset) = (r.u16()?, r.u16()?, r.u16()?);
     r.skip(2)?;
@@ -225,11 +231,23 @@ fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     Ok(Extension::Move { from, to })
 }
 
+/// 1.5 has an action of its own for it.
 fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    put(Kind::RegMove, w, |w| {
+    let places = |w: &mut Writer<'_>| {
         w.u16(from.bits().into());
         w.u16(from.offset().into());
         w.u16(to.offset().into());
+    };
+    if w.version() == Version::V15 {
+        return put(Kind::CopyField, w, |w| {
+            places(w);
+            w.zeros(2);
+            encode_header(from.field(), Prefer::Oxm, w)?;
+            encode_header(to.field(), Prefer::Oxm, w)
+        });
+    }
+    put(Kind::RegMove, w, |w| {
+        places(w);
         encode_field(from.field(), w)?;
         encode_field(to.field(), w)
     })
@@ -332,7 +350,7 @@ fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), Inex
         meter,
         pause,
     } = told;
-    let reason = packet_in::reason_number(*reason);
+    let reason = packet_in::any_reason_number(*reason);
     if userdata.is_empty() && meter.is_none() && !pause {
         return put(Kind::Controller, w, |w| {
             w.u16(max_len.0);
@@ -348,7 +366,7 @@ fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), Inex
         if *controller != 0 {
             property(CONTROLLER_ID, &controller.to_be_bytes(), w)?;
         }
-        if reason != packet_in::reason_number(PacketInReason::Action) {
+        if reason != packet_in::any_reason_number(PacketInReason::Action) {
             property(CONTROLLER_REASON, &[reason], w)?;
         }
         if !userdata.is_empty() {

@@ -2,8 +2,10 @@
 
 use std::slice;
 
+use base::PortNo;
 use flow::{Extension, Match, Part};
 
+use super::rows::ROWS;
 use super::*;
 use crate::codec::{Inexpressible, Writer};
 use crate::dialect::Dialect;

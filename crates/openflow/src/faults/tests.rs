@@ -21,20 +21,51 @@ fn a_number_of_its_own_leads_back_to_the_reason() {
 
 #[test]
 fn a_stand_in_is_never_an_unknown_type() {
-    // Types 0 to 5 in 1.0, 0 to 13 in 1.3 (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4).
+    // The last type of each (OF 1.0.1, 5.4.4; OF 1.1.0, A.4.4; OF 1.2, A.4.4; OF 1.3.5,
+    // 7.4.4; OF 1.4.1, 7.5.4; OF 1.5.1, 7.5.4).
     for version in Version::ALL {
         let last = match version {
             Version::V10 => 5,
+            Version::V11 => 10,
+            Version::V12 => 11,
             Version::V13 => 13,
+            Version::V14 | Version::V15 => 17,
         };
         for row in &ROWS {
             match row.entry(version).fault {
                 Fault::Plain { kind, .. } => assert!(kind <= last, "{:?}", row.refusal),
-                Fault::Nicira { .. } => assert_eq!(version, Version::V10, "{:?}", row.refusal),
-                Fault::Experimenter { .. } => assert!(version >= Version::V13),
+                Fault::Nicira { .. } => assert!(version <= Version::V11, "{:?}", row.refusal),
+                Fault::Experimenter { .. } => assert!(version >= Version::V12),
             }
         }
     }
+}
+
+#[test]
+fn an_exception_is_one_for_some_version_and_for_each_at_most_one() {
+    for version in Version::ALL {
+        for row in &ROWS {
+            let count = EXCEPTIONS
+                .iter()
+                .filter(|exception| exception.applies(row.refusal, version))
+                .count();
+            assert!(count <= 1, "{:?} in {version}", row.refusal);
+        }
+    }
+}
+
+#[test]
+fn a_reason_may_change_its_number() {
+    let fault = |version| Fault::of(Refusal::InstructionDuplicate, version);
+    assert_eq!(fault(Version::V14), Fault::Plain { kind: 3, code: 9 });
+    assert_eq!(
+        fault(Version::V13),
+        Fault::Experimenter {
+            experimenter: ONF,
+            kind: 2600
+        }
+    );
+    assert_eq!(fault(Version::V11), Fault::Nicira { kind: 3, code: 256 });
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Error: why a request was not done (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4).
+//! Error: why a request was not done (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4;
+//! OF 1.5.1, 7.5.4).
 
 use flow::Refusal;
 
@@ -11,10 +12,10 @@ use crate::version::Version;
 /// The message's type, the same in all versions.
 pub(crate) const NUMBER: u8 = 1;
 
-/// Nicira's error in OpenFlow 1.0: type `NXET_VENDOR`, code `NXVC_VENDOR_ERROR`.
+/// Nicira's error in OpenFlow 1.0 and 1.1: type `NXET_VENDOR`, code `NXVC_VENDOR_ERROR`.
 const NICIRA_ERROR: (u16, u16) = (0xb0c2, 0);
 
-/// `OFPET_EXPERIMENTER`.
+/// `OFPET_EXPERIMENTER` (1.2 and later).
 const EXPERIMENTER: u16 = 0xffff;
 
 /// An error, with what it is about.
@@ -40,14 +41,21 @@ impl Body for ErrorMessage {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let (kind, code) = (r.u16()?, r.u16()?);
         let fault = match r.version() {
-            Version::V10 if (kind, code) == NICIRA_ERROR => {
+            Version::V10 | Version::V11 if (kind, code) == NICIRA_ERROR => {
                 decode_nicira(r).unwrap_or(Fault::Plain { kind, code })
             }
-            Version::V13 if kind == EXPERIMENTER => Fault::Experimenter {
-                experimenter: r.u32()?,
-                kind: code,
-            },
-            Version::V10 | Version::V13 => Fault::Plain { kind, code },
+            Version::V12 | Version::V13 | Version::V14 | Version::V15 if kind == EXPERIMENTER => {
+                Fault::Experimenter {
+                    experimenter: r.u32()?,
+                    kind: code,
+                }
+            }
+            Version::V10
+            | Version::V11
+            | Version::V12
+            | Version::V13
+            | Version::V14
+            | Version::V15 => Fault::Plain { kind, code },
         };
         let data = r.rest().to_vec();
         Ok(Self { fault, data })

@@ -45,7 +45,9 @@ pub(crate) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Malfor
 /// Appends the body of such a message.
 pub(crate) fn encode(extension: Extension, w: &mut Writer<'_>) {
     match extension {
-        Extension::FlowFormat(Form::Standard) | Extension::StandardPacketIn => w.u32(0),
+        Extension::FlowFormat(Form::Standard | Form::Counts) | Extension::StandardPacketIn => {
+            w.u32(0);
+        }
         Extension::FlowFormat(Form::Nicira) => w.u32(2),
         Extension::TableIds(on) => {
             w.u8(u8::from(on));

@@ -1,5 +1,5 @@
 //! Features reply: what the switch is and can (OF 1.0.1, 5.3.1; OF 1.3.5,
-//! 7.3.1). OpenFlow 1.0 lists the ports and the actions in it.
+//! 7.3.1). Until 1.2 the ports are listed in it, and in 1.0 the actions.
 
 use base::DatapathId;
 use flow::{Capabilities, Features, PortDesc};
@@ -9,16 +9,17 @@ use crate::action;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::version::Version;
 
-/// The longest that the ports of OpenFlow 1.0 may be in one message.
-const PORTS_MAX: usize = (u16::MAX as usize - 32) / port::LENGTH_V10;
+/// How many ports one message holds.
+const PORTS_MAX_V10: usize = (u16::MAX as usize - 32) / port::LENGTH_V10;
+const PORTS_MAX_V11: usize = (u16::MAX as usize - 32) / port::LENGTH_V11;
 
-/// What the switch is, and in OpenFlow 1.0 its ports.
+/// What the switch is, and until OpenFlow 1.2 its ports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeaturesReply {
     /// What the switch is.
     pub features: Features,
-    /// Its ports; none in 1.3, where they are asked for apart. As many as fit one
-    /// message, some 1,360, are told.
+    /// Its ports; none from 1.3 on, where they are asked for apart. As many as fit
+    /// one message, some 1,360 in 1.0 and 1,020 later, are told.
     pub ports: Vec<PortDesc>,
 }
 
@@ -31,12 +32,35 @@ const fn known(version: Version) -> u32 {
         .with(Capabilities::QUEUE_STATS);
     match version {
         Version::V10 => common.with(Capabilities::ARP_MATCH_IP).0,
-        Version::V13 => {
+        Version::V11 => {
+            common
+                .with(Capabilities::GROUP_STATS)
+                .with(Capabilities::ARP_MATCH_IP)
+                .0
+        }
+        Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
             common
                 .with(Capabilities::GROUP_STATS)
                 .with(Capabilities::PORT_BLOCKED)
                 .0
         }
+    }
+}
+
+/// How many ports a reply of this version can list.
+const fn ports_max(version: Version) -> usize {
+    match version {
+        Version::V10 => PORTS_MAX_V10,
+        Version::V11 | Version::V12 => PORTS_MAX_V11,
+        Version::V13 | Version::V14 | Version::V15 => 0,
+    }
+}
+
+/// Whether there may be connections beside the main one.
+const fn has_auxiliaries(version: Version) -> bool {
+    match version {
+        Version::V10 | Version::V11 | Version::V12 => false,
+        Version::V13 | Version::V14 | Version::V15 => true,
     }
 }
 
@@ -54,14 +78,15 @@ impl Body for FeaturesReply {
         let capabilities = Capabilities(r.u32()? & known(version));
         r.skip(4)?;
         let mut ports = Vec::new();
-        if version == Version::V10 {
+        if ports_max(version) > 0 {
             while !r.is_empty() {
                 ports.push(PortDesc::decode(r)?);
             }
         }
-        let auxiliary_id = match version {
-            Version::V10 => 0,
-            Version::V13 => auxiliary_id,
+        let auxiliary_id = if has_auxiliaries(version) {
+            auxiliary_id
+        } else {
+            0
         };
         let features = Features {
             datapath_id,
@@ -84,21 +109,18 @@ impl Body for FeaturesReply {
         w.u64(datapath_id.0);
         w.u32(buffers);
         w.u8(tables);
-        w.u8(match w.version() {
-            Version::V10 => 0,
-            Version::V13 => auxiliary_id,
+        w.u8(if has_auxiliaries(w.version()) {
+            auxiliary_id
+        } else {
+            0
         });
         w.zeros(2);
         w.u32(capabilities.0 & known(w.version()));
-        match w.version() {
-            Version::V10 => {
-                w.u32(actions_v10());
-                for port in self.ports.iter().take(PORTS_MAX) {
-                    port.encode(w)?;
-                }
-            }
-            Version::V13 => w.zeros(4),
-        }
-        Ok(())
+        w.u32(match w.version() {
+            Version::V10 => actions_v10(),
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => 0,
+        });
+        let ports = self.ports.iter().take(ports_max(w.version()));
+        ports.into_iter().try_for_each(|port| port.encode(w))
     }
 }

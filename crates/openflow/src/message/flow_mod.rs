@@ -4,8 +4,10 @@
 //! ```text
 //! 1.0:    match(40) cookie command idle hard priority buffer out_port flags actions
 //! Nicira: cookie command idle hard priority buffer out_port flags match_len nxm actions
-//! 1.3:    cookie cookie_mask table command idle hard priority buffer out_port out_group flags oxm instructions
+//! 1.1 on: cookie cookie_mask table command idle hard priority buffer out_port out_group flags importance match instructions
 //! ```
+//!
+//! The importance is padding before 1.4; the match is OXM from 1.2 on.
 //!
 //! Members that a command does not look at are read as if they were not given,
 //! for controllers leave zeros there.
@@ -38,7 +40,15 @@ const EMERGENCY_V10: u16 = 1 << 2;
 
 /// The flags that 1.0 shares with later versions.
 const FLAGS_V10: u16 = FlowFlags::SEND_FLOW_REMOVED.0 | FlowFlags::CHECK_OVERLAP.0;
-const FLAGS_V13: u16 = 0x1f;
+
+/// The flags that a later version has; in 1.1 resetting counters goes without saying.
+const fn flags(version: Version) -> u16 {
+    match version {
+        Version::V10 | Version::V11 => FLAGS_V10,
+        Version::V12 => FLAGS_V10 | FlowFlags::RESET_COUNTS.0,
+        Version::V13 | Version::V14 | Version::V15 => 0x1f,
+    }
+}
 
 /// Nicira's cookie of a modification that leaves the cookie alone.
 const COOKIE_UNCHANGED: u64 = u64::MAX;
@@ -47,7 +57,9 @@ const COOKIE_UNCHANGED: u64 = u64::MAX;
 pub(crate) fn kind(flow_mod: &FlowMod, dialect: Dialect) -> Kind {
     match dialect.version {
         Version::V10 if !plain_says(flow_mod) => Kind::NxFlowMod,
-        Version::V10 | Version::V13 => Kind::FlowMod,
+        Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            Kind::FlowMod
+        }
     }
 }
 
@@ -78,7 +90,7 @@ const fn is_delete(command: FlowModCommand) -> bool {
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     match r.version() {
         Version::V10 => decode_v10(r),
-        Version::V13 => decode_v13(r),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => decode_later(r),
     }
 }
 
@@ -189,7 +201,7 @@ fn with_cookies(mut read: FlowMod, cookie: Cookie, filter: CookieFilter) -> Flow
     read
 }
 
-fn decode_v13(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
     let place = r.clone();
     let table = TableId(r.u8()?);
@@ -212,13 +224,31 @@ fn decode_v13(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     }
     let unknown = r.fail(Refusal::FlowModBadFlags);
     read.flags = FlowFlags(r.u16()?);
-    if read.flags.0 & !FLAGS_V13 != 0 {
+    if read.flags.0 & !flags(r.version()) != 0 {
         return Err(unknown);
     }
-    r.skip(2)?;
+    if implies_reset(command, r.version()) {
+        read.flags = read.flags.with(FlowFlags::RESET_COUNTS);
+    }
+    let importance = r.u16()?;
+    if has_importance(r.version()) {
+        read.importance = importance;
+    }
     read.matching = oxm::decode_structure(r)?;
     read.instructions = instruction::decode(r)?;
     Ok(read)
+}
+
+/// Whether an addition starts its counters afresh without saying so.
+fn implies_reset(command: FlowModCommand, version: Version) -> bool {
+    command == FlowModCommand::Add && version <= Version::V11
+}
+
+const fn has_importance(version: Version) -> bool {
+    match version {
+        Version::V10 | Version::V11 | Version::V12 | Version::V13 => false,
+        Version::V14 | Version::V15 => true,
+    }
 }
 
 /// A flow-mod that says nothing yet.
@@ -233,7 +263,9 @@ pub(crate) fn encode(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexp
         faith: Faith::Exact,
     };
     match (w.version(), kind(flow_mod, w.dialect())) {
-        (Version::V13, _) => encode_v13(flow_mod, w)?,
+        (Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15, _) => {
+            encode_later(flow_mod, w)?;
+        }
         (Version::V10, Kind::NxFlowMod) => encode_nicira(flow_mod, w)?,
         (Version::V10, _) => {
             match10::encode(&flow_mod.matching, Faith::Exact, w)?;
@@ -317,12 +349,21 @@ const fn number_of(command: FlowModCommand) -> u8 {
     }
 }
 
-fn encode_v13(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     if flow_mod.new_cookie.is_some() {
         return Err(w.cannot("a modification of cookies"));
     }
     if flow_mod.table == TableId::ALL && !is_delete(flow_mod.command) {
         return Err(w.cannot("every table, but for a deletion"));
+    }
+    let implied = if implies_reset(flow_mod.command, w.version()) {
+        FlowFlags::RESET_COUNTS.0
+    } else {
+        0
+    };
+    let known = flags(w.version());
+    if flow_mod.flags.0 & !(known | implied) != 0 {
+        return Err(w.cannot("these flags"));
     }
     w.u64(flow_mod.cookie.0);
     w.u64(flow_mod.cookie_mask);
@@ -334,7 +375,12 @@ fn encode_v13(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressibl
     encode_buffer(flow_mod.buffer, w);
     port_no::encode(flow_mod.out_port, w)?;
     w.u32(flow_mod.out_group.0);
-    w.u16(flow_mod.flags.0);
-    w.zeros(2);
+    w.u16(flow_mod.flags.0 & known);
+    // Only a switch that evicts heeds it: where there is no place for it, nothing is lost.
+    w.u16(if has_importance(w.version()) {
+        flow_mod.importance
+    } else {
+        0
+    });
     oxm::encode_structure(&flow_mod.matching, w)
 }

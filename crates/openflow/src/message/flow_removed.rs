@@ -1,8 +1,10 @@
-//! Flow-removed: the end of a rule (OF 1.0.1, 5.4.2; OF 1.3.5, 7.4.2; Nicira's
-//! `nx_flow_removed`).
+//! Flow-removed: the end of a rule (OF 1.0.1, 5.4.2; OF 1.1.0, A.4.2; OF 1.3.5,
+//! 7.4.2; OF 1.5.1, 7.4.2; Nicira's `nx_flow_removed`).
 //!
-//! OpenFlow 1.0 tells no table and, as Nicira, no hard timeout: read from them,
-//! they are "every table" and none.
+//! OpenFlow 1.0 tells no table and, as 1.1 and Nicira, no hard timeout: read from
+//! them, they are "every table" and none. In 1.5 the counts are statistics fields.
+
+use std::time::Duration;
 
 use base::{Cookie, TableId};
 use flow::{FlowRemoved, FlowRemovedReason, Match, Refusal};
@@ -14,22 +16,43 @@ use crate::faith::Faith;
 use crate::kinds::Kind;
 use crate::match10;
 use crate::oxm::{self, Filter};
+use crate::oxs::{self, Counts};
 use crate::version::Version;
 
-const REASONS: [FlowRemovedReason; 4] = [
+const REASONS: [FlowRemovedReason; 6] = [
     FlowRemovedReason::IdleTimeout,
     FlowRemovedReason::HardTimeout,
     FlowRemovedReason::Delete,
     FlowRemovedReason::GroupDelete,
+    FlowRemovedReason::MeterDelete,
+    FlowRemovedReason::Eviction,
 ];
 
-/// The number of a reason, also in the masks of asynchronous messages.
-pub(crate) const fn reason_number(reason: FlowRemovedReason) -> u8 {
-    match reason {
+/// How many of the reasons a version has: 1.0 has no groups, and the last two came
+/// with 1.4.
+const fn reasons(version: Version) -> usize {
+    match version {
+        Version::V10 => 3,
+        Version::V11 | Version::V12 | Version::V13 => 4,
+        Version::V14 | Version::V15 => REASONS.len(),
+    }
+}
+
+/// The number of a reason, also in the masks of asynchronous messages. To a version
+/// that does not know it, it is a deletion.
+pub(crate) const fn reason_number(reason: FlowRemovedReason, version: Version) -> u8 {
+    let number = match reason {
         FlowRemovedReason::IdleTimeout => 0,
         FlowRemovedReason::HardTimeout => 1,
         FlowRemovedReason::Delete => 2,
         FlowRemovedReason::GroupDelete => 3,
+        FlowRemovedReason::MeterDelete => 4,
+        FlowRemovedReason::Eviction => 5,
+    };
+    if (number as usize) < reasons(version) {
+        number
+    } else {
+        2
     }
 }
 
@@ -37,7 +60,9 @@ pub(crate) const fn reason_number(reason: FlowRemovedReason) -> u8 {
 pub(crate) const fn kind(dialect: Dialect) -> Kind {
     match dialect.version {
         Version::V10 if dialect.nxm => Kind::NxFlowRemoved,
-        Version::V10 | Version::V13 => Kind::FlowRemoved,
+        Version::V10 | Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            Kind::FlowRemoved
+        }
     }
 }
 
@@ -55,9 +80,14 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
             told.matching = matching;
             Ok(told)
         }
-        Version::V13 => {
+        Version::V15 if r.dialect().oxs() => decode_v15(r),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
             let mut told = decode_head(r)?;
             (told.idle_timeout_s, told.hard_timeout_s) = (r.u16()?, r.u16()?);
+            if r.version() == Version::V11 {
+                // It is padding there.
+                told.hard_timeout_s = 0;
+            }
             decode_counts(r, &mut told)?;
             told.matching = oxm::decode_structure(r)?;
             Ok(told)
@@ -80,25 +110,75 @@ pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed
 /// Cookie, priority, reason, table and duration.
 fn decode_head(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
     let (cookie, priority) = (Cookie(r.u64()?), r.u16()?);
-    let unknown = r.fail(Refusal::RequestBadType);
-    let known = match r.version() {
-        // It has no groups.
-        Version::V10 => &REASONS[..3],
-        Version::V13 => &REASONS[..],
-    };
-    let reason = *known.get(usize::from(r.u8()?)).ok_or(unknown)?;
+    let reason = decode_reason(r)?;
     Ok(FlowRemoved {
-        matching: Match::any(),
         cookie,
         priority,
-        reason,
         table: TableId(r.u8()?),
         duration: duration::decode(r)?,
+        ..blank(reason)
+    })
+}
+
+fn decode_reason(r: &mut Reader<'_>) -> Result<FlowRemovedReason, Malformed> {
+    let unknown = r.fail(Refusal::RequestBadType);
+    let known = &REASONS[..reasons(r.version())];
+    known.get(usize::from(r.u8()?)).copied().ok_or(unknown)
+}
+
+/// The end of a rule of which only the reason is known yet.
+const fn blank(reason: FlowRemovedReason) -> FlowRemoved {
+    FlowRemoved {
+        matching: Match::any(),
+        cookie: Cookie(0),
+        priority: 0,
+        reason,
+        table: TableId::ALL,
+        duration: Duration::ZERO,
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         packets: 0,
         bytes: 0,
+    }
+}
+
+fn decode_v15(r: &mut Reader<'_>) -> Result<FlowRemoved, Malformed> {
+    let table = TableId(r.u8()?);
+    let reason = decode_reason(r)?;
+    let priority = r.u16()?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let cookie = Cookie(r.u64()?);
+    let matching = oxm::decode_structure(r)?;
+    let counts = oxs::decode(r)?;
+    Ok(FlowRemoved {
+        table,
+        priority,
+        idle_timeout_s,
+        hard_timeout_s,
+        cookie,
+        matching,
+        duration: counts.duration.unwrap_or_default(),
+        packets: counts.packets.unwrap_or(0),
+        bytes: counts.bytes.unwrap_or(0),
+        ..blank(reason)
     })
+}
+
+fn encode_v15(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.u8(told.table.0);
+    w.u8(reason_number(told.reason, w.version()));
+    w.u16(told.priority);
+    w.u16(told.idle_timeout_s);
+    w.u16(told.hard_timeout_s);
+    w.u64(told.cookie.0);
+    oxm::encode_structure(&told.matching, w)?;
+    let counts = Counts {
+        duration: Some(told.duration),
+        packets: Some(told.packets),
+        bytes: Some(told.bytes),
+        ..Counts::default()
+    };
+    oxs::encode(&counts, w)
 }
 
 fn decode_counts(r: &mut Reader<'_>, told: &mut FlowRemoved) -> Result<(), Malformed> {
@@ -106,8 +186,8 @@ fn decode_counts(r: &mut Reader<'_>, told: &mut FlowRemoved) -> Result<(), Malfo
     Ok(())
 }
 
-/// Appends the message that the dialect wants. A match that 1.0 has no place for
-/// comes out wider.
+/// Appends the message that the dialect wants. A match that 1.0 or 1.1 has no place
+/// for comes out wider.
 pub(crate) fn encode(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     match (w.version(), w.dialect().nxm) {
         (Version::V10, false) => {
@@ -124,12 +204,16 @@ pub(crate) fn encode(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), Inexp
             let filter = Filter::of(told.matching.clone());
             oxm::encode_nxm_around(&filter, w, |w| encode_counts(told, w))
         }
-        (Version::V13, _) => {
+        (Version::V15, _) if w.dialect().oxs() => encode_v15(told, w),
+        (Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15, _) => {
             encode_head(told, told.table.0, w);
             w.u16(told.idle_timeout_s);
-            w.u16(told.hard_timeout_s);
+            w.u16(match w.version() {
+                Version::V11 => 0,
+                _ => told.hard_timeout_s,
+            });
             encode_counts(told, w);
-            oxm::encode_structure(&told.matching, w)
+            oxm::encode_structure_with(&told.matching, Faith::Good, w)
         }
     }
 }
@@ -137,11 +221,7 @@ pub(crate) fn encode(told: &FlowRemoved, w: &mut Writer<'_>) -> Result<(), Inexp
 fn encode_head(told: &FlowRemoved, table: u8, w: &mut Writer<'_>) {
     w.u64(told.cookie.0);
     w.u16(told.priority);
-    w.u8(match (w.version(), told.reason) {
-        // To 1.0, which knows no groups, it is a deletion.
-        (Version::V10, FlowRemovedReason::GroupDelete) => reason_number(FlowRemovedReason::Delete),
-        (_, reason) => reason_number(reason),
-    });
+    w.u8(reason_number(told.reason, w.version()));
     w.u8(table);
     duration::encode(told.duration, w);
 }

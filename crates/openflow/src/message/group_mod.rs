@@ -1,111 +1,260 @@
-//! Group-mod: a change to the group table (OF 1.3.5, 7.3.4.2).
+//! Group-mod: a change to the group table (OF 1.3.5, 7.3.4.2; OF 1.5.1, 7.3.4.3,
+//! where buckets have numbers and can come and go one by one).
+//!
+//! Before 1.5 a bucket has no number on the wire: read, it bears its place.
 
-use base::GroupId;
+use base::{BucketId, GroupId, PortNo};
 use flow::{Bucket, GroupKind, GroupMod, GroupModCommand, Match, Refusal};
 
-use super::Body;
+use super::{Body, property};
 use crate::action::{self, Context};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
 use crate::port_no;
+use crate::version::Version;
 
-const COMMANDS: [GroupModCommand; 3] = [
-    GroupModCommand::Add,
-    GroupModCommand::Modify,
-    GroupModCommand::Delete,
-];
-
-const KINDS: [GroupKind; 4] = [
-    GroupKind::All,
-    GroupKind::Select,
-    GroupKind::Indirect,
-    GroupKind::FastFailover,
-];
-
-/// `OFPG_MAX`: the highest number that a group may have.
-const GROUP_MAX: GroupId = GroupId(0xffff_ff00);
-
-/// Bytes of a bucket before its actions.
+/// Bytes of a bucket before its actions, and in 1.5 before those and its properties.
 const BUCKET_HEAD: usize = 16;
+const BUCKET_HEAD_V15: usize = 8;
+
+/// `OFPGBPT_*`: the properties of a bucket in 1.5.
+mod bucket_property {
+    pub(super) const WEIGHT: u16 = 0;
+    pub(super) const WATCH_PORT: u16 = 1;
+    pub(super) const WATCH_GROUP: u16 = 2;
+}
+
+/// The command with this number; the last two came with 1.5.
+fn command_of(number: u16, version: Version) -> Option<GroupModCommand> {
+    match (number, version) {
+        (0, _) => Some(GroupModCommand::Add),
+        (1, _) => Some(GroupModCommand::Modify),
+        (2, _) => Some(GroupModCommand::Delete),
+        (3, Version::V15) => Some(GroupModCommand::InsertBuckets),
+        (5, Version::V15) => Some(GroupModCommand::RemoveBuckets),
+        _ => None,
+    }
+}
+
+const fn number_of(command: GroupModCommand) -> u16 {
+    match command {
+        GroupModCommand::Add => 0,
+        GroupModCommand::Modify => 1,
+        GroupModCommand::Delete => 2,
+        GroupModCommand::InsertBuckets => 3,
+        GroupModCommand::RemoveBuckets => 5,
+    }
+}
 
 impl Body for GroupMod {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad_command = r.fail(Refusal::GroupModBadCommand);
-        let command = usize::from(r.u16()?);
-        let command = *COMMANDS.get(command).ok_or(bad_command)?;
+        let command = command_of(r.u16()?, r.version()).ok_or(bad_command)?;
         let bad_type = r.fail(Refusal::GroupModBadType);
-        let kind = *KINDS.get(usize::from(r.u8()?)).ok_or(bad_type)?;
+        let kind = usize::from(r.u8()?);
+        let kind = *GroupKind::ALL.get(kind).ok_or(bad_type)?;
         r.skip(1)?;
         let bad_group = r.fail(Refusal::GroupModInvalidGroup);
         let group = GroupId(r.u32()?);
         let all = group == GroupId::ALL && command == GroupModCommand::Delete;
-        if group > GROUP_MAX && !all {
+        if group > GroupId::MAX && !all {
             return Err(bad_group);
         }
-        let mut buckets = Vec::new();
-        while !r.is_empty() {
-            buckets.push(decode_bucket(r)?);
-        }
-        Ok(Self {
+        let mut read = Self {
             command,
             kind,
             group,
-            buckets,
-        })
+            place: BucketId::ALL,
+            buckets: Vec::new(),
+        };
+        match r.version() {
+            Version::V15 => decode_buckets_v15(r, &mut read)?,
+            _ => {
+                while !r.is_empty() {
+                    let place = read.buckets.len();
+                    read.buckets.push(decode_bucket(r, place)?);
+                }
+            }
+        }
+        Ok(read)
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        w.u16(match self.command {
-            GroupModCommand::Add => 0,
-            GroupModCommand::Modify => 1,
-            GroupModCommand::Delete => 2,
-        });
-        w.u8(match self.kind {
-            GroupKind::All => 0,
-            GroupKind::Select => 1,
-            GroupKind::Indirect => 2,
-            GroupKind::FastFailover => 3,
-        });
+        if command_of(number_of(self.command), w.version()).is_none() {
+            return Err(w.cannot("buckets that come and go one by one"));
+        }
+        w.u16(number_of(self.command));
+        w.u8(kind_number(self.kind));
         w.zeros(1);
         w.u32(self.group.0);
-        self.buckets
-            .iter()
-            .try_for_each(|bucket| encode_bucket(bucket, w))
+        let mut buckets = self.buckets.iter();
+        match w.version() {
+            Version::V15 => {
+                let place = |w: &mut Writer<'_>| {
+                    w.zeros(2);
+                    w.u32(self.place.0);
+                    Ok(())
+                };
+                let buckets = |w: &mut Writer<'_>| {
+                    let faith = Faith::Exact;
+                    buckets.try_for_each(|bucket| encode_bucket_v15(bucket, self.kind, faith, w))
+                };
+                w.counted(place, buckets).map(drop)
+            }
+            _ => buckets.try_for_each(|bucket| encode_bucket(bucket, Faith::Exact, w)),
+        }
     }
 }
 
-fn decode_bucket(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
+/// The number of a kind of group (`OFPGT_*`).
+pub(crate) const fn kind_number(kind: GroupKind) -> u8 {
+    match kind {
+        GroupKind::All => 0,
+        GroupKind::Select => 1,
+        GroupKind::Indirect => 2,
+        GroupKind::FastFailover => 3,
+    }
+}
+
+/// Reads what 1.5 has behind the group's number: the place, the buckets, and
+/// properties, of which there are none but experimenters'.
+fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Malformed> {
+    let length = usize::from(r.u16()?);
+    r.skip(2)?;
+    let bad_place = r.fail(Refusal::GroupModUnknownBucket);
+    read.place = BucketId(r.u32()?);
+    let reserved = [BucketId::FIRST, BucketId::LAST, BucketId::ALL];
+    if read.place > BucketId::MAX && !reserved.contains(&read.place) {
+        return Err(bad_place);
+    }
+    let mut buckets = r.sub_or(length, Refusal::GroupModBadBucket)?;
+    while !buckets.is_empty() {
+        read.buckets.push(decode_bucket_v15(&mut buckets)?);
+    }
+    if r.is_empty() {
+        Ok(())
+    } else {
+        Err(property::next(r)?.unknown())
+    }
+}
+
+/// A bucket that is told nothing of, with this number.
+const fn blank(id: BucketId) -> Bucket {
+    Bucket {
+        id,
+        weight: 0,
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+        actions: Vec::new(),
+    }
+}
+
+/// The bucket at hand, of which so many bytes come before its actions.
+fn bucket_at<'a>(r: &mut Reader<'a>, head: usize) -> Result<Reader<'a>, Malformed> {
     let bad = r.fail(Refusal::GroupModBadBucket);
     let length = usize::from(r.clone().on_short(bad.fault).u16()?);
-    if length < BUCKET_HEAD || length % 8 != 0 {
+    if length < head || length % 8 != 0 {
         return Err(bad);
     }
-    let mut r = r.sub_or(length, bad.fault)?;
-    r.skip(2)?;
-    let weight = r.u16()?;
-    let (watch_port, watch_group) = (port_no::decode(&mut r)?, GroupId(r.u32()?));
-    r.skip(4)?;
-    Ok(Bucket {
-        weight,
-        watch_port,
-        watch_group,
-        actions: action::decode(&mut r)?,
-    })
+    let mut bucket = r.sub_or(length, bad.fault)?;
+    bucket.skip(2)?;
+    Ok(bucket)
 }
 
-fn encode_bucket(bucket: &Bucket, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    // A group meets the frames of whatever rules send there.
-    let context = Context {
-        matching: &Match::any(),
-        faith: Faith::Exact,
-    };
+/// Reads a bucket of 1.1 to 1.4, whose number is its place.
+pub(crate) fn decode_bucket(r: &mut Reader<'_>, place: usize) -> Result<Bucket, Malformed> {
+    let mut r = bucket_at(r, BUCKET_HEAD)?;
+    let id = u32::try_from(place).expect("a message has a few thousand buckets at most");
+    let mut bucket = blank(BucketId(id));
+    bucket.weight = r.u16()?;
+    (bucket.watch_port, bucket.watch_group) = (port_no::decode(&mut r)?, GroupId(r.u32()?));
+    r.skip(4)?;
+    bucket.actions = action::decode(&mut r)?;
+    Ok(bucket)
+}
+
+/// Reads a bucket as 1.5 and Nicira's extension of 1.0 have it.
+pub(crate) fn decode_bucket_v15(r: &mut Reader<'_>) -> Result<Bucket, Malformed> {
+    let mut r = bucket_at(r, BUCKET_HEAD_V15)?;
+    let actions_len = usize::from(r.u16()?);
+    let bad = r.fail(Refusal::GroupModBadBucket);
+    let mut bucket = blank(BucketId(r.u32()?));
+    if bucket.id > BucketId::MAX {
+        return Err(bad);
+    }
+    bucket.actions = action::decode(&mut r.sub_or(actions_len, bad.fault)?)?;
+    while !r.is_empty() {
+        let mut property = property::next(&mut r)?;
+        let value = &mut property.value.clone().on_short(Refusal::PropertyBadLength);
+        match property.kind {
+            bucket_property::WEIGHT => {
+                bucket.weight = value.u16()?;
+                value.skip(2)?;
+            }
+            bucket_property::WATCH_PORT => bucket.watch_port = PortNo(value.u32()?),
+            bucket_property::WATCH_GROUP => bucket.watch_group = GroupId(value.u32()?),
+            _ => return Err(property.unknown()),
+        }
+        value.end()?;
+        property.value.rest();
+    }
+    Ok(bucket)
+}
+
+/// A group meets the frames of whatever rules send there.
+const fn context(faith: Faith) -> Context<'static> {
+    const ANY: &Match = &Match::any();
+    Context {
+        matching: ANY,
+        faith,
+    }
+}
+
+/// Appends a bucket as 1.1 to 1.4 have it.
+pub(crate) fn encode_bucket(
+    bucket: &Bucket,
+    faith: Faith,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
     w.nested(0, |w| {
         w.u16(0);
         w.u16(bucket.weight);
         port_no::encode(bucket.watch_port, w)?;
         w.u32(bucket.watch_group.0);
         w.zeros(4);
-        action::encode(&bucket.actions, context, w)
+        action::encode(&bucket.actions, context(faith), w)
+    })
+    .map(drop)
+}
+
+/// Appends a bucket as 1.5 and Nicira's extension of 1.0 have it.
+pub(crate) fn encode_bucket_v15(
+    bucket: &Bucket,
+    kind: GroupKind,
+    faith: Faith,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    w.nested(0, |w| {
+        w.u16(0);
+        let id = |w: &mut Writer<'_>| {
+            w.u32(bucket.id.0);
+            Ok(())
+        };
+        w.counted(id, |w| action::encode(&bucket.actions, context(faith), w))?;
+        if kind == GroupKind::Select || bucket.weight != 0 {
+            property::put(bucket_property::WEIGHT, w, |w| {
+                w.u16(bucket.weight);
+                w.zeros(2);
+                Ok(())
+            })?;
+        }
+        if bucket.watch_port != PortNo::ANY {
+            property::put_u32(bucket_property::WATCH_PORT, bucket.watch_port.0, w)?;
+        }
+        if bucket.watch_group != GroupId::ANY {
+            property::put_u32(bucket_property::WATCH_GROUP, bucket.watch_group.0, w)?;
+        }
+        Ok(())
     })
     .map(drop)
 }

@@ -12,9 +12,6 @@ const COMMANDS: [MeterModCommand; 3] = [
     MeterModCommand::Delete,
 ];
 
-/// `OFPM_MAX`: the highest number that a meter may have.
-const METER_MAX: MeterId = MeterId(0xffff_0000);
-
 /// Bytes of every kind of band.
 const BAND: usize = 16;
 const DROP: u16 = 1;
@@ -34,7 +31,7 @@ impl Body for MeterMod {
         let bad_meter = r.fail(Refusal::MeterModInvalidMeter);
         let meter = MeterId(r.u32()?);
         let all = meter == MeterId::ALL && command == MeterModCommand::Delete;
-        if (meter.0 == 0 || meter > METER_MAX) && !all {
+        if !meter.is_ordinary() && !meter.is_virtual() && !all {
             return Err(bad_meter);
         }
         let mut bands = Vec::new();
@@ -61,7 +58,8 @@ impl Body for MeterMod {
     }
 }
 
-fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
+/// Reads a band.
+pub(crate) fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
     let start = r.clone();
     let (kind, length) = (r.u16()?, r.u16()?);
     let (rate, burst) = (r.u32()?, r.u32()?);
@@ -77,7 +75,8 @@ fn decode_band(r: &mut Reader<'_>) -> Result<Band, Malformed> {
     Ok(Band { kind, rate, burst })
 }
 
-fn encode_band(band: &Band, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+/// Appends a band.
+pub(crate) fn encode_band(band: &Band, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     let (kind, level) = match band.kind {
         BandKind::Drop => (DROP, 0),
         BandKind::DscpRemark(level) => (DSCP_REMARK, level),

@@ -1,29 +1,35 @@
 //! Statistics and descriptions: requests, and replies that may take several
-//! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5).
+//! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5; OF 1.5.1,
+//! 7.3.5).
 //!
 //! A request in several messages is refused: the only one that could be so long
 //! sets table features, which this switch does not let anybody do.
 
 mod flow_stats;
+mod flow_stats_v15;
+mod groups;
 mod meters;
 mod parts;
 mod port_stats;
 mod queue_stats;
+mod table_desc;
 mod table_features;
 mod table_stats;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
-    AggregateStats, Description, FlowStats, FlowStatsRequest, PortDesc, PortStats, QueueStats,
-    Refusal, TableStats,
+    AggregateStats, Description, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats,
+    MeterConfig, MeterFeatures, MeterStats, PortDesc, PortStats, QueueStats, Refusal, TableStats,
 };
 
 pub use queue_stats::QueueStatsRequest;
+pub use table_desc::TableDesc;
 pub use table_features::TableFeatures;
 
 use parts::Parts;
 
 use super::Body;
+use super::queue_config::QueueDesc;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, Form};
 use crate::header::Header;
@@ -50,8 +56,8 @@ pub enum MultipartRequest {
     Queue(QueueStatsRequest),
     /// The counts of a group; [`GroupId::ALL`] for all.
     Group(GroupId),
-    /// What is each group?
-    GroupDesc,
+    /// What is a group? [`GroupId::ALL`] for all, which is all that 1.3 can ask.
+    GroupDesc(GroupId),
     /// Which kinds of group are there?
     GroupFeatures,
     /// The counts of a meter; [`MeterId::ALL`] for all (1.3).
@@ -62,11 +68,16 @@ pub enum MultipartRequest {
     MeterFeatures,
     /// What can each table do? (1.3)
     TableFeatures,
-    /// What is each port?
-    PortDesc,
+    /// What is a port? [`PortNo::ANY`] for all, which is all that can be asked before
+    /// 1.5.
+    PortDesc(PortNo),
+    /// How is each table configured? (1.4)
+    TableDesc,
+    /// What are queues? (1.4)
+    QueueDesc(QueueStatsRequest),
 }
 
-/// What is told. Groups and meters have nothing to tell yet.
+/// What is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MultipartReply {
     /// Who made the switch.
@@ -81,22 +92,26 @@ pub enum MultipartReply {
     Port(Vec<PortStats>),
     /// The counts of queues.
     Queue(Vec<QueueStats>),
-    /// There are no groups to count.
-    NoGroups,
-    /// There are no groups to describe.
-    NoGroupDescs,
-    /// There are no kinds of group.
-    NoGroupFeatures,
-    /// There are no meters to count.
-    NoMeters,
-    /// There are no meters to describe.
-    NoMeterConfigs,
-    /// There can be no meters.
-    NoMeterFeatures,
+    /// The counts of groups.
+    Group(Vec<GroupStats>),
+    /// What groups are.
+    GroupDesc(Vec<GroupDesc>),
+    /// Which groups there can be.
+    GroupFeatures(GroupFeatures),
+    /// The counts of meters (1.3).
+    Meter(Vec<MeterStats>),
+    /// What meters are (1.3).
+    MeterConfig(Vec<MeterConfig>),
+    /// Which meters there can be (1.3).
+    MeterFeatures(MeterFeatures),
     /// What tables can do.
     TableFeatures(Vec<TableFeatures>),
     /// What ports are.
     PortDesc(Vec<PortDesc>),
+    /// How tables are configured.
+    TableDesc(Vec<TableDesc>),
+    /// What queues are.
+    QueueDesc(Vec<QueueDesc>),
 }
 
 impl MultipartReply {
@@ -111,8 +126,14 @@ impl MultipartReply {
             (Self::Table(all), Self::Table(mut more)) => all.append(&mut more),
             (Self::Port(all), Self::Port(mut more)) => all.append(&mut more),
             (Self::Queue(all), Self::Queue(mut more)) => all.append(&mut more),
+            (Self::Group(all), Self::Group(mut more)) => all.append(&mut more),
+            (Self::GroupDesc(all), Self::GroupDesc(mut more)) => all.append(&mut more),
+            (Self::Meter(all), Self::Meter(mut more)) => all.append(&mut more),
+            (Self::MeterConfig(all), Self::MeterConfig(mut more)) => all.append(&mut more),
             (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
             (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
+            (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
+            (Self::QueueDesc(all), Self::QueueDesc(mut more)) => all.append(&mut more),
             (_, more) => return Err(more),
         }
         Ok(())
@@ -123,19 +144,22 @@ impl MultipartReply {
             Self::Description(_) => Part::Description,
             Self::Flow(Form::Standard, _) => Part::Flow,
             Self::Flow(Form::Nicira, _) => Part::NxFlow,
-            Self::Aggregate(Form::Standard, _) => Part::Aggregate,
+            Self::Flow(Form::Counts, _) => Part::FlowCounts,
+            Self::Aggregate(Form::Standard | Form::Counts, _) => Part::Aggregate,
             Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
             Self::Table(_) => Part::Table,
             Self::Port(_) => Part::Port,
             Self::Queue(_) => Part::Queue,
-            Self::NoGroups => Part::Group,
-            Self::NoGroupDescs => Part::GroupDesc,
-            Self::NoGroupFeatures => Part::GroupFeatures,
-            Self::NoMeters => Part::Meter,
-            Self::NoMeterConfigs => Part::MeterConfig,
-            Self::NoMeterFeatures => Part::MeterFeatures,
+            Self::Group(_) => Part::Group,
+            Self::GroupDesc(_) => Part::GroupDesc,
+            Self::GroupFeatures(_) => Part::GroupFeatures,
+            Self::Meter(_) => Part::Meter,
+            Self::MeterConfig(_) => Part::MeterConfig,
+            Self::MeterFeatures(_) => Part::MeterFeatures,
             Self::TableFeatures(_) => Part::TableFeatures,
             Self::PortDesc(_) => Part::PortDesc,
+            Self::TableDesc(_) => Part::TableDesc,
+            Self::QueueDesc(_) => Part::QueueDesc,
         }
     }
 }
@@ -146,19 +170,22 @@ impl MultipartRequest {
             Self::Description => Part::Description,
             Self::Flow(Form::Standard, _) => Part::Flow,
             Self::Flow(Form::Nicira, _) => Part::NxFlow,
-            Self::Aggregate(Form::Standard, _) => Part::Aggregate,
+            Self::Flow(Form::Counts, _) => Part::FlowCounts,
+            Self::Aggregate(Form::Standard | Form::Counts, _) => Part::Aggregate,
             Self::Aggregate(Form::Nicira, _) => Part::NxAggregate,
             Self::Table => Part::Table,
             Self::Port(_) => Part::Port,
             Self::Queue(_) => Part::Queue,
             Self::Group(_) => Part::Group,
-            Self::GroupDesc => Part::GroupDesc,
+            Self::GroupDesc(_) => Part::GroupDesc,
             Self::GroupFeatures => Part::GroupFeatures,
             Self::Meter(_) => Part::Meter,
             Self::MeterConfig(_) => Part::MeterConfig,
             Self::MeterFeatures => Part::MeterFeatures,
             Self::TableFeatures => Part::TableFeatures,
-            Self::PortDesc => Part::PortDesc,
+            Self::PortDesc(_) => Part::PortDesc,
+            Self::TableDesc => Part::TableDesc,
+            Self::QueueDesc(_) => Part::QueueDesc,
         }
     }
 }
@@ -170,7 +197,7 @@ fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
         at: Header::LENGTH,
     };
     let (number, flags) = (r.u16()?, r.u16()?);
-    if r.version() == Version::V13 {
+    if r.version() != Version::V10 {
         r.skip(4)?;
     }
     let number = if number == EXPERIMENTER_PART {
@@ -198,7 +225,7 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpre
         Number::Own(number) => {
             w.u16(number);
             w.u16(flags);
-            if w.version() == Version::V13 {
+            if w.version() != Version::V10 {
                 w.zeros(4);
             }
         }
@@ -233,18 +260,11 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         Part::Table => MultipartRequest::Table,
         Part::Port => MultipartRequest::Port(port_stats::decode_request(r)?),
         Part::Queue => MultipartRequest::Queue(Body::decode(r)?),
-        Part::Group => {
-            let group = GroupId(r.u32()?);
-            r.skip(4)?;
-            MultipartRequest::Group(group)
+        Part::Group => MultipartRequest::Group(groups::decode_request(r)?),
+        Part::GroupDesc if names_group(r.version()) => {
+            MultipartRequest::GroupDesc(groups::decode_request(r)?)
         }
-        Part::GroupDesc => {
-            // Nicira's names a group, as 1.5 does. With none to tell of, all are meant.
-            if r.version() == Version::V10 {
-                r.skip(8)?;
-            }
-            MultipartRequest::GroupDesc
-        }
+        Part::GroupDesc => MultipartRequest::GroupDesc(GroupId::ALL),
         Part::GroupFeatures => MultipartRequest::GroupFeatures,
         Part::Meter => MultipartRequest::Meter(meters::decode_request(r)?),
         Part::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
@@ -255,7 +275,13 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
             }
             MultipartRequest::TableFeatures
         }
-        Part::PortDesc => MultipartRequest::PortDesc,
+        Part::PortDesc => MultipartRequest::PortDesc(match r.version() {
+            Version::V15 => port_stats::decode_request(r)?,
+            _ => PortNo::ANY,
+        }),
+        Part::TableDesc => MultipartRequest::TableDesc,
+        Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
+        Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
     })
 }
 
@@ -266,34 +292,39 @@ pub(crate) fn encode_request(
 ) -> Result<(), Inexpressible> {
     encode_head(request.part(), false, w)?;
     match request {
-        MultipartRequest::Flow(Form::Standard, request)
-        | MultipartRequest::Aggregate(Form::Standard, request) => request.encode(w)?,
+        MultipartRequest::Flow(Form::Standard | Form::Counts, request)
+        | MultipartRequest::Aggregate(Form::Standard | Form::Counts, request) => {
+            request.encode(w)?;
+        }
         MultipartRequest::Flow(Form::Nicira, request)
         | MultipartRequest::Aggregate(Form::Nicira, request) => {
             flow_stats::encode_nx_request(request, w)?;
         }
         MultipartRequest::Port(port) => port_stats::encode_request(*port, w)?,
-        MultipartRequest::Queue(request) => request.encode(w)?,
-        MultipartRequest::Group(group) => {
-            w.u32(group.0);
-            w.zeros(4);
+        MultipartRequest::Queue(request) | MultipartRequest::QueueDesc(request) => {
+            request.encode(w)?;
         }
+        MultipartRequest::PortDesc(port) => match (w.version(), *port) {
+            (Version::V15, port) => port_stats::encode_request(port, w)?,
+            (_, PortNo::ANY) => {}
+            (_, _) => return Err(w.cannot("a question after one port's description")),
+        },
+        MultipartRequest::Group(group) => groups::encode_request(*group, w),
         MultipartRequest::Meter(meter) | MultipartRequest::MeterConfig(meter) => {
             w.u32(meter.0);
             w.zeros(4);
         }
-        MultipartRequest::GroupDesc => {
-            if w.version() == Version::V10 {
-                w.u32(GroupId::ALL.0);
-                w.zeros(4);
-            }
+        MultipartRequest::GroupDesc(group) if names_group(w.version()) => {
+            groups::encode_request(*group, w);
         }
+        MultipartRequest::GroupDesc(GroupId::ALL) => {}
+        MultipartRequest::GroupDesc(_) => return Err(w.cannot("a question about one group")),
         MultipartRequest::Description
         | MultipartRequest::Table
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
         | MultipartRequest::TableFeatures
-        | MultipartRequest::PortDesc => {}
+        | MultipartRequest::TableDesc => {}
     }
     Ok(())
 }
@@ -310,21 +341,28 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::Table => MultipartReply::Table(entries(r, Body::decode)?),
         Part::Port => MultipartReply::Port(entries(r, Body::decode)?),
         Part::Queue => MultipartReply::Queue(entries(r, Body::decode)?),
-        Part::Group => nothing(MultipartReply::NoGroups, r)?,
-        Part::GroupDesc => nothing(MultipartReply::NoGroupDescs, r)?,
-        Part::GroupFeatures => zeros(MultipartReply::NoGroupFeatures, GROUP_FEATURES, r)?,
-        Part::Meter => nothing(MultipartReply::NoMeters, r)?,
-        Part::MeterConfig => nothing(MultipartReply::NoMeterConfigs, r)?,
-        Part::MeterFeatures => zeros(MultipartReply::NoMeterFeatures, METER_FEATURES, r)?,
+        Part::Group => MultipartReply::Group(entries(r, Body::decode)?),
+        Part::GroupDesc => MultipartReply::GroupDesc(entries(r, Body::decode)?),
+        Part::GroupFeatures => MultipartReply::GroupFeatures(Body::decode(r)?),
+        Part::Meter => MultipartReply::Meter(entries(r, Body::decode)?),
+        Part::MeterConfig => MultipartReply::MeterConfig(entries(r, Body::decode)?),
+        Part::MeterFeatures => MultipartReply::MeterFeatures(Body::decode(r)?),
         Part::TableFeatures => MultipartReply::TableFeatures(entries(r, Body::decode)?),
         Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
+        Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
+        Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
+        Part::FlowCounts => {
+            MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
+        }
     };
     Ok((reply, flags & MORE != 0))
 }
 
-/// Bytes of `ofp_group_features` and `ofp_meter_features`.
-const GROUP_FEATURES: usize = 40;
-const METER_FEATURES: usize = 16;
+/// Whether a question after descriptions of groups names one, as Nicira's and that
+/// of 1.5 do.
+const fn names_group(version: Version) -> bool {
+    matches!(version, Version::V10 | Version::V15)
+}
 
 fn entries<T>(
     r: &mut Reader<'_>,
@@ -335,30 +373,6 @@ fn entries<T>(
         entries.push(decode(r)?);
     }
     Ok(entries)
-}
-
-/// A reply that nothing follows. What another switch has to tell here is not read yet.
-fn nothing(reply: MultipartReply, r: &Reader<'_>) -> Result<MultipartReply, Malformed> {
-    if r.is_empty() {
-        Ok(reply)
-    } else {
-        Err(r.fail(Refusal::RequestBadMultipart))
-    }
-}
-
-/// A reply of so many bytes, all zero. What another switch has to tell here is not
-/// read yet.
-fn zeros(
-    reply: MultipartReply,
-    count: usize,
-    r: &mut Reader<'_>,
-) -> Result<MultipartReply, Malformed> {
-    let place = r.fail(Refusal::RequestBadMultipart);
-    if r.bytes(count)?.iter().all(|byte| *byte == 0) {
-        Ok(reply)
-    } else {
-        Err(place)
-    }
 }
 
 /// Appends a reply, in as many messages as it takes. `more` says whether other
@@ -376,17 +390,22 @@ pub(crate) fn encode_reply(
         MultipartReply::Aggregate(_, body) => parts.one(|w| body.encode(w))?,
         MultipartReply::Flow(Form::Standard, list) => parts.all(list, Body::encode)?,
         MultipartReply::Flow(Form::Nicira, list) => parts.all(list, flow_stats::encode_nx)?,
+        MultipartReply::Flow(Form::Counts, list) => {
+            parts.all(list, flow_stats::encode_counts_alone)?;
+        }
         MultipartReply::Table(list) => parts.all(list, Body::encode)?,
         MultipartReply::Port(list) => parts.all(list, Body::encode)?,
         MultipartReply::Queue(list) => parts.all(list, Body::encode)?,
         MultipartReply::TableFeatures(list) => parts.all(list, Body::encode)?,
         MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
-        MultipartReply::NoGroupFeatures => parts.zeros(GROUP_FEATURES)?,
-        MultipartReply::NoMeterFeatures => parts.zeros(METER_FEATURES)?,
-        MultipartReply::NoGroups
-        | MultipartReply::NoGroupDescs
-        | MultipartReply::NoMeters
-        | MultipartReply::NoMeterConfigs => {}
+        MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::Group(list) => parts.all(list, Body::encode)?,
+        MultipartReply::GroupDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::GroupFeatures(body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::Meter(list) => parts.all(list, Body::encode)?,
+        MultipartReply::MeterConfig(list) => parts.all(list, Body::encode)?,
+        MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
     }
     parts.close(more);
     Ok(())

@@ -1,12 +1,17 @@
-//! Packet-out: a frame to send (OF 1.0.1, 5.3.6; OF 1.3.5, 7.3.7).
+//! Packet-out: a frame to send (OF 1.0.1, 5.3.6; OF 1.3.5, 7.3.7; OF 1.5.1,
+//! 7.3.6).
+//!
+//! In 1.5 a match tells what surrounds the frame: the port it counts as having come
+//! in by. A register in it is refused, for none is taken from there yet.
 
 use base::{BufferId, PortNo};
-use flow::{Match, PacketOut, Refusal};
+use flow::{Field, Match, PacketOut, Refusal};
 
 use super::Body;
 use crate::action::{self, Context};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
+use crate::oxm;
 use crate::port_no;
 use crate::version::Version;
 
@@ -24,15 +29,24 @@ pub(crate) fn encode_buffer(buffer: Option<BufferId>, w: &mut Writer<'_>) {
 impl Body for PacketOut {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let buffer = decode_buffer(r)?;
-        // 1.0 says that there is none by OFPP_NONE, later versions by OFPP_CONTROLLER.
-        let in_port = match (r.version(), port_no::decode(r)?) {
-            (Version::V10, PortNo::ANY) => PortNo::CONTROLLER,
-            (_, port) => port,
+        let (in_port, actions_len) = match r.version() {
+            // 1.0 says that there is none by OFPP_NONE, later versions by OFPP_CONTROLLER.
+            Version::V10 => match port_no::decode(r)? {
+                PortNo::ANY => (PortNo::CONTROLLER, r.u16()?),
+                port => (port, r.u16()?),
+            },
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
+                let head = (port_no::decode(r)?, r.u16()?);
+                r.skip(6)?;
+                head
+            }
+            Version::V15 => {
+                let actions_len = r.u16()?;
+                r.skip(2)?;
+                (decode_context(r)?, actions_len)
+            }
         };
-        let actions_len = usize::from(r.u16()?);
-        if r.version() == Version::V13 {
-            r.skip(6)?;
-        }
+        let actions_len = usize::from(actions_len);
         if actions_len % 8 != 0 {
             return Err(r.fail(Refusal::RequestBadLength));
         }
@@ -48,24 +62,61 @@ impl Body for PacketOut {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         encode_buffer(self.buffer, w);
-        let in_port = match (w.version(), self.in_port) {
-            (Version::V10, PortNo::CONTROLLER) => PortNo::ANY,
-            (_, port) => port,
-        };
-        port_no::encode(in_port, w)?;
         let context = Context {
             matching: &Match::any(),
             faith: Faith::Exact,
         };
-        let padding = match w.version() {
-            Version::V10 => 0,
-            Version::V13 => 6,
-        };
-        w.counted(
-            |w| w.zeros(padding),
-            |w| action::encode(&self.actions, context, w),
-        )?;
+        let actions = |w: &mut Writer<'_>| action::encode(&self.actions, context, w);
+        match w.version() {
+            Version::V10 => {
+                let in_port = match self.in_port {
+                    PortNo::CONTROLLER => PortNo::ANY,
+                    port => port,
+                };
+                port_no::encode(in_port, w)?;
+                w.counted(|_| Ok(()), actions)?;
+            }
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
+                port_no::encode(self.in_port, w)?;
+                w.counted(
+                    |w| {
+                        w.zeros(6);
+                        Ok(())
+                    },
+                    actions,
+                )?;
+            }
+            Version::V15 => {
+                let matching = Match::any().with(Field::InPort, self.in_port.0.into());
+                let matching = matching.expect("a port needs nothing else");
+                let between = |w: &mut Writer<'_>| {
+                    w.zeros(2);
+                    oxm::encode_structure(&matching, w)
+                };
+                w.counted(between, actions)?;
+            }
+        }
         w.bytes(&self.data);
         Ok(())
     }
+}
+
+/// Reads the match that tells of a frame's surroundings, which a port must be in
+/// (OF 1.5.1, 7.3.6).
+fn decode_context(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
+    let start = r.clone();
+    let matching = oxm::decode_structure(r)?;
+    for term in matching.terms() {
+        match term.field {
+            // The second is the same here, and tells nothing else.
+            Field::InPort | Field::InPhyPort => {}
+            Field::Metadata | Field::TunnelId => return Err(start.fail(Refusal::MatchBadField)),
+            _ => return Err(start.fail(Refusal::RequestPipelineFieldsOnly)),
+        }
+    }
+    matching
+        .exact(Field::InPort)
+        .and_then(|port| u32::try_from(port).ok())
+        .map(PortNo)
+        .ok_or_else(|| start.fail(Refusal::RequestBadPort))
 }

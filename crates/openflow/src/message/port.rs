@@ -1,10 +1,10 @@
-//! A port's description (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1), in feature replies,
-//! port-status and port descriptions.
+//! A port's description (OF 1.0.1, 5.2.1; OF 1.3.5, 7.2.1; OF 1.4.1, 7.2.1), in
+//! feature replies, port-status and port descriptions.
 
-use flow::{PortConfig, PortDesc, PortFeatures, PortState};
+use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
-use super::Body;
+use super::{Body, property};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
@@ -12,8 +12,15 @@ use crate::version::Version;
 /// Bytes of OpenFlow 1.0's structure.
 pub(crate) const LENGTH_V10: usize = 48;
 
+/// Bytes of the structure of 1.1 to 1.3.
+pub(crate) const LENGTH_V11: usize = 64;
+
 /// Bytes of the name, the zero byte behind it included.
 const NAME: usize = 16;
+
+/// `OFPPDPT_ETHERNET`, and in port-mod and statistics `OFPPMPT_ETHERNET` and
+/// `OFPPSPT_ETHERNET`.
+pub(crate) const ETHERNET: u16 = 0;
 
 /// The lowest seven bits of features, speeds up to 10 Gbit/s, are the same in
 /// all versions; medium and negotiation moved up by four in 1.1.
@@ -21,15 +28,11 @@ const SAME_FEATURES: u32 = 0x7f;
 const MOVED_FEATURES_V10: u32 = 0x1f << 7;
 const MOVED_FEATURES: u32 = 0x1f << 11;
 
-/// The state bits that 1.0 has too: the others are a spanning tree's there.
-const STATE_V10: u32 = PortState::LINK_DOWN.0;
-const STATE_V13: u32 = 0x7;
-
 /// The configuration bits that a version has.
 pub(crate) const fn known_config(version: Version) -> PortConfig {
     match version {
         Version::V10 => PortConfig(0x7f),
-        Version::V13 => PortConfig(
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => PortConfig(
             PortConfig::DOWN.0
                 | PortConfig::NO_RECV.0
                 | PortConfig::NO_FWD.0
@@ -38,12 +41,22 @@ pub(crate) const fn known_config(version: Version) -> PortConfig {
     }
 }
 
+/// The state bits that a version has: in 1.0 the others are a spanning tree's.
+const fn known_state(version: Version) -> u32 {
+    match version {
+        Version::V10 => PortState::LINK_DOWN.0,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            PortState::LINK_DOWN.0 | PortState::BLOCKED.0 | PortState::LIVE.0
+        }
+    }
+}
+
 /// Reads feature bits.
 pub(crate) fn decode_features(r: &mut Reader<'_>) -> Result<PortFeatures, Malformed> {
     let bits = r.u32()?;
     Ok(PortFeatures(match r.version() {
         Version::V10 => bits & SAME_FEATURES | (bits & MOVED_FEATURES_V10) << 4,
-        Version::V13 => bits,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => bits,
     }))
 }
 
@@ -51,73 +64,123 @@ pub(crate) fn decode_features(r: &mut Reader<'_>) -> Result<PortFeatures, Malfor
 pub(crate) fn encode_features(PortFeatures(bits): PortFeatures, w: &mut Writer<'_>) {
     let bits = match w.version() {
         Version::V10 => bits & SAME_FEATURES | (bits & MOVED_FEATURES) >> 4,
-        Version::V13 => bits,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => bits,
     };
     w.u32(bits);
 }
 
 impl Body for PortDesc {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let version = r.version();
-        let number = port_no::decode(r)?;
-        if version == Version::V13 {
-            r.skip(4)?;
+        match r.version() {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
+                let mut port = decode_head(r)?;
+                decode_ethernet(r, &mut port)?;
+                Ok(port)
+            }
+            Version::V14 | Version::V15 => decode_with_properties(r),
         }
-        let hw_addr = MacAddr(r.take()?);
-        if version == Version::V13 {
-            r.skip(2)?;
-        }
-        let name = r.text(NAME)?;
-        let config = PortConfig(r.u32()? & known_config(version).0);
-        let state = r.u32()?;
-        let [current, advertised, supported, peer] = [
-            decode_features(r)?,
-            decode_features(r)?,
-            decode_features(r)?,
-            decode_features(r)?,
-        ];
-        let (state, speed_kbps, speed_kbps_max) = match version {
-            Version::V10 => (state & STATE_V10, 0, 0),
-            Version::V13 => (state & STATE_V13, r.u32()?, r.u32()?),
-        };
-        Ok(Self {
-            number,
-            hw_addr,
-            name,
-            config,
-            state: PortState(state),
-            current,
-            advertised,
-            supported,
-            peer,
-            speed_kbps,
-            speed_kbps_max,
-        })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        let version = w.version();
-        port_no::encode(self.number, w)?;
-        if version == Version::V13 {
-            w.zeros(4);
+        match w.version() {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
+                encode_head(self, w)?;
+                encode_ethernet(self, w);
+                Ok(())
+            }
+            Version::V14 | Version::V15 => w
+                .nested(4, |w| {
+                    encode_head(self, w)?;
+                    property::put(ETHERNET, w, |w| {
+                        w.zeros(4);
+                        encode_ethernet(self, w);
+                        Ok(())
+                    })
+                })
+                .map(drop),
         }
-        w.bytes(&self.hw_addr.0);
-        if version == Version::V13 {
-            w.zeros(2);
-        }
-        w.text(NAME, &self.name);
-        w.u32(self.config.0 & known_config(version).0);
-        w.u32(match version {
-            Version::V10 => self.state.0 & STATE_V10,
-            Version::V13 => self.state.0 & STATE_V13,
-        });
-        for features in [self.current, self.advertised, self.supported, self.peer] {
-            encode_features(features, w);
-        }
-        if version == Version::V13 {
-            w.u32(self.speed_kbps);
-            w.u32(self.speed_kbps_max);
-        }
-        Ok(())
     }
+}
+
+/// What all versions begin with: the number, the address, the name, configuration
+/// and state. In 1.4 and 1.5 two bytes behind the number are the length.
+fn decode_head(r: &mut Reader<'_>) -> Result<PortDesc, Malformed> {
+    let version = r.version();
+    let number = port_no::decode(r)?;
+    if version != Version::V10 {
+        r.skip(4)?;
+    }
+    let hw_addr = MacAddr(r.take()?);
+    if version != Version::V10 {
+        r.skip(2)?;
+    }
+    Ok(PortDesc {
+        number,
+        hw_addr,
+        name: r.text(NAME)?,
+        config: PortConfig(r.u32()? & known_config(version).0),
+        state: PortState(r.u32()? & known_state(version)),
+        current: PortFeatures(0),
+        advertised: PortFeatures(0),
+        supported: PortFeatures(0),
+        peer: PortFeatures(0),
+        speed_kbps: 0,
+        speed_kbps_max: 0,
+    })
+}
+
+fn encode_head(port: &PortDesc, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let version = w.version();
+    port_no::encode(port.number, w)?;
+    if version != Version::V10 {
+        w.zeros(4);
+    }
+    w.bytes(&port.hw_addr.0);
+    if version != Version::V10 {
+        w.zeros(2);
+    }
+    w.text(NAME, &port.name);
+    w.u32(port.config.0 & known_config(version).0);
+    w.u32(port.state.0 & known_state(version));
+    Ok(())
+}
+
+/// What is told of an Ethernet port: features and, from 1.1 on, speeds.
+fn decode_ethernet(r: &mut Reader<'_>, port: &mut PortDesc) -> Result<(), Malformed> {
+    port.current = decode_features(r)?;
+    port.advertised = decode_features(r)?;
+    port.supported = decode_features(r)?;
+    port.peer = decode_features(r)?;
+    if r.version() != Version::V10 {
+        (port.speed_kbps, port.speed_kbps_max) = (r.u32()?, r.u32()?);
+    }
+    Ok(())
+}
+
+fn encode_ethernet(port: &PortDesc, w: &mut Writer<'_>) {
+    for features in [port.current, port.advertised, port.supported, port.peer] {
+        encode_features(features, w);
+    }
+    if w.version() != Version::V10 {
+        w.u32(port.speed_kbps);
+        w.u32(port.speed_kbps_max);
+    }
+}
+
+/// Reads the structure of 1.4 and 1.5. What another switch tells of optical ports
+/// or pipelines is passed over.
+fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortDesc, Malformed> {
+    let mut head = r.clone();
+    head.skip(4)?;
+    let length = usize::from(head.u16()?);
+    let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+    let mut port = decode_head(&mut r)?;
+    while !r.is_empty() {
+        let mut property = property::next(&mut r)?;
+        if property.kind == ETHERNET {
+            property.value.skip(4)?;
+            decode_ethernet(&mut property.value, &mut port)?;
+        }
+    }
+    Ok(port)
 }

@@ -1,13 +1,15 @@
-//! The queues of a port (OF 1.0.1, 5.3.4; OF 1.3.5, 7.3.6).
+//! The queues of a port (OF 1.0.1, 5.3.4; OF 1.3.5, 7.3.6). From 1.4 on they are a
+//! kind of multipart message (OF 1.4.1, 7.3.5.16), whose entries are here too.
 
 use base::{PortNo, QueueId};
+use flow::Refusal;
 
-use super::Body;
+use super::{Body, property};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::port_no;
 use crate::version::Version;
 
-/// `OFPQT_MIN_RATE` and `OFPQT_MAX_RATE`; 1.0 knows the first.
+/// `OFPQT_MIN_RATE` and `OFPQT_MAX_RATE`; 1.0 and 1.1 know the first.
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
 
@@ -21,7 +23,7 @@ pub struct QueueConfig {
     pub queue: QueueId,
     /// What it is granted.
     pub min_rate: Option<u16>,
-    /// What it may not exceed (told by 1.3).
+    /// What it may not exceed (told by 1.2 and later).
     pub max_rate: Option<u16>,
 }
 
@@ -39,7 +41,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     let port = port_no::decode(r)?;
     r.skip(match r.version() {
         Version::V10 => 2,
-        Version::V13 => 4,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => 4,
     })?;
     Ok(port)
 }
@@ -48,7 +50,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
 pub(crate) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     port_no::encode(port, w)?;
     w.pad_to(4);
-    if w.version() == Version::V13 {
+    if w.version() != Version::V10 {
         w.zeros(4);
     }
     Ok(())
@@ -59,7 +61,7 @@ impl Body for QueueConfigReply {
         let port = port_no::decode(r)?;
         r.skip(match r.version() {
             Version::V10 => 6,
-            Version::V13 => 4,
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => 4,
         })?;
         let mut queues = Vec::new();
         while !r.is_empty() {
@@ -72,7 +74,7 @@ impl Body for QueueConfigReply {
         port_no::encode(self.port, w)?;
         w.zeros(match w.version() {
             Version::V10 => 6,
-            Version::V13 => 4,
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => 4,
         });
         self.queues
             .iter()
@@ -80,19 +82,83 @@ impl Body for QueueConfigReply {
     }
 }
 
+/// A queue, with the port it belongs to (1.4 and later).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueDesc {
+    /// The port.
+    pub port: PortNo,
+    /// Its queue.
+    pub config: QueueConfig,
+}
+
+impl Body for QueueDesc {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let start = r.clone();
+        let (port, queue) = (port_no::decode(r)?, QueueId(r.u32()?));
+        let length = usize::from(r.u16()?);
+        r.skip(6)?;
+        let head = start.len() - r.len();
+        let too_short = start.fail(Refusal::RequestBadLength);
+        let mut properties = r.sub(length.checked_sub(head).ok_or(too_short)?)?;
+        let mut config = QueueConfig {
+            queue,
+            min_rate: None,
+            max_rate: None,
+        };
+        while !properties.is_empty() {
+            let mut property = property::next(&mut properties)?;
+            match property.kind {
+                MIN_RATE => config.min_rate = Some(property.value.u16()?),
+                MAX_RATE => config.max_rate = Some(property.value.u16()?),
+                _ => {}
+            }
+        }
+        Ok(Self { port, config })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        let QueueConfig {
+            queue,
+            min_rate,
+            max_rate,
+        } = self.config;
+        w.nested(8, |w| {
+            port_no::encode(self.port, w)?;
+            w.u32(queue.0);
+            w.zeros(8);
+            for (kind, rate) in [(MIN_RATE, min_rate), (MAX_RATE, max_rate)] {
+                let Some(rate) = rate else { continue };
+                property::put(kind, w, |w| {
+                    w.u16(rate);
+                    w.zeros(2);
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        })
+        .map(drop)
+    }
+}
+
+/// Whether an entry names its port.
+const fn names_port(version: Version) -> bool {
+    match version {
+        Version::V10 | Version::V11 => false,
+        Version::V12 | Version::V13 | Version::V14 | Version::V15 => true,
+    }
+}
+
 fn decode_queue(r: &mut Reader<'_>) -> Result<QueueConfig, Malformed> {
     let start = r.clone();
     let queue = QueueId(r.u32()?);
-    if r.version() == Version::V13 {
+    let named = names_port(r.version());
+    if named {
         r.skip(4)?;
     }
     let length = usize::from(r.u16()?);
-    r.skip(match r.version() {
-        Version::V10 => 2,
-        Version::V13 => 6,
-    })?;
+    r.skip(if named { 6 } else { 2 })?;
     let head = start.len() - r.len();
-    let too_short = start.fail(flow::Refusal::RequestBadLength);
+    let too_short = start.fail(Refusal::RequestBadLength);
     let mut properties = r.sub(length.checked_sub(head).ok_or(too_short)?)?;
     let (mut min_rate, mut max_rate) = (None, None);
     while !properties.is_empty() {
@@ -118,18 +184,15 @@ fn encode_queue(
     port: PortNo,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    let (version, length_at) = match w.version() {
-        Version::V10 => (Version::V10, 4),
-        Version::V13 => (Version::V13, 8),
-    };
-    w.nested(length_at, |w| {
+    let named = names_port(w.version());
+    w.nested(if named { 8 } else { 4 }, |w| {
         w.u32(queue.queue.0);
-        if version == Version::V13 {
+        if named {
             port_no::encode(port, w)?;
         }
         w.u16(0);
         w.pad_to(8);
-        let max_rate = queue.max_rate.filter(|_| version == Version::V13);
+        let max_rate = queue.max_rate.filter(|_| named);
         for (kind, rate) in [(MIN_RATE, queue.min_rate), (MAX_RATE, max_rate)] {
             let Some(rate) = rate else { continue };
             w.u16(kind);

@@ -1,5 +1,6 @@
-//! Roles: a controller's standing with the switch (OF 1.3.5, 7.3.9), and
-//! Nicira's form of it in OpenFlow 1.0, which knows no elections.
+//! Roles: a controller's standing with the switch (OF 1.3.5, 7.3.9; OF 1.4.1,
+//! 7.4.4), and
+//! Nicira's form of it in OpenFlow 1.0 and 1.1, which know no elections.
 
 use flow::{Refusal, Role, RoleRequest};
 
@@ -19,15 +20,23 @@ pub struct RoleReply {
     pub generation: Option<u64>,
 }
 
+/// Whether the form is Nicira's.
+const fn is_nicira(version: Version) -> bool {
+    match version {
+        Version::V10 | Version::V11 => true,
+        Version::V12 | Version::V13 | Version::V14 | Version::V15 => false,
+    }
+}
+
 /// The role with this number in the version; none for "as it is".
 fn decode_role(r: &mut Reader<'_>) -> Result<Option<Role>, Malformed> {
     let bad = r.fail(Refusal::RoleBad);
-    match (r.version(), r.u32()?) {
-        (Version::V13, 0) => Ok(None),
-        (Version::V10, 0) | (Version::V13, 1) => Ok(Some(Role::Equal)),
-        (Version::V10, 1) | (Version::V13, 2) => Ok(Some(Role::Master)),
-        (Version::V10, 2) | (Version::V13, 3) => Ok(Some(Role::Slave)),
-        (Version::V10 | Version::V13, _) => Err(bad),
+    match (is_nicira(r.version()), r.u32()?) {
+        (false, 0) => Ok(None),
+        (true, 0) | (false, 1) => Ok(Some(Role::Equal)),
+        (true, 1) | (false, 2) => Ok(Some(Role::Master)),
+        (true, 2) | (false, 3) => Ok(Some(Role::Slave)),
+        (true | false, _) => Err(bad),
     }
 }
 
@@ -37,16 +46,17 @@ fn encode_role(role: Role, w: &mut Writer<'_>) {
         Role::Master => 1,
         Role::Slave => 2,
     };
-    w.u32(match w.version() {
-        Version::V10 => number,
-        Version::V13 => number + 1,
+    w.u32(if is_nicira(w.version()) {
+        number
+    } else {
+        number + 1
     });
 }
 
 impl Body for RoleRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let role = decode_role(r)?;
-        if r.version() == Version::V10 {
+        if is_nicira(r.version()) {
             let generation = None;
             return Ok(Self { role, generation });
         }
@@ -63,17 +73,17 @@ impl Body for RoleRequest {
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        match (w.version(), self.role) {
-            (Version::V10, None) => return Err(w.cannot("a question after the role")),
-            (Version::V10, Some(role)) => {
+        match (is_nicira(w.version()), self.role) {
+            (true, None) => return Err(w.cannot("a question after the role")),
+            (true, Some(role)) => {
                 encode_role(role, w);
                 if self.generation.is_some() {
                     return Err(w.cannot("an election among controllers"));
                 }
                 return Ok(());
             }
-            (Version::V13, None) => w.u32(0),
-            (Version::V13, Some(role)) => encode_role(role, w),
+            (false, None) => w.u32(0),
+            (false, Some(role)) => encode_role(role, w),
         }
         w.zeros(4);
         let elected = matches!(self.role, Some(Role::Master | Role::Slave));
@@ -89,22 +99,84 @@ impl Body for RoleReply {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::RoleBad);
         let role = decode_role(r)?.ok_or(bad)?;
-        let generation = match r.version() {
-            Version::V10 => None,
-            Version::V13 => {
-                r.skip(4)?;
-                Some(r.u64()?).filter(|generation| *generation != GENERATION_NONE)
-            }
+        let generation = if is_nicira(r.version()) {
+            None
+        } else {
+            r.skip(4)?;
+            Some(r.u64()?).filter(|generation| *generation != GENERATION_NONE)
         };
         Ok(Self { role, generation })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         encode_role(self.role, w);
-        if w.version() == Version::V13 {
+        if !is_nicira(w.version()) {
             w.zeros(4);
             w.u64(self.generation.unwrap_or(GENERATION_NONE));
         }
+        Ok(())
+    }
+}
+
+/// Why a controller has another role than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleReason {
+    /// Another controller asked to be master.
+    MasterRequest,
+    /// The switch was configured otherwise.
+    Config,
+    /// An experimenter's reason.
+    Experimenter,
+}
+
+/// The message that a controller has another role now (1.4 and later).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoleStatus {
+    /// The role it has now.
+    pub role: Role,
+    /// Why.
+    pub reason: RoleReason,
+    /// The election that the controllers are at, if there was one.
+    pub generation: Option<u64>,
+}
+
+const REASONS: [RoleReason; 3] = [
+    RoleReason::MasterRequest,
+    RoleReason::Config,
+    RoleReason::Experimenter,
+];
+
+/// The number of a reason, also in the masks of asynchronous messages.
+pub(crate) const fn reason_number(reason: RoleReason) -> u8 {
+    match reason {
+        RoleReason::MasterRequest => 0,
+        RoleReason::Config => 1,
+        RoleReason::Experimenter => 2,
+    }
+}
+
+impl Body for RoleStatus {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let bad = r.fail(Refusal::RoleBad);
+        let role = decode_role(r)?.ok_or(bad)?;
+        let unknown = r.fail(Refusal::RequestBadType);
+        let reason = *REASONS.get(usize::from(r.u8()?)).ok_or(unknown)?;
+        r.skip(3)?;
+        let generation = Some(r.u64()?).filter(|generation| *generation != GENERATION_NONE);
+        // Only experimenters have any properties here.
+        r.rest();
+        Ok(Self {
+            role,
+            reason,
+            generation,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        encode_role(self.role, w);
+        w.u8(reason_number(self.reason));
+        w.zeros(3);
+        w.u64(self.generation.unwrap_or(GENERATION_NONE));
         Ok(())
     }
 }

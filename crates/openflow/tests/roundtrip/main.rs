@@ -2,6 +2,7 @@
 //! is left out where that is promised.
 
 mod extensions;
+mod groups;
 mod strategies;
 
 use base::Xid;
@@ -15,7 +16,10 @@ fn dialect() -> impl Strategy<Value = Dialect> {
     let nicira = plain
         .after(Extension::FlowFormat(Form::Nicira))
         .after(Extension::TableIds(true));
-    prop_oneof![Just(plain), Just(nicira), Just(Dialect::new(Version::V13))]
+    let later = Version::ALL[1..].iter().copied().map(Dialect::new);
+    let mut dialects = vec![plain, nicira];
+    dialects.extend(later);
+    prop::sample::select(dialects)
 }
 
 fn write(message: &Message, xid: Xid, dialect: Dialect) -> Vec<u8> {
@@ -75,7 +79,7 @@ proptest! {
     #[test]
     fn no_bytes_make_the_codec_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 8..200),
-        kind in 0..31_u8,
+        kind in 0..36_u8,
         dialect in dialect(),
     ) {
         bytes[0] = dialect.version.wire();
@@ -101,11 +105,8 @@ proptest! {
     fn every_rule_is_told_in_every_version_though_not_all_of_it(
         rules in strategies::any_rules(),
     ) {
-        for (form, version) in [
-            (Form::Standard, Version::V10),
-            (Form::Standard, Version::V13),
-        ] {
-            let told = told(&rules, form, Dialect::new(version));
+        for version in Version::ALL {
+            let told = told(&rules, Form::Standard, Dialect::new(version));
             prop_assert_eq!(told.len(), rules.len());
             for (told, rule) in told.iter().zip(&rules) {
                 prop_assert_eq!(

@@ -14,14 +14,14 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::groups;
+
 /// A port number that the version can write.
 fn port(version: Version) -> BoxedStrategy<PortNo> {
     let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
     match version {
         Version::V10 => prop_oneof![4 => (0..0xff00_u32).prop_map(PortNo), 1 => reserved].boxed(),
-        Version::V13 => {
-            prop_oneof![4 => (0..0xffff_ff00_u32).prop_map(PortNo), 1 => reserved].boxed()
-        }
+        _ => prop_oneof![4 => (0..0xffff_ff00_u32).prop_map(PortNo), 1 => reserved].boxed(),
     }
 }
 
@@ -46,7 +46,10 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
             (Field::Icmpv6Type, kind),
         ]),
     ];
-    let fields: Vec<Field> = Field::all().map(|row| row.field).collect();
+    let fields: Vec<Field> = Field::all()
+        .map(|row| row.field)
+        .filter(|field| version != Version::V11 || has_place_in_v11(*field))
+        .collect();
     let term = (
         prop::sample::select(fields),
         any::<u128>(),
@@ -54,17 +57,21 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
         any::<bool>(),
     );
     (protocol, port(version), vec(term, 0..12))
-        .prop_map(|(protocol, in_port, terms)| {
+        .prop_map(move |(protocol, in_port, terms)| {
             let mut matching = Match::any();
             for (field, value) in protocol {
                 matching = matching.with(field, value).expect("in order");
             }
             for (field, value, mask, whole) in terms {
                 let full = field.full_mask();
-                let masked = !whole && field.info().maskable == Maskable::Any;
+                let masked = !whole
+                    && field.info().maskable == Maskable::Any
+                    && (version != Version::V11 || has_mask_in_v11(field));
                 let mask = if masked { mask & full } else { full };
                 let value = match field {
                     Field::InPort => in_port.0.into(),
+                    Field::VlanVid if version == Version::V11 => value | 0x1000,
+                    Field::ArpOp if version == Version::V11 => value & 0xff,
                     _ => value & mask,
                 };
                 matching = matching
@@ -77,10 +84,28 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
         .boxed()
 }
 
+/// Whether the match of 1.1 has a place for the field.
+fn has_place_in_v11(field: Field) -> bool {
+    use Field::*;
+    let others = [
+        InPort, EthType, VlanVid, VlanPcp, MplsLabel, MplsTc, ArpOp, IpDscp, IpProto,
+    ];
+    let ports = [
+        TcpSrc, TcpDst, UdpSrc, UdpDst, SctpSrc, SctpDst, Icmpv4Type, Icmpv4Code,
+    ];
+    has_mask_in_v11(field) || others.contains(&field) || ports.contains(&field)
+}
+
+/// Whether it has a place for the field's mask.
+fn has_mask_in_v11(field: Field) -> bool {
+    use Field::*;
+    [Metadata, EthDst, EthSrc, Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa].contains(&field)
+}
+
 /// The write of all of a field, by an action of its own.
 fn set_whole(version: Version) -> BoxedStrategy<Action> {
-    // For all others 1.0 has to load.
-    let own_in_v10 = [
+    // All others 1.0 and 1.1 have to load, or have setters for that say less.
+    let own_before_v12 = [
         Field::EthSrc,
         Field::EthDst,
         Field::MplsLabel,
@@ -90,7 +115,7 @@ fn set_whole(version: Version) -> BoxedStrategy<Action> {
     let fields: Vec<Field> = Field::all()
         .filter(|row| row.writable && row.field != Field::IpTtl)
         .map(|row| row.field)
-        .filter(|field| version != Version::V10 || own_in_v10.contains(field))
+        .filter(|field| version > Version::V11 || own_before_v12.contains(field))
         .collect();
     (prop::sample::select(fields), any::<u128>())
         .prop_map(|(field, value)| Action::set(field, value & field.full_mask()))
@@ -135,19 +160,25 @@ fn action(version: Version) -> BoxedStrategy<Action> {
             any::<u16>().prop_map(Action::SetTpDst),
         ]
         .boxed(),
-        Version::V13 => prop_oneof![
-            Just(Action::PushVlan(0x8100)),
-            Just(Action::PushVlan(0x88a8)),
-            Just(Action::CopyTtlIn),
-            Just(Action::CopyTtlOut),
-            any::<u8>().prop_map(Action::SetIpTtl),
-        ]
-        .boxed(),
+        _ => {
+            let mut own = vec![
+                Just(Action::PushVlan(0x8100)).boxed(),
+                Just(Action::PushVlan(0x88a8)).boxed(),
+                Just(Action::CopyTtlIn).boxed(),
+                Just(Action::CopyTtlOut).boxed(),
+                any::<u8>().prop_map(Action::SetIpTtl).boxed(),
+            ];
+            if version >= Version::V13 {
+                own.push(Just(Action::PushPbb(0x88e7)).boxed());
+                own.push(Just(Action::PopPbb).boxed());
+            }
+            prop::strategy::Union::new(own).boxed()
+        }
     };
     prop_oneof![3 => common_action(version), 1 => own].boxed()
 }
 
-fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
+pub(crate) fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
     vec(action(version), 0..8).boxed()
 }
 
@@ -163,8 +194,9 @@ fn instructions(version: Version) -> BoxedStrategy<Instructions> {
     let list = (actions(version), ends);
     let set = match version {
         Version::V10 => Just((None, false, Vec::new())).boxed(),
-        Version::V13 => (
-            option::of(any::<u32>().prop_map(MeterId)),
+        _ => (
+            option::of(any::<u32>().prop_map(MeterId))
+                .prop_map(move |meter| meter.filter(|_| version >= Version::V13)),
             any::<bool>(),
             actions(version),
         )
@@ -222,13 +254,13 @@ fn flow_mod(dialect: Dialect) -> BoxedStrategy<Message> {
         FlowModCommand::DeleteStrict,
     ]);
     let body = (matching(version), instructions(version), port(version));
-    let numbers = any::<(u8, u16, u16, u32)>();
+    let numbers = any::<(u8, u16, u16, u32, u16)>();
     let cookies = (any::<u64>(), any::<u64>(), option::of(0..u64::MAX));
     let buffer = option::of((0..u32::MAX).prop_map(BufferId));
     (command, body, numbers, cookies, counts(), buffer)
         .prop_map(move |(command, body, numbers, cookies, counts, buffer)| {
             let (matching, instructions, port) = body;
-            let (table, priority, flags, group) = numbers;
+            let (table, priority, flags, group, importance) = numbers;
             let mut built = FlowMod::new(command, priority, matching, instructions);
             built.buffer = buffer;
             (built.idle_timeout_s, built.hard_timeout_s) = (counts.idle, counts.hard);
@@ -239,7 +271,10 @@ fn flow_mod(dialect: Dialect) -> BoxedStrategy<Message> {
             let asked = (table, flags, GroupId(group), cookies);
             match version {
                 Version::V10 => finish_v10(&mut built, dialect, asked),
-                Version::V13 => finish_v13(&mut built, asked),
+                _ => finish_later(&mut built, version, asked),
+            }
+            if version >= Version::V14 {
+                built.importance = importance;
             }
             Message::FlowMod(built)
         })
@@ -279,9 +314,15 @@ fn finish_v10(built: &mut FlowMod, dialect: Dialect, (table, flags, _, cookies):
     }
 }
 
-/// What of it a flow-mod of 1.3 takes.
-fn finish_v13(built: &mut FlowMod, (table, flags, group, (cookie, mask, _)): Asked) {
-    built.flags = FlowFlags(flags.0 & 0x1f);
+/// What of it a flow-mod of a later version takes.
+fn finish_later(built: &mut FlowMod, version: Version, asked: Asked) {
+    let (table, flags, group, (cookie, mask, _)) = asked;
+    built.flags = match version {
+        Version::V11 if built.command == FlowModCommand::Add => FlowFlags(flags.0 & 3 | 4),
+        Version::V11 => FlowFlags(flags.0 & 3),
+        Version::V12 => FlowFlags(flags.0 & 7),
+        _ => FlowFlags(flags.0 & 0x1f),
+    };
     built.cookie = Cookie(cookie);
     if built.command != FlowModCommand::Add {
         built.cookie_mask = mask;
@@ -299,13 +340,19 @@ fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {
         instructions(version),
         counts(),
         any::<u64>(),
-        any::<(u8, u16, u16)>(),
+        any::<(u8, u16, u16, u16)>(),
     )
         .prop_map(
-            move |(matching, instructions, counts, cookie, (table, priority, flags))| {
+            move |(
+                matching,
+                instructions,
+                counts,
+                cookie,
+                (table, priority, flags, importance),
+            )| {
                 let age = |seconds: u16| match form {
                     Form::Nicira => Duration::from_secs(u64::from(seconds).min(65_534)),
-                    Form::Standard => Duration::ZERO,
+                    Form::Standard | Form::Counts => Duration::ZERO,
                 };
                 FlowStats {
                     table: TableId(table),
@@ -315,7 +362,12 @@ fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {
                     instructions,
                     idle_timeout_s: counts.idle,
                     hard_timeout_s: counts.hard,
-                    flags: FlowFlags(if version == Version::V13 { flags } else { 0 }),
+                    importance: if version >= Version::V14 {
+                        importance
+                    } else {
+                        0
+                    },
+                    flags: FlowFlags(if version >= Version::V13 { flags } else { 0 }),
                     duration: counts.duration,
                     idle_age: age(counts.idle),
                     hard_age: age(counts.hard),
@@ -329,20 +381,37 @@ fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {
 
 /// Rules: in 1.0 as Nicira tells them.
 fn flow_reply(version: Version) -> BoxedStrategy<Message> {
-    let form = match version {
-        Version::V10 => Form::Nicira,
-        Version::V13 => Form::Standard,
-    };
+    let form = own_form(version);
     vec(flow_stats(form, version), 0..6)
         .prop_map(move |rules| MultipartReply::Flow(form, rules).into())
         .boxed()
 }
 
-fn flow_request(version: Version) -> BoxedStrategy<Message> {
-    let form = match version {
+/// The counts of rules, which 1.5 tells apart.
+fn flow_counts(version: Version) -> BoxedStrategy<Message> {
+    vec(flow_stats(Form::Counts, version), 0..6)
+        .prop_map(|mut rules| {
+            for rule in &mut rules {
+                rule.cookie = Cookie(0);
+                rule.instructions = Instructions::default();
+                (rule.idle_timeout_s, rule.hard_timeout_s) = (0, 0);
+                (rule.importance, rule.flags) = (0, FlowFlags::default());
+            }
+            MultipartReply::Flow(Form::Counts, rules).into()
+        })
+        .boxed()
+}
+
+/// The form in which a version says all of a match.
+fn own_form(version: Version) -> Form {
+    match version {
         Version::V10 => Form::Nicira,
-        Version::V13 => Form::Standard,
-    };
+        _ => Form::Standard,
+    }
+}
+
+fn flow_request(version: Version) -> BoxedStrategy<Message> {
+    let form = own_form(version);
     (
         matching(version),
         port(version),
@@ -356,7 +425,7 @@ fn flow_request(version: Version) -> BoxedStrategy<Message> {
                     out_port,
                     out_group: match version {
                         Version::V10 => GroupId::ANY,
-                        Version::V13 => GroupId(group),
+                        _ => GroupId(group),
                     },
                     cookie: Cookie(cookie & mask),
                     cookie_mask: mask,
@@ -378,14 +447,14 @@ fn flow_removed(dialect: Dialect) -> BoxedStrategy<Message> {
         matching(version),
         counts(),
         any::<(u64, u16, u8)>(),
-        0..4_u8,
+        0..6_u8,
     )
         // Without NXM the match of 1.0 comes out wider.
         .prop_map(
             move |(matching, counts, (cookie, priority, table), reason)| {
-                let v13 = version == Version::V13;
+                let later = version > Version::V10;
                 Message::FlowRemoved(FlowRemoved {
-                    matching: if v13 || dialect.nxm {
+                    matching: if later || dialect.nxm {
                         matching
                     } else {
                         Match::any()
@@ -395,17 +464,23 @@ fn flow_removed(dialect: Dialect) -> BoxedStrategy<Message> {
                     reason: match reason {
                         0 => FlowRemovedReason::IdleTimeout,
                         1 => FlowRemovedReason::HardTimeout,
-                        3 if v13 => FlowRemovedReason::GroupDelete,
+                        3 if later => FlowRemovedReason::GroupDelete,
+                        4 if version >= Version::V14 => FlowRemovedReason::MeterDelete,
+                        5 if version >= Version::V14 => FlowRemovedReason::Eviction,
                         _ => FlowRemovedReason::Delete,
                     },
-                    table: if v13 || dialect.nxm {
+                    table: if later || dialect.nxm {
                         TableId(table)
                     } else {
                         TableId::ALL
                     },
                     duration: counts.duration,
                     idle_timeout_s: counts.idle,
-                    hard_timeout_s: if v13 { counts.hard } else { 0 },
+                    hard_timeout_s: if version > Version::V11 {
+                        counts.hard
+                    } else {
+                        0
+                    },
                     packets: counts.packets,
                     bytes: counts.bytes,
                 })
@@ -432,23 +507,32 @@ fn port_desc(version: Version) -> BoxedStrategy<PortDesc> {
                 speed,
                 max,
             ] = bits;
-            let v13 = version == Version::V13;
-            let features = |bits| PortFeatures(if v13 { bits } else { bits & 0xf87f });
+            let later = version > Version::V10;
+            let features = |bits| PortFeatures(if later { bits } else { bits & 0xf87f });
             PortDesc {
                 number,
                 hw_addr: MacAddr(mac),
                 name,
-                config: PortConfig(config & if v13 { 0x65 } else { 0x7f }),
-                state: PortState(state & if v13 { 7 } else { 1 }),
+                config: PortConfig(config & if later { 0x65 } else { 0x7f }),
+                state: PortState(state & if later { 7 } else { 1 }),
                 current: features(current),
                 advertised: features(advertised),
                 supported: features(supported),
                 peer: features(peer),
-                speed_kbps: if v13 { speed } else { 0 },
-                speed_kbps_max: if v13 { max } else { 0 },
+                speed_kbps: if later { speed } else { 0 },
+                speed_kbps_max: if later { max } else { 0 },
             }
         })
         .boxed()
+}
+
+/// How long a port or queue has existed, if the version tells it.
+fn duration(version: Version, counts: Counts) -> Duration {
+    if version >= Version::V13 {
+        counts.duration
+    } else {
+        Duration::ZERO
+    }
 }
 
 fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
@@ -470,33 +554,46 @@ fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
                 rx_over_errors: over,
                 rx_crc_errors: crc,
                 collisions,
-                duration: match version {
-                    Version::V10 => Duration::ZERO,
-                    Version::V13 => counts.duration,
-                },
+                duration: duration(version, counts),
             },
         )
         .boxed()
 }
 
 fn packet_in(version: Version) -> BoxedStrategy<Message> {
-    let reason = prop::sample::select(vec![
+    let mut reasons = vec![
         PacketInReason::NoMatch,
         PacketInReason::Action,
         PacketInReason::InvalidTtl,
-    ]);
+    ];
+    if version >= Version::V14 {
+        reasons.extend([
+            PacketInReason::ActionSet,
+            PacketInReason::Group,
+            PacketInReason::PacketOut,
+        ]);
+    }
+    let reason = prop::sample::select(reasons);
     let registers = any::<(u8, u64, u64, u64, u16)>();
     (reason, port(version), registers, vec(any::<u8>(), 0..100))
         .prop_map(move |(reason, in_port, registers, data)| {
             let (table, cookie, metadata, tunnel_id, total_len) = registers;
-            let v13 = version == Version::V13;
+            let from = |first: Version| version >= first;
             Message::PacketIn(PacketIn {
                 reason,
-                table: if v13 { TableId(table) } else { TableId::ALL },
-                cookie: if v13 { Cookie(cookie) } else { Cookie::NONE },
+                table: if from(Version::V11) {
+                    TableId(table)
+                } else {
+                    TableId::ALL
+                },
+                cookie: if from(Version::V13) {
+                    Cookie(cookie)
+                } else {
+                    Cookie::NONE
+                },
                 in_port,
-                metadata: if v13 { metadata } else { 0 },
-                tunnel_id: if v13 { tunnel_id } else { 0 },
+                metadata: if from(Version::V12) { metadata } else { 0 },
+                tunnel_id: if from(Version::V12) { tunnel_id } else { 0 },
                 total_len,
                 data,
             })
@@ -531,7 +628,7 @@ fn port_mod(version: Version) -> BoxedStrategy<Message> {
         .prop_map(move |(port, mac, (config, mask, advertise))| {
             let (known, features) = match version {
                 Version::V10 => (0x7f, 0xf87f),
-                Version::V13 => (0x65, u32::MAX),
+                _ => (0x65, u32::MAX),
             };
             Message::PortMod(PortMod {
                 port,
@@ -545,15 +642,18 @@ fn port_mod(version: Version) -> BoxedStrategy<Message> {
 }
 
 fn features_reply(version: Version) -> BoxedStrategy<Message> {
-    let ports = match version {
-        Version::V10 => vec(port_desc(version), 0..4).boxed(),
-        Version::V13 => Just(Vec::new()).boxed(),
+    let ports = if version <= Version::V12 {
+        vec(port_desc(version), 0..4).boxed()
+    } else {
+        Just(Vec::new()).boxed()
     };
     (any::<(u64, u32, u8, u8, u32)>(), ports)
         .prop_map(move |((id, buffers, tables, auxiliary_id, bits), ports)| {
             let (auxiliary_id, known) = match version {
                 Version::V10 => (0, 0xe7),
-                Version::V13 => (auxiliary_id, 0x16f),
+                Version::V11 => (0, 0xef),
+                Version::V12 => (0, 0x16f),
+                _ => (auxiliary_id, 0x16f),
             };
             Message::FeaturesReply(FeaturesReply {
                 features: Features {
@@ -569,7 +669,7 @@ fn features_reply(version: Version) -> BoxedStrategy<Message> {
         .boxed()
 }
 
-fn simple() -> BoxedStrategy<Message> {
+fn simple(version: Version) -> BoxedStrategy<Message> {
     prop_oneof![
         vec(any::<u8>(), 0..100).prop_map(Message::EchoRequest),
         vec(any::<u8>(), 0..100).prop_map(Message::EchoReply),
@@ -589,15 +689,18 @@ fn simple() -> BoxedStrategy<Message> {
             fragments: FragmentHandling::NxMatch,
             miss_send_len,
         })),
-        any::<[u32; 6]>().prop_map(|[a, b, c, d, e, f]| {
-            let masks = |packet_in, port_status, flow_removed| AsyncMasks {
-                packet_in,
-                port_status,
-                flow_removed,
+        any::<([Option<u32>; 4], [Option<u32>; 4])>().prop_map(move |(active, slave)| {
+            let properties = version >= Version::V14;
+            let mask = |mask: Option<u32>| if properties { mask } else { mask.or(Some(7)) };
+            let masks = |masks: [Option<u32>; 4]| MaskChange {
+                packet_in: mask(masks[0]),
+                port_status: mask(masks[1]),
+                flow_removed: mask(masks[2]),
+                role_status: masks[3].filter(|_| properties),
             };
-            Message::SetAsync(AsyncConfig {
-                active: masks(a, c, e),
-                slave: masks(b, d, f),
+            Message::SetAsync(AsyncChange {
+                active: masks(active),
+                slave: masks(slave),
             })
         }),
     ]
@@ -617,7 +720,7 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
     let table = any::<(u8, u32, u32, u64, u64)>().prop_map(
         move |(table, flows_max, active, lookups, matched)| TableStats {
             table: TableId(table),
-            flows_max: if version == Version::V10 {
+            flows_max: if version <= Version::V12 {
                 flows_max
             } else {
                 0
@@ -634,10 +737,7 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
             tx_bytes,
             tx_packets,
             tx_errors,
-            duration: match version {
-                Version::V10 => Duration::ZERO,
-                Version::V13 => counts.duration,
-            },
+            duration: duration(version, counts),
         },
     );
     let aggregate = any::<(u64, u64, u32)>().prop_map(|(packets, bytes, flows)| {
@@ -662,37 +762,30 @@ fn statistics(version: Version) -> BoxedStrategy<Message> {
     .boxed()
 }
 
-fn group_mod() -> BoxedStrategy<Message> {
-    let bucket = (any::<(u16, u32, u32)>(), actions(Version::V13)).prop_map(
-        |((weight, port, group), actions)| Bucket {
-            weight,
-            watch_port: PortNo(port),
-            watch_group: GroupId(group),
-            actions,
+/// What 1.4 added: queues and tables by multipart, changes of roles.
+fn new_in_v14(version: Version) -> BoxedStrategy<Message> {
+    let rate = any::<(u16, Option<u16>, Option<u16>)>();
+    let queue = (port(version), rate).prop_map(|(port, (queue, min_rate, max_rate))| QueueDesc {
+        port,
+        config: QueueConfig {
+            queue: QueueId(queue.into()),
+            min_rate,
+            max_rate,
         },
-    );
-    let band = any::<(u32, u32, Option<u8>)>().prop_map(|(rate, burst, level)| Band {
-        kind: level.map_or(BandKind::Drop, BandKind::DscpRemark),
-        rate,
-        burst,
+    });
+    let table = any::<(u8, u32)>().prop_map(|(table, config)| TableDesc {
+        table: TableId(table),
+        config,
     });
     prop_oneof![
-        (vec(bucket, 0..4), 0..=0xffff_ff00_u32).prop_map(|(buckets, group)| {
-            Message::GroupMod(GroupMod {
-                command: GroupModCommand::Modify,
-                kind: GroupKind::Select,
-                group: GroupId(group),
-                buckets,
-            })
-        }),
-        (vec(band, 0..4), 1..=0xffff_0000_u32).prop_map(|(bands, meter)| {
-            Message::MeterMod(MeterMod {
-                command: MeterModCommand::Add,
-                flags: MeterFlags::PKTPS,
-                meter: MeterId(meter),
-                bands,
-            })
-        }),
+        vec(queue, 0..5).prop_map(|queues| MultipartReply::QueueDesc(queues).into()),
+        vec(table, 0..5).prop_map(|tables| MultipartReply::TableDesc(tables).into()),
+        Just(Message::MultipartRequest(MultipartRequest::TableDesc)),
+        option::of(0..u64::MAX).prop_map(|generation| Message::RoleStatus(RoleStatus {
+            role: Role::Slave,
+            reason: RoleReason::MasterRequest,
+            generation,
+        })),
     ]
     .boxed()
 }
@@ -708,7 +801,21 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     });
     let own = match version {
         Version::V10 => Just(Message::Extension(openflow::Extension::TableIds(true))).boxed(),
-        Version::V13 => group_mod(),
+        Version::V11 | Version::V12 => groups::commands(version),
+        Version::V13 => prop_oneof![groups::commands(version), groups::meter_replies()].boxed(),
+        Version::V14 => prop_oneof![
+            groups::commands(version),
+            groups::meter_replies(),
+            new_in_v14(version)
+        ]
+        .boxed(),
+        Version::V15 => prop_oneof![
+            groups::commands(version),
+            groups::meter_replies(),
+            new_in_v14(version),
+            flow_counts(version)
+        ]
+        .boxed(),
     };
     prop_oneof![
         4 => flow_mod(dialect),
@@ -721,8 +828,9 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => port_mod(version),
         1 => features_reply(version),
         2 => statistics(version),
-        2 => simple(),
+        2 => simple(version),
         1 => own,
+        1 => groups::replies(version),
     ]
     .boxed()
 }

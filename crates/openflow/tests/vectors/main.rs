@@ -43,8 +43,28 @@ fn vectors_of_openflow_1_0_mean_what_they_say() {
 }
 
 #[test]
+fn vectors_of_openflow_1_1_mean_what_they_say() {
+    check_directory("v11", Version::V11);
+}
+
+#[test]
+fn vectors_of_openflow_1_2_mean_what_they_say() {
+    check_directory("v12", Version::V12);
+}
+
+#[test]
 fn vectors_of_openflow_1_3_mean_what_they_say() {
     check_directory("v13", Version::V13);
+}
+
+#[test]
+fn vectors_of_openflow_1_4_mean_what_they_say() {
+    check_directory("v14", Version::V14);
+}
+
+#[test]
+fn vectors_of_openflow_1_5_mean_what_they_say() {
+    check_directory("v15", Version::V15);
 }
 
 fn check_directory(name: &str, version: Version) {

@@ -5,7 +5,7 @@
 
 use super::Stack;
 use super::layer::{Data, Gso, Layer, Pad, Raw};
-use super::link::{Arp, Eth, Llc, Mpls, Snap, Vlan};
+use super::link::{Arp, Eth, Llc, Mpls, Pbb, Snap, Vlan};
 use super::network::{Ah, Destination, FragmentExt, HopByHop, Ipv4, Ipv6, Routing};
 use super::text::{Bytes, TcpFlags};
 use super::transport::{Fill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};
@@ -59,9 +59,20 @@ impl Stack {
     }
 
     fn frame(&mut self, bytes: &[u8]) {
+        let whole = bytes.len();
+        let left = self.ethernet(bytes);
+        if left > 0 && bytes[whole - left..].iter().all(|byte| *byte == 0) {
+            self.push(Pad { len: whole });
+        } else {
+            self.data(&bytes[whole - left..]);
+        }
+    }
+
+    /// A header of Ethernet and what it announces. Answers how many bytes at the end
+    /// are no part of it.
+    fn ethernet(&mut self, bytes: &[u8]) -> usize {
         let Ok(Ethernet { dst, src }) = Ethernet::parse(bytes) else {
-            self.data(bytes);
-            return;
+            return self.data(bytes);
         };
         let eth_type = u16_at(bytes, ethernet::TYPE);
         self.push(Eth {
@@ -69,13 +80,7 @@ impl Stack {
             src,
             eth_type: Some(EtherType(eth_type)),
         });
-        let whole = bytes.len();
-        let left = self.typed(eth_type, &bytes[ethernet::LEN..]);
-        if left > 0 && bytes[whole - left..].iter().all(|byte| *byte == 0) {
-            self.push(Pad { len: whole });
-        } else {
-            self.data(&bytes[whole - left..]);
-        }
+        self.typed(eth_type, &bytes[ethernet::LEN..])
     }
 
     /// What `eth_type` announces. Answers how many bytes at the end are no part of it.
@@ -85,6 +90,7 @@ impl Stack {
             _ if whole.is_vlan() && bytes.len() >= 4 => self.vlan(eth_type, bytes),
             _ if whole.is_mpls() && bytes.len() >= 4 => self.mpls(bytes),
             _ if eth_type < 0x0600 => self.llc(usize::from(eth_type), bytes),
+            EtherType::PBB => self.pbb(bytes),
             EtherType::ARP | EtherType::RARP => self.arp(bytes),
             EtherType::IPV4 => self.ipv4(bytes),
             EtherType::IPV6 => self.ipv6(bytes),
@@ -123,6 +129,19 @@ impl Stack {
             Some(6) => self.ipv6(rest),
             _ => self.data(rest),
         }
+    }
+
+    fn pbb(&mut self, bytes: &[u8]) -> usize {
+        let Ok(tag) = wire::pbb::Pbb::parse(bytes) else {
+            return self.data(bytes);
+        };
+        self.push(Pbb {
+            isid: tag.isid,
+            pcp: tag.pcp,
+            dei: tag.dei,
+            uca: tag.uca,
+        });
+        self.ethernet(&bytes[wire::pbb::LEN..])
     }
 
     fn llc(&mut self, len: usize, bytes: &[u8]) -> usize {

@@ -4,7 +4,7 @@ use super::text::{Bytes, Visit};
 use super::transport::Fill;
 use super::{
     Ah, Around, Arp, Destination, Eth, FragmentExt, HopByHop, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls,
-    Nd, Routing, Sctp, Snap, Tcp, Udp, Vlan,
+    Nd, Pbb, Routing, Sctp, Snap, Tcp, Udp, Vlan,
 };
 use crate::SegmentationKind;
 use crate::wire::ethernet::EtherType;
@@ -22,6 +22,7 @@ pub enum Layer {
     Snap(Snap),
     Llc(Llc),
     Mpls(Mpls),
+    Pbb(Pbb),
     Arp(Arp),
     Ipv4(Ipv4),
     Ipv6(Ipv6),
@@ -125,6 +126,7 @@ layers! {
     Snap(Snap) = "snap",
     Llc(Llc) = "llc",
     Mpls(Mpls) = "mpls",
+    Pbb(Pbb) = "pbb",
     Arp(Arp) = "arp",
     Ipv4(Ipv4) = "ipv4",
     Ipv6(Ipv6) = "ipv6",
@@ -152,6 +154,7 @@ impl Layer {
         match self {
             Self::Vlan(vlan) => vlan.tpid,
             Self::Mpls(_) => EtherType::MPLS,
+            Self::Pbb(_) => EtherType::PBB,
             Self::Arp(_) => EtherType::ARP,
             Self::Ipv4(_) => EtherType::IPV4,
             Self::Ipv6(_) => EtherType::IPV6,

@@ -1,4 +1,4 @@
-//! Ethernet, LLC, VLAN tags, MPLS entries, ARP.
+//! Ethernet, LLC, VLAN tags, MPLS entries, service instance tags, ARP.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ use crate::MacAddr;
 use crate::wire::arp::Addresses;
 use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::vlan::Tag;
-use crate::wire::{arp, mpls};
+use crate::wire::{arp, mpls, pbb};
 
 /// The station that test frames go to.
 pub(super) const DST: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -71,6 +71,19 @@ pub struct Mpls {
     pub bos: Option<bool>,
     /// Time to live.
     pub ttl: u8,
+}
+
+/// A service instance tag; a layer of Ethernet is to follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pbb {
+    /// The service instance.
+    pub isid: u32,
+    /// The priority.
+    pub pcp: u8,
+    /// May be dropped first.
+    pub dei: bool,
+    /// Whether the customer's addresses are used as they are.
+    pub uca: bool,
 }
 
 /// An ARP packet for IPv4 over Ethernet; in RARP the Ethernet header says so.
@@ -232,6 +245,25 @@ impl Part for Mpls {
             ttl: self.ttl,
         };
         entry.emit().to_vec()
+    }
+}
+
+impl Part for Pbb {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("isid", &mut self.isid);
+        visit("pcp", &mut self.pcp);
+        visit("dei", &mut self.dei);
+        visit("uca", &mut self.uca);
+    }
+
+    fn emit(&self, _: &Around<'_>) -> Vec<u8> {
+        let tag = pbb::Pbb {
+            pcp: self.pcp,
+            dei: self.dei,
+            uca: self.uca,
+            isid: self.isid,
+        };
+        tag.emit().to_vec()
     }
 }
 

@@ -249,6 +249,7 @@ impl Part for Ipv6 {
             fragment: Fragment::No,
             extensions: Extensions::default(),
             routed: false,
+            protocol_at: short(ipv6::NEXT),
             header_len: short(ipv6::LEN),
             total_len: ipv6::LEN + payload_len,
         };

@@ -3,8 +3,9 @@
 use super::upkeep::Cover;
 use super::{Packet, RewriteError};
 use crate::MacAddr;
+use crate::wire::ethernet::{self, EtherType};
+use crate::wire::u16_at;
 use crate::wire::vlan::{self, Tag};
-use crate::wire::{ethernet, u16_at};
 
 impl Packet<'_> {
     /// Sets the destination.
@@ -60,8 +61,21 @@ impl Packet<'_> {
     /// looked behind can do that.)
     pub fn pop_vlan(&mut self) -> Result<(), RewriteError> {
         if self.headers.link.tag.is_some() {
-            self.frame.close(ethernet::TYPE, 4);
+            self.take_out(ethernet::TYPE, 4);
             self.reread()?;
+        }
+        Ok(())
+    }
+
+    /// Sets the type behind all tags. A frame with a length in its place has none
+    /// that could be set.
+    ///
+    /// # Errors
+    /// The new type is that of a VLAN tag, and the frame ends within it.
+    pub fn set_eth_type(&mut self, eth_type: u16) -> Result<(), RewriteError> {
+        if self.headers.link.eth_type != EtherType::LLC {
+            self.set_type(eth_type, 0);
+            self.reread_what_is_there()?;
         }
         Ok(())
     }

@@ -9,6 +9,7 @@
 mod link;
 mod mpls;
 mod network;
+mod pbb;
 mod transport;
 mod ttl;
 mod upkeep;
@@ -19,6 +20,9 @@ mod tests;
 use crate::{Depth, Frame, Headers, Malformed, NoRoom};
 
 pub use ttl::TtlExpired;
+
+/// The least length of a frame, its check sequence not counted (IEEE 802.3, 3.2.8).
+const LEN_MIN: usize = 60;
 
 /// A frame together with what was read of it. The two never disagree.
 #[derive(Debug)]
@@ -60,6 +64,36 @@ impl<'f> Packet<'f> {
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers
+    }
+
+    /// Takes `len` bytes out from `at` on. A frame that was as long as Ethernet wants
+    /// it and would be shorter is padded: the tag's bytes were part of its least
+    /// length, and without them it is not (IEEE 802.1Q, annex G.2.3). One that was a
+    /// runt before stays one.
+    fn take_out(&mut self, at: usize, len: u16) {
+        let (count, before) = (usize::from(len), self.frame.len());
+        if before < LEN_MIN || before - count >= LEN_MIN {
+            self.frame.close(at, len);
+            return;
+        }
+        let bytes = self.frame.bytes_mut();
+        bytes.copy_within(at + count.., at);
+        bytes[before - count..].fill(0);
+        self.frame.truncate(LEN_MIN);
+        self.frame.offload.shift(at + count, len, true);
+    }
+
+    /// Reads the frame anew, after a field was set that says what follows. What the
+    /// controller has made of it is not judged: a header that is now none is not there.
+    fn reread_what_is_there(&mut self) -> Result<(), Malformed> {
+        let depth = self.headers.depth;
+        let read = |wanted: &Depth| Headers::parse(self.frame, *wanted);
+        let mut depths = Depth::ALL.iter().rev().filter(|wanted| **wanted <= depth);
+        self.headers = match depths.find_map(|wanted| read(wanted).ok()) {
+            Some(headers) => Headers { depth, ..headers },
+            None => Headers::parse(self.frame, depth)?,
+        };
+        Ok(())
     }
 
     /// Reads the frame anew, after a change of its structure.

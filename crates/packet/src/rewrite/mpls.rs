@@ -16,6 +16,11 @@ impl Packet<'_> {
         self.change_mpls(|entry| entry.tc = tc & 7);
     }
 
+    /// Sets whether the outermost entry is the bottom of the stack.
+    pub fn set_mpls_bos(&mut self, bottom: bool) {
+        self.change_mpls(|entry| entry.bottom = bottom);
+    }
+
     /// Sets the TTL of the outermost entry.
     pub fn set_mpls_ttl(&mut self, ttl: u8) {
         self.change_mpls(|entry| entry.ttl = ttl);
@@ -49,7 +54,7 @@ impl Packet<'_> {
             },
             Network::Ipv4(ip) => first(ip.ttl),
             Network::Ipv6(ip) => first(ip.hop_limit),
-            Network::None | Network::Arp(_) => first(0),
+            Network::None | Network::Pbb(_) | Network::Arp(_) => first(0),
         };
         let at = self.headers.network_at();
         self.frame.open(at, 4)?;
@@ -65,7 +70,7 @@ impl Packet<'_> {
     /// The header behind it is damaged.
     pub fn pop_mpls(&mut self, eth_type: u16) -> Result<(), RewriteError> {
         if matches!(self.headers.network, Network::Mpls(_)) {
-            self.frame.close(self.headers.network_at(), 4);
+            self.take_out(self.headers.network_at(), 4);
             self.set_type(eth_type, -4);
             self.reread()?;
         }

@@ -2,12 +2,12 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::Packet;
 use super::upkeep::Cover;
+use super::{Packet, RewriteError};
 use crate::MacAddr;
 use crate::headers::Network;
 use crate::wire::arp::{self, Addresses};
-use crate::wire::{ipv4, ipv6};
+use crate::wire::{IpProto, ipv4, ipv6};
 
 /// The bits of a ToS byte or traffic class that are the DSCP.
 const DSCP: u8 = 0xfc;
@@ -74,7 +74,7 @@ impl Packet<'_> {
                 ip.traffic_class = change(ip.traffic_class);
                 self.write_first_word();
             }
-            Network::None | Network::Mpls(_) | Network::Arp(_) => {}
+            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => {}
         }
     }
 
@@ -89,8 +89,24 @@ impl Packet<'_> {
                 ip.hop_limit = ttl;
                 self.write_network(ipv6::HOP_LIMIT, [ttl], Cover::Nothing);
             }
-            Network::None | Network::Mpls(_) | Network::Arp(_) => {}
+            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => {}
         }
+    }
+
+    /// Sets the protocol above IP, behind all extension headers. The checksum of the
+    /// transport that is there covers it, and follows.
+    ///
+    /// # Errors
+    /// None that an IP packet could meet: nothing before the protocol is read otherwise.
+    pub fn set_ip_proto(&mut self, protocol: u8) -> Result<(), RewriteError> {
+        let (old, at, cover) = match &self.headers.network {
+            Network::Ipv4(ip) => (ip.protocol, ipv4::PROTOCOL, Cover::Header),
+            Network::Ipv6(ip) => (ip.protocol, usize::from(ip.protocol_at), Cover::Nothing),
+            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => return Ok(()),
+        };
+        self.write_network(at, [protocol], cover);
+        self.follow_protocol(old, IpProto(protocol));
+        Ok(self.reread_what_is_there()?)
     }
 
     /// Sets the source of IPv4.

@@ -10,7 +10,8 @@ use proptest::sample::select;
 use super::{Packet, RewriteError, TtlExpired};
 use crate::build::{Fill, Layer, Mpls, Stack, Vlan};
 use crate::wire::ethernet::EtherType;
-use crate::{Checksum, Depth, Frame, Headers, MacAddr, Malformed};
+use crate::wire::{IpProto, u16_at};
+use crate::{Checksum, Depth, Frame, Headers, MacAddr, Malformed, Network, Transport};
 
 /// One of the changes that a packet offers.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +84,7 @@ fn rewrite(packet: &mut Packet<'_>, change: Change, below: u16) -> Result<(), Re
         Change::PortDst(port) => packet.set_port_dst(port),
         Change::IcmpType(kind) => {
             packet.set_icmpv4_type(kind);
-            packet.set_icmpv6_type(kind)?;
+            packet.set_icmpv6_type(kind);
         }
         Change::IcmpCode(code) => {
             packet.set_icmpv4_code(code);
@@ -503,7 +504,7 @@ proptest! {
         if let Some(at) = headers.transport_at() {
             let mut bad = good.clone();
             let payload_at = at + 30;
-            if payload_at + 2 < good.len() && matches!(headers.network, crate::Network::Ipv4(_)) {
+            if payload_at + 2 < good.len() && matches!(headers.network, Network::Ipv4(_)) {
                 for (byte, flip) in bad.bytes_mut()[payload_at..].iter_mut().zip(flip.to_be_bytes()) {
                     *byte ^= flip;
                 }
@@ -547,12 +548,98 @@ fn what_a_pop_lays_open_is_judged() {
 }
 
 #[test]
-fn a_message_that_becomes_neighbour_discovery_is_judged() {
+fn what_a_set_field_makes_of_a_message_is_not_judged() {
     let stack: Stack = "eth / ipv6 / icmpv6".parse().expect("a stack");
     let mut frame = stack.build();
     let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
-    let damaged = RewriteError::Malformed(Malformed::NdTruncated);
-    assert_eq!(packet.set_icmpv6_type(135), Err(damaged));
+    packet.set_icmpv6_type(135);
+    let Transport::Icmpv6(message) = packet.headers().transport else {
+        panic!("a message of ICMPv6 it is");
+    };
+    assert_eq!((message.kind, message.nd), (135, None));
+    packet
+        .set_ip_proto(6)
+        .expect("nothing before TCP has changed");
+    assert_eq!(packet.headers().transport, Transport::None);
+    assert_eq!(packet.headers().ip_proto(), Some(IpProto::TCP));
+    packet.set_eth_type(0x0800).expect("there is no tag");
+    assert_eq!(packet.headers().network, Network::None);
+    assert_eq!(packet.headers().link.eth_type, EtherType::IPV4);
+}
+
+#[test]
+fn the_checksum_follows_the_number_of_its_protocol() {
+    for (text, checksum_at) in [
+        ("eth / ipv4 / udp / data(9)", 40),
+        ("eth / ipv6 / udp / data(9)", 60),
+        ("eth / ipv6 / hop_by_hop / udp / data(9)", 68),
+    ] {
+        let mut frame = text.parse::<Stack>().expect("a stack").build();
+        let before = frame.clone();
+        let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+        packet.set_ip_proto(136).expect("well formed");
+        assert_eq!(packet.headers().ip_proto(), Some(IpProto::UDPLITE));
+        let checksum = |frame: &Frame| u16_at(frame.bytes(), checksum_at);
+        let fallen = checksum(&before) - checksum(packet.frame());
+        assert_eq!(fallen, 136 - 17, "{text}");
+        packet.set_ip_proto(17).expect("well formed");
+        assert_eq!(frame, before);
+    }
+}
+
+#[test]
+fn a_frame_goes_into_another_and_comes_out_again() {
+    let inner: Stack = "eth / vlan(pcp=3) / ipv4 / udp / data(40)"
+        .parse()
+        .expect("a stack");
+    let mut frame = inner.build();
+    let mut packet = Packet::read(&mut frame, Depth::Transport).expect("well formed");
+    packet.push_pbb(0x88e7).expect("there is room");
+    packet.set_pbb_isid(7);
+    packet.set_eth_dst(MacAddr([4; 6]));
+    packet.push_pbb(0x88e7).expect("there is room");
+    packet.push_vlan(0x88a8).expect("there is room");
+    let outer = "eth(dst=04:04:04:04:04:04) / vlan(tpid=0x88a8,vid=0) / pbb(isid=7) \
+                 / eth(dst=04:04:04:04:04:04) / pbb(isid=7,pcp=3) / eth / vlan(pcp=3) / ipv4 / udp / data(40)";
+    assert_eq!(Stack::of(packet.frame()).to_string(), outer);
+    packet.pop_pbb().expect("well formed");
+    let outer = "eth(dst=04:04:04:04:04:04) / vlan(tpid=0x88a8,vid=0) / pbb(isid=7,pcp=3) \
+                 / eth / vlan(pcp=3) / ipv4 / udp / data(40)";
+    assert_eq!(Stack::of(packet.frame()).to_string(), outer);
+    packet.pop_vlan().expect("well formed");
+    packet.pop_pbb().expect("well formed");
+    assert_eq!(Stack::of(&frame), inner);
+}
+
+#[test]
+fn what_a_pop_makes_too_short_is_padded() {
+    let popped = |text: &str| {
+        let mut frame = text.parse::<Stack>().expect("a stack").build();
+        let mut packet = Packet::read(&mut frame, Depth::Network).expect("well formed");
+        packet.pop_vlan().expect("well formed");
+        Stack::of(&frame).to_string()
+    };
+    let cases = [
+        (
+            "eth / vlan / ipv4 / udp / data(14)",
+            "eth / ipv4 / udp / data(14) / pad(60)",
+        ),
+        (
+            "eth / vlan / ipv4 / udp / data(17)",
+            "eth / ipv4 / udp / data(17) / pad(60)",
+        ),
+        (
+            "eth / vlan / ipv4 / udp / data(18)",
+            "eth / ipv4 / udp / data(18)",
+        ),
+        (
+            "eth / vlan / ipv4 / udp / data(13)",
+            "eth / ipv4 / udp / data(13)",
+        ),
+    ];
+    for (before, after) in cases {
+        assert_eq!(popped(before), after);
+    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
+use super::Packet;
 use super::upkeep::Cover;
-use super::{Packet, RewriteError};
 use crate::MacAddr;
 use crate::headers::Transport;
 use crate::wire::icmpv6::{LinkLayer, Nd};
@@ -51,16 +51,20 @@ impl Packet<'_> {
         }
     }
 
-    /// Sets the type of ICMPv6.
-    ///
-    /// # Errors
-    /// The message is now one of neighbour discovery, and a damaged one.
-    pub fn set_icmpv6_type(&mut self, kind: u8) -> Result<(), RewriteError> {
-        if matches!(self.headers.transport, Transport::Icmpv6(_)) {
+    /// Sets the type of ICMPv6. A message that is now one of neighbour discovery, and
+    /// a damaged one, has no fields of that: what the controller has made of a frame
+    /// is not judged.
+    pub fn set_icmpv6_type(&mut self, kind: u8) {
+        if let Transport::Icmpv6(header) = self.headers.transport {
             self.write_transport(icmpv6::TYPE, [kind]);
-            self.headers.read_transport(self.frame.bytes())?;
+            if self.headers.read_transport(self.frame.bytes()).is_err() {
+                self.headers.transport = Transport::Icmpv6(icmpv6::Icmpv6 {
+                    kind,
+                    nd: None,
+                    ..header
+                });
+            }
         }
-        Ok(())
     }
 
     /// Sets the code of ICMPv6.

@@ -79,6 +79,12 @@ impl Packet<'_> {
         }
     }
 
+    /// Lets the transport's checksum follow another number of its own protocol, which
+    /// is the lower byte of a word of the pseudo-header (RFC 9293, 3.1; RFC 8200, 8.1).
+    pub(super) fn follow_protocol(&mut self, old: IpProto, new: IpProto) {
+        self.follow_in_transport(0, &[0, old.0], &[0, new.0], true);
+    }
+
     fn follow_in_header(&mut self, at: usize, old: &[u8], new: &[u8]) {
         let header = self.headers.network_at();
         follow_ipv4(self.frame, header, difference(at - header, old, new));

@@ -38,6 +38,8 @@ impl EtherType {
     pub const MPLS: Self = Self(0x8847);
     /// MPLS with a label that the downstream router chose, once "multicast".
     pub const MPLS_MULTICAST: Self = Self(0x8848);
+    /// A service instance tag of provider backbone bridging (802.1ah).
+    pub const PBB: Self = Self(0x88e7);
     /// None: an 802.2 frame without SNAP, or with one of another organisation
     /// (OF 1.0.1, 5.2.3).
     pub const LLC: Self = Self(0x05ff);

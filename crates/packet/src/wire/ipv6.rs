@@ -84,6 +84,8 @@ pub struct Ipv6 {
     pub dst: Ipv6Addr,
     /// What it carries behind all extension headers.
     pub protocol: IpProto,
+    /// Where that is written: in the last extension header, if there is one.
+    pub protocol_at: u16,
     /// DSCP in the upper six bits, ECN in the lower two.
     pub traffic_class: u8,
     /// The flow label, twenty bits.
@@ -126,6 +128,7 @@ impl Ipv6 {
             src: address(SRC),
             dst: address(DST),
             protocol: walk.next,
+            protocol_at: u16::try_from(walk.next_at).map_err(|_| Malformed::Ipv6Extension)?,
             traffic_class,
             flow_label: first_word & 0x000f_ffff,
             hop_limit: header[HOP_LIMIT],
@@ -158,6 +161,8 @@ impl Ipv6 {
 struct Walk {
     /// The number of the header at `at`.
     next: IpProto,
+    /// Where that number is written.
+    next_at: usize,
     at: usize,
     steps: usize,
     /// The place of the last header in the preferred order.
@@ -173,6 +178,7 @@ impl Walk {
     const fn new(next: IpProto) -> Self {
         Self {
             next,
+            next_at: NEXT,
             at: LEN,
             steps: 0,
             rank: 0,
@@ -222,6 +228,7 @@ impl Walk {
         if packet.len() - self.at < len {
             return Err(Malformed::Ipv6Extension);
         }
+        self.next_at = self.at;
         self.at += len;
         match self.next {
             IpProto::HOP_BY_HOP => self.hop_by_hop(),
@@ -297,6 +304,7 @@ mod tests {
         src: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1),
         dst: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2),
         protocol: IpProto::UDP,
+        protocol_at: 6,
         traffic_class: 0xb9,
         flow_label: 0x12345,
         hop_limit: 64,

@@ -21,6 +21,7 @@ fn a_table_is_full_by_its_own_limit_and_by_that_of_all() {
     let limits = Limits {
         rules: 3,
         rules_per_table: 2,
+        ..Limits::default()
     };
     let mut pipeline = Pipeline::new(limits, 1);
     assert_eq!(refusal(&mut pipeline, "in_port=1,actions=drop"), None);

@@ -94,6 +94,7 @@ controllers = ["tcp:127.0.0.1:6653"]
 listen = ["ptcp:6654"]
 fail-mode = "secure"
 datapath-id = "0000000000000001"
+protocols = ["OpenFlow10", "OpenFlow13"]
 
 [[bridge]]
 name = "br1"
@@ -114,6 +115,7 @@ fn the_file_says_the_same_as_the_command_line() {
     wanted.listen = vec!["ptcp:6654".parse().expect("legal")];
     wanted.fail_mode = FailMode::Secure;
     wanted.datapath_id = Some(DatapathId(1));
+    wanted.protocols = "OpenFlow10,OpenFlow13".parse().expect("legal");
     assert_eq!(config.bridges, [wanted, BridgeConfig::new("br1")]);
 }
 
@@ -131,6 +133,7 @@ fn what_clashes_is_named() {
     );
     assert!(error("[[bridge]]\nname='br0'\nportz=[]").contains("unknown field `portz`"));
     assert!(error("[[bridge]]\nname='br0'\nfail-mode='open'").contains("standalone"));
+    assert!(error("[[bridge]]\nname='br0'\nprotocols=['1.3']").contains("list of versions"));
     assert!(
         error("[[bridge]]\nname='br0'\ndatapath-id='1'").contains("sixteen hexadecimal digits")
     );

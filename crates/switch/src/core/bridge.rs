@@ -11,6 +11,7 @@ mod notices;
 mod ports;
 mod requests;
 mod statistics;
+mod trace;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -139,6 +140,12 @@ impl Bridge {
     /// Whether there is something to publish.
     pub(crate) fn is_unpublished(&self) -> bool {
         self.unpublished
+    }
+
+    /// Whether somebody waits for the present state to be published.
+    pub(crate) fn is_publication_awaited(&self) -> bool {
+        let mut waiting = self.waiting.iter();
+        waiting.any(|waiting| waiting.generation.is_none())
     }
 
     /// Takes note that the present state was published under this number.

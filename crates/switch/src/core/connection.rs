@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest};
-use openflow::{AsyncConfig, Version};
+use openflow::{AsyncConfig, RoleReason, Version};
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,7 +53,7 @@ impl Connection {
                 Kind::Primary => MISS_SEND_LEN_PRIMARY,
                 Kind::Service => MISS_SEND_LEN_SERVICE,
             },
-            wants: AsyncConfig::default(),
+            wants: AsyncConfig::initial(version),
         }
     }
 
@@ -78,7 +78,7 @@ impl Connection {
     /// Whether it is told of a frame for this reason.
     #[must_use]
     pub(crate) fn wants_packet_in(&self, reason: PacketInReason) -> bool {
-        self.listens() && self.masks().wants_packet_in(reason)
+        self.listens() && self.masks().wants_packet_in(reason, self.version)
     }
 
     /// Whether it is told that something happened to a port.
@@ -90,7 +90,18 @@ impl Connection {
     /// Whether it is told that a rule is gone.
     #[must_use]
     pub(crate) fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
-        self.listens() && self.masks().wants_flow_removed(reason)
+        self.listens() && self.masks().wants_flow_removed(reason, self.version)
+    }
+
+    /// Whether it is told that another has become master in its place: what it wanted to
+    /// be told as the master that it was counts (OF 1.4.1, 7.4.4).
+    #[must_use]
+    pub(crate) fn wants_role_lost(&self) -> bool {
+        let wanted = self
+            .wants
+            .active
+            .wants_role_status(RoleReason::MasterRequest);
+        self.version >= Version::V14 && wanted
     }
 
     fn listens(&self) -> bool {
@@ -144,6 +155,14 @@ impl Connections {
     #[must_use]
     pub(crate) fn any_takes_misses(&self) -> bool {
         self.peers.values().any(Connection::takes_misses)
+    }
+
+    /// The master, if there is one.
+    #[must_use]
+    pub(crate) fn master(&self) -> Option<ConnectionId> {
+        let mut peers = self.iter();
+        let master = peers.find(|(_, peer)| peer.role == Role::Master);
+        master.map(|(id, _)| id)
     }
 
     /// The newest election known.

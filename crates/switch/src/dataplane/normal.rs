@@ -4,7 +4,7 @@
 //! Decisions only: the worker moves the frame, and the control thread learns.
 
 use base::{Instant, PortNo};
-use packet::{Link, MacAddr};
+use packet::Link;
 use pipeline::{Pipeline, PortView};
 
 use crate::mac::{Address, MacView};
@@ -32,27 +32,33 @@ pub(crate) struct Decision {
 /// Decides for a frame that came in by `from`, and notes that its sender is alive.
 pub(crate) fn decide(stations: &MacView, link: &Link, from: PortNo, now: Instant) -> Decision {
     let vid = link.tag.map_or(0, |tag| tag.vid);
-    let at = |mac: MacAddr| Address { vid, mac };
-    let learn = match stations.find(at(link.src)) {
+    let sender = Address { vid, mac: link.src };
+    let learn = match stations.find(sender) {
         _ if link.src.is_multicast() || !from.is_assignable() => None,
         Some(station) if station.port() == from => {
             station.mark_seen(now);
             None
         }
-        _ => Some(at(link.src)),
+        _ => Some(sender),
     };
-    let forward = if link.dst.is_bridge_reserved() {
-        Forward::Nowhere
-    } else if link.dst.is_multicast() {
-        Forward::Flood
-    } else {
-        match stations.find(at(link.dst)) {
-            Some(station) if station.port() == from => Forward::Nowhere,
-            Some(station) => Forward::To(station.port()),
-            None => Forward::Flood,
-        }
-    };
+    let forward = forward(stations, link, from);
     Decision { forward, learn }
+}
+
+/// Where a frame goes that came in by `from`.
+pub(crate) fn forward(stations: &MacView, link: &Link, from: PortNo) -> Forward {
+    let vid = link.tag.map_or(0, |tag| tag.vid);
+    if link.dst.is_bridge_reserved() {
+        return Forward::Nowhere;
+    }
+    if link.dst.is_multicast() {
+        return Forward::Flood;
+    }
+    match stations.find(Address { vid, mac: link.dst }) {
+        Some(station) if station.port() == from => Forward::Nowhere,
+        Some(station) => Forward::To(station.port()),
+        None => Forward::Flood,
+    }
 }
 
 /// Whether `port` is there and may send.
@@ -68,6 +74,8 @@ pub(crate) fn flood(pipeline: &Pipeline, from: PortNo) -> impl Iterator<Item = P
 
 #[cfg(test)]
 mod tests {
+    use packet::MacAddr;
+
     use super::*;
     use crate::mac::{AGEING, MacTable};
 

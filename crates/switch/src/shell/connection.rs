@@ -19,8 +19,9 @@ use super::inbox::{Inbox, Input};
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::FlowDump;
 
-/// Bytes read from a socket at once.
-const READ_LEN: usize = 8 * 1024;
+/// Bytes read from a socket at once: hundreds of flow-mods, and so one nudge of the
+/// control thread for all of them.
+const READ_LEN: usize = 64 * 1024;
 
 /// Bytes of messages of one connection that are being worked on or answered. A
 /// flow-mod has some hundred bytes, so bursts stay bursts.
@@ -81,6 +82,8 @@ pub(crate) struct Purpose {
     pub(crate) bridge: Arc<str>,
     /// What the peer is to the bridge.
     pub(crate) kind: Kind,
+    /// How the bridge speaks with it.
+    pub(crate) options: Options,
 }
 
 /// Why a connection ended.
@@ -119,10 +122,11 @@ pub(crate) async fn serve(
 ) -> Ending {
     let (queue, answers) = mpsc::unbounded_channel();
     let unasked = Arc::new(AtomicUsize::new(0));
+    let options = purpose.options;
     let connection = Connection {
         id,
         purpose,
-        channel: Channel::new(Side::Switch, Options::default(), clock.now()),
+        channel: Channel::new(Side::Switch, options, clock.now()),
         inbox,
         clock,
         outbox: Some(Outbox {
@@ -183,7 +187,7 @@ impl Connection {
                     if self.held.is_some() =>
                 {
                     if let (Ok(room), Some(held)) = (room, self.held.take()) {
-                        self.inbox.send(Input::Message(self.id, held, room));
+                        self.inbox.send(Input::Messages(self.id, vec![(held, room)]));
                     }
                 }
                 count = reader.read(&mut input), if roomy && self.held.is_none() => match count {
@@ -201,10 +205,28 @@ impl Connection {
     /// Passes on what the channel has understood, as far as there is room; tells
     /// if it is over.
     fn handle_events(&mut self) -> Option<DownReason> {
+        let mut messages = Vec::new();
+        let over = self.take_events(&mut messages);
+        if !messages.is_empty() {
+            self.inbox.send(Input::Messages(self.id, messages));
+        }
+        over
+    }
+
+    /// Takes what the channel has understood, and collects those messages for which
+    /// there is room.
+    fn take_events(&mut self, messages: &mut Vec<(Box<Received>, Room)>) -> Option<DownReason> {
         while self.held.is_none() {
             match self.channel.poll_event()? {
                 Event::Up(version) => self.introduce(version),
-                Event::Received(received) => self.pass_on(Box::new(received)),
+                Event::Received(received) => {
+                    let received = Box::new(received);
+                    let room = room_of(Some(&received));
+                    match Arc::clone(&self.room).try_acquire_many_owned(room) {
+                        Ok(room) => messages.push((received, room)),
+                        Err(_) => self.held = Some(received),
+                    }
+                }
                 Event::Refused(malformed) => {
                     tracing::debug!(
                         bridge = &*self.purpose.bridge,
@@ -228,14 +250,6 @@ impl Connection {
                 version,
                 outbox,
             });
-        }
-    }
-
-    fn pass_on(&mut self, received: Box<Received>) {
-        let room = Arc::clone(&self.room).try_acquire_many_owned(room_of(Some(&received)));
-        match room {
-            Ok(room) => self.inbox.send(Input::Message(self.id, received, room)),
-            Err(_) => self.held = Some(received),
         }
     }
 

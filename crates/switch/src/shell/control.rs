@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
+use std::time::Duration;
 
 use base::Instant;
 use openflow::Received;
@@ -34,6 +35,17 @@ use site::Site;
 /// Inputs handled between two publications: long enough to make a burst of
 /// flow-mods cheap, short enough that a rule is in force some milliseconds later.
 const BURST_MAX: usize = 256;
+
+/// A burst of changes is published this often: a rule is in force soon after it
+/// came, and a publication, which costs each worker a look at new tables, is shared
+/// by many. The first change after a pause, and one that a barrier waits for, is
+/// published at once.
+const PUBLICATION_INTERVAL: Duration = Duration::from_micros(500);
+
+/// Programs that wait to be freed until the workers are woken to let go of them. They
+/// share what did not change between them, so a few cost little; asleep, a worker
+/// would keep all of a second's.
+const RETIRED_MAX: usize = 64;
 
 /// What the control thread counts for want of a better place.
 #[derive(Debug, Default)]
@@ -94,6 +106,8 @@ pub(crate) struct Control {
     next_bridge: u32,
     peers: BTreeMap<ConnectionId, Peer>,
     generation: Generation,
+    /// Until when the next publication may wait.
+    next_publication: Instant,
     passed: Generation,
     /// Programs that workers may still run. They are freed here, never by a worker.
     retired: VecDeque<Arc<Program>>,
@@ -114,6 +128,7 @@ impl Control {
             next_bridge: 0,
             peers: BTreeMap::new(),
             generation: Generation::default(),
+            next_publication: Instant::START,
             passed: Generation::default(),
             retired: VecDeque::new(),
             last_look: Instant::START,
@@ -131,7 +146,7 @@ impl Control {
             self.publish();
             self.settle_passed();
             // What waited behind a barrier may have changed something again.
-            if drained && !self.stopped && !self.is_unpublished() {
+            if drained && !self.stopped && !self.is_publication_due() {
                 self.rest();
             }
         }
@@ -170,7 +185,11 @@ impl Control {
                 version,
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
-            Input::Message(id, received, room) => self.handle_message(id, received, room),
+            Input::Messages(id, messages) => {
+                for (received, room) in messages {
+                    self.handle_message(id, received, room);
+                }
+            }
             Input::Refused => self.counters.messages_refused += 1,
             Input::Down(id) => self.handle_down(id),
             Input::Link(event) => self.handle_link(event),
@@ -312,11 +331,12 @@ impl Control {
         self.look_after_moved_taps(now);
     }
 
-    /// Publishes the present state of all bridges, if any of it is new.
+    /// Publishes the present state of all bridges, if any of it is new and it is time.
     fn publish(&mut self) {
-        if !self.is_unpublished() {
+        if !self.is_publication_due() {
             return;
         }
+        self.next_publication = self.now() + PUBLICATION_INTERVAL;
         self.generation = Generation(self.generation.0 + 1);
         let bridges = self.sites.iter().map(|(id, site)| {
             let (pipeline, stations) = site.bridge.snapshot();
@@ -335,25 +355,36 @@ impl Control {
         for site in self.sites.values_mut() {
             site.bridge.handle_published(self.generation);
         }
-        self.tools
-            .workers
-            .iter()
-            .for_each(WorkerHandle::wake_if_asleep);
+        // One that is asleep need not be woken for a new program, only to let go of old ones.
+        if self.retired.len() > RETIRED_MAX {
+            let workers = self.tools.workers.iter();
+            workers.for_each(WorkerHandle::wake_if_asleep);
+        }
     }
 
     fn is_unpublished(&self) -> bool {
         self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
+    fn is_publication_due(&self) -> bool {
+        let is_awaited = |site: &Site| site.bridge.is_publication_awaited();
+        self.is_unpublished()
+            && (self.now() >= self.next_publication || self.sites.values().any(is_awaited))
+    }
+
     /// Does what waited for the workers, as far as they are.
     fn settle_passed(&mut self) {
+        self.free_retired();
         let workers = self.tools.workers.iter();
-        let slowest = workers.map(|worker| worker.progress.passed()).min();
+        let passed = |worker: &WorkerHandle| match worker.rests() {
+            true => self.generation,
+            false => worker.progress.passed(),
+        };
+        let slowest = workers.map(passed).min();
         let Some(passed) = slowest.filter(|passed| *passed > self.passed) else {
             return;
         };
         self.passed = passed;
-        self.retired.retain(|program| program.generation >= passed);
         let bridges: Vec<_> = self.sites.keys().copied().collect();
         for bridge in bridges {
             let mut effects = Vec::new();
@@ -363,6 +394,19 @@ impl Control {
             self.carry_out(bridge, effects, None);
         }
         self.resume_deferred();
+    }
+
+    /// Frees the programs that no worker holds any more.
+    fn free_retired(&mut self) {
+        let workers = self.tools.workers.iter();
+        let held = workers.map(|worker| worker.progress.passed()).min();
+        while self
+            .retired
+            .front()
+            .is_some_and(|program| held.is_some_and(|held| program.generation < held))
+        {
+            self.retired.pop_front();
+        }
     }
 
     /// Goes on with messages whose barrier has been answered.
@@ -387,7 +431,9 @@ impl Control {
     fn rest(&self) {
         let bridges = self.sites.values();
         let due = bridges.filter_map(|site| site.bridge.next_timeout()).min();
-        let due = due.into_iter().chain(self.next_look()).min();
+        let publication = self.is_unpublished().then_some(self.next_publication);
+        let due = [due, publication, self.next_look()];
+        let due = due.into_iter().flatten().min();
         match due {
             Some(due) => thread::park_timeout(due - self.now()),
             None => thread::park(),

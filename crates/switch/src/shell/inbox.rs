@@ -25,8 +25,8 @@ pub(crate) enum Input {
         /// The way to it.
         outbox: Outbox,
     },
-    /// A message from it, and the room it takes until it is handled.
-    Message(ConnectionId, Box<Received>, Room),
+    /// Messages from it, and the room that each takes until it is handled.
+    Messages(ConnectionId, Vec<(Box<Received>, Room)>),
     /// It sent something that could not be understood, and was told so.
     Refused,
     /// It is gone.

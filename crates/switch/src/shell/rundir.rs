@@ -15,22 +15,25 @@ use crate::error::SwitchError;
 pub(crate) struct RunDir(PathBuf);
 
 impl RunDir {
-    /// Makes the directory if need be: the one asked for, else `OVS_RUNDIR`,
-    /// else Open vSwitch's.
+    /// Makes the directory if need be.
     pub(crate) fn open(wanted: Option<&Path>) -> Result<Self, SwitchError> {
+        let Self(path) = Self::named(wanted);
+        match fs::create_dir_all(&path) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(SwitchError::RunDir { path, error }),
+        }
+    }
+
+    /// The directory asked for, else `OVS_RUNDIR`, else Open vSwitch's, whether it is
+    /// there or not.
+    pub(crate) fn named(wanted: Option<&Path>) -> Self {
         let from_environment = || {
             std::env::var_os("OVS_RUNDIR")
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from)
         };
-        let path = wanted
-            .map(Path::to_owned)
-            .or_else(from_environment)
-            .unwrap_or_else(|| RUNDIR_DEFAULT.into());
-        match fs::create_dir_all(&path) {
-            Ok(()) => Ok(Self(path)),
-            Err(error) => Err(SwitchError::RunDir { path, error }),
-        }
+        let path = wanted.map(Path::to_owned).or_else(from_environment);
+        Self(path.unwrap_or_else(|| RUNDIR_DEFAULT.into()))
     }
 
     /// The path of a file in it.

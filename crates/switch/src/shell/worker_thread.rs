@@ -114,6 +114,15 @@ impl WorkerHandle {
         }
     }
 
+    /// Whether the worker sleeps and has nothing left to do. Of what was published
+    /// before the question, no frame can miss anything then: the first thing that the
+    /// worker does when it wakes is to look for the newest program.
+    pub(crate) fn rests(&self) -> bool {
+        // In this order: what it took out of the ring before it fell asleep is done.
+        let nothing_left = self.commands.slots() == COMMANDS_MAX;
+        nothing_left && self.progress.is_sleeping()
+    }
+
     /// Wakes the worker if it sleeps: there is news.
     pub(crate) fn wake_if_asleep(&self) {
         if self.progress.is_sleeping() {

@@ -1,6 +1,8 @@
 //! A switch without ports or controllers: the tables, an interpreter, a clock.
 
-use base::{Instant, PortNo, TableId};
+use std::time::Duration;
+
+use base::{GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
 use flow::{Action, FlowMod, FlowStatsRequest, PacketOut, Refusal};
 use packet::{Frame, Pool};
@@ -46,7 +48,15 @@ impl Player {
                 let result = self.pipeline.set_fragments(*handling);
                 effects.extend(result.err().map(refused));
             }
-            Event::Flow(command) => effects = self.flow_mod(command),
+            Event::Flow(command) => {
+                effects = outcome(self.pipeline.flow_mod(command, self.now));
+            }
+            Event::Group(command) => {
+                effects = outcome(self.pipeline.group_mod(command, self.now));
+            }
+            Event::Meter(command) => {
+                effects = outcome(self.pipeline.meter_mod(command, self.now));
+            }
             Event::PacketOut {
                 in_port,
                 actions,
@@ -67,15 +77,10 @@ impl Player {
                 effects = told(&changes);
             }
             Event::Dump(request) => effects = self.dump(request),
+            Event::Groups => effects = self.groups(),
+            Event::Meters => effects = self.meters(),
         }
         Ok((effects, String::new()))
-    }
-
-    fn flow_mod(&mut self, command: &FlowMod) -> Vec<String> {
-        match self.pipeline.flow_mod(command, self.now) {
-            Ok(changes) => told(&changes),
-            Err(refusal) => vec![refused(refusal)],
-        }
     }
 
     fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
@@ -85,6 +90,21 @@ impl Player {
                 .collect(),
             Err(refusal) => vec![refused(refusal)],
         }
+    }
+
+    fn groups(&self) -> Vec<String> {
+        let groups = self.pipeline.group_descs(GroupId::ALL);
+        groups
+            .map(|group| words::indented("=", &group.to_string()))
+            .collect()
+    }
+
+    fn meters(&self) -> Vec<String> {
+        let meters = self.pipeline.meter_configs(MeterId::ALL);
+        let meters = meters.into_iter().flatten();
+        meters
+            .map(|meter| words::indented("=", &meter.to_string()))
+            .collect()
     }
 
     fn arrive(&mut self, from: PortNo, frame: &Frame) -> Told {
@@ -158,7 +178,7 @@ impl Player {
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.missing(), 0, "a frame got lost");
         for command in std::mem::take(&mut self.verdict.learned) {
-            lines.extend(self.flow_mod(&command));
+            lines.extend(outcome(self.pipeline.flow_mod(&command, self.now)));
         }
         lines
     }
@@ -168,6 +188,8 @@ impl Player {
         let (line, names, answers) = match count {
             Count::Flow { line, rule, names } => (line, names, self.flow_counts(rule)),
             Count::Table { line, table, names } => (line, names, self.table_counts(*table)),
+            Count::Group { line, group, names } => (line, names, self.group_counts(*group)),
+            Count::Meter { line, meter, names } => (line, names, self.meter_counts(*meter)),
         };
         let mut text = line.clone();
         for name in names {
@@ -183,7 +205,7 @@ impl Player {
     }
 
     /// Of no rule, nothing.
-    fn flow_counts(&self, wanted: &FlowMod) -> Vec<(&'static str, String)> {
+    fn flow_counts(&self, wanted: &FlowMod) -> Counts {
         let same = |rule: &&std::sync::Arc<pipeline::Rule>| {
             rule.priority() == wanted.priority && *rule.matching() == wanted.matching
         };
@@ -191,26 +213,76 @@ impl Player {
             return Vec::new();
         };
         let rule = rule.statistics(self.now);
-        vec![
+        counts([
             ("packets", rule.packets.to_string()),
             ("bytes", rule.bytes.to_string()),
             ("cookie", format!("{:#x}", rule.cookie.0)),
-            ("duration", format!("{}s", rule.duration.as_secs_f64())),
-            ("idle_age", format!("{}s", rule.idle_age.as_secs_f64())),
-            ("hard_age", format!("{}s", rule.hard_age.as_secs_f64())),
-        ]
+            ("duration", seconds(rule.duration)),
+            ("idle_age", seconds(rule.idle_age)),
+            ("hard_age", seconds(rule.hard_age)),
+        ])
     }
 
-    fn table_counts(&self, table: u8) -> Vec<(&'static str, String)> {
+    fn group_counts(&self, group: GroupId) -> Counts {
+        let Some(stats) = self.pipeline.group_stats(group, self.now).next() else {
+            return Vec::new();
+        };
+        let buckets = stats.buckets.iter().enumerate();
+        let buckets = buckets.map(|(at, told)| (format!("bucket{at}"), told.packets.to_string()));
+        let whole = counts([
+            ("references", stats.references.to_string()),
+            ("packets", stats.packets.to_string()),
+            ("bytes", stats.bytes.to_string()),
+            ("duration", seconds(stats.duration)),
+        ]);
+        whole.into_iter().chain(buckets).collect()
+    }
+
+    fn meter_counts(&self, meter: MeterId) -> Counts {
+        let stats = self.pipeline.meter_stats(meter, self.now);
+        let Some(stats) = stats.into_iter().flatten().next() else {
+            return Vec::new();
+        };
+        let bands = stats.bands.iter().enumerate();
+        let bands = bands.map(|(at, told)| (format!("band{at}"), told.packets.to_string()));
+        let whole = counts([
+            ("flows", stats.flows.to_string()),
+            ("packets", stats.packets.to_string()),
+            ("bytes", stats.bytes.to_string()),
+            ("duration", seconds(stats.duration)),
+        ]);
+        whole.into_iter().chain(bands).collect()
+    }
+
+    fn table_counts(&self, table: u8) -> Counts {
         let mut tables = self.pipeline.table_stats();
         let Some(stats) = tables.find(|stats| stats.table == TableId(table)) else {
             return Vec::new();
         };
-        vec![
+        counts([
             ("lookups", stats.lookups.to_string()),
             ("matched", stats.matched.to_string()),
             ("active", stats.active.to_string()),
-        ]
+        ])
+    }
+}
+
+/// What was counted, by name.
+type Counts = Vec<(String, String)>;
+
+fn counts<const N: usize>(named: [(&str, String); N]) -> Counts {
+    named.map(|(name, count)| (name.to_owned(), count)).to_vec()
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
+}
+
+/// What is heard of a command.
+fn outcome(done: Result<Changes, Refusal>) -> Vec<String> {
+    match done {
+        Ok(changes) => told(&changes),
+        Err(refusal) => vec![refused(refusal)],
     }
 }
 

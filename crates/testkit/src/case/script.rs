@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use base::PortNo;
-use flow::text::{parse_actions, parse_flow, parse_flow_stats_request};
+use base::{GroupId, MeterId, PortNo};
+use flow::text::{
+    parse_actions, parse_flow, parse_flow_stats_request, parse_group_line, parse_meter_line,
+};
 use flow::{
     Action, Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling,
-    PortDesc,
+    GroupMod, MeterMod, PortDesc,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -34,6 +36,8 @@ pub(super) enum Event {
     Fragments(FragmentHandling),
     Standalone(bool),
     Flow(Box<FlowMod>),
+    Group(GroupMod),
+    Meter(MeterMod),
     PacketOut {
         in_port: PortNo,
         actions: Vec<Action>,
@@ -46,6 +50,8 @@ pub(super) enum Event {
     },
     Time(Duration),
     Dump(FlowStatsRequest),
+    Groups,
+    Meters,
 }
 
 /// What can be counted. `line` is how the question reads, without the answers.
@@ -58,6 +64,16 @@ pub(super) enum Count {
     Table {
         line: String,
         table: u8,
+        names: Vec<String>,
+    },
+    Group {
+        line: String,
+        group: GroupId,
+        names: Vec<String>,
+    },
+    Meter {
+        line: String,
+        meter: MeterId,
         names: Vec<String>,
     },
 }
@@ -93,6 +109,14 @@ fn event(word: &str, rest: &str) -> Read<Event> {
         "standalone" => Ok(Event::Standalone(rest == "on")),
         "flow" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_13(flow)))),
         "flow10" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_10(flow)))),
+        "group" => parse_group_line(rest)
+            .map(Event::Group)
+            .map_err(words::told),
+        "meter" => parse_meter_line(rest)
+            .map(Event::Meter)
+            .map_err(words::told),
+        "groups" => Ok(Event::Groups),
+        "meters" => Ok(Event::Meters),
         "packet_out" => packet_out(rest),
         "<" => arrive(rest),
         "dump" => parse_flow_stats_request(rest)
@@ -222,6 +246,21 @@ fn counted(text: &str) -> Read<Line> {
             table: selector.parse().map_err(|_| "a table is wanted")?,
             names,
         })),
+        Some("group") => Ok(Line::Count(Count::Group {
+            line: format!("group {selector}"),
+            group: GroupId(selector.parse().map_err(|_| "a group is wanted")?),
+            names,
+        })),
+        Some("meter") => Ok(Line::Count(Count::Meter {
+            line: format!("meter {selector}"),
+            meter: meter(selector)?,
+            names,
+        })),
         _ => Ok(Line::Effect(words::indented("=", text))),
     }
+}
+
+fn meter(text: &str) -> Read<MeterId> {
+    let meter = parse_meter_line(&format!("delete meter={text}"));
+    meter.map(|meter| meter.meter).map_err(words::told)
 }

@@ -109,6 +109,9 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
         (_, PacketInReason::NoMatch) => "no_match",
         (_, PacketInReason::Action) => "action",
         (_, PacketInReason::InvalidTtl) => "invalid_ttl",
+        (_, PacketInReason::ActionSet) => "action_set",
+        (_, PacketInReason::Group) => "group",
+        (_, PacketInReason::PacketOut) => "packet_out",
     };
     let mut head = format!("packet_in reason={reason} table={}", meta.table);
     if meta.cookie != Cookie::NONE {
@@ -132,6 +135,8 @@ pub(super) fn flow_removed(event: &FlowRemoved) -> String {
         FlowRemovedReason::HardTimeout => "hard_timeout",
         FlowRemovedReason::Delete => "delete",
         FlowRemovedReason::GroupDelete => "group_delete",
+        FlowRemovedReason::MeterDelete => "meter_delete",
+        FlowRemovedReason::Eviction => "eviction",
     };
     let mut rule = format!("table={},priority={}", event.table, event.priority);
     let matching = event.matching.to_string();

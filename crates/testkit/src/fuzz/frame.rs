@@ -84,7 +84,10 @@ fn deepest(frame: &Frame) -> Option<Depth> {
 }
 
 /// How many rewrites there are.
-const CHANGES: u8 = 35;
+const CHANGES: u8 = 41;
+
+/// Those that say anew what follows: it may then be damaged, or have another checksum.
+const RETYPING: [u8; 3] = [28, 39, 40];
 
 fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
     let mut changed = frame.clone();
@@ -92,14 +95,17 @@ fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
     let mut packet = Packet::read(&mut changed, depth).expect("it was read before");
     let result = rewrite(&mut packet, change, seed);
     if result.is_ok() {
-        let read = Headers::parse(packet.frame(), depth);
-        assert_eq!(read.as_ref(), Ok(packet.headers()), "change {change}");
+        let retyping = RETYPING.contains(&change);
+        match Headers::parse(packet.frame(), depth) {
+            Err(_) if retyping => {}
+            read => assert_eq!(read.as_ref(), Ok(packet.headers()), "change {change}"),
+        }
         let after = judge(&changed);
         for (before, after) in before.into_iter().zip(after) {
             // What cannot be seen any more cannot be judged.
             let both = before.zip(after);
             assert!(
-                both.is_none_or(|(a, b)| a == b),
+                retyping || both.is_none_or(|(a, b)| a == b),
                 "change {change}: {changed:?}"
             );
         }
@@ -147,7 +153,7 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
         25 => packet.set_port_dst(word),
         26 => packet.set_icmpv4_type(seed),
         27 => packet.set_icmpv4_code(seed),
-        28 => packet.set_icmpv6_type(seed)?,
+        28 => packet.set_icmpv6_type(seed),
         29 => packet.set_icmpv6_code(seed),
         30 => packet.set_nd_target(v6),
         31 => {
@@ -156,7 +162,13 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
         }
         32 => drop((packet.dec_ip_ttl(), packet.dec_mpls_ttl())),
         33 => packet.copy_ttl_out(),
-        _ => packet.copy_ttl_in(),
+        34 => packet.copy_ttl_in(),
+        35 => packet.push_pbb(0x88e7)?,
+        36 => packet.pop_pbb()?,
+        37 => packet.set_pbb_isid(word.into()),
+        38 => packet.set_mpls_bos(seed % 2 == 1),
+        39 => packet.set_eth_type(eth_type)?,
+        _ => packet.set_ip_proto(seed)?,
     }
     Ok(())
 }

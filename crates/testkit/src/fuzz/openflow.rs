@@ -23,9 +23,29 @@ pub fn openflow_v10(data: &[u8]) {
     message(bytes, dialect);
 }
 
+/// Decodes the bytes as a message of OpenFlow 1.1. See [`message`].
+pub fn openflow_v11(data: &[u8]) {
+    message(data, Dialect::new(Version::V11));
+}
+
+/// Decodes the bytes as a message of OpenFlow 1.2. See [`message`].
+pub fn openflow_v12(data: &[u8]) {
+    message(data, Dialect::new(Version::V12));
+}
+
 /// Decodes the bytes as a message of OpenFlow 1.3. See [`message`].
 pub fn openflow_v13(data: &[u8]) {
     message(data, Dialect::new(Version::V13));
+}
+
+/// Decodes the bytes as a message of OpenFlow 1.4. See [`message`].
+pub fn openflow_v14(data: &[u8]) {
+    message(data, Dialect::new(Version::V14));
+}
+
+/// Decodes the bytes as a message of OpenFlow 1.5. See [`message`].
+pub fn openflow_v15(data: &[u8]) {
+    message(data, Dialect::new(Version::V15));
 }
 
 /// What decodes can be encoded and means the same when it is decoded again. The

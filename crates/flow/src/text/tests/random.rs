@@ -54,7 +54,7 @@ fn port() -> impl Strategy<Value = PortNo> {
 }
 
 /// Any match. Terms that the others do not allow fall out.
-pub(super) fn matching() -> impl Strategy<Value = Match> {
+pub(crate) fn matching() -> impl Strategy<Value = Match> {
     let eth_types = vec![
         0x0800, 0x0806, 0x8035, 0x86dd, 0x8847, 0x8848, 0x88cc, 0x05ff,
     ];
@@ -120,10 +120,11 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         1 => any::<u16>().prop_map(Action::PushVlan),
         1 => any::<u16>().prop_map(Action::PushMpls),
         1 => any::<u16>().prop_map(Action::PopMpls),
+        1 => any::<u16>().prop_map(Action::PushPbb),
         1 => any::<u8>().prop_map(Action::SetMplsTtl),
         1 => any::<u8>().prop_map(Action::SetIpTtl),
         1 => select(vec![
-            Action::PopVlan, Action::DecMplsTtl, Action::DecIpTtl, Action::CopyTtlOut, Action::CopyTtlIn,
+            Action::PopVlan, Action::PopPbb, Action::DecMplsTtl, Action::DecIpTtl, Action::CopyTtlOut, Action::CopyTtlIn,
         ]),
     ]
 }
@@ -199,6 +200,7 @@ pub(super) fn flow_mod() -> impl Strategy<Value = FlowMod> {
                     flow.out_group = out.1.map_or(GroupId::ANY, GroupId);
                 } else {
                     (flow.idle_timeout_s, flow.hard_timeout_s) = (timeouts.0, timeouts.1);
+                    flow.importance = timeouts.1;
                     flow.flags = FlowFlags(timeouts.2);
                     flow.new_cookie = new_cookie.filter(|_| command != Add).map(Cookie);
                 }

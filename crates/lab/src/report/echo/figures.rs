@@ -8,6 +8,7 @@ use super::super::svg::{Plot, round};
 use super::super::{parts, scale};
 use super::Tests;
 use crate::MatchSet;
+use crate::Scenario;
 use crate::analysis::{EchoRun, by_run, echo_runs, together};
 use crate::record::DeviceRecord;
 use crate::results::Results;
@@ -80,7 +81,7 @@ fn curves<'a>(
     if !(tests.sets.contains(&set) && tests.sizes.contains(&size)) {
         return Vec::new();
     }
-    let devices = results.devices().into_iter();
+    let devices = results.devices_in(Scenario::Echo).into_iter();
     devices
         .filter_map(|device| {
             let runs = echo_runs(results, &device.name, set, size);
@@ -143,7 +144,7 @@ const MARGIN: (f64, f64) = (84.0, 8.0);
 
 /// Each run's median as a dot, match type by match type.
 fn runs_figure(results: &Results, tests: &Tests, size: u16) -> Markup {
-    let devices = results.devices();
+    let devices = results.devices_in(Scenario::Echo);
     let group = ROW * (devices.len() as f64 + 0.9);
     let height = MARGIN.1 + group * tests.sets.len() as f64;
     let medians: Vec<Vec<Vec<f64>>> = tests

@@ -1,16 +1,18 @@
 //! Rules and their counts, one by one or summed (OF 1.0.1, 5.3.5; OF 1.3.5,
-//! 7.3.5.2 and 7.3.5.3; Nicira's `nx_flow_stats`).
+//! 7.3.5.2 and 7.3.5.3; OF 1.5.1, 7.3.5.2 to 7.3.5.4; Nicira's `nx_flow_stats`).
+//! What OpenFlow 1.5 asks and tells otherwise is in `flow_stats_v15`.
 //!
 //! A rule is told in good faith: as far as the version has words for it, so that
-//! one rule never costs the controller all others. In OpenFlow 1.0's own form
-//! the match may come out wider (an IPv6 address has no place in it) and an
-//! action set is not told; Nicira's form tells every match.
+//! one rule never costs the controller all others. In the own forms of OpenFlow
+//! 1.0 and 1.1 the match may come out wider (an IPv6 address has no place in it) and in
+//! 1.0 an action set is not told; Nicira's form tells every match.
 
 use std::time::Duration;
 
 use base::{Cookie, GroupId, TableId};
 use flow::{AggregateStats, FlowFlags, FlowStats, FlowStatsRequest, Instructions, Match, Refusal};
 
+use super::flow_stats_v15;
 use crate::action::Context;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::Form;
@@ -20,6 +22,7 @@ use crate::instruction;
 use crate::match10;
 use crate::message::Body;
 use crate::oxm::{self, CookieFilter, Filter};
+use crate::oxs::{self, Counts};
 use crate::port_no;
 use crate::version::Version;
 
@@ -41,7 +44,7 @@ impl Body for FlowStatsRequest {
                     ..Self::all()
                 })
             }
-            Version::V13 => {
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
                 let table = TableId(r.u8()?);
                 r.skip(3)?;
                 let (out_port, out_group) = (port_no::decode(r)?, GroupId(r.u32()?));
@@ -69,7 +72,7 @@ impl Body for FlowStatsRequest {
                 w.zeros(1);
                 port_no::encode(self.out_port, w)
             }
-            Version::V13 => {
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
                 w.u8(self.table.0);
                 w.zeros(3);
                 port_no::encode(self.out_port, w)?;
@@ -125,6 +128,9 @@ pub(super) fn encode_nx_request(
 impl Body for FlowStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let mut r = entry(r)?;
+        if r.dialect().oxs() {
+            return flow_stats_v15::decode(&mut r);
+        }
         let r = &mut r;
         let table = TableId(r.u8()?);
         r.skip(1)?;
@@ -136,10 +142,9 @@ impl Body for FlowStats {
                 r.skip(6)?;
                 decode_counts(r, &mut told)?;
             }
-            Version::V13 => {
+            Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
                 decode_times(r, &mut told)?;
-                told.flags = FlowFlags(r.u16()?);
-                r.skip(4)?;
+                decode_flags(r, &mut told)?;
                 decode_counts(r, &mut told)?;
                 told.matching = oxm::decode_structure(r)?;
             }
@@ -174,6 +179,19 @@ pub(super) fn encode_nx(told: &FlowStats, w: &mut Writer<'_>) -> Result<(), Inex
     encode_either(told, Form::Nicira, w)
 }
 
+/// Reads an entry of counts alone (1.5).
+pub(super) fn decode_counts_alone(r: &mut Reader<'_>) -> Result<FlowStats, Malformed> {
+    flow_stats_v15::decode_counts(&mut entry(r)?)
+}
+
+/// Appends an entry of counts alone (1.5).
+pub(super) fn encode_counts_alone(
+    told: &FlowStats,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    encode_either(told, Form::Counts, w)
+}
+
 /// Appends an entry. One that is too long for any message, which translation can
 /// make it, is told without what it does.
 fn encode_either(told: &FlowStats, form: Form, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
@@ -198,23 +216,25 @@ fn encode_entry(
     };
     w.nested(0, |w| {
         w.u16(0);
+        if w.dialect().oxs() {
+            return flow_stats_v15::encode(told, instructions, context, form, w);
+        }
         w.u8(told.table.0);
         w.zeros(1);
         match (w.version(), form) {
-            (Version::V10, Form::Standard) => {
+            (Version::V10, Form::Standard | Form::Counts) => {
                 match10::encode(&told.matching, Faith::Good, w)?;
                 encode_times(told, w);
                 w.zeros(6);
                 encode_counts(told, w);
             }
-            (Version::V13, Form::Standard) => {
+            (_, Form::Standard | Form::Counts) => {
                 encode_times(told, w);
-                w.u16(told.flags.0);
-                w.zeros(4);
+                encode_flags(told, w);
                 encode_counts(told, w);
-                oxm::encode_structure(&told.matching, w)?;
+                oxm::encode_structure_with(&told.matching, Faith::Good, w)?;
             }
-            (Version::V10 | Version::V13, Form::Nicira) => {
+            (_, Form::Nicira) => {
                 encode_times(told, w);
                 let filter = Filter::of(told.matching.clone());
                 oxm::encode_nxm_around(&filter, w, |w| {
@@ -240,7 +260,7 @@ fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Malformed> {
 }
 
 /// A rule of which nothing is known yet.
-fn blank(table: TableId) -> FlowStats {
+pub(super) fn blank(table: TableId) -> FlowStats {
     FlowStats {
         table,
         priority: 0,
@@ -249,6 +269,7 @@ fn blank(table: TableId) -> FlowStats {
         instructions: Instructions::default(),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
+        importance: 0,
         flags: FlowFlags::default(),
         duration: Duration::ZERO,
         idle_age: Duration::ZERO,
@@ -271,6 +292,25 @@ fn encode_times(told: &FlowStats, w: &mut Writer<'_>) {
     w.u16(told.priority);
     w.u16(told.idle_timeout_s);
     w.u16(told.hard_timeout_s);
+}
+
+/// Flags and importance, where a version has a place for them.
+fn decode_flags(r: &mut Reader<'_>, told: &mut FlowStats) -> Result<(), Malformed> {
+    let (flags, importance) = (r.u16()?, r.u16()?);
+    if r.version() >= Version::V13 {
+        told.flags = FlowFlags(flags);
+    }
+    if r.version() >= Version::V14 {
+        told.importance = importance;
+    }
+    r.skip(2)
+}
+
+fn encode_flags(told: &FlowStats, w: &mut Writer<'_>) {
+    let or_zero = |has: bool, value: u16| if has { value } else { 0 };
+    w.u16(or_zero(w.version() >= Version::V13, told.flags.0));
+    w.u16(or_zero(w.version() >= Version::V14, told.importance));
+    w.zeros(2);
 }
 
 /// What all forms share: cookie, frames and bytes.
@@ -299,6 +339,14 @@ fn encode_age(age: Duration, w: &mut Writer<'_>) {
 
 impl Body for AggregateStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        if r.dialect().oxs() {
+            let counts = oxs::decode(r)?;
+            return Ok(Self {
+                packets: counts.packets.unwrap_or(0),
+                bytes: counts.bytes.unwrap_or(0),
+                flows: counts.flows.unwrap_or(0),
+            });
+        }
         let (packets, bytes, flows) = (r.u64()?, r.u64()?, r.u32()?);
         r.skip(4)?;
         Ok(Self {
@@ -309,6 +357,15 @@ impl Body for AggregateStats {
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        if w.dialect().oxs() {
+            let counts = Counts {
+                flows: Some(self.flows),
+                packets: Some(self.packets),
+                bytes: Some(self.bytes),
+                ..Counts::default()
+            };
+            return oxs::encode(&counts, w);
+        }
         w.u64(self.packets);
         w.u64(self.bytes);
         w.u32(self.flows);

@@ -99,11 +99,4 @@ impl<'a> Parts<'a> {
         }
         Ok(())
     }
-
-    pub(super) fn zeros(&mut self, count: usize) -> Result<(), Inexpressible> {
-        self.one(|w| {
-            w.zeros(count);
-            Ok(())
-        })
-    }
 }

@@ -1,13 +1,15 @@
-//! The counts of a port (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.6).
+//! The counts of a port (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.6; OF 1.4.1,
+//! 7.3.5.7, where what an Ethernet port counts is a property).
 
 use std::time::Duration;
 
 use base::PortNo;
-use flow::PortStats;
+use flow::{PortStats, Refusal};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::duration;
-use crate::message::Body;
+use crate::message::port::ETHERNET;
+use crate::message::{Body, property};
 use crate::port_no;
 use crate::version::Version;
 
@@ -32,7 +34,7 @@ pub(super) fn encode_request(port: PortNo, w: &mut Writer<'_>) -> Result<(), Ine
 const fn padding(version: Version) -> usize {
     match version {
         Version::V10 => 6,
-        Version::V13 => 4,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => 4,
     }
 }
 
@@ -42,50 +44,122 @@ fn decode_count(r: &mut Reader<'_>) -> Result<Option<u64>, Malformed> {
 
 impl Body for PortStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let port = decode_request(r)?;
-        Ok(Self {
-            port,
-            rx_packets: r.u64()?,
-            tx_packets: r.u64()?,
-            rx_bytes: r.u64()?,
-            tx_bytes: r.u64()?,
-            rx_dropped: r.u64()?,
-            tx_dropped: r.u64()?,
-            rx_errors: r.u64()?,
-            tx_errors: r.u64()?,
-            rx_frame_errors: decode_count(r)?,
-            rx_over_errors: decode_count(r)?,
-            rx_crc_errors: decode_count(r)?,
-            collisions: decode_count(r)?,
-            duration: match r.version() {
-                Version::V10 => Duration::ZERO,
-                Version::V13 => duration::decode(r)?,
-            },
-        })
+        match r.version() {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
+                let port = decode_request(r)?;
+                let mut told = decode_common(port, r)?;
+                decode_ethernet(r, &mut told)?;
+                if r.version() == Version::V13 {
+                    told.duration = duration::decode(r)?;
+                }
+                Ok(told)
+            }
+            Version::V14 | Version::V15 => decode_with_properties(r),
+        }
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        encode_request(self.port, w)?;
-        for count in [
-            self.rx_packets,
-            self.tx_packets,
-            self.rx_bytes,
-            self.tx_bytes,
-            self.rx_dropped,
-            self.tx_dropped,
-            self.rx_errors,
-            self.tx_errors,
-            self.rx_frame_errors.unwrap_or(UNKNOWN),
-            self.rx_over_errors.unwrap_or(UNKNOWN),
-            self.rx_crc_errors.unwrap_or(UNKNOWN),
-            self.collisions.unwrap_or(UNKNOWN),
-        ] {
-            w.u64(count);
-        }
         match w.version() {
-            Version::V10 => {}
-            Version::V13 => duration::encode(self.duration, w),
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => {
+                encode_request(self.port, w)?;
+                encode_common(self, w);
+                encode_ethernet(self, w);
+                if w.version() == Version::V13 {
+                    duration::encode(self.duration, w);
+                }
+                Ok(())
+            }
+            Version::V14 | Version::V15 => encode_with_properties(self, w),
         }
-        Ok(())
     }
+}
+
+/// Reads the counts that every port has.
+fn decode_common(port: PortNo, r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
+    Ok(PortStats {
+        port,
+        rx_packets: r.u64()?,
+        tx_packets: r.u64()?,
+        rx_bytes: r.u64()?,
+        tx_bytes: r.u64()?,
+        rx_dropped: r.u64()?,
+        tx_dropped: r.u64()?,
+        rx_errors: r.u64()?,
+        tx_errors: r.u64()?,
+        rx_frame_errors: None,
+        rx_over_errors: None,
+        rx_crc_errors: None,
+        collisions: None,
+        duration: Duration::ZERO,
+    })
+}
+
+fn encode_common(told: &PortStats, w: &mut Writer<'_>) {
+    for count in [
+        told.rx_packets,
+        told.tx_packets,
+        told.rx_bytes,
+        told.tx_bytes,
+        told.rx_dropped,
+        told.tx_dropped,
+        told.rx_errors,
+        told.tx_errors,
+    ] {
+        w.u64(count);
+    }
+}
+
+/// Reads the counts of an Ethernet port.
+fn decode_ethernet(r: &mut Reader<'_>, told: &mut PortStats) -> Result<(), Malformed> {
+    told.rx_frame_errors = decode_count(r)?;
+    told.rx_over_errors = decode_count(r)?;
+    told.rx_crc_errors = decode_count(r)?;
+    told.collisions = decode_count(r)?;
+    Ok(())
+}
+
+fn encode_ethernet(told: &PortStats, w: &mut Writer<'_>) {
+    for count in [
+        told.rx_frame_errors,
+        told.rx_over_errors,
+        told.rx_crc_errors,
+        told.collisions,
+    ] {
+        w.u64(count.unwrap_or(UNKNOWN));
+    }
+}
+
+/// Reads the form of 1.4 and 1.5. What another switch tells of optical ports is
+/// passed over.
+fn decode_with_properties(r: &mut Reader<'_>) -> Result<PortStats, Malformed> {
+    let length = usize::from(r.clone().u16()?);
+    let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+    r.skip(4)?;
+    let port = port_no::decode(&mut r)?;
+    let duration = duration::decode(&mut r)?;
+    let mut told = decode_common(port, &mut r)?;
+    told.duration = duration;
+    while !r.is_empty() {
+        let mut property = property::next(&mut r)?;
+        if property.kind == ETHERNET {
+            property.value.skip(4)?;
+            decode_ethernet(&mut property.value, &mut told)?;
+        }
+    }
+    Ok(told)
+}
+
+fn encode_with_properties(told: &PortStats, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.nested(0, |w| {
+        w.zeros(4);
+        port_no::encode(told.port, w)?;
+        duration::encode(told.duration, w);
+        encode_common(told, w);
+        property::put(ETHERNET, w, |w| {
+            w.zeros(4);
+            encode_ethernet(told, w);
+            Ok(())
+        })
+    })
+    .map(drop)
 }

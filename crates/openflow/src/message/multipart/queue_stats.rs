@@ -1,9 +1,10 @@
-//! The counts of queues (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.8).
+//! The counts of queues (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.8; OF 1.4.1,
+//! 7.3.5.9).
 
 use std::time::Duration;
 
 use base::{PortNo, QueueId};
-use flow::QueueStats;
+use flow::{QueueStats, Refusal};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::duration;
@@ -48,36 +49,71 @@ impl Body for QueueStatsRequest {
 
 impl Body for QueueStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let port = port_no::decode(r)?;
-        if r.version() == Version::V10 {
-            r.skip(2)?;
+        match r.version() {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => decode_plain(r),
+            Version::V14 | Version::V15 => {
+                let length = usize::from(r.clone().u16()?);
+                let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+                r.skip(8)?;
+                let told = decode_plain(&mut r)?;
+                // Only experimenters have any properties here.
+                r.rest();
+                Ok(told)
+            }
         }
-        Ok(Self {
-            port,
-            queue: QueueId(r.u32()?),
-            tx_bytes: r.u64()?,
-            tx_packets: r.u64()?,
-            tx_errors: r.u64()?,
-            duration: match r.version() {
-                Version::V10 => Duration::ZERO,
-                Version::V13 => duration::decode(r)?,
-            },
-        })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        port_no::encode(self.port, w)?;
-        if w.version() == Version::V10 {
-            w.zeros(2);
-        }
-        w.u32(self.queue.0);
-        for count in [self.tx_bytes, self.tx_packets, self.tx_errors] {
-            w.u64(count);
-        }
         match w.version() {
-            Version::V10 => {}
-            Version::V13 => duration::encode(self.duration, w),
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => encode_plain(self, w),
+            Version::V14 | Version::V15 => w
+                .nested(0, |w| {
+                    w.zeros(8);
+                    encode_plain(self, w)
+                })
+                .map(drop),
         }
-        Ok(())
     }
+}
+
+/// Whether a version tells how long a queue has existed.
+const fn has_duration(version: Version) -> bool {
+    match version {
+        Version::V10 | Version::V11 | Version::V12 => false,
+        Version::V13 | Version::V14 | Version::V15 => true,
+    }
+}
+
+fn decode_plain(r: &mut Reader<'_>) -> Result<QueueStats, Malformed> {
+    let port = port_no::decode(r)?;
+    if r.version() == Version::V10 {
+        r.skip(2)?;
+    }
+    Ok(QueueStats {
+        port,
+        queue: QueueId(r.u32()?),
+        tx_bytes: r.u64()?,
+        tx_packets: r.u64()?,
+        tx_errors: r.u64()?,
+        duration: if has_duration(r.version()) {
+            duration::decode(r)?
+        } else {
+            Duration::ZERO
+        },
+    })
+}
+
+fn encode_plain(told: &QueueStats, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    port_no::encode(told.port, w)?;
+    if w.version() == Version::V10 {
+        w.zeros(2);
+    }
+    w.u32(told.queue.0);
+    for count in [told.tx_bytes, told.tx_packets, told.tx_errors] {
+        w.u64(count);
+    }
+    if has_duration(w.version()) {
+        duration::encode(told.duration, w);
+    }
+    Ok(())
 }

@@ -1,11 +1,15 @@
-//! The counts of a table (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5.4). OpenFlow 1.0 also
-//! tells a name, which ours have not, what can be wildcarded, which is all, and
-//! how many rules fit.
+//! The counts of a table (OF 1.0.1, 5.3.5; OF 1.1.0, A.3.5; OF 1.2, A.3.5.3;
+//! OF 1.3.5, 7.3.5.4). Until OpenFlow 1.2 a name is told too, which ours have not,
+//! what the table can do, which is all that the codec has words for, and how many
+//! rules fit.
 
 use base::TableId;
-use flow::TableStats;
+use flow::field::FieldInfo;
+use flow::{Field, TableStats};
 
+use crate::action;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::instruction;
 use crate::message::Body;
 use crate::version::Version;
 
@@ -15,16 +19,84 @@ const NAME: usize = 32;
 /// `OFPFW_ALL` of OpenFlow 1.0.
 const WILDCARDS_ALL: u32 = (1 << 22) - 1;
 
+/// `OFPTC_TABLE_MISS_CONTROLLER`: frames that match nothing go to the controllers.
+const CONFIG: u32 = 0;
+
+/// `OFPXMC_OPENFLOW_BASIC`.
+const OXM_BASIC: u16 = 0x8000;
+
+/// `OFPFMF_*` of OpenFlow 1.1, all of them.
+const FIELDS_V11: u32 = 0xffff;
+
+/// Bytes of padding behind the table's number.
+const fn padding(version: Version) -> usize {
+    match version {
+        Version::V10 | Version::V13 | Version::V14 | Version::V15 => 3,
+        Version::V11 | Version::V12 => 7,
+    }
+}
+
+/// Bytes that tell what the table can do, where it is told here.
+const fn abilities(version: Version) -> Option<usize> {
+    match version {
+        Version::V10 => Some(4),
+        Version::V11 => Some(6 * 4),
+        Version::V12 => Some(6 * 8 + 4 * 4),
+        Version::V13 | Version::V14 | Version::V15 => None,
+    }
+}
+
+/// Appends what the table can do.
+fn encode_abilities(w: &mut Writer<'_>) {
+    let actions = action::own_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
+    let instructions = instruction::KNOWN
+        .iter()
+        .fold(0, |bits, number| bits | 1 << number);
+    match w.version() {
+        Version::V10 => w.u32(WILDCARDS_ALL),
+        Version::V11 => {
+            w.u32(FIELDS_V11);
+            w.u32(FIELDS_V11);
+            for bits in [instructions, actions, actions, CONFIG] {
+                w.u32(bits);
+            }
+        }
+        Version::V12 => {
+            let (fields, settable) = (fields(|_| true), fields(|row| row.writable));
+            w.u64(fields);
+            w.u64(fields);
+            w.u32(actions);
+            w.u32(actions);
+            w.u64(settable);
+            w.u64(settable);
+            w.u64(u64::MAX);
+            w.u64(u64::MAX);
+            w.u32(instructions);
+            w.u32(CONFIG);
+        }
+        Version::V13 | Version::V14 | Version::V15 => {}
+    }
+}
+
+/// The basic OXM fields that `can`, a bit each.
+fn fields(can: impl Fn(&FieldInfo) -> bool) -> u64 {
+    Field::all()
+        .filter(|row| can(row))
+        .filter_map(|row| row.oxm)
+        .filter(|id| id.class == OXM_BASIC && id.number < 64)
+        .fold(0, |bits, id| bits | 1 << id.number)
+}
+
 impl Body for TableStats {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let table = TableId(r.u8()?);
-        r.skip(3)?;
-        let flows_max = match r.version() {
-            Version::V10 => {
-                r.skip(NAME + 4)?;
+        r.skip(padding(r.version()))?;
+        let flows_max = match abilities(r.version()) {
+            Some(abilities) => {
+                r.skip(NAME + abilities)?;
                 r.u32()?
             }
-            Version::V13 => 0,
+            None => 0,
         };
         Ok(Self {
             table,
@@ -37,14 +109,11 @@ impl Body for TableStats {
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         w.u8(self.table.0);
-        w.zeros(3);
-        match w.version() {
-            Version::V10 => {
-                w.zeros(NAME);
-                w.u32(WILDCARDS_ALL);
-                w.u32(self.flows_max);
-            }
-            Version::V13 => {}
+        w.zeros(padding(w.version()));
+        if abilities(w.version()).is_some() {
+            w.zeros(NAME);
+            encode_abilities(w);
+            w.u32(self.flows_max);
         }
         w.u32(self.active);
         w.u64(self.lookups);

@@ -17,6 +17,7 @@ fn rule(priority: u16, actions: usize) -> FlowStats {
         instructions: Instructions::apply(vec![Action::SetNwSrc(1); actions]),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
+        importance: 0,
         flags: FlowFlags::default(),
         duration: Duration::ZERO,
         idle_age: Duration::ZERO,
@@ -115,8 +116,10 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
     for (request, version, has) in [
         (MultipartRequest::Meter(MeterId::ALL), Version::V10, false),
         (MultipartRequest::TableFeatures, Version::V10, false),
-        (MultipartRequest::PortDesc, Version::V10, true),
-        (MultipartRequest::GroupDesc, Version::V10, true),
+        (MultipartRequest::PortDesc(PortNo::ANY), Version::V10, true),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V10, true),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V13, false),
+        (MultipartRequest::GroupDesc(GroupId(7)), Version::V15, true),
         (
             MultipartRequest::Flow(Form::Nicira, FlowStatsRequest::all()),
             Version::V13,
@@ -133,4 +136,19 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
             assert!(out.is_empty(), "nothing half-said is left behind");
         }
     }
+}
+
+#[test]
+fn buckets_do_not_promise_the_meter_that_only_rules_have() {
+    let features = MultipartReply::GroupFeatures(GroupFeatures {
+        capabilities: flow::GroupCapabilities::default(),
+        groups_max: [1; 4],
+    });
+    let mut out = Vec::new();
+    let written = Message::from(features).encode(Xid(1), Version::V15, &mut out);
+    assert_eq!(written, Ok(()));
+    let actions: [u8; 4] = out[out.len() - 4..].try_into().expect("four bytes");
+    let actions = u32::from_be_bytes(actions);
+    // OFPAT_GROUP is 22, OFPAT_METER 29 (OF 1.5.1, 7.2.6).
+    assert_eq!((actions >> 22 & 1, actions >> 29 & 1), (1, 0));
 }

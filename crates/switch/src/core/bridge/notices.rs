@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use base::PortNo;
-use flow::{PacketIn, PacketInReason, PortDesc, PortReason, PortStatus};
-use openflow::{Message, Version};
+use flow::{PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Role};
+use openflow::{Message, RoleReason, RoleStatus, Version};
 use pipeline::{Cause, Removal};
 
-use super::{Bridge, Effect};
+use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
 
 impl Bridge {
-    /// Tells of a frame. One that met no rule goes only to those who take such;
-    /// OpenFlow 1.0 knows no table-miss rule, and is told of an action.
+    /// Tells of a frame. One that met no rule goes only to those who take such; before
+    /// OpenFlow 1.3 there is no table-miss rule, and an action is told.
     pub(super) fn tell_packet_in(
         &self,
         message: PacketIn,
@@ -20,13 +20,16 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let told = |peer: &Connection| match (cause, peer.version) {
-            (Cause::MissRule, Version::V10) => PacketInReason::Action,
+            (Cause::MissRule, Version::V10 | Version::V11 | Version::V12) => PacketInReason::Action,
             _ => cause.reason(),
         };
         for reason in [
             PacketInReason::NoMatch,
             PacketInReason::Action,
             PacketInReason::InvalidTtl,
+            PacketInReason::ActionSet,
+            PacketInReason::Group,
+            PacketInReason::PacketOut,
         ] {
             let wants = |peer: &Connection| {
                 told(peer) == reason
@@ -49,6 +52,21 @@ impl Bridge {
             let reason = event.reason;
             let wants = |peer: &Connection| peer.wants_flow_removed(reason);
             self.tell(Message::FlowRemoved(event), wants, effects);
+        }
+    }
+
+    /// Tells a peer that another has become master in its place.
+    pub(super) fn tell_role_lost(&self, id: ConnectionId, effects: &mut Vec<Effect>) {
+        let lost = |(peer, connection): &(ConnectionId, &Connection)| {
+            *peer == id && connection.wants_role_lost()
+        };
+        if self.connections.iter().any(|peer| lost(&peer)) {
+            let message = Message::RoleStatus(RoleStatus {
+                role: Role::Slave,
+                reason: RoleReason::MasterRequest,
+                generation: self.connections.generation(),
+            });
+            effects.push(Effect::Tell(id, Arc::new(message)));
         }
     }
 

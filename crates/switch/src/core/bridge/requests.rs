@@ -1,10 +1,7 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
 use base::{Instant, PortNo, TableId, Xid};
-use flow::{
-    GroupModCommand, MeterModCommand, PacketOut, PortConfig, PortMod, Refusal, RoleRequest,
-    SwitchConfig, TableMod,
-};
+use flow::{PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig, TableMod};
 use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -52,26 +49,28 @@ impl Bridge {
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
-            Message::TableMod(command) => table_mod(command).map(|()| None),
-            // What is not there need not be deleted (OF 1.3.5, 6.5 and 6.6).
-            Message::GroupMod(command) => match command.command {
-                GroupModCommand::Delete => Ok(None),
-                _ => Err(Refusal::GroupModUnsupported),
-            },
-            Message::MeterMod(command) => match command.command {
-                MeterModCommand::Delete => Ok(None),
-                _ => Err(Refusal::MeterModOutOfMeters),
-            },
+            Message::TableMod(command) => table_mod(command, self.peer(id)?.version).map(|()| None),
+            Message::GroupMod(command) => {
+                let changes = self.pipeline.group_mod(&command, now)?;
+                self.note(changes);
+                Ok(None)
+            }
+            Message::MeterMod(command) => {
+                let changes = self.pipeline.meter_mod(&command, now)?;
+                self.note(changes);
+                Ok(None)
+            }
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);
                 Ok(None)
             }
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),
-            Message::RoleRequest(request) => self.role(id, request).map(Some),
+            Message::RoleRequest(request) => self.role(id, request, effects).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(id)?.wants))),
-            Message::SetAsync(wants) => {
-                self.peer(id)?.wants = wants;
+            Message::SetAsync(change) => {
+                let peer = self.peer(id)?;
+                peer.wants = peer.wants.after(&change);
                 self.settle_mode();
                 Ok(None)
             }
@@ -93,6 +92,7 @@ impl Bridge {
             | Message::BarrierReply
             | Message::QueueConfigReply(_)
             | Message::RoleReply(_)
+            | Message::RoleStatus(_)
             | Message::GetAsyncReply(_) => Err(Refusal::RequestBadType),
         }
     }
@@ -117,8 +117,17 @@ impl Bridge {
         Ok(())
     }
 
-    fn role(&mut self, id: ConnectionId, request: RoleRequest) -> Result<Message, Refusal> {
+    fn role(
+        &mut self,
+        id: ConnectionId,
+        request: RoleRequest,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Message, Refusal> {
+        let before = self.connections.master();
         let role = self.connections.take_role(id, request)?;
+        if let Some(old) = before.filter(|old| *old != id && role == Role::Master) {
+            self.tell_role_lost(old, effects);
+        }
         self.settle_mode();
         Ok(Message::RoleReply(RoleReply {
             role,
@@ -142,7 +151,7 @@ impl Bridge {
         mut command: PortMod,
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
-        if self.peer(id)?.version >= Version::V13 {
+        if self.peer(id)?.version > Version::V10 {
             command = widen_no_recv(command);
         }
         let change = self.change_port(command)?;
@@ -191,14 +200,21 @@ fn changes_something(message: &Message) -> bool {
     )
 }
 
-/// Table configuration is deprecated and changes nothing (OF 1.3.5, 7.3.4.2).
-fn table_mod(command: TableMod) -> Result<(), Refusal> {
+/// Frames that match nothing go to the controllers where a version has them go
+/// anywhere by a table's configuration (OF 1.1.0, A.3.3); from 1.3 on those bits are
+/// deprecated and change nothing (OF 1.3.5, 7.3.4.2). Tables do not evict, nor warn
+/// of being full (OF 1.4.1, 7.3.4.1).
+fn table_mod(command: TableMod, version: Version) -> Result<(), Refusal> {
     /// `OFPTC_DEPRECATED_MASK`.
     const DEPRECATED: u32 = 3;
+    let known = match version {
+        Version::V10 | Version::V11 | Version::V12 => 0,
+        Version::V13 | Version::V14 | Version::V15 => DEPRECATED,
+    };
     if command.table > TableId::LAST && command.table != TableId::ALL {
         return Err(Refusal::TableModBadTable);
     }
-    if command.config & !DEPRECATED != 0 {
+    if command.config & !known != 0 {
         return Err(Refusal::TableModBadConfig);
     }
     Ok(())

@@ -3,7 +3,7 @@
 use base::{Instant, PortNo, QueueId, TableId, Xid};
 use flow::{Capabilities, Description, Features, FlowStatsRequest, Refusal};
 use openflow::{
-    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest,
+    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, TableDesc,
     TableFeatures, Version,
 };
 use pipeline::Limits;
@@ -18,13 +18,14 @@ const BUFFERS: u32 = 0;
 const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
     .with(Capabilities::TABLE_STATS)
     .with(Capabilities::PORT_STATS)
+    .with(Capabilities::GROUP_STATS)
     .with(Capabilities::ARP_MATCH_IP);
 
 impl Bridge {
     pub(super) fn features(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
         let ports = match self.peer(id)?.version {
-            Version::V10 => self.port_descs(),
-            Version::V13 => Vec::new(),
+            Version::V10 | Version::V11 | Version::V12 => self.port_descs(PortNo::ANY)?,
+            Version::V13 | Version::V14 | Version::V15 => Vec::new(),
         };
         let features = Features {
             datapath_id: self.identity.datapath_id,
@@ -56,13 +57,34 @@ impl Bridge {
             MultipartRequest::Table => MultipartReply::Table(self.pipeline.table_stats().collect()),
             MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
             MultipartRequest::Queue(request) => self.queue_stats(request)?,
-            MultipartRequest::PortDesc => MultipartReply::PortDesc(self.port_descs()),
-            MultipartRequest::Group(_) => MultipartReply::NoGroups,
-            MultipartRequest::GroupDesc => MultipartReply::NoGroupDescs,
-            MultipartRequest::GroupFeatures => MultipartReply::NoGroupFeatures,
-            MultipartRequest::Meter(_) => MultipartReply::NoMeters,
-            MultipartRequest::MeterConfig(_) => MultipartReply::NoMeterConfigs,
-            MultipartRequest::MeterFeatures => MultipartReply::NoMeterFeatures,
+            MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
+            MultipartRequest::TableDesc => {
+                let desc = |table| TableDesc { table, config: 0 };
+                let tables = (0..=TableId::LAST.0).map(TableId);
+                MultipartReply::TableDesc(tables.map(desc).collect())
+            }
+            MultipartRequest::QueueDesc(request) => {
+                self.queue_stats(request)?;
+                MultipartReply::QueueDesc(Vec::new())
+            }
+            MultipartRequest::Group(group) => {
+                MultipartReply::Group(self.pipeline.group_stats(group, now).collect())
+            }
+            MultipartRequest::GroupDesc(group) => {
+                MultipartReply::GroupDesc(self.pipeline.group_descs(group).collect())
+            }
+            MultipartRequest::GroupFeatures => {
+                MultipartReply::GroupFeatures(self.pipeline.group_features())
+            }
+            MultipartRequest::Meter(meter) => {
+                MultipartReply::Meter(self.pipeline.meter_stats(meter, now)?)
+            }
+            MultipartRequest::MeterConfig(meter) => {
+                MultipartReply::MeterConfig(self.pipeline.meter_configs(meter)?)
+            }
+            MultipartRequest::MeterFeatures => {
+                MultipartReply::MeterFeatures(self.pipeline.meter_features())
+            }
             MultipartRequest::TableFeatures => {
                 let tables = (0..=TableId::LAST.0).map(|table| self.table_features(TableId(table)));
                 MultipartReply::TableFeatures(tables.collect())
@@ -86,9 +108,13 @@ impl Bridge {
         }
     }
 
-    fn port_descs(&self) -> Vec<flow::PortDesc> {
-        let ports = self.ports();
-        ports.map(|(_, entry)| entry.desc.clone()).collect()
+    fn port_descs(&self, wanted: PortNo) -> Result<Vec<flow::PortDesc>, Refusal> {
+        if wanted != PortNo::ANY && !self.ports.contains_key(&wanted) {
+            return Err(Refusal::RequestBadPort);
+        }
+        let ports = self.ports().map(|(_, entry)| &entry.desc);
+        let ports = ports.filter(|desc| wanted == PortNo::ANY || desc.number == wanted);
+        Ok(ports.cloned().collect())
     }
 
     fn queue_stats(&self, request: QueueStatsRequest) -> Result<MultipartReply, Refusal> {

@@ -1,7 +1,7 @@
 //! A bridge under two peers, with the workers played by the test.
 
 use ::ports::Status;
-use base::{Cookie, GroupId};
+use base::{Cookie, GroupId, MeterId};
 use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
     PortMod, PortReason, Role, RoleRequest,
@@ -12,6 +12,8 @@ use pipeline::{Cause, PacketInMeta};
 
 use super::*;
 use crate::core::connection::Kind;
+
+mod groups;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
@@ -438,7 +440,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
         refused
     );
     for request in [
-        MultipartRequest::GroupDesc,
+        MultipartRequest::GroupDesc(GroupId::ALL),
         MultipartRequest::MeterFeatures,
         MultipartRequest::TableFeatures,
         MultipartRequest::Description,
@@ -447,4 +449,28 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
     }
     let reply = Message::BarrierReply;
     assert_eq!(told(&rig.send(NEW, reply)), ["13 refused: RequestBadType"]);
+}
+
+#[test]
+fn a_master_that_another_replaces_is_told_from_1_4_on() {
+    let wish = |generation| {
+        Message::RoleRequest(RoleRequest {
+            role: Some(Role::Master),
+            generation: Some(generation),
+        })
+    };
+    for (version, news) in [
+        (Version::V13, vec!["13 RoleReply"]),
+        (Version::V14, vec!["10 told RoleStatus", "13 RoleReply"]),
+    ] {
+        let mut rig = Rig::new(FailMode::Secure, true);
+        for id in [OLD, NEW] {
+            let peer = Connection::new(Kind::Primary, version);
+            rig.bridge.handle_up(id, peer);
+        }
+        assert_eq!(told(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
+        // To ask again is no change.
+        assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
+        assert_eq!(told(&rig.send(NEW, wish(3))), news, "{version}");
+    }
 }

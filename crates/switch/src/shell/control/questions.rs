@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use flow::Match;
+use packet::Frame;
 use ports::Counter;
 
 use super::Control;
@@ -15,12 +17,13 @@ struct Command {
 }
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 6] = [
+const COMMANDS: [Command; 7] = [
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
     Command { name: EXIT,                arguments: "",         answer: exit },
     Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
     Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
     Command { name: "list-commands",     arguments: "",         answer: list_commands },
+    Command { name: "ofproto/trace",     arguments: "BRIDGE FLOW [PACKET]", answer: trace },
     Command { name: "version",           arguments: "",         answer: version },
 ];
 
@@ -87,6 +90,34 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
 fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     named(control, arguments)?.bridge.flush_stations();
     Ok("table successfully flushed\n".to_owned())
+}
+
+/// Tells the way of a frame that the flow accepts, or of these bytes.
+fn trace(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let [_, flow, packet @ ..] = arguments else {
+        return Err("name a bridge and a flow, as in br0 in_port=1,tcp,tp_dst=80".to_owned());
+    };
+    let matching: Match = flow.parse().map_err(|error| format!("{flow}: {error}"))?;
+    let frame = packet.first().map(|digits| frame(digits)).transpose()?;
+    let now = control.now();
+    named(control, arguments)?
+        .bridge
+        .trace(&matching, frame, now)
+}
+
+/// The frame that is written in hexadecimal.
+fn frame(digits: &str) -> Result<Frame, String> {
+    let wrong = || format!("{digits}: not the bytes of a frame in hexadecimal");
+    if !digits.len().is_multiple_of(2) || digits.len() / 2 > Frame::LEN_MAX {
+        return Err(wrong());
+    }
+    let byte = |at: usize| {
+        let two = digits.get(at..at + 2)?;
+        let plain = two.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u8::from_str_radix(two, 16).ok().filter(|_| plain)
+    };
+    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
+    Ok(Frame::from_bytes(&bytes.ok_or_else(wrong)?))
 }
 
 /// Every counter that is not zero, by place and name.

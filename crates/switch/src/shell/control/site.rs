@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use base::PortNo;
+use openflow::Versions;
 use packet::MacAddr;
 use ports::Port;
 
@@ -38,6 +39,8 @@ pub(super) struct ListenSite {
 pub(super) struct Site {
     /// The bridge.
     pub(super) bridge: Bridge,
+    /// The versions it speaks.
+    pub(super) protocols: Versions,
     /// Its ports.
     pub(super) ports: BTreeMap<PortNo, PortSite>,
     /// The controllers it connects to.

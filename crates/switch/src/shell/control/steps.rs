@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base::{DatapathId, PortNo};
+use openflow::{Options, Versions};
 use packet::MacAddr;
 use ports::af_packet::AfPacket;
 use ports::tap::{self, Tap};
@@ -95,7 +96,8 @@ impl Control {
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(&format!("{}.{suffix}", config.name));
-        let management = self.listen_unix(&config.name, &socket("mgmt"))?;
+        let options = speaking(config.protocols);
+        let management = self.listen_unix(&config.name, &socket("mgmt"), options)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
         let identity = Identity {
@@ -109,6 +111,7 @@ impl Control {
         let has_controllers = !config.controllers.is_empty();
         let site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
+            protocols: config.protocols,
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -228,6 +231,7 @@ impl Control {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Primary,
+            options: speaking(site.protocols),
         };
         let _in_runtime = runtime.enter();
         let task = connect(target.clone(), purpose, exchange);
@@ -245,8 +249,12 @@ impl Control {
     }
 
     fn add_listener(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return Ok(());
+        };
+        let options = speaking(site.protocols);
         let listener = match &wanted {
-            Listen::Unix(path) => self.listen_unix(bridge, path)?,
+            Listen::Unix(path) => self.listen_unix(bridge, path, options)?,
             Listen::Tcp(address) => {
                 let socket = StdTcpListener::bind(address)
                     .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
@@ -257,7 +265,7 @@ impl Control {
                 let _in_runtime = self.tools.runtime.enter();
                 let socket = TcpListener::from_std(socket)
                     .map_err(SwitchError::system("listening by TCP"))?;
-                self.wait_at(bridge, Listener::Tcp(socket), None)
+                self.wait_at(bridge, Listener::Tcp(socket), None, options)
             }
         };
         if let Some((_, site)) = self.site_named(bridge) {
@@ -266,12 +274,17 @@ impl Control {
         Ok(())
     }
 
-    fn listen_unix(&self, bridge: &str, path: &Path) -> Result<ListenSite, SwitchError> {
+    fn listen_unix(
+        &self,
+        bridge: &str,
+        path: &Path,
+        options: Options,
+    ) -> Result<ListenSite, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file)))
+        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), options))
     }
 
     /// Answers questions at a control socket.
@@ -287,15 +300,30 @@ impl Control {
     }
 
     /// Waits for peers at a socket. To be called within the runtime.
-    fn wait_at(&self, bridge: &str, listener: Listener, file: Option<SocketFile>) -> ListenSite {
+    fn wait_at(
+        &self,
+        bridge: &str,
+        listener: Listener,
+        file: Option<SocketFile>,
+        options: Options,
+    ) -> ListenSite {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Service,
+            options,
         };
         ListenSite {
             _task: listen(listener, purpose, self.tools.exchange.clone()),
             _file: file,
         }
+    }
+}
+
+/// How a bridge speaks that speaks these versions.
+fn speaking(versions: Versions) -> Options {
+    Options {
+        versions,
+        ..Options::default()
     }
 }
 

@@ -1,0 +1,319 @@
+//! A frame that a match accepts, for those who ask what would become of one:
+//! `in_port=1,tcp,nw_dst=10.0.0.1` is a TCP frame to that address, and what it does
+//! not say is zero (as with Open vSwitch's `ofproto/trace`).
+//!
+//! Not for the data path: it allocates as it likes.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use base::PortNo;
+use packet::build::{
+    Arp, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Pbb, Sctp, Stack, Tcp,
+    TcpFlags, Udp, Vlan,
+};
+use packet::wire::IpProto;
+use packet::wire::ethernet::EtherType;
+use packet::wire::icmpv6::{ADVERTISEMENT, SOLICITATION};
+use packet::{Depth, Frame, Headers, MacAddr};
+
+use crate::field::{Field, VID_PRESENT, frag};
+use crate::key::{Key, Registers};
+use crate::matching::Match;
+
+/// The type of a frame of which nothing is said: IEEE 802's first for experiments, so
+/// that nobody takes what is behind it for something.
+const ANY_TYPE: EtherType = EtherType(0x88b5);
+
+/// The wanted values, by field; what is not wanted is zero.
+struct Wanted<'a>(&'a Match);
+
+/// A frame that `matching` accepts, and what the switch knows of it besides; none if
+/// no frame that could be put together has all that it asks for.
+#[must_use]
+pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
+    let wanted = Wanted(matching);
+    let registers = wanted.registers();
+    let frame = wanted.stack().build();
+    let headers = Headers::parse(&frame, Depth::Transport).ok()?;
+    let mut key = Key::new();
+    key.fill(&headers, registers);
+    matching.accepts(&key).then_some((frame, registers))
+}
+
+impl Wanted<'_> {
+    /// The value of `field`. It fits, because a field fits its own type.
+    fn get<T: TryFrom<u128> + Default>(&self, field: Field) -> T {
+        let value = self.0.term(field).map_or(0, |term| term.value);
+        T::try_from(value).unwrap_or_default()
+    }
+
+    fn has(&self, field: Field) -> bool {
+        self.0.term(field).is_some()
+    }
+
+    fn mac(&self, field: Field) -> MacAddr {
+        MacAddr::from_u64(self.get(field))
+    }
+
+    fn registers(&self) -> Registers {
+        let mut registers = Registers {
+            metadata: self.get(Field::Metadata),
+            tunnel_id: self.get(Field::TunnelId),
+            tunnel_v4: [Field::TunSrc, Field::TunDst].map(|field| self.get(field)),
+            tunnel_v6: [Field::TunIpv6Src, Field::TunIpv6Dst].map(|field| self.get(field)),
+            mark: self.get(Field::PktMark),
+            conjunction: self.get(Field::ConjId),
+            ..Registers::new(PortNo(self.get(Field::InPort)))
+        };
+        if self.has(Field::ActsetOutput) {
+            registers.set_output = PortNo(self.get(Field::ActsetOutput));
+        }
+        for (number, register) in registers.general.iter_mut().enumerate() {
+            *register = self.get(Field::of_register(number));
+        }
+        registers
+    }
+
+    fn stack(&self) -> Stack {
+        let eth_type = match self.has(Field::EthType) {
+            true => EtherType(self.get(Field::EthType)),
+            false => ANY_TYPE,
+        };
+        let named = (eth_type != EtherType::LLC).then_some(eth_type);
+        let tag: u16 = self.get(Field::VlanVid);
+        // Where the bit is not asked for, a number means a tag all the same.
+        let tagged = tag != 0;
+        let stack = Stack::new().with(Eth {
+            dst: self.mac(Field::EthDst),
+            src: self.mac(Field::EthSrc),
+            eth_type: named.filter(|_| !tagged),
+        });
+        let stack = match tagged {
+            true => stack.with(Vlan {
+                tpid: EtherType::VLAN,
+                vid: tag & !VID_PRESENT,
+                pcp: self.get(Field::VlanPcp),
+                dei: false,
+                eth_type: named,
+            }),
+            false => stack,
+        };
+        match eth_type {
+            EtherType::ARP | EtherType::RARP => stack.with(self.arp()),
+            EtherType::IPV4 => self.with_transport(stack.with(self.ipv4())),
+            EtherType::IPV6 => self.with_transport(self.with_ipv6(stack)),
+            EtherType::LLC => stack.with(Llc {
+                dsap: 0,
+                ssap: 0,
+                control: 0,
+            }),
+            EtherType::PBB => stack.with(self.pbb()).with(Eth::default()),
+            _ if eth_type.is_mpls() => stack.with(self.mpls()).with(Data { len: 4 }),
+            _ => stack,
+        }
+    }
+
+    fn arp(&self) -> Arp {
+        Arp {
+            op: self.get(Field::ArpOp),
+            sha: self.mac(Field::ArpSha),
+            spa: Ipv4Addr::from_bits(self.get(Field::ArpSpa)),
+            tha: self.mac(Field::ArpTha),
+            tpa: Ipv4Addr::from_bits(self.get(Field::ArpTpa)),
+        }
+    }
+
+    fn mpls(&self) -> Mpls {
+        Mpls {
+            label: self.get(Field::MplsLabel),
+            tc: self.get(Field::MplsTc),
+            bos: Some(!self.has(Field::MplsBos) || self.get::<u8>(Field::MplsBos) == 1),
+            ttl: self.get(Field::MplsTtl),
+        }
+    }
+
+    fn pbb(&self) -> Pbb {
+        Pbb {
+            isid: self.get(Field::PbbIsid),
+            ..Pbb::default()
+        }
+    }
+
+    fn tos(&self) -> u8 {
+        self.get::<u8>(Field::IpDscp) << 2 | self.get::<u8>(Field::IpEcn)
+    }
+
+    fn is_fragment(&self) -> bool {
+        self.get::<u8>(Field::IpFrag) & frag::ANY != 0
+    }
+
+    fn is_later_fragment(&self) -> bool {
+        self.get::<u8>(Field::IpFrag) & frag::LATER != 0
+    }
+
+    fn ipv4(&self) -> Ipv4 {
+        Ipv4 {
+            src: Ipv4Addr::from_bits(self.get(Field::Ipv4Src)),
+            dst: Ipv4Addr::from_bits(self.get(Field::Ipv4Dst)),
+            tos: self.tos(),
+            ttl: self.get(Field::IpTtl),
+            proto: Some(self.get(Field::IpProto)),
+            mf: self.is_fragment(),
+            offset: u16::from(self.is_later_fragment()),
+            ..Ipv4::default()
+        }
+    }
+
+    fn with_ipv6(&self, stack: Stack) -> Stack {
+        let proto = match self.has(Field::IpProto) {
+            true => self.get(Field::IpProto),
+            false => IpProto::NO_NEXT.0,
+        };
+        let stack = stack.with(Ipv6 {
+            src: Ipv6Addr::from_bits(self.get(Field::Ipv6Src)),
+            dst: Ipv6Addr::from_bits(self.get(Field::Ipv6Dst)),
+            tclass: self.tos(),
+            flabel: self.get(Field::Ipv6Flabel),
+            hlim: self.get(Field::IpTtl),
+            next: (!self.is_fragment()).then_some(proto),
+            length: None,
+        });
+        match self.is_fragment() {
+            true => stack.with(FragmentExt {
+                offset: u16::from(self.is_later_fragment()),
+                more: true,
+                id: 0,
+                next: Some(proto),
+            }),
+            false => stack,
+        }
+    }
+
+    /// The stack with what stands above IP; a later fragment has only bytes there.
+    fn with_transport(&self, stack: Stack) -> Stack {
+        if self.is_later_fragment() {
+            return stack.with(Data { len: 8 });
+        }
+        match IpProto(self.get(Field::IpProto)) {
+            IpProto::TCP => stack.with(Tcp {
+                src: self.get(Field::TcpSrc),
+                dst: self.get(Field::TcpDst),
+                flags: TcpFlags(self.get(Field::TcpFlags)),
+                ..Tcp::default()
+            }),
+            IpProto::UDP => stack.with(Udp {
+                src: self.get(Field::UdpSrc),
+                dst: self.get(Field::UdpDst),
+                ..Udp::default()
+            }),
+            IpProto::SCTP => stack.with(Sctp {
+                src: self.get(Field::SctpSrc),
+                dst: self.get(Field::SctpDst),
+                ..Sctp::default()
+            }),
+            IpProto::ICMPV4 => stack.with(Icmp {
+                kind: self.get(Field::Icmpv4Type),
+                code: self.get(Field::Icmpv4Code),
+                ..Icmp::default()
+            }),
+            IpProto::ICMPV6 => self.with_icmpv6(stack),
+            _ => stack,
+        }
+    }
+
+    fn with_icmpv6(&self, stack: Stack) -> Stack {
+        let (kind, code) = (self.get(Field::Icmpv6Type), self.get(Field::Icmpv6Code));
+        let option = |field| self.has(field).then(|| self.mac(field));
+        match kind {
+            SOLICITATION | ADVERTISEMENT => stack.with(Nd {
+                kind,
+                code,
+                target: Ipv6Addr::from_bits(self.get(Field::Ipv6NdTarget)),
+                sll: option(Field::Ipv6NdSll),
+                tll: option(Field::Ipv6NdTll),
+                ..Nd::default()
+            }),
+            _ => stack.with(Icmpv6 {
+                kind,
+                code,
+                ..Icmpv6::default()
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn composed(text: &str) -> String {
+        let matching: Match = text.parse().expect("a match");
+        let (frame, _) = compose(&matching).expect("a frame");
+        Stack::of(&frame).to_string()
+    }
+
+    #[test]
+    fn what_is_not_said_is_zero() {
+        assert_eq!(
+            composed("tcp,nw_dst=10.0.0.1,tp_dst=80,dl_vlan=5"),
+            "eth(dst=00:00:00:00:00:00,src=00:00:00:00:00:00) / vlan(vid=5) / \
+             ipv4(src=0.0.0.0,dst=10.0.0.1,ttl=0) / tcp(src=0,flags=0)"
+        );
+        assert_eq!(
+            composed("arp,arp_op=1"),
+            "eth(dst=00:00:00:00:00:00,src=00:00:00:00:00:00) / \
+             arp(sha=00:00:00:00:00:00,spa=0.0.0.0,tpa=0.0.0.0)"
+        );
+    }
+
+    #[test]
+    fn what_goes_with_a_frame_is_told() {
+        let text = "reg3=7,xxreg3=0x5,pkt_mark=2,tun_src=1.2.3.4,conj_id=9,actset_output=4";
+        let matching: Match = text.parse().expect("a match");
+        let (_, registers) = compose(&matching).expect("a frame");
+        assert_eq!((registers.general[3], registers.general[15]), (7, 5));
+        assert_eq!((registers.mark, registers.conjunction), (2, 9));
+        assert_eq!(registers.tunnel_v4, [0x0102_0304, 0]);
+        assert_eq!(registers.set_output, PortNo(4));
+    }
+
+    #[test]
+    fn what_no_frame_has_is_no_frame() {
+        let matching: Match = "ipv6,ipv6_exthdr=2".parse().expect("a match");
+        assert!(compose(&matching).is_none());
+    }
+
+    proptest! {
+        /// What the layers of a usual frame can say is said.
+        #[test]
+        fn a_composed_frame_is_accepted(matching in crate::text::tests::random::matching()) {
+            let rare = [
+                Field::InPhyPort,
+                Field::PacketType,
+                Field::Ipv6Exthdr,
+                Field::IpFrag,
+                Field::TcpFlags,
+            ];
+            let usual = !rare.into_iter().any(|field| matching.term(field).is_some());
+            // No frame has a length for a type, or a tag behind its tags.
+            let eth_type = matching.exact(Field::EthType);
+            let possible = eth_type.is_none_or(|eth_type| {
+                let eth_type = EtherType(u16::try_from(eth_type).expect("16 bits"));
+                eth_type.0 >= EtherType::LLC.0 && !eth_type.is_vlan()
+            });
+            // Nor is there a number where there is no tag.
+            let absent = matching.term(Field::VlanVid).is_some_and(|term| {
+                let bit = u128::from(VID_PRESENT);
+                term.mask & bit != 0 && term.value & bit == 0 && term.value != 0
+            });
+            // Nor an extension header above all of them.
+            let above = matching.exact(Field::IpProto).is_some_and(|proto| {
+                eth_type == Some(0x86dd) && [0, 43, 44, 50, 51, 60].contains(&proto)
+            });
+            let possible = possible && !absent && !above;
+            prop_assert!(!usual || !possible || compose(&matching).is_some(), "{matching}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Meters as text, the way `ovs-ofctl` 3.1 reads and prints them.
+//!
+//! ```text
+//! meter = [command] "meter=" number "," ("kbps" | "pktps") {"," flag} "," "bands=" band {"," band}
+//! band  = "type=" kind {"," name "=" number}
+//! ```
+
+use std::fmt;
+
+use base::MeterId;
+
+use super::error::ParseError;
+use super::number::number;
+use super::piece::{Item, Items, Piece};
+use crate::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterMod, MeterModCommand};
+
+/// The commands by their words.
+const COMMANDS: [(MeterModCommand, &str); 3] = [
+    (MeterModCommand::Add, "add"),
+    (MeterModCommand::Modify, "modify"),
+    (MeterModCommand::Delete, "delete"),
+];
+
+/// The flags by name, in the order of printing.
+const FLAGS: [(MeterFlags, &str); 4] = [
+    (MeterFlags::KBPS, "kbps"),
+    (MeterFlags::PKTPS, "pktps"),
+    (MeterFlags::BURST, "burst"),
+    (MeterFlags::STATS, "stats"),
+];
+
+/// Meters that have a name.
+const NAMED: [(MeterId, &str); 3] = [
+    (MeterId::SLOWPATH, "slowpath"),
+    (MeterId::CONTROLLER, "controller"),
+    (MeterId::ALL, "all"),
+];
+
+/// The command word that the line begins with, and the rest of the line.
+pub(super) fn command(line: Piece<'_>) -> (MeterModCommand, Piece<'_>) {
+    let start = line.trim();
+    let len = start.text.find([',', ' ', '\t']);
+    let (word, rest) = start.cut(len.unwrap_or(start.text.len()));
+    match COMMANDS.iter().find(|(_, name)| *name == word.text) {
+        Some((command, _)) => (*command, rest),
+        None => (MeterModCommand::Add, start),
+    }
+}
+
+/// Reads a meter-mod, behind its command word.
+pub(super) fn meter_mod(command: MeterModCommand, line: Piece<'_>) -> Result<MeterMod, ParseError> {
+    let mut flags = MeterFlags::default();
+    let (mut meter, mut bands) = (None, Vec::new());
+    let mut items = Items::new(line);
+    while let Some(item) = items.next_item()? {
+        let flag = FLAGS.iter().find(|(_, name)| *name == item.key.text);
+        match (item.key.text, flag) {
+            (_, Some((flag, _))) => {
+                item.bare()?;
+                flags = flags.with(*flag);
+            }
+            ("meter", None) => meter = Some(meter_id(item.required()?)?),
+            ("band" | "bands", None) => {
+                let (_, behind) = line.cut(item.key.at - line.at + item.key.text.len());
+                bands = read_bands(behind.cut(behind.text.len().min(1)).1)?;
+                break;
+            }
+            _ => return Err(item.key.wrong("unknown key of a meter")),
+        }
+    }
+    let end = line.cut(line.text.len()).1;
+    let meter = match (meter, command) {
+        (Some(meter), _) => meter,
+        (None, MeterModCommand::Delete) => MeterId::ALL,
+        (None, _) => return Err(end.wrong("the meter is missing: `meter=`")),
+    };
+    if command != MeterModCommand::Delete && bands.is_empty() {
+        return Err(end.wrong("bands are missing: `bands=`"));
+    }
+    Ok(MeterMod {
+        command,
+        flags,
+        meter,
+        bands,
+    })
+}
+
+/// Reads a meter's number or name.
+fn meter_id(piece: Piece<'_>) -> Result<MeterId, ParseError> {
+    match NAMED.iter().find(|(_, name)| *name == piece.text) {
+        Some((meter, _)) => Ok(*meter),
+        None => number(piece).map(MeterId),
+    }
+}
+
+/// Reads bands; `type=` begins one, and `band=` may stand before it.
+fn read_bands(text: Piece<'_>) -> Result<Vec<Band>, ParseError> {
+    let mut bands: Vec<Draft<'_>> = Vec::new();
+    let mut items = Items::new(text);
+    while let Some(mut item) = items.next_item()? {
+        if matches!(item.key.text, "band" | "bands") {
+            match Items::new(item.required()?).next_item()? {
+                Some(first) => item = first,
+                None => return Err(item.key.wrong("a band is missing")),
+            }
+        }
+        match (item.key.text, bands.last_mut()) {
+            ("type", _) => bands.push(Draft::new(item)?),
+            (_, Some(band)) => band.take(item)?,
+            (_, None) => return Err(item.key.wrong("a band begins with `type=`")),
+        }
+    }
+    bands.into_iter().map(Draft::finish).collect()
+}
+
+/// A band as far as it was read.
+struct Draft<'a> {
+    key: Piece<'a>,
+    remarks: bool,
+    level: Option<u8>,
+    rate: Option<u32>,
+    burst: u32,
+}
+
+impl<'a> Draft<'a> {
+    fn new(item: Item<'a>) -> Result<Self, ParseError> {
+        let kind = item.required()?;
+        let remarks = match kind.text {
+            "drop" => false,
+            "dscp_remark" => true,
+            _ => return Err(kind.wrong("drop or dscp_remark is wanted")),
+        };
+        Ok(Self {
+            key: item.key,
+            remarks,
+            level: None,
+            rate: None,
+            burst: 0,
+        })
+    }
+
+    fn take(&mut self, item: Item<'_>) -> Result<(), ParseError> {
+        match item.key.text {
+            "rate" => self.rate = Some(number(item.required()?)?),
+            "burst_size" => self.burst = number(item.required()?)?,
+            "prec_level" if self.remarks => self.level = Some(number(item.required()?)?),
+            _ => return Err(item.key.wrong("unknown key of such a band")),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Band, ParseError> {
+        let missing = |what: &str| self.key.wrong(format!("the band's `{what}=` is missing"));
+        Ok(Band {
+            kind: match (self.remarks, self.level) {
+                (false, _) => BandKind::Drop,
+                (true, Some(level)) => BandKind::DscpRemark(level),
+                (true, None) => return Err(missing("prec_level")),
+            },
+            rate: self.rate.ok_or_else(|| missing("rate"))?,
+            burst: self.burst,
+        })
+    }
+}
+
+/// A meter's number or name.
+struct Id(MeterId);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match NAMED.iter().find(|(meter, _)| *meter == self.0) {
+            Some((_, name)) => f.write_str(name),
+            None => write!(f, "{}", self.0.0),
+        }
+    }
+}
+
+impl fmt::Display for MeterConfig {
+    /// Writes the meter as `ovs-ofctl dump-meters` does, a line for each band.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_meter(f, self.meter, self.flags, &self.bands, [" ", "\n"])
+    }
+}
+
+impl fmt::Display for MeterMod {
+    /// Writes one line, which reads as the same meter-mod; of a deletion only what
+    /// it means.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, word) = COMMANDS
+            .iter()
+            .find(|(command, _)| *command == self.command)
+            .expect("the table has every command");
+        write!(f, "{word} ")?;
+        match self.command {
+            MeterModCommand::Delete => write!(f, "meter={}", Id(self.meter)),
+            MeterModCommand::Add | MeterModCommand::Modify => {
+                write_meter(f, self.meter, self.flags, &self.bands, [",", ","])
+            }
+        }
+    }
+}
+
+/// Writes a meter, with what separates words, and what stands between bands.
+fn write_meter(
+    f: &mut fmt::Formatter<'_>,
+    meter: MeterId,
+    flags: MeterFlags,
+    bands: &[Band],
+    [word, line]: [&str; 2],
+) -> fmt::Result {
+    write!(f, "meter={}", Id(meter))?;
+    for (flag, name) in FLAGS {
+        if flags.contains(flag) {
+            write!(f, "{word}{name}")?;
+        }
+    }
+    write!(f, "{word}bands=")?;
+    for (index, band) in bands.iter().enumerate() {
+        // In one line, the first band follows its key at once.
+        let between = if index == 0 && line == word { "" } else { line };
+        let kind = match band.kind {
+            BandKind::Drop => "drop",
+            BandKind::DscpRemark(_) => "dscp_remark",
+        };
+        write!(f, "{between}type={kind}{word}rate={}", band.rate)?;
+        if flags.contains(MeterFlags::BURST) {
+            write!(f, "{word}burst_size={}", band.burst)?;
+        }
+        if let BandKind::DscpRemark(level) = band.kind {
+            write!(f, "{word}prec_level={level}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,370 @@
+//! The match of OpenFlow 1.1: 88 bytes, every field always there, a word of
+//! wildcard bits for those that have no mask, and masks whose ones are what does
+//! not count (OF 1.1.0, A.2.3).
+//!
+//! As in 1.0 a field whose prerequisites are not given is ignored, and fields
+//! have several meanings, told by the others.
+
+use flow::field::VID_PRESENT;
+use flow::{Field, Match, Refusal, Term};
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faith::Faith;
+use crate::match10::{ARP, IPV4, IPV6, VLAN_NONE, low8, low16, transport_fields, with_if};
+
+/// `OFPMT_STANDARD`.
+const STANDARD: u16 = 0;
+
+/// Bytes of the structure.
+const LENGTH: usize = 88;
+
+/// `OFPFW_*`: each bit wildcards a field.
+mod wild {
+    pub(super) const IN_PORT: u32 = 1 << 0;
+    pub(super) const DL_VLAN: u32 = 1 << 1;
+    pub(super) const DL_VLAN_PCP: u32 = 1 << 2;
+    pub(super) const DL_TYPE: u32 = 1 << 3;
+    pub(super) const NW_TOS: u32 = 1 << 4;
+    pub(super) const NW_PROTO: u32 = 1 << 5;
+    pub(super) const TP_SRC: u32 = 1 << 6;
+    pub(super) const TP_DST: u32 = 1 << 7;
+    pub(super) const MPLS_LABEL: u32 = 1 << 8;
+    pub(super) const MPLS_TC: u32 = 1 << 9;
+    pub(super) const ALL: u32 = (1 << 10) - 1;
+}
+
+/// `OFPVID_ANY`: only frames with a tag, whatever its id.
+const VLAN_ANY: u16 = 0xfffe;
+
+const MPLS: [u128; 2] = [0x8847, 0x8848];
+
+/// A value, and which of its bits count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Masked {
+    value: u128,
+    mask: u128,
+}
+
+impl Masked {
+    /// Reads a value and a mask of so many bytes.
+    fn decode(bytes: usize, r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let full = u128::MAX >> (128 - 8 * bytes);
+        let (value, open) = (r.number(bytes)?, r.number(bytes)?);
+        let mask = !open & full;
+        Ok(Self {
+            value: value & mask,
+            mask,
+        })
+    }
+
+    fn encode(self, bytes: usize, w: &mut Writer<'_>) {
+        w.number(bytes, self.value);
+        w.number(bytes, !self.mask);
+    }
+
+    fn of(term: &Term) -> Self {
+        Self {
+            value: term.value,
+            mask: term.mask,
+        }
+    }
+}
+
+/// The structure's members.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    in_port: u32,
+    wildcards: u32,
+    dl_src: Masked,
+    dl_dst: Masked,
+    dl_vlan: u16,
+    dl_vlan_pcp: u8,
+    dl_type: u16,
+    nw_tos: u8,
+    nw_proto: u8,
+    nw_src: Masked,
+    nw_dst: Masked,
+    tp_src: u16,
+    tp_dst: u16,
+    mpls_label: u32,
+    mpls_tc: u8,
+    metadata: Masked,
+}
+
+impl Raw {
+    fn any() -> Self {
+        Self {
+            in_port: 0,
+            wildcards: wild::ALL,
+            dl_src: Masked::default(),
+            dl_dst: Masked::default(),
+            dl_vlan: 0,
+            dl_vlan_pcp: 0,
+            dl_type: 0,
+            nw_tos: 0,
+            nw_proto: 0,
+            nw_src: Masked::default(),
+            nw_dst: Masked::default(),
+            tp_src: 0,
+            tp_dst: 0,
+            mpls_label: 0,
+            mpls_tc: 0,
+            metadata: Masked::default(),
+        }
+    }
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut raw = Self::any();
+        (raw.in_port, raw.wildcards) = (r.u32()?, r.u32()?);
+        (raw.dl_src, raw.dl_dst) = (Masked::decode(6, r)?, Masked::decode(6, r)?);
+        (raw.dl_vlan, raw.dl_vlan_pcp) = (r.u16()?, r.u8()?);
+        r.skip(1)?;
+        raw.dl_type = r.u16()?;
+        (raw.nw_tos, raw.nw_proto) = (r.u8()?, r.u8()?);
+        (raw.nw_src, raw.nw_dst) = (Masked::decode(4, r)?, Masked::decode(4, r)?);
+        (raw.tp_src, raw.tp_dst) = (r.u16()?, r.u16()?);
+        (raw.mpls_label, raw.mpls_tc) = (r.u32()?, r.u8()?);
+        r.skip(3)?;
+        raw.metadata = Masked::decode(8, r)?;
+        Ok(raw)
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.u32(self.in_port);
+        w.u32(self.wildcards);
+        self.dl_src.encode(6, w);
+        self.dl_dst.encode(6, w);
+        w.u16(self.dl_vlan);
+        w.u8(self.dl_vlan_pcp);
+        w.zeros(1);
+        w.u16(self.dl_type);
+        w.u8(self.nw_tos);
+        w.u8(self.nw_proto);
+        self.nw_src.encode(4, w);
+        self.nw_dst.encode(4, w);
+        w.u16(self.tp_src);
+        w.u16(self.tp_dst);
+        w.u32(self.mpls_label);
+        w.u8(self.mpls_tc);
+        w.zeros(3);
+        self.metadata.encode(8, w);
+    }
+
+    const fn counts(&self, bit: u32) -> bool {
+        self.wildcards & bit == 0
+    }
+}
+
+/// Reads the structure, its type and length included.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, Malformed> {
+    let start = r.clone();
+    let mut head = r.clone().on_short(Refusal::MatchBadLength);
+    if head.u16()? != STANDARD {
+        return Err(start.fail(Refusal::MatchBadType));
+    }
+    if usize::from(head.u16()?) != LENGTH {
+        return Err(start.fail(Refusal::MatchBadLength));
+    }
+    let mut structure = r.sub_or(LENGTH, Refusal::MatchBadLength)?;
+    structure.skip(4)?;
+    let raw = Raw::decode(&mut structure)?;
+    link(Match::any(), &raw)
+        .and_then(|matching| network(matching, &raw))
+        .and_then(|matching| transport(matching, &raw))
+        .map_err(|fault| start.fail(fault))
+}
+
+/// The fields that every frame has, its tag, and metadata.
+fn link(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+    let in_port = raw.in_port.into();
+    let matching = with_if(raw.counts(wild::IN_PORT), matching, Field::InPort, in_port)?;
+    let matching = matching
+        .with_masked(Field::Metadata, raw.metadata.value, raw.metadata.mask)?
+        .with_masked(Field::EthDst, raw.dl_dst.value, raw.dl_dst.mask)?
+        .with_masked(Field::EthSrc, raw.dl_src.value, raw.dl_src.mask)?;
+    let dl_type = raw.dl_type.into();
+    let matching = with_if(raw.counts(wild::DL_TYPE), matching, Field::EthType, dl_type)?;
+    if !raw.counts(wild::DL_VLAN) {
+        return Ok(matching);
+    }
+    let present = u128::from(VID_PRESENT);
+    let matching = match raw.dl_vlan {
+        // A priority is of no meaning then.
+        VLAN_NONE => return matching.with(Field::VlanVid, 0),
+        VLAN_ANY => matching.with_masked(Field::VlanVid, present, present)?,
+        vid if vid <= 0x0fff => matching.with(Field::VlanVid, present | u128::from(vid))?,
+        _ => return Err(Refusal::MatchBadValue),
+    };
+    let pcp = raw.dl_vlan_pcp.into();
+    with_if(raw.counts(wild::DL_VLAN_PCP), matching, Field::VlanPcp, pcp)
+}
+
+/// The fields of ARP, IP and MPLS.
+fn network(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+    let Some(eth_type) = matching.exact(Field::EthType) else {
+        return Ok(matching);
+    };
+    let addresses = |matching: Match, src, dst| {
+        matching
+            .with_masked(src, raw.nw_src.value, raw.nw_src.mask)?
+            .with_masked(dst, raw.nw_dst.value, raw.nw_dst.mask)
+    };
+    let proto = (raw.counts(wild::NW_PROTO), raw.nw_proto.into());
+    if ARP.contains(&eth_type) {
+        let matching = with_if(proto.0, matching, Field::ArpOp, proto.1)?;
+        return addresses(matching, Field::ArpSpa, Field::ArpTpa);
+    }
+    if MPLS.contains(&eth_type) {
+        let (label, tc) = (raw.mpls_label.into(), raw.mpls_tc.into());
+        let matching = with_if(
+            raw.counts(wild::MPLS_LABEL),
+            matching,
+            Field::MplsLabel,
+            label,
+        )?;
+        return with_if(raw.counts(wild::MPLS_TC), matching, Field::MplsTc, tc);
+    }
+    if eth_type != IPV4 && eth_type != IPV6 {
+        return Ok(matching);
+    }
+    let tos = raw.counts(wild::NW_TOS);
+    if tos && raw.nw_tos & 3 != 0 {
+        return Err(Refusal::MatchBadValue);
+    }
+    let matching = with_if(tos, matching, Field::IpDscp, (raw.nw_tos >> 2).into())?;
+    let matching = with_if(proto.0, matching, Field::IpProto, proto.1)?;
+    if eth_type == IPV4 {
+        addresses(matching, Field::Ipv4Src, Field::Ipv4Dst)
+    } else {
+        Ok(matching)
+    }
+}
+
+/// The fields of the transport protocol that the others name.
+fn transport(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+    let Some((src, dst)) = transport_fields(&matching) else {
+        return Ok(matching);
+    };
+    let matching = with_if(raw.counts(wild::TP_SRC), matching, src, raw.tp_src.into())?;
+    with_if(raw.counts(wild::TP_DST), matching, dst, raw.tp_dst.into())
+}
+
+/// Appends the structure, its type and length included. In good faith what it has
+/// no place for is left out, so that it covers more than `matching`.
+pub(crate) fn encode(
+    matching: &Match,
+    faith: Faith,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let mut raw = Raw::any();
+    for term in matching.terms() {
+        let said = say_link(term, &mut raw)
+            || say_tag(term, &mut raw)
+            || say_network(term, &mut raw)
+            || say_transport(term, matching, &mut raw);
+        if !said && faith == Faith::Exact {
+            return Err(w.cannot("this match field or mask"));
+        }
+    }
+    w.nested(2, |w| {
+        w.u16(STANDARD);
+        w.u16(0);
+        raw.encode(w);
+        Ok(())
+    })
+    .map(drop)
+}
+
+/// Writes `term` down if it is about the link or metadata.
+fn say_link(term: &Term, raw: &mut Raw) -> bool {
+    match term.field {
+        Field::InPort => {
+            raw.in_port = u32::try_from(term.value).expect("a field of 32 bits");
+            raw.wildcards &= !wild::IN_PORT;
+        }
+        Field::Metadata => raw.metadata = Masked::of(term),
+        Field::EthDst => raw.dl_dst = Masked::of(term),
+        Field::EthSrc => raw.dl_src = Masked::of(term),
+        Field::EthType => {
+            raw.dl_type = low16(term.value);
+            raw.wildcards &= !wild::DL_TYPE;
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Writes `term` down if it is about the tag and can be said.
+fn say_tag(term: &Term, raw: &mut Raw) -> bool {
+    let present = u128::from(VID_PRESENT);
+    match term.field {
+        Field::VlanVid if term.is_exact() && term.value == 0 => raw.dl_vlan = VLAN_NONE,
+        Field::VlanVid if term.is_exact() && term.value & present != 0 => {
+            raw.dl_vlan = low16(term.value) & 0x0fff;
+        }
+        Field::VlanVid if term.mask == present && term.value == present => raw.dl_vlan = VLAN_ANY,
+        Field::VlanPcp if raw.counts(wild::DL_VLAN) => {
+            raw.dl_vlan_pcp = low8(term.value);
+            raw.wildcards &= !wild::DL_VLAN_PCP;
+            return true;
+        }
+        _ => return false,
+    }
+    raw.wildcards &= !wild::DL_VLAN;
+    true
+}
+
+/// Writes `term` down if it is about ARP, IP or MPLS and can be said.
+fn say_network(term: &Term, raw: &mut Raw) -> bool {
+    let said = match term.field {
+        Field::Ipv4Src | Field::ArpSpa => {
+            raw.nw_src = Masked::of(term);
+            return true;
+        }
+        Field::Ipv4Dst | Field::ArpTpa => {
+            raw.nw_dst = Masked::of(term);
+            return true;
+        }
+        Field::IpDscp => {
+            raw.nw_tos = low8(term.value) << 2;
+            wild::NW_TOS
+        }
+        Field::IpProto => {
+            raw.nw_proto = low8(term.value);
+            wild::NW_PROTO
+        }
+        Field::ArpOp if term.is_exact() && term.value <= 0xff => {
+            raw.nw_proto = low8(term.value);
+            wild::NW_PROTO
+        }
+        Field::MplsLabel => {
+            raw.mpls_label = u32::try_from(term.value).expect("a field of 20 bits");
+            wild::MPLS_LABEL
+        }
+        Field::MplsTc => {
+            raw.mpls_tc = low8(term.value);
+            wild::MPLS_TC
+        }
+        _ => return false,
+    };
+    raw.wildcards &= !said;
+    true
+}
+
+/// Writes `term` down if it is about the transport protocol and can be said.
+fn say_transport(term: &Term, matching: &Match, raw: &mut Raw) -> bool {
+    let Some((src, dst)) = transport_fields(matching).filter(|_| term.is_exact()) else {
+        return false;
+    };
+    if term.field == src {
+        (raw.tp_src, raw.wildcards) = (low16(term.value), raw.wildcards & !wild::TP_SRC);
+    } else if term.field == dst {
+        (raw.tp_dst, raw.wildcards) = (low16(term.value), raw.wildcards & !wild::TP_DST);
+    } else {
+        return false;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Tests of the match of OpenFlow 1.1.
+
+use super::*;
+use crate::dialect::Dialect;
+use crate::version::Version;
+
+const V11: Dialect = Dialect::new(Version::V11);
+
+fn read(bytes: &[u8]) -> Result<Match, Refusal> {
+    decode(&mut Reader::new(bytes, V11)).map_err(|malformed| malformed.fault)
+}
+
+fn write(matching: &Match, faith: Faith) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    encode(matching, faith, &mut Writer::new(&mut out, V11))
+        .ok()
+        .map(|()| out)
+}
+
+/// The match that leaves everything open, with these bytes written over it.
+fn patched(patches: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut bytes = write(&Match::any(), Faith::Exact).expect("it can be said");
+    for (at, patch) in patches {
+        bytes[*at..*at + patch.len()].copy_from_slice(patch);
+    }
+    bytes
+}
+
+fn net(address: u128, mask: u128) -> Match {
+    Match::any()
+        .with(Field::EthType, IPV4)
+        .and_then(|matching| matching.with_masked(Field::Ipv4Dst, address, mask))
+        .expect("legal")
+}
+
+#[test]
+fn it_has_88_bytes_and_says_so() {
+    let bytes = patched(&[]);
+    assert_eq!((bytes.len(), &bytes[..4]), (88, &[0, 0, 0, 88][..]));
+    assert_eq!(read(&bytes), Ok(Match::any()));
+}
+
+#[test]
+fn the_ones_of_a_mask_do_not_count() {
+    let bytes = write(&net(0x0a00_0000, 0xff00_0000), Faith::Exact).expect("it can be said");
+    assert_eq!(bytes[52..60], [10, 0, 0, 0, 0, 0xff, 0xff, 0xff]);
+    assert_eq!(read(&bytes), Ok(net(0x0a00_0000, 0xff00_0000)));
+}
+
+#[test]
+fn masks_need_not_be_prefixes() {
+    let odd = net(0x0000_0001, 0x0000_0101);
+    assert_eq!(read(&write(&odd, Faith::Exact).expect("it can")), Ok(odd));
+}
+
+#[test]
+fn a_tag_is_a_certain_one_or_any_or_none() {
+    let vlan = |vid: u16| {
+        let open = (wild::ALL & !wild::DL_VLAN).to_be_bytes();
+        read(&patched(&[(8, &open), (36, &vid.to_be_bytes())]))
+    };
+    let present = u128::from(VID_PRESENT);
+    assert_eq!(vlan(5), Match::any().with(Field::VlanVid, present | 5));
+    assert_eq!(vlan(VLAN_NONE), Match::any().with(Field::VlanVid, 0));
+    assert_eq!(
+        vlan(VLAN_ANY),
+        Match::any().with_masked(Field::VlanVid, present, present)
+    );
+    assert_eq!(vlan(0x1000), Err(Refusal::MatchBadValue));
+}
+
+#[test]
+fn a_field_without_its_prerequisites_is_ignored() {
+    let open = (wild::ALL & !wild::NW_PROTO & !wild::TP_DST).to_be_bytes();
+    let bytes = patched(&[(8, &open), (43, &[6]), (66, &[0, 80])]);
+    assert_eq!(read(&bytes), Ok(Match::any()));
+}
+
+#[test]
+fn another_type_or_length_is_refused() {
+    assert_eq!(read(&patched(&[(0, &[0, 1])])), Err(Refusal::MatchBadType));
+    assert_eq!(
+        read(&patched(&[(2, &[0, 87])])),
+        Err(Refusal::MatchBadLength)
+    );
+    assert_eq!(read(&patched(&[])[..87]), Err(Refusal::MatchBadLength));
+}
+
+#[test]
+fn what_has_no_place_is_left_out_in_good_faith_only() {
+    let ipv6 = Match::any()
+        .with(Field::EthType, IPV6)
+        .and_then(|matching| matching.with(Field::Ipv6Src, 1))
+        .expect("legal");
+    assert_eq!(write(&ipv6, Faith::Exact), None);
+    let told = read(&write(&ipv6, Faith::Good).expect("good faith"));
+    assert_eq!(told, Match::any().with(Field::EthType, IPV6));
+}

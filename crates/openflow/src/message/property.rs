@@ -1,0 +1,120 @@
+//! Properties: the lists of type-length-value that OpenFlow 1.4 put where
+//! structures had been closed (OF 1.4.1, 7.2.1; OF 1.5.1, 7.2.1). A length counts
+//! the head but not the padding, which goes up to eight bytes.
+//!
+//! Which properties a message takes is said where that message is read.
+
+use flow::Refusal;
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+
+/// Bytes of a property's head.
+const HEAD: usize = 4;
+
+/// An experimenter's property.
+pub(crate) const EXPERIMENTER: u16 = 0xffff;
+
+/// A property: what it is, where it starts, and its value.
+pub(crate) struct Property<'a> {
+    pub(crate) kind: u16,
+    /// For complaints about the whole of it.
+    start: Reader<'a>,
+    pub(crate) value: Reader<'a>,
+}
+
+impl Property<'_> {
+    /// `fault`, at the place where the property starts.
+    pub(crate) const fn fail(&self, fault: Refusal) -> Malformed {
+        self.start.fail(fault)
+    }
+
+    /// The refusal of a property that nobody here knows.
+    pub(crate) const fn unknown(&self) -> Malformed {
+        self.fail(match self.kind {
+            EXPERIMENTER => Refusal::PropertyBadExperimenter,
+            _ => Refusal::PropertyBadType,
+        })
+    }
+}
+
+/// Reads the property at hand; `r` then stands behind its padding.
+pub(crate) fn next<'a>(r: &mut Reader<'a>) -> Result<Property<'a>, Malformed> {
+    let start = r.clone();
+    let mut head = r.clone().on_short(Refusal::PropertyBadLength);
+    let (kind, length) = (head.u16()?, usize::from(head.u16()?));
+    if length < HEAD {
+        return Err(start.fail(Refusal::PropertyBadLength));
+    }
+    let mut whole = r.sub_or(length.next_multiple_of(8), Refusal::PropertyBadLength)?;
+    whole.skip(HEAD)?;
+    Ok(Property {
+        kind,
+        start,
+        value: whole.sub(length - HEAD)?,
+    })
+}
+
+/// Appends a property and its padding.
+pub(crate) fn put(
+    kind: u16,
+    w: &mut Writer<'_>,
+    value: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
+) -> Result<(), Inexpressible> {
+    w.nested_padded(2, |w| {
+        w.u16(kind);
+        w.u16(0);
+        value(w)
+    })
+    .map(drop)
+}
+
+/// Appends a property of one number.
+pub(crate) fn put_u32(kind: u16, value: u32, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(kind, w, |w| {
+        w.u32(value);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Dialect;
+    use crate::version::Version;
+
+    const V14: Dialect = Dialect::new(Version::V14);
+
+    fn fault(bytes: &[u8]) -> Option<Refusal> {
+        next(&mut Reader::new(bytes, V14))
+            .err()
+            .map(|malformed| malformed.fault)
+    }
+
+    #[test]
+    fn a_length_counts_the_head_but_not_the_padding() {
+        let mut out = Vec::new();
+        let mut w = Writer::new(&mut out, V14);
+        put(7, &mut w, |w| {
+            w.u8(1);
+            Ok(())
+        })
+        .expect("it is short");
+        put_u32(8, 9, &mut w).expect("it is short");
+        assert_eq!(out, [0, 7, 0, 5, 1, 0, 0, 0, 0, 8, 0, 8, 0, 0, 0, 9]);
+        let mut r = Reader::new(&out, V14);
+        let first = next(&mut r).expect("it is whole");
+        assert_eq!((first.kind, first.value.len()), (7, 1));
+        let mut second = next(&mut r).expect("it is whole");
+        assert_eq!((second.kind, second.value.u32()), (8, Ok(9)));
+        assert!(r.is_empty());
+    }
+
+    #[test]
+    fn a_property_that_lies_about_its_length_is_refused_as_one() {
+        let bad = Some(Refusal::PropertyBadLength);
+        assert_eq!(fault(&[0, 1, 0, 3, 0, 0, 0, 0]), bad);
+        assert_eq!(fault(&[0, 1, 0, 9, 0, 0, 0, 0]), bad);
+        assert_eq!(fault(&[0, 1, 0]), bad);
+        assert_eq!(fault(&[0, 1, 0, 4, 0, 0, 0, 0]), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Provider backbone bridging: a frame put whole into another (OF 1.3.5, 5.12).
+//! No checksum covers any of it.
+
+use super::upkeep::Cover;
+use super::{Packet, RewriteError};
+use crate::headers::Network;
+use crate::wire::ethernet::{self, Ethernet};
+use crate::wire::pbb::{self, Pbb};
+
+/// Bytes of a backbone header: addresses, type, tag.
+const HEADER: u16 = 18;
+
+impl Packet<'_> {
+    /// Sets the service instance: the lower twenty-four bits of `isid`.
+    pub fn set_pbb_isid(&mut self, isid: u32) {
+        if let Network::Pbb(tag) = &mut self.headers.network {
+            tag.isid = isid & 0x00ff_ffff;
+            let bytes = tag.emit();
+            self.write(self.headers.network_at(), bytes, Cover::Nothing);
+        }
+    }
+
+    /// Puts all of the frame behind a backbone header with the same addresses. The
+    /// service instance is that of the outermost tag, the priority that of the
+    /// outermost VLAN tag, or else zero (OF 1.3.5, 5.12.1).
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn push_pbb(&mut self, eth_type: u16) -> Result<(), RewriteError> {
+        let link = self.headers.link;
+        let isid = match &self.headers.network {
+            Network::Pbb(outer) => outer.isid,
+            _ => 0,
+        };
+        let tag = Pbb {
+            pcp: link.tag.map_or(0, |tag| tag.pcp),
+            isid,
+            ..Pbb::default()
+        };
+        let backbone = Ethernet {
+            dst: link.dst,
+            src: link.src,
+        };
+        self.frame.open(0, HEADER)?;
+        self.write(0, backbone.emit(eth_type), Cover::Nothing);
+        self.write(ethernet::LEN, tag.emit(), Cover::Nothing);
+        Ok(self.reread()?)
+    }
+
+    /// Takes the outermost tag off, and the backbone's addresses; the customer's
+    /// take their place. VLAN tags of the backbone stay: they are popped by themselves.
+    ///
+    /// # Errors
+    /// A header of the customer's frame is damaged.
+    pub fn pop_pbb(&mut self) -> Result<(), RewriteError> {
+        if matches!(self.headers.network, Network::Pbb(_)) {
+            let link = self.headers.link;
+            let [dst, src] = Pbb::customer(&self.frame.bytes()[link.payload_at()..]);
+            self.write(ethernet::DST, dst.0, Cover::Nothing);
+            self.write(ethernet::SRC, src.0, Cover::Nothing);
+            // From the type before the tag to that of the customer's payload.
+            self.take_out(link.type_at, HEADER);
+            self.reread()?;
+        }
+        Ok(())
+    }
+}
+
+const _: () = assert!(
+    ethernet::LEN + pbb::LEN == HEADER as usize,
+    "both are put in"
+);
+const _: () = assert!(
+    2 + pbb::CUSTOMER_TYPE == HEADER as usize,
+    "both are taken out"
+);

@@ -1,0 +1,230 @@
+//! What groups and meters do to a frame on its way (OF 1.3.5, 5.6 and 5.7), and
+//! what is done to copies.
+//!
+//! A bucket is given the frame as it is when it comes to the group, and what it
+//! does to it nobody else sees: neither the other buckets nor the actions behind.
+
+use base::{GroupId, MeterId};
+use flow::{Action, Field, GroupKind, MaxLen};
+use packet::Packet;
+
+use crate::group::{Bucket, Group, hash_of};
+use crate::interpreter::Run;
+use crate::limits::NESTING_MAX;
+use crate::meter::Outcome;
+use crate::verdict::{Cause, DropReason};
+
+impl Run<'_> {
+    /// Hands the frame to a group.
+    pub(crate) fn group(&mut self, packet: &mut Packet<'_>, id: GroupId) -> Result<(), DropReason> {
+        let pipeline = self.pipeline;
+        // A group that a rule names is there, or the rule would not be.
+        let group = pipeline.groups().find(id).ok_or(DropReason::NoBucket)?;
+        group.counters.add(self.writer, self.weight, self.now);
+        let chosen = match group.kind {
+            GroupKind::All => {
+                let mut all = 0..group.buckets.len();
+                return all.try_for_each(|index| self.bucket(packet, group, index));
+            }
+            GroupKind::Indirect => Some(0).filter(|_| !group.buckets.is_empty()),
+            GroupKind::Select => {
+                let hash = hash_of(self.fields(packet));
+                group.draw(hash, |bucket| self.is_alive(bucket))
+            }
+            GroupKind::FastFailover => {
+                let mut buckets = group.buckets.iter();
+                buckets.position(|bucket| self.is_alive(bucket))
+            }
+        };
+        match chosen {
+            Some(index) => self.bucket(packet, group, index),
+            None => {
+                self.drop(DropReason::NoBucket);
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs the frame through a bucket.
+    fn bucket(
+        &mut self,
+        packet: &mut Packet<'_>,
+        group: &Group,
+        index: usize,
+    ) -> Result<(), DropReason> {
+        if !self.spends() {
+            return Err(DropReason::GroupLimit);
+        }
+        // Buckets may look the frame up again, and so lead back here.
+        if self.nesting >= NESTING_MAX {
+            return Err(DropReason::RecursionTooDeep);
+        }
+        let bucket = &group.buckets[index];
+        bucket.counters.add(self.writer, self.weight, self.now);
+        self.trace.bucket(group.id, index);
+        let cause = self.cause;
+        if matches!(cause, Cause::Action | Cause::ActionSet) {
+            self.cause = Cause::Group;
+        }
+        self.nesting += 1;
+        let done = if bucket.rewrites {
+            self.on_copy(packet, bucket.actions())
+        } else {
+            self.apply(packet, bucket.actions())
+        };
+        self.nesting -= 1;
+        self.cause = cause;
+        self.contain(done)
+    }
+
+    /// Does actions to a copy of the frame, with a copy of all that goes with it:
+    /// nobody sees it afterwards but those it was sent to.
+    pub(crate) fn on_copy(
+        &mut self,
+        packet: &Packet<'_>,
+        actions: &[Action],
+    ) -> Result<(), DropReason> {
+        if self.nesting >= NESTING_MAX {
+            return Err(DropReason::RecursionTooDeep);
+        }
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        let (set, stack) = (self.set.clone(), self.stack.clone());
+        let (from, registers, exited) = (self.from, self.registers, self.exited);
+        self.nesting += 1;
+        let done = match Packet::read(&mut copy, self.depth) {
+            Ok(mut copied) => self.apply(&mut copied, actions),
+            Err(reason) => Err(DropReason::Malformed(reason)),
+        };
+        self.nesting -= 1;
+        self.settle(copy);
+        (*self.set, *self.stack) = (set, stack);
+        (self.from, self.registers, self.exited) = (from, registers, exited);
+        self.changes();
+        self.contain(done)
+    }
+
+    /// What ends a copy ends nothing else; but limits are the frame's, not the copy's.
+    fn contain(&mut self, done: Result<(), DropReason>) -> Result<(), DropReason> {
+        match done {
+            Err(reason) if !reason.is_limit() => {
+                self.drop(reason);
+                Ok(())
+            }
+            done => done,
+        }
+    }
+
+    /// Whether a bucket can be used: nothing that it watches is dead, or something
+    /// of it is alive (OF 1.3.5, 6.5).
+    fn is_alive(&mut self, bucket: &Bucket) -> bool {
+        let flow::Bucket {
+            watch_port,
+            watch_group,
+            ..
+        } = bucket.given;
+        let watches = (watch_port != base::PortNo::ANY, watch_group != GroupId::ANY);
+        if watches == (false, false) {
+            return true;
+        }
+        let port = self.pipeline.port(watch_port);
+        watches.0 && port.is_some_and(|port| port.is_alive())
+            || watches.1 && self.has_live(watch_group)
+    }
+
+    /// Whether a group has a bucket that is alive.
+    fn has_live(&mut self, id: GroupId) -> bool {
+        let pipeline = self.pipeline;
+        let group = pipeline.groups().find(id);
+        group.is_some_and(|group| {
+            let mut buckets = group.buckets.iter();
+            buckets.any(|bucket| self.spends() && self.is_alive(bucket))
+        })
+    }
+
+    /// Submits the frame to a rule's meter.
+    pub(crate) fn submit_to_meter(
+        &mut self,
+        packet: &mut Packet<'_>,
+        id: MeterId,
+    ) -> Result<(), DropReason> {
+        match self.metered(id) {
+            Outcome::Pass => Ok(()),
+            Outcome::Drop => Err(DropReason::Metered),
+            Outcome::Remark(levels) => self.remark(packet, levels),
+        }
+    }
+
+    fn metered(&mut self, id: MeterId) -> Outcome {
+        let Some(meter) = self.pipeline.meters().find(id) else {
+            return Outcome::Pass;
+        };
+        let outcome = meter.submit(self.writer, self.weight, self.now);
+        self.trace.metered(id, outcome != Outcome::Pass);
+        outcome
+    }
+
+    /// Raises the frame's drop precedence, if it has one.
+    fn remark(&mut self, packet: &mut Packet<'_>, levels: u8) -> Result<(), DropReason> {
+        let dscp = self.field(packet, Field::IpDscp);
+        let dscp = dscp.and_then(|dscp| u8::try_from(dscp).ok());
+        if let Some(raised) = dscp.and_then(|dscp| raised(dscp, levels)) {
+            self.keep(packet)?;
+            self.changes();
+            packet.set_ip_dscp(raised);
+        }
+        Ok(())
+    }
+
+    /// The frame goes to the controllers, if their meter lets it.
+    pub(crate) fn tell_controllers(&mut self, max_len: Option<MaxLen>) -> Result<(), DropReason> {
+        self.tell_by_meter(MeterId::CONTROLLER, max_len)
+    }
+
+    /// The frame goes to the controllers, if this meter lets it. One that is not there
+    /// does.
+    pub(crate) fn tell_by_meter(
+        &mut self,
+        meter: MeterId,
+        max_len: Option<MaxLen>,
+    ) -> Result<(), DropReason> {
+        if self.metered(meter) == Outcome::Pass {
+            self.promise(self.packet_in(max_len));
+            Ok(())
+        } else {
+            Err(DropReason::ControllerMetered)
+        }
+    }
+}
+
+/// The code point of the same class with the drop precedence raised by `levels`, or
+/// as far as it goes; none for a code point that has no drop precedence. These are
+/// the classes of assured forwarding, four, of three precedences each (RFC 2597, 6).
+fn raised(dscp: u8, levels: u8) -> Option<u8> {
+    let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
+    let assured = (1..=4).contains(&class) && precedence != 0 && dscp & 1 == 0;
+    let higher = precedence.saturating_add(levels).min(3);
+    assured.then_some(class << 3 | higher << 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::raised;
+
+    #[test]
+    fn a_drop_precedence_is_raised_within_its_class() {
+        // AF11, AF12, AF13.
+        assert_eq!(raised(10, 1), Some(12));
+        assert_eq!(raised(10, 2), Some(14));
+        assert_eq!(raised(12, 1), Some(14));
+        assert_eq!(raised(14, 1), Some(14));
+        assert_eq!(raised(10, 255), Some(14));
+        // AF41.
+        assert_eq!(raised(34, 1), Some(36));
+        // Best effort, a class selector, expedited forwarding, and what nobody assigned.
+        for dscp in [0, 8, 46, 11, 42] {
+            assert_eq!(raised(dscp, 1), None, "{dscp}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A group: buckets, and which of them a frame goes through (OF 1.3.5, 5.6).
+//!
+//! A group never changes: a modification puts another in its place, which goes on
+//! with the same counters, its buckets with new ones (OF 1.3.5, 6.5).
+//!
+//! A select group is read as a lottery with the same outcome each time (weighted
+//! rendezvous hashing): each bucket draws a number from the frame's addresses and
+//! from what the bucket is, and the lowest for its weight wins. So the buckets'
+//! shares are their weights, a flow stays together, and when a bucket comes, goes,
+//! dies or gets another weight, only frames move that come to it or leave it.
+//! Both directions of a connection draw the same.
+
+use std::sync::Arc;
+
+use base::{GroupId, Instant};
+use flow::field::Depth;
+use flow::{
+    Action, BucketStats, Extension, Field, GroupDesc, GroupKind, GroupMod, GroupStats, Key,
+};
+
+use crate::action_set::ActionSet;
+use crate::counters::Counters;
+use crate::hash::Mixer;
+use crate::rule::depth_of;
+
+/// A group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) id: GroupId,
+    pub(crate) kind: GroupKind,
+    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) created: Instant,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// A bucket.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    /// As it was given.
+    pub(crate) given: flow::Bucket,
+    /// What is done, in the order of an action set.
+    set: ActionSet,
+    /// Whether the frame is another afterwards.
+    pub(crate) rewrites: bool,
+    /// What the bucket is, as a number: not its weight, nor its place.
+    seed: u64,
+    pub(crate) counters: Counters,
+}
+
+impl Group {
+    /// The group that `command` describes. One whose place it takes hands on its
+    /// age and its counters.
+    pub(crate) fn new(
+        command: &GroupMod,
+        old: Option<&Self>,
+        writers: usize,
+        now: Instant,
+    ) -> Self {
+        let mut buckets: Vec<Bucket> = Vec::with_capacity(command.buckets.len());
+        for given in &command.buckets {
+            let twins = buckets.iter().filter(|other| is_twin(&other.given, given));
+            let seed = seed(given, twins.count());
+            buckets.push(Bucket::new(given.clone(), seed, writers));
+        }
+        Self {
+            id: command.group,
+            kind: command.kind,
+            buckets,
+            created: old.map_or(now, |old| old.created),
+            counters: old.map_or_else(
+                || Arc::new(Counters::new(writers)),
+                |old| Arc::clone(&old.counters),
+            ),
+        }
+    }
+
+    /// The bucket that a frame with this hash draws, of those that are `alive`.
+    pub(crate) fn draw(&self, hash: u64, mut alive: impl FnMut(&Bucket) -> bool) -> Option<usize> {
+        let mut best: Option<(usize, f64)> = None;
+        for (index, bucket) in self.buckets.iter().enumerate() {
+            let score = bucket.score(hash);
+            if best.is_none_or(|(_, least)| score < least) && score.is_finite() && alive(bucket) {
+                best = Some((index, score));
+            }
+        }
+        best.map(|(index, _)| index)
+    }
+
+    /// How deep a frame must be read for it.
+    pub(crate) fn depth(&self) -> Depth {
+        let actions = self.buckets.iter().flat_map(|bucket| &bucket.given.actions);
+        let deepest = actions.map(depth_of).max().unwrap_or_default();
+        match self.kind {
+            GroupKind::Select => Depth::Transport,
+            GroupKind::All | GroupKind::Indirect | GroupKind::FastFailover => deepest,
+        }
+    }
+
+    /// The groups that it sends frames to.
+    pub(crate) fn successors(&self) -> impl Iterator<Item = GroupId> {
+        let buckets = self.buckets.iter();
+        buckets.flat_map(|bucket| groups_of(&bucket.given.actions))
+    }
+
+    /// The groups whose state is a bucket's state.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = GroupId> {
+        let watched = self.buckets.iter().map(|bucket| bucket.given.watch_group);
+        watched.filter(|group| *group != GroupId::ANY)
+    }
+
+    /// The group as it is described.
+    pub(crate) fn description(&self) -> GroupDesc {
+        let buckets = self.buckets.iter().map(|bucket| bucket.given.clone());
+        GroupDesc {
+            kind: self.kind,
+            group: self.id,
+            buckets: buckets.collect(),
+        }
+    }
+
+    /// The group as statistics tell it.
+    pub(crate) fn statistics(&self, references: u32, now: Instant) -> GroupStats {
+        let totals = self.counters.totals();
+        let buckets = self.buckets.iter().map(|bucket| {
+            let totals = bucket.counters.totals();
+            BucketStats {
+                packets: totals.packets,
+                bytes: totals.bytes,
+            }
+        });
+        GroupStats {
+            group: self.id,
+            references,
+            packets: totals.packets,
+            bytes: totals.bytes,
+            duration: now - self.created,
+            buckets: buckets.collect(),
+        }
+    }
+}
+
+impl Bucket {
+    fn new(given: flow::Bucket, seed: u64, writers: usize) -> Self {
+        let mut set = ActionSet::default();
+        set.write(&given.actions);
+        Self {
+            rewrites: set.actions().iter().any(rewrites),
+            set,
+            seed,
+            counters: Counters::new(writers),
+            given,
+        }
+    }
+
+    /// What is done, in order.
+    pub(crate) fn actions(&self) -> &[Action] {
+        self.set.actions()
+    }
+
+    /// How far the bucket is from winning a frame with this hash; infinitely, if it
+    /// has no weight. The numbers drawn are exponentially distributed, at the rate
+    /// of the weight, which is what makes the chance to draw the lowest the share.
+    fn score(&self, hash: u64) -> f64 {
+        /// 2 to the 53rd: as many different numbers as a fraction can be.
+        const STEPS: f64 = 9_007_199_254_740_992.0;
+        let step = Mixer::new().of((hash, self.seed)) >> 11;
+        let chance = (step as f64 + 0.5) / STEPS;
+        -chance.ln() / f64::from(self.given.weight)
+    }
+}
+
+/// The groups that actions name, those within others among them.
+pub(crate) fn groups_of<'a>(
+    actions: impl IntoIterator<Item = &'a Action>,
+) -> impl Iterator<Item = GroupId> {
+    let mut named = Vec::new();
+    for action in actions {
+        collect_groups(action, &mut named);
+    }
+    named.into_iter()
+}
+
+fn collect_groups(action: &Action, named: &mut Vec<GroupId>) {
+    match action {
+        Action::Group(group) => named.push(*group),
+        Action::Extended(Extension::Clone(inside)) => {
+            inside
+                .iter()
+                .for_each(|action| collect_groups(action, named));
+        }
+        _ => {}
+    }
+}
+
+/// The hash of a frame's addresses: the same in both directions.
+pub(crate) fn hash_of(key: &Key) -> u64 {
+    /// Source and destination of each layer.
+    const PAIRS: [(Field, Field); 6] = [
+        (Field::EthSrc, Field::EthDst),
+        (Field::Ipv4Src, Field::Ipv4Dst),
+        (Field::Ipv6Src, Field::Ipv6Dst),
+        (Field::TcpSrc, Field::TcpDst),
+        (Field::UdpSrc, Field::UdpDst),
+        (Field::SctpSrc, Field::SctpDst),
+    ];
+    const SINGLE: [Field; 3] = [Field::VlanVid, Field::EthType, Field::IpProto];
+    let pairs = PAIRS.map(|(source, destination)| {
+        let (a, b) = (key.get(source), key.get(destination));
+        (a.min(b), a.max(b))
+    });
+    Mixer::new().of((pairs, SINGLE.map(|field| key.get(field))))
+}
+
+/// A number for what the bucket does and watches, and for being the so manieth
+/// that does and watches the same. Of the actions' text, which means the same in
+/// every build: an upgrade of the switch moves nobody either.
+fn seed(given: &flow::Bucket, twins: usize) -> u64 {
+    let flow::Bucket {
+        id: _,
+        weight: _,
+        watch_port,
+        watch_group,
+        actions,
+    } = given;
+    let actions: Vec<_> = actions.iter().map(ToString::to_string).collect();
+    Mixer::new().of((watch_port, watch_group, actions, twins))
+}
+
+fn is_twin(one: &flow::Bucket, other: &flow::Bucket) -> bool {
+    one.watch_port == other.watch_port
+        && one.watch_group == other.watch_group
+        && one.actions == other.actions
+}
+
+const fn rewrites(action: &Action) -> bool {
+    !matches!(
+        action,
+        Action::Output { .. } | Action::Enqueue { .. } | Action::SetQueue(_) | Action::Group(_)
+    )
+}
+
+#[cfg(test)]
+mod tests;

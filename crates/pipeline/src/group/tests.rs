@@ -1,0 +1,119 @@
+//! What no case can say of select groups: shares, and who moves when buckets change.
+
+use flow::text::parse_group_line;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+fn group(line: &str) -> Group {
+    let command = parse_group_line(line).expect(line);
+    Group::new(&command, None, 1, Instant::START)
+}
+
+/// A select group whose buckets send out of these ports, with these weights.
+fn select(buckets: &[(u32, u16)]) -> Group {
+    let bucket = |(port, weight): &(u32, u16)| format!(",bucket=weight:{weight},output:{port}");
+    let buckets: String = buckets.iter().map(bucket).collect();
+    group(&format!("group_id=1,type=select{buckets}"))
+}
+
+/// The port that a frame with this hash goes out of.
+fn port(group: &Group, hash: u64) -> Option<&Action> {
+    let index = group.draw(hash, |_| true)?;
+    group.buckets[index].actions().first()
+}
+
+/// So many different frames.
+fn hashes(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(|number| Mixer::new().of(number))
+}
+
+/// How many frames of `count` each bucket gets.
+fn shares(group: &Group, count: u64) -> Vec<f64> {
+    let mut shares = vec![0.0; group.buckets.len()];
+    for hash in hashes(count) {
+        let index = group.draw(hash, |_| true).expect("somebody gets it");
+        shares[index] += 1.0;
+    }
+    shares
+}
+
+#[test]
+fn buckets_get_their_weights_share() {
+    const FRAMES: f64 = 100_000.0;
+    let weights = [1_u16, 2, 4, 8, 0, 85];
+    let ports = (1..).zip(weights);
+    let group = select(&ports.collect::<Vec<_>>());
+    for (share, weight) in shares(&group, 100_000).iter().zip(weights) {
+        let chance = f64::from(weight) / 100.0;
+        let deviation = (FRAMES * chance * (1.0 - chance)).sqrt();
+        let off = (share - FRAMES * chance).abs();
+        assert!(off <= 4.0 * deviation, "{weight}: {share}");
+    }
+}
+
+#[test]
+fn buckets_that_do_the_same_get_their_shares_too() {
+    let group = select(&[(1, 1), (1, 1), (1, 2)]);
+    let [a, b, c] = shares(&group, 40_000)[..] else {
+        panic!("three buckets");
+    };
+    assert!((a - 10_000.0).abs() < 400.0 && (b - 10_000.0).abs() < 400.0);
+    assert!((c - 20_000.0).abs() < 400.0);
+}
+
+#[test]
+fn a_dead_buckets_frames_go_to_the_others_by_their_weights() {
+    let group = select(&[(1, 1), (2, 1), (3, 2)]);
+    let (mut moved, mut to_third) = (0, 0);
+    for hash in hashes(40_000) {
+        let before = group.draw(hash, |_| true).expect("a bucket");
+        let first = &raw const group.buckets[0];
+        let after = group.draw(hash, |bucket| &raw const *bucket != first);
+        if before == 0 {
+            moved += 1;
+            to_third += u32::from(after == Some(2));
+        } else {
+            assert_eq!(after, Some(before));
+        }
+    }
+    assert!((9_600..10_400).contains(&moved), "{moved}");
+    let share = f64::from(to_third) / f64::from(moved);
+    assert!((share - 2.0 / 3.0).abs() < 0.03, "{share}");
+}
+
+#[test]
+fn nobody_is_drawn_where_nobody_is_alive() {
+    let group = select(&[(1, 1), (2, 1)]);
+    assert_eq!(group.draw(7, |_| false), None);
+    assert_eq!(select(&[(1, 0)]).draw(7, |_| true), None);
+}
+
+proptest! {
+    #[test]
+    fn only_frames_of_a_bucket_that_changes_move(
+        weights in vec(1..100_u16, 2..20),
+        changed in any::<proptest::sample::Index>(),
+        weight in 0..200_u16,
+        turn in 0..20_usize,
+    ) {
+        let mut buckets: Vec<_> = (1..).zip(weights).collect();
+        let before = select(&buckets);
+        let changed = changed.index(buckets.len());
+        let (moving, old_weight) = buckets[changed];
+        buckets[changed].1 = weight;
+        // The places of buckets do not matter.
+        let turn = turn % buckets.len();
+        buckets.rotate_left(turn);
+        let after = select(&buckets);
+        let moving = Action::output(base::PortNo(moving));
+        for hash in hashes(500) {
+            let (from, to) = (port(&before, hash), port(&after, hash));
+            if from != to {
+                let grew = weight > old_weight;
+                prop_assert_eq!(if grew { to } else { from }, Some(&moving));
+            }
+        }
+    }
+}

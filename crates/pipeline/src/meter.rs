@@ -1,0 +1,191 @@
+//! A meter: bands, each a rate that frames may not exceed for long (OF 1.3.5, 5.7).
+//!
+//! A band is a bucket of tokens, kept as a single number: the time at which the
+//! bucket will be full again (the virtual scheduling form of the generic cell rate
+//! algorithm, ITU-T I.371, annex A). A frame that finds tokens moves that time on
+//! by what it costs at the band's rate; one that finds none exceeds the band and
+//! costs nothing. All workers share the number and change it by
+//! compare-and-exchange: nobody waits for anybody, and the rate holds for all of
+//! them together.
+//!
+//! Every frame is submitted to every band, and of the bands that it exceeds the
+//! one with the highest rate acts. A frame that finds a token passes whole, however
+//! long it is, and those behind it pay for it: so a frame that stands for many
+//! segments passes a meter whose burst is a few of them.
+//!
+//! All counts are kept whether `OFPMF_STATS` asks for them or not: they cost no
+//! more than to ask.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::{Instant, MeterId};
+use flow::{BandKind, BandStats, MeterConfig, MeterFlags, MeterMod, MeterStats};
+
+use crate::counters::{Counters, OBSERVER, Totals};
+
+/// Ticks of a nanosecond: fine enough that a frame's cost at a million frames a
+/// second is not rounded by more than a ten-thousandth. 64 bits of them are 36 years.
+const TICKS_PER_NANO: u64 = 16;
+const TICKS_PER_SEC: u64 = 1_000_000_000 * TICKS_PER_NANO;
+
+/// How long frames may come at any rate where no burst is given: a hundredth of a
+/// second, so that what passes in any second is within a hundredth of the rate.
+const USUAL_BURST: u64 = TICKS_PER_SEC / 100;
+
+/// A meter.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    id: MeterId,
+    flags: MeterFlags,
+    bands: Vec<Band>,
+    created: Instant,
+    counters: Arc<Counters>,
+}
+
+/// A band.
+#[derive(Debug)]
+struct Band {
+    given: flow::Band,
+    /// Ticks that an empty bucket takes to fill.
+    burst: u64,
+    /// When the bucket is full, in ticks since the start; in the past if it is.
+    full_at: AtomicU64,
+    /// The frames it acted on.
+    counters: Counters,
+}
+
+/// What a meter says of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It passes.
+    Pass,
+    /// It is dropped.
+    Drop,
+    /// Its drop precedence is raised by so many levels.
+    Remark(u8),
+}
+
+impl Meter {
+    /// The meter that `command` describes. One whose place it takes hands on its
+    /// age and its counters, but not its bands' (OF 1.3.5, 6.6).
+    pub(crate) fn new(
+        command: &MeterMod,
+        old: Option<&Self>,
+        writers: usize,
+        now: Instant,
+    ) -> Self {
+        let bands = command.bands.iter();
+        let bands = bands.map(|given| Band::new(*given, command.flags, writers));
+        Self {
+            id: command.meter,
+            flags: command.flags,
+            bands: bands.collect(),
+            created: old.map_or(now, |old| old.created),
+            counters: old.map_or_else(
+                || Arc::new(Counters::new(writers)),
+                |old| Arc::clone(&old.counters),
+            ),
+        }
+    }
+
+    /// Submits a frame, counted as `writer`. One who only looks on takes nothing from
+    /// the frames to come, and so always passes.
+    pub(crate) fn submit(&self, writer: usize, weight: Totals, now: Instant) -> Outcome {
+        if writer == OBSERVER {
+            return Outcome::Pass;
+        }
+        self.counters.add(writer, weight, now);
+        let in_packets = self.flags.contains(MeterFlags::PKTPS);
+        let mut worst: Option<&Band> = None;
+        for band in &self.bands {
+            let exceeded = !band.takes(weight, in_packets, now);
+            if exceeded && worst.is_none_or(|worst| worst.given.rate < band.given.rate) {
+                worst = Some(band);
+            }
+        }
+        let Some(band) = worst else {
+            return Outcome::Pass;
+        };
+        band.counters.add(writer, weight, now);
+        match band.given.kind {
+            BandKind::Drop => Outcome::Drop,
+            BandKind::DscpRemark(level) => Outcome::Remark(level),
+        }
+    }
+
+    /// Whether it may change a frame.
+    pub(crate) fn remarks(&self) -> bool {
+        let mut kinds = self.bands.iter().map(|band| band.given.kind);
+        kinds.any(|kind| matches!(kind, BandKind::DscpRemark(_)))
+    }
+
+    /// The meter as it is described.
+    pub(crate) fn config(&self) -> MeterConfig {
+        MeterConfig {
+            flags: self.flags,
+            meter: self.id,
+            bands: self.bands.iter().map(|band| band.given).collect(),
+        }
+    }
+
+    /// The meter as statistics tell it.
+    pub(crate) fn statistics(&self, flows: u32, now: Instant) -> MeterStats {
+        let totals = self.counters.totals();
+        let bands = self.bands.iter().map(|band| {
+            let totals = band.counters.totals();
+            BandStats {
+                packets: totals.packets,
+                bytes: totals.bytes,
+            }
+        });
+        MeterStats {
+            meter: self.id,
+            flows,
+            packets: totals.packets,
+            bytes: totals.bytes,
+            duration: now - self.created,
+            bands: bands.collect(),
+        }
+    }
+}
+
+impl Band {
+    fn new(given: flow::Band, flags: MeterFlags, writers: usize) -> Self {
+        // A burst is given in what the rate is a number of in a second.
+        let burst = u128::from(given.burst) * u128::from(TICKS_PER_SEC) / u128::from(given.rate);
+        let burst = u64::try_from(burst).unwrap_or(u64::MAX);
+        Self {
+            given,
+            burst: if flags.contains(MeterFlags::BURST) {
+                burst.max(1)
+            } else {
+                USUAL_BURST
+            },
+            full_at: AtomicU64::new(0),
+            counters: Counters::new(writers),
+        }
+    }
+
+    /// Takes the frame's tokens, if there are any.
+    fn takes(&self, weight: Totals, in_packets: bool, now: Instant) -> bool {
+        let rate = u64::from(self.given.rate);
+        let cost = if in_packets {
+            weight.packets.saturating_mul(TICKS_PER_SEC) / rate
+        } else {
+            // Kilobits: eight thousandths of a byte's.
+            (weight.bytes * 8).saturating_mul(TICKS_PER_SEC / 1000) / rate
+        };
+        let now = now.as_nanos().saturating_mul(TICKS_PER_NANO);
+        let taken = self
+            .full_at
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
+                let full_at = full_at.max(now);
+                (full_at - now < self.burst).then(|| full_at.saturating_add(cost))
+            });
+        taken.is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! Groups and meters under two peers.
+
+use flow::FlowRemoved;
+use flow::text::{parse_actions, parse_flow_line, parse_group_line, parse_meter_line};
+
+use super::*;
+
+fn group(line: &str) -> Message {
+    Message::GroupMod(parse_group_line(line).expect(line))
+}
+
+fn meter(line: &str) -> Message {
+    Message::MeterMod(parse_meter_line(line).expect(line))
+}
+
+fn flow(line: &str) -> Message {
+    Message::FlowMod(parse_flow_line(line).expect(line))
+}
+
+/// The reasons that were told to `peer`.
+fn reasons(effects: &[Effect], peer: ConnectionId) -> Vec<FlowRemovedReason> {
+    let reason = |effect: &Effect| match effect {
+        Effect::Tell(id, message) if *id == peer => match &**message {
+            Message::FlowRemoved(FlowRemoved { reason, .. }) => Some(*reason),
+            _ => None,
+        },
+        _ => None,
+    };
+    effects.iter().filter_map(reason).collect()
+}
+
+#[test]
+fn a_barrier_behind_a_group_mod_or_a_meter_mod_waits_for_the_workers() {
+    let mut rig = Rig::controlled();
+    for change in [
+        group("group_id=1,type=all,bucket=output:2"),
+        meter("meter=1,pktps,bands=type=drop,rate=10"),
+    ] {
+        rig.pass();
+        assert!(rig.send(NEW, change).is_empty());
+        assert!(rig.send(NEW, Message::BarrierRequest).is_empty());
+        assert_eq!(told(&rig.pass()), ["13 BarrierReply"]);
+    }
+}
+
+#[test]
+fn the_rules_of_a_deleted_group_or_meter_are_told_of_with_their_final_counts() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, group("group_id=1,type=all,bucket=output:2"));
+    rig.send(NEW, meter("meter=1,pktps,bands=type=drop,rate=10"));
+    rig.send(NEW, flow("in_port=1,send_flow_rem,actions=group:1"));
+    rig.send(
+        NEW,
+        flow("in_port=2,send_flow_rem,actions=meter:1,output:1"),
+    );
+    rig.send(NEW, flow("in_port=3,send_flow_rem,actions=output:1"));
+    rig.pass();
+    assert!(rig.send(NEW, group("delete group_id=1")).is_empty());
+    let effects = rig.pass();
+    for peer in [OLD, NEW] {
+        assert_eq!(reasons(&effects, peer), [FlowRemovedReason::GroupDelete]);
+    }
+    assert!(rig.send(NEW, meter("delete meter=1")).is_empty());
+    let effects = rig.pass();
+    assert_eq!(reasons(&effects, NEW), [FlowRemovedReason::MeterDelete]);
+    assert_eq!(rig.rules(), ["send_flow_rem in_port=3 actions=output:1"]);
+}
+
+#[test]
+fn a_slave_changes_no_group_and_no_meter() {
+    let mut rig = Rig::controlled();
+    let slave = RoleRequest {
+        role: Some(Role::Slave),
+        generation: Some(1),
+    };
+    rig.send(NEW, Message::RoleRequest(slave));
+    for change in [
+        group("group_id=1,type=all"),
+        meter("meter=1,pktps,bands=type=drop,rate=10"),
+    ] {
+        assert_eq!(told(&rig.send(NEW, change)), ["13 refused: RequestIsSlave"]);
+    }
+    assert_eq!(rig.bridge.pipeline.group_descs(GroupId::ALL).count(), 0);
+}
+
+#[test]
+fn a_packet_out_goes_through_a_group_and_its_packet_in_through_the_meter() {
+    let mut rig = Rig::controlled();
+    rig.send(
+        NEW,
+        group("group_id=1,type=all,bucket=output:2,bucket=controller"),
+    );
+    let line = "meter=controller,pktps,burst,bands=type=drop,rate=1,burst_size=1";
+    rig.send(NEW, meter(line));
+    let message = || {
+        Message::PacketOut(PacketOut {
+            buffer: None,
+            in_port: PortNo::CONTROLLER,
+            actions: parse_actions("group:1").expect("legal"),
+            data: vec![0; 60],
+        })
+    };
+    let effects = told(&rig.send(NEW, message()));
+    let reports = ["10 told PacketIn", "13 told PacketIn"];
+    assert_eq!(effects, ["out of 2: 60 bytes", reports[0], reports[1]]);
+    assert_eq!(told(&rig.send(NEW, message())), ["out of 2: 60 bytes"]);
+}
+
+#[test]
+fn what_is_asked_about_groups_and_meters_is_answered() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, group("group_id=1,type=all,bucket=output:2"));
+    rig.send(NEW, meter("meter=1,pktps,bands=type=drop,rate=10"));
+    let mut ask = |request| rig.send(NEW, Message::MultipartRequest(request));
+    let count = |effects: Vec<Effect>| match &effects[..] {
+        [Effect::Reply(_, _, message)] => match &**message {
+            Message::MultipartReply { reply, .. } => match reply {
+                MultipartReply::Group(told) => told.len(),
+                MultipartReply::GroupDesc(told) => told.len(),
+                MultipartReply::Meter(told) => told.len(),
+                MultipartReply::MeterConfig(told) => told.len(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    for (group, there) in [(GroupId::ALL, 1), (GroupId(1), 1), (GroupId(2), 0)] {
+        assert_eq!(count(ask(MultipartRequest::Group(group))), there);
+        assert_eq!(count(ask(MultipartRequest::GroupDesc(group))), there);
+    }
+    for meter in [MeterId::ALL, MeterId(1)] {
+        assert_eq!(count(ask(MultipartRequest::Meter(meter))), 1);
+        assert_eq!(count(ask(MultipartRequest::MeterConfig(meter))), 1);
+    }
+    for request in [
+        MultipartRequest::Meter(MeterId(2)),
+        MultipartRequest::MeterConfig(MeterId(2)),
+    ] {
+        let refused = ["13 refused: MeterModUnknownMeter"];
+        assert_eq!(told(&ask(request)), refused);
+    }
+}

@@ -1,0 +1,156 @@
+//! Open vSwitch as Debian packages it, with its userspace data path: its own
+//! database and daemon in a directory, beside whatever else runs.
+//!
+//! Not here: bridges and ports; whoever wants some says so to `ovs-vsctl`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner};
+
+/// Where Debian keeps the schema of the database.
+const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+
+/// How long it may take to come up, and a tool of its to end.
+const START: Duration = Duration::from_secs(20);
+
+/// Where an Open vSwitch is to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// Starts its programs.
+    pub spawner: &'a Spawner,
+    /// The namespace of its ports.
+    pub inside: &'a Namespace,
+    /// An existing directory for its sockets, files and logs.
+    pub directory: &'a Path,
+    /// The cores that its daemon may use; any, if there are none.
+    pub cores: &'a [usize],
+}
+
+/// A running Open vSwitch.
+#[derive(Debug)]
+pub struct OpenVswitch {
+    // Dropped in this order: what forwards goes before what it depends on.
+    pub(crate) daemon: Process,
+    pub(crate) database: Process,
+    pub(crate) commands: Vec<String>,
+    spawner: Spawner,
+    directory: PathBuf,
+}
+
+impl OpenVswitch {
+    /// What must be there for it.
+    #[must_use]
+    pub fn requirements() -> Vec<Requirement> {
+        let program = |program| Requirement::Program {
+            program,
+            package: "openvswitch-switch",
+        };
+        vec![
+            Requirement::Tun,
+            program("ovsdb-tool"),
+            program("ovsdb-server"),
+            program("ovs-vsctl"),
+            program("ovs-vswitchd"),
+        ]
+    }
+
+    /// Starts database and daemon. `settings` are those that the daemon reads only
+    /// when it starts, as `ovs-vsctl set Open_vSwitch .` takes them.
+    ///
+    /// # Errors
+    /// A program is missing or fails.
+    pub fn start(site: Site<'_>, clock: &Clock, settings: &[&str]) -> Result<Self, Failure> {
+        let mut commands = Vec::new();
+        let database = site.start_database(&mut commands)?;
+        let socket = site.directory.join("db.sock");
+        clock.wait_for("ovsdb-server's socket", START, || {
+            Ok(socket.exists().then_some(()))
+        })?;
+        let mut words = vec!["--no-wait", "init"];
+        if !settings.is_empty() {
+            words.extend(["--", "set", "Open_vSwitch", "."]);
+            words.extend(settings);
+        }
+        vsctl(site.spawner, site.directory, &words, &mut commands)?;
+        let daemon = site.start_daemon(&mut commands)?;
+        Ok(Self {
+            daemon,
+            database,
+            commands,
+            spawner: site.spawner.clone(),
+            directory: site.directory.to_owned(),
+        })
+    }
+
+    /// Runs `ovs-vsctl` with these words, and waits until the daemon has done what they say.
+    ///
+    /// # Errors
+    /// `ovs-vsctl` fails, or the daemon takes longer than twenty seconds.
+    pub fn vsctl(&mut self, words: &str) -> Result<(), Failure> {
+        let words: Vec<_> = ["--timeout=20"]
+            .into_iter()
+            .chain(words.split_whitespace())
+            .collect();
+        vsctl(&self.spawner, &self.directory, &words, &mut self.commands)
+    }
+}
+
+impl<'a> Site<'a> {
+    fn start_database(self, commands: &mut Vec<String>) -> Result<Process, Failure> {
+        let file = self.directory.join("conf.db");
+        // What an interrupted run left here would be refused by ovsdb-tool.
+        let _ = std::fs::remove_file(&file);
+        let create = Program::new("ovsdb-tool")
+            .args(["create".as_ref(), file.as_path(), Path::new(SCHEMA)])
+            .log(self.directory.join("ovsdb-tool.log"));
+        commands.push(create.command_line());
+        self.spawner.run(create, START)?;
+        let serve = self
+            .daemon("ovsdb-server")
+            .arg(&file)
+            .arg(format!("--remote=punix:{}", self.path("db.sock")))
+            .arg(format!("--unixctl={}", self.path("ovsdb.ctl")));
+        commands.push(serve.command_line());
+        self.spawner.start(serve)
+    }
+
+    fn start_daemon(self, commands: &mut Vec<String>) -> Result<Process, Failure> {
+        let program = self
+            .daemon("ovs-vswitchd")
+            .arg(format!("unix:{}", self.path("db.sock")))
+            .arg(format!("--unixctl={}", self.path("vswitchd.ctl")))
+            .on_cores(self.cores);
+        commands.push(program.command_line());
+        self.spawner.start(program)
+    }
+
+    fn daemon(self, name: &str) -> Program<'a> {
+        let variables = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
+        let program = Program::new(name)
+            .inside(self.inside)
+            .log(self.directory.join(format!("{name}.log")));
+        variables.into_iter().fold(program, |program, variable| {
+            program.env(variable, self.directory)
+        })
+    }
+
+    fn path(self, name: &str) -> String {
+        self.directory.join(name).display().to_string()
+    }
+}
+
+fn vsctl(
+    spawner: &Spawner,
+    directory: &Path,
+    words: &[&str],
+    commands: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let socket = directory.join("db.sock");
+    let program = Program::new("ovs-vsctl")
+        .arg(format!("--db=unix:{}", socket.display()))
+        .args(words)
+        .log(directory.join("ovs-vsctl.log"));
+    commands.push(program.command_line());
+    spawner.run(program, START)
+}

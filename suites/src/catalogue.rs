@@ -1,0 +1,187 @@
+//! The cases that there are, by name: what a run must come to a verdict on.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde_json::Value;
+use testbed::Failure;
+
+/// The directories of cases, by the version of OpenFlow that the switch under test
+/// is spoken to in. Slow groups first, so that no lab ends long after the others:
+/// each case of meters and groups sends for thirty seconds.
+const GROUPS: [&str; 6] = [
+    "of13/meter",
+    "of13/group",
+    "of13/match",
+    "of13/action",
+    "of10/match",
+    "of10/action",
+];
+
+/// Where the cases lie below the Python environment's library.
+const CASES: &str = "site-packages/os_ken/tests/switch";
+
+/// A case: its file and its number in there, from 1.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Case {
+    /// As in `of13/action/00_OUTPUT`.
+    pub(crate) file: String,
+    /// Its number in the file, from 1.
+    pub(crate) number: usize,
+}
+
+impl Case {
+    /// The version and the group, as in `of13/action`.
+    pub(crate) fn group(&self) -> &str {
+        group(&self.file)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.number)
+    }
+}
+
+/// A file of cases.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    /// As in `of13/action/00_OUTPUT`.
+    pub(crate) name: String,
+    /// Where it is, with no symbolic link on the way.
+    pub(crate) path: PathBuf,
+    /// What each case says of itself, in order.
+    pub(crate) titles: Vec<String>,
+}
+
+impl File {
+    /// The version of OpenFlow, as the directory is called: `of13`.
+    pub(crate) fn version(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+}
+
+/// All cases, in the order in which they are run.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalogue {
+    /// By file.
+    pub(crate) files: Vec<File>,
+}
+
+impl Catalogue {
+    /// Reads the cases that are installed in a Python environment.
+    pub(crate) fn read(environment: &Path) -> Result<Self, Failure> {
+        let root = find(environment).map_err(Failure::to(format!(
+            "find os-ken's cases in {}: make it with cargo xtask conform",
+            environment.display()
+        )))?;
+        let mut files = Vec::new();
+        for group in GROUPS {
+            let failure = Failure::to(format!("read the cases of {group}"));
+            read_folder(&root, &root.join(group), &mut files).map_err(failure)?;
+        }
+        Ok(Self { files })
+    }
+
+    /// The files whose names begin with one of `prefixes`; all, if there are none.
+    pub(crate) fn only(&self, prefixes: &[String]) -> Result<Self, Failure> {
+        for prefix in prefixes {
+            if !self.files.iter().any(|file| file.name.starts_with(prefix)) {
+                let none = io::Error::from(io::ErrorKind::NotFound);
+                return Err(Failure::to(format!("find a file called {prefix}.."))(none));
+            }
+        }
+        let mut files = self.files.clone();
+        let wanted = |file: &File| prefixes.iter().any(|prefix| file.name.starts_with(prefix));
+        files.retain(|file| prefixes.is_empty() || wanted(file));
+        Ok(Self { files })
+    }
+
+    /// All cases, and what they say of themselves.
+    pub(crate) fn cases(&self) -> impl Iterator<Item = (Case, &str)> {
+        self.files.iter().flat_map(|file| {
+            file.titles.iter().zip(1..).map(|(title, number)| {
+                let file = file.name.clone();
+                (Case { file, number }, title.as_str())
+            })
+        })
+    }
+}
+
+/// The version and the group of a file, as in `of13/action`.
+fn group(file: &str) -> &str {
+    let second = file.match_indices('/').nth(1);
+    second.map_or(file, |(at, _)| &file[..at])
+}
+
+/// The folder of cases: the library's own is called after the version of Python.
+fn find(environment: &Path) -> io::Result<PathBuf> {
+    for library in fs::read_dir(environment.join("lib"))? {
+        let cases = library?.path().join(CASES);
+        if cases.is_dir() {
+            return cases.canonicalize();
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// Reads all files of cases in `folder` and below, in the order of their names.
+fn read_folder(root: &Path, folder: &Path, files: &mut Vec<File>) -> io::Result<()> {
+    let entries = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut paths = entries.collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            read_folder(root, &path, files)?;
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "json")
+        {
+            files.push(File {
+                name: name(root, &path),
+                titles: titles(&fs::read_to_string(&path)?)?,
+                path,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The file's name: its path below `root`, without `.json`.
+fn name(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).unwrap_or(path).with_extension("");
+    below.to_string_lossy().into_owned()
+}
+
+/// What the cases of a file say of themselves. The file is a list: words about all
+/// of it, and an object for each case.
+fn titles(text: &str) -> io::Result<Vec<String>> {
+    let list: Vec<Value> = serde_json::from_str(text)?;
+    let cases = list.iter().filter(|entry| entry.is_object());
+    let title = |case: &Value| case["description"].as_str().unwrap_or_default().to_owned();
+    Ok(cases.map(title).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_tells_its_cases_titles() {
+        let text = r#"["Action: 00", {"description": "one", "tests": []}, {"description": "two"}]"#;
+        assert_eq!(titles(text).unwrap(), ["one", "two"]);
+        assert!(titles("{").is_err());
+    }
+
+    #[test]
+    fn a_case_belongs_to_the_folder_of_its_version() {
+        assert_eq!(group("of13/action/25_SET_FIELD/01"), "of13/action");
+        assert_eq!(group("of13/match/00_IN_PORT"), "of13/match");
+        let (root, path) = ("/lib/cases", "/lib/cases/of13/match/00_IN_PORT.json");
+        assert_eq!(
+            name(Path::new(root), Path::new(path)),
+            "of13/match/00_IN_PORT"
+        );
+    }
+}

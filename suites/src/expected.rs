@@ -1,0 +1,120 @@
+//! The cases that are known to fail, each with its reason: `os_ken/expected.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use serde::Deserialize;
+use testbed::Failure;
+
+use crate::catalogue::{Case, Catalogue};
+
+/// The list.
+const LIST: &str = include_str!("../os_ken/expected.toml");
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    difference: Vec<Difference>,
+}
+
+/// Cases that fail for the same reason.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Difference {
+    /// Why the switch does otherwise.
+    reason: String,
+    /// Cases as they are printed; a file's name stands for all its cases, a
+    /// folder's for all its files.
+    cases: Vec<String>,
+}
+
+/// The reasons of the cases that are known to fail.
+#[derive(Debug, Default)]
+pub(crate) struct Expected {
+    reasons: BTreeMap<Case, String>,
+}
+
+impl Expected {
+    /// Reads the list, each name of which must be in the catalogue.
+    pub(crate) fn read(catalogue: &Catalogue) -> Result<Self, Failure> {
+        let cases = catalogue.cases().map(|(case, _)| case).collect();
+        Self::parse(LIST, &cases)
+            .map_err(|what| Failure::to("read the list of expected differences")(invalid(what)))
+    }
+
+    fn parse(text: &str, cases: &BTreeSet<Case>) -> Result<Self, String> {
+        let list: List = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut reasons = BTreeMap::new();
+        for Difference { reason, cases: of } in list.difference {
+            for name in of {
+                let meant: Vec<_> = cases.iter().filter(|case| means(&name, case)).collect();
+                if meant.is_empty() {
+                    return Err(format!("there is no case {name}"));
+                }
+                for case in meant {
+                    if reasons.insert(case.clone(), reason.clone()).is_some() {
+                        return Err(format!("{case} is listed twice"));
+                    }
+                }
+            }
+        }
+        Ok(Self { reasons })
+    }
+
+    /// Why `case` is known to fail, if it is.
+    pub(crate) fn reason(&self, case: &Case) -> Option<&str> {
+        self.reasons.get(case).map(String::as_str)
+    }
+}
+
+/// Whether `name` is that of the case, of its file, or of a folder that it is in.
+fn means(name: &str, case: &Case) -> bool {
+    let full = case.to_string();
+    let rest = full.strip_prefix(name);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/']))
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases() -> BTreeSet<Case> {
+        let case = |file: &str, number| Case {
+            file: file.to_owned(),
+            number,
+        };
+        [
+            case("of13/action/00_OUTPUT", 1),
+            case("of13/action/00_OUTPUT", 11),
+            case("of13/meter/01_DROP", 1),
+        ]
+        .into()
+    }
+
+    fn known(list: &str) -> Result<Vec<String>, String> {
+        let text = format!("[[difference]]\nreason = \"so\"\ncases = {list}");
+        let expected = Expected::parse(&text, &cases())?;
+        Ok(expected.reasons.keys().map(Case::to_string).collect())
+    }
+
+    #[test]
+    fn a_name_is_of_a_case_a_file_or_a_folder() {
+        let one = known(r#"["of13/action/00_OUTPUT:1"]"#);
+        assert_eq!(one.unwrap(), ["of13/action/00_OUTPUT:1"]);
+        let file = known(r#"["of13/action/00_OUTPUT"]"#);
+        assert_eq!(file.unwrap().len(), 2);
+        assert_eq!(known(r#"["of13"]"#).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn a_name_must_mean_something_and_only_once() {
+        assert!(known(r#"["of13/act"]"#).is_err_and(|text| text.contains("no case")));
+        let twice = known(r#"["of13/meter", "of13/meter/01_DROP:1"]"#);
+        assert!(twice.is_err_and(|text| text.contains("twice")));
+    }
+}

@@ -1,0 +1,99 @@
+//! Conformance suites that others wrote, run against the switch as a process:
+//! `cargo xtask conform` builds it, installs the suites and starts this.
+//!
+//! The suite so far is the switch tester of os-ken: it plays a case's frames
+//! through the switch under test and looks at what comes out. Its own switch is
+//! Open vSwitch. What the cases mean and how they are judged is not ours; which of
+//! them are known to fail, and why, is in `suites/os_ken/expected.toml`.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "what this program says is its product, and it says it to a person"
+)]
+
+mod catalogue;
+mod expected;
+mod lab;
+mod report;
+mod run;
+mod verdict;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::Parser;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+use testbed::Failure;
+
+use crate::catalogue::Catalogue;
+use crate::expected::Expected;
+use crate::report::Report;
+
+/// Runs os-ken's switch tests against this project's switch.
+#[derive(Debug, Parser)]
+struct Options {
+    /// The Python environment that holds os-ken.
+    #[arg(long, value_name = "DIRECTORY", default_value = "target/venv-suites")]
+    environment: PathBuf,
+    /// The switch's program.
+    #[arg(long, value_name = "FILE", default_value = "target/debug/comporta")]
+    comporta: PathBuf,
+    /// Where the verdicts are written, a line of JSON each.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "results/conformance/os-ken.jsonl"
+    )]
+    output: PathBuf,
+    /// How many labs work side by side.
+    #[arg(long, value_name = "NUMBER", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=32))]
+    labs: u8,
+    /// Only files whose names begin so, as of13/action does [default: all that the switch can be asked]
+    #[arg(value_name = "PREFIX")]
+    only: Vec<String>,
+}
+
+/// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    match conform(&Options::parse()) {
+        Ok(code) => code,
+        Err(failure) => {
+            println!("suites: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn conform(options: &Options) -> Result<ExitCode, Failure> {
+    let told_to_end = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register(signal, Arc::clone(&told_to_end)).map_err(Failure::to("catch signals"))?;
+    }
+    let catalogue = Catalogue::read(&options.environment)?;
+    let expected = Expected::read(&catalogue)?;
+    let chosen = catalogue.only(&options.only)?;
+    println!(
+        "os-ken's switch tests: {} cases of {} files, in {} labs",
+        chosen.cases().count(),
+        chosen.files.len(),
+        options.labs
+    );
+    let verdicts = run::run(options, &chosen, &told_to_end)?;
+    let Some(verdicts) = verdicts else {
+        println!("interrupted");
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    let report = Report::new(&chosen, verdicts, &expected);
+    report.write(&options.output)?;
+    print!("{report}");
+    println!("verdicts: {}", options.output.display());
+    Ok(match report.is_as_expected() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}

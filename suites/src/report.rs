@@ -1,0 +1,182 @@
+//! What a run came to: a line of JSON a case for programs, and a table for people.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::fs;
+use std::path::Path;
+
+use serde::Serialize;
+use testbed::Failure;
+
+use crate::catalogue::{Case, Catalogue};
+use crate::expected::Expected;
+use crate::run::Outcomes;
+
+/// Why a case failed on which nobody decided.
+const NO_VERDICT: &str = "no verdict: the judge did not come to this case";
+
+/// How a case ended, beside what was expected of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Judgement {
+    /// As it should.
+    Passed,
+    /// It failed, and is known to.
+    FailedAsExpected,
+    /// It failed.
+    Failed,
+    /// It is known to fail and did not.
+    PassedUnexpectedly,
+}
+
+/// A case's line.
+#[derive(Debug, Serialize)]
+struct Line {
+    case: String,
+    title: String,
+    verdict: Judgement,
+    /// Why it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Why it was expected to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
+    #[serde(skip)]
+    group: String,
+}
+
+/// All of a run.
+pub(crate) struct Report {
+    lines: Vec<Line>,
+}
+
+impl Report {
+    /// Holds `outcomes` against what was expected.
+    pub(crate) fn new(catalogue: &Catalogue, mut outcomes: Outcomes, expected: &Expected) -> Self {
+        let line = |(case, title): (Case, &str)| {
+            let outcome = outcomes.remove(&case);
+            let reason = outcome.unwrap_or_else(|| Some(NO_VERDICT.to_owned()));
+            let expected = expected.reason(&case).map(str::to_owned);
+            Line {
+                verdict: judge(reason.is_none(), expected.is_some()),
+                group: case.group().to_owned(),
+                case: case.to_string(),
+                title: title.to_owned(),
+                reason,
+                expected,
+            }
+        };
+        let mut lines: Vec<_> = catalogue.cases().map(line).collect();
+        lines.sort_by(|a, b| a.case.cmp(&b.case));
+        Self { lines }
+    }
+
+    /// Whether all cases ended as expected.
+    pub(crate) fn is_as_expected(&self) -> bool {
+        self.surprises().next().is_none()
+    }
+
+    /// Writes a line of JSON for each case.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), Failure> {
+        let failure = || Failure::to(format!("write {}", path.display()));
+        let mut text = String::new();
+        for line in &self.lines {
+            let json = serde_json::to_string(line).expect("a line has nothing that JSON has not");
+            text.push_str(&json);
+            text.push('\n');
+        }
+        let folder = path.parent().unwrap_or_else(|| Path::new("."));
+        fs::create_dir_all(folder).map_err(failure())?;
+        fs::write(path, text).map_err(failure())
+    }
+
+    fn surprises(&self) -> impl Iterator<Item = &Line> {
+        let is_surprise = |line: &&Line| match line.verdict {
+            Judgement::Passed | Judgement::FailedAsExpected => false,
+            Judgement::Failed | Judgement::PassedUnexpectedly => true,
+        };
+        self.lines.iter().filter(is_surprise)
+    }
+
+    /// The cases of each group by their judgement.
+    fn groups(&self) -> BTreeMap<&str, Vec<Judgement>> {
+        let mut groups: BTreeMap<&str, Vec<Judgement>> = BTreeMap::new();
+        for line in &self.lines {
+            groups.entry(&line.group).or_default().push(line.verdict);
+        }
+        groups
+    }
+}
+
+const fn judge(passed: bool, expected_to_fail: bool) -> Judgement {
+    match (passed, expected_to_fail) {
+        (true, false) => Judgement::Passed,
+        (false, true) => Judgement::FailedAsExpected,
+        (false, false) => Judgement::Failed,
+        (true, true) => Judgement::PassedUnexpectedly,
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for line in self.surprises() {
+            let why = line.reason.as_deref().or(line.expected.as_deref());
+            let how = match line.verdict {
+                Judgement::PassedUnexpectedly => "passes, though it is listed as failing",
+                _ => "fails",
+            };
+            writeln!(f, "{} {how}: {}", line.case, line.title)?;
+            writeln!(f, "    {}", why.unwrap_or_default())?;
+        }
+        writeln!(f, "{}", table(&self.groups()))
+    }
+}
+
+fn table(groups: &BTreeMap<&str, Vec<Judgement>>) -> String {
+    let mut text = format!(
+        "{:12} {:>6} {:>7} {:>7} {:>9} {:>11}",
+        "group", "cases", "passed", "of 100", "expected", "unexpected"
+    );
+    for (group, judgements) in groups {
+        let count = |wanted: &[Judgement]| {
+            let is_wanted = |judgement: &&Judgement| wanted.contains(judgement);
+            judgements.iter().filter(is_wanted).count()
+        };
+        let cases = judgements.len();
+        let passed = count(&[Judgement::Passed, Judgement::PassedUnexpectedly]);
+        write!(
+            text,
+            "\n{group:12} {cases:6} {passed:7} {:7} {:9} {:11}",
+            passed * 100 / cases,
+            count(&[Judgement::FailedAsExpected]),
+            count(&[Judgement::Failed, Judgement::PassedUnexpectedly]),
+        )
+        .expect("a string has room");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_expected_and_did_not_come_is_a_surprise() {
+        assert_eq!(judge(true, true), Judgement::PassedUnexpectedly);
+        assert_eq!(judge(false, false), Judgement::Failed);
+        assert_eq!(judge(false, true), Judgement::FailedAsExpected);
+        assert_eq!(judge(true, false), Judgement::Passed);
+    }
+
+    #[test]
+    fn the_table_counts_by_group() {
+        use Judgement::{Failed, FailedAsExpected, Passed};
+        let groups = [(
+            "of13/action",
+            vec![Passed, Passed, Failed, FailedAsExpected],
+        )];
+        let text = table(&groups.into());
+        let row: Vec<_> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        assert_eq!(row, ["of13/action", "4", "2", "50", "1", "1"]);
+    }
+}

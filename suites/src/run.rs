@@ -1,0 +1,208 @@
+//! A run: labs side by side, each with a thread that watches it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{env, fs, process, thread};
+
+use testbed::{Clock, Failure, Requirement, Spawner};
+
+use crate::Options;
+use crate::catalogue::{Case, Catalogue, File};
+use crate::lab::{Lab, Plan};
+use crate::verdict::Verdict;
+
+/// How often a lab is looked at.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How long a lab may go without a verdict. The longest cases send for thirty
+/// seconds and wait for a few answers.
+const STALL: Duration = Duration::from_secs(120);
+
+/// How long all labs may take: twice what the whole takes on two busy cores.
+const LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// What came of each case that was decided: why it failed, or nothing.
+pub(crate) type Outcomes = BTreeMap<Case, Option<String>>;
+
+/// Runs all of `catalogue`. Nothing, if it was told to end before it was done.
+pub(crate) fn run(
+    options: &Options,
+    catalogue: &Catalogue,
+    told_to_end: &AtomicBool,
+) -> Result<Option<Outcomes>, Failure> {
+    let mut needs = vec![Requirement::Namespaces, Requirement::Veth];
+    needs.extend(testbed::OpenVswitch::requirements());
+    testbed::check(&needs).map_err(|missing| Failure::to("run")(std::io::Error::other(missing)))?;
+    let yard = Yard::new()?;
+    let batches = batches(catalogue, &yard)?;
+    let watch = Watch {
+        options,
+        batches: &batches,
+        yard: &yard,
+        spawner: Spawner::new()?,
+        clock: Clock::start(),
+        told_to_end,
+    };
+    let verdicts = watch.all_labs();
+    if told_to_end.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    Ok(Some(named(catalogue, verdicts)))
+}
+
+/// The directory of a run, gone at its end.
+struct Yard(PathBuf);
+
+impl Yard {
+    fn new() -> Result<Self, Failure> {
+        // Short, for a path of a Unix socket has 107 bytes at most.
+        let path = env::temp_dir().join(format!("comporta-suites-{}", process::id()));
+        fs::create_dir_all(&path).map_err(Failure::to("make a directory"))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Cases of one version, queued for all labs.
+struct Batch {
+    version: String,
+    queue: PathBuf,
+    files: usize,
+}
+
+/// Queues the files of each version, in the catalogue's order.
+fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
+    let failure = || Failure::to("queue the cases");
+    let mut batches: Vec<Batch> = Vec::new();
+    for (number, file) in catalogue.files.iter().enumerate() {
+        if batches
+            .last()
+            .is_none_or(|last| last.version != file.version())
+        {
+            let queue = yard.0.join(format!("queue-{}", file.version()));
+            fs::create_dir(&queue).map_err(failure())?;
+            batches.push(Batch {
+                version: file.version().to_owned(),
+                queue,
+                files: 0,
+            });
+        }
+        let batch = batches.last_mut().expect("one was just pushed, if none");
+        // The judge knows a file of cases by this ending.
+        let link = batch.queue.join(format!("{number:04}.json"));
+        symlink(&file.path, link).map_err(failure())?;
+        batch.files += 1;
+    }
+    Ok(batches)
+}
+
+/// What a thread needs to watch its lab.
+struct Watch<'a> {
+    options: &'a Options,
+    batches: &'a [Batch],
+    yard: &'a Yard,
+    spawner: Spawner,
+    clock: Clock,
+    told_to_end: &'a AtomicBool,
+}
+
+impl Watch<'_> {
+    /// Runs all labs to their ends.
+    fn all_labs(&self) -> Vec<Verdict> {
+        thread::scope(|scope| {
+            let labs = usize::from(self.options.labs);
+            let threads: Vec<_> = (0..labs)
+                .map(|lab| scope.spawn(move || self.one_lab(lab)))
+                .collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread.join().expect("watching does not panic")
+            };
+            threads.into_iter().flat_map(join).collect()
+        })
+    }
+
+    /// Runs the lab of this number, built anew for each batch that needs so many.
+    fn one_lab(&self, lab: usize) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        for batch in self.batches.iter().filter(|batch| lab < batch.files) {
+            if let Err(failure) = self.one_batch(lab, batch, &mut verdicts) {
+                println!("lab {lab}, {}: {failure}", batch.version);
+            }
+            if self.is_over() {
+                break;
+            }
+        }
+        verdicts
+    }
+
+    fn one_batch(
+        &self,
+        lab: usize,
+        batch: &Batch,
+        verdicts: &mut Vec<Verdict>,
+    ) -> Result<(), Failure> {
+        let mut lab = Lab::start(&self.plan(lab, batch), &self.spawner, &self.clock)?;
+        let watched = self.stay(&mut lab);
+        verdicts.extend(lab.verdicts()?);
+        watched
+    }
+
+    /// Stays with a lab until it is done, stuck or broken.
+    fn stay(&self, lab: &mut Lab) -> Result<(), Failure> {
+        let (mut count, mut since) = (0, self.clock.now());
+        while !lab.is_done_within(TICK)? && !self.is_over() {
+            lab.check()?;
+            let now = self.clock.now();
+            let decided = lab.verdicts()?.len();
+            if decided > count {
+                (count, since) = (decided, now);
+            } else if now.since(since) > STALL {
+                return Err(Failure::Timeout {
+                    what: "the next verdict".to_owned(),
+                    limit: STALL,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let elapsed = self.clock.now().since(base::Instant::START);
+        self.told_to_end.load(Ordering::Relaxed) || elapsed > LIMIT
+    }
+
+    fn plan(&self, lab: usize, batch: &Batch) -> Plan {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Plan {
+            directory: self.yard.0.join(format!("{lab}-{}", batch.version)),
+            queue: batch.queue.clone(),
+            version: batch.version.clone(),
+            environment: self.options.environment.clone(),
+            comporta: self.options.comporta.clone(),
+            core: lab % cores,
+        }
+    }
+}
+
+/// The outcomes by the names of cases.
+fn named(catalogue: &Catalogue, verdicts: Vec<Verdict>) -> Outcomes {
+    let by_path: BTreeMap<&Path, &File> = catalogue
+        .files
+        .iter()
+        .map(|file| (file.path.as_path(), file))
+        .collect();
+    let case = |verdict: Verdict| {
+        let file = by_path.get(Path::new(&verdict.file))?.name.clone();
+        let number = verdict.number;
+        Some((Case { file, number }, verdict.reason))
+    };
+    verdicts.into_iter().filter_map(case).collect()
+}

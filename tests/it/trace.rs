@@ -1,0 +1,102 @@
+//! What would become of a frame, as operators ask it of Open vSwitch.
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::rig::{Ran, Rig, binary, program};
+
+pub(crate) const RULES: &[Rule] = rules![
+    a_frames_way_is_told_table_by_table_and_nothing_is_done,
+    a_learned_station_is_where_normal_forwards_to,
+    what_cannot_be_traced_is_refused_with_a_reason,
+];
+
+fn a_frames_way_is_told_table_by_table_and_nothing_is_done(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start("--bridge br0 --fail-mode secure --port p1 --port p2")?;
+    let form = "-O OpenFlow13";
+    switch.ofctl(&format!(
+        "{form} add-flow br0 table=0,priority=9,tcp,nw_dst=10.0.0.0/8,actions=dec_ttl,goto_table:3"
+    ))?;
+    switch.ofctl(&format!(
+        "{form} add-flow br0 table=3,cookie=0x5,tcp,tp_dst=80,actions=output:2"
+    ))?;
+    let mut heard = rig.host(2).eye()?;
+    let question = "ofproto/trace br0 in_port=1,tcp,nw_dst=10.0.0.1,nw_ttl=64,tp_dst=80";
+    let told = switch.appctl(question)?;
+    let wanted = "\
+bridge(\"br0\")
+-------------
+ 0. tcp,nw_dst=10.0.0.0/8, priority 9
+    dec_ttl
+    goto_table:3
+ 3. tcp,tp_dst=80, priority 32768, cookie 0x5
+    output:2
+     >> port 2
+
+Final flow: tcp,in_port=1,";
+    assert!(told.contains(wanted), "{told}");
+    assert!(told.contains("nw_ttl=63"), "{told}");
+    assert!(told.ends_with("\nDatapath actions: 2\n"), "{told}");
+    for flow in switch.flows("dump-flows br0")? {
+        assert!(flow.contains("n_packets=0, "), "{flow}");
+    }
+    // The first frame that comes is one that was sent.
+    rig.host(1)
+        .send(&["eth / ipv4(dst=10.0.0.1) / tcp(dst=80)"])?;
+    heard.sees("eth / ipv4(dst=10.0.0.1,ttl=63) / tcp");
+    // The same by our own command.
+    let own = program(binary().to_str().expect("a path is text"))
+        .args(["trace", "br0"])
+        .args(question.split_whitespace().skip(2))
+        .env("OVS_RUNDIR", switch.file(""));
+    assert_eq!(Ran::of(ground, own)?.good()?, told);
+    Ok(())
+}
+
+fn a_learned_station_is_where_normal_forwards_to(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let switch = rig.start("--bridge br0 --port p1 --port p2 --port p3")?;
+    let question = format!("ofproto/trace br0 in_port=1,dl_dst={}", mac(2));
+    let told = switch.appctl(&question)?;
+    assert!(told.ends_with("\nDatapath actions: 2,3\n"), "{told}");
+    rig.host(1).reach(rig.host(2).address)?;
+    let told = switch.appctl(&question)?;
+    assert!(told.ends_with("\nDatapath actions: 2\n"), "{told}");
+    // Given as bytes, to a station that is where the frame comes from.
+    let frame = "020000000001020000000009ffff0000";
+    let told = switch.appctl(&format!("ofproto/trace br0 in_port=1 {frame}"))?;
+    assert!(told.ends_with("\nDatapath actions: drop\n"), "{told}");
+    Ok(())
+}
+
+fn mac(number: u8) -> String {
+    format!("02:00:00:00:00:{number:02x}")
+}
+
+fn what_cannot_be_traced_is_refused_with_a_reason(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 1)?;
+    let switch = rig.start("--bridge br0 --port p1")?;
+    let refusals = [
+        ("br0", "name a bridge and a flow"),
+        ("br1 in_port=1", "no such bridge: br1"),
+        ("br0 in_prt=1", "unknown match field"),
+        ("br0 in_port=1,metadata=4", "leave them out"),
+        ("br0 in_port=1 02zz", "not the bytes of a frame"),
+        ("br0 in_port=1 020", "not the bytes of a frame"),
+        ("br0 ipv6,ipv6_exthdr=2", "no frame can be put together"),
+    ];
+    for (words, reason) in refusals {
+        let asked = program("ovs-appctl -t")
+            .arg(switch.file("br0.ctl"))
+            .arg("ofproto/trace")
+            .args(words.split_whitespace());
+        let said = Ran::of(ground, asked)?.bad()?;
+        assert!(said.contains(reason), "{words}: {said}");
+    }
+    let nobody = program(binary().to_str().expect("a path is text"))
+        .args(["trace", "br7", "in_port=1", "--rundir"])
+        .arg(switch.file(""));
+    let ran = Ran::of(ground, nobody)?;
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(ran.errors.starts_with("comporta: no switch answers at "));
+    Ok(())
+}

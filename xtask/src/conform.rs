@@ -1,0 +1,31 @@
+//! The conformance suites that others wrote: what they need is installed, the
+//! switch and the package `suites` are built, and that does the rest.
+
+use std::process::{Command, ExitCode};
+
+use crate::metadata::cargo;
+use crate::shell::{Outcome, Shell};
+use crate::{Failure, setup};
+
+/// What `cargo xtask test` runs of the suites: all but the cases that send for half
+/// a minute each, which take longer than all the others together.
+pub(crate) const QUICK: [&str; 4] = ["of13/action", "of13/match", "of10/action", "of10/match"];
+
+/// Installs what is missing and runs the suites with these options.
+pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {
+    setup::run(shell)?;
+    Ok(match conform(shell, options)? {
+        Outcome::Success => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// Builds and runs the suites with these options.
+pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<Outcome, Failure> {
+    let mut build = Command::new(cargo());
+    build.args(["build", "--package", "cli", "--package", "suites"]);
+    match shell.run(&mut build)? {
+        Outcome::Success => shell.run(Command::new("target/debug/suites").args(options)),
+        outcome => Ok(outcome),
+    }
+}
