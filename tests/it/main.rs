@@ -6,6 +6,7 @@
 //! theirs beside them.
 
 mod actions;
+mod bundles;
 mod controllers;
 mod eye;
 mod ground;
@@ -28,7 +29,7 @@ use ground::Rule;
 use libtest_mimic::{Arguments, Trial};
 
 /// All themes.
-const THEMES: [&[Rule]; 11] = [
+const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
     ofctl::RULES,
@@ -37,6 +38,7 @@ const THEMES: [&[Rule]; 11] = [
     trace::RULES,
     groups::RULES,
     truth::RULES,
+    bundles::RULES,
     controllers::RULES,
     robustness::RULES,
     lifecycle::RULES,

@@ -379,9 +379,40 @@ pub enum Refusal {
     /// An asynchronous message that this switch does not have (1.4).
     #[error("unsupported configuration of asynchronous messages")]
     AsyncUnsupported,
+
+    /// There is no such bundle, or there is one already.
+    #[error("no such bundle, or one already")]
+    BundleBadId,
+    /// The bundle takes no more messages.
+    #[error("the bundle is closed")]
+    BundleClosed,
+    /// The connection has as many bundles as it may.
+    #[error("too many bundles")]
+    BundleOutOfBundles,
+    /// Unknown step of a bundle, or one for the other side.
+    #[error("unknown step of a bundle")]
+    BundleBadType,
+    /// Unknown flags of a bundle, or others than those it was opened with.
+    #[error("bad flags of a bundle")]
+    BundleBadFlags,
+    /// The length of a message in a bundle does not fit.
+    #[error("wrong length of a message in a bundle")]
+    BundleMessageBadLength,
+    /// A message in a bundle has another transaction id than the one it came in.
+    #[error("wrong transaction id of a message in a bundle")]
+    BundleMessageBadXid,
+    /// A message that may not be in a bundle.
+    #[error("this message cannot be in a bundle")]
+    BundleMessageUnsupported,
+    /// The switch holds as many messages in bundles as it may.
+    #[error("too many messages in bundles")]
+    BundleMessageTooMany,
+    /// A message of the bundle failed, so that none was done.
+    #[error("a message of the bundle failed")]
+    BundleMessageFailed,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::AsyncUnsupported as usize + 1;
+    pub const COUNT: usize = Self::BundleMessageFailed as usize + 1;
 }

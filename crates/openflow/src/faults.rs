@@ -306,6 +306,17 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
 
     row(AsyncInvalid,                   near(1, 5),      of(15, 0)),
     row(AsyncUnsupported,               near(1, 5),      of(15, 1)),
+
+    row(BundleBadId,                    near(1, 4),      of(17, 2)),
+    row(BundleClosed,                   near(1, 4),      of(17, 4)),
+    row(BundleOutOfBundles,             near(1, 4),      of(17, 5)),
+    row(BundleBadType,                  near(1, 4),      of(17, 6)),
+    row(BundleBadFlags,                 near(1, 4),      of(17, 7)),
+    row(BundleMessageBadLength,         near(1, 4),      of(17, 8)),
+    row(BundleMessageBadXid,            near(1, 4),      of(17, 9)),
+    row(BundleMessageUnsupported,       near(1, 4),      of(17, 10)),
+    row(BundleMessageTooMany,           near(1, 4),      of(17, 12)),
+    row(BundleMessageFailed,            near(1, 4),      of(17, 13)),
 ]};
 
 #[rustfmt::skip]
@@ -384,6 +395,28 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
 
     except(AsyncInvalid,                   V11, V13, near(1, 5)),
     except(AsyncUnsupported,               V11, V13, near(1, 5)),
+
+    // In 1.3 bundles are ONF's extension 230, and have its numbers.
+    except(BundleBadId,                  V11, V12, near(1, 4)),
+    except(BundleBadId,                  V13, V13, onf(2302)),
+    except(BundleClosed,                 V11, V12, near(1, 4)),
+    except(BundleClosed,                 V13, V13, onf(2304)),
+    except(BundleOutOfBundles,           V11, V12, near(1, 4)),
+    except(BundleOutOfBundles,           V13, V13, onf(2305)),
+    except(BundleBadType,                V11, V12, near(1, 4)),
+    except(BundleBadType,                V13, V13, onf(2306)),
+    except(BundleBadFlags,               V11, V12, near(1, 4)),
+    except(BundleBadFlags,               V13, V13, onf(2307)),
+    except(BundleMessageBadLength,       V11, V12, near(1, 4)),
+    except(BundleMessageBadLength,       V13, V13, onf(2308)),
+    except(BundleMessageBadXid,          V11, V12, near(1, 4)),
+    except(BundleMessageBadXid,          V13, V13, onf(2309)),
+    except(BundleMessageUnsupported,     V11, V12, near(1, 4)),
+    except(BundleMessageUnsupported,     V13, V13, onf(2310)),
+    except(BundleMessageTooMany,         V11, V12, near(1, 4)),
+    except(BundleMessageTooMany,         V13, V13, onf(2312)),
+    except(BundleMessageFailed,          V11, V12, near(1, 4)),
+    except(BundleMessageFailed,          V13, V13, onf(2313)),
 ]};
 
 #[cfg(test)]

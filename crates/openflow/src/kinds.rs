@@ -5,6 +5,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::faults::ONF;
 use crate::version::Version;
 
 /// Nicira's experimenter id, and its OpenFlow 1.0 vendor id.
@@ -48,6 +49,8 @@ pub(crate) enum Kind {
     FlowFormat,
     TableIds,
     PacketInFormat,
+    BundleControl,
+    BundleAdd,
 }
 
 /// Every kind of statistics, by its meaning.
@@ -81,6 +84,28 @@ pub(crate) enum Number {
     Own(u16),
     /// Behind Nicira's id, in a vendor (experimenter) message.
     Nicira(u32),
+    /// Behind the Open Networking Foundation's id.
+    Onf(u32),
+}
+
+impl Number {
+    /// Whose number it is, and the number, if it is not the specification's own.
+    pub(crate) const fn experimenter(self) -> Option<(u32, u32)> {
+        match self {
+            Self::Own(_) => None,
+            Self::Nicira(number) => Some((NICIRA, number)),
+            Self::Onf(number) => Some((ONF, number)),
+        }
+    }
+
+    /// The number of an experimenter, if we know whose it is.
+    pub(crate) const fn of(experimenter: u32, number: u32) -> Option<Self> {
+        match experimenter {
+            NICIRA => Some(Self::Nicira(number)),
+            ONF => Some(Self::Onf(number)),
+            _ => None,
+        }
+    }
 }
 
 /// Who sends a message.
@@ -187,6 +212,11 @@ const ROWS: &[Row] = {
     row(TableIds,           V10, V10, Nicira(15),  8, Controller),
     row(PacketInFormat,     V10, V15, Nicira(16),  4, Controller),
     row(SetAsync,           V10, V12, Nicira(19), 24, Controller),
+    // In 1.3, ONF's extension 230.
+    row(BundleControl,      V13, V13, Onf(2300),   8, Either),
+    row(BundleAdd,          V13, V13, Onf(2301),   8, Controller),
+    row(BundleControl,      V14, V15, Own(33),     8, Either),
+    row(BundleAdd,          V14, V15, Own(34),     8, Controller),
     ]
 };
 

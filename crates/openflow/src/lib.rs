@@ -35,6 +35,7 @@ pub use dialect::{Dialect, Extension, Form};
 pub use faults::Fault;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
+pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep};
 pub use message::error::ErrorMessage;
 pub use message::features::FeaturesReply;
 pub use message::hello::Hello;

@@ -4,6 +4,7 @@
 //! a message lives in `flow`; here it becomes bytes and bytes become it.
 
 pub(crate) mod asynchronous;
+pub(crate) mod bundle;
 pub(crate) mod config;
 pub(crate) mod error;
 pub(crate) mod extension;
@@ -35,6 +36,7 @@ use crate::dialect::{Dialect, Extension};
 use crate::header::Header;
 use crate::kinds::{self, Kind, Number, Row, Sender};
 use asynchronous::{AsyncChange, AsyncConfig};
+use bundle::{BundleAdd, BundleControl};
 use error::ErrorMessage;
 use features::FeaturesReply;
 use hello::Hello;
@@ -113,6 +115,10 @@ pub enum Message {
     GetAsyncReply(AsyncConfig),
     /// What a controller wants to be told unasked.
     SetAsync(AsyncChange),
+    /// A step of a bundle's life: asked for by a controller, or done by a switch (1.3 on).
+    BundleControl(BundleControl),
+    /// A message for a bundle (1.3 on).
+    BundleAdd(BundleAdd),
 }
 
 /// How one body is read and written, in every version, side by side.
@@ -166,7 +172,10 @@ impl Message {
         if r.len() < row.least {
             return Err(start(Refusal::RequestBadLength));
         }
-        let message = decode_body(row.kind, &mut r)?;
+        let message = match row.kind {
+            Kind::BundleAdd => Self::BundleAdd(bundle::decode_add(header.xid, &mut r)?),
+            kind => decode_body(kind, &mut r)?,
+        };
         r.end()?;
         Ok((header.xid, row.sender, message))
     }
@@ -189,6 +198,7 @@ impl Message {
                 multipart::encode_reply(reply, *more, xid, dialect, out)
             }
             Self::Hello(hello) => hello.encode(xid, out),
+            Self::BundleAdd(add) => bundle::encode_add(add, xid, dialect, out),
             _ => {
                 let kind = self.kind(dialect);
                 frame(kind, xid, dialect, out, |w| encode_body(self, w))
@@ -234,6 +244,8 @@ impl Message {
             Self::GetAsyncRequest => Kind::GetAsyncRequest,
             Self::GetAsyncReply(_) => Kind::GetAsyncReply,
             Self::SetAsync(_) => Kind::SetAsync,
+            Self::BundleControl(_) => Kind::BundleControl,
+            Self::BundleAdd(_) => Kind::BundleAdd,
         }
     }
 }
@@ -254,11 +266,14 @@ fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row, Malformed
             at,
         });
     }
-    if r.u32()? != kinds::NICIRA {
+    let experimenter = r.u32()?;
+    if Number::of(experimenter, 0).is_none() {
         let fault = Refusal::RequestBadExperimenter;
         return Err(Malformed { fault, at });
     }
-    Row::numbered(Number::Nicira(r.u32()?), version).ok_or(Malformed {
+    let number = Number::of(experimenter, r.u32()?);
+    let row = number.and_then(|number| Row::numbered(number, version));
+    row.ok_or(Malformed {
         fault: Refusal::RequestBadExperimenterType,
         at,
     })
@@ -302,6 +317,8 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::GetAsyncRequest => Message::GetAsyncRequest,
         Kind::GetAsyncReply => Message::GetAsyncReply(Body::decode(r)?),
         Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
+        Kind::BundleControl => Message::BundleControl(Body::decode(r)?),
+        Kind::BundleAdd => unreachable!("its transaction id is needed, which the caller has"),
         Kind::FlowFormat | Kind::TableIds | Kind::PacketInFormat => {
             Message::Extension(extension::decode(kind, r)?)
         }
@@ -338,14 +355,15 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         Message::GetAsyncReply(body) => body.encode(w)?,
         Message::SetAsync(body) => body.encode(w)?,
         Message::RoleStatus(body) => body.encode(w)?,
-        Message::Hello(_) | Message::MultipartReply { .. } => {
-            unreachable!("these two frame themselves")
+        Message::BundleControl(body) => body.encode(w)?,
+        Message::Hello(_) | Message::MultipartReply { .. } | Message::BundleAdd(_) => {
+            unreachable!("these frame themselves")
         }
     }
     Ok(())
 }
 
-/// Appends a message: its header, Nicira's if it is hers, and a body.
+/// Appends a message: its header, the experimenter's if it is one's, and a body.
 pub(crate) fn frame(
     kind: Kind,
     xid: Xid,
@@ -356,16 +374,16 @@ pub(crate) fn frame(
     let mut w = Writer::new(out, dialect);
     let row = Row::of(kind, dialect.version).ok_or_else(|| w.cannot("this message"))?;
     w.nested(2, |w| {
-        let (number, subtype) = match row.number {
-            Number::Own(number) => (number, None),
-            Number::Nicira(subtype) => (kinds::EXPERIMENTER_MESSAGE, Some(subtype)),
+        let number = match row.number {
+            Number::Own(number) => number,
+            Number::Nicira(_) | Number::Onf(_) => kinds::EXPERIMENTER_MESSAGE,
         };
         w.u8(dialect.version.wire());
         w.number(1, number.into());
         w.u16(0);
         w.u32(xid.0);
-        if let Some(subtype) = subtype {
-            w.u32(kinds::NICIRA);
+        if let Some((experimenter, subtype)) = row.number.experimenter() {
+            w.u32(experimenter);
             w.u32(subtype);
         }
         body(w)

@@ -204,8 +204,14 @@ pub(crate) fn hash_of(key: &Key) -> u64 {
         (Field::SctpSrc, Field::SctpDst),
     ];
     const SINGLE: [Field; 3] = [Field::VlanVid, Field::EthType, Field::IpProto];
+    // The addresses that ARP speaks of are those of IPv4.
+    let address = |field| match field {
+        Field::Ipv4Src => key.get(field).or_else(|| key.get(Field::ArpSpa)),
+        Field::Ipv4Dst => key.get(field).or_else(|| key.get(Field::ArpTpa)),
+        other => key.get(other),
+    };
     let pairs = PAIRS.map(|(source, destination)| {
-        let (a, b) = (key.get(source), key.get(destination));
+        let (a, b) = (address(source), address(destination));
         (a.min(b), a.max(b))
     });
     Mixer::new().of((pairs, SINGLE.map(|field| key.get(field))))

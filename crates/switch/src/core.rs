@@ -1,6 +1,7 @@
 //! What the daemon knows and decides, without threads, sockets or clocks.
 
 pub(crate) mod bridge;
+pub(crate) mod bundles;
 pub(crate) mod connection;
 pub(crate) mod dump;
 pub(crate) mod identity;

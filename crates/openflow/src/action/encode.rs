@@ -171,7 +171,7 @@ fn encode_modern(
 }
 
 /// Appends the writing of a field, by the best means that the version has.
-fn set_field(
+pub(super) fn set_field(
     field: Field,
     value: u128,
     mask: u128,

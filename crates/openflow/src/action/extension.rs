@@ -13,7 +13,7 @@ use flow::{
     Extension, Field, MaxLen, PacketInReason, Part, Refusal, Sample, SampleDirection, ToController,
 };
 
-use super::encode::{Context, put};
+use super::encode::{Context, put, set_field};
 use super::{Bad, Kind};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::message::packet_in;
@@ -201,7 +201,11 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     Ok(Extension::Load { to, value })
 }
 
+/// 1.5 sets parts of fields.
 fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if w.version() == Version::V15 {
+        return set_field(to.field(), to.place(u128::from(value)), to.mask(), w);
+    }
     let place = place(to, w)?;
     let header = oxm::header_of(to.field(), Prefer::Nxm, false)
         .filter(|header| header.length == to.field().bytes())

@@ -81,6 +81,20 @@ fn an_action_takes_a_few_times_its_bytes_on_the_wire() {
     assert!(size_of::<Action>() <= 6 * 8);
 }
 
+/// How the version says it: 1.5 has one action for all writes.
+fn said(action: Action, version: Version) -> Action {
+    match action {
+        Action::Extended(Extension::Load { to, value }) if version == Version::V15 => {
+            Action::SetField {
+                field: to.field(),
+                value: to.place(value.into()),
+                mask: to.mask(),
+            }
+        }
+        action => action,
+    }
+}
+
 #[test]
 fn what_every_version_can_say_is_read_as_it_was_written() {
     for version in Version::ALL {
@@ -88,7 +102,11 @@ fn what_every_version_can_say_is_read_as_it_was_written() {
             let bytes = write(slice::from_ref(&action), &Match::any(), version)
                 .unwrap_or_else(|error| panic!("{error}: {action:?}"));
             assert_eq!(bytes.len() % 8, 0);
-            assert_eq!(read(&bytes, version), Ok(vec![action]), "{version}");
+            assert_eq!(
+                read(&bytes, version),
+                Ok(vec![said(action, version)]),
+                "{version}"
+            );
         }
     }
 }

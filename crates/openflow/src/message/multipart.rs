@@ -229,10 +229,12 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpre
                 w.zeros(4);
             }
         }
-        Number::Nicira(number) => {
+        Number::Nicira(_) | Number::Onf(_) => {
+            let numbers = row.number.experimenter();
+            let (experimenter, number) = numbers.expect("both are experimenters'");
             w.u16(EXPERIMENTER_PART);
             w.u16(flags);
-            w.u32(NICIRA);
+            w.u32(experimenter);
             w.u32(number);
             w.zeros(4);
         }

@@ -8,6 +8,7 @@ use flow::{
     LearnSpec, MaxLen, Multipath, MultipathAlgorithm, PacketInReason, Part, Sample,
     SampleDirection, ToController,
 };
+use openflow::Version;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -220,9 +221,15 @@ fn simple() -> BoxedStrategy<Extension> {
     .boxed()
 }
 
-/// Any of them, clones among them.
-pub(crate) fn extension() -> BoxedStrategy<Extension> {
-    let inside = vec(simple().prop_map(Action::Extended), 0..3);
+/// Any of them that the version has, clones among them.
+pub(crate) fn extension(version: Version) -> BoxedStrategy<Extension> {
+    let simple = simple().prop_map(move |extension| match extension {
+        // 1.5 has one action for all writes.
+        Extension::Load { to, .. } if version == Version::V15 => Extension::Push(to),
+        extension => extension,
+    });
+    let simple = simple.boxed();
+    let inside = vec(simple.clone().prop_map(Action::Extended), 0..3);
     let clone = inside.prop_map(|actions| Extension::Clone(actions.into()));
-    prop_oneof![9 => simple(), 1 => clone].boxed()
+    prop_oneof![9 => simple, 1 => clone].boxed()
 }

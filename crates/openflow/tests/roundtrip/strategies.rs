@@ -131,7 +131,7 @@ fn common_action(version: Version) -> BoxedStrategy<Action> {
     prop_oneof![
         6 => output,
         4 => set_whole(version),
-        4 => crate::extensions::extension().prop_map(Action::Extended),
+        4 => crate::extensions::extension(version).prop_map(Action::Extended),
         1 => any::<u32>().prop_map(|queue| Action::SetQueue(QueueId(queue))),
         1 => any::<u32>().prop_map(|group| Action::Group(GroupId(group))),
         1 => Just(Action::PopVlan),

@@ -6,6 +6,7 @@
 //! workers have taken a change (barrier replies, the final counts of a rule
 //! that is gone) waits here for the publication's generation to be passed.
 
+mod commit;
 mod frames;
 mod notices;
 mod ports;
@@ -94,6 +95,8 @@ struct Waiting {
 enum Awaited {
     /// A barrier reply.
     Barrier(ConnectionId, Xid),
+    /// The answer to a bundle's commit.
+    Committed(ConnectionId, Xid, Box<Message>),
     /// The end of rules.
     Removals(Vec<Removal>),
 }
@@ -176,6 +179,9 @@ impl Bridge {
                 Awaited::Barrier(id, xid) => {
                     effects.push(Effect::Reply(id, xid, Box::new(Message::BarrierReply)));
                 }
+                Awaited::Committed(id, xid, reply) => {
+                    effects.push(Effect::Reply(id, xid, reply));
+                }
                 Awaited::Removals(removals) => self.tell_removals(&removals, effects),
             }
         }
@@ -198,8 +204,10 @@ impl Bridge {
     /// Takes note that a peer is gone.
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
         self.connections.remove(id);
-        self.waiting
-            .retain(|waiting| !matches!(waiting.what, Awaited::Barrier(at, _) if at == id));
+        self.waiting.retain(|waiting| match waiting.what {
+            Awaited::Barrier(at, _) | Awaited::Committed(at, ..) => at != id,
+            Awaited::Removals(_) => true,
+        });
         self.settle_mode();
     }
 

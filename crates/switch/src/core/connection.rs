@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest};
 use openflow::{AsyncConfig, RoleReason, Version};
 
+use super::bundles::Bundles;
+
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectionId(pub(crate) u64);
@@ -39,6 +41,8 @@ pub(crate) struct Connection {
     pub(crate) miss_send_len: u16,
     /// What it wants to be told.
     pub(crate) wants: AsyncConfig,
+    /// What it collects to be done together.
+    pub(crate) bundles: Bundles,
 }
 
 impl Connection {
@@ -54,6 +58,7 @@ impl Connection {
                 Kind::Service => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
+            bundles: Bundles::default(),
         }
     }
 

@@ -19,9 +19,11 @@ use super::inbox::{Inbox, Input};
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::FlowDump;
 
-/// Bytes read from a socket at once: hundreds of flow-mods, and so one nudge of the
-/// control thread for all of them.
-const READ_LEN: usize = 64 * 1024;
+/// Bytes read from a socket at once. A peer that sends more than the first has the
+/// second until it pauses: hundreds of flow-mods, and one nudge of the control thread
+/// for all of them. Thousands of quiet peers do with the first.
+const READ_LEN: usize = 4 * 1024;
+const READ_LEN_MAX: usize = 64 * 1024;
 
 /// Bytes of messages of one connection that are being worked on or answered. A
 /// flow-mod has some hundred bytes, so bursts stay bursts.
@@ -191,7 +193,10 @@ impl Connection {
                     }
                 }
                 count = reader.read(&mut input), if roomy && self.held.is_none() => match count {
-                    Ok(count @ 1..) => self.channel.handle_input(&input[..count], self.clock.now()),
+                    Ok(count @ 1..) => {
+                        self.channel.handle_input(&input[..count], self.clock.now());
+                        fit(&mut input, count);
+                    }
                     Ok(0) | Err(_) => break Reason::Closed,
                 },
                 () = sleep_until(timeout) => self.channel.handle_timeout(self.clock.now()),
@@ -301,6 +306,15 @@ impl Drop for Connection {
         if self.outbox.is_none() {
             self.inbox.send(Input::Down(self.id));
         }
+    }
+}
+
+/// Makes the buffer as long as the last read, of `count` bytes, asks for.
+fn fit(input: &mut Vec<u8>, count: usize) {
+    if count == input.len() {
+        input.resize(READ_LEN_MAX, 0);
+    } else if count < READ_LEN && input.len() > READ_LEN {
+        *input = vec![0; READ_LEN];
     }
 }
 

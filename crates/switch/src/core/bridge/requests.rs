@@ -31,7 +31,7 @@ impl Bridge {
         }
     }
 
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         id: ConnectionId,
         xid: Xid,
@@ -61,6 +61,8 @@ impl Bridge {
                 Ok(None)
             }
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
+            Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
+            Message::BundleAdd(add) => self.peer(id)?.bundles.add(xid, add).map(|()| None),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);
                 Ok(None)
@@ -197,6 +199,8 @@ fn changes_something(message: &Message) -> bool {
             | Message::TableMod(_)
             | Message::GroupMod(_)
             | Message::MeterMod(_)
+            | Message::BundleControl(_)
+            | Message::BundleAdd(_)
     )
 }
 

@@ -6,7 +6,10 @@ use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
     PortMod, PortReason, Role, RoleRequest,
 };
-use openflow::{Form, MultipartReply, MultipartRequest, Received, Version};
+use openflow::{
+    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MultipartReply,
+    MultipartRequest, Received, Version,
+};
 use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta};
 
@@ -473,4 +476,105 @@ fn a_master_that_another_replaces_is_told_from_1_4_on() {
         assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
         assert_eq!(told(&rig.send(NEW, wish(3))), news, "{version}");
     }
+}
+
+fn bundle(step: BundleStep) -> Message {
+    Message::BundleControl(BundleControl {
+        bundle: BundleId(1),
+        step,
+        flags: BundleFlags::ATOMIC,
+    })
+}
+
+fn bundled(message: Message) -> Message {
+    Message::BundleAdd(BundleAdd {
+        bundle: BundleId(1),
+        flags: BundleFlags::ATOMIC,
+        message: Box::new(message),
+        excerpt: Excerpt::of(&[]),
+        length: 8,
+    })
+}
+
+fn no_flood(rig: &Rig) -> Message {
+    Message::PortMod(PortMod {
+        port: PortNo(1),
+        hw_addr: rig.bridge.ports[&PortNo(1)].desc.hw_addr,
+        config: PortConfig::NO_FLOOD,
+        mask: PortConfig::NO_FLOOD,
+        advertise: 0,
+    })
+}
+
+#[test]
+fn a_bundle_is_done_at_its_commit_and_answered_when_workers_have_it() {
+    let mut rig = Rig::controlled();
+    let opened = rig.send(NEW, bundle(BundleStep::OpenRequest));
+    assert_eq!(told(&opened), ["13 BundleControl"]);
+    let add = bundled(rule(FlowModCommand::Add, FlowFlags(0)));
+    assert_eq!(told(&rig.send(NEW, add)), [""; 0]);
+    rig.pass();
+    assert_eq!(rig.rules(), [""; 0]);
+    assert_eq!(
+        told(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
+        [""; 0]
+    );
+    assert_eq!(rig.rules().len(), 1);
+    assert_eq!(told(&rig.pass()), ["13 BundleControl"]);
+    let again = rig.send(NEW, bundle(BundleStep::CommitRequest));
+    assert_eq!(told(&again), ["13 refused: BundleBadId"]);
+}
+
+#[test]
+fn of_a_bundle_that_fails_nothing_is_done_or_told() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, rule(FlowModCommand::Add, FlowFlags::SEND_FLOW_REMOVED));
+    rig.pass();
+    let before = rig.rules();
+    let config = rig.bridge.ports[&PortNo(1)].desc.config;
+    let no_flood = no_flood(&rig);
+    for message in [
+        rule(FlowModCommand::Delete, FlowFlags(0)),
+        no_flood,
+        Message::FlowMod(FlowMod {
+            table: TableId::ALL,
+            ..FlowMod::new(
+                FlowModCommand::Add,
+                5,
+                Match::any(),
+                Instructions::default(),
+            )
+        }),
+    ] {
+        assert_eq!(told(&rig.send(NEW, bundled(message))), [""; 0]);
+    }
+    let refused = [
+        "13 refused: FlowModBadTable",
+        "13 refused: BundleMessageFailed",
+    ];
+    assert_eq!(
+        told(&rig.send(NEW, bundle(BundleStep::CommitRequest))),
+        refused
+    );
+    assert_eq!(told(&rig.pass()), [""; 0]);
+    assert_eq!(rig.rules(), before);
+    assert_eq!(rig.bridge.ports[&PortNo(1)].desc.config, config);
+}
+
+#[test]
+fn a_bundle_goes_with_its_connection_and_is_not_for_slaves() {
+    let mut rig = Rig::controlled();
+    rig.send(NEW, bundled(rule(FlowModCommand::Add, FlowFlags(0))));
+    rig.bridge.handle_down(NEW);
+    rig.bridge
+        .handle_up(NEW, Connection::new(Kind::Primary, Version::V13));
+    let unknown = rig.send(NEW, bundle(BundleStep::CommitRequest));
+    assert_eq!(told(&unknown), ["13 refused: BundleBadId"]);
+    let slave = RoleRequest {
+        role: Some(Role::Slave),
+        generation: Some(1),
+    };
+    rig.send(NEW, Message::RoleRequest(slave));
+    let denied = rig.send(NEW, bundle(BundleStep::OpenRequest));
+    assert_eq!(told(&denied), ["13 refused: RequestIsSlave"]);
 }

@@ -1,0 +1,191 @@
+//! Bundles: messages that are done together or not at all. OpenFlow 1.4's
+//! (OF 1.4.1, 7.3.9) in the form of ONF's extension 230 to 1.3, with the same layout.
+//!
+//! ```text
+//!  0        4      6       8
+//! +--------+------+-------+----
+//! | bundle | type | flags | properties     (control)
+//! | bundle | zero | flags | a message, padded to eight bytes, properties (add)
+//! +--------+------+-------+----
+//! ```
+
+use base::Xid;
+use flow::Refusal;
+
+use super::{Body, Message, frame, row_of};
+use crate::channel::Excerpt;
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::Dialect;
+use crate::header::Header;
+use crate::kinds::Kind;
+
+/// Names a bundle among those of a connection; the controller chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BundleId(pub u32);
+
+/// How a bundle is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleFlags(pub u16);
+
+impl BundleFlags {
+    /// No frame sees a part of it (`OFPBF_ATOMIC`).
+    pub const ATOMIC: Self = Self(1 << 0);
+    /// In the order of its messages (`OFPBF_ORDERED`).
+    pub const ORDERED: Self = Self(1 << 1);
+
+    /// Whether the specification gives all its bits a meaning.
+    #[must_use]
+    pub const fn is_known(self) -> bool {
+        self.0 & !(Self::ATOMIC.0 | Self::ORDERED.0) == 0
+    }
+}
+
+/// What is to be done with a bundle, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BundleStep {
+    /// Begin it.
+    OpenRequest,
+    /// It has begun.
+    OpenReply,
+    /// Take no more messages.
+    CloseRequest,
+    /// No more are taken.
+    CloseReply,
+    /// Do all of it.
+    CommitRequest,
+    /// All of it is done.
+    CommitReply,
+    /// Forget it.
+    DiscardRequest,
+    /// It is forgotten.
+    DiscardReply,
+}
+
+impl BundleStep {
+    /// In the order of their numbers.
+    const ALL: [Self; 8] = [
+        Self::OpenRequest,
+        Self::OpenReply,
+        Self::CloseRequest,
+        Self::CloseReply,
+        Self::CommitRequest,
+        Self::CommitReply,
+        Self::DiscardRequest,
+        Self::DiscardReply,
+    ];
+}
+
+/// A step of a bundle's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BundleControl {
+    /// The bundle.
+    pub bundle: BundleId,
+    /// The step.
+    pub step: BundleStep,
+    /// How it is to be done.
+    pub flags: BundleFlags,
+}
+
+/// A message for a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleAdd {
+    /// The bundle.
+    pub bundle: BundleId,
+    /// How it is to be done.
+    pub flags: BundleFlags,
+    /// The message. It has the transaction id of the one that it comes in.
+    pub message: Box<Message>,
+    /// Its first bytes, for the error message that it may deserve.
+    pub excerpt: Excerpt,
+    /// Its bytes.
+    pub length: u16,
+}
+
+impl Body for BundleControl {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let bundle = BundleId(r.u32()?);
+        let bad = r.fail(Refusal::BundleBadType);
+        let step = BundleStep::ALL.get(usize::from(r.u16()?));
+        let step = *step.ok_or(bad)?;
+        let flags = BundleFlags(r.u16()?);
+        // Only experimenters have properties to say.
+        r.rest();
+        Ok(Self {
+            bundle,
+            step,
+            flags,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        let mut numbered = (0..).zip(BundleStep::ALL);
+        let found = numbered.find(|(_, step)| *step == self.step);
+        let (number, _) = found.expect("every step is in the list");
+        w.u32(self.bundle.0);
+        w.u16(number);
+        w.u16(self.flags.0);
+        Ok(())
+    }
+}
+
+/// Reads a message for a bundle; `xid` is that of the message that it comes in.
+pub(super) fn decode_add(xid: Xid, r: &mut Reader<'_>) -> Result<BundleAdd, Malformed> {
+    let bundle = BundleId(r.u32()?);
+    r.skip(2)?;
+    let flags = BundleFlags(r.u16()?);
+    let start = r.fail(Refusal::BundleMessageBadLength);
+    let rest = r.rest();
+    let header = Header::peek(rest).ok_or(start)?;
+    let length = usize::from(header.length);
+    let bytes = rest.get(..length).filter(|_| length >= Header::LENGTH);
+    let bytes = bytes.ok_or(start)?;
+    let refused = |fault| Malformed { fault, ..start };
+    if header.xid != xid {
+        return Err(refused(Refusal::BundleMessageBadXid));
+    }
+    check_kind(&header, bytes, r.dialect()).map_err(refused)?;
+    let within = |malformed: Malformed| Malformed {
+        at: start.at + malformed.at,
+        ..malformed
+    };
+    let (_, message) = Message::decode(bytes, r.dialect()).map_err(within)?;
+    Ok(BundleAdd {
+        bundle,
+        flags,
+        message: Box::new(message),
+        excerpt: Excerpt::of(bytes),
+        length: header.length,
+    })
+}
+
+/// Only what changes tables and ports may be in a bundle; a bundle may not, so that
+/// none is in itself.
+fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Refusal> {
+    if header.version != dialect.version.wire() {
+        return Err(Refusal::RequestBadVersion);
+    }
+    let mut r = Reader::new(bytes, dialect);
+    let row = r.skip(Header::LENGTH).and_then(|()| row_of(header, &mut r));
+    match row.map(|row| row.kind) {
+        Ok(Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PortMod) => Ok(()),
+        Ok(_) | Err(_) => Err(Refusal::BundleMessageUnsupported),
+    }
+}
+
+/// Appends a message for a bundle, its header included.
+pub(super) fn encode_add(
+    add: &BundleAdd,
+    xid: Xid,
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+) -> Result<(), Inexpressible> {
+    let mut message = Vec::new();
+    add.message.encode(xid, dialect, &mut message)?;
+    frame(Kind::BundleAdd, xid, dialect, out, |w| {
+        w.u32(add.bundle.0);
+        w.zeros(2);
+        w.u16(add.flags.0);
+        w.bytes(&message);
+        Ok(())
+    })
+}
