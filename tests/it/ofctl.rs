@@ -15,6 +15,7 @@ pub(crate) const RULES: &[Rule] = rules![
     as_many_pings_as_packets,
     arp_and_icmp_are_counted_apart_in_both_directions,
     a_flow_comes_back_as_it_was_given,
+    an_action_of_nicira_comes_back_as_it_was_given,
     flows_from_a_file_are_all_there,
     ten_thousand_flows_are_told_in_parts,
     modification_is_loose_or_strict,
@@ -277,6 +278,73 @@ fn a_flow_comes_back_as_it_was_given(ground: &Ground) -> Outcome {
                     .replace("pop_vlan", "strip_vlan");
                 assert_eq!((&*rest, flows.len()), (shown, 1), "{form} {given}");
             }
+        }
+    }
+    Ok(())
+}
+
+/// Fields of Nicira, in the words in which they are also shown.
+const NICIRA_FIELDS: [&str; 2] = [
+    "reg0=0x5,reg15=0x1/0xff,metadata=0x7 actions=drop",
+    "pkt_mark=0x1,conj_id=3,tun_src=10.0.0.1 actions=drop",
+];
+
+/// Actions of Nicira, in the words in which they are also shown.
+const NICIRA: [&str; 22] = [
+    "actions=resubmit:3",
+    "actions=resubmit(,5)",
+    "actions=resubmit(1,4)",
+    "actions=load:0x5->NXM_NX_REG0[4..7]",
+    "actions=move:NXM_OF_ETH_SRC[0..15]->NXM_NX_REG0[16..31]",
+    "actions=push:NXM_NX_REG0[1..3],pop:NXM_NX_REG1[]",
+    "actions=output:NXM_NX_REG0[0..15]",
+    "actions=output(port=1,max_len=100)",
+    "actions=controller(reason=invalid_ttl,max_len=100,id=5)",
+    "actions=controller(userdata=01.02.03)",
+    "actions=note:01.02.03.00.00.00",
+    "actions=exit",
+    "actions=clone(output:1,push:NXM_NX_REG0[],clone(exit))",
+    "actions=learn(table=1,idle_timeout=10,priority=7,send_flow_rem,cookie=0x5,NXM_OF_VLAN_TCI[0..11],\
+     NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],reg1=0x5,load:NXM_OF_IN_PORT[]->NXM_NX_REG0[0..15],\
+     output:NXM_OF_IN_PORT[])",
+    "actions=multipath(symmetric_l4,1024,hrw,16,0,NXM_NX_REG0[0..7])",
+    "actions=bundle(eth_src,50,active_backup,ofport,members:4,8)",
+    "actions=bundle_load(symmetric_l4,60,hrw,ofport,NXM_NX_REG0[0..15],members:1,2)",
+    "actions=conjunction(5,2/3),conjunction(6,1/2)",
+    "actions=check_pkt_larger(1500)->NXM_NX_REG0[3]",
+    "actions=sample(probability=100,collector_set_id=1,obs_domain_id=2,obs_point_id=3)",
+    "ip actions=dec_ttl(1,2,3)",
+    "tcp actions=move:NXM_OF_TCP_SRC[]->NXM_OF_TCP_DST[]",
+];
+
+fn an_action_of_nicira_comes_back_as_it_was_given(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(SECURE)?;
+    for given in NICIRA_FIELDS {
+        comes_back(&switch, given, &FULL_FORMS)?;
+    }
+    for given in NICIRA {
+        comes_back(&switch, given, &FORMS)?;
+    }
+    Ok(())
+}
+
+/// Whether a flow that is added in each of these forms is shown in all of them as it
+/// was given.
+fn comes_back(switch: &Switch<'_>, given: &str, forms: &[&str]) -> Outcome {
+    for form in forms {
+        switch.ofctl(&format!("{form} del-flows br0"))?;
+        switch.ofctl(&format!("{form} add-flow br0 {}", given.replace(' ', ",")))?;
+        for form in forms {
+            let flows = switch.flows(&format!("{form} dump-flows br0"))?;
+            let row = flows.first().and_then(|row| row.split_once("n_bytes=0, "));
+            let (_, rest) = row.ok_or_else(|| format!("{form}: no row for {given}"))?;
+            let rest = rest
+                .replace("reset_counts ", "")
+                .replace("idle_age=0, ", "");
+            // 1.5 sets what the others load.
+            let rest = rest.replace("set_field:0x50/0xf0->reg0", "load:0x5->NXM_NX_REG0[4..7]");
+            assert_eq!((&*rest, flows.len()), (given, 1), "{form}");
         }
     }
     Ok(())
@@ -663,7 +731,7 @@ fn fragments_are_treated_as_told(ground: &Ground) -> Outcome {
 /// Commands that this switch does not do, and the error that says so.
 const REFUSED: [(&str, &str); 5] = [
     (
-        "add-flow br0 actions=learn(table=1,output:NXM_OF_IN_PORT[])",
+        "add-flow br0 tcp,actions=fin_timeout(idle_timeout=5)",
         "OFPBAC_BAD_VENDOR",
     ),
     ("dump-ports br0 9", "OFPBRC_BAD_PORT"),

@@ -3,6 +3,7 @@
 use base::{GroupId, MeterId, PortNo, QueueId, TableId};
 use packet::MacAddr;
 
+use crate::extension::Extension;
 use crate::field::Field;
 
 /// How much of a frame goes to the controller, in bytes.
@@ -15,7 +16,7 @@ impl MaxLen {
 }
 
 /// One action. It does nothing to a frame that lacks the header it changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     /// Send a copy out of `port`.
     Output {
@@ -82,6 +83,8 @@ pub enum Action {
     CopyTtlOut,
     /// Copy the TTL from the outermost header that has one to the next.
     CopyTtlIn,
+    /// One of Nicira's.
+    Extended(Extension),
 }
 
 impl Action {
@@ -102,6 +105,15 @@ impl Action {
             field,
             value,
             mask: field.full_mask(),
+        }
+    }
+
+    /// How deep other actions are nested in it.
+    #[must_use]
+    pub fn nesting(&self) -> usize {
+        match self {
+            Self::Extended(extension) => extension.nesting(),
+            _ => 0,
         }
     }
 
@@ -150,7 +162,7 @@ impl Instructions {
     }
 
     /// All actions, applied and written.
-    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+    pub fn actions(&self) -> impl Iterator<Item = &Action> + Clone {
         self.apply.iter().chain(&self.write)
     }
 }

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use base::PortNo;
 use packet::build::{
-    Arp, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Sctp, Stack, Tcp,
+    Arp, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Pbb, Sctp, Stack, Tcp,
     TcpFlags, Udp, Vlan,
 };
 use packet::wire::IpProto;
@@ -32,11 +32,7 @@ struct Wanted<'a>(&'a Match);
 #[must_use]
 pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
     let wanted = Wanted(matching);
-    let registers = Registers {
-        in_port: PortNo(wanted.get(Field::InPort)),
-        metadata: wanted.get(Field::Metadata),
-        tunnel_id: wanted.get(Field::TunnelId),
-    };
+    let registers = wanted.registers();
     let frame = wanted.stack().build();
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
     let mut key = Key::new();
@@ -57,6 +53,25 @@ impl Wanted<'_> {
 
     fn mac(&self, field: Field) -> MacAddr {
         MacAddr::from_u64(self.get(field))
+    }
+
+    fn registers(&self) -> Registers {
+        let mut registers = Registers {
+            metadata: self.get(Field::Metadata),
+            tunnel_id: self.get(Field::TunnelId),
+            tunnel_v4: [Field::TunSrc, Field::TunDst].map(|field| self.get(field)),
+            tunnel_v6: [Field::TunIpv6Src, Field::TunIpv6Dst].map(|field| self.get(field)),
+            mark: self.get(Field::PktMark),
+            conjunction: self.get(Field::ConjId),
+            ..Registers::new(PortNo(self.get(Field::InPort)))
+        };
+        if self.has(Field::ActsetOutput) {
+            registers.set_output = PortNo(self.get(Field::ActsetOutput));
+        }
+        for (number, register) in registers.general.iter_mut().enumerate() {
+            *register = self.get(Field::of_register(number));
+        }
+        registers
     }
 
     fn stack(&self) -> Stack {
@@ -92,6 +107,7 @@ impl Wanted<'_> {
                 ssap: 0,
                 control: 0,
             }),
+            EtherType::PBB => stack.with(self.pbb()).with(Eth::default()),
             _ if eth_type.is_mpls() => stack.with(self.mpls()).with(Data { len: 4 }),
             _ => stack,
         }
@@ -112,7 +128,14 @@ impl Wanted<'_> {
             label: self.get(Field::MplsLabel),
             tc: self.get(Field::MplsTc),
             bos: Some(!self.has(Field::MplsBos) || self.get::<u8>(Field::MplsBos) == 1),
-            ttl: 0,
+            ttl: self.get(Field::MplsTtl),
+        }
+    }
+
+    fn pbb(&self) -> Pbb {
+        Pbb {
+            isid: self.get(Field::PbbIsid),
+            ..Pbb::default()
         }
     }
 
@@ -246,6 +269,17 @@ mod tests {
     }
 
     #[test]
+    fn what_goes_with_a_frame_is_told() {
+        let text = "reg3=7,xxreg3=0x5,pkt_mark=2,tun_src=1.2.3.4,conj_id=9,actset_output=4";
+        let matching: Match = text.parse().expect("a match");
+        let (_, registers) = compose(&matching).expect("a frame");
+        assert_eq!((registers.general[3], registers.general[15]), (7, 5));
+        assert_eq!((registers.mark, registers.conjunction), (2, 9));
+        assert_eq!(registers.tunnel_v4, [0x0102_0304, 0]);
+        assert_eq!(registers.set_output, PortNo(4));
+    }
+
+    #[test]
     fn what_no_frame_has_is_no_frame() {
         let matching: Match = "ipv6,ipv6_exthdr=2".parse().expect("a match");
         assert!(compose(&matching).is_none());
@@ -257,6 +291,7 @@ mod tests {
         fn a_composed_frame_is_accepted(matching in crate::text::tests::random::matching()) {
             let rare = [
                 Field::InPhyPort,
+                Field::PacketType,
                 Field::Ipv6Exthdr,
                 Field::IpFrag,
                 Field::TcpFlags,

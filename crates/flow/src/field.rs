@@ -2,11 +2,17 @@
 //! text form, prerequisites, documentation) reads the row.
 //!
 //! Sources: OF 1.3.5, table 12 (OXM); `ovs-fields(7)` of Open vSwitch 3.1 (NXM,
-//! masks and names); ONF EXT-109 (`tcp_flags`).
+//! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
+//! OF 1.5.1, 7.2.3.9 (packet registers).
+
+mod part_name;
+pub(crate) mod view;
 
 use std::fmt;
 
 pub use packet::Depth;
+
+pub use view::{Masked, REGISTERS, View, widen};
 
 /// A match field. The order is the order of matching and of printing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +104,86 @@ pub enum Field {
     Ipv6NdSll,
     /// Target link-layer option of a neighbour advertisement.
     Ipv6NdTll,
+    /// Time to live of the outermost MPLS entry.
+    MplsTtl,
+    /// A mark that goes with the frame through the switch; zero at first.
+    PktMark,
+    /// IPv4 source of the tunnel; zero where there is none.
+    TunSrc,
+    /// IPv4 destination of the tunnel; zero where there is none.
+    TunDst,
+    /// IPv6 source of the tunnel; zero where there is none.
+    TunIpv6Src,
+    /// IPv6 destination of the tunnel; zero where there is none.
+    TunIpv6Dst,
+    /// The conjunction that the lookup has satisfied; zero for none (`ovs-fields(7)`).
+    ConjId,
+    /// The port that the action set outputs to; `0xfffffff7` for none (ONF EXT-233).
+    ActsetOutput,
+    /// The kind of packet: zero, for Ethernet (OF 1.5.1, 7.2.3.11).
+    PacketType,
+    /// Register 0; zero when the frame arrives.
+    Reg0,
+    /// Register 1; zero when the frame arrives.
+    Reg1,
+    /// Register 2; zero when the frame arrives.
+    Reg2,
+    /// Register 3; zero when the frame arrives.
+    Reg3,
+    /// Register 4; zero when the frame arrives.
+    Reg4,
+    /// Register 5; zero when the frame arrives.
+    Reg5,
+    /// Register 6; zero when the frame arrives.
+    Reg6,
+    /// Register 7; zero when the frame arrives.
+    Reg7,
+    /// Register 8; zero when the frame arrives.
+    Reg8,
+    /// Register 9; zero when the frame arrives.
+    Reg9,
+    /// Register 10; zero when the frame arrives.
+    Reg10,
+    /// Register 11; zero when the frame arrives.
+    Reg11,
+    /// Register 12; zero when the frame arrives.
+    Reg12,
+    /// Register 13; zero when the frame arrives.
+    Reg13,
+    /// Register 14; zero when the frame arrives.
+    Reg14,
+    /// Register 15; zero when the frame arrives.
+    Reg15,
+    /// View: registers 0 and 1, the former above.
+    Xreg0,
+    /// View: registers 2 and 3, the former above.
+    Xreg1,
+    /// View: registers 4 and 5, the former above.
+    Xreg2,
+    /// View: registers 6 and 7, the former above.
+    Xreg3,
+    /// View: registers 8 and 9, the former above.
+    Xreg4,
+    /// View: registers 10 and 11, the former above.
+    Xreg5,
+    /// View: registers 12 and 13, the former above.
+    Xreg6,
+    /// View: registers 14 and 15, the former above.
+    Xreg7,
+    /// View: registers 0 to 3, the first above.
+    Xxreg0,
+    /// View: registers 4 to 7, the first above.
+    Xxreg1,
+    /// View: registers 8 to 11, the first above.
+    Xxreg2,
+    /// View: registers 12 to 15, the first above.
+    Xxreg3,
+    /// View: the port of arrival in the sixteen bits of OpenFlow 1.0.
+    NxInPort,
+    /// View: the outermost tag whole, `0x1000` saying that there is one; zero without.
+    VlanTci,
+    /// View: the byte with the DSCP in its upper six bits, the lower two zero.
+    IpTos,
 }
 
 /// What another field must hold before this one has a meaning (OF 1.3.5, table 13).
@@ -196,6 +282,14 @@ const fn onf(number: u8) -> Option<WireId> {
     })
 }
 
+/// The class of the packet registers (OF 1.5.1, 7.2.3.9).
+const fn xreg(number: u8) -> Option<WireId> {
+    Some(WireId {
+        class: 0x8001,
+        number,
+    })
+}
+
 const fn of(number: u8) -> Option<WireId> {
     Some(WireId {
         class: 0x0000,
@@ -273,11 +367,51 @@ static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(Ipv6NdTarget, "ipv6_nd_target","nd_target",   128, oxm(31), nx(23),  Any,  true,  Nd,              Transport),
     row!(Ipv6NdSll,    "ipv6_nd_sll",   "nd_sll",       48, oxm(32), nx(24),  Any,  true,  NdSolicitation,  Transport),
     row!(Ipv6NdTll,    "ipv6_nd_tll",   "nd_tll",       48, oxm(33), nx(25),  Any,  true,  NdAdvertisement, Transport),
+    row!(MplsTtl,      "mpls_ttl",     "mpls_ttl",      8, None,    nx(30),  No,  true,  Mpls,            Network),
+    row!(PktMark,      "pkt_mark",     "pkt_mark",     32, None,    nx(33),  Any, true,  None,            Link),
+    row!(TunSrc,       "tun_src",      "tun_src",      32, None,    nx(31),  Any, true,  None,            Link),
+    row!(TunDst,       "tun_dst",      "tun_dst",      32, None,    nx(32),  Any, true,  None,            Link),
+    row!(TunIpv6Src,   "tun_ipv6_src", "tun_ipv6_src",128, None,    nx(109), Any, true,  None,            Link),
+    row!(TunIpv6Dst,   "tun_ipv6_dst", "tun_ipv6_dst",128, None,    nx(110), Any, true,  None,            Link),
+    row!(ConjId,       "conj_id",      "conj_id",      32, None,    nx(37),  No,  false, None,            Link),
+    row!(ActsetOutput, "actset_output","actset_output", 32, onf(43), None,    No,  false, None,            Link),
+    row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
+    row!(Reg0,         "reg0",         "reg0",         32, None,    nx(0),   Any, true,  None,            Link),
+    row!(Reg1,         "reg1",         "reg1",         32, None,    nx(1),   Any, true,  None,            Link),
+    row!(Reg2,         "reg2",         "reg2",         32, None,    nx(2),   Any, true,  None,            Link),
+    row!(Reg3,         "reg3",         "reg3",         32, None,    nx(3),   Any, true,  None,            Link),
+    row!(Reg4,         "reg4",         "reg4",         32, None,    nx(4),   Any, true,  None,            Link),
+    row!(Reg5,         "reg5",         "reg5",         32, None,    nx(5),   Any, true,  None,            Link),
+    row!(Reg6,         "reg6",         "reg6",         32, None,    nx(6),   Any, true,  None,            Link),
+    row!(Reg7,         "reg7",         "reg7",         32, None,    nx(7),   Any, true,  None,            Link),
+    row!(Reg8,         "reg8",         "reg8",         32, None,    nx(8),   Any, true,  None,            Link),
+    row!(Reg9,         "reg9",         "reg9",         32, None,    nx(9),   Any, true,  None,            Link),
+    row!(Reg10,        "reg10",        "reg10",        32, None,    nx(10),  Any, true,  None,            Link),
+    row!(Reg11,        "reg11",        "reg11",        32, None,    nx(11),  Any, true,  None,            Link),
+    row!(Reg12,        "reg12",        "reg12",        32, None,    nx(12),  Any, true,  None,            Link),
+    row!(Reg13,        "reg13",        "reg13",        32, None,    nx(13),  Any, true,  None,            Link),
+    row!(Reg14,        "reg14",        "reg14",        32, None,    nx(14),  Any, true,  None,            Link),
+    row!(Reg15,        "reg15",        "reg15",        32, None,    nx(15),  Any, true,  None,            Link),
+    row!(Xreg0,        "xreg0",        "xreg0",        64, xreg(0), None,    Any, true,  None,            Link),
+    row!(Xreg1,        "xreg1",        "xreg1",        64, xreg(1), None,    Any, true,  None,            Link),
+    row!(Xreg2,        "xreg2",        "xreg2",        64, xreg(2), None,    Any, true,  None,            Link),
+    row!(Xreg3,        "xreg3",        "xreg3",        64, xreg(3), None,    Any, true,  None,            Link),
+    row!(Xreg4,        "xreg4",        "xreg4",        64, xreg(4), None,    Any, true,  None,            Link),
+    row!(Xreg5,        "xreg5",        "xreg5",        64, xreg(5), None,    Any, true,  None,            Link),
+    row!(Xreg6,        "xreg6",        "xreg6",        64, xreg(6), None,    Any, true,  None,            Link),
+    row!(Xreg7,        "xreg7",        "xreg7",        64, xreg(7), None,    Any, true,  None,            Link),
+    row!(Xxreg0,       "xxreg0",       "xxreg0",      128, None,    nx(111), Any, true,  None,            Link),
+    row!(Xxreg1,       "xxreg1",       "xxreg1",      128, None,    nx(112), Any, true,  None,            Link),
+    row!(Xxreg2,       "xxreg2",       "xxreg2",      128, None,    nx(113), Any, true,  None,            Link),
+    row!(Xxreg3,       "xxreg3",       "xxreg3",      128, None,    nx(114), Any, true,  None,            Link),
+    row!(NxInPort,     "in_port_nxm",  "in_port",      16, None,    of(0),   No,  true,  None,            Link),
+    row!(VlanTci,      "vlan_tci",     "vlan_tci",     16, None,    of(4),   Any, true,  None,            Link),
+    row!(IpTos,        "ip_tos",       "nw_tos",        8, None,    of(5),   No,  true,  Ip,              Network),
 ];
 
 impl Field {
     /// How many fields there are.
-    pub const COUNT: usize = Self::Ipv6NdTll as usize + 1;
+    pub const COUNT: usize = Self::IpTos as usize + 1;
 
     /// The field's row.
     #[must_use]

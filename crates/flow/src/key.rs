@@ -10,7 +10,7 @@ use packet::wire::icmpv6::{Icmpv6, LinkLayer};
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
-use crate::field::{Field, VID_PRESENT, frag};
+use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
 
 /// What the switch knows of a frame besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +21,42 @@ pub struct Registers {
     pub metadata: u64,
     /// The tunnel's key; zero where there is no tunnel.
     pub tunnel_id: u64,
+    /// The tunnel's IPv4 source and destination; zero where there is none.
+    pub tunnel_v4: [u32; 2],
+    /// The tunnel's IPv6 source and destination; zero where there is none.
+    pub tunnel_v6: [u128; 2],
+    /// The mark that goes with the frame.
+    pub mark: u32,
+    /// The conjunction that the lookup has satisfied; zero for none.
+    pub conjunction: u32,
+    /// The port that the action set outputs to; [`PortNo::UNSET`] for none.
+    pub set_output: PortNo,
+    /// The general registers.
+    pub general: [u32; REGISTERS],
+}
+
+impl Registers {
+    /// Those of a frame that has just arrived by `in_port`.
+    #[must_use]
+    pub const fn new(in_port: PortNo) -> Self {
+        Self {
+            in_port,
+            metadata: 0,
+            tunnel_id: 0,
+            tunnel_v4: [0; 2],
+            tunnel_v6: [0; 2],
+            mark: 0,
+            conjunction: 0,
+            set_output: PortNo::UNSET,
+            general: [0; REGISTERS],
+        }
+    }
 }
 
 /// The value of every field that the frame has.
 #[derive(Clone, Debug)]
 pub struct Key {
-    present: u64,
+    present: u128,
     values: [u128; Field::COUNT],
 }
 
@@ -43,10 +73,13 @@ impl Key {
     /// The value of `field`; none if the frame has no such header.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<u128> {
-        (self.present >> field as u8 & 1 == 1).then(|| self.values[field as usize])
+        if self.present >> field as u8 & 1 == 1 {
+            return Some(self.values[field as usize]);
+        }
+        field.view()?.read(|part| self.get(part))
     }
 
-    /// Gives `field` a value.
+    /// Gives `field`, which must not be a view, a value.
     ///
     /// # Panics
     /// If the value does not fit the field.
@@ -67,11 +100,29 @@ impl Key {
         let port = u128::from(registers.in_port.0);
         self.put(Field::InPort, port);
         self.put(Field::InPhyPort, port);
-        self.put(Field::Metadata, u128::from(registers.metadata));
-        self.put(Field::TunnelId, u128::from(registers.tunnel_id));
+        self.put(Field::PacketType, 0);
+        self.registers(&registers);
         self.link(&headers.link);
         self.network(&headers.network);
         self.transport(&headers.transport);
+    }
+
+    fn registers(&mut self, registers: &Registers) {
+        self.put(Field::Metadata, u128::from(registers.metadata));
+        self.put(Field::TunnelId, u128::from(registers.tunnel_id));
+        self.put(Field::TunSrc, u128::from(registers.tunnel_v4[0]));
+        self.put(Field::TunDst, u128::from(registers.tunnel_v4[1]));
+        self.put(Field::TunIpv6Src, registers.tunnel_v6[0]);
+        self.put(Field::TunIpv6Dst, registers.tunnel_v6[1]);
+        self.put(Field::PktMark, u128::from(registers.mark));
+        self.put(Field::ConjId, u128::from(registers.conjunction));
+        self.put(Field::ActsetOutput, u128::from(registers.set_output.0));
+        let first = Field::Reg0 as usize;
+        self.present |= ((1 << REGISTERS) - 1) << first;
+        let places = &mut self.values[first..first + REGISTERS];
+        for (place, register) in places.iter_mut().zip(registers.general) {
+            *place = u128::from(register);
+        }
     }
 
     fn link(&mut self, link: &Link) {
@@ -93,6 +144,7 @@ impl Key {
                 self.put(Field::MplsLabel, u128::from(entry.label));
                 self.put(Field::MplsTc, u128::from(entry.tc));
                 self.put(Field::MplsBos, u128::from(entry.bottom));
+                self.put(Field::MplsTtl, u128::from(entry.ttl));
             }
             Network::Pbb(tag) => self.put(Field::PbbIsid, u128::from(tag.isid)),
             Network::Arp(arp) => {
@@ -203,9 +255,8 @@ mod tests {
         let mut key = Key::new();
         key.set(Field::ArpOp, 7);
         let registers = Registers {
-            in_port: PortNo(3),
             metadata: 9,
-            tunnel_id: 0,
+            ..Registers::new(PortNo(3))
         };
         key.fill(&headers, registers);
         key
@@ -214,7 +265,8 @@ mod tests {
     /// The fields of the key and their values, in hexadecimal.
     fn fields(text: &str, depth: Depth) -> String {
         let key = key(text, depth);
-        let known = Field::all().filter_map(|row| Some((row.name, key.get(row.field)?)));
+        let of_frame = Field::all().filter(|row| row.field <= Field::Ipv6NdTll);
+        let known = of_frame.filter_map(|row| Some((row.name, key.get(row.field)?)));
         let parts = known
             .skip(4)
             .map(|(name, value)| format!("{name}={value:x}"));
@@ -262,7 +314,26 @@ mod tests {
         ] {
             seen.present |= key(text, Depth::Transport).present;
         }
-        assert_eq!(seen.present, (1 << Field::COUNT) - 1);
+        for row in Field::all() {
+            let seen = seen.present >> row.field as u8 & 1 == 1;
+            assert_eq!(seen, row.field.view().is_none(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_view_shows_what_it_is_made_of() {
+        let mut key = key("eth / vlan(vid=5,pcp=3) / ipv4(tos=0xb9)", Depth::Network);
+        for (register, value) in [(4, 0x11), (5, 0x22), (7, 0x33)] {
+            key.set(Field::of_register(register), value);
+        }
+        assert_eq!(key.get(Field::Xreg2), Some(0x11_0000_0022));
+        assert_eq!(
+            key.get(Field::Xxreg1),
+            Some(0x11_0000_0022_0000_0000_0000_0033)
+        );
+        assert_eq!(key.get(Field::VlanTci), Some(0x7005));
+        assert_eq!(key.get(Field::IpTos), Some(0xb8));
+        assert_eq!(key.get(Field::NxInPort), Some(3));
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod action;
 mod command;
 mod compose;
 mod event;
+mod extension;
 pub mod field;
 mod group;
 mod key;
@@ -25,6 +26,10 @@ pub use command::{
 };
 pub use compose::compose;
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
+pub use extension::{
+    Bundle, BundleAlgorithm, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
+    Multipath, MultipathAlgorithm, NESTING_MAX, Part, Sample, SampleDirection, ToController,
+};
 pub use field::Field;
 pub use group::{
     Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,

@@ -4,7 +4,7 @@
 //! This is meaning only: how 1.0, OXM and NXM write a match is the codec's
 //! business, and how it is found quickly the fast path's.
 
-use crate::field::{Field, Maskable, Prerequisite, VID_PRESENT};
+use crate::field::{Field, Maskable, Masked, Prerequisite, VID_PRESENT, View, view, widen};
 use crate::key::Key;
 use crate::refusal::Refusal;
 
@@ -78,7 +78,8 @@ impl Match {
         self.with_masked(field, value, field.full_mask())
     }
 
-    /// This match and also `field & mask == value`. A mask of zero adds nothing.
+    /// This match and also `field & mask == value`. A mask of zero adds nothing;
+    /// what is asked of a view is asked of the fields that it is made of.
     ///
     /// # Errors
     /// The field is already there, its prerequisites are not, it takes no such
@@ -96,6 +97,9 @@ impl Match {
         if mask != full && mask != 0 && field.info().maskable == Maskable::No {
             return Err(Refusal::MatchBadMask);
         }
+        if let Some(view) = field.view() {
+            return self.with_view(view, (value, mask));
+        }
         if field == Field::VlanPcp && self.exact(Field::VlanVid) == Some(0) {
             return Err(Refusal::MatchBadPrerequisite);
         }
@@ -108,6 +112,46 @@ impl Match {
             Err(_) => {}
         }
         Ok(self)
+    }
+
+    /// This match and also what is asked of a view.
+    fn with_view(self, view: View, (value, mask): Masked) -> Result<Self, Refusal> {
+        match view {
+            View::Registers { first, count } => view::on_registers(first, count, (value, mask))
+                .try_fold(self, |built, (register, (value, mask))| {
+                    built.with_masked(register, value, mask)
+                }),
+            View::InPort => match u16::try_from(value) {
+                Ok(port) if mask != 0 => self.with(Field::InPort, widen(port).into()),
+                Ok(_) => Ok(self),
+                Err(_) => Err(Refusal::MatchBadValue),
+            },
+            View::VlanTci => self.with_tci(value, mask),
+            View::IpTos if value & ((1 << view::TOS_SHIFT) - 1) != 0 => Err(Refusal::MatchBadValue),
+            View::IpTos if mask == 0 => Ok(self),
+            View::IpTos => self.with(Field::IpDscp, value >> view::TOS_SHIFT),
+        }
+    }
+
+    /// This match and also these bits of the outermost tag (`ovs-fields(7)`,
+    /// `vlan_tci`): all zero where there is no tag.
+    fn with_tci(self, value: u128, mask: u128) -> Result<Self, Refusal> {
+        let present = u128::from(VID_PRESENT);
+        let (pcp, pcp_mask) = (value >> view::PCP_SHIFT, mask >> view::PCP_SHIFT);
+        let (mut vid, mut vid_mask) = (value & view::TCI_VID, mask & view::TCI_VID);
+        if pcp != 0 && mask & present == 0 {
+            // Only a tag has a priority other than zero.
+            vid |= present;
+            vid_mask |= present;
+        }
+        let built = self.with_masked(Field::VlanVid, vid, vid_mask)?;
+        match (vid & present != 0, pcp, pcp_mask) {
+            (_, _, 0) => Ok(built),
+            (true, _, 7) => built.with(Field::VlanPcp, pcp),
+            // No tag: its priority is zero, as the rest of it.
+            (false, 0, _) if vid_mask & present != 0 => Ok(built),
+            (false, _, _) | (true, _, _) => Err(Refusal::MatchBadMask),
+        }
     }
 
     /// Whether every frame that matches fulfils `needs`, by what the terms say.

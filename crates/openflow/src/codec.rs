@@ -3,7 +3,7 @@
 //!
 //! Nothing here knows a message. All numbers are big-endian.
 
-use flow::Refusal;
+use flow::{NESTING_MAX, Refusal};
 
 use crate::dialect::Dialect;
 use crate::version::Version;
@@ -35,6 +35,8 @@ pub(crate) struct Reader<'a> {
     at: usize,
     short: Refusal,
     dialect: Dialect,
+    /// How many structures of the same kind this one lies within.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -45,6 +47,7 @@ impl<'a> Reader<'a> {
             at: 0,
             short: Refusal::RequestBadLength,
             dialect,
+            depth: 0,
         }
     }
 
@@ -141,6 +144,7 @@ impl<'a> Reader<'a> {
             at,
             short: self.short,
             dialect: self.dialect,
+            depth: self.depth,
         })
     }
 
@@ -151,6 +155,16 @@ impl<'a> Reader<'a> {
             return Err(self.fail(fault));
         }
         Ok(self.sub(count)?.on_short(fault))
+    }
+
+    /// A reader of what is left as a structure within one of its kind; none if that
+    /// lies too deep.
+    pub(crate) fn nested(&self) -> Option<Self> {
+        let depth = self.depth + 1;
+        (depth <= NESTING_MAX).then(|| Self {
+            depth,
+            ..self.clone()
+        })
     }
 
     /// Everything that is left.

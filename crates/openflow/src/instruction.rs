@@ -3,8 +3,8 @@
 //! OF 1.0.1, 5.3.3). In 1.5 a meter is an action: the first that is applied at once
 //! is what the instruction was before.
 
-use base::{MeterId, TableId};
-use flow::{Action, Field, Instructions, MetadataWrite, Refusal};
+use base::{MeterId, PortNo, TableId};
+use flow::{Action, Extension, Field, Instructions, MetadataWrite, Refusal};
 
 use crate::action::{self, Context, Item};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -46,17 +46,20 @@ fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     while !r.is_empty() {
         let start = r.clone();
         let item = action::decode_one(r)?;
-        if read.goto.is_some() || read.metadata.is_some() && !matches!(item, Item::Goto(_)) {
-            return Err(start.fail(Refusal::ActionUnsupportedOrder));
-        }
+        let late = read.goto.is_some() || read.metadata.is_some();
         match item {
+            // `goto_table` behind `write_metadata`, as `ovs-ofctl` says it for 1.0.
+            Item::Action(Action::Extended(Extension::Resubmit {
+                port: PortNo::IN_PORT,
+                table: Some(table),
+            })) if read.metadata.is_some() && read.goto.is_none() => read.goto = Some(table),
+            _ if late => return Err(start.fail(Refusal::ActionUnsupportedOrder)),
             Item::Action(action) => read.apply.push(action),
             Item::PopQueue => {
                 let unknown = start.fail(Refusal::ActionBadExperimenterType);
                 action::pop_queue(&mut read.apply).ok_or(unknown)?;
             }
             Item::Metadata(write) => read.metadata = Some(write),
-            Item::Goto(table) => read.goto = Some(table),
         }
     }
     Ok(read)

@@ -1,13 +1,13 @@
 //! Matches as lists of type-length-value fields: OXM of OpenFlow 1.2 and later
 //! (OF 1.3.5, 7.2.3), and NXM, which Nicira added to 1.0 and OXM grew out of.
 //!
-//! Headers come from the field registry. Three NXM fields have other bits than
-//! ours (a narrow `in_port`, the tag as one number, the whole ToS byte) and are
-//! taken apart here; either kind of header is read in either version. What 1.0
-//! itself calls a match is in `match10`.
+//! Headers come from the field registry; either kind of header is read in either
+//! version. Three NXM fields have other bits than ours (a narrow `in_port`, the
+//! tag as one number, the whole ToS byte): they are views of ours, and are put
+//! together here. What 1.0 itself calls a match is in `match10`.
 
 use base::{Cookie, PortNo};
-use flow::field::{VID_PRESENT, WireId};
+use flow::field::WireId;
 use flow::{Field, Match, Refusal, Term};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -27,6 +27,7 @@ const OXM_TCP_FLAGS: WireId = id(0x8000, 42);
 const NXM_IN_PORT: WireId = id(0x0000, 0);
 const NXM_VLAN_TCI: WireId = id(0x0000, 4);
 const NXM_IP_TOS: WireId = id(0x0000, 5);
+/// Shares its number with `mpls_ttl`, which has one byte.
 const NXM_COOKIE: WireId = id(0x0001, 30);
 
 /// A VLAN tag's control information holds the id below, then "there is a tag",
@@ -92,6 +93,11 @@ impl Header {
         }
         Ok(Field::from_oxm(self.id).or_else(|| Field::from_nxm(self.id)))
     }
+}
+
+/// Bytes behind the header `id` of `field`, without a mask.
+pub(crate) fn length_of(field: Field, id: WireId) -> usize {
+    Header::new(field, id, false).length
 }
 
 /// The header to write for a field, with a mask behind its value or without.
@@ -169,26 +175,7 @@ fn add(
     let refused = |refusal| start.fail(refusal);
     let matching = filter.matching;
     filter.matching = match header.id {
-        NXM_IN_PORT => {
-            let (port, mask) = value_and_mask(payload, header, u16::MAX, Reader::u16)?;
-            match mask {
-                u16::MAX => matching.with(Field::InPort, port_no::from_u16(port).0.into()),
-                _ => Err(Refusal::MatchBadMask),
-            }
-        }
-        NXM_IP_TOS => {
-            let (tos, mask) = value_and_mask(payload, header, u8::MAX, Reader::u8)?;
-            match (tos & 3, mask) {
-                (0, u8::MAX) => matching.with(Field::IpDscp, (tos >> 2).into()),
-                (_, u8::MAX) => Err(Refusal::MatchBadValue),
-                _ => Err(Refusal::MatchBadMask),
-            }
-        }
-        NXM_VLAN_TCI => {
-            let (value, mask) = value_and_mask(payload, header, u16::MAX, Reader::u16)?;
-            with_tci(matching, value, mask)
-        }
-        NXM_COOKIE => {
+        NXM_COOKIE if header.length >= 8 => {
             let (cookie, mask) = value_and_mask(payload, header, u64::MAX, Reader::u64)?;
             let cookie = Cookie(cookie & mask);
             filter.cookies = CookieFilter { cookie, mask };
@@ -230,30 +217,6 @@ fn value_and_mask<'a, T>(
     let mask = if header.masked { read(payload)? } else { ones };
     payload.end()?;
     Ok((value, mask))
-}
-
-/// `matching` and also these bits of the outermost tag (`ovs-fields(7)`,
-/// `vlan_tci`): all zero where there is no tag.
-fn with_tci(matching: Match, value: u16, mask: u16) -> Result<Match, Refusal> {
-    if value & !mask != 0 {
-        return Err(Refusal::MatchBadWildcards);
-    }
-    let (pcp, pcp_mask) = (value >> PCP_SHIFT, mask >> PCP_SHIFT);
-    let vid_bits = VID_PRESENT | 0x0fff;
-    let (mut vid, mut vid_mask) = (value & vid_bits, mask & vid_bits);
-    if pcp != 0 && mask & VID_PRESENT == 0 {
-        // Only a tag has a priority other than zero.
-        vid |= VID_PRESENT;
-        vid_mask |= VID_PRESENT;
-    }
-    let matching = matching.with_masked(Field::VlanVid, vid.into(), vid_mask.into())?;
-    match (vid & VID_PRESENT != 0, pcp, pcp_mask) {
-        (_, _, 0) => Ok(matching),
-        (true, _, 7) => matching.with(Field::VlanPcp, pcp.into()),
-        // No tag: its priority is zero, as the rest of it.
-        (false, 0, _) if vid_mask & VID_PRESENT != 0 => Ok(matching),
-        (false, _, _) | (true, _, _) => Err(Refusal::MatchBadMask),
-    }
 }
 
 /// Appends `matching` as OXM.

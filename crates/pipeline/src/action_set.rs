@@ -3,7 +3,10 @@
 
 use std::mem::{Discriminant, discriminant};
 
-use flow::{Action, Field};
+use base::PortNo;
+use flow::{Action, Extension, Field, Part};
+
+use crate::check_extension::written;
 
 /// At most one action of each kind; of set-field, one for each field.
 #[derive(Clone, Debug, Default)]
@@ -13,15 +16,31 @@ pub(crate) struct ActionSet {
 }
 
 /// Two actions of the same kind cannot both be in the set.
-type Kind = (Discriminant<Action>, Option<Field>);
+type Kind = (
+    Discriminant<Action>,
+    Option<Discriminant<Extension>>,
+    Option<Field>,
+);
 
 fn kind(action: &Action) -> Kind {
-    let field = match action {
-        Action::SetField { field, .. } => Some(*field),
-        _ => None,
+    let (extension, field) = match action {
+        Action::SetField { field, .. } => (None, Some(*field)),
+        // The same, but for who is told.
+        Action::Extended(Extension::DecTtl(_)) => {
+            return (discriminant(&Action::DecIpTtl), None, None);
+        }
+        Action::Extended(extension) => {
+            let field = written(extension).map(Part::field);
+            (Some(discriminant(extension)), field)
+        }
+        _ => (None, None),
     };
-    (discriminant(action), field)
+    (discriminant(action), extension, field)
 }
+
+/// The step of groups; behind it are outputs, and what comes to an output. Of these
+/// only the first is taken.
+const LAST: u8 = 10;
 
 /// The action's step in the order of execution. What the specification does not
 /// name goes with what it resembles: OpenFlow 1.0's actions with set-field.
@@ -33,7 +52,7 @@ const fn step(action: &Action) -> u8 {
         Action::PushPbb(_) => 4,
         Action::PushVlan(_) => 5,
         Action::CopyTtlOut => 6,
-        Action::DecMplsTtl | Action::DecIpTtl => 7,
+        Action::DecMplsTtl | Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => 7,
         Action::SetField { .. }
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
@@ -45,8 +64,11 @@ const fn step(action: &Action) -> u8 {
         | Action::SetMplsTtl(_)
         | Action::SetIpTtl(_) => 8,
         Action::SetQueue(_) => 9,
-        Action::Group(_) => 10,
+        Action::Group(_) => LAST,
         Action::Output { .. } | Action::Enqueue { .. } => 11,
+        // Open vSwitch looks up again in place of an output.
+        Action::Extended(Extension::Resubmit { .. }) => 12,
+        Action::Extended(_) => 8,
     }
 }
 
@@ -57,12 +79,12 @@ impl ActionSet {
         for action in actions {
             let same = |other: &&mut Action| kind(other) == kind(action);
             if let Some(place) = self.actions.iter_mut().find(same) {
-                *place = *action;
+                place.clone_from(action);
             } else {
                 let at = self
                     .actions
                     .partition_point(|other| step(other) <= step(action));
-                self.actions.insert(at, *action);
+                self.actions.insert(at, action.clone());
             }
         }
     }
@@ -72,21 +94,28 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// The actions that are executed, in their order. Where there is a group there
-    /// is no output, which comes last.
-    pub(crate) fn actions(&self) -> &[Action] {
-        let is_group = |action: &Action| matches!(action, Action::Group(_));
-        match self.actions.iter().position(is_group) {
-            Some(last) => &self.actions[..=last],
-            None => &self.actions,
+    /// The port that the set outputs to; none if it hands the frame to a group
+    /// instead (ONF EXT-233).
+    pub(crate) fn output(&self) -> PortNo {
+        match self.actions().last() {
+            Some(Action::Output { port, .. } | Action::Enqueue { port, .. }) => *port,
+            _ => PortNo::UNSET,
         }
+    }
+
+    /// The actions that are executed, in their order. Where there is a group there
+    /// is no output, which comes behind it.
+    pub(crate) fn actions(&self) -> &[Action] {
+        let executed = match self.actions.iter().map(step).find(|step| *step >= LAST) {
+            Some(last) => self.actions.partition_point(|action| step(action) <= last),
+            None => self.actions.len(),
+        };
+        &self.actions[..executed]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use base::PortNo;
-
     use super::*;
 
     #[test]
@@ -95,7 +124,7 @@ mod tests {
         let queued = Action::SetQueue(base::QueueId(1));
         set.write(&[
             Action::output(PortNo(1)),
-            queued,
+            queued.clone(),
             Action::set(Field::EthSrc, 1),
             Action::DecIpTtl,
             Action::CopyTtlOut,
@@ -124,8 +153,23 @@ mod tests {
     fn a_group_takes_the_place_of_outputs() {
         let mut set = ActionSet::default();
         let group = Action::Group(base::GroupId(1));
-        set.write(&[Action::output(PortNo(1)), group, Action::PopVlan]);
+        set.write(&[Action::output(PortNo(1)), group.clone(), Action::PopVlan]);
         assert_eq!(set.actions(), [Action::PopVlan, group]);
+        assert_eq!(set.output(), PortNo::UNSET);
+    }
+
+    #[test]
+    fn an_output_takes_the_place_of_a_lookup() {
+        let mut set = ActionSet::default();
+        let lookup = Action::Extended(Extension::Resubmit {
+            port: PortNo::IN_PORT,
+            table: None,
+        });
+        set.write(&[lookup.clone(), Action::PopVlan]);
+        assert_eq!(set.actions(), [Action::PopVlan, lookup]);
+        set.write(&[Action::output(PortNo(1))]);
+        assert_eq!(set.actions(), [Action::PopVlan, Action::output(PortNo(1))]);
+        assert_eq!(set.output(), PortNo(1));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use flow::field::VID_PRESENT;
 use flow::{Action, Field};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
@@ -17,6 +18,9 @@ impl Run<'_> {
         actions: &[Action],
     ) -> Result<(), DropReason> {
         for action in actions {
+            if self.exited {
+                break;
+            }
             self.trace.acts(action);
             self.act(packet, action)?;
         }
@@ -32,6 +36,7 @@ impl Run<'_> {
             Action::Group(group) => self.group(packet, *group),
             // Refused when the rule was made.
             Action::Enqueue { .. } | Action::SetQueue(_) => Ok(()),
+            Action::Extended(extension) => self.extend(packet, extension),
             change => {
                 self.keep(packet)?;
                 self.changes();
@@ -40,7 +45,7 @@ impl Run<'_> {
         }
     }
 
-    fn set_field(
+    pub(crate) fn set_field(
         &mut self,
         packet: &mut Packet<'_>,
         field: Field,
@@ -55,16 +60,12 @@ impl Run<'_> {
                 None => return Ok(()),
             }
         };
-        match field {
-            Field::Metadata => self.set_metadata(low_u64(value)),
-            Field::TunnelId => self.set_tunnel_id(low_u64(value)),
-            _ => {
-                self.keep(packet)?;
-                self.changes();
-                write_field(packet, field, value).map_err(failed)?;
-            }
+        if self.set_register(field, value) {
+            return Ok(());
         }
-        Ok(())
+        self.keep(packet)?;
+        self.changes();
+        write_field(packet, field, value).map_err(failed)
     }
 
     /// Every action that changes the frame, but set-field.
@@ -136,6 +137,7 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::VlanVid => packet.set_vlan_vid(low_u16(value)),
         Field::VlanPcp => packet.set_vlan_pcp(low_u8(value)),
         Field::MplsLabel => packet.set_mpls_label(low_u32(value)),
+        Field::MplsTtl => packet.set_mpls_ttl(low_u8(value)),
         Field::MplsTc => packet.set_mpls_tc(low_u8(value)),
         Field::MplsBos => packet.set_mpls_bos(value != 0),
         Field::PbbIsid => packet.set_pbb_isid(low_u32(value)),
@@ -144,6 +146,8 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::ArpTpa => packet.set_arp_tpa(v4),
         Field::ArpSha => packet.set_arp_sha(mac),
         Field::ArpTha => packet.set_arp_tha(mac),
+        Field::VlanTci => write_tci(packet, low_u16(value))?,
+        Field::IpTos => packet.set_ip_dscp(low_u8(value) >> 2),
         Field::IpDscp => packet.set_ip_dscp(low_u8(value)),
         Field::IpEcn => packet.set_ip_ecn(low_u8(value)),
         Field::IpProto => packet.set_ip_proto(low_u8(value))?,
@@ -172,6 +176,17 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
     Ok(())
 }
 
+/// Writes the whole outermost tag: without the bit that there is one, it goes.
+fn write_tci(packet: &mut Packet<'_>, tci: u16) -> Result<(), RewriteError> {
+    if tci & VID_PRESENT == 0 {
+        return packet.pop_vlan();
+    }
+    tagged(packet)?;
+    packet.set_vlan_vid(tci & 0x0fff);
+    packet.set_vlan_pcp(low_u8(u128::from(tci >> 13)));
+    Ok(())
+}
+
 /// Whether the frame's transport is the one whose ports `field` means.
 fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
     match packet.headers().transport {
@@ -182,17 +197,17 @@ fn has_ports(packet: &Packet<'_>, field: Field) -> bool {
     }
 }
 
-const fn low_u64(value: u128) -> u64 {
+pub(crate) const fn low_u64(value: u128) -> u64 {
     let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h] = value.to_be_bytes();
     u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
-const fn low_u32(value: u128) -> u32 {
+pub(crate) const fn low_u32(value: u128) -> u32 {
     let [.., a, b, c, d] = value.to_be_bytes();
     u32::from_be_bytes([a, b, c, d])
 }
 
-const fn low_u16(value: u128) -> u16 {
+pub(crate) const fn low_u16(value: u128) -> u16 {
     let [.., a, b] = value.to_be_bytes();
     u16::from_be_bytes([a, b])
 }

@@ -1,16 +1,18 @@
-//! What groups and meters do to a frame on its way (OF 1.3.5, 5.6 and 5.7).
+//! What groups and meters do to a frame on its way (OF 1.3.5, 5.6 and 5.7), and
+//! what is done to copies.
 //!
 //! A bucket is given the frame as it is when it comes to the group, and what it
 //! does to it nobody else sees: neither the other buckets nor the actions behind.
 
 use base::{GroupId, MeterId};
-use flow::{Field, GroupKind, MaxLen};
+use flow::{Action, Field, GroupKind, MaxLen};
 use packet::Packet;
 
 use crate::group::{Bucket, Group, hash_of};
 use crate::interpreter::Run;
+use crate::limits::NESTING_MAX;
 use crate::meter::Outcome;
-use crate::verdict::DropReason;
+use crate::verdict::{Cause, DropReason};
 
 impl Run<'_> {
     /// Hands the frame to a group.
@@ -43,8 +45,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs the frame through a bucket. What ends it there ends it nowhere else,
-    /// but for the limit of all.
+    /// Runs the frame through a bucket.
     fn bucket(
         &mut self,
         packet: &mut Packet<'_>,
@@ -54,16 +55,60 @@ impl Run<'_> {
         if !self.spends() {
             return Err(DropReason::GroupLimit);
         }
+        // Buckets may look the frame up again, and so lead back here.
+        if self.nesting >= NESTING_MAX {
+            return Err(DropReason::RecursionTooDeep);
+        }
         let bucket = &group.buckets[index];
         bucket.counters.add(self.writer, self.weight, self.now);
         self.trace.bucket(group.id, index);
+        let cause = self.cause;
+        if matches!(cause, Cause::Action | Cause::ActionSet) {
+            self.cause = Cause::Group;
+        }
+        self.nesting += 1;
         let done = if bucket.rewrites {
             self.on_copy(packet, bucket.actions())
         } else {
             self.apply(packet, bucket.actions())
         };
+        self.nesting -= 1;
+        self.cause = cause;
+        self.contain(done)
+    }
+
+    /// Does actions to a copy of the frame, with a copy of all that goes with it:
+    /// nobody sees it afterwards but those it was sent to.
+    pub(crate) fn on_copy(
+        &mut self,
+        packet: &Packet<'_>,
+        actions: &[Action],
+    ) -> Result<(), DropReason> {
+        if self.nesting >= NESTING_MAX {
+            return Err(DropReason::RecursionTooDeep);
+        }
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        let (set, stack) = (self.set.clone(), self.stack.clone());
+        let (from, registers, exited) = (self.from, self.registers, self.exited);
+        self.nesting += 1;
+        let done = match Packet::read(&mut copy, self.depth) {
+            Ok(mut copied) => self.apply(&mut copied, actions),
+            Err(reason) => Err(DropReason::Malformed(reason)),
+        };
+        self.nesting -= 1;
+        self.settle(copy);
+        (*self.set, *self.stack) = (set, stack);
+        (self.from, self.registers, self.exited) = (from, registers, exited);
+        self.changes();
+        self.contain(done)
+    }
+
+    /// What ends a copy ends nothing else; but limits are the frame's, not the copy's.
+    fn contain(&mut self, done: Result<(), DropReason>) -> Result<(), DropReason> {
         match done {
-            Err(reason) if reason != DropReason::GroupLimit => {
+            Err(reason) if !reason.is_limit() => {
                 self.drop(reason);
                 Ok(())
             }
@@ -134,7 +179,17 @@ impl Run<'_> {
 
     /// The frame goes to the controllers, if their meter lets it.
     pub(crate) fn tell_controllers(&mut self, max_len: Option<MaxLen>) -> Result<(), DropReason> {
-        if self.metered(MeterId::CONTROLLER) == Outcome::Pass {
+        self.tell_by_meter(MeterId::CONTROLLER, max_len)
+    }
+
+    /// The frame goes to the controllers, if this meter lets it. One that is not there
+    /// does.
+    pub(crate) fn tell_by_meter(
+        &mut self,
+        meter: MeterId,
+        max_len: Option<MaxLen>,
+    ) -> Result<(), DropReason> {
+        if self.metered(meter) == Outcome::Pass {
             self.promise(self.packet_in(max_len));
             Ok(())
         } else {

@@ -7,9 +7,10 @@
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
-use flow::{Action, Consistency, Field, Instructions, Match, Refusal};
+use flow::{Action, Consistency, Extension, Field, Instructions, Match, NESTING_MAX, Refusal};
 
 use crate::action_set::ActionSet;
+use crate::check_extension::{self, check_conjunctions, may_be_in_bucket, may_be_written, touches};
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
@@ -36,9 +37,8 @@ pub(crate) fn check_instructions(
     table: TableId,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
-    if instructions.actions().count() > ACTIONS_MAX {
-        return Err(Refusal::ActionTooMany);
-    }
+    check_count(instructions.actions())?;
+    check_conjunctions(&instructions.apply)?;
     let mut known = Known::of(matching);
     check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
     let mut set = ActionSet::default();
@@ -62,11 +62,26 @@ pub(crate) fn check_bucket(actions: &[Action]) -> Result<(), Refusal> {
 
 /// Judges the actions of a packet-out.
 pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
-    if actions.len() > ACTIONS_MAX {
-        return Err(Refusal::ActionTooMany);
-    }
+    check_count(actions.iter())?;
     let mut known = Known::default();
     check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
+}
+
+/// Judges how many actions there are, those within others among them, and how deep.
+fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<(), Refusal> {
+    let shallow = actions
+        .clone()
+        .all(|action| action.nesting() <= NESTING_MAX);
+    let few = shallow && actions.map(count).sum::<usize>() <= ACTIONS_MAX;
+    few.then_some(()).ok_or(Refusal::ActionTooMany)
+}
+
+/// The action, and those within it.
+fn count(action: &Action) -> usize {
+    match action {
+        Action::Extended(Extension::Clone(inside)) => 1 + inside.iter().map(count).sum::<usize>(),
+        _ => 1,
+    }
 }
 
 fn check_list(
@@ -77,6 +92,10 @@ fn check_list(
 ) -> Result<(), Refusal> {
     for action in actions {
         check_argument(action, place)?;
+        if let Action::Extended(Extension::Clone(inside)) = action {
+            // What is known inside is forgotten outside.
+            check_list(inside, &mut known.clone(), place, consistency)?;
+        }
         check_consistency(action, known, place, consistency)?;
         known.after(action);
     }
@@ -96,6 +115,9 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         Action::PushVlan(tpid) => tag(matches!(tpid, 0x8100 | 0x88a8)),
         Action::PushMpls(eth_type) => tag(matches!(eth_type, 0x8847 | 0x8848)),
         Action::PushPbb(eth_type) => tag(*eth_type == 0x88e7),
+        Action::Extended(extension) => {
+            check_place(extension, place).and_then(|()| check_extension::check_argument(extension))
+        }
         Action::SetNwSrc(_)
         | Action::SetNwDst(_)
         | Action::SetTpSrc(_)
@@ -110,6 +132,19 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         | Action::CopyTtlOut
         | Action::CopyTtlIn
         | Action::Group(_) => Ok(()),
+    }
+}
+
+/// Judges whether one of Nicira's actions can stand there.
+fn check_place(extension: &Extension, place: Place) -> Result<(), Refusal> {
+    match place {
+        Place::Write if !may_be_written(extension) => Err(Refusal::ActionBadExperimenterType),
+        Place::Bucket if !may_be_in_bucket(extension) => Err(Refusal::ActionBadExperimenterType),
+        // A clause is a rule's.
+        Place::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
+            Err(Refusal::ActionUnsupportedOrder)
+        }
+        Place::Apply | Place::Write | Place::Bucket | Place::PacketOut => Ok(()),
     }
 }
 
@@ -139,7 +174,9 @@ fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal>
     // A VLAN id without the bit that there is one would mean to take the tag off.
     let present = u128::from(VID_PRESENT);
     let untags = field == Field::VlanVid && mask & present != 0 && value & present == 0;
-    if !fits || untags {
+    // The lower two bits of the byte are not the DSCP's.
+    let spills = field == Field::IpTos && value & 3 != 0;
+    if !fits || untags || spills {
         return Err(Refusal::ActionBadSetArgument);
     }
     Ok(())
@@ -163,9 +200,14 @@ fn check_consistency(
     Ok(())
 }
 
-/// Whether the action is a set-field with prerequisites.
+/// Whether the action reads or writes fields with prerequisites.
 fn needs_oxm(action: &Action) -> bool {
-    matches!(action, Action::SetField { field, .. } if field.info().needs != Prerequisite::None)
+    let needy = |field: &Field| field.info().needs != Prerequisite::None;
+    match action {
+        Action::SetField { field, .. } => needy(field),
+        Action::Extended(extension) => touches(extension).iter().any(needy),
+        _ => false,
+    }
 }
 
 /// Whether the frame certainly has the header that the action changes.
@@ -180,6 +222,10 @@ fn fits(action: &Action, known: &Known) -> bool {
         }
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
+        Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(extension) => touches(extension)
+            .iter()
+            .all(|field| known.fulfils(field.info().needs)),
         Action::SetNwSrc(_) | Action::SetNwDst(_) => known.fulfils(Prerequisite::Ipv4),
         Action::SetNwTos(_) | Action::SetIpTtl(_) | Action::DecIpTtl => ip(),
         Action::SetTpSrc(_) | Action::SetTpDst(_) => {

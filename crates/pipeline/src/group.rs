@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use base::{GroupId, Instant};
 use flow::field::Depth;
-use flow::{Action, BucketStats, Field, GroupDesc, GroupKind, GroupMod, GroupStats, Key};
+use flow::{
+    Action, BucketStats, Extension, Field, GroupDesc, GroupKind, GroupMod, GroupStats, Key,
+};
 
 use crate::action_set::ActionSet;
 use crate::counters::Counters;
@@ -167,12 +169,27 @@ impl Bucket {
     }
 }
 
-/// The groups that actions name.
-pub(crate) fn groups_of(actions: &[Action]) -> impl Iterator<Item = GroupId> {
-    actions.iter().filter_map(|action| match action {
-        Action::Group(group) => Some(*group),
-        _ => None,
-    })
+/// The groups that actions name, those within others among them.
+pub(crate) fn groups_of<'a>(
+    actions: impl IntoIterator<Item = &'a Action>,
+) -> impl Iterator<Item = GroupId> {
+    let mut named = Vec::new();
+    for action in actions {
+        collect_groups(action, &mut named);
+    }
+    named.into_iter()
+}
+
+fn collect_groups(action: &Action, named: &mut Vec<GroupId>) {
+    match action {
+        Action::Group(group) => named.push(*group),
+        Action::Extended(Extension::Clone(inside)) => {
+            inside
+                .iter()
+                .for_each(|action| collect_groups(action, named));
+        }
+        _ => {}
+    }
 }
 
 /// The hash of a frame's addresses: the same in both directions.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use base::{GroupId, Instant, PortNo};
 use flow::field::Depth;
 use flow::{
-    Action, FlowRemovedReason, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
+    FlowRemovedReason, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
     GroupModCommand, GroupStats, Refusal,
 };
 use imbl::{OrdMap, OrdSet};
@@ -323,12 +323,7 @@ impl Pipeline {
 impl Rule {
     /// The groups that it can send a frame to, by an action of its own.
     pub(crate) fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.instructions
-            .actions()
-            .filter_map(|action| match action {
-                Action::Group(group) => Some(*group),
-                _ => None,
-            })
+        groups_of(self.instructions.actions())
     }
 }
 

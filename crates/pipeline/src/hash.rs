@@ -1,4 +1,4 @@
-//! Numbers that look like chance and are not: how a select group shares frames
+//! Numbers that look like chance and are not: how frames are shared
 //! out. The same on every machine and in every run, so that a test can name them
 //! and a restart moves nobody.
 

@@ -6,19 +6,16 @@
 
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{
-    Action, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Refusal, Registers,
-};
+use flow::{Action, Field, FragmentHandling, Instructions, Key, MaxLen, Registers};
 use packet::wire::Fragment;
-use packet::{Frame, Headers, Packet, Pool};
+use packet::{Frame, Packet, Pool};
 
 use crate::action_set::ActionSet;
-use crate::check::check_packet_out;
+use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
-use crate::group::groups_of;
 use crate::limits::BUCKETS_PER_FRAME_MAX;
 use crate::pipeline::{MissPolicy, Pipeline};
-use crate::rule::{Rule, depth_of};
+use crate::rule::Rule;
 use crate::table::Table;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
@@ -42,51 +39,7 @@ pub struct Interpreter {
     writer: usize,
     key: Key,
     set: ActionSet,
-}
-
-impl Pipeline {
-    /// Whether a packet-out can be carried out.
-    ///
-    /// # Errors
-    /// It names a buffer (there are none) or a port of arrival that cannot be, an
-    /// action is none that can be done, or the frame is damaged as far as the
-    /// actions look.
-    pub fn check_packet_out(&self, message: &PacketOut) -> Result<(), Refusal> {
-        if message.buffer.is_some() {
-            return Err(Refusal::RequestBufferUnknown);
-        }
-        let from_nowhere = matches!(message.in_port, PortNo::CONTROLLER | PortNo::ANY);
-        if !from_nowhere && self.port(message.in_port).is_none() {
-            return Err(Refusal::RequestBadPort);
-        }
-        check_packet_out(&message.actions)?;
-        self.check_groups(groups_of(&message.actions))?;
-        let depth = self.depth_for(&message.actions);
-        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Refusal::RequestBadPacket),
-        }
-    }
-
-    /// How deep a frame must be read for `actions`, the tables included if they
-    /// send it there.
-    fn depth_for(&self, actions: &[Action]) -> Depth {
-        let deepest = actions.iter().map(depth_of).max().unwrap_or_default();
-        if actions.iter().any(to_tables) {
-            deepest.max(self.depth())
-        } else {
-            deepest
-        }
-    }
-}
-
-/// Whether the action sends a frame to tables or groups, which know how deep they look.
-fn to_tables(action: &Action) -> bool {
-    match action {
-        Action::Output { port, .. } => *port == PortNo::TABLE,
-        Action::Group(_) => true,
-        _ => false,
-    }
+    stack: Vec<u128>,
 }
 
 impl Interpreter {
@@ -98,6 +51,7 @@ impl Interpreter {
             writer,
             key: Key::new(),
             set: ActionSet::default(),
+            stack: Vec::new(),
         }
     }
 
@@ -151,7 +105,9 @@ impl Interpreter {
         verdict.frames.clear();
         verdict.egress.clear();
         verdict.drops.clear();
+        verdict.learned.clear();
         self.set.clear();
+        self.stack.clear();
         Run {
             pipeline,
             pool,
@@ -160,6 +116,7 @@ impl Interpreter {
             key: &mut self.key,
             key_is_stale: true,
             set: &mut self.set,
+            stack: &mut self.stack,
             writer: self.writer,
             now: arrival.now,
             from: arrival.from,
@@ -167,12 +124,16 @@ impl Interpreter {
                 packets: arrival.frame.wire_frames(),
                 bytes: arrival.frame.wire_bytes(),
             },
-            metadata: 0,
-            tunnel_id: 0,
+            registers: Registers::new(arrival.from),
             table: TableId::FIRST,
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
             promised: false,
+            depth: Depth::Link,
+            exited: false,
+            recursion: 0,
+            nesting: 0,
+            resubmits: 0,
             buckets_left: BUCKETS_PER_FRAME_MAX,
         }
     }
@@ -181,33 +142,45 @@ impl Interpreter {
 /// One frame's way.
 pub(crate) struct Run<'a> {
     pub(crate) pipeline: &'a Pipeline,
-    pool: &'a mut Pool,
+    pub(crate) pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
-    verdict: &'a mut Verdict,
-    key: &'a mut Key,
+    pub(crate) verdict: &'a mut Verdict,
+    pub(crate) key: &'a mut Key,
     /// Whether the frame has changed since the key was filled.
     key_is_stale: bool,
-    set: &'a mut ActionSet,
+    pub(crate) set: &'a mut ActionSet,
+    /// What `push` has put aside.
+    pub(crate) stack: &'a mut Vec<u128>,
     pub(crate) writer: usize,
     pub(crate) now: Instant,
     /// The port it came in by.
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.
     pub(crate) weight: Totals,
-    metadata: u64,
-    tunnel_id: u64,
-    table: TableId,
+    /// What else goes with it; the port and the set's output stand elsewhere.
+    pub(crate) registers: Registers,
+    pub(crate) table: TableId,
     /// Of the rule whose actions are done; of a packet-out, none.
-    cookie: Cookie,
+    pub(crate) cookie: Cookie,
     /// Why an output to the controllers is one.
     pub(crate) cause: Cause,
     /// Whether the frame is to leave in the state it has now.
     promised: bool,
+    /// How deep it was read.
+    pub(crate) depth: Depth,
+    /// Whether nothing more is to be done with it.
+    pub(crate) exited: bool,
+    /// How many resubmissions we are in that did not lead to a later table.
+    pub(crate) recursion: usize,
+    /// How many resubmissions and clones we are in.
+    pub(crate) nesting: usize,
+    /// How many lookups there were beyond the first.
+    pub(crate) resubmits: usize,
     /// How many buckets may still be looked at for it.
     buckets_left: u32,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// A frame from a port: let in, if the port is open, and through the tables.
     fn receive(&mut self, frame: &mut Frame) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
@@ -216,6 +189,7 @@ impl Run<'_> {
         } else {
             pipeline.depth()
         };
+        self.depth = depth;
         let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
         let dst = packet.headers().link.dst;
         let ingress = pipeline.port(self.from);
@@ -236,9 +210,11 @@ impl Run<'_> {
             self.from = PortNo::CONTROLLER;
         }
         let depth = self.pipeline.depth_for(actions);
+        self.depth = depth;
         let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
         self.trace.arrived(packet.frame(), self.registers());
-        self.apply(&mut packet, actions)
+        self.apply(&mut packet, actions)?;
+        self.execute_set(&mut packet)
     }
 
     /// Through the tables, from the first to where no rule leads on; or not at
@@ -250,11 +226,23 @@ impl Run<'_> {
             return Err(DropReason::Fragment);
         }
         self.table = TableId::FIRST;
-        loop {
-            let found = self.look_up(packet, pipeline.table(self.table));
-            let Some(rule) = found else {
-                return self.missed();
-            };
+        let found = self.look_up(packet, pipeline.table(self.table));
+        if self.traverse(packet, found)? {
+            self.execute_set(packet)
+        } else {
+            self.missed()
+        }
+    }
+
+    /// Does what the rule says that was found, and goes on to where it leads.
+    /// Answers whether the way ended by a rule, not by the want of one.
+    pub(crate) fn traverse(
+        &mut self,
+        packet: &mut Packet<'_>,
+        mut found: Option<&'a Rule>,
+    ) -> Result<bool, DropReason> {
+        let pipeline = self.pipeline;
+        while let Some(rule) = found {
             self.cookie = rule.cookie;
             self.cause = if rule.is_table_miss() {
                 Cause::MissRule
@@ -263,15 +251,31 @@ impl Run<'_> {
             };
             let next = self.follow(packet, &rule.instructions)?;
             match next {
-                Some(table) => self.table = table,
-                None => return self.execute_set(packet),
+                Some(table) if !self.exited => self.table = table,
+                _ => return Ok(true),
             }
+            self.count_lookup()?;
+            found = self.look_up(packet, pipeline.table(self.table));
         }
+        Ok(false)
     }
 
-    fn look_up<'t>(&mut self, packet: &Packet<'_>, table: Option<&'t Table>) -> Option<&'t Rule> {
+    pub(crate) fn look_up<'t>(
+        &mut self,
+        packet: &Packet<'_>,
+        table: Option<&'t Table>,
+    ) -> Option<&'t Rule> {
+        self.forget_conjunction();
         self.refresh(packet);
-        let found = table.and_then(|table| table.lookup(self.key));
+        let found = match table {
+            Some(table) if table.has_clauses() => {
+                let (found, conjunction) = conjunction::look_up(table, self.key);
+                self.registers.conjunction = conjunction;
+                self.key.set(Field::ConjId, conjunction.into());
+                found
+            }
+            table => table.and_then(|table| table.lookup(self.key)),
+        };
         let found = found.map(AsRef::as_ref);
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
@@ -281,6 +285,14 @@ impl Run<'_> {
         }
         self.trace.looked_up(self.table, found);
         found
+    }
+
+    /// What one lookup has satisfied, the next does not know.
+    fn forget_conjunction(&mut self) {
+        if self.registers.conjunction != 0 {
+            self.registers.conjunction = 0;
+            self.key.set(Field::ConjId, 0);
+        }
     }
 
     fn missed(&mut self) -> Result<(), DropReason> {
@@ -303,19 +315,25 @@ impl Run<'_> {
             self.submit_to_meter(packet, meter)?;
         }
         self.apply(packet, &instructions.apply)?;
+        if self.exited {
+            return Ok(None);
+        }
         self.trace.instructed(instructions);
         if instructions.clear {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        let output = self.set.output();
+        self.key.set(Field::ActsetOutput, output.0.into());
         if let Some(write) = instructions.metadata {
-            self.set_metadata(self.metadata & !write.mask | write.value & write.mask);
+            let metadata = self.registers.metadata & !write.mask | write.value & write.mask;
+            self.set_register(Field::Metadata, metadata.into());
         }
         Ok(instructions.goto)
     }
 
     fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
-        if self.set.actions().is_empty() {
+        if self.exited || self.set.actions().is_empty() {
             return Ok(());
         }
         let set = std::mem::take(self.set);
@@ -333,7 +351,8 @@ impl Run<'_> {
         self.keep(packet)?;
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
-        let metadata = self.metadata;
+        let (from, registers) = (self.from, self.registers);
+        let stack = std::mem::take(self.stack);
         let result = match Packet::read(&mut copy, self.pipeline.depth()) {
             Ok(mut copied) => self.walk(&mut copied),
             Err(reason) => Err(DropReason::Malformed(reason)),
@@ -342,33 +361,13 @@ impl Run<'_> {
             self.drop(reason);
         }
         self.settle(copy);
-        self.set_metadata(metadata);
+        (self.from, self.registers) = (from, registers);
+        (*self.stack, self.exited) = (stack, false);
         self.key_is_stale = true;
         self.set.clear();
         self.cookie = Cookie::NONE;
         self.cause = Cause::PacketOut;
         Ok(())
-    }
-
-    /// Does actions to a copy, which nobody sees afterwards but those it was sent to.
-    pub(crate) fn on_copy(
-        &mut self,
-        packet: &Packet<'_>,
-        actions: &[Action],
-    ) -> Result<(), DropReason> {
-        self.keep(packet)?;
-        let copy = self.pool.duplicate(packet.frame());
-        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
-        let (metadata, tunnel_id) = (self.metadata, self.tunnel_id);
-        let result = match Packet::read(&mut copy, self.pipeline.depth()) {
-            Ok(mut copied) => self.apply(&mut copied, actions),
-            Err(reason) => Err(DropReason::Malformed(reason)),
-        };
-        self.settle(copy);
-        self.set_metadata(metadata);
-        self.set_tunnel_id(tunnel_id);
-        self.key_is_stale = true;
-        result
     }
 
     /// Whether one more bucket may be looked at.
@@ -392,30 +391,10 @@ impl Run<'_> {
         }
     }
 
-    const fn registers(&self) -> Registers {
-        Registers {
-            in_port: self.from,
-            metadata: self.metadata,
-            tunnel_id: self.tunnel_id,
-        }
-    }
-
     /// A field of the frame as it is now.
     pub(crate) fn field(&mut self, packet: &Packet<'_>, field: Field) -> Option<u128> {
         self.refresh(packet);
         self.key.get(field)
-    }
-
-    /// Writes the metadata register.
-    pub(crate) fn set_metadata(&mut self, metadata: u64) {
-        self.metadata = metadata;
-        self.key.set(Field::Metadata, u128::from(metadata));
-    }
-
-    /// Writes the tunnel's key.
-    pub(crate) fn set_tunnel_id(&mut self, tunnel_id: u64) {
-        self.tunnel_id = tunnel_id;
-        self.key.set(Field::TunnelId, u128::from(tunnel_id));
     }
 
     /// What goes with the frame to the controllers.
@@ -424,8 +403,8 @@ impl Run<'_> {
             cause: self.cause,
             table: self.table,
             cookie: self.cookie,
-            metadata: self.metadata,
-            tunnel_id: self.tunnel_id,
+            metadata: self.registers.metadata,
+            tunnel_id: self.registers.tunnel_id,
             max_len,
         })
     }
@@ -468,7 +447,7 @@ impl Run<'_> {
     }
 
     /// Keeps a promise, or gives the buffer back.
-    fn settle(&mut self, frame: Frame) {
+    pub(crate) fn settle(&mut self, frame: Frame) {
         if self.promised {
             self.verdict.frames.push(frame);
             self.promised = false;

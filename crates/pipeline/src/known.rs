@@ -2,7 +2,9 @@
 //! satisfied and the actions done to it since.
 
 use flow::field::{Prerequisite, VID_PRESENT};
-use flow::{Action, Field, Match};
+use flow::{Action, Extension, Field, Match};
+
+use crate::check_extension::written;
 
 /// What every such frame has.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,32 +69,37 @@ impl Known {
             }
             Action::PushPbb(eth_type) => self.become_type(Some(u128::from(*eth_type))),
             Action::PopPbb => self.become_type(None),
-            Action::SetField {
-                field: Field::EthType,
-                value,
-                mask,
-            } => {
-                let all = *mask == Field::EthType.full_mask();
-                self.eth_type = all.then_some(*value);
+            Action::SetField { field, value, mask } => self.wrote(*field, *mask, Some(*value)),
+            Action::Extended(extension) => {
+                let value = match extension {
+                    Extension::Load { to, value } => Some(to.place(u128::from(*value))),
+                    _ => None,
+                };
+                if let Some(to) = written(extension) {
+                    self.wrote(to.field(), to.mask(), value);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Follows the writing of these bits of a field; none if they come with the frame.
+    fn wrote(&mut self, field: Field, mask: u128, value: Option<u128>) {
+        let present = u128::from(VID_PRESENT);
+        let whole = value.filter(|_| mask == field.full_mask());
+        match field {
+            Field::EthType => {
+                self.eth_type = whole;
                 self.ip_proto = None;
                 self.icmpv6_type = None;
             }
-            Action::SetField {
-                field: Field::IpProto,
-                value,
-                mask,
-            } => {
-                let all = *mask == Field::IpProto.full_mask();
-                self.ip_proto = all.then_some(*value);
+            Field::IpProto => {
+                self.ip_proto = whole;
                 self.icmpv6_type = None;
             }
-            Action::SetField {
-                field: Field::Icmpv6Type,
-                value,
-                mask,
-            } => {
-                let all = *mask == Field::Icmpv6Type.full_mask();
-                self.icmpv6_type = all.then_some(*value);
+            Field::Icmpv6Type => self.icmpv6_type = whole,
+            Field::VlanTci if mask & present != 0 => {
+                self.tag = value.is_some_and(|value| value & present != 0);
             }
             _ => {}
         }

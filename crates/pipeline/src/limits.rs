@@ -69,3 +69,18 @@ pub(crate) const BANDS_MAX: u8 = 8;
 /// The most rules that one call to `expire` removes, so that a table that dies
 /// all at once does not keep the control thread from its other duties.
 pub(crate) const EXPIRIES_MAX: usize = 1024;
+
+/// How deep resubmissions that do not lead to a later table may lie in one another
+/// (`ovs-actions(7)`, "Recursion too deep").
+pub(crate) const RECURSION_MAX: usize = 64;
+
+/// How many lookups a frame may have beyond its first (`ovs-actions(7)`, "Too many
+/// resubmits").
+pub(crate) const RESUBMITS_MAX: usize = 4096;
+
+/// How deep resubmissions of any kind, and clones, may lie in one another: through
+/// all tables, and back as often as is allowed. Each takes a piece of the stack.
+pub(crate) const NESTING_MAX: usize = 320;
+
+/// The most entries of the stack of `push`: 64 kB (`ovs-actions(7)`, "Stack too deep").
+pub(crate) const STACK_MAX: usize = 4096;

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Action, FlowFlags, FlowStats, Instructions, Match};
+use flow::{Action, Extension, FlowFlags, FlowStats, HashFields, Instructions, Match};
 
+use crate::check_extension::{is_clause, touches};
 use crate::counters::Counters;
 
 /// What makes a rule the one it is in its table. The order is that of lookup:
@@ -69,6 +70,12 @@ impl Rule {
         self.priority() == 0 && self.matching().terms().is_empty()
     }
 
+    /// Whether it is a clause of a conjunction, and does nothing by itself.
+    #[must_use]
+    pub(crate) fn is_clause(&self) -> bool {
+        self.instructions.apply.iter().any(is_clause)
+    }
+
     /// When a frame matched it last, or it became active.
     #[must_use]
     pub fn last_used(&self) -> Instant {
@@ -88,7 +95,10 @@ impl Rule {
     #[must_use]
     pub fn outputs_to(&self, port: PortNo) -> bool {
         self.instructions.actions().any(|action| match action {
-            Action::Output { port: to, .. } | Action::Enqueue { port: to, .. } => *to == port,
+            Action::Output { port: to, .. }
+            | Action::Enqueue { port: to, .. }
+            | Action::Extended(Extension::OutputTruncated { port: to, .. }) => *to == port,
+            Action::Extended(Extension::Controller(_)) => port == PortNo::CONTROLLER,
             _ => false,
         })
     }
@@ -143,6 +153,7 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
     match action {
         Action::SetField { field, .. } => field.info().depth,
         Action::SetTpSrc(_) | Action::SetTpDst(_) => Depth::Transport,
+        Action::Extended(extension) => depth_of_extension(extension),
         Action::SetNwSrc(_)
         | Action::SetNwDst(_)
         | Action::SetNwTos(_)
@@ -164,5 +175,32 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)
         | Action::PopVlan => Depth::Link,
+    }
+}
+
+fn depth_of_extension(extension: &Extension) -> Depth {
+    let touched = touches(extension).into_iter();
+    let own = match extension {
+        Extension::DecTtl(_) => Depth::Network,
+        Extension::FinTimeout { .. } => Depth::Transport,
+        Extension::Clone(actions) => actions.iter().map(depth_of).max().unwrap_or_default(),
+        Extension::Multipath(multipath) => depth_of_hash(multipath.fields),
+        Extension::Bundle(bundle) => depth_of_hash(bundle.fields),
+        _ => Depth::Link,
+    };
+    touched
+        .map(|field| field.info().depth)
+        .max()
+        .unwrap_or_default()
+        .max(own)
+}
+
+const fn depth_of_hash(fields: HashFields) -> Depth {
+    match fields {
+        HashFields::EthSrc => Depth::Link,
+        HashFields::NwSrc | HashFields::NwDst | HashFields::SymmetricL3 => Depth::Network,
+        HashFields::SymmetricL4 | HashFields::SymmetricL3L4 | HashFields::SymmetricL3L4Udp => {
+            Depth::Transport
+        }
     }
 }

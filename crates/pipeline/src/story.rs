@@ -68,14 +68,16 @@ impl Story {
 fn describe(frame: &Frame, registers: Registers) -> String {
     let quiet = |field: Field| {
         use Field as F;
-        matches!(field, F::Metadata | F::TunnelId | F::IpFrag | F::Ipv6Exthdr)
+        field > F::Ipv6NdTll
+            || matches!(field, F::Metadata | F::TunnelId | F::IpFrag | F::Ipv6Exthdr)
     };
     let Some(key) = key(frame, registers) else {
         return "a frame that cannot be read".to_owned();
     };
-    let known = Field::all().filter_map(|row| Some((row.field, key.get(row.field)?)));
-    let told = known
-        .filter(|(field, value)| *field != Field::InPhyPort && !(quiet(*field) && *value == 0));
+    let fields = Field::all().filter(|row| row.field.view().is_none());
+    let known = fields.filter_map(|row| Some((row.field, key.get(row.field)?)));
+    let known = known.filter(|(field, _)| !matches!(field, Field::InPhyPort | Field::ActsetOutput));
+    let told = known.filter(|(field, value)| !(quiet(*field) && *value == 0));
     told.fold(Match::any(), |matching, (field, value)| {
         matching.clone().with(field, value).unwrap_or(matching)
     })
@@ -165,6 +167,7 @@ impl Trace for Story {
                     Cause::Action => "action",
                     Cause::ActionSet => "action set",
                     Cause::PacketOut => "packet-out",
+                    Cause::Group => "group",
                     Cause::InvalidTtl => "invalid TTL",
                 };
                 self.line(format_args!("     >> controller, reason: {cause}"));

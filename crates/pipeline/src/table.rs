@@ -13,6 +13,8 @@ use crate::rule::{Identity, Rule};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     rules: OrdMap<Arc<Identity>, Arc<Rule>>,
+    /// How many of the rules are clauses of conjunctions.
+    clauses: usize,
 }
 
 impl Table {
@@ -24,6 +26,11 @@ impl Table {
         self.rules
             .values()
             .find(|rule| rule.matching().accepts(key))
+    }
+
+    /// Whether some of the rules are clauses of conjunctions.
+    pub(crate) const fn has_clauses(&self) -> bool {
+        self.clauses > 0
     }
 
     /// The rule of this identity.
@@ -53,12 +60,17 @@ impl Table {
 
     /// Puts a rule in. Answers the one of the same identity that was there.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
-        self.rules.insert(Arc::clone(&rule.identity), rule)
+        self.clauses += usize::from(rule.is_clause());
+        let old = self.rules.insert(Arc::clone(&rule.identity), rule);
+        self.clauses -= usize::from(old.as_ref().is_some_and(|old| old.is_clause()));
+        old
     }
 
     /// Takes the rule of this identity out.
     pub(crate) fn remove(&mut self, identity: &Identity) -> Option<Arc<Rule>> {
-        self.rules.remove(identity)
+        let old = self.rules.remove(identity);
+        self.clauses -= usize::from(old.as_ref().is_some_and(|old| old.is_clause()));
+        old
     }
 
     /// Whether a rule of this priority could match the same frame as `matching`.

@@ -1,7 +1,7 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, TableId};
-use flow::{MaxLen, PacketInReason};
+use flow::{FlowMod, MaxLen, PacketInReason};
 use packet::{Frame, Malformed};
 
 /// What the tables say about one frame. The same one serves frame after frame.
@@ -14,6 +14,8 @@ pub struct Verdict {
     /// What was not done: one entry for each output that could not be made, and
     /// one for the frame if nothing at all came of it.
     pub drops: Vec<DropReason>,
+    /// Rules that the frame makes, for whoever writes the tables.
+    pub learned: Vec<FlowMod>,
 }
 
 impl Verdict {
@@ -24,6 +26,7 @@ impl Verdict {
             frames: Vec::new(),
             egress: Vec::new(),
             drops: Vec::new(),
+            learned: Vec::new(),
         }
     }
 }
@@ -80,6 +83,8 @@ pub enum Cause {
     ActionSet,
     /// An action of a packet-out sent it.
     PacketOut,
+    /// An action of a group's bucket sent it.
+    Group,
     /// Its TTL could not be lowered.
     InvalidTtl,
 }
@@ -93,6 +98,7 @@ impl Cause {
             Self::Action => PacketInReason::Action,
             Self::ActionSet => PacketInReason::ActionSet,
             Self::PacketOut => PacketInReason::PacketOut,
+            Self::Group => PacketInReason::Group,
             Self::InvalidTtl => PacketInReason::InvalidTtl,
         }
     }
@@ -133,6 +139,14 @@ pub enum DropReason {
     Metered,
     /// It exceeds the rate of the meter of frames for the controllers.
     ControllerMetered,
+    /// An output is for controllers of an id that none has.
+    NoController,
+    /// Resubmissions lie too deep in one another.
+    RecursionTooDeep,
+    /// It has been resubmitted too often.
+    TooManyResubmits,
+    /// More has been pushed on its stack than the stack holds.
+    StackTooDeep,
 }
 
 impl DropReason {
@@ -160,6 +174,14 @@ impl DropReason {
         }
     }
 
+    /// Whether it is a limit on what one frame may ask for, all its copies together.
+    pub(crate) const fn is_limit(self) -> bool {
+        matches!(
+            self,
+            Self::GroupLimit | Self::RecursionTooDeep | Self::TooManyResubmits
+        )
+    }
+
     /// The reason's name, as a counter bears it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -171,7 +193,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 15] = [
+const OTHERS: [(DropReason, &str); 19] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -187,6 +209,10 @@ const OTHERS: [(DropReason, &str); 15] = [
     (DropReason::GroupLimit,      "group_limit"),
     (DropReason::Metered,         "metered"),
     (DropReason::ControllerMetered, "controller_metered"),
+    (DropReason::NoController,    "no_controller"),
+    (DropReason::RecursionTooDeep, "recursion_too_deep"),
+    (DropReason::TooManyResubmits, "too_many_resubmits"),
+    (DropReason::StackTooDeep,    "stack_too_deep"),
 ];
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use base::{GroupId, PortNo, QueueId};
 
 use super::error::ParseError;
 use super::number::{number, unsigned};
-use super::piece::{Item, Items, Piece};
-use super::{address, match_read, names, special};
+use super::piece::{Item, Piece};
+use super::{address, extension_read, match_read, names, special};
 use crate::action::{Action, MaxLen};
 use crate::field::{Field, VID_PRESENT};
 
@@ -55,12 +55,7 @@ const ACTIONS: &[(&str, Read)] = &[
 ];
 
 /// Open vSwitch's actions that this switch does not have.
-const FOREIGN: [&str; 25] = [
-    "bundle",
-    "bundle_load",
-    "check_pkt_larger",
-    "clone",
-    "conjunction",
+const FOREIGN: [&str; 9] = [
     "ct",
     "ct_clear",
     "debug_recirc",
@@ -69,25 +64,17 @@ const FOREIGN: [&str; 25] = [
     "decap",
     "delete_field",
     "encap",
-    "exit",
-    "fin_timeout",
-    "learn",
-    "load",
-    "move",
-    "multipath",
-    "note",
-    "pop",
     "pop_queue",
-    "push",
-    "resubmit",
-    "sample",
 ];
 
 /// Reads `item` as an action: by name, or a port that stands for an output to it.
 pub(super) fn action(item: Item<'_>) -> Result<Action, ParseError> {
     let name = item.key.text;
     if let Some((_, read)) = ACTIONS.iter().find(|(known, _)| is_name(known, name)) {
-        return read(item);
+        return read(item.untargeted()?);
+    }
+    if let Some(read) = extension_read::action(item) {
+        return read;
     }
     if FOREIGN.contains(&name) {
         return Err(item
@@ -118,16 +105,8 @@ fn bare(item: Item<'_>, action: Action) -> Result<Action, ParseError> {
 
 /// Reads a port to send to.
 fn output(piece: Piece<'_>) -> Result<Action, ParseError> {
-    if names::meaning(piece.text.split('[').next().unwrap_or("")).is_some()
-        || names::is_foreign_field(piece.text)
-    {
-        if let Ok(port) = address::port(piece) {
-            return Ok(Action::output(port));
-        }
-        return Err(piece.wrong("not supported yet: output to the port that a field names"));
-    }
-    if piece.text.contains('=') {
-        return Err(piece.wrong("not supported yet: output of truncated frames"));
+    if let Some(read) = extension_read::output(piece) {
+        return read;
     }
     address::port(piece).map(Action::output)
 }
@@ -140,21 +119,7 @@ fn controller(item: Item<'_>) -> Result<Action, ParseError> {
         Some(length) if length.text.starts_with(|c: char| c.is_ascii_digit()) => {
             max_len = MaxLen(number(length)?);
         }
-        Some(options) => {
-            let mut options = Items::new(options);
-            while let Some(option) = options.next_item()? {
-                match (option.key.text, option.required()?) {
-                    ("max_len", length) => max_len = MaxLen(number(length)?),
-                    ("reason", reason) if reason.text == "action" => {}
-                    ("id" | "meter_id", zero) if zero.text == "0" => {}
-                    _ => {
-                        return Err(option
-                            .key
-                            .wrong("not supported yet: this option of `controller`"));
-                    }
-                }
-            }
-        }
+        Some(options) => return extension_read::controller(options),
     }
     Ok(Action::Output {
         port: PortNo::CONTROLLER,
@@ -209,6 +174,8 @@ fn settable(name: Piece<'_>) -> Result<Field, ParseError> {
         "tp_src" => "tcp_src",
         "tp_dst" => "tcp_dst",
         "nw_proto" => "ip_proto",
+        "in_port" => "in_port_nxm",
+        "in_port_oxm" => "in_port",
         other => other,
     };
     names::settable(plain).ok_or_else(|| {
@@ -256,11 +223,8 @@ fn tos_byte(dscp: u128) -> u8 {
     u8::try_from(dscp << 2).expect("a DSCP has six bits")
 }
 
-/// Reads `dec_ttl`; ids of controllers to tell are not supported but for 0, the default.
+/// Reads `dec_ttl`, or `dec_ttl(id, ...)` with the ids of controllers to tell.
 fn dec_ttl(item: Item<'_>) -> Result<Action, ParseError> {
-    match item.value {
-        None => Ok(Action::DecIpTtl),
-        Some(ids) if matches!(ids.text.trim(), "" | "0") => Ok(Action::DecIpTtl),
-        Some(ids) => Err(ids.wrong("not supported yet: controllers by their ids")),
-    }
+    item.value
+        .map_or(Ok(Action::DecIpTtl), extension_read::dec_ttl)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use base::PortNo;
 
 use super::address;
+use super::extension_write::Hex;
 use super::match_write::{Commas, write_set_value};
 use super::names;
 use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
@@ -40,6 +41,7 @@ impl fmt::Display for Action {
             Self::DecIpTtl => f.write_str("dec_ttl"),
             Self::CopyTtlOut => f.write_str("copy_ttl_out"),
             Self::CopyTtlIn => f.write_str("copy_ttl_in"),
+            Self::Extended(ref extension) => write!(f, "{extension}"),
         }
     }
 }
@@ -101,21 +103,9 @@ fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action]) -> fmt::Result {
 /// Writes the metadata instruction; a mask of all ones is not mentioned.
 fn write_metadata(f: &mut fmt::Formatter<'_>, metadata: MetadataWrite) -> fmt::Result {
     let MetadataWrite { value, mask } = metadata;
-    write!(f, "write_metadata:{}", Hex(value))?;
+    write!(f, "write_metadata:{}", Hex(value.into()))?;
     match mask {
         u64::MAX => Ok(()),
-        _ => write!(f, "/{}", Hex(mask)),
-    }
-}
-
-/// A number as C's `%#x` has it: no 0x before a zero.
-struct Hex(u64);
-
-impl fmt::Display for Hex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0 => f.write_str("0"),
-            number => write!(f, "0x{number:x}"),
-        }
+        _ => write!(f, "/{}", Hex(mask.into())),
     }
 }

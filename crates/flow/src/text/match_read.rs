@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use base::PortNo;
+
 use super::error::ParseError;
 use super::names::{self, Form, Meaning, PROTOCOLS, Side};
 use super::number::{Masked, masked, unsigned};
@@ -33,10 +35,21 @@ pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<Masked, ParseError
         Form::Mac => address::mac(piece, full),
         Form::Ipv4 => address::ipv4(piece, full),
         Form::Ipv6 => address::ipv6(piece, full),
-        Form::Port => Ok((u128::from(address::port(piece)?.0), full)),
+        Form::Port => port(field, piece),
         Form::Flags => special::tcp_flags(piece),
         Form::Fragment => special::fragment(piece),
+        Form::Typed => Ok((special::packet_type(piece)?, full)),
     }
+}
+
+/// Reads a port; of 32 bits it is as it is, of 16 its lower half.
+fn port(field: Field, piece: Piece<'_>) -> Result<Masked, ParseError> {
+    let (port, full) = (u128::from(address::port(piece)?.0), field.full_mask());
+    let reserved = u128::from(PortNo::MAX.0);
+    if port > full && port < reserved {
+        return Err(piece.wrong("out of range: a port of 16 bits is wanted"));
+    }
+    Ok((port & full, full))
 }
 
 /// A term, and the key that asked for it.
@@ -86,7 +99,7 @@ impl<'a> Draft<'a> {
                 self.add(Field::IpDscp, exactly(Field::IpDscp, dscp), item.key)?;
             }
             Meaning::DlVlan => self.add(Field::VlanVid, special::dl_vlan(piece)?, item.key)?,
-            Meaning::VlanTci => self.add_tci(special::vlan_tci(piece)?, item.key)?,
+            Meaning::Tci => self.add_tci(special::vlan_tci(piece)?, item.key)?,
             Meaning::ArpOr(..) | Meaning::Transport(_) | Meaning::ByFamily(..) => {
                 self.waiting.push((meaning, item));
             }
@@ -157,7 +170,7 @@ impl<'a> Draft<'a> {
             Meaning::Transport(side) => transport(side, eth_type, self.exact(Field::IpProto)),
             Meaning::Field(field) => Some(field),
             Meaning::Tos => Some(Field::IpDscp),
-            Meaning::DlVlan | Meaning::VlanTci => Some(Field::VlanVid),
+            Meaning::DlVlan | Meaning::Tci => Some(Field::VlanVid),
         };
         field.ok_or_else(|| key.wrong("needs `tcp`, `udp`, `sctp`, or their twins for IPv6"))
     }

@@ -5,18 +5,27 @@ use std::fmt;
 use super::names::{self, Form, PROTOCOLS};
 use super::number::Masked;
 use super::{address, special};
-use crate::field::Field;
+use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
+
+/// How many fields stand before the protocol's name.
+const BEFORE_PROTOCOL: usize = 4;
+
+/// How many fields no match holds, being views.
+const VIEWS: usize = Field::IpTos as usize - Field::Reg15 as usize;
 
 /// The fields in the order of printing, but for those that the protocol's name or
 /// the tag's keys stand for.
 #[rustfmt::skip]
-const ORDER: [Field; Field::COUNT - 1] = {
+const ORDER: [Field; Field::COUNT - VIEWS - 1] = {
     use Field::*;
     [
-        TunnelId, Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
+        PktMark, ConjId, ActsetOutput, PacketType,
+        Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7,
+        Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
+        TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
         Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr,
-        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, PbbIsid, IpFrag,
+        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, MplsTtl, PbbIsid, IpFrag,
         Icmpv4Type, Icmpv4Code, Icmpv6Type, Icmpv6Code, Ipv6NdTarget, Ipv6NdSll, Ipv6NdTll,
         TcpSrc, TcpDst, UdpSrc, UdpDst, SctpSrc, SctpDst, TcpFlags,
     ]
@@ -58,8 +67,12 @@ impl fmt::Display for Match {
 
 /// Writes the terms of `matching` into `list`.
 pub(super) fn write_match(list: &mut Commas<'_, '_>, matching: &Match) -> fmt::Result {
+    let (before, behind) = ORDER.split_at(BEFORE_PROTOCOL);
+    for term in before.iter().filter_map(|field| matching.term(*field)) {
+        write_term(list.next()?, term)?;
+    }
     let spoken = write_protocol(list, matching)?;
-    for term in ORDER.iter().filter_map(|field| matching.term(*field)) {
+    for term in behind.iter().filter_map(|field| matching.term(*field)) {
         match term.field {
             Field::EthType if spoken.eth_type => {}
             Field::IpProto if spoken.ip_proto => {}
@@ -113,6 +126,7 @@ fn write_term(f: &mut fmt::Formatter<'_>, term: &Term) -> fmt::Result {
         Form::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
         Form::Flags => special::write_tcp_flags(f, pair),
         Form::Fragment => special::write_fragment(f, pair),
+        Form::Typed => special::write_packet_type(f, term.value),
         form @ (Form::Mac | Form::Ipv4 | Form::Ipv6 | Form::Port) => {
             write_address(f, form, pair, term.is_exact())
         }
@@ -179,6 +193,11 @@ pub(super) fn write_set_value(
         Form::Decimal if exact => write!(f, "{}", pair.0),
         Form::Decimal => write!(f, "{}/0x{:x}", pair.0, pair.1),
         Form::Hex(_) | Form::Flags | Form::Fragment => write_hex(f, pair, 1, exact),
+        Form::Typed => special::write_packet_type(f, pair.0),
+        Form::Port if field == Field::NxInPort => {
+            let port = u16::try_from(pair.0).expect("the field has 16 bits");
+            address::write_port(f, widen(port).into())
+        }
         form @ (Form::Mac | Form::Ipv4 | Form::Ipv6 | Form::Port) => {
             write_address(f, form, pair, exact)
         }

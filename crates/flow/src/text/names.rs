@@ -22,6 +22,8 @@ pub(super) enum Form {
     Flags,
     /// A kind of fragment by name.
     Fragment,
+    /// A name space and a type in it.
+    Typed,
 }
 
 /// What a name in a match means. Some names mean a different field with another protocol.
@@ -40,7 +42,7 @@ pub(super) enum Meaning {
     /// `dl_vlan`: the VLAN id of a tag, or 0xffff for no tag.
     DlVlan,
     /// `vlan_tci`: the sixteen bits of a tag, the CFI bit saying that there is one.
-    VlanTci,
+    Tci,
 }
 
 /// One of the two ends of a transport header.
@@ -111,6 +113,46 @@ const NAMES: [Names; Field::COUNT] = {
         row(Ipv6NdTarget, "nd_target",   Ipv6,     &["ipv6_nd_target"]),
         row(Ipv6NdSll,    "nd_sll",      Mac,      &["ipv6_nd_sll"]),
         row(Ipv6NdTll,    "nd_tll",      Mac,      &["ipv6_nd_tll"]),
+        row(MplsTtl,       "mpls_ttl",    Decimal,  &[]),
+        row(PktMark,       "pkt_mark",    Hex(1),   &[]),
+        row(TunSrc,        "tun_src",     Ipv4,     &[]),
+        row(TunDst,        "tun_dst",     Ipv4,     &[]),
+        row(TunIpv6Src,    "tun_ipv6_src",Ipv6,     &[]),
+        row(TunIpv6Dst,    "tun_ipv6_dst",Ipv6,     &[]),
+        row(ConjId,        "conj_id",     Decimal,  &[]),
+        row(ActsetOutput,  "actset_output",Port,     &[]),
+        row(PacketType,    "packet_type", Typed,    &[]),
+        row(Reg0,          "reg0",        Hex(1),   &[]),
+        row(Reg1,          "reg1",        Hex(1),   &[]),
+        row(Reg2,          "reg2",        Hex(1),   &[]),
+        row(Reg3,          "reg3",        Hex(1),   &[]),
+        row(Reg4,          "reg4",        Hex(1),   &[]),
+        row(Reg5,          "reg5",        Hex(1),   &[]),
+        row(Reg6,          "reg6",        Hex(1),   &[]),
+        row(Reg7,          "reg7",        Hex(1),   &[]),
+        row(Reg8,          "reg8",        Hex(1),   &[]),
+        row(Reg9,          "reg9",        Hex(1),   &[]),
+        row(Reg10,         "reg10",       Hex(1),   &[]),
+        row(Reg11,         "reg11",       Hex(1),   &[]),
+        row(Reg12,         "reg12",       Hex(1),   &[]),
+        row(Reg13,         "reg13",       Hex(1),   &[]),
+        row(Reg14,         "reg14",       Hex(1),   &[]),
+        row(Reg15,         "reg15",       Hex(1),   &[]),
+        row(Xreg0,         "xreg0",       Hex(1),   &[]),
+        row(Xreg1,         "xreg1",       Hex(1),   &[]),
+        row(Xreg2,         "xreg2",       Hex(1),   &[]),
+        row(Xreg3,         "xreg3",       Hex(1),   &[]),
+        row(Xreg4,         "xreg4",       Hex(1),   &[]),
+        row(Xreg5,         "xreg5",       Hex(1),   &[]),
+        row(Xreg6,         "xreg6",       Hex(1),   &[]),
+        row(Xreg7,         "xreg7",       Hex(1),   &[]),
+        row(Xxreg0,        "xxreg0",      Hex(1),   &[]),
+        row(Xxreg1,        "xxreg1",      Hex(1),   &[]),
+        row(Xxreg2,        "xxreg2",      Hex(1),   &[]),
+        row(Xxreg3,        "xxreg3",      Hex(1),   &[]),
+        row(NxInPort,      "in_port_nxm", Port,     &[]),
+        row(VlanTci,       "vlan_tci",    Hex(4),   &[]),
+        row(IpTos,         "ip_tos",      Decimal,  &[]),
     ]
 };
 
@@ -132,7 +174,7 @@ const MEANINGS: [(&str, Meaning); 16] = {
         ("icmp_code", ByFamily(Icmpv4Code, Icmpv6Code)),
         ("nw_tos",    Tos),
         ("dl_vlan",   DlVlan),
-        ("vlan_tci",  VlanTci),
+        ("vlan_tci",  Tci),
         // Open vSwitch's other names for the same:
         ("icmp6_type", Field(Icmpv6Type)),
         ("icmp6_code", Field(Icmpv6Code)),
@@ -175,25 +217,17 @@ pub(super) const PROTOCOLS: [Protocol; 17] = {
 };
 
 /// Beginnings of the names of Open vSwitch's fields that this switch does not have.
-const FOREIGN_FIELDS: [&str; 18] = [
-    "actset_output",
-    "conj_id",
+const FOREIGN_FIELDS: [&str; 10] = [
     "ct_",
     "dp_hash",
     "gtpu_",
     "igmp_",
-    "mpls_ttl",
     "nd_options_type",
     "nd_reserved",
     "nsh_",
-    "packet_type",
-    "pkt_mark",
     "recirc_id",
-    "reg",
     "skb_priority",
     "tun_",
-    "xreg",
-    "xxreg",
 ];
 
 /// What `name` means in a match; none if it is no field's name.
@@ -219,7 +253,20 @@ pub(super) fn is_foreign_field(name: &str) -> bool {
 
 /// The field's name in set-field.
 pub(super) fn set_name(field: Field) -> &'static str {
-    NAMES[field as usize].set
+    match field {
+        // Only Nicira's field of this name can be set (OF 1.3.5, 7.2.5).
+        Field::NxInPort => "in_port",
+        _ => NAMES[field as usize].set,
+    }
+}
+
+/// The field's name where a value of it is to be learned.
+pub(super) fn learn_name(field: Field) -> &'static str {
+    match field {
+        Field::IpProto => "nw_proto",
+        Field::IpTos => "nw_tos",
+        _ => set_name(field),
+    }
 }
 
 /// How the field's value is written.

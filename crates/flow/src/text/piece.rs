@@ -56,6 +56,8 @@ impl<'a> Piece<'a> {
 pub(super) struct Item<'a> {
     pub(super) key: Piece<'a>,
     pub(super) value: Option<Piece<'a>>,
+    /// What an arrow behind the parentheses points to: `key(value)->target`.
+    pub(super) target: Option<Piece<'a>>,
 }
 
 impl<'a> Item<'a> {
@@ -64,6 +66,14 @@ impl<'a> Item<'a> {
         match self.value {
             Some(value) if !value.text.is_empty() => Ok(value),
             _ => Err(self.key.wrong("a value is missing")),
+        }
+    }
+
+    /// No arrow, as it should be.
+    pub(super) fn untargeted(self) -> Result<Self, ParseError> {
+        match self.target {
+            Some(target) => Err(target.wrong("an arrow has no meaning here")),
+            None => Ok(self),
         }
     }
 
@@ -106,6 +116,7 @@ impl<'a> Items<'a> {
         let Some(key) = self.next_key()? else {
             return Ok(None);
         };
+        let mut target = None;
         let value = match self.rest.text.chars().next() {
             Some('=' | ':') => {
                 self.rest = self.rest.cut(1).1;
@@ -119,11 +130,21 @@ impl<'a> Items<'a> {
                     return Err(open.wrong("the closing parenthesis is missing"));
                 }
                 self.rest = self.rest.cut(1).1;
+                target = self.take_target()?;
                 Some(value)
             }
             _ => None,
         };
-        Ok(Some(Item { key, value }))
+        Ok(Some(Item { key, value, target }))
+    }
+
+    /// What an arrow points to, if one stands here.
+    fn take_target(&mut self) -> Result<Option<Piece<'a>>, ParseError> {
+        if !self.rest.text.starts_with("->") {
+            return Ok(None);
+        }
+        self.rest = self.rest.cut(2).1;
+        self.take_value(separates).map(Some)
     }
 
     /// The next key; what belongs to it comes next.

@@ -196,3 +196,31 @@ pub(super) fn write_fragment(f: &mut fmt::Formatter<'_>, (value, mask): Masked) 
         None => write!(f, "0x{value:x}/0x{mask:x}"),
     }
 }
+
+/// Reads `packet_type`: `(name space,type)`, each of sixteen bits, or both as one number.
+pub(super) fn packet_type(piece: Piece<'_>) -> Result<u128, ParseError> {
+    let inner = piece
+        .text
+        .strip_prefix('(')
+        .and_then(|text| text.strip_suffix(')'));
+    let Some(inner) = inner else {
+        return number::<u32>(piece).map(u128::from);
+    };
+    let inner = Piece {
+        text: inner,
+        at: piece.at + 1,
+    };
+    let Some((space, kind)) = inner.split_once(",") else {
+        return Err(piece.wrong("a name space and a type are wanted: (0,0)"));
+    };
+    let (space, kind) = (number::<u16>(space.trim())?, number::<u16>(kind.trim())?);
+    Ok(u128::from(space) << 16 | u128::from(kind))
+}
+
+/// Writes `packet_type` as `ovs-ofctl` does.
+pub(super) fn write_packet_type(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
+    match (value >> 16, value & 0xffff) {
+        (space, 0) => write!(f, "({space},0)"),
+        (space, kind) => write!(f, "({space},0x{kind:x})"),
+    }
+}

@@ -5,9 +5,10 @@ use flow::field::VID_PRESENT;
 use flow::{Action, Field, Match, MetadataWrite};
 
 use super::legacy::{self, Tag};
-use super::{EXPERIMENTER, Kind, Length, Number, Row};
+use super::{EXPERIMENTER, Kind, Length, Number, Row, extension};
 use crate::codec::{Inexpressible, Writer};
 use crate::faith::Faith;
+use crate::faults::ONF;
 use crate::kinds::NICIRA;
 use crate::oxm::{self, Prefer};
 use crate::port_no;
@@ -61,7 +62,7 @@ pub(crate) fn encode(
 
 /// Appends `goto_table` as an action, as OpenFlow 1.0 has to have it.
 pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    put(Kind::Resubmit, w, |w| {
+    put(Kind::ResubmitTable, w, |w| {
         port_no::encode(PortNo::IN_PORT, w)?;
         w.u8(table.0);
         Ok(())
@@ -108,6 +109,7 @@ fn encode_one(
         Action::DecIpTtl => put_nothing(Kind::DecIpTtl, w),
         Action::CopyTtlOut => put_nothing(Kind::CopyTtlOut, w),
         Action::CopyTtlIn => put_nothing(Kind::CopyTtlIn, w),
+        Action::Extended(ref extension) => extension::encode(extension, context, w),
         Action::Enqueue { .. }
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
@@ -169,7 +171,7 @@ fn encode_modern(
 }
 
 /// Appends the writing of a field, by the best means that the version has.
-fn set_field(
+pub(super) fn set_field(
     field: Field,
     value: u128,
     mask: u128,
@@ -286,8 +288,16 @@ fn put_u32(kind: Kind, argument: u32, w: &mut Writer<'_>) -> Result<(), Inexpres
     })
 }
 
+/// Appends the header of an action of this experimenter's.
+fn experimenter(whose: u32, number: u16, w: &mut Writer<'_>) {
+    w.u16(EXPERIMENTER);
+    w.u16(0);
+    w.u32(whose);
+    w.u16(number);
+}
+
 /// Appends an action by its row: header, padding, arguments, padding.
-fn put(
+pub(super) fn put(
     kind: Kind,
     w: &mut Writer<'_>,
     arguments: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
@@ -299,12 +309,8 @@ fn put(
                 w.u16(number);
                 w.u16(0);
             }
-            Number::Nicira(number) => {
-                w.u16(EXPERIMENTER);
-                w.u16(0);
-                w.u32(NICIRA);
-                w.u16(number);
-            }
+            Number::Nicira(number) => experimenter(NICIRA, number, w),
+            Number::Onf(number) => experimenter(ONF, number, w),
         }
         w.zeros(row.skip);
         arguments(w)?;

@@ -74,7 +74,7 @@ pub(super) fn modern(
         }
         // Whoever writes it ends the queue behind them.
         Action::Enqueue { port, queue } => vec![Action::SetQueue(queue), Action::output(port)],
-        action => vec![action],
+        ref action => vec![action.clone()],
     })
 }
 

@@ -2,6 +2,7 @@
 
 use base::PortNo;
 use flow::Match;
+use flow::{Extension, Part};
 
 use super::*;
 use crate::dialect::Dialect;
@@ -46,19 +47,33 @@ fn all_instructions_are_read_as_they_were_written() {
 }
 
 #[test]
-fn in_1_0_a_list_may_end_with_metadata_or_a_later_table() {
-    let metadata = Instructions {
+fn in_1_0_a_list_may_end_with_metadata() {
+    let list = Instructions {
         metadata: everything().metadata,
         ..Instructions::apply(everything().apply)
     };
-    let goto = Instructions {
-        goto: everything().goto,
+    let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+    assert_eq!(read(&bytes, Version::V10), Ok(list));
+}
+
+/// What 1.0 makes of `goto_table`.
+fn resubmit(table: TableId) -> Action {
+    Action::Extended(Extension::Resubmit {
+        port: PortNo::IN_PORT,
+        table: Some(table),
+    })
+}
+
+#[test]
+fn in_1_0_a_later_table_is_resubmitted_to() {
+    let list = Instructions {
+        goto: Some(TableId(9)),
         ..Instructions::apply(everything().apply)
     };
-    for list in [metadata, goto] {
-        let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
-        assert_eq!(read(&bytes, Version::V10), Ok(list));
-    }
+    let mut said = Instructions::apply(list.apply.clone());
+    said.apply.push(resubmit(TableId(9)));
+    let bytes = write(&list, Version::V10, Faith::Exact).expect("Nicira has words");
+    assert_eq!(read(&bytes, Version::V10), Ok(said));
 }
 
 #[test]
@@ -70,12 +85,11 @@ fn in_1_0_metadata_before_a_later_table_is_written_as_a_field() {
         ..everything()
     };
     let mut said = both.clone();
-    said.metadata = None;
-    said.apply.push(Action::SetField {
-        field: Field::Metadata,
-        value: 5,
-        mask: 7,
-    });
+    (said.metadata, said.goto) = (None, None);
+    let to = Part::new(Field::Metadata, 0, 3).expect("of 64");
+    said.apply
+        .push(Action::Extended(Extension::Load { to, value: 5 }));
+    said.apply.push(resubmit(TableId(9)));
     let bytes = write(&both, Version::V10, Faith::Exact).expect("Nicira has words");
     assert_eq!(read(&bytes, Version::V10), Ok(said));
     assert!(write(&everything(), Version::V10, Faith::Exact).is_err());
@@ -105,7 +119,7 @@ fn in_1_0_both_are_read_as_ovs_ofctl_sends_them() {
 }
 
 #[test]
-fn in_1_0_nothing_comes_behind_a_later_table() {
+fn in_1_0_nothing_comes_behind_metadata_but_a_later_table() {
     let goto = Instructions {
         goto: Some(TableId(9)),
         ..Instructions::default()
@@ -115,17 +129,17 @@ fn in_1_0_nothing_comes_behind_a_later_table() {
         metadata: Some(MetadataWrite { value: 5, mask: 7 }),
         ..Instructions::default()
     };
-    let bytes = |parts: [&Instructions; 2]| {
-        parts
-            .map(|part| write(part, Version::V10, Faith::Exact).expect("Nicira has words"))
-            .concat()
+    let bytes = |parts: Vec<&Instructions>| {
+        let told = parts
+            .into_iter()
+            .map(|part| write(part, Version::V10, Faith::Exact).expect("Nicira has words"));
+        told.collect::<Vec<_>>().concat()
     };
     for parts in [
-        [&goto, &output],
-        [&goto, &goto],
-        [&goto, &metadata],
-        [&metadata, &output],
-        [&metadata, &metadata],
+        vec![&metadata, &output],
+        vec![&metadata, &metadata],
+        vec![&metadata, &goto, &goto],
+        vec![&metadata, &goto, &output],
     ] {
         assert_eq!(
             read(&bytes(parts), Version::V10),

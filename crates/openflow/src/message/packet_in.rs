@@ -34,19 +34,29 @@ const fn reasons(version: Version) -> usize {
 
 /// The number of a reason, also in the masks of asynchronous messages.
 pub(crate) const fn reason_number(reason: PacketInReason, version: Version) -> u8 {
-    let number = match reason {
+    let number = any_reason_number(reason);
+    if (number as usize) < reasons(version) {
+        number
+    } else {
+        1
+    }
+}
+
+/// The number of a reason where no version limits them.
+pub(crate) const fn any_reason_number(reason: PacketInReason) -> u8 {
+    match reason {
         PacketInReason::NoMatch => 0,
         PacketInReason::Action => 1,
         PacketInReason::InvalidTtl => 2,
         PacketInReason::ActionSet => 3,
         PacketInReason::Group => 4,
         PacketInReason::PacketOut => 5,
-    };
-    if (number as usize) < reasons(version) {
-        number
-    } else {
-        1
     }
+}
+
+/// The reason with this number, where no version limits them.
+pub(crate) fn reason_of(number: u8) -> Option<PacketInReason> {
+    REASONS.get(usize::from(number)).copied()
 }
 
 fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malformed> {

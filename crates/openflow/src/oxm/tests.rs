@@ -37,7 +37,9 @@ fn least(field: Field) -> Match {
     let before: &[(Field, u128)] = match field {
         Field::InPhyPort => &[(Field::InPort, 1)],
         Field::VlanPcp => &[(Field::VlanVid, 0x1005)],
-        Field::MplsLabel | Field::MplsTc | Field::MplsBos => &[(Field::EthType, 0x8847)],
+        Field::MplsLabel | Field::MplsTc | Field::MplsBos | Field::MplsTtl => {
+            &[(Field::EthType, 0x8847)]
+        }
         Field::PbbIsid => &[(Field::EthType, 0x88e7)],
         Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
             &[(Field::EthType, 0x0806)]
@@ -81,7 +83,7 @@ fn least(field: Field) -> Match {
 
 #[test]
 fn every_field_is_read_as_it_was_written_whole_and_in_part() {
-    for row in Field::all() {
+    for row in Field::all().filter(|row| row.field.view().is_none()) {
         let full = row.field.full_mask();
         let masks = match row.maskable {
             Maskable::No => vec![full],

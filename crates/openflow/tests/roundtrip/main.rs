@@ -1,6 +1,7 @@
 //! Whatever a version can say is read as it was written, and whatever it cannot
 //! is left out where that is promised.
 
+mod extensions;
 mod groups;
 mod strategies;
 

@@ -102,49 +102,24 @@ fn has_mask_in_v11(field: Field) -> bool {
     [Metadata, EthDst, EthSrc, Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa].contains(&field)
 }
 
-/// The write of all of a field.
+/// The write of all of a field, by an action of its own.
 fn set_whole(version: Version) -> BoxedStrategy<Action> {
-    // 1.0 and 1.1 have setters of their own for these, or need two loads.
-    let other_before_v12 = [
-        Field::VlanVid,
-        Field::VlanPcp,
-        Field::Ipv4Src,
-        Field::Ipv4Dst,
-        Field::IpDscp,
-        Field::TcpSrc,
-        Field::TcpDst,
-        Field::UdpSrc,
-        Field::UdpDst,
-        Field::SctpSrc,
-        Field::SctpDst,
-        Field::Ipv6Src,
-        Field::Ipv6Dst,
-        Field::Ipv6NdTarget,
+    // All others 1.0 and 1.1 have to load, or have setters for that say less.
+    let own_before_v12 = [
+        Field::EthSrc,
+        Field::EthDst,
+        Field::MplsLabel,
+        Field::MplsTc,
+        Field::TunnelId,
     ];
     let fields: Vec<Field> = Field::all()
         .filter(|row| row.writable && row.field != Field::IpTtl)
         .map(|row| row.field)
-        .filter(|field| version > Version::V11 || !other_before_v12.contains(field))
+        .filter(|field| version > Version::V11 || own_before_v12.contains(field))
         .collect();
     (prop::sample::select(fields), any::<u128>())
         .prop_map(|(field, value)| Action::set(field, value & field.full_mask()))
         .boxed()
-}
-
-/// The write of some consecutive bits of a field.
-fn set_part() -> impl Strategy<Value = Action> {
-    let fields: Vec<Field> = Field::all()
-        .filter(|row| row.writable && row.bits > 1)
-        .map(|row| row.field)
-        .collect();
-    let place = (any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    (prop::sample::select(fields), any::<u128>(), place).prop_map(|(field, value, (a, b))| {
-        let width = usize::from(field.info().bits);
-        let bits = 1 + a.index((width - 1).min(64));
-        let mask = ((1 << bits) - 1) << b.index(width - bits + 1);
-        let value = value & mask;
-        Action::SetField { field, value, mask }
-    })
 }
 
 fn common_action(version: Version) -> BoxedStrategy<Action> {
@@ -156,7 +131,7 @@ fn common_action(version: Version) -> BoxedStrategy<Action> {
     prop_oneof![
         6 => output,
         4 => set_whole(version),
-        2 => set_part(),
+        4 => crate::extensions::extension(version).prop_map(Action::Extended),
         1 => any::<u32>().prop_map(|queue| Action::SetQueue(QueueId(queue))),
         1 => any::<u32>().prop_map(|group| Action::Group(GroupId(group))),
         1 => Just(Action::PopVlan),
@@ -164,7 +139,6 @@ fn common_action(version: Version) -> BoxedStrategy<Action> {
         1 => any::<u16>().prop_map(Action::PopMpls),
         1 => any::<u8>().prop_map(Action::SetMplsTtl),
         1 => Just(Action::DecMplsTtl),
-        1 => any::<u8>().prop_map(Action::SetIpTtl),
         1 => Just(Action::DecIpTtl),
     ]
     .boxed()
@@ -188,15 +162,17 @@ fn action(version: Version) -> BoxedStrategy<Action> {
         .boxed(),
         _ => {
             let mut own = vec![
-                Action::PushVlan(0x8100),
-                Action::PushVlan(0x88a8),
-                Action::CopyTtlIn,
-                Action::CopyTtlOut,
+                Just(Action::PushVlan(0x8100)).boxed(),
+                Just(Action::PushVlan(0x88a8)).boxed(),
+                Just(Action::CopyTtlIn).boxed(),
+                Just(Action::CopyTtlOut).boxed(),
+                any::<u8>().prop_map(Action::SetIpTtl).boxed(),
             ];
             if version >= Version::V13 {
-                own.extend([Action::PushPbb(0x88e7), Action::PopPbb]);
+                own.push(Just(Action::PushPbb(0x88e7)).boxed());
+                own.push(Just(Action::PopPbb).boxed());
             }
-            prop::sample::select(own).boxed()
+            prop::strategy::Union::new(own).boxed()
         }
     };
     prop_oneof![3 => common_action(version), 1 => own].boxed()
@@ -211,8 +187,8 @@ fn instructions(version: Version) -> BoxedStrategy<Instructions> {
         (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
     let table = (0..=254_u8).prop_map(TableId);
     let ends = (option::of(metadata), option::of(table)).prop_map(move |ends| match ends {
-        // 1.0 writes the first as a field then.
-        (Some(_), Some(table)) if version == Version::V10 => (None, Some(table)),
+        // 1.0 resubmits.
+        (metadata, _) if version == Version::V10 => (metadata, None),
         ends => ends,
     });
     let list = (actions(version), ends);
@@ -826,7 +802,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     let own = match version {
         Version::V10 => prop_oneof![
             groups::commands(version),
-            Just(Message::Extension(Extension::TableIds(true))),
+            Just(Message::Extension(openflow::Extension::TableIds(true))),
         ]
         .boxed(),
         Version::V11 | Version::V12 => groups::commands(version),

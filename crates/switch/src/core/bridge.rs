@@ -227,6 +227,14 @@ impl Bridge {
         }
     }
 
+    /// Takes in a rule that a frame has made. One for which there is no room is not
+    /// learned, and nobody asked for it who could be told.
+    pub(crate) fn handle_learned(&mut self, command: &FlowMod, now: Instant) {
+        if let Ok(changes) = self.pipeline.flow_mod(command, now) {
+            self.note(changes);
+        }
+    }
+
     /// Does what is due: rules and stations whose time is over.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {

@@ -10,6 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
+use flow::FlowMod;
 use packet::{Checksum, Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, PacketInMeta, Verdict};
 use ports::{Batch, Queue};
@@ -44,6 +45,8 @@ pub(crate) enum Event {
     PacketIn(Box<PacketInEvent>),
     /// A station was seen where it was not known to be.
     Learn(PortKey, Address),
+    /// A frame that came in here makes this rule.
+    LearnRule(PortKey, Box<FlowMod>),
     /// A queue's device is gone; the queue is no longer served.
     QueueGone(PortKey, io::Error),
 }
@@ -243,6 +246,9 @@ impl Worker {
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, *meta, frame),
             }
+        }
+        for command in verdict.learned.drain(..) {
+            self.tell(Event::LearnRule(from, Box::new(command)), Drop::LearnNoRoom);
         }
         self.send_all(from, &mut verdict);
         self.verdict = verdict;

@@ -314,6 +314,11 @@ impl Control {
                     site.bridge.handle_station(address, key.port, now);
                 }
             }
+            Event::LearnRule(key, command) => {
+                if let Some(site) = self.sites.get_mut(&key.bridge) {
+                    site.bridge.handle_learned(&command, now);
+                }
+            }
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }

@@ -177,6 +177,9 @@ impl Player {
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.missing(), 0, "a frame got lost");
+        for command in std::mem::take(&mut self.verdict.learned) {
+            lines.extend(outcome(self.pipeline.flow_mod(&command, self.now)));
+        }
         lines
     }
 

@@ -20,17 +20,17 @@ fn matching(terms: &[(Field, u128)]) -> Match {
 
 #[test]
 fn a_tag_is_pushed_where_the_match_says_that_there_is_none() {
-    let set = Action::set(Field::VlanVid, 0x1005);
-    let push = Action::PushVlan(0x8100);
+    let set = || Action::set(Field::VlanVid, 0x1005);
+    let push = || Action::PushVlan(0x8100);
     let vid = |value| matching(&[(Field::VlanVid, value)]);
     let told = |matching: &Match, faith| modern_in(Action::SetVlanVid(5), matching, faith);
-    assert_eq!(told(&vid(0x100a), Faith::Exact), Ok(vec![set]));
-    assert_eq!(told(&vid(0), Faith::Exact), Ok(vec![push, set]));
+    assert_eq!(told(&vid(0x100a), Faith::Exact), Ok(vec![set()]));
+    assert_eq!(told(&vid(0), Faith::Exact), Ok(vec![push(), set()]));
     assert!(told(&Match::any(), Faith::Exact).is_err());
-    assert_eq!(told(&Match::any(), Faith::Good), Ok(vec![push, set]));
+    assert_eq!(told(&Match::any(), Faith::Good), Ok(vec![push(), set()]));
     assert_eq!(
         modern_in(Action::SetVlanPcp(3), &vid(0), Faith::Exact),
-        Ok(vec![push, Action::set(Field::VlanPcp, 3)])
+        Ok(vec![push(), Action::set(Field::VlanPcp, 3)])
     );
 }
 

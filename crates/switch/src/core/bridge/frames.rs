@@ -31,6 +31,9 @@ impl Bridge {
             &mut (),
             &mut verdict,
         );
+        for command in verdict.learned.drain(..) {
+            self.handle_learned(&command, now);
+        }
         self.carry_out(&mut verdict, message.in_port, now, effects);
         self.verdict = verdict;
     }

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use base::{Instant, PortNo};
-use flow::Match;
+use flow::{Match, Registers};
 use packet::{Frame, Link, Pool};
 use pipeline::{Arrival, Destination, Interpreter, Story, Verdict};
 
@@ -31,12 +31,13 @@ impl Bridge {
         let (composed, registers) = composed.ok_or_else(|| {
             format!("no frame can be put together that has all of \"{matching}\": give its bytes")
         })?;
-        if (registers.metadata, registers.tunnel_id) != (0, 0) {
+        let from = registers.in_port;
+        if registers != Registers::new(from) {
             return Err(
-                "a frame arrives without metadata and tunnel id: leave them out".to_owned(),
+                "a frame arrives without metadata, tunnel, mark and registers: leave them out"
+                    .to_owned(),
             );
         }
-        let from = registers.in_port;
         let mut pool = Pool::new(BUFFERS);
         let mut verdict = Verdict::new();
         let mut story = Story::of_bridge(&self.identity.name);

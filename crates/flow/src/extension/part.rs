@@ -1,0 +1,126 @@
+//! Consecutive bits of a field.
+
+use std::fmt;
+
+use crate::field::Field;
+
+/// Consecutive bits of a field: at least one, and none outside the field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Part {
+    field: Field,
+    offset: u8,
+    bits: u8,
+}
+
+impl Part {
+    /// All of `field`.
+    #[must_use]
+    pub fn whole(field: Field) -> Self {
+        let bits = field.info().bits;
+        Self {
+            field,
+            offset: 0,
+            bits,
+        }
+    }
+
+    /// So many bits of `field`, the lowest of which is bit `offset`; none if the
+    /// field does not have them.
+    #[must_use]
+    pub fn new(field: Field, offset: u16, bits: u16) -> Option<Self> {
+        let end = offset.checked_add(bits)?;
+        if bits == 0 || end > u16::from(field.info().bits) {
+            return None;
+        }
+        Some(Self {
+            field,
+            offset: u8::try_from(offset).ok()?,
+            bits: u8::try_from(bits).ok()?,
+        })
+    }
+
+    /// The field.
+    #[must_use]
+    pub const fn field(self) -> Field {
+        self.field
+    }
+
+    /// The lowest bit.
+    #[must_use]
+    pub const fn offset(self) -> u8 {
+        self.offset
+    }
+
+    /// How many bits.
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.bits
+    }
+
+    /// Whether it is all of the field.
+    #[must_use]
+    pub fn is_whole(self) -> bool {
+        self.bits == self.field.info().bits
+    }
+
+    /// The highest number that fits: all its bits are ones.
+    #[must_use]
+    pub fn ones(self) -> u128 {
+        u128::MAX >> (128 - u32::from(self.bits))
+    }
+
+    /// The part's bits of the whole field's value, as a number.
+    #[must_use]
+    pub fn of(self, value: u128) -> u128 {
+        value >> self.offset & self.ones()
+    }
+
+    /// A number in the place of the part in the field, cut off where it does not fit.
+    #[must_use]
+    pub fn place(self, number: u128) -> u128 {
+        (number & self.ones()) << self.offset
+    }
+
+    /// The part's bits in the field.
+    #[must_use]
+    pub fn mask(self) -> u128 {
+        self.ones() << self.offset
+    }
+}
+
+impl fmt::Display for Part {
+    /// As `ovs-ofctl` writes it: `NXM_NX_REG0[3..5]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.field.part_name())?;
+        let last = self.offset + self.bits - 1;
+        match (self.is_whole(), self.bits) {
+            (true, _) => f.write_str("[]"),
+            (false, 1) => write!(f, "[{}]", self.offset),
+            (false, _) => write!(f, "[{}..{last}]", self.offset),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_lies_within_its_field() {
+        assert_eq!(Part::new(Field::Reg0, 0, 33), None);
+        assert_eq!(Part::new(Field::Reg0, 32, 1), None);
+        assert_eq!(Part::new(Field::Reg0, 3, 0), None);
+        assert_eq!(Part::new(Field::Reg0, u16::MAX, 1), None);
+        let part = Part::new(Field::Xxreg0, 0, 128).expect("all of it");
+        assert_eq!(part, Part::whole(Field::Xxreg0));
+        assert_eq!(part.ones(), u128::MAX);
+    }
+
+    #[test]
+    fn bits_are_taken_and_put() {
+        let part = Part::new(Field::Reg0, 4, 8).expect("of 32");
+        assert_eq!(part.of(0x1234), 0x23);
+        assert_eq!(part.place(0x1ab), 0xab0);
+        assert_eq!(part.mask(), 0xff0);
+    }
+}

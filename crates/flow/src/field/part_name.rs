@@ -1,0 +1,71 @@
+//! The long names that fields bear where bits of them are meant, as
+//! `NXM_OF_ETH_SRC[0..15]`: the class, and a name in capital letters.
+
+use super::Field;
+
+/// Names that are not made of the registry's.
+#[rustfmt::skip]
+const ODD: [(Field, &str); 15] = { use Field::*; [
+    (NxInPort,     "NXM_OF_IN_PORT"),
+    (Ipv4Src,      "NXM_OF_IP_SRC"),
+    (Ipv4Dst,      "NXM_OF_IP_DST"),
+    (Icmpv4Type,   "NXM_OF_ICMP_TYPE"),
+    (Icmpv4Code,   "NXM_OF_ICMP_CODE"),
+    (TunnelId,     "NXM_NX_TUN_ID"),
+    (IpTtl,        "NXM_NX_IP_TTL"),
+    (Ipv6Flabel,   "NXM_NX_IPV6_LABEL"),
+    (Ipv6NdTarget, "NXM_NX_ND_TARGET"),
+    (Ipv6NdSll,    "NXM_NX_ND_SLL"),
+    (Ipv6NdTll,    "NXM_NX_ND_TLL"),
+    (TunSrc,       "NXM_NX_TUN_IPV4_SRC"),
+    (TunDst,       "NXM_NX_TUN_IPV4_DST"),
+    (ActsetOutput, "ONFOXM_ET_ACTSET_OUTPUT"),
+    (IpTos,        "NXM_OF_IP_TOS"),
+]};
+
+impl Field {
+    /// The name that `ovs-ofctl` gives it where bits of it are meant: Nicira's, if it has one.
+    #[must_use]
+    pub fn part_name(self) -> String {
+        if let Some((_, name)) = ODD.iter().find(|(field, _)| *field == self) {
+            return (*name).to_owned();
+        }
+        match self.info().nxm {
+            None => self.oxm_name(),
+            Some(id) if id.class == 0 => format!("NXM_OF_{}", self.capitals()),
+            Some(_) => format!("NXM_NX_{}", self.capitals()),
+        }
+    }
+
+    /// The field of this long name, Nicira's or the specification's.
+    #[must_use]
+    pub fn from_part_name(name: &str) -> Option<Self> {
+        let bears = |field: Self| field.part_name() == name || field.oxm_name() == name;
+        Self::all().map(|row| row.field).find(|field| bears(*field))
+    }
+
+    fn oxm_name(self) -> String {
+        if self >= Self::Xreg0 && self <= Self::Xreg7 {
+            return format!("OXM_OF_PKT_REG{}", self as u8 - Self::Xreg0 as u8);
+        }
+        format!("OXM_OF_{}", self.capitals())
+    }
+
+    fn capitals(self) -> String {
+        self.info().name.to_ascii_uppercase()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_by_its_long_names() {
+        for field in Field::all().map(|row| row.field) {
+            assert_eq!(Field::from_part_name(&field.part_name()), Some(field));
+            assert_eq!(Field::from_part_name(&field.oxm_name()), Some(field));
+        }
+        assert_eq!(Field::from_part_name("NXM_OF_NOTHING"), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! Views: fields that are another way to look at others. A match never holds
+//! one; what is asked of it is asked of the fields it is made of, so that two
+//! matches that mean the same are the same.
+//!
+//! Not here: their rows, which stand in the registry like all others.
+
+use super::{Field, VID_PRESENT};
+
+/// How many general registers there are.
+pub const REGISTERS: usize = 16;
+
+/// Bits of a general register.
+const REGISTER_BITS: u32 = 32;
+
+/// What a view is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Consecutive registers, the first one in the uppermost bits.
+    Registers {
+        /// The number of the first.
+        first: usize,
+        /// How many.
+        count: usize,
+    },
+    /// The sixteen bits of [`Field::InPort`] in OpenFlow 1.0.
+    InPort,
+    /// [`Field::VlanVid`] and [`Field::VlanPcp`].
+    VlanTci,
+    /// [`Field::IpDscp`], shifted.
+    IpTos,
+}
+
+/// Some bits of a field: the value, under the mask.
+pub type Masked = (u128, u128);
+
+impl Field {
+    /// What the field is made of, if it is a view.
+    #[must_use]
+    pub const fn view(self) -> Option<View> {
+        let number = self as usize;
+        if number >= Self::Xreg0 as usize && number <= Self::Xreg7 as usize {
+            return View::registers((number - Self::Xreg0 as usize) * 2, 2);
+        }
+        if number >= Self::Xxreg0 as usize && number <= Self::Xxreg3 as usize {
+            return View::registers((number - Self::Xxreg0 as usize) * 4, 4);
+        }
+        match self {
+            Self::NxInPort => Some(View::InPort),
+            Self::VlanTci => Some(View::VlanTci),
+            Self::IpTos => Some(View::IpTos),
+            _ => None,
+        }
+    }
+
+    /// The number of the general register that the field is.
+    #[must_use]
+    pub const fn register(self) -> Option<usize> {
+        let number = self as usize;
+        if number >= Self::Reg0 as usize && number <= Self::Reg15 as usize {
+            Some(number - Self::Reg0 as usize)
+        } else {
+            None
+        }
+    }
+
+    /// The general register of this number.
+    ///
+    /// # Panics
+    /// If there is none: there are [`REGISTERS`].
+    #[must_use]
+    pub fn of_register(number: usize) -> Self {
+        REGISTER_FIELDS[number]
+    }
+}
+
+const REGISTER_FIELDS: [Field; REGISTERS] = {
+    use Field::{
+        Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7, Reg8, Reg9, Reg10, Reg11, Reg12, Reg13,
+        Reg14, Reg15,
+    };
+    [
+        Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7, Reg8, Reg9, Reg10, Reg11, Reg12, Reg13,
+        Reg14, Reg15,
+    ]
+};
+
+impl View {
+    const fn registers(first: usize, count: usize) -> Option<Self> {
+        Some(Self::Registers { first, count })
+    }
+
+    /// The view's value; `field` tells those of the fields it is made of.
+    pub fn read(self, field: impl Fn(Field) -> Option<u128>) -> Option<u128> {
+        match self {
+            Self::Registers { first, count } => {
+                let registers = REGISTER_FIELDS.iter().skip(first).take(count);
+                let parts = registers.map(|register| field(*register).unwrap_or(0));
+                Some(parts.fold(0, |whole, part| whole << REGISTER_BITS | part))
+            }
+            Self::InPort => Some(narrow(field(Field::InPort)?)),
+            Self::VlanTci => {
+                let vid = field(Field::VlanVid)?;
+                Some(vid | field(Field::VlanPcp).unwrap_or(0) << PCP_SHIFT)
+            }
+            Self::IpTos => Some(field(Field::IpDscp)? << TOS_SHIFT),
+        }
+    }
+}
+
+/// The terms on general registers that a term on several of them comes to: those
+/// whose mask is not empty.
+pub(crate) fn on_registers(
+    first: usize,
+    count: usize,
+    (value, mask): Masked,
+) -> impl Iterator<Item = (Field, Masked)> {
+    let part = move |whole: u128, above: usize| {
+        whole >> (REGISTER_BITS as usize * above) & u128::from(u32::MAX)
+    };
+    (0..count)
+        .map(move |index| {
+            let above = count - 1 - index;
+            let field = Field::of_register(first + index);
+            (field, (part(value, above), part(mask, above)))
+        })
+        .filter(|(_, (_, mask))| *mask != 0)
+}
+
+/// A port in sixteen bits: the reserved ones are the highest there too.
+pub(crate) const fn narrow(port: u128) -> u128 {
+    port & 0xffff
+}
+
+/// The port that sixteen bits mean (`OFPP_MAX` of OF 1.0.1, 5.2.1).
+#[must_use]
+pub const fn widen(port: u16) -> u32 {
+    if port < 0xff00 {
+        port as u32
+    } else {
+        port as u32 | 0xffff_0000
+    }
+}
+
+/// Where the priority stands in a tag's sixteen bits.
+pub(crate) const PCP_SHIFT: u32 = 13;
+
+/// Where the DSCP stands in its byte.
+pub(crate) const TOS_SHIFT: u32 = 2;
+
+/// A tag's bits but for the priority.
+pub(crate) const TCI_VID: u128 = VID_PRESENT as u128 | 0x0fff;

@@ -1,0 +1,460 @@
+//! Reading one of Nicira's actions. `learn` is in `learn`.
+
+use std::sync::Arc;
+
+use base::{PortNo, TableId};
+
+use super::error::ParseError;
+use super::number::{Bounded, number, unsigned};
+use super::part::part;
+use super::piece::{Item, Items, Piece};
+use super::{address, instructions, learn};
+use crate::action::{Action, MaxLen};
+use crate::event::PacketInReason;
+use crate::extension::{
+    Bundle, BundleAlgorithm, Extension, HashFields, Multipath, MultipathAlgorithm, NESTING_MAX,
+    Sample, SampleDirection, ToController,
+};
+
+/// Reads the argument of one action.
+type Read = fn(Item<'_>) -> Result<Extension, ParseError>;
+
+/// Every action by its name.
+#[rustfmt::skip]
+const ACTIONS: &[(&str, Read)] = &[
+    ("resubmit",         resubmit),
+    ("load",             load),
+    ("reg_load",         load),
+    ("move",             move_bits),
+    ("push",             |item| part(item.required()?).map(Extension::Push)),
+    ("pop",              |item| part(item.required()?).map(Extension::Pop)),
+    ("note",             note),
+    ("exit",             |item| item.bare().map(|()| Extension::Exit)),
+    ("clone",            clone),
+    ("learn",            |item| learn::read(item).map(|learn| Extension::Learn(Arc::new(learn)))),
+    ("fin_timeout",      fin_timeout),
+    ("multipath",        multipath),
+    ("bundle",           |item| bundle(item, false)),
+    ("bundle_load",      |item| bundle(item, true)),
+    ("conjunction",      conjunction),
+    ("check_pkt_larger", check_packet_larger),
+    ("sample",           sample),
+];
+
+/// Reads `item`, if its name is that of one of Nicira's actions.
+pub(super) fn action(item: Item<'_>) -> Option<Result<Action, ParseError>> {
+    let (_, read) = ACTIONS.iter().find(|(name, _)| *name == item.key.text)?;
+    Some(read(item).map(Action::Extended))
+}
+
+/// Reads `port`, `(port,table)` or `(,table)`.
+fn resubmit(item: Item<'_>) -> Result<Extension, ParseError> {
+    let whole = item.required()?;
+    let (port, table) = match whole.split_once(",") {
+        Some((port, table)) => (port.trim(), Some(table.trim())),
+        None => (whole, None),
+    };
+    let named = |piece: Piece<'_>| !piece.text.is_empty();
+    let port = match port {
+        port if named(port) => address::port(port)?,
+        _ => PortNo::IN_PORT,
+    };
+    let table = match table.filter(|table| named(*table)) {
+        Some(table) => Some(TableId(number(table)?)).filter(|table| *table != TableId::ALL),
+        None => None,
+    };
+    if port == PortNo::IN_PORT && table.is_none() {
+        return Err(whole.wrong("a port or a table is wanted: resubmit(PORT,TABLE)"));
+    }
+    Ok(Extension::Resubmit { port, table })
+}
+
+/// What stands at either side of an arrow.
+fn arrow<'a>(piece: Piece<'a>, wanted: &str) -> Result<(Piece<'a>, Piece<'a>), ParseError> {
+    let sides = piece.split_once("->");
+    let (left, right) = sides.ok_or_else(|| piece.wrong(wanted))?;
+    Ok((left.trim(), right.trim()))
+}
+
+/// Reads `value->part`.
+fn load(item: Item<'_>) -> Result<Extension, ParseError> {
+    let wanted = "a value and a field are wanted: load:VALUE->FIELD[]";
+    let (value, to) = arrow(item.required()?, wanted)?;
+    let to = part(to)?;
+    if to.bits() > 64 {
+        return Err(value.wrong("64 bits at most are loaded at once"));
+    }
+    let value = unsigned(value, to.ones())?;
+    let value = u64::try_from(value).expect("at most 64 bits");
+    Ok(Extension::Load { to, value })
+}
+
+/// Reads `part->part`.
+fn move_bits(item: Item<'_>) -> Result<Extension, ParseError> {
+    let whole = item.required()?;
+    let (from, to) = arrow(whole, "two fields are wanted: move:FIELD[]->FIELD[]")?;
+    let (from, to) = (part(from)?, part(to)?);
+    if from.bits() != to.bits() {
+        let (from, to) = (from.bits(), to.bits());
+        return Err(whole.wrong(format!("{from} bits do not fit {to} bits")));
+    }
+    Ok(Extension::Move { from, to })
+}
+
+/// Reads bytes in hexadecimal, with dots between them or without.
+pub(super) fn bytes(piece: Piece<'_>) -> Result<Vec<u8>, ParseError> {
+    let digits: Vec<u8> = piece.text.bytes().filter(|byte| *byte != b'.').collect();
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let pairs = digits.chunks(2).map(|pair| match *pair {
+        [high, low] => Some(value(high)? << 4 | value(low)?),
+        _ => None,
+    });
+    let bytes: Option<Vec<u8>> = pairs
+        .map(|byte| byte.and_then(|byte| u8::try_from(byte).ok()))
+        .collect();
+    bytes.ok_or_else(|| piece.wrong("pairs of hexadecimal digits are wanted: 01.0a.ff"))
+}
+
+/// Reads a note, which is as long as an action's length allows: padded with zeros.
+fn note(item: Item<'_>) -> Result<Extension, ParseError> {
+    let mut bytes = match item.value {
+        Some(value) => bytes(value)?,
+        None => Vec::new(),
+    };
+    // Ten bytes of header stand before it, and an action has a multiple of eight.
+    bytes.resize((bytes.len() + 10).next_multiple_of(8) - 10, 0);
+    Ok(Extension::Note(bytes.into()))
+}
+
+/// Reads `clone(action, ...)`.
+fn clone(item: Item<'_>) -> Result<Extension, ParseError> {
+    let Some(inside) = item.value else {
+        return Err(item.key.wrong("actions are missing: clone(..)"));
+    };
+    if depth(inside.text) > NESTING_MAX {
+        return Err(inside.wrong(format!("nested deeper than {NESTING_MAX} levels")));
+    }
+    Ok(Extension::Clone(instructions::action_list(inside)?.into()))
+}
+
+/// How deep parentheses are nested in `text`.
+fn depth(text: &str) -> usize {
+    let (mut open, mut deepest) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' => open += 1,
+            b')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}
+
+/// Reads `idle_timeout=N,hard_timeout=N`, either or none.
+fn fin_timeout(item: Item<'_>) -> Result<Extension, ParseError> {
+    let (mut idle_s, mut hard_s) = (0, 0);
+    options(item, |option| {
+        match option.key.text {
+            "idle_timeout" => idle_s = number(option.required()?)?,
+            "hard_timeout" => hard_s = number(option.required()?)?,
+            _ => return Err(option.key.wrong("idle_timeout or hard_timeout is wanted")),
+        }
+        Ok(())
+    })?;
+    Ok(Extension::FinTimeout { idle_s, hard_s })
+}
+
+/// Reads each option of `item`, if there are any.
+fn options<'a>(
+    item: Item<'a>,
+    mut take: impl FnMut(Item<'a>) -> Result<(), ParseError>,
+) -> Result<(), ParseError> {
+    let Some(value) = item.value else {
+        return Ok(());
+    };
+    let mut options = Items::new(value);
+    while let Some(option) = options.next_item()? {
+        take(option)?;
+    }
+    Ok(())
+}
+
+/// Arguments that have a place, not a name.
+struct Places<'a> {
+    whole: Piece<'a>,
+    rest: Option<Piece<'a>>,
+}
+
+impl<'a> Places<'a> {
+    fn of(item: Item<'a>) -> Result<Self, ParseError> {
+        let whole = item.required()?;
+        let rest = Some(whole);
+        Ok(Self { whole, rest })
+    }
+
+    /// The next argument, which is `what`.
+    fn next(&mut self, what: &str) -> Result<Piece<'a>, ParseError> {
+        let missing = format!("missing: {what}");
+        let Some(rest) = self.rest else {
+            return Err(self.whole.wrong(missing));
+        };
+        let (next, rest) = match rest.split_once(",") {
+            Some((next, rest)) => (next, Some(rest)),
+            None => (rest, None),
+        };
+        self.rest = rest;
+        match next.trim() {
+            next if next.text.is_empty() => Err(next.wrong(missing)),
+            next => Ok(next),
+        }
+    }
+
+    fn number<T: Bounded>(&mut self, what: &str) -> Result<T, ParseError> {
+        number(self.next(what)?)
+    }
+
+    fn named<T: Copy>(&mut self, names: &[(T, &str)], what: &str) -> Result<T, ParseError> {
+        let piece = self.next(what)?;
+        let known = names.iter().find(|(_, name)| *name == piece.text);
+        known.map(|(value, _)| *value).ok_or_else(|| {
+            let names: Vec<_> = names.iter().map(|(_, name)| *name).collect();
+            piece.wrong(format!("{what} is one of {}", names.join(", ")))
+        })
+    }
+
+    fn end(self) -> Result<(), ParseError> {
+        self.rest
+            .map_or(Ok(()), |rest| Err(rest.wrong("one argument too many")))
+    }
+}
+
+/// Reads `fields,basis,algorithm,links,argument,part`.
+fn multipath(item: Item<'_>) -> Result<Extension, ParseError> {
+    let mut places = Places::of(item)?;
+    let fields = places.named(&HashFields::ALL, "the fields to hash")?;
+    let basis = places.number("the basis")?;
+    let algorithm = places.named(&MultipathAlgorithm::ALL, "the algorithm")?;
+    let piece = places.next("how many links")?;
+    let links = unsigned(piece, 1 << 16)?;
+    let link_max = links.checked_sub(1).and_then(|max| u16::try_from(max).ok());
+    let link_max = link_max.ok_or_else(|| piece.wrong("from 1 to 65536 links are wanted"))?;
+    let argument = places.number("the argument")?;
+    let to = places.next("where to write")?;
+    places.end()?;
+    let to_part = part(to)?;
+    if u128::from(link_max) > to_part.ones() {
+        return Err(to.wrong("too narrow for so many links"));
+    }
+    Ok(Extension::Multipath(Multipath {
+        fields,
+        basis,
+        algorithm,
+        link_max,
+        argument,
+        to: to_part,
+    }))
+}
+
+/// Reads `fields,basis,algorithm,ofport,[part,]members:port,...`.
+fn bundle(item: Item<'_>, loads: bool) -> Result<Extension, ParseError> {
+    let mut places = Places::of(item)?;
+    let fields = places.named(&HashFields::ALL, "the fields to hash")?;
+    let basis = places.number("the basis")?;
+    let algorithm = places.named(&BundleAlgorithm::ALL, "the algorithm")?;
+    places.named(&[((), "ofport")], "the kind of members")?;
+    let to = match loads {
+        true => Some(part(places.next("where to write")?)?),
+        false => None,
+    };
+    let first = places.next("members:PORT,...")?;
+    let Some((word, first)) = first.split_once(":") else {
+        return Err(first.wrong("members:PORT,... is wanted"));
+    };
+    // Open vSwitch's older word is read by it too.
+    if !matches!(word.text, "members" | "slaves") {
+        return Err(word.wrong("members:PORT,... is wanted"));
+    }
+    let mut members = Vec::new();
+    if !first.text.is_empty() {
+        members.push(address::port(first)?);
+    }
+    while places.rest.is_some() {
+        members.push(address::port(places.next("a port")?)?);
+    }
+    if members.len() > Bundle::MEMBERS_MAX {
+        let most = Bundle::MEMBERS_MAX;
+        return Err(item
+            .key
+            .wrong(format!("a bundle has {most} members at most")));
+    }
+    Ok(Extension::Bundle(Arc::new(Bundle {
+        fields,
+        basis,
+        algorithm,
+        to,
+        members,
+    })))
+}
+
+/// Reads `id,clause/clauses`; the first clause is 1.
+fn conjunction(item: Item<'_>) -> Result<Extension, ParseError> {
+    let mut places = Places::of(item)?;
+    let id = places.number("the conjunction's id")?;
+    let piece = places.next("CLAUSE/CLAUSES")?;
+    places.end()?;
+    let Some((clause, clauses)) = piece.split_once("/") else {
+        return Err(piece.wrong("CLAUSE/CLAUSES is wanted, as 1/2"));
+    };
+    let (clause, clauses) = (number::<u8>(clause)?, number::<u8>(clauses)?);
+    match clause.checked_sub(1) {
+        Some(clause) if clause < clauses => Ok(Extension::Conjunction {
+            id,
+            clause,
+            clauses,
+        }),
+        _ => Err(piece.wrong("a clause from 1 to the number of clauses is wanted")),
+    }
+}
+
+/// Reads `(bytes)->bit`.
+fn check_packet_larger(item: Item<'_>) -> Result<Extension, ParseError> {
+    let wanted = "check_pkt_larger(BYTES)->FIELD[BIT] is wanted";
+    let target = item.target.ok_or_else(|| item.key.wrong(wanted))?;
+    let to = part(target)?;
+    if to.bits() != 1 {
+        return Err(target.wrong("one bit is wanted"));
+    }
+    Ok(Extension::CheckPacketLarger {
+        bytes: number(item.required()?)?,
+        to,
+    })
+}
+
+fn sample(item: Item<'_>) -> Result<Extension, ParseError> {
+    let mut sample = Sample {
+        probability: 0,
+        collectors: 0,
+        domain: 0,
+        point: 0,
+        port: None,
+        direction: SampleDirection::Unsaid,
+    };
+    options(item, |option| {
+        match option.key.text {
+            "probability" => sample.probability = number(option.required()?)?,
+            "collector_set_id" => sample.collectors = number(option.required()?)?,
+            "obs_domain_id" => sample.domain = number(option.required()?)?,
+            "obs_point_id" => sample.point = number(option.required()?)?,
+            "sampling_port" => sample.port = Some(address::port(option.required()?)?),
+            "ingress" => sample.direction = SampleDirection::Ingress,
+            "egress" => sample.direction = SampleDirection::Egress,
+            _ => return Err(option.key.wrong("unknown option of `sample`")),
+        }
+        Ok(())
+    })?;
+    if sample.probability == 0 {
+        return Err(item.key.wrong("probability=1 to 65535 is wanted"));
+    }
+    Ok(Extension::Sample(sample))
+}
+
+/// Reads the argument of `output`, if it is one that only Nicira has.
+pub(super) fn output(piece: Piece<'_>) -> Option<Result<Action, ParseError>> {
+    if piece.text.contains('=') {
+        return Some(truncated(piece).map(Action::Extended));
+    }
+    if !super::part::is_part(piece.text) || address::port(piece).is_ok() {
+        return None;
+    }
+    Some(part(piece).map(|from| {
+        Action::Extended(Extension::OutputPart {
+            from,
+            max_len: MaxLen::WHOLE,
+        })
+    }))
+}
+
+/// Reads `port=PORT,max_len=BYTES`.
+fn truncated(piece: Piece<'_>) -> Result<Extension, ParseError> {
+    let (mut port, mut max_len) = (None, None);
+    let mut options = Items::new(piece);
+    while let Some(option) = options.next_item()? {
+        match option.key.text {
+            "port" => port = Some(address::port(option.required()?)?),
+            "max_len" => max_len = Some(number(option.required()?)?),
+            _ => return Err(option.key.wrong("port or max_len is wanted")),
+        }
+    }
+    match (port, max_len) {
+        (Some(port), Some(max_len)) => Ok(Extension::OutputTruncated { port, max_len }),
+        _ => Err(piece.wrong("both are wanted: output(port=PORT,max_len=BYTES)")),
+    }
+}
+
+/// Reads the options of `controller`. Those that OpenFlow's own output has words
+/// for come to that.
+pub(super) fn controller(options: Piece<'_>) -> Result<Action, ParseError> {
+    let mut told = ToController::default();
+    let mut items = Items::new(options);
+    while let Some(option) = items.next_item()? {
+        match option.key.text {
+            "max_len" => told.max_len = MaxLen(number(option.required()?)?),
+            "id" => told.controller = number(option.required()?)?,
+            "reason" => told.reason = reason(option.required()?)?,
+            "userdata" => told.userdata = option.value.map_or(Ok(Vec::new()), bytes)?,
+            "meter_id" => {
+                let meter = number(option.required()?)?;
+                told.meter = (meter != 0).then_some(base::MeterId(meter));
+            }
+            "pause" => {
+                option.bare()?;
+                told.pause = true;
+            }
+            _ => return Err(option.key.wrong("unknown option of `controller`")),
+        }
+    }
+    let max_len = told.max_len;
+    let plain = ToController {
+        max_len,
+        ..ToController::default()
+    };
+    Ok(match told == plain {
+        true => Action::Output {
+            port: PortNo::CONTROLLER,
+            max_len,
+        },
+        false => Action::Extended(Extension::Controller(Arc::new(told))),
+    })
+}
+
+/// The reasons of a frame for the controllers, by name.
+pub(super) const REASONS: [(PacketInReason, &str); 6] = [
+    (PacketInReason::Action, "action"),
+    (PacketInReason::NoMatch, "no_match"),
+    (PacketInReason::InvalidTtl, "invalid_ttl"),
+    (PacketInReason::ActionSet, "action_set"),
+    (PacketInReason::Group, "group"),
+    (PacketInReason::PacketOut, "packet_out"),
+];
+
+fn reason(piece: Piece<'_>) -> Result<PacketInReason, ParseError> {
+    let known = REASONS.iter().find(|(_, name)| *name == piece.text);
+    known
+        .map(|(reason, _)| *reason)
+        .ok_or_else(|| piece.wrong("a reason is wanted, as action, no_match or invalid_ttl"))
+}
+
+/// Reads the ids of controllers to tell when a TTL is over.
+pub(super) fn dec_ttl(ids: Piece<'_>) -> Result<Action, ParseError> {
+    let mut read = Vec::new();
+    let mut items = Items::new(ids);
+    while let Some(item) = items.next_item()? {
+        item.bare()?;
+        read.push(number(item.key)?);
+    }
+    Ok(match read.is_empty() {
+        true => Action::DecIpTtl,
+        false => Action::Extended(Extension::DecTtl(read.into())),
+    })
+}

@@ -1,0 +1,66 @@
+//! Parts of fields: `reg0`, `NXM_NX_REG0[]`, `NXM_NX_REG0[3..5]`, `NXM_NX_REG0[7]`.
+
+use super::error::ParseError;
+use super::names;
+use super::number::number;
+use super::piece::Piece;
+use crate::extension::Part;
+use crate::field::Field;
+
+/// Reads a part of a field.
+pub(super) fn part(piece: Piece<'_>) -> Result<Part, ParseError> {
+    let Some((name, range)) = piece.split_once("[") else {
+        return field(piece).map(Part::whole);
+    };
+    let field = field(name)?;
+    let Some((range, nothing)) = range.split_once("]") else {
+        return Err(range.wrong("the closing bracket is missing"));
+    };
+    if !nothing.text.is_empty() {
+        return Err(nothing.wrong("nothing can stand behind the bracket"));
+    }
+    if range.text.is_empty() {
+        return Ok(Part::whole(field));
+    }
+    let (first, last) = match range.split_once("..") {
+        Some((first, last)) => (number::<u8>(first.trim())?, number::<u8>(last.trim())?),
+        None => (number::<u8>(range.trim())?, number::<u8>(range.trim())?),
+    };
+    let (first, last) = (u16::from(first), u16::from(last));
+    let bits = (last + 1).checked_sub(first);
+    bits.and_then(|bits| Part::new(field, first, bits))
+        .ok_or_else(|| {
+            let bits = field.info().bits;
+            range.wrong(format!("bits from 0 to {} are wanted", bits - 1))
+        })
+}
+
+/// Whether `text` begins as a part of a field does.
+pub(super) fn is_part(text: &str) -> bool {
+    let name = text.split('[').next().unwrap_or(text);
+    known(name).is_some() || names::is_foreign_field(name)
+}
+
+/// Reads the name of a field, a long one or that of a match.
+pub(super) fn field(name: Piece<'_>) -> Result<Field, ParseError> {
+    known(name.text).ok_or_else(|| {
+        name.wrong(match names::is_foreign_field(name.text) {
+            true => "not supported yet: this field",
+            false => "the name of a field is wanted, as eth_src or NXM_OF_ETH_SRC[]",
+        })
+    })
+}
+
+/// The field of this name. Some names mean another field here than in a match:
+/// the one of Nicira's that has its bits.
+fn known(name: &str) -> Option<Field> {
+    match name {
+        "in_port" => Some(Field::NxInPort),
+        "in_port_oxm" => Some(Field::InPort),
+        "nw_tos" => Some(Field::IpTos),
+        "nw_src" => Some(Field::Ipv4Src),
+        "nw_dst" => Some(Field::Ipv4Dst),
+        "nw_proto" => Some(Field::IpProto),
+        _ => names::settable(name).or_else(|| Field::from_part_name(name)),
+    }
+}

@@ -1,0 +1,479 @@
+//! Nicira's actions on the wire, the same in every version but for how wide a port
+//! is (`openflow/nicira-ext.h` and `ofp-actions.c` of Open vSwitch 3.1; what their
+//! numbers are stands in the table of [`super`]). Hashes are in [`hash`],
+//! and `learn` is in [`learn`].
+
+mod hash;
+mod learn;
+
+use std::sync::Arc;
+
+use base::{MeterId, PortNo, TableId};
+use flow::{
+    Extension, Field, MaxLen, PacketInReason, Part, Refusal, Sample, SampleDirection, ToController,
+};
+
+use super::encode::{Context, put, set_field};
+use super::{Bad, Kind};
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::message::packet_in;
+use crate::oxm::{self, Header, Prefer};
+use crate::port_no;
+use crate::version::Version;
+
+/// Reads the arguments of an action of Nicira's.
+pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    Ok(match kind {
+        Kind::Resubmit | Kind::ResubmitTable => decode_resubmit(kind, r)?,
+        Kind::RegLoad => decode_load(r)?,
+        Kind::RegMove => decode_move(r)?,
+        Kind::CopyField => decode_copy_field(r)?,
+        Kind::StackPush => Extension::Push(decode_stack(r)?),
+        Kind::StackPop => Extension::Pop(decode_stack(r)?),
+        Kind::OutputReg | Kind::OutputReg2 => decode_output(kind, r)?,
+        Kind::OutputTruncated => Extension::OutputTruncated {
+            port: port_no::from_u16(r.u16()?),
+            max_len: r.u32()?,
+        },
+        Kind::Controller => Extension::Controller(Arc::new(ToController {
+            max_len: MaxLen(r.u16()?),
+            controller: r.u16()?,
+            reason: decode_reason(r)?,
+            ..ToController::default()
+        })),
+        Kind::Controller2 => Extension::Controller(Arc::new(decode_controller2(r)?)),
+        Kind::DecTtlIds => decode_dec_ttl(r)?,
+        Kind::Note => Extension::Note(r.rest().into()),
+        Kind::Exit => Extension::Exit,
+        Kind::Clone => decode_clone(r)?,
+        Kind::Learn | Kind::Learn2 => {
+            Extension::Learn(Arc::new(learn::decode(kind == Kind::Learn2, r)?))
+        }
+        Kind::FinTimeout => Extension::FinTimeout {
+            idle_s: r.u16()?,
+            hard_s: r.u16()?,
+        },
+        Kind::Multipath => Extension::Multipath(hash::decode_multipath(r)?),
+        Kind::Bundle | Kind::BundleLoad => {
+            Extension::Bundle(Arc::new(hash::decode_bundle(kind == Kind::BundleLoad, r)?))
+        }
+        Kind::Conjunction => decode_conjunction(r)?,
+        Kind::CheckPacketLarger => decode_check_packet_larger(r)?,
+        Kind::Sample | Kind::Sample2 | Kind::Sample3 => decode_sample(kind, r)?,
+        _ => return Err(Refusal::ActionBadExperimenterType.into()),
+    })
+}
+
+/// Appends an action of Nicira's.
+pub(super) fn encode(
+    extension: &Extension,
+    context: Context<'_>,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    match extension {
+        Extension::Resubmit { port, table } => put(Kind::ResubmitTable, w, |w| {
+            encode_u16_port(*port, w)?;
+            w.u8(table.unwrap_or(TableId::ALL).0);
+            Ok(())
+        }),
+        Extension::Load { to, value } => encode_load(*to, *value, w),
+        Extension::Move { from, to } => encode_move(*from, *to, w),
+        Extension::Push(from) => encode_stack(Kind::StackPush, *from, w),
+        Extension::Pop(to) => encode_stack(Kind::StackPop, *to, w),
+        Extension::OutputPart { from, max_len } => encode_output(*from, *max_len, w),
+        Extension::OutputTruncated { port, max_len } => put(Kind::OutputTruncated, w, |w| {
+            encode_u16_port(*port, w)?;
+            w.u32(*max_len);
+            Ok(())
+        }),
+        Extension::Controller(told) => encode_controller(told, w),
+        Extension::DecTtl(ids) => put(Kind::DecTtlIds, w, |w| {
+            w.number(2, ids.len() as u128);
+            w.zeros(4);
+            ids.iter().for_each(|id| w.u16(*id));
+            Ok(())
+        }),
+        Extension::Note(bytes) => put(Kind::Note, w, |w| {
+            w.bytes(bytes);
+            Ok(())
+        }),
+        Extension::Exit => put(Kind::Exit, w, |_| Ok(())),
+        Extension::Clone(actions) => put(Kind::Clone, w, |w| super::encode(actions, context, w)),
+        Extension::Learn(learn) => learn::encode(learn, w),
+        Extension::FinTimeout { idle_s, hard_s } => put(Kind::FinTimeout, w, |w| {
+            w.u16(*idle_s);
+            w.u16(*hard_s);
+            Ok(())
+        }),
+        Extension::Multipath(multipath) => hash::encode_multipath(multipath, w),
+        Extension::Bundle(bundle) => hash::encode_bundle(bundle, w),
+        Extension::Conjunction {
+            id,
+            clause,
+            clauses,
+        } => put(Kind::Conjunction, w, |w| {
+            w.u8(*clause);
+            w.u8(*clauses);
+            w.u32(*id);
+            Ok(())
+        }),
+        Extension::CheckPacketLarger { bytes, to } => put(Kind::CheckPacketLarger, w, |w| {
+            w.u16(*bytes);
+            w.u16(to.offset().into());
+            encode_field(to.field(), w)
+        }),
+        Extension::Sample(sample) => encode_sample(sample, w),
+    }
+}
+
+/// Reads the header of a field, and whose it is if it is an experimenter's.
+fn decode_field(r: &mut Reader<'_>) -> Result<Field, Bad> {
+    let header = Header::decode(r)?;
+    let known = header.field(r)?;
+    match known {
+        Some(field) if !header.masked && header.length == oxm::length_of(field, header.id) => {
+            Ok(field)
+        }
+        _ => Err(Refusal::ActionBadSetType.into()),
+    }
+}
+
+fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    encode_header(field, Prefer::Nxm, w)
+}
+
+fn encode_header(field: Field, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let header = oxm::header_of(field, prefer, false)
+        .ok_or_else(|| w.cannot("a part of a field without header"))?;
+    header.encode(w);
+    Ok(())
+}
+
+/// The part of a field; bits that it does not have are a fault of the action.
+fn part(field: Field, offset: u16, bits: u16) -> Result<Part, Bad> {
+    Ok(Part::new(field, offset, bits).ok_or(Refusal::ActionBadArgument)?)
+}
+
+/// The offset and the width that Nicira writes in one number.
+fn split_place(place: u16) -> (u16, u16) {
+    (place >> 6, (place & 0x3f) + 1)
+}
+
+fn place(part: Part, w: &Writer<'_>) -> Result<u16, Inexpressible> {
+    match part.bits() {
+        bits @ 1..=64 => Ok(u16::from(part.offset()) << 6 | u16::from(bits - 1)),
+        _ => Err(w.cannot("a part of more than 64 bits")),
+    }
+}
+
+fn encode_u16_port(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let number = port_no::to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    w.u16(number);
+    Ok(())
+}
+
+/// `NXAST_RESUBMIT` names no table, though there is room for one.
+fn decode_resubmit(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let port = port_no::from_u16(r.u16()?);
+    let table = match (kind, TableId(r.u8()?)) {
+        (Kind::Resubmit, _) | (_, TableId::ALL) => None,
+        (_, table) => Some(table),
+    };
+    Ok(Extension::Resubmit { port, table })
+}
+
+/// Up to 64 bits of a number into consecutive bits of a field.
+fn decode_load(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let (offset, bits) = split_place(r.u16()?);
+    let header = Header::decode(r)?;
+    let value = r.u64()?;
+    // An experimenter's field has no room for whose it is here.
+    let field = Field::from_oxm(header.id).or_else(|| Field::from_nxm(header.id));
+    let field = match field {
+        Some(field) if field.info().writable && !header.masked => field,
+        _ => return Err(Refusal::ActionBadSetType.into()),
+    };
+    let to = Part::new(field, offset, bits).filter(|_| header.length == field.bytes());
+    let to = to.ok_or(Refusal::ActionBadSetLength)?;
+    if u128::from(value) > to.ones() {
+        return Err(Refusal::ActionBadSetArgument.into());
+    }
+    Ok(Extension::Load { to, value })
+}
+
+/// 1.5 sets parts of fields.
+fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if w.version() == Version::V15 {
+        return set_field(to.field(), to.place(u128::from(value)), to.mask(), w);
+    }
+    let place = place(to, w)?;
+    let header = oxm::header_of(to.field(), Prefer::Nxm, false)
+        .filter(|header| header.length == to.field().bytes())
+        .ok_or_else(|| w.cannot("writing a part of this field"))?;
+    put(Kind::RegLoad, w, |w| {
+        w.u16(place);
+        header.encode(w);
+        w.u64(value);
+        Ok(())
+    })
+}
+
+fn decode_move(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let (bits, from_offset, to_offset) = (r.u16()?, r.u16()?, r.u16()?);
+    let from = part(decode_field(r)?, from_offset, bits)?;
+    let to = part(decode_field(r)?, to_offset, bits)?;
+    Ok(Extension::Move { from, to })
+}
+
+/// `OFPAT_COPY_FIELD` (OF 1.5.1, 7.2.6.8), and the Open Networking Foundation's
+/// extension of 1.3, `ONFACT_COPY_FIELD` (EXT-320).
+fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let (bits, from_offset, to_offset) = (r.u16()?, r.u16()?, r.u16()?);
+    r.skip(2)?;
+    let from = part(decode_field(r)?, from_offset, bits)?;
+    let to = part(decode_field(r)?, to_offset, bits)?;
+    Ok(Extension::Move { from, to })
+}
+
+/// 1.5 has an action of its own for it.
+fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let places = |w: &mut Writer<'_>| {
+        w.u16(from.bits().into());
+        w.u16(from.offset().into());
+        w.u16(to.offset().into());
+    };
+    if w.version() == Version::V15 {
+        return put(Kind::CopyField, w, |w| {
+            places(w);
+            w.zeros(2);
+            encode_header(from.field(), Prefer::Oxm, w)?;
+            encode_header(to.field(), Prefer::Oxm, w)
+        });
+    }
+    put(Kind::RegMove, w, |w| {
+        places(w);
+        encode_field(from.field(), w)?;
+        encode_field(to.field(), w)
+    })
+}
+
+fn decode_stack(r: &mut Reader<'_>) -> Result<Part, Bad> {
+    let offset = r.u16()?;
+    let field = decode_field(r)?;
+    part(field, offset, r.u16()?)
+}
+
+fn encode_stack(kind: Kind, part: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put(kind, w, |w| {
+        w.u16(part.offset().into());
+        encode_field(part.field(), w)?;
+        w.u16(part.bits().into());
+        Ok(())
+    })
+}
+
+/// The second form has the field last, so that an experimenter's has room.
+fn decode_output(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let (offset, bits) = split_place(r.u16()?);
+    let (field, max_len) = if kind == Kind::OutputReg {
+        (decode_field(r)?, MaxLen(r.u16()?))
+    } else {
+        let max_len = MaxLen(r.u16()?);
+        (decode_field(r)?, max_len)
+    };
+    let from = part(field, offset, bits)?;
+    Ok(Extension::OutputPart { from, max_len })
+}
+
+fn encode_output(from: Part, max_len: MaxLen, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let place = place(from, w)?;
+    let header = oxm::header_of(from.field(), Prefer::Nxm, false);
+    let own = header.is_some_and(|header| header.length == from.field().bytes());
+    if own {
+        return put(Kind::OutputReg, w, |w| {
+            w.u16(place);
+            encode_field(from.field(), w)?;
+            w.u16(max_len.0);
+            Ok(())
+        });
+    }
+    put(Kind::OutputReg2, w, |w| {
+        w.u16(place);
+        w.u16(max_len.0);
+        encode_field(from.field(), w)
+    })
+}
+
+fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Bad> {
+    let number = r.u8()?;
+    Ok(packet_in::reason_of(number).ok_or(Refusal::ActionBadArgument)?)
+}
+
+const CONTROLLER_MAX_LEN: u16 = 0;
+const CONTROLLER_ID: u16 = 1;
+const CONTROLLER_REASON: u16 = 2;
+const CONTROLLER_USERDATA: u16 = 3;
+const CONTROLLER_PAUSE: u16 = 4;
+const CONTROLLER_METER: u16 = 5;
+
+/// `NXAST_CONTROLLER2`: properties, each padded to eight bytes.
+fn decode_controller2(r: &mut Reader<'_>) -> Result<ToController, Bad> {
+    let mut told = ToController::default();
+    while !r.is_empty() {
+        let start = r.clone();
+        let (kind, length) = (r.u16()?, usize::from(r.u16()?));
+        let Some(inside) = length.checked_sub(4) else {
+            return Err(start.fail(Refusal::ActionBadLength).into());
+        };
+        let mut property = r.sub(inside)?;
+        r.skip(length.next_multiple_of(8) - length)?;
+        match kind {
+            CONTROLLER_MAX_LEN => told.max_len = MaxLen(property.u16()?),
+            CONTROLLER_ID => told.controller = property.u16()?,
+            CONTROLLER_REASON => told.reason = decode_reason(&mut property)?,
+            CONTROLLER_USERDATA => told.userdata = property.rest().to_vec(),
+            CONTROLLER_PAUSE => told.pause = true,
+            CONTROLLER_METER => {
+                let meter = property.u32()?;
+                told.meter = (meter != 0).then_some(MeterId(meter));
+            }
+            _ => return Err(Refusal::ActionBadArgument.into()),
+        }
+        property.end()?;
+    }
+    Ok(told)
+}
+
+/// The first form says what it can; the second says all.
+fn encode_controller(told: &ToController, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let ToController {
+        max_len,
+        controller,
+        reason,
+        userdata,
+        meter,
+        pause,
+    } = told;
+    let reason = packet_in::any_reason_number(*reason);
+    if userdata.is_empty() && meter.is_none() && !pause {
+        return put(Kind::Controller, w, |w| {
+            w.u16(max_len.0);
+            w.u16(*controller);
+            w.u8(reason);
+            Ok(())
+        });
+    }
+    put(Kind::Controller2, w, |w| {
+        if *max_len != MaxLen::WHOLE {
+            property(CONTROLLER_MAX_LEN, &max_len.0.to_be_bytes(), w)?;
+        }
+        if *controller != 0 {
+            property(CONTROLLER_ID, &controller.to_be_bytes(), w)?;
+        }
+        if reason != packet_in::any_reason_number(PacketInReason::Action) {
+            property(CONTROLLER_REASON, &[reason], w)?;
+        }
+        if !userdata.is_empty() {
+            property(CONTROLLER_USERDATA, userdata, w)?;
+        }
+        if *pause {
+            property(CONTROLLER_PAUSE, &[], w)?;
+        }
+        if let Some(meter) = meter {
+            property(CONTROLLER_METER, &meter.0.to_be_bytes(), w)?;
+        }
+        Ok(())
+    })
+}
+
+fn property(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.nested_padded(2, |w| {
+        w.u16(kind);
+        w.u16(0);
+        w.bytes(bytes);
+        Ok(())
+    })
+    .map(drop)
+}
+
+fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let count = usize::from(r.u16()?);
+    r.skip(4)?;
+    if count == 0 || r.len() < 2 * count {
+        return Err(Refusal::ActionBadLength.into());
+    }
+    let ids: Result<Vec<u16>, _> = (0..count).map(|_| r.u16()).collect();
+    Ok(Extension::DecTtl(ids?.into()))
+}
+
+/// Actions within an action. How deep they are is asked before anybody walks them.
+fn decode_clone(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let mut inner = r.nested().ok_or(Refusal::ActionTooMany)?;
+    let actions = super::decode(&mut inner)?;
+    r.rest();
+    Ok(Extension::Clone(actions.into()))
+}
+
+fn decode_conjunction(r: &mut Reader<'_>) -> Result<Extension, Malformed> {
+    Ok(Extension::Conjunction {
+        clause: r.u8()?,
+        clauses: r.u8()?,
+        id: r.u32()?,
+    })
+}
+
+fn decode_check_packet_larger(r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let (bytes, offset) = (r.u16()?, r.u16()?);
+    let to = part(decode_field(r)?, offset, 1)?;
+    Ok(Extension::CheckPacketLarger { bytes, to })
+}
+
+fn decode_sample(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let mut sample = Sample {
+        probability: r.u16()?,
+        collectors: r.u32()?,
+        domain: r.u32()?,
+        point: r.u32()?,
+        port: None,
+        direction: SampleDirection::Unsaid,
+    };
+    if kind != Kind::Sample {
+        let port = port_no::from_u16(r.u16()?);
+        sample.port = (port != PortNo::ANY).then_some(port);
+    }
+    if kind == Kind::Sample3 {
+        sample.direction = match r.u8()? {
+            0 => SampleDirection::Unsaid,
+            1 => SampleDirection::Ingress,
+            2 => SampleDirection::Egress,
+            _ => return Err(Refusal::ActionBadArgument.into()),
+        };
+    }
+    if sample.probability == 0 {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    Ok(Extension::Sample(sample))
+}
+
+fn encode_sample(sample: &Sample, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let kind = match (sample.port, sample.direction) {
+        (None, SampleDirection::Unsaid) => Kind::Sample,
+        (Some(_), SampleDirection::Unsaid) => Kind::Sample2,
+        (_, SampleDirection::Ingress | SampleDirection::Egress) => Kind::Sample3,
+    };
+    put(kind, w, |w| {
+        w.u16(sample.probability);
+        w.u32(sample.collectors);
+        w.u32(sample.domain);
+        w.u32(sample.point);
+        if kind != Kind::Sample {
+            encode_u16_port(sample.port.unwrap_or(PortNo::ANY), w)?;
+        }
+        match sample.direction {
+            SampleDirection::Unsaid => {}
+            SampleDirection::Ingress => w.u8(1),
+            SampleDirection::Egress => w.u8(2),
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,124 @@
+//! `NXAST_MULTIPATH`, `NXAST_BUNDLE` and `NXAST_BUNDLE_LOAD`: choices by a hash.
+
+use base::PortNo;
+use flow::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm, Refusal};
+
+use super::{
+    Bad, Kind, decode_field, encode_field, encode_u16_port, part, place, put, split_place,
+};
+use crate::codec::{Inexpressible, Reader, Writer};
+use crate::port_no;
+
+fn named<T: Copy>(number: u16, names: &[(T, &str)]) -> Result<T, Bad> {
+    let known = names.get(usize::from(number));
+    Ok(known
+        .map(|(value, _)| *value)
+        .ok_or(Refusal::ActionBadArgument)?)
+}
+
+fn number_of<T: PartialEq>(wanted: &T, names: &[(T, &str)]) -> u128 {
+    let place = names.iter().position(|(known, _)| known == wanted);
+    place.expect("every variant has its row") as u128
+}
+
+pub(super) fn decode_multipath(r: &mut Reader<'_>) -> Result<Multipath, Bad> {
+    let fields = named(r.u16()?, &HashFields::ALL)?;
+    let basis = r.u16()?;
+    r.skip(2)?;
+    let algorithm = named(r.u16()?, &MultipathAlgorithm::ALL)?;
+    let (link_max, argument) = (r.u16()?, r.u32()?);
+    r.skip(2)?;
+    let (offset, bits) = split_place(r.u16()?);
+    let to = part(decode_field(r)?, offset, bits)?;
+    if u128::from(link_max) > to.ones() {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    Ok(Multipath {
+        fields,
+        basis,
+        algorithm,
+        link_max,
+        argument,
+        to,
+    })
+}
+
+pub(super) fn encode_multipath(
+    multipath: &Multipath,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let place = place(multipath.to, w)?;
+    put(Kind::Multipath, w, |w| {
+        w.number(2, number_of(&multipath.fields, &HashFields::ALL));
+        w.u16(multipath.basis);
+        w.zeros(2);
+        w.number(2, number_of(&multipath.algorithm, &MultipathAlgorithm::ALL));
+        w.u16(multipath.link_max);
+        w.u32(multipath.argument);
+        w.zeros(2);
+        w.u16(place);
+        encode_field(multipath.to.field(), w)
+    })
+}
+
+/// The header of `NXM_OF_IN_PORT`: members are ports.
+const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
+
+pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, Bad> {
+    let algorithm = named(r.u16()?, &BundleAlgorithm::ALL)?;
+    let fields = named(r.u16()?, &HashFields::ALL)?;
+    let basis = r.u16()?;
+    if r.u32()? != MEMBERS_ARE_PORTS {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    let count = usize::from(r.u16()?);
+    if count > Bundle::MEMBERS_MAX {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    let (offset, bits) = split_place(r.u16()?);
+    let to = if loads {
+        let to = part(decode_field(r)?, offset, bits)?;
+        r.skip(4)?;
+        Some(to)
+    } else {
+        r.skip(8)?;
+        None
+    };
+    if r.len() < 2 * count {
+        return Err(Refusal::ActionBadLength.into());
+    }
+    let members: Result<Vec<PortNo>, _> =
+        (0..count).map(|_| r.u16().map(port_no::from_u16)).collect();
+    Ok(Bundle {
+        fields,
+        basis,
+        algorithm,
+        to,
+        members: members?,
+    })
+}
+
+pub(super) fn encode_bundle(bundle: &Bundle, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let kind = match bundle.to {
+        Some(_) => Kind::BundleLoad,
+        None => Kind::Bundle,
+    };
+    let place = bundle.to.map_or(Ok(0), |to| place(to, w))?;
+    put(kind, w, |w| {
+        w.number(2, number_of(&bundle.algorithm, &BundleAlgorithm::ALL));
+        w.number(2, number_of(&bundle.fields, &HashFields::ALL));
+        w.u16(bundle.basis);
+        w.u32(MEMBERS_ARE_PORTS);
+        w.number(2, bundle.members.len() as u128);
+        w.u16(place);
+        match bundle.to {
+            Some(to) => {
+                encode_field(to.field(), w)?;
+                w.zeros(4);
+            }
+            None => w.zeros(8),
+        }
+        let mut members = bundle.members.iter();
+        members.try_for_each(|port| encode_u16_port(*port, w))
+    })
+}

@@ -1,0 +1,161 @@
+//! `NXAST_LEARN` and `NXAST_LEARN2`: a rule to be learned, its lines packed into
+//! what is needed of them.
+
+use base::{Cookie, TableId};
+use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Part, Refusal};
+
+use super::{Bad, Kind, decode_field, encode_field, part, put};
+use crate::codec::{Inexpressible, Reader, Writer};
+
+/// Beside the flags of [`LearnFlags`]: the bit for the result is named.
+const WRITES_RESULT: u16 = 4;
+
+/// In a line's header: the source is a number, not a part of the frame.
+const IMMEDIATE: u16 = 1 << 13;
+/// In a line's header: what the bits are for.
+const DESTINATION: u16 = 3 << 11;
+const MATCH: u16 = 0;
+const LOAD: u16 = 1 << 11;
+const OUTPUT: u16 = 2 << 11;
+/// In a line's header: how many bits.
+const BITS: u16 = 0x3ff;
+
+pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, Bad> {
+    let (idle_timeout_s, hard_timeout_s, priority) = (r.u16()?, r.u16()?, r.u16()?);
+    let (cookie, flags, table) = (Cookie(r.u64()?), r.u16()?, TableId(r.u8()?));
+    r.skip(1)?;
+    let (fin_idle_timeout_s, fin_hard_timeout_s) = (r.u16()?, r.u16()?);
+    let known = LearnFlags::SEND_FLOW_REMOVED.0 | LearnFlags::DELETE_LEARNED.0;
+    let result_flag = if second { WRITES_RESULT } else { 0 };
+    if flags & !(known | result_flag) != 0 || table == TableId::ALL {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    let (mut limit, mut result) = (0, None);
+    if second {
+        let offset;
+        (limit, offset) = (r.u32()?, r.u16()?);
+        r.skip(2)?;
+        if flags & WRITES_RESULT != 0 {
+            result = Some(part(decode_field(r)?, offset, 1)?);
+        }
+    }
+    let mut specs = Vec::new();
+    while r.len() >= 2 {
+        match r.u16()? {
+            // Padding.
+            0 => break,
+            header => specs.push(decode_spec(header, r)?),
+        }
+    }
+    Ok(Learn {
+        table,
+        priority,
+        cookie,
+        idle_timeout_s,
+        hard_timeout_s,
+        fin_idle_timeout_s,
+        fin_hard_timeout_s,
+        flags: LearnFlags(flags & known),
+        limit,
+        result,
+        specs,
+    })
+}
+
+fn decode_spec(header: u16, r: &mut Reader<'_>) -> Result<LearnSpec, Bad> {
+    let bits = header & BITS;
+    if bits == 0 || header & !(IMMEDIATE | DESTINATION | BITS) != 0 {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    let from = if header & IMMEDIATE == 0 {
+        LearnSource::Part(decode_part(bits, r)?)
+    } else {
+        LearnSource::Value(decode_immediate(bits, r)?)
+    };
+    match (header & DESTINATION, from) {
+        (MATCH, from) => Ok(LearnSpec::Match {
+            to: decode_part(bits, r)?,
+            from,
+        }),
+        (LOAD, from) => Ok(LearnSpec::Load {
+            to: decode_part(bits, r)?,
+            from,
+        }),
+        (OUTPUT, LearnSource::Part(from)) => Ok(LearnSpec::Output(from)),
+        _ => Err(Refusal::ActionBadArgument.into()),
+    }
+}
+
+fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Part, Bad> {
+    let field = decode_field(r)?;
+    part(field, r.u16()?, bits)
+}
+
+/// A number in whole words of two bytes, in the lower bits.
+fn decode_immediate(bits: u16, r: &mut Reader<'_>) -> Result<u128, Bad> {
+    if bits > 128 {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    let value = r.number(immediate_bytes(bits))?;
+    if bits < 128 && value >> bits != 0 {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    Ok(value)
+}
+
+/// How many bytes a number of so many bits has.
+const fn immediate_bytes(bits: u16) -> usize {
+    2 * bits.div_ceil(16) as usize
+}
+
+pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let second = learn.limit != 0 || learn.result.is_some();
+    let kind = if second { Kind::Learn2 } else { Kind::Learn };
+    put(kind, w, |w| {
+        w.u16(learn.idle_timeout_s);
+        w.u16(learn.hard_timeout_s);
+        w.u16(learn.priority);
+        w.u64(learn.cookie.0);
+        w.u16(learn.flags.0 | learn.result.map_or(0, |_| WRITES_RESULT));
+        w.u8(learn.table.0);
+        w.zeros(1);
+        w.u16(learn.fin_idle_timeout_s);
+        w.u16(learn.fin_hard_timeout_s);
+        if second {
+            w.u32(learn.limit);
+            w.u16(learn.result.map_or(0, |result| result.offset().into()));
+            w.zeros(2);
+        }
+        if let Some(result) = learn.result {
+            encode_field(result.field(), w)?;
+        }
+        let mut specs = learn.specs.iter();
+        specs.try_for_each(|spec| encode_spec(spec, w))
+    })
+}
+
+fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let (what, from, to) = match *spec {
+        LearnSpec::Match { to, from } => (MATCH, from, Some(to)),
+        LearnSpec::Load { to, from } => (LOAD, from, Some(to)),
+        LearnSpec::Output(from) => (OUTPUT, LearnSource::Part(from), None),
+    };
+    match (from, to) {
+        (LearnSource::Part(from), _) => {
+            w.u16(what | u16::from(from.bits()));
+            encode_part(from, w)?;
+        }
+        (LearnSource::Value(value), to) => {
+            let bits = to.map_or(1, |to| u16::from(to.bits()));
+            w.u16(what | IMMEDIATE | bits);
+            w.number(immediate_bytes(bits), value);
+        }
+    }
+    to.map_or(Ok(()), |to| encode_part(to, w))
+}
+
+fn encode_part(part: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    encode_field(part.field(), w)?;
+    w.u16(part.offset().into());
+    Ok(())
+}

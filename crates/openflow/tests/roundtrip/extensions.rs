@@ -1,0 +1,235 @@
+//! Any of Nicira's actions, as the wire can say them.
+
+use std::sync::Arc;
+
+use base::{Cookie, MeterId, PortNo, TableId};
+use flow::{
+    Action, Bundle, BundleAlgorithm, Extension, Field, HashFields, Learn, LearnFlags, LearnSource,
+    LearnSpec, MaxLen, Multipath, MultipathAlgorithm, PacketInReason, Part, Sample,
+    SampleDirection, ToController,
+};
+use openflow::Version;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// A part of a field, of at most `bits` bits.
+fn part_of(fields: Vec<Field>, bits: u8) -> impl Strategy<Value = Part> {
+    (select(fields), any::<Index>(), any::<Index>()).prop_map(move |(field, a, b)| {
+        let width = field.info().bits;
+        let bits = 1 + a.index(width.min(bits).into());
+        let offset = b.index(usize::from(width) - bits + 1);
+        let narrow = |number: usize| u16::try_from(number).expect("at most 128");
+        Part::new(field, narrow(offset), narrow(bits)).expect("it is within the field")
+    })
+}
+
+fn any_part() -> impl Strategy<Value = Part> {
+    let fields = Field::all().map(|row| row.field);
+    part_of(
+        fields.filter(|field| *field != Field::InPhyPort).collect(),
+        64,
+    )
+}
+
+fn target() -> impl Strategy<Value = Part> {
+    let rows = Field::all().filter(|row| row.writable);
+    part_of(rows.map(|row| row.field).collect(), 64)
+}
+
+/// A port that both 16 and 32 bits can say.
+fn port() -> impl Strategy<Value = PortNo> {
+    prop_oneof![(1..0xff00_u32).prop_map(PortNo), Just(PortNo::LOCAL)]
+}
+
+/// Another part of the same width.
+fn twin(part: Part) -> Part {
+    Part::new(Field::Xxreg0, 3, part.bits().into()).expect("128 bits are enough")
+}
+
+fn to_controller() -> impl Strategy<Value = ToController> {
+    let reasons = vec![
+        PacketInReason::Action,
+        PacketInReason::NoMatch,
+        PacketInReason::InvalidTtl,
+    ];
+    (
+        any::<u16>().prop_map(MaxLen),
+        any::<u16>(),
+        select(reasons),
+        vec(any::<u8>(), 0..9),
+        option::of((1..=u32::MAX).prop_map(MeterId)),
+        any::<bool>(),
+    )
+        .prop_map(
+            |(max_len, controller, reason, userdata, meter, pause)| ToController {
+                max_len,
+                controller,
+                reason,
+                userdata,
+                meter,
+                pause,
+            },
+        )
+}
+
+fn source(to: Part) -> impl Strategy<Value = LearnSource> {
+    prop_oneof![
+        any::<u128>().prop_map(move |value| LearnSource::Value(value & to.ones())),
+        Just(LearnSource::Part(twin(to))),
+        Just(LearnSource::Part(to)),
+    ]
+}
+
+fn spec() -> impl Strategy<Value = LearnSpec> {
+    prop_oneof![
+        any_part()
+            .prop_flat_map(|to| source(to).prop_map(move |from| LearnSpec::Match { to, from })),
+        target().prop_flat_map(|to| source(to).prop_map(move |from| LearnSpec::Load { to, from })),
+        any_part().prop_map(LearnSpec::Output),
+    ]
+}
+
+fn learn() -> impl Strategy<Value = Learn> {
+    let bit = part_of(vec![Field::Reg0, Field::Xxreg3, Field::Metadata], 1);
+    (
+        (0..=254_u8, any::<u16>(), any::<u64>(), any::<u32>()),
+        any::<[u16; 4]>(),
+        0..4_u16,
+        option::of(bit),
+        vec(spec(), 0..5),
+    )
+        .prop_map(
+            |((table, priority, cookie, limit), times, flags, result, specs)| Learn {
+                table: TableId(table),
+                priority,
+                cookie: Cookie(cookie),
+                idle_timeout_s: times[0],
+                hard_timeout_s: times[1],
+                fin_idle_timeout_s: times[2],
+                fin_hard_timeout_s: times[3],
+                flags: LearnFlags(flags),
+                limit,
+                result,
+                specs,
+            },
+        )
+}
+
+fn hash_fields() -> impl Strategy<Value = HashFields> {
+    select(HashFields::ALL.map(|(fields, _)| fields).to_vec())
+}
+
+fn multipath() -> impl Strategy<Value = Multipath> {
+    let algorithms = MultipathAlgorithm::ALL.map(|(algorithm, _)| algorithm);
+    let numbers = (any::<u16>(), any::<u16>(), any::<u32>());
+    (
+        hash_fields(),
+        select(algorithms.to_vec()),
+        numbers,
+        target(),
+    )
+        .prop_map(
+            |(fields, algorithm, (basis, link_max, argument), to)| Multipath {
+                fields,
+                basis,
+                algorithm,
+                link_max: link_max & u16::try_from(to.ones() & 0xffff).expect("16 bits"),
+                argument,
+                to,
+            },
+        )
+}
+
+fn bundle() -> impl Strategy<Value = Bundle> {
+    let algorithms = BundleAlgorithm::ALL.map(|(algorithm, _)| algorithm);
+    let choice = (hash_fields(), any::<u16>(), select(algorithms.to_vec()));
+    // What carries the place has no room for whose a field is.
+    let to = option::of(target());
+    (choice, to, vec(port(), 0..6)).prop_map(|((fields, basis, algorithm), to, members)| Bundle {
+        fields,
+        basis,
+        algorithm,
+        to,
+        members,
+    })
+}
+
+fn sample() -> impl Strategy<Value = Sample> {
+    let directions = vec![
+        SampleDirection::Unsaid,
+        SampleDirection::Ingress,
+        SampleDirection::Egress,
+    ];
+    let numbers = (1..=u16::MAX, any::<[u32; 3]>());
+    (numbers, option::of(port()), select(directions)).prop_map(
+        |((probability, [collectors, domain, point]), port, direction)| Sample {
+            probability,
+            collectors,
+            domain,
+            point,
+            port,
+            direction,
+        },
+    )
+}
+
+/// One that has no other actions in it.
+fn simple() -> BoxedStrategy<Extension> {
+    let resubmit = (option::of(port()), 0..=254_u8).prop_map(|(port, table)| Extension::Resubmit {
+        port: port.unwrap_or(PortNo::IN_PORT),
+        table: (port.is_none() || table > 100).then_some(TableId(table)),
+    });
+    let load = (target(), any::<u64>()).prop_map(|(to, value)| Extension::Load {
+        to,
+        value: value & u64::try_from(to.ones()).expect("64 bits at most"),
+    });
+    prop_oneof![
+        resubmit,
+        load,
+        any_part().prop_map(|from| Extension::Move {
+            from,
+            to: twin(from)
+        }),
+        any_part().prop_map(Extension::Push),
+        target().prop_map(Extension::Pop),
+        (any_part(), any::<u16>()).prop_map(|(from, len)| Extension::OutputPart {
+            from,
+            max_len: MaxLen(len)
+        }),
+        (port(), any::<u32>())
+            .prop_map(|(port, max_len)| Extension::OutputTruncated { port, max_len }),
+        to_controller().prop_map(|told| Extension::Controller(Arc::new(told))),
+        vec(any::<u16>(), 1..5).prop_map(|ids| Extension::DecTtl(ids.into())),
+        (0..4_usize, any::<u8>())
+            .prop_map(|(words, byte)| Extension::Note(vec![byte; 6 + 8 * words].into())),
+        Just(Extension::Exit),
+        learn().prop_map(|learn| Extension::Learn(Arc::new(learn))),
+        any::<(u16, u16)>().prop_map(|(idle_s, hard_s)| Extension::FinTimeout { idle_s, hard_s }),
+        multipath().prop_map(Extension::Multipath),
+        bundle().prop_map(|bundle| Extension::Bundle(Arc::new(bundle))),
+        any::<(u32, u8, u8)>().prop_map(|(id, clause, clauses)| Extension::Conjunction {
+            id,
+            clause,
+            clauses
+        }),
+        (any::<u16>(), part_of(vec![Field::Reg3, Field::Metadata], 1))
+            .prop_map(|(bytes, to)| Extension::CheckPacketLarger { bytes, to }),
+        sample().prop_map(Extension::Sample),
+    ]
+    .boxed()
+}
+
+/// Any of them that the version has, clones among them.
+pub(crate) fn extension(version: Version) -> BoxedStrategy<Extension> {
+    let simple = simple().prop_map(move |extension| match extension {
+        // 1.5 has one action for all writes.
+        Extension::Load { to, .. } if version == Version::V15 => Extension::Push(to),
+        extension => extension,
+    });
+    let simple = simple.boxed();
+    let inside = vec(simple.clone().prop_map(Action::Extended), 0..3);
+    let clone = inside.prop_map(|actions| Extension::Clone(actions.into()));
+    prop_oneof![9 => simple, 1 => clone].boxed()
+}

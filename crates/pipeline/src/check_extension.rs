@@ -1,0 +1,176 @@
+//! Whether one of Nicira's actions can be what the controller means: the part of
+//! [`crate::check`] that is about them.
+
+use base::{PortNo, TableId};
+use flow::{
+    Action, Extension, Field, Learn, LearnFlags, LearnSource, LearnSpec, Match, Part, Refusal,
+};
+
+use crate::known::Known;
+
+/// The least that an output can be cut down to: an Ethernet header.
+const TRUNCATED_MIN: u32 = 14;
+
+/// How many clauses a conjunction has (`ovs-fields(7)`).
+const CLAUSES: std::ops::RangeInclusive<u8> = 2..=64;
+
+/// Judges an action by itself; `clone`'s own actions are judged apart.
+pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
+    let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
+    match extension {
+        Extension::Load { .. }
+        | Extension::Move { .. }
+        | Extension::Pop(_)
+        | Extension::CheckPacketLarger { .. }
+        | Extension::Multipath(_)
+        | Extension::Bundle(_) => written(extension).map_or(Ok(()), writable),
+        Extension::OutputTruncated { port, max_len } => {
+            let one = *port == PortNo::IN_PORT || *port == PortNo::LOCAL || port.is_assignable();
+            let one = one.then_some(()).ok_or(Refusal::ActionBadOutPort);
+            one.and_then(|()| within(*max_len >= TRUNCATED_MIN))
+        }
+        // There is nobody to go on with a frame that waits.
+        Extension::Controller(told) => within(!told.pause),
+        Extension::Conjunction {
+            clause, clauses, ..
+        } => within(clause < clauses && CLAUSES.contains(clauses)),
+        Extension::Sample(sample) => within(sample.probability != 0),
+        Extension::Learn(learn) => check_learn(learn),
+        Extension::FinTimeout { .. } => Err(Refusal::ActionBadExperimenterType),
+        // A clause is a rule's, not a frame's.
+        Extension::Clone(inside) if inside.iter().any(is_clause) => {
+            Err(Refusal::ActionUnsupportedOrder)
+        }
+        Extension::Resubmit { .. }
+        | Extension::Push(_)
+        | Extension::OutputPart { .. }
+        | Extension::DecTtl(_)
+        | Extension::Note(_)
+        | Extension::Exit
+        | Extension::Clone(_) => Ok(()),
+    }
+}
+
+fn writable(to: Part) -> Result<(), Refusal> {
+    let writable = to.field().info().writable;
+    writable.then_some(()).ok_or(Refusal::ActionBadSetType)
+}
+
+/// The lines of a rule to be learned need what a rule's own would; only what the
+/// bits will be is not known yet, so that a prerequisite has to be a number.
+fn check_learn(learn: &Learn) -> Result<(), Refusal> {
+    // What depends on other rules, or on how TCP ends, is not done.
+    let alone = learn.limit == 0
+        && learn.result.is_none()
+        && learn.fin_idle_timeout_s == 0
+        && learn.fin_hard_timeout_s == 0
+        && !learn.flags.contains(LearnFlags::DELETE_LEARNED);
+    if learn.table > TableId::LAST || !alone {
+        return Err(Refusal::ActionBadArgument);
+    }
+    let mut matching = Match::any();
+    for spec in &learn.specs {
+        match *spec {
+            LearnSpec::Match { to, from } => {
+                if !Known::of(&matching).fulfils(to.field().info().needs) {
+                    return Err(Refusal::ActionMatchInconsistent);
+                }
+                if let LearnSource::Value(value) = from {
+                    let more = matching.clone();
+                    let more = more.with_masked(to.field(), to.place(value), to.mask());
+                    matching = more.unwrap_or(matching);
+                }
+            }
+            LearnSpec::Load { to, .. } => writable(to)?,
+            LearnSpec::Output(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Judges the whole list: a clause of a conjunction stands beside no other action
+/// but notes.
+pub(crate) fn check_conjunctions(actions: &[Action]) -> Result<(), Refusal> {
+    let is_clause =
+        |action: &Action| matches!(action, Action::Extended(Extension::Conjunction { .. }));
+    let is_note = |action: &Action| matches!(action, Action::Extended(Extension::Note(_)));
+    let others = actions.iter().any(|a| !is_clause(a) && !is_note(a));
+    if others && actions.iter().any(is_clause) {
+        return Err(Refusal::ActionUnsupportedOrder);
+    }
+    Ok(())
+}
+
+/// Whether the action is a clause of a conjunction.
+pub(crate) const fn is_clause(action: &Action) -> bool {
+    matches!(action, Action::Extended(Extension::Conjunction { .. }))
+}
+
+/// Whether it can stand in an action set, where each kind is done once and in an
+/// order of its own.
+pub(crate) const fn may_be_written(extension: &Extension) -> bool {
+    matches!(
+        extension,
+        Extension::Load { .. } | Extension::Move { .. } | Extension::DecTtl(_)
+    )
+}
+
+/// Whether it can stand in a bucket: what can stand in an action set, and a lookup
+/// in place of an output.
+pub(crate) const fn may_be_in_bucket(extension: &Extension) -> bool {
+    may_be_written(extension) || matches!(extension, Extension::Resubmit { .. })
+}
+
+/// Where the action writes to.
+pub(crate) fn written(extension: &Extension) -> Option<Part> {
+    match extension {
+        Extension::Load { to, .. }
+        | Extension::Move { to, .. }
+        | Extension::Pop(to)
+        | Extension::CheckPacketLarger { to, .. } => Some(*to),
+        Extension::Multipath(multipath) => Some(multipath.to),
+        Extension::Bundle(bundle) => bundle.to,
+        _ => None,
+    }
+}
+
+/// The fields that the action reads or writes, each of which the frame must have.
+pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
+    match extension {
+        Extension::Load { to, .. }
+        | Extension::Pop(to)
+        | Extension::CheckPacketLarger { to, .. } => vec![to.field()],
+        Extension::Move { from, to } => vec![from.field(), to.field()],
+        Extension::Push(from) | Extension::OutputPart { from, .. } => vec![from.field()],
+        Extension::Multipath(multipath) => vec![multipath.to.field()],
+        Extension::Bundle(bundle) => bundle.to.map(Part::field).into_iter().collect(),
+        Extension::Learn(learn) => learned_from(learn),
+        Extension::Resubmit { .. }
+        | Extension::OutputTruncated { .. }
+        | Extension::Controller(_)
+        | Extension::DecTtl(_)
+        | Extension::Note(_)
+        | Extension::Exit
+        | Extension::Clone(_)
+        | Extension::FinTimeout { .. }
+        | Extension::Conjunction { .. }
+        | Extension::Sample(_) => Vec::new(),
+    }
+}
+
+/// The fields of the frame that is learned of.
+fn learned_from(learn: &Learn) -> Vec<Field> {
+    let sources = learn.specs.iter().filter_map(|spec| match *spec {
+        LearnSpec::Match {
+            from: LearnSource::Part(from),
+            ..
+        }
+        | LearnSpec::Load {
+            from: LearnSource::Part(from),
+            ..
+        }
+        | LearnSpec::Output(from) => Some(from.field()),
+        LearnSpec::Match { .. } | LearnSpec::Load { .. } => None,
+    });
+    sources.chain(learn.result.map(Part::field)).collect()
+}

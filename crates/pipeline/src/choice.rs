@@ -1,0 +1,196 @@
+//! What hashes of frames choose: links of `multipath`, ports of `bundle`.
+//!
+//! Nobody prescribes the hash; this one is stable, so that a frame goes the same
+//! way tomorrow, and both directions of a flow hash alike where the fields are said
+//! to be symmetric (`ovs-actions(7)`, multipath). Groups choose by themselves.
+
+use std::hash::Hash;
+
+use base::PortNo;
+use flow::{Bundle, BundleAlgorithm, Field, HashFields, Multipath, MultipathAlgorithm};
+
+use crate::hash::Mixer;
+
+/// The hash of the frame whose fields `field` tells; zero stands for one it lacks.
+pub(crate) fn of(fields: HashFields, basis: u16, mut field: impl FnMut(Field) -> u128) -> u64 {
+    let mut hash = u64::from(basis);
+    let mut add = |value: u128| hash = mix(hash, value);
+    match fields {
+        HashFields::EthSrc => add(field(Field::EthSrc)),
+        HashFields::NwSrc => add(address(&mut field, Field::Ipv4Src, Field::Ipv6Src)),
+        HashFields::NwDst => add(address(&mut field, Field::Ipv4Dst, Field::Ipv6Dst)),
+        HashFields::SymmetricL4 => {
+            add(field(Field::EthSrc) ^ field(Field::EthDst));
+            add(field(Field::VlanVid));
+            add(field(Field::EthType));
+            add(addresses(&mut field));
+            add(field(Field::IpProto));
+            add(ports(&mut field, Datagrams::LeftOut));
+        }
+        HashFields::SymmetricL3L4 => {
+            add(addresses(&mut field));
+            add(field(Field::IpProto));
+            add(ports(&mut field, Datagrams::LeftOut));
+        }
+        HashFields::SymmetricL3L4Udp => {
+            add(addresses(&mut field));
+            add(field(Field::IpProto));
+            add(ports(&mut field, Datagrams::Included));
+        }
+        HashFields::SymmetricL3 => add(addresses(&mut field)),
+    }
+    hash
+}
+
+fn address(field: &mut impl FnMut(Field) -> u128, four: Field, six: Field) -> u128 {
+    field(four) ^ field(six)
+}
+
+/// Both addresses, whichever is which.
+fn addresses(field: &mut impl FnMut(Field) -> u128) -> u128 {
+    address(field, Field::Ipv4Src, Field::Ipv6Src) ^ address(field, Field::Ipv4Dst, Field::Ipv6Dst)
+}
+
+/// Whether UDP's ports count. Of its fragments only the first has any, and all
+/// must go one way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Datagrams {
+    Included,
+    LeftOut,
+}
+
+/// Both ports, whichever is which.
+fn ports(field: &mut impl FnMut(Field) -> u128, datagrams: Datagrams) -> u128 {
+    let mut both = field(Field::TcpSrc) ^ field(Field::TcpDst);
+    both ^= field(Field::SctpSrc) ^ field(Field::SctpDst);
+    if datagrams == Datagrams::Included {
+        both ^= field(Field::UdpSrc) ^ field(Field::UdpDst);
+    }
+    both
+}
+
+/// The link that a hash chooses.
+pub(crate) fn link(hash: u64, multipath: &Multipath) -> u16 {
+    let links = u64::from(multipath.link_max) + 1;
+    let chosen = match multipath.algorithm {
+        MultipathAlgorithm::ModuloN => hash % links,
+        // The upper half of the product: which of equal regions the hash lies in.
+        MultipathAlgorithm::HashThreshold => ((hash >> 32) * links) >> 32,
+        MultipathAlgorithm::HighestRandomWeight => (0..links)
+            .max_by_key(|link| mix(hash, *link))
+            .unwrap_or_default(),
+        MultipathAlgorithm::IterHash => iterate(hash, links, multipath.argument),
+    };
+    u16::try_from(chosen).expect("below the number of links")
+}
+
+/// How often a hash is hashed on, when at least every second one is a link.
+const ITERATIONS: u64 = 64;
+
+/// Hashes on until the result is a link. `modulus` is how many numbers there are;
+/// one that does not suit the number of links is replaced by the next power of two.
+fn iterate(hash: u64, links: u64, modulus: u32) -> u64 {
+    let modulus = match u64::from(modulus) {
+        suits if suits >= links && suits <= 2 * links => suits,
+        _ => links.next_power_of_two(),
+    };
+    (0..ITERATIONS)
+        .map(|round| mix(hash, round) % modulus)
+        .find(|number| *number < links)
+        .unwrap_or(hash % links)
+}
+
+/// The port that a hash chooses among those that are up.
+pub(crate) fn member(hash: u64, bundle: &Bundle, is_up: impl Fn(PortNo) -> bool) -> Option<PortNo> {
+    let mut alive = bundle.members.iter().copied().filter(|port| is_up(*port));
+    match bundle.algorithm {
+        BundleAlgorithm::ActiveBackup => alive.next(),
+        BundleAlgorithm::HighestRandomWeight => {
+            alive.max_by_key(|port| mix(hash, u64::from(port.0)))
+        }
+    }
+}
+
+/// The hash of `word`, behind what was hashed before.
+fn mix(hash: u64, word: impl Hash) -> u64 {
+    Mixer::new().of((hash, word))
+}
+
+#[cfg(test)]
+mod tests {
+    use flow::Part;
+
+    use super::*;
+
+    fn choices(algorithm: MultipathAlgorithm, links: u16) -> Vec<u32> {
+        let multipath = Multipath {
+            fields: HashFields::EthSrc,
+            basis: 0,
+            algorithm,
+            link_max: links - 1,
+            argument: 0,
+            to: Part::whole(Field::Reg0),
+        };
+        let mut counts = vec![0; usize::from(links)];
+        for source in 0..u128::from(links) * 1000 {
+            let hash = of(HashFields::EthSrc, 50, |_| source);
+            counts[usize::from(link(hash, &multipath))] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn every_algorithm_gives_each_link_its_share() {
+        for (algorithm, name) in MultipathAlgorithm::ALL {
+            for links in [1, 2, 3, 7, 16] {
+                for count in choices(algorithm, links) {
+                    assert!((850..1150).contains(&count), "{name} of {links}: {count}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_directions_go_one_way() {
+        use Field as F;
+        let there = |field| match field {
+            F::EthSrc | F::Ipv4Src | F::TcpSrc => 5,
+            F::EthDst | F::Ipv4Dst | F::TcpDst => 9,
+            _ => 0,
+        };
+        let back = |field| match field {
+            F::EthSrc | F::Ipv4Src | F::TcpSrc => 9,
+            F::EthDst | F::Ipv4Dst | F::TcpDst => 5,
+            _ => 0,
+        };
+        for fields in [
+            HashFields::SymmetricL4,
+            HashFields::SymmetricL3L4,
+            HashFields::SymmetricL3L4Udp,
+            HashFields::SymmetricL3,
+        ] {
+            assert_eq!(of(fields, 7, there), of(fields, 7, back));
+        }
+        assert_ne!(
+            of(HashFields::NwSrc, 7, there),
+            of(HashFields::NwSrc, 7, back)
+        );
+    }
+
+    #[test]
+    fn a_port_that_goes_down_moves_only_its_own_frames() {
+        let bundle = Bundle {
+            fields: HashFields::EthSrc,
+            basis: 0,
+            algorithm: BundleAlgorithm::HighestRandomWeight,
+            to: None,
+            members: (1..=5).map(PortNo).collect(),
+        };
+        for hash in (0..1000).map(|source| of(HashFields::EthSrc, 0, |_| source)) {
+            let all = member(hash, &bundle, |_| true);
+            let fewer = member(hash, &bundle, |port| port != PortNo(3));
+            assert!(all == fewer || all == Some(PortNo(3)));
+        }
+        assert_eq!(member(1, &bundle, |_| false), None);
+    }
+}

@@ -1,0 +1,277 @@
+//! What each of Nicira's actions does to a frame (`ovs-actions(7)`).
+
+use base::{MeterId, PortNo, TableId};
+use flow::field::widen;
+use flow::{
+    Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, Sample, ToController,
+};
+use packet::{Checksum, Offload, Packet};
+
+use crate::actions::{low_u16, low_u64};
+use crate::choice;
+use crate::interpreter::Run;
+use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
+use crate::verdict::{Cause, DropReason};
+
+impl Run<'_> {
+    /// Does one of Nicira's actions.
+    pub(crate) fn extend(
+        &mut self,
+        packet: &mut Packet<'_>,
+        extension: &Extension,
+    ) -> Result<(), DropReason> {
+        match extension {
+            Extension::Resubmit { port, table } => return self.resubmit(packet, *port, *table),
+            Extension::Load { to, value } => {
+                return self.set_part(packet, *to, u128::from(*value));
+            }
+            Extension::Move { from, to } => {
+                // A frame that lacks the source's header gives zeros.
+                let bits = self.part(packet, *from);
+                return self.set_part(packet, *to, bits);
+            }
+            Extension::Push(from) => return self.push(packet, *from),
+            Extension::Pop(to) => {
+                if let Some(bits) = self.stack.pop() {
+                    return self.set_part(packet, *to, to.of(to.place(bits)));
+                }
+            }
+            Extension::OutputPart { from, max_len } => {
+                let port = low_u64(self.part(packet, *from));
+                return self.output_number(packet, port, *max_len);
+            }
+            Extension::OutputTruncated { port, max_len } => {
+                return self.output_truncated(packet, *port, *max_len);
+            }
+            Extension::Controller(told) => self.tell(told),
+            Extension::DecTtl(ids) => return self.dec_ttl_telling(packet, ids),
+            Extension::Exit => self.exited = true,
+            Extension::Clone(actions) => return self.on_copy(packet, actions),
+            Extension::Multipath(multipath) => return self.multipath(packet, multipath),
+            Extension::Bundle(bundle) => return self.bundle(packet, bundle),
+            Extension::CheckPacketLarger { bytes, to } => {
+                let larger = longest_segment(packet) > usize::from(*bytes);
+                return self.set_part(packet, *to, u128::from(larger));
+            }
+            Extension::Learn(learn) => self.learn(packet, learn),
+            // Refused when the rule was made.
+            Extension::FinTimeout { .. } => {}
+            // Met by the lookup; for nobody's eyes but the controller's; and for
+            // collectors, of which there are none.
+            Extension::Conjunction { .. }
+            | Extension::Note(_)
+            | Extension::Sample(Sample { .. }) => {}
+        }
+        Ok(())
+    }
+
+    /// The bits of a part; zero if the frame lacks the header.
+    pub(crate) fn part(&mut self, packet: &Packet<'_>, part: Part) -> u128 {
+        part.of(self.field(packet, part.field()).unwrap_or(0))
+    }
+
+    fn set_part(
+        &mut self,
+        packet: &mut Packet<'_>,
+        to: Part,
+        bits: u128,
+    ) -> Result<(), DropReason> {
+        self.set_field(packet, to.field(), to.place(bits), to.mask())
+    }
+
+    fn push(&mut self, packet: &Packet<'_>, from: Part) -> Result<(), DropReason> {
+        if self.stack.len() >= STACK_MAX {
+            return Err(DropReason::StackTooDeep);
+        }
+        let bits = self.part(packet, from);
+        self.stack.push(bits);
+        Ok(())
+    }
+
+    /// Looks the frame up again and does what is found. Only the lookup sees the
+    /// other port, so that outputs and `IN_PORT` mean what they meant.
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet<'_>,
+        port: PortNo,
+        table: Option<TableId>,
+    ) -> Result<(), DropReason> {
+        let to = table.unwrap_or(self.table);
+        let backward = usize::from(to <= self.table);
+        if self.recursion + backward > RECURSION_MAX || self.nesting >= NESTING_MAX {
+            return Err(DropReason::RecursionTooDeep);
+        }
+        let place = (self.table, self.cookie, self.cause);
+        self.table = to;
+        self.recursion += backward;
+        self.nesting += 1;
+        let result = self.enter(packet, port);
+        (self.table, self.cookie, self.cause) = place;
+        self.recursion -= backward;
+        self.nesting -= 1;
+        match result {
+            // Ends what the resubmission led to, and no more (`ovs-actions(7)`, dec_ttl).
+            Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
+            Err(reason) => return Err(reason),
+            // A miss is not reported: whoever resubmits asks whether there is a rule.
+            Ok(_) => {}
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, packet: &mut Packet<'_>, port: PortNo) -> Result<bool, DropReason> {
+        self.count_lookup()?;
+        let from = self.from;
+        if port != PortNo::IN_PORT {
+            self.set_register(Field::InPort, port.0.into());
+        }
+        let pipeline = self.pipeline;
+        let found = self.look_up(packet, pipeline.table(self.table));
+        if port != PortNo::IN_PORT {
+            self.set_register(Field::InPort, from.0.into());
+        }
+        self.traverse(packet, found)
+    }
+
+    /// Counts a lookup beyond the first: a frame has so many.
+    pub(crate) fn count_lookup(&mut self) -> Result<(), DropReason> {
+        self.resubmits += 1;
+        if self.resubmits > RESUBMITS_MAX {
+            return Err(DropReason::TooManyResubmits);
+        }
+        Ok(())
+    }
+
+    /// Sends the frame out of the port of this number, of 16 bits or of 32.
+    fn output_number(
+        &mut self,
+        packet: &Packet<'_>,
+        number: u64,
+        max_len: MaxLen,
+    ) -> Result<(), DropReason> {
+        let port = match (u16::try_from(number), u32::try_from(number)) {
+            (Ok(narrow), _) => PortNo(widen(narrow)),
+            (_, Ok(wide)) => PortNo(wide),
+            _ => PortNo::ANY,
+        };
+        match port {
+            // No rule may say so, and so no register either.
+            PortNo::TABLE | PortNo::ANY | PortNo::UNSET => {
+                self.drop(DropReason::OutputNoPort);
+                Ok(())
+            }
+            port => self.output(packet, port, max_len),
+        }
+    }
+
+    /// Sends the beginning of the frame. What it owed to the wire is paid before,
+    /// since a part of a segment has no checksum.
+    fn output_truncated(
+        &mut self,
+        packet: &Packet<'_>,
+        port: PortNo,
+        max_len: u32,
+    ) -> Result<(), DropReason> {
+        let max_len = usize::try_from(max_len).unwrap_or(usize::MAX);
+        if packet.frame().len() <= max_len {
+            return self.output(packet, port, MaxLen::WHOLE);
+        }
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        if matches!(copy.offload.checksum, Checksum::Partial { .. }) {
+            copy.finish();
+        }
+        copy.offload = Offload::default();
+        copy.truncate(max_len);
+        let result = self.output(packet, port, MaxLen::WHOLE);
+        self.settle(copy);
+        result
+    }
+
+    /// To controllers of one id. Nobody can give himself one but zero.
+    fn tell(&mut self, told: &ToController) {
+        if told.controller != 0 {
+            self.drop(DropReason::NoController);
+            return;
+        }
+        let cause = match told.reason {
+            PacketInReason::Action => Cause::Action,
+            PacketInReason::NoMatch => Cause::MissRule,
+            PacketInReason::InvalidTtl => Cause::InvalidTtl,
+            PacketInReason::ActionSet => Cause::ActionSet,
+            PacketInReason::Group => Cause::Group,
+            PacketInReason::PacketOut => Cause::PacketOut,
+        };
+        let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
+        let before = std::mem::replace(&mut self.cause, cause);
+        let done = self.tell_by_meter(meter, Some(told.max_len));
+        self.cause = before;
+        if let Err(reason) = done {
+            self.drop(reason);
+        }
+    }
+
+    fn dec_ttl_telling(&mut self, packet: &mut Packet<'_>, ids: &[u16]) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        self.changes();
+        match packet.dec_ip_ttl() {
+            Ok(()) => Ok(()),
+            Err(_) if ids.contains(&0) => Err(self.expired()),
+            Err(_) => Err(DropReason::InvalidTtl),
+        }
+    }
+
+    fn multipath(
+        &mut self,
+        packet: &mut Packet<'_>,
+        multipath: &Multipath,
+    ) -> Result<(), DropReason> {
+        let hash = self.hash(packet, multipath.fields, multipath.basis);
+        let link = choice::link(hash, multipath);
+        self.set_part(packet, multipath.to, u128::from(link))
+    }
+
+    fn bundle(&mut self, packet: &mut Packet<'_>, bundle: &Bundle) -> Result<(), DropReason> {
+        let hash = self.hash(packet, bundle.fields, bundle.basis);
+        let pipeline = self.pipeline;
+        let is_up = |port: PortNo| pipeline.port(port).is_some_and(|view| view.forwards());
+        let chosen = choice::member(hash, bundle, is_up);
+        match (bundle.to, chosen) {
+            (Some(to), chosen) => {
+                let port = chosen.unwrap_or(PortNo::ANY);
+                self.set_part(packet, to, u128::from(low_u16(port.0.into())))
+            }
+            (None, Some(port)) => self.output(packet, port, MaxLen::WHOLE),
+            (None, None) => {
+                self.drop(DropReason::OutputClosed);
+                Ok(())
+            }
+        }
+    }
+
+    fn hash(&mut self, packet: &Packet<'_>, fields: flow::HashFields, basis: u16) -> u64 {
+        choice::of(fields, basis, |field| {
+            self.field(packet, field).unwrap_or(0)
+        })
+    }
+}
+
+/// Bytes of the longest frame that this one is on the wire.
+fn longest_segment(packet: &Packet<'_>) -> usize {
+    let frame = packet.frame();
+    let segments = frame.wire_frames();
+    match frame.offload.segmentation {
+        Some(cut) if segments > 1 => {
+            let payload = usize::from(cut.size);
+            let all = usize::try_from(frame.wire_bytes()).unwrap_or(usize::MAX);
+            // All headers, once for each segment, and all of the payload.
+            let headers = frame
+                .len()
+                .abs_diff(all)
+                .checked_div(usize::try_from(segments - 1).unwrap_or(usize::MAX));
+            headers.unwrap_or(0) + payload
+        }
+        _ => frame.len(),
+    }
+}

@@ -1,0 +1,58 @@
+//! Whether a packet-out can be carried out, and how deep its frame must be read.
+//! How it is carried out, the interpreter knows.
+
+use base::PortNo;
+use flow::field::Depth;
+use flow::{Action, Extension, PacketOut, Refusal};
+use packet::{Frame, Headers};
+
+use crate::check::check_packet_out;
+use crate::group::groups_of;
+use crate::pipeline::Pipeline;
+use crate::rule::depth_of;
+
+impl Pipeline {
+    /// Whether a packet-out can be carried out.
+    ///
+    /// # Errors
+    /// It names a buffer (there are none) or a port of arrival that cannot be, an
+    /// action is none that can be done, or the frame is damaged as far as the
+    /// actions look.
+    pub fn check_packet_out(&self, message: &PacketOut) -> Result<(), Refusal> {
+        if message.buffer.is_some() {
+            return Err(Refusal::RequestBufferUnknown);
+        }
+        let from_nowhere = matches!(message.in_port, PortNo::CONTROLLER | PortNo::ANY);
+        if !from_nowhere && self.port(message.in_port).is_none() {
+            return Err(Refusal::RequestBadPort);
+        }
+        check_packet_out(&message.actions)?;
+        self.check_groups(groups_of(&message.actions))?;
+        let depth = self.depth_for(&message.actions);
+        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Refusal::RequestBadPacket),
+        }
+    }
+
+    /// How deep a frame must be read for `actions`, the tables included if they
+    /// send it there.
+    pub(crate) fn depth_for(&self, actions: &[Action]) -> Depth {
+        let deepest = actions.iter().map(depth_of).max().unwrap_or_default();
+        if actions.iter().any(to_tables) {
+            deepest.max(self.depth())
+        } else {
+            deepest
+        }
+    }
+}
+
+/// Whether the action sends a frame to tables or groups, which know how deep they look.
+fn to_tables(action: &Action) -> bool {
+    match action {
+        Action::Output { port, .. } => *port == PortNo::TABLE,
+        Action::Group(_) | Action::Extended(Extension::Resubmit { .. }) => true,
+        Action::Extended(Extension::Clone(actions)) => actions.iter().any(to_tables),
+        _ => false,
+    }
+}

@@ -1,0 +1,49 @@
+//! What goes with a frame besides its bytes, and how actions write it.
+
+use base::PortNo;
+use flow::field::{View, widen};
+use flow::{Field, Registers};
+
+use crate::actions::{low_u16, low_u32, low_u64};
+use crate::interpreter::Run;
+
+impl Run<'_> {
+    /// What is known of the frame besides its bytes.
+    pub(crate) fn registers(&self) -> Registers {
+        Registers {
+            in_port: self.from,
+            set_output: self.set.output(),
+            ..self.registers
+        }
+    }
+
+    /// Writes `field` whole, if it is one that goes with the frame; else answers false.
+    pub(crate) fn set_register(&mut self, field: Field, value: u128) -> bool {
+        if let Some(View::Registers { first, count }) = field.view() {
+            for above in 0..count {
+                let part = u128::from(low_u32(value >> (32 * above)));
+                self.set_register(Field::of_register(first + count - 1 - above), part);
+            }
+            return true;
+        }
+        let registers = &mut self.registers;
+        match (field, field.register()) {
+            (_, Some(number)) => registers.general[number] = low_u32(value),
+            (Field::Metadata, _) => registers.metadata = low_u64(value),
+            (Field::TunnelId, _) => registers.tunnel_id = low_u64(value),
+            (Field::TunSrc, _) => registers.tunnel_v4[0] = low_u32(value),
+            (Field::TunDst, _) => registers.tunnel_v4[1] = low_u32(value),
+            (Field::TunIpv6Src, _) => registers.tunnel_v6[0] = value,
+            (Field::TunIpv6Dst, _) => registers.tunnel_v6[1] = value,
+            (Field::PktMark, _) => registers.mark = low_u32(value),
+            (Field::InPort, _) => self.from = PortNo(low_u32(value)),
+            (Field::NxInPort, _) => {
+                let port = widen(low_u16(value));
+                return self.set_register(Field::InPort, port.into());
+            }
+            _ => return false,
+        }
+        self.key.set(field, value);
+        true
+    }
+}
