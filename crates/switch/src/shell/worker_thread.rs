@@ -33,6 +33,10 @@ const TEND_ASLEEP: Timespec = Timespec {
     tv_nsec: 0,
 };
 
+/// Bytes of a worker's stack: several times what the deepest nesting of groups, clones
+/// and resubmissions takes that the interpreter allows.
+const STACK_LEN: usize = 16 << 20;
+
 /// Commands that may wait for a worker: bursts of packet-out.
 const COMMANDS_MAX: usize = 4096;
 
@@ -80,6 +84,7 @@ impl WorkerHandle {
             Sleeper::new(Arc::clone(&wake)).map_err(SwitchError::system("making an epoll"))?;
         let thread = std::thread::Builder::new()
             .name(format!("worker-{core}"))
+            .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(core);
                 run(Worker::new(writer, shared), sleeper, spin, &inbox, clock);
