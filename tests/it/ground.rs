@@ -121,9 +121,8 @@ impl Ground {
 
     fn new() -> Result<Self, Failure> {
         // Not by the test's name: a path of a Unix socket has 107 bytes at most.
-        let directory = env::temp_dir()
-            .join(format!("comporta-tests-{}", process::id()))
-            .join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+        let directory =
+            directory_of_this_run().join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
         fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
         Ok(Self {
             clock: Clock::start(),
@@ -185,6 +184,17 @@ impl Ground {
         }
         text
     }
+}
+
+/// Where the tests of this process have their directories.
+fn directory_of_this_run() -> PathBuf {
+    env::temp_dir().join(format!("comporta-tests-{}", process::id()))
+}
+
+/// Removes what the tests left, unless one failed and left something to look at.
+pub(crate) fn clear_up() {
+    // It is not there if no test was run, and not empty if one failed.
+    let _ = fs::remove_dir(directory_of_this_run());
 }
 
 thread_local! {

@@ -48,5 +48,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     ground::keep_panics_for_the_report();
     let trials: Vec<Trial> = THEMES.concat().into_iter().map(Rule::trial).collect();
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    ground::clear_up();
+    conclusion.exit_code()
 }
