@@ -5,11 +5,14 @@
 //! reference counts, goes on showing what it showed, and asks neither lock nor
 //! leave to be read.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base::TableId;
-use pipeline::{Changes, Rule};
+use flow::Registers;
+use packet::Headers;
+use pipeline::{Changes, Found, Lookup, Rule};
 
 use crate::lanes::{self, Lanes};
 use crate::segment::Epoch;
@@ -75,6 +78,58 @@ impl View {
     #[inline]
     pub(crate) fn look_up<'a>(&self, table: &'a TableView, lanes: &Lanes) -> Option<&'a Arc<Rule>> {
         table.look_up(lanes, self.hasher, self.epoch)
+    }
+}
+
+/// A view, and the memory of one worker to look into it with.
+#[derive(Debug)]
+pub struct Looker<'a> {
+    view: &'a View,
+    lanes: &'a RefCell<Lanes>,
+}
+
+impl<'a> Looker<'a> {
+    /// Looks into `view`.
+    #[must_use]
+    pub const fn new(view: &'a View, scratch: &'a Scratch) -> Self {
+        Self {
+            view,
+            lanes: &scratch.0,
+        }
+    }
+}
+
+impl Lookup for Looker<'_> {
+    #[inline]
+    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers) -> Found<'_> {
+        let Some(table) = self.view.table(table) else {
+            return Found::Rule(None);
+        };
+        if table.uncompiled.is_some() {
+            return Found::Unknown;
+        }
+        let mut lanes = self.lanes.borrow_mut();
+        lanes.fill(headers, registers);
+        let found = self.view.look_up(table, &lanes);
+        Found::Rule(found.map(AsRef::as_ref))
+    }
+}
+
+/// What a worker keeps from frame to frame.
+#[derive(Debug)]
+pub struct Scratch(RefCell<Lanes>);
+
+impl Scratch {
+    /// A fresh one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(RefCell::new(Lanes::new()))
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
