@@ -53,9 +53,9 @@ fn measure(bench: &Bench) {
     for flow in &bench.flows {
         let command = parse_flow_line(flow).unwrap();
         let changes = pipeline.flow_mod(&command, Instant::START).unwrap();
-        classifier.follow(&changes);
+        classifier.note(&changes);
     }
-    let view = classifier.publish();
+    let view = classifier.publish(&pipeline);
     let frames: Vec<_> = bench
         .frames
         .iter()
@@ -68,7 +68,11 @@ fn measure(bench: &Bench) {
         pipeline: &pipeline,
         lookup: &looker,
     };
-    let count = if bench.flows.len() > 2000 { 500 } else { 50_000 };
+    let count = if bench.flows.len() > 2000 {
+        500
+    } else {
+        50_000
+    };
     let mut best = [f64::MAX; 2];
     for _ in 0..ROUNDS {
         for (best, (tables, count)) in best.iter_mut().zip([(walked, count), (compiled, 100_000)]) {
@@ -76,7 +80,10 @@ fn measure(bench: &Bench) {
         }
     }
     let [walked, compiled] = best;
-    println!("{:40} walk {walked:10.1} ns   compiled {compiled:7.1} ns", bench.name);
+    println!(
+        "{:40} walk {walked:10.1} ns   compiled {compiled:7.1} ns",
+        bench.name
+    );
 }
 
 fn round(tables: Tables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
@@ -115,15 +122,32 @@ fn main() {
         flows: one(exact),
         frames: tcp(),
     });
-    for (name, count) in [("1,000 exact flows", 1000_u32), ("100,000 exact flows", 100_000)] {
+    for (name, count) in [
+        ("1,000 exact flows", 1000_u32),
+        ("100,000 exact flows", 100_000),
+    ] {
         measure(&Bench {
             name,
             flows: (0..count)
-                .map(|n| format!("udp,nw_src=10.0.{}.{},tp_dst={},actions=output:2", n >> 8 & 255, n & 255, n >> 16))
+                .map(|n| {
+                    format!(
+                        "udp,nw_src=10.0.{}.{},tp_dst={},actions=output:2",
+                        n >> 8 & 255,
+                        n & 255,
+                        n >> 16
+                    )
+                })
                 .collect(),
             frames: (0..count)
                 .step_by(if count > 1000 { 50 } else { 1 })
-                .map(|n| format!("eth / ipv4(src=10.0.{}.{}) / udp(dst={})", n >> 8 & 255, n & 255, n >> 16))
+                .map(|n| {
+                    format!(
+                        "eth / ipv4(src=10.0.{}.{}) / udp(dst={})",
+                        n >> 8 & 255,
+                        n & 255,
+                        n >> 16
+                    )
+                })
                 .collect(),
         });
     }

@@ -6,13 +6,13 @@
 //! leave to be read.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::TableId;
 use flow::Registers;
 use packet::Headers;
-use pipeline::{Changes, Found, Lookup, Rule};
+use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
 use crate::lanes::{self, Lanes};
 use crate::segment::Epoch;
@@ -42,7 +42,12 @@ impl TableView {
     /// priority, and of several of that priority the one that the interpreter
     /// would try first.
     #[inline]
-    pub(crate) fn look_up(&self, lanes: &Lanes, hasher: Hasher, epoch: Epoch) -> Option<&Arc<Rule>> {
+    pub(crate) fn look_up(
+        &self,
+        lanes: &Lanes,
+        hasher: Hasher,
+        epoch: Epoch,
+    ) -> Option<&Arc<Rule>> {
         let mut best: Option<&Arc<Rule>> = None;
         for tuple in &self.tuples {
             if best.is_some_and(|best| best.priority() > tuple.highest) {
@@ -136,13 +141,13 @@ impl Default for Scratch {
 /// The writer's end of a table.
 #[derive(Debug, Default)]
 struct Table {
-    tuples: HashMap<Shape, Tuple>,
+    tuples: BTreeMap<Shape, Tuple>,
     clauses: usize,
     /// Rules that found no room.
     outside: usize,
 }
 
-/// The writer: it is told of every change, and publishes views.
+/// The writer: it takes note of every change, and publishes views.
 #[derive(Debug)]
 pub struct Classifier {
     hasher: Hasher,
@@ -150,9 +155,27 @@ pub struct Classifier {
     next: Epoch,
     tables: BTreeMap<TableId, Table>,
     views: Arc<BTreeMap<TableId, Arc<TableView>>>,
-    /// Tables whose views do not show all yet.
-    stale: Vec<TableId>,
+    /// What is yet to be written.
+    noted: Vec<RuleChange>,
 }
+
+#[derive(Debug)]
+enum RuleChange {
+    Added(Arc<Rule>),
+    Removed(Arc<Rule>),
+}
+
+impl RuleChange {
+    fn table(&self) -> TableId {
+        match self {
+            Self::Added(rule) | Self::Removed(rule) => rule.table,
+        }
+    }
+}
+
+/// A moment in the changes since the last publication.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
 
 impl Classifier {
     /// Tables without rules.
@@ -163,56 +186,95 @@ impl Classifier {
             next: 1,
             tables: BTreeMap::new(),
             views: Arc::default(),
-            stale: Vec::new(),
+            noted: Vec::new(),
         }
     }
 
-    /// Takes in what changed; every change, in their order.
-    pub fn follow(&mut self, changes: &Changes) {
-        for removal in &changes.removed {
-            self.remove(&removal.rule);
-        }
-        for rule in &changes.added {
-            self.insert(rule);
-        }
+    /// Takes note of changes; of all of them, in their order.
+    pub fn note(&mut self, changes: &Changes) {
+        let removed = changes.removed.iter();
+        let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
+        let added = changes.added.iter();
+        let added = added.map(|rule| RuleChange::Added(Arc::clone(rule)));
+        self.noted.extend(removed.chain(added));
     }
 
-    /// Puts a rule in.
-    pub fn insert(&mut self, rule: &Arc<Rule>) {
-        let (hasher, epoch) = (self.hasher, self.next);
-        let table = self.tables.entry(rule.table).or_default();
-        if table.insert(rule, hasher, epoch) {
-            self.stale.push(rule.table);
-        }
+    /// The present moment, to which [`Classifier::undo`] can go back until the
+    /// next publication.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(self.noted.len())
     }
 
-    /// Takes a rule out.
-    pub fn remove(&mut self, rule: &Arc<Rule>) {
-        let epoch = self.next;
-        if let Some(table) = self.tables.get_mut(&rule.table)
-            && table.remove(rule, epoch)
-        {
-            self.stale.push(rule.table);
-        }
+    /// Forgets what was noted since.
+    pub fn undo(&mut self, mark: Mark) {
+        self.noted.truncate(mark.0);
     }
 
-    /// Shows all that was written.
-    pub fn publish(&mut self) -> View {
-        self.stale.sort_unstable();
-        self.stale.dedup();
-        if !self.stale.is_empty() {
-            let views = Arc::make_mut(&mut self.views);
-            for id in self.stale.drain(..) {
-                let view = self.tables.get(&id).map(Table::view);
-                views.insert(id, Arc::new(view.unwrap_or_default()));
-            }
-        }
-        let epoch = self.next;
-        self.next += 1;
+    /// What was published last, if nothing has changed since.
+    #[must_use]
+    pub fn current(&self) -> Option<View> {
+        self.noted.is_empty().then(|| self.view(self.next - 1))
+    }
+
+    fn view(&self, epoch: Epoch) -> View {
         View {
             epoch,
             hasher: self.hasher,
             tables: Arc::clone(&self.views),
+        }
+    }
+
+    /// Writes what was noted, and shows it. `pipeline` is as the changes left it.
+    pub fn publish(&mut self, pipeline: &Pipeline) -> View {
+        let (hasher, epoch) = (self.hasher, self.next);
+        self.next += 1;
+        let mut fates = BTreeMap::new();
+        for change in std::mem::take(&mut self.noted) {
+            let id = change.table();
+            let fate = fates.entry(id).or_insert_with(|| Fate::of(id, pipeline));
+            if let Fate::Kept { stale } = fate {
+                *stale |= self.table(id).write(&change, hasher, epoch);
+            }
+        }
+        for (id, fate) in fates {
+            self.show(id, fate);
+        }
+        self.view(epoch)
+    }
+
+    fn table(&mut self, id: TableId) -> &mut Table {
+        self.tables.entry(id).or_default()
+    }
+
+    fn show(&mut self, id: TableId, fate: Fate) {
+        match fate {
+            Fate::Emptied => {
+                self.tables.remove(&id);
+                Arc::make_mut(&mut self.views).remove(&id);
+            }
+            Fate::Kept { stale: true } => {
+                let view = self.table(id).view();
+                Arc::make_mut(&mut self.views).insert(id, Arc::new(view));
+            }
+            Fate::Kept { stale: false } => {}
+        }
+    }
+}
+
+/// What has become of a table that changed.
+enum Fate {
+    /// No rule is left, so that none need be taken out.
+    Emptied,
+    /// There are rules; whether it is to be shown anew.
+    Kept { stale: bool },
+}
+
+impl Fate {
+    fn of(id: TableId, pipeline: &Pipeline) -> Self {
+        match pipeline.rules(id).next() {
+            Some(_) => Self::Kept { stale: false },
+            None => Self::Emptied,
         }
     }
 }
@@ -224,6 +286,14 @@ impl Default for Classifier {
 }
 
 impl Table {
+    /// Answers whether the table is to be shown anew.
+    fn write(&mut self, change: &RuleChange, hasher: Hasher, epoch: Epoch) -> bool {
+        match change {
+            RuleChange::Added(rule) => self.insert(rule, hasher, epoch),
+            RuleChange::Removed(rule) => self.remove(rule, epoch),
+        }
+    }
+
     /// Puts a rule in. Answers whether the table is to be shown anew.
     fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
         let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
@@ -247,7 +317,8 @@ impl Table {
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
         let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
         let tuple = self.tuples.get_mut(&shape);
-        let removed = tuple.and_then(|tuple| Some((tuple.remove(&key, rule, epoch)?, tuple.is_empty())));
+        let removed =
+            tuple.and_then(|tuple| Some((tuple.remove(&key, rule, epoch)?, tuple.is_empty())));
         let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
         match removed {

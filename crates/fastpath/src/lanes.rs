@@ -119,16 +119,12 @@ fn place(field: Field) -> Option<Place> {
         Field::IpEcn => at(lane::UPPER, 48),
         Field::IpTtl => at(lane::UPPER, 40),
         Field::IpFrag => at(lane::UPPER, 32),
-        Field::TcpSrc
-        | Field::UdpSrc
-        | Field::SctpSrc
-        | Field::Icmpv4Type
-        | Field::Icmpv6Type => if_there(lane::UPPER, 16, has::TRANSPORT),
-        Field::TcpDst
-        | Field::UdpDst
-        | Field::SctpDst
-        | Field::Icmpv4Code
-        | Field::Icmpv6Code => if_there(lane::UPPER, 0, has::TRANSPORT),
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc | Field::Icmpv4Type | Field::Icmpv6Type => {
+            if_there(lane::UPPER, 16, has::TRANSPORT)
+        }
+        Field::TcpDst | Field::UdpDst | Field::SctpDst | Field::Icmpv4Code | Field::Icmpv6Code => {
+            if_there(lane::UPPER, 0, has::TRANSPORT)
+        }
         Field::Ipv6Flabel => at(lane::DETAILS, 32),
         Field::Ipv6Exthdr => at(lane::DETAILS, 16),
         Field::TcpFlags => if_there(lane::DETAILS, 0, has::TRANSPORT),
@@ -216,7 +212,8 @@ impl Lanes {
                 self.0[lane::DETAILS] = arp.op.into();
                 if let Some(addresses) = &arp.addresses {
                     self.0[lane::ARRIVAL] |= has::ARP_ADDRESSES;
-                    self.0[lane::NETWORK] = pair([addresses.spa.to_bits(), addresses.tpa.to_bits()]);
+                    self.0[lane::NETWORK] =
+                        pair([addresses.spa.to_bits(), addresses.tpa.to_bits()]);
                     self.0[lane::SENDER] = addresses.sha.to_u64();
                     self.0[lane::TARGET] = addresses.tha.to_u64();
                 }
@@ -313,7 +310,8 @@ pub(crate) fn conditions(matching: &Match) -> [Condition; LANES] {
         words[lane::ARRIVAL].mask |= place.has;
         words[lane::ARRIVAL].value |= place.has;
         if term.field.info().bits > 64 {
-            let ((upper, lower), (upper_mask, lower_mask)) = (halves(term.value), halves(term.mask));
+            let ((upper, lower), (upper_mask, lower_mask)) =
+                (halves(term.value), halves(term.mask));
             and(&mut words[place.lane], upper, upper_mask);
             and(&mut words[place.lane + 1], lower, lower_mask);
         } else {

@@ -10,4 +10,4 @@ mod segment;
 mod shape;
 mod tuple;
 
-pub use classifier::{Classifier, Looker, Scratch, Uncompiled, View};
+pub use classifier::{Classifier, Looker, Mark, Scratch, Uncompiled, View};

@@ -56,8 +56,8 @@ impl Entry {
 
     #[inline]
     fn seen(&self, epoch: Epoch) -> Option<&Arc<Rule>> {
-        let there = self.born.load(Ordering::Relaxed) <= epoch
-            && epoch < self.died.load(Ordering::Relaxed);
+        let there =
+            self.born.load(Ordering::Relaxed) <= epoch && epoch < self.died.load(Ordering::Relaxed);
         self.rule.get().filter(|_| there)
     }
 }
@@ -195,7 +195,10 @@ impl Segment {
     fn link_for(&self, hash: u64, key: &[u64]) -> Option<Link<'_>> {
         if let Some(first) = self.first(hash, key.iter().copied()) {
             let mut last = &self.entries[usize::from(first)];
-            while let Some(next) = self.entries.get(usize::from(last.next.load(Ordering::Relaxed))) {
+            while let Some(next) = self
+                .entries
+                .get(usize::from(last.next.load(Ordering::Relaxed)))
+            {
                 last = next;
             }
             return Some(Link::After(last));
@@ -288,4 +291,3 @@ fn split(slot: u32) -> [u16; 2] {
     let [a, b, c, d] = slot.to_be_bytes();
     [[a, b], [c, d]].map(u16::from_be_bytes)
 }
-

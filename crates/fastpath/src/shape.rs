@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use crate::lanes::{Condition, LANES, Lanes};
 
 /// The words that count, and which bits of them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape(Box<[(u8, u64)]>);
 
 impl Shape {

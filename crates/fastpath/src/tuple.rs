@@ -223,5 +223,7 @@ impl Hasher {
 
 /// The capacity for so many entries and as many to come.
 fn room_for(entries: usize) -> usize {
-    (entries + entries / 2).next_power_of_two().max(CAPACITY_MIN)
+    (entries + entries / 2)
+        .next_power_of_two()
+        .max(CAPACITY_MIN)
 }

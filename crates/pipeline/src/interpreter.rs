@@ -79,16 +79,16 @@ impl Interpreter {
 
     /// Carries out a packet-out, of which [`Pipeline::check_packet_out`] said
     /// that it can be.
-    pub fn packet_out(
-        &mut self,
-        pipeline: &Pipeline,
+    pub fn packet_out<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
         actions: &[Action],
         arrival: Arrival,
-        pool: &mut Pool,
-        trace: &mut dyn Trace,
-        verdict: &mut Verdict,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
     ) {
-        let mut run = self.begin(pipeline.into(), &arrival, pool, trace, verdict);
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         let mut frame = arrival.frame;
         let result = run.send_out(&mut frame, actions);
         run.end(frame, result);

@@ -4,8 +4,8 @@
 
 use base::{Instant, PortNo};
 use flow::{FlowModCommand, Key, Registers, text};
-use packet::{Depth, Frame, Headers};
 use packet::build::Stack;
+use packet::{Depth, Frame, Headers};
 use pipeline::{Limits, Pipeline};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -172,19 +172,30 @@ fn looked_up(view: &View, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
 
 fn same(view: &View, pipeline: &Pipeline, seen: &Seen) {
     let frame = seen.stack.parse::<Stack>().expect("a stack").build();
-    let (wanted, found) = (walked(pipeline, seen, &frame), looked_up(view, seen, &frame));
+    let (wanted, found) = (
+        walked(pipeline, seen, &frame),
+        looked_up(view, seen, &frame),
+    );
     let same = match (&wanted, &found) {
         (Some(wanted), Some(found)) => Arc::ptr_eq(wanted, found),
         (None, None) => true,
         _ => false,
     };
-    assert!(same, "{wanted:?} is found by walking, {found:?} by looking up");
+    assert!(
+        same,
+        "{wanted:?} is found by walking, {found:?} by looking up"
+    );
 }
 
-fn apply(pipeline: &mut Pipeline, classifier: &mut Classifier, command: FlowModCommand, flow: &str) {
+fn apply(
+    pipeline: &mut Pipeline,
+    classifier: &mut Classifier,
+    command: FlowModCommand,
+    flow: &str,
+) {
     let flow_mod = text::parse_flow(command, flow).expect(flow);
     let changes = pipeline.flow_mod(&flow_mod, Instant::START);
-    classifier.follow(&changes.expect(flow));
+    classifier.note(&changes.expect(flow));
 }
 
 proptest! {
@@ -202,7 +213,7 @@ proptest! {
             for (command, flow) in burst {
                 apply(&mut pipeline, &mut classifier, *command, flow);
             }
-            history.push((classifier.publish(), pipeline.clone()));
+            history.push((classifier.publish(&pipeline), pipeline.clone()));
         }
         for (view, pipeline) in &history {
             for seen in &frames {
@@ -217,17 +228,29 @@ proptest! {
 fn many_rules_of_one_shape_come_and_go() {
     let mut pipeline = Pipeline::new(Limits::default(), 1);
     let mut classifier = Classifier::new();
-    let before = classifier.publish();
-    let flow = |port: u32| format!("priority={},udp,tp_src={},tp_dst={}", port % 7, port % 251, port);
+    let before = classifier.publish(&pipeline);
+    let flow = |port: u32| {
+        format!(
+            "priority={},udp,tp_src={},tp_dst={}",
+            port % 7,
+            port % 251,
+            port
+        )
+    };
     for port in 0..20_000 {
         let flow = format!("{},actions=output:1", flow(port));
         apply(&mut pipeline, &mut classifier, FlowModCommand::Add, &flow);
     }
-    let full = classifier.publish();
+    let full = classifier.publish(&pipeline);
     for port in (0..20_000).filter(|port| port % 3 != 0) {
-        apply(&mut pipeline, &mut classifier, FlowModCommand::DeleteStrict, &flow(port));
+        apply(
+            &mut pipeline,
+            &mut classifier,
+            FlowModCommand::DeleteStrict,
+            &flow(port),
+        );
     }
-    let third = classifier.publish();
+    let third = classifier.publish(&pipeline);
     for port in 0..20_000_u32 {
         let stack = format!("eth / ipv4 / udp(src={},dst={port})", port % 251);
         let frame = stack.parse::<Stack>().expect("a stack").build();
