@@ -2,6 +2,9 @@
 //! found is what a walk along the list of rules finds. And a view goes on showing
 //! what it showed.
 
+use std::sync::mpsc;
+use std::thread;
+
 use base::{Instant, PortNo};
 use flow::{FlowModCommand, Key, Registers, text};
 use packet::build::Stack;
@@ -263,4 +266,50 @@ fn many_rules_of_one_shape_come_and_go() {
         assert_eq!(u32::from(found.priority()), port % 7);
         assert_eq!(looked_up(&third, &seen, &frame).is_some(), port % 3 == 0);
     }
+}
+
+/// A reader sees what its view showed when it was published, however much is
+/// written meanwhile: in each step a third of the rules come or go.
+#[test]
+fn views_stand_while_the_tables_are_written() {
+    const RULES: u32 = 300;
+    const STEPS: u32 = 200;
+    let (views, to_read) = mpsc::sync_channel::<(u32, View)>(4);
+    let there = |port: u32, step: u32| (port + step) % 3 != 0;
+    let reader = thread::spawn(move || {
+        let frames: Vec<_> = (0..RULES)
+            .map(|port| format!("eth / ipv4 / udp(dst={port})"))
+            .map(|stack| stack.parse::<Stack>().expect("a stack").build())
+            .collect();
+        let seen = Seen {
+            stack: "",
+            registers: Registers::new(PortNo(1)),
+        };
+        let mut read = 0;
+        for (step, view) in to_read {
+            for (port, frame) in (0..).zip(&frames) {
+                let found = looked_up(&view, &seen, frame).is_some();
+                assert_eq!(found, there(port, step), "port {port} in step {step}");
+            }
+            read += 1;
+        }
+        read
+    });
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    for step in 0..STEPS {
+        for port in 0..RULES {
+            let command = if there(port, step) {
+                FlowModCommand::Add
+            } else {
+                FlowModCommand::DeleteStrict
+            };
+            let flow = format!("priority=1,udp,tp_dst={port}");
+            apply(&mut pipeline, &mut classifier, command, &flow);
+        }
+        let view = classifier.publish(&pipeline);
+        views.send((step, view)).expect("the reader reads");
+    }
+    drop(views);
+    assert_eq!(reader.join().expect("all was as it should be"), STEPS);
 }

@@ -1,3 +1,5 @@
+//! Every field is somewhere; that it is where lookups look, the lookups prove.
+
 use super::*;
 
 #[test]
