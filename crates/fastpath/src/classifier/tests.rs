@@ -275,7 +275,7 @@ fn views_stand_while_the_tables_are_written() {
     const RULES: u32 = 300;
     const STEPS: u32 = 200;
     let (views, to_read) = mpsc::sync_channel::<(u32, View)>(4);
-    let there = |port: u32, step: u32| (port + step) % 3 != 0;
+    let there = |port: u32, step: u32| !(port + step).is_multiple_of(3);
     let reader = thread::spawn(move || {
         let frames: Vec<_> = (0..RULES)
             .map(|port| format!("eth / ipv4 / udp(dst={port})"))
@@ -299,12 +299,12 @@ fn views_stand_while_the_tables_are_written() {
     let mut classifier = Classifier::new();
     for step in 0..STEPS {
         for port in 0..RULES {
-            let command = if there(port, step) {
-                FlowModCommand::Add
+            let (command, actions) = if there(port, step) {
+                (FlowModCommand::Add, ",actions=drop")
             } else {
-                FlowModCommand::DeleteStrict
+                (FlowModCommand::DeleteStrict, "")
             };
-            let flow = format!("priority=1,udp,tp_dst={port}");
+            let flow = format!("priority=1,udp,tp_dst={port}{actions}");
             apply(&mut pipeline, &mut classifier, command, &flow);
         }
         let view = classifier.publish(&pipeline);
