@@ -67,7 +67,7 @@ impl Rule {
     /// that it would not take (OF 1.3.5, 5.4).
     #[must_use]
     pub fn is_table_miss(&self) -> bool {
-        self.priority() == 0 && self.matching().terms().is_empty()
+        self.priority() == 0 && self.matching().is_any()
     }
 
     /// Whether it is a clause of a conjunction, and does nothing by itself.
@@ -85,7 +85,7 @@ impl Rule {
     /// How deep a frame must be read for it.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let terms = self.matching().terms().iter();
+        let terms = self.matching().terms();
         let of_match = terms.map(|term| term.field.info().depth).max();
         let of_actions = self.instructions.actions().map(depth_of).max();
         of_match.max(of_actions).unwrap_or_default()
