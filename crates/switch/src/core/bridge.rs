@@ -51,6 +51,8 @@ pub(crate) enum Effect {
     Transmit(PortNo, Frame),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
+    /// Let go of rules that are gone, and that everybody was told of.
+    Free(Vec<Removal>),
 }
 
 /// What a bridge is made of.
@@ -82,6 +84,8 @@ pub(crate) struct Bridge {
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
     unpublished: bool,
+    /// How many rules are gone since the last publication.
+    removed: usize,
     published: Generation,
     passed: Generation,
     waiting: VecDeque<Waiting>,
@@ -128,6 +132,7 @@ impl Bridge {
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
+            removed: 0,
             published: Generation::default(),
             passed: Generation::default(),
             waiting: VecDeque::new(),
@@ -152,6 +157,11 @@ impl Bridge {
         self.unpublished
     }
 
+    /// How many rules are gone since the last publication.
+    pub(crate) const fn removed(&self) -> usize {
+        self.removed
+    }
+
     /// Whether somebody waits for the present state to be published.
     pub(crate) fn is_publication_awaited(&self) -> bool {
         let mut waiting = self.waiting.iter();
@@ -161,6 +171,7 @@ impl Bridge {
     /// Takes note that the present state was published under this number.
     pub(crate) fn handle_published(&mut self, generation: Generation) {
         self.unpublished = false;
+        self.removed = 0;
         self.published = generation;
         for waiting in self
             .waiting
@@ -189,7 +200,10 @@ impl Bridge {
                 Awaited::Committed(id, xid, reply) => {
                     effects.push(Effect::Reply(id, xid, reply));
                 }
-                Awaited::Removals(removals) => self.tell_removals(&removals, effects),
+                Awaited::Removals(removals) => {
+                    self.tell_removals(&removals, effects);
+                    effects.push(Effect::Free(removals));
+                }
             }
         }
     }
@@ -304,6 +318,7 @@ impl Bridge {
         self.unpublished = true;
         self.compiled.note(&changes);
         if !changes.removed.is_empty() {
+            self.removed += changes.removed.len();
             let what = Awaited::Removals(changes.removed);
             self.waiting.push_back(Waiting {
                 generation: None,
