@@ -168,7 +168,7 @@ enum RuleChange {
 impl RuleChange {
     fn table(&self) -> TableId {
         match self {
-            Self::Added(rule) | Self::Removed(rule) => rule.table,
+            Self::Added(rule) | Self::Removed(rule) => rule.table(),
         }
     }
 }
