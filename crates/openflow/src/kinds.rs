@@ -293,6 +293,9 @@ pub(crate) const EXPERIMENTER_PART: u16 = 0xffff;
 mod vectors;
 
 #[cfg(test)]
+mod absent;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
