@@ -9,7 +9,14 @@ use crate::{Failure, setup};
 
 /// What `cargo xtask test` runs of the suites: all but the cases that send for half
 /// a minute each, which take longer than all the others together.
-pub(crate) const QUICK: [&str; 4] = ["of13/action", "of13/match", "of10/action", "of10/match"];
+pub(crate) const QUICK: [&str; 6] = [
+    "of14/action",
+    "of14/match",
+    "of13/action",
+    "of13/match",
+    "of10/action",
+    "of10/match",
+];
 
 /// Installs what is missing and runs the suites with these options.
 pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {

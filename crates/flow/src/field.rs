@@ -44,6 +44,8 @@ pub enum Field {
     MplsBos,
     /// Service instance of the outermost tag of provider backbone bridging.
     PbbIsid,
+    /// Whether that tag says to use the customer's addresses as they are (1.4).
+    PbbUca,
     /// ARP opcode.
     ArpOp,
     /// ARP sender's protocol address.
@@ -337,6 +339,7 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(MplsTc,       "mpls_tc",       "mpls_tc",       3, oxm(35), None,    No,   true,  Mpls,            Network),
     row!(MplsBos,      "mpls_bos",      "mpls_bos",      1, oxm(36), None,    No,   true,  Mpls,            Network),
     row!(PbbIsid,      "pbb_isid",      "pbb_isid",     24, oxm(37), None,    Any,  true,  Pbb,             Network),
+    row!(PbbUca,       "pbb_uca",       "pbb_uca",       1, oxm(41), None,    No,   true,  Pbb,             Network),
     row!(ArpOp,        "arp_op",        "arp_op",       16, oxm(21), of(15),  No,   true,  Arp,             Network),
     row!(ArpSpa,       "arp_spa",       "arp_spa",      32, oxm(22), of(16),  Any,  true,  Arp,             Network),
     row!(ArpTpa,       "arp_tpa",       "arp_tpa",      32, oxm(23), of(17),  Any,  true,  Arp,             Network),

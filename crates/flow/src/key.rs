@@ -146,7 +146,10 @@ impl Key {
                 self.put(Field::MplsBos, u128::from(entry.bottom));
                 self.put(Field::MplsTtl, u128::from(entry.ttl));
             }
-            Network::Pbb(tag) => self.put(Field::PbbIsid, u128::from(tag.isid)),
+            Network::Pbb(tag) => {
+                self.put(Field::PbbIsid, u128::from(tag.isid));
+                self.put(Field::PbbUca, u128::from(tag.uca));
+            }
             Network::Arp(arp) => {
                 self.put(Field::ArpOp, u128::from(arp.op));
                 if let Some(addresses) = &arp.addresses {

@@ -290,6 +290,12 @@ pub(crate) const EXPERIMENTER_MESSAGE: u16 = 4;
 pub(crate) const EXPERIMENTER_PART: u16 = 0xffff;
 
 #[cfg(test)]
+mod vectors;
+
+#[cfg(test)]
+mod absent;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

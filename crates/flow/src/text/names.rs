@@ -83,6 +83,7 @@ const NAMES: [Names; Field::COUNT] = {
         row(MplsTc,       "mpls_tc",     Decimal,  &[]),
         row(MplsBos,      "mpls_bos",    Decimal,  &[]),
         row(PbbIsid,      "pbb_isid",    Decimal,  &[]),
+        row(PbbUca,       "pbb_uca",     Decimal,  &[]),
         row(ArpOp,        "arp_op",      Decimal,  &[]),
         row(ArpSpa,       "arp_spa",     Ipv4,     &[]),
         row(ArpTpa,       "arp_tpa",     Ipv4,     &[]),

@@ -18,6 +18,7 @@
 //! unless the vector says `~`. `UPDATE=1` rewrites the last three kinds of line;
 //! the difference is reviewed as code is.
 
+mod answers;
 mod text;
 
 use std::fmt::Write as _;
@@ -68,6 +69,15 @@ fn vectors_of_openflow_1_5_mean_what_they_say() {
 }
 
 fn check_directory(name: &str, version: Version) {
+    let wrong: Vec<_> = files(name)
+        .iter()
+        .filter_map(|path| check_file(path, version))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The files of a directory, sorted.
+fn files(name: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("vectors")
         .join(name);
@@ -77,11 +87,7 @@ fn check_directory(name: &str, version: Version) {
         .collect();
     files.sort();
     assert!(!files.is_empty());
-    let wrong: Vec<_> = files
-        .iter()
-        .filter_map(|path| check_file(path, version))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    files
 }
 
 /// What is wrong in a file, if anything is.
@@ -140,18 +146,24 @@ fn parse(text: &str) -> (String, Vec<Vector>) {
     (preamble, vectors)
 }
 
+/// How the connection was to be understood when the vector came.
+fn dialect(vector: &Vector, version: Version) -> Dialect {
+    let turned_on = vector.dialect.iter().map(|word| extension(word));
+    turned_on.fold(Dialect::new(version), Dialect::after)
+}
+
+/// What the controller turns on by a word of a `with` line.
+fn extension(word: &str) -> Extension {
+    match word {
+        "nxm" => Extension::FlowFormat(Form::Nicira),
+        "table_ids" => Extension::TableIds(true),
+        word => panic!("no such dialect: {word}"),
+    }
+}
+
 /// What we make of a vector: the lines that ought to stand below its head.
 fn tell(vector: &Vector, version: Version) -> String {
-    let dialect = vector
-        .dialect
-        .iter()
-        .fold(Dialect::new(version), |dialect, word| {
-            dialect.after(match word.as_str() {
-                "nxm" => Extension::FlowFormat(Form::Nicira),
-                "table_ids" => Extension::TableIds(true),
-                word => panic!("no such dialect: {word}"),
-            })
-        });
+    let dialect = dialect(vector, version);
     match Message::decode(&vector.bytes, dialect) {
         Err(malformed) => format!("! {:?} at {:#x}\n", malformed.fault, malformed.at),
         Ok((xid, message)) => {

@@ -20,6 +20,15 @@ impl Packet<'_> {
         }
     }
 
+    /// Sets whether the customer's addresses are used as they are.
+    pub fn set_pbb_uca(&mut self, uca: bool) {
+        if let Network::Pbb(tag) = &mut self.headers.network {
+            tag.uca = uca;
+            let bytes = tag.emit();
+            self.write(self.headers.network_at(), bytes, Cover::Nothing);
+        }
+    }
+
     /// Puts all of the frame behind a backbone header with the same addresses. The
     /// service instance is that of the outermost tag, the priority that of the
     /// outermost VLAN tag, or else zero (OF 1.3.5, 5.12.1).
