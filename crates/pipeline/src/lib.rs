@@ -29,6 +29,7 @@ mod output;
 mod packet_out;
 mod pipeline;
 mod port;
+mod recent;
 mod registers;
 mod rule;
 mod statistics;
