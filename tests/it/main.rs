@@ -15,6 +15,7 @@ mod groups;
 mod host;
 mod lifecycle;
 mod ofctl;
+mod ofp_print;
 mod peer;
 mod printing;
 mod rig;
@@ -35,6 +36,7 @@ const THEMES: &[&[Rule]] = &[
     tap::RULES,
     ofctl::RULES,
     printing::RULES,
+    ofp_print::RULES,
     actions::RULES,
     trace::RULES,
     groups::RULES,

@@ -1,5 +1,5 @@
 //! `comporta`: arguments in, exit code out. What is to be done is done in the
-//! crates `switch` and `lab`; nothing here decides anything.
+//! crates `switch`, `lab` and `tools`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
 //! about it), 2 the arguments make no sense, 130 interrupted (what was measured
@@ -7,6 +7,7 @@
 
 mod lab_args;
 mod lab_commands;
+mod print_args;
 mod switch_args;
 mod trace_args;
 
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use lab_args::LabCommand;
+use print_args::PrintArgs;
 use switch_args::SwitchArgs;
 use trace_args::TraceArgs;
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
     let done = match matches.subcommand() {
         Some(("switch", matches)) => run_switch(matches),
         Some(("trace", matches)) => tell_trace(matches),
+        Some(("ofp-print", matches)) => print_messages(matches),
         Some(("lab", matches)) => run_lab(matches),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
@@ -53,6 +56,7 @@ fn command() -> Command {
         )
         .subcommand(switch_args::command())
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
+        .subcommand(PrintArgs::augment_args(Command::new("ofp-print")))
         .subcommand(LabCommand::augment_subcommands(lab))
 }
 
@@ -65,6 +69,12 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 #[expect(clippy::print_stdout, reason = "what was asked for is the product")]
 fn tell_trace(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     print!("{}", TraceArgs::from_arg_matches(matches)?.ask()?);
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "what was asked for is the product")]
+fn print_messages(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    print!("{}", PrintArgs::from_arg_matches(matches)?.print()?);
     Ok(ExitCode::SUCCESS)
 }
 

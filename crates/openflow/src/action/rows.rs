@@ -6,7 +6,7 @@ use crate::version::Version;
 
 /// What an action on the wire is, whatever its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Output,
     Enqueue,
     SetQueue,
