@@ -4,7 +4,8 @@
 use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
 use openflow::{
-    Channel, Detail, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side, Version,
+    Channel, Detail, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side,
+    Version,
 };
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
@@ -102,7 +103,12 @@ pub fn print(data: &[u8]) {
     assert!(printed.ends_with('\n'), "{printed:?}");
     // Four bytes of flags are a line of names, and messages quote one another.
     let most = (1 << 12) + bytes.len() * 256;
-    assert!(printed.len() <= most, "{} of {}", printed.len(), bytes.len());
+    assert!(
+        printed.len() <= most,
+        "{} of {}",
+        printed.len(),
+        bytes.len()
+    );
 }
 
 /// The dialect in which a message was written: Nicira's flow-removed, which 1.0
