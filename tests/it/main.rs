@@ -22,8 +22,10 @@ mod rig;
 mod robustness;
 mod standalone;
 mod tap;
+mod tools;
 mod trace;
 mod truth;
+mod walk;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,8 @@ const THEMES: &[&[Rule]] = &[
     ofctl::RULES,
     printing::RULES,
     ofp_print::RULES,
+    tools::RULES,
+    walk::RULES,
     actions::RULES,
     trace::RULES,
     groups::RULES,

@@ -1,14 +1,13 @@
-//! The arguments of `comporta ofp-print`: what was typed, and where the bytes are.
+//! The arguments of `comporta ofp-print` and `comporta ofp-parse`: what was typed, and
+//! where the rest is.
 
 use std::error::Error;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::Args;
-use tools::{Detail, print_lines, print_stream};
+use clap::{Args, ValueEnum};
+use tools::{Detail, Subject, Version, parse_lines, print_lines, print_stream};
 
-/// What stands for standard input.
-const STANDARD_INPUT: &str = "-";
+use crate::input::{bytes_of, text_of, typed_or_read};
 
 /// Print an OpenFlow message of any version, as ovs-ofctl does.
 #[derive(Args)]
@@ -19,8 +18,8 @@ pub(crate) struct PrintArgs {
     message: Option<String>,
     /// How much: 1 frames and counts, 2 echoes, 3 frames' bytes, 5 all [default: 2, for files 1].
     verbosity: Option<u8>,
-    /// Messages one behind the other, as bytes, in a file (- for standard input).
-    #[arg(long, value_name = "FILE")]
+    /// A file of messages one behind the other, as bytes, in place of one typed (- for standard input).
+    #[arg(long, value_name = "FILE", conflicts_with = "message")]
     stream: Option<PathBuf>,
 }
 
@@ -28,27 +27,62 @@ impl PrintArgs {
     /// The text to show.
     pub(crate) fn print(self) -> Result<String, Box<dyn Error>> {
         if let Some(path) = self.stream {
-            let detail = self.verbosity.map_or(Detail::BRIEF, Detail);
-            return Ok(print_stream(&bytes_of(&path)?, detail)?);
+            return Ok(print_stream(&bytes_of(&path)?, Detail::BRIEF)?);
         }
         let detail = self.verbosity.map_or(Detail::USUAL, Detail);
-        let message = self.message.unwrap_or_default();
-        if message != STANDARD_INPUT {
-            return Ok(print_lines(&message, detail)?);
-        }
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text)?;
-        Ok(print_lines(&text, detail)?)
+        let message = typed_or_read(self.message.unwrap_or_default())?;
+        Ok(print_lines(&message, detail)?)
     }
 }
 
-/// What is in a file.
-fn bytes_of(path: &Path) -> Result<Vec<u8>, String> {
-    let read = if path == Path::new(STANDARD_INPUT) {
-        let mut bytes = Vec::new();
-        io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        std::fs::read(path)
-    };
-    read.map_err(|error| format!("{}: {error}", path.display()))
+/// What a line of text is about.
+#[derive(Clone, Copy, ValueEnum)]
+enum Kind {
+    /// A rule, or a change to rules that begins with its command.
+    Flow,
+    /// A group, likewise.
+    Group,
+    /// A meter, likewise.
+    Meter,
+    /// A match, told as a question after rules.
+    Match,
+    /// Actions, told as a packet-out.
+    Actions,
+}
+
+/// Tell the message that a line of text is: its bytes, and how it is printed.
+#[derive(Args)]
+#[command(
+    after_help = "Example:\n  comporta ofp-parse flow tcp,tp_dst=23,actions=drop -O OpenFlow13"
+)]
+pub(crate) struct ParseArgs {
+    /// What the text is about.
+    kind: Kind,
+    /// The text as ovs-ofctl takes it, or - for lines of it on standard input.
+    #[arg(required_unless_present = "file")]
+    text: Option<String>,
+    /// A file of lines in place of a text that is typed.
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// The version, OpenFlow10 to OpenFlow15 [default: the oldest that has the words].
+    #[arg(short = 'O', long = "protocol", value_name = "VERSION")]
+    version: Option<Version>,
+}
+
+impl ParseArgs {
+    /// The text to show.
+    pub(crate) fn parse(self) -> Result<String, Box<dyn Error>> {
+        let lines = match self.file {
+            Some(path) => text_of(&path)?,
+            None => typed_or_read(self.text.unwrap_or_default())?,
+        };
+        let subject = match self.kind {
+            Kind::Flow => Subject::Flow,
+            Kind::Group => Subject::Group,
+            Kind::Meter => Subject::Meter,
+            Kind::Match => Subject::Match,
+            Kind::Actions => Subject::Actions,
+        };
+        Ok(parse_lines(subject, &lines, self.version)?)
+    }
 }

@@ -63,6 +63,11 @@ fn print() {
 }
 
 #[test]
+fn commands() {
+    run("commands", testkit::fuzz::commands);
+}
+
+#[test]
 fn channel() {
     run("channel", testkit::fuzz::openflow::channel);
 }

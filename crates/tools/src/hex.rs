@@ -17,6 +17,11 @@ pub(crate) fn bytes(text: &str) -> Result<Vec<u8>, ToolError> {
     }
 }
 
+/// Bytes as digits, two a byte.
+pub(crate) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn is_between(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ':' | '.')
 }
@@ -44,7 +49,8 @@ mod tests {
 
     #[test]
     fn bytes_may_stand_apart() {
-        assert_eq!(bytes("01 0a\n:ff.00"), Ok(vec![1, 10, 255, 0]));
+        let read = bytes("01 0a\n:ff.00").ok();
+        assert_eq!(read, Some(vec![1, 10, 255, 0]));
     }
 
     #[test]
@@ -54,6 +60,6 @@ mod tests {
         assert_eq!(error("01 0g"), Err(wanted.to_owned()));
         let wanted = "`1` is not hexadecimal (at character 4): two digits a byte are wanted";
         assert_eq!(error("00 1"), Err(wanted.to_owned()));
-        assert_eq!(bytes(" \n"), Err(ToolError::Empty));
+        assert!(matches!(bytes(" \n"), Err(ToolError::Empty)));
     }
 }

@@ -19,6 +19,12 @@ const VACANCY: u32 = 1 << 3;
 /// The property that says when vacancy is told (`OFPTMPT_VACANCY`).
 const VACANCY_PROPERTY: u16 = 3;
 
+/// The property that says what is evicted (`OFPTMPT_EVICTION`).
+const EVICTION_PROPERTY: u16 = 2;
+
+/// By what is decided which rules are evicted, by the bit.
+const EVICTION_REASONS: [(u32, &str); 3] = [(1, "OTHER"), (2, "IMPORTANCE"), (4, "LIFETIME")];
+
 /// What becomes of a frame that no rule matches, before 1.3.
 const MISS: [&str; 3] = ["controller", "continue", "drop"];
 
@@ -138,18 +144,40 @@ pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
         let table = r.u8()?;
         r.skip(1)?;
         let config = r.u32()?;
-        let vacancy = vacancy(&mut r)?;
-        writeln!(text, "\n  table {table}:");
+        let (mut reasons, mut vacancy) = (0, [0; 3]);
+        while !r.is_empty() {
+            let mut property = property::next(&mut r)?;
+            match property.kind {
+                EVICTION_PROPERTY => reasons = property.value.u32()?,
+                VACANCY_PROPERTY => vacancy = property.value.take()?,
+                _ => return Err(property.unknown().into()),
+            }
+        }
         let on = |bit| if config & bit != 0 { "on" } else { "off" };
-        writeln!(text, "   eviction={} eviction_flags=0", on(EVICTION));
+        write!(text, "\n  table {table}:\n   eviction={}", on(EVICTION));
+        writeln!(text, " eviction_flags={}", eviction_reasons(reasons));
         write!(text, "   vacancy={}", on(VACANCY));
         if config & VACANCY != 0 {
-            let [down, up] = vacancy.unwrap_or_default();
-            write!(text, " vacancy_down={down}% vacancy_up={up}%");
+            let [down, up, now] = vacancy;
+            write!(
+                text,
+                " vacancy_down={down}% vacancy_up={up}% vacancy={now}%"
+            );
         }
         text.push("\n");
     }
     Ok(())
+}
+
+/// By what is decided which rules are evicted.
+fn eviction_reasons(bits: u32) -> String {
+    let set = EVICTION_REASONS.iter().filter(|(bit, _)| bits & bit != 0);
+    let names: Vec<_> = set.map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        "(default)".to_owned()
+    } else {
+        names.join("|")
+    }
 }
 
 /// Writes what tables can do.
