@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod churn;
 mod controllers;
 mod eye;
 mod ground;
@@ -41,6 +42,7 @@ const THEMES: &[&[Rule]] = &[
     bundles::RULES,
     controllers::RULES,
     robustness::RULES,
+    churn::RULES,
     lifecycle::RULES,
 ];
 
