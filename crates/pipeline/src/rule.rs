@@ -134,10 +134,10 @@ impl Rule {
     }
 
     /// Whether it is tried before `other` in a table that both are in: its priority
-    /// is higher or, where the specification leaves it open, its match comes first.
+    /// is higher or, where the specification leaves it open, it came first.
     #[must_use]
     pub fn is_tried_before(&self, other: &Self) -> bool {
-        self.identity < other.identity
+        self.place < other.place
     }
 
     /// Whether it is a clause of a conjunction, and does nothing by itself.
