@@ -412,6 +412,25 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(IpTos,        "ip_tos",       "nw_tos",        8, None,    of(5),   No,  true,  Ip,              Network),
 ];
 
+/// The class of the specification's own fields, but for the packet registers.
+const OXM_BASIC: u16 = 0x8000;
+
+/// The rows of the class's fields by their seven-bit numbers: every flow-mod asks for a
+/// dozen.
+static BASIC: [Option<u8>; 128] = {
+    let mut rows = [None; 128];
+    let mut row = 0;
+    while row < Field::COUNT {
+        if let Some(WireId { class, number }) = FIELDS[row].oxm
+            && class == OXM_BASIC
+        {
+            rows[number as usize] = Some(FIELDS[row].field as u8);
+        }
+        row += 1;
+    }
+    rows
+};
+
 impl Field {
     /// How many fields there are.
     pub const COUNT: usize = Self::IpTos as usize + 1;
@@ -446,6 +465,10 @@ impl Field {
     /// The field with this OXM header.
     #[must_use]
     pub fn from_oxm(id: WireId) -> Option<Self> {
+        if id.class == OXM_BASIC {
+            let row = BASIC.get(usize::from(id.number)).copied().flatten();
+            return row.map(|row| FIELDS[usize::from(row)].field);
+        }
         FIELDS
             .iter()
             .find(|row| row.oxm == Some(id))
