@@ -422,5 +422,11 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(BundleMessageFailed,          V13, V13, onf(2313)),
 ]};
 
+/// All reasons, in the table's order.
+#[cfg(test)]
+pub(crate) fn refusals() -> impl Iterator<Item = Refusal> {
+    ROWS.iter().map(|row| row.refusal)
+}
+
 #[cfg(test)]
 mod tests;

@@ -31,7 +31,7 @@ const ARROWS: [Arrows; 18] = {
         row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
         row("cli",      &["switch", "lab"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
-        row("suites",   &["base", "testbed"]),
+        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),
     ]
