@@ -239,7 +239,7 @@ impl OpenVswitchSubject {
                 return Ok(());
             }
             self.vsctl(&format!(
-                "add-port {bridge} {name} -- set interface {name} type=dummy ofport_request={} \
+                "add-port {bridge} {name} -- set interface {name} type=dummy mtu_request=9216 ofport_request={} \
                  options:tx_pcap={}",
                 port.number,
                 capture.display()
