@@ -11,7 +11,7 @@ mod argument;
 mod encode;
 mod extension;
 mod legacy;
-mod rows;
+pub(crate) mod rows;
 
 use base::{GroupId, MeterId, QueueId};
 use flow::{Action, Field, MaxLen, MetadataWrite, Refusal};

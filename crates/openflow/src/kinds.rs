@@ -148,7 +148,7 @@ const fn part(part: Part, from: Version, to: Version, number: Number) -> PartRow
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = {
+pub(crate) const ROWS: &[Row] = {
     use Kind::*; use Number::*; use Sender::*; use Version::*;
     &[
     //  kind               from to   number      least sender
@@ -222,7 +222,7 @@ const ROWS: &[Row] = {
 };
 
 #[rustfmt::skip]
-const PARTS: &[PartRow] = {
+pub(crate) const PARTS: &[PartRow] = {
     use Number::*; use Part::*; use Version::*;
     &[
     //   part           from to   number

@@ -14,6 +14,8 @@
 mod action;
 mod channel;
 mod codec;
+#[cfg(test)]
+mod conformance;
 mod dialect;
 mod duration;
 mod faith;

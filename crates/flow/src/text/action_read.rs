@@ -55,6 +55,12 @@ const ACTIONS: &[(&str, Read)] = &[
     ("set_tunnel64",   |item| set(Field::TunnelId, item)),
 ];
 
+/// The names of all of them.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ACTIONS.iter().map(|(name, _)| *name)
+}
+
 /// Open vSwitch's actions that this switch does not have.
 const FOREIGN: [&str; 9] = [
     "ct",

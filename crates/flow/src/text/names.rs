@@ -157,6 +157,15 @@ const NAMES: [Names; Field::COUNT] = {
     ]
 };
 
+/// All names of a field that mean it and no other.
+#[cfg(test)]
+pub(super) fn all(field: Field) -> Vec<&'static str> {
+    let rows = NAMES.iter().filter(|row| row.field == field);
+    let mut names = vec![field.info().name, field.info().ofctl];
+    rows.for_each(|row| names.extend([row.set].iter().chain(row.also)));
+    names
+}
+
 /// Names in a match that are not, or not always, those of one field.
 #[rustfmt::skip]
 const MEANINGS: [(&str, Meaning); 16] = {

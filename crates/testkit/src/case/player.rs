@@ -1,7 +1,6 @@
 //! A switch without ports or controllers: the tables, an interpreter, a clock.
 
 use std::cmp::Reverse;
-use std::time::Duration;
 
 use base::{GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
@@ -9,6 +8,7 @@ use flow::{Action, FlowMod, FlowStats, FlowStatsRequest, PacketOut, Refusal};
 use packet::{Frame, Pool};
 use pipeline::{Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict};
 
+use super::counts::{self, Counts};
 use super::script::{Count, Event};
 use super::words;
 
@@ -47,7 +47,7 @@ impl Player {
             Event::Standalone(on) => self.pipeline.set_standalone(*on),
             Event::Fragments(handling) => {
                 let result = self.pipeline.set_fragments(*handling);
-                effects.extend(result.err().map(refused));
+                effects.extend(result.err().map(words::refused));
             }
             Event::Flow(command) => {
                 effects = outcome(self.pipeline.flow_mod(command, self.now));
@@ -89,7 +89,7 @@ impl Player {
     fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
         let rules = match self.pipeline.flow_stats(request, self.now) {
             Ok(rules) => rules,
-            Err(refusal) => return vec![refused(refusal)],
+            Err(refusal) => return vec![words::refused(refusal)],
         };
         let mut rules: Vec<_> = rules.collect();
         rules.sort_by(|a, b| {
@@ -136,7 +136,7 @@ impl Player {
             data: frame.bytes().to_vec(),
         };
         if let Err(refusal) = self.pipeline.check_packet_out(&message) {
-            return (vec![refused(refusal)], String::new());
+            return (vec![words::refused(refusal)], String::new());
         }
         let arrival = self.arrival(in_port, frame);
         let mut story = Story::new();
@@ -193,23 +193,12 @@ impl Player {
 
     /// Answers a count, in the words of the question.
     pub(super) fn count(&self, count: &Count) -> Result<String, String> {
-        let (line, names, answers) = match count {
-            Count::Flow { line, rule, names } => (line, names, self.flow_counts(rule)),
-            Count::Table { line, table, names } => (line, names, self.table_counts(*table)),
-            Count::Group { line, group, names } => (line, names, self.group_counts(*group)),
-            Count::Meter { line, meter, names } => (line, names, self.meter_counts(*meter)),
-        };
-        let mut text = line.clone();
-        for name in names {
-            let answer = answers.iter().find(|(known, _)| known == name);
-            let known = answers.is_empty() || answer.is_some();
-            known
-                .then_some(())
-                .ok_or_else(|| format!("not counted: {name}"))?;
-            let value = answer.map_or("none", |(_, value)| value);
-            text += &format!(" {name}={value}");
-        }
-        Ok(words::indented("=", &text))
+        count.answer(&match count {
+            Count::Flow { rule, .. } => self.flow_counts(rule),
+            Count::Table { table, .. } => self.table_counts(*table),
+            Count::Group { group, .. } => self.group_counts(*group),
+            Count::Meter { meter, .. } => self.meter_counts(*meter),
+        })
     }
 
     /// Of no rule, nothing.
@@ -221,29 +210,17 @@ impl Player {
             return Vec::new();
         };
         let rule = rule.statistics(self.now);
-        counts([
-            ("packets", rule.packets.to_string()),
-            ("bytes", rule.bytes.to_string()),
-            ("cookie", format!("{:#x}", rule.cookie.0)),
-            ("duration", seconds(rule.duration)),
-            ("idle_age", seconds(rule.idle_age)),
-            ("hard_age", seconds(rule.hard_age)),
-        ])
+        let mut counts = counts::of_flow(&rule);
+        counts.push(("idle_age".to_owned(), counts::seconds(rule.idle_age)));
+        counts.push(("hard_age".to_owned(), counts::seconds(rule.hard_age)));
+        counts
     }
 
     fn group_counts(&self, group: GroupId) -> Counts {
         let Some(stats) = self.pipeline.group_stats(group, self.now).next() else {
             return Vec::new();
         };
-        let buckets = stats.buckets.iter().enumerate();
-        let buckets = buckets.map(|(at, told)| (format!("bucket{at}"), told.packets.to_string()));
-        let whole = counts([
-            ("references", stats.references.to_string()),
-            ("packets", stats.packets.to_string()),
-            ("bytes", stats.bytes.to_string()),
-            ("duration", seconds(stats.duration)),
-        ]);
-        whole.into_iter().chain(buckets).collect()
+        counts::of_group(&stats)
     }
 
     fn meter_counts(&self, meter: MeterId) -> Counts {
@@ -251,15 +228,7 @@ impl Player {
         let Some(stats) = stats.into_iter().flatten().next() else {
             return Vec::new();
         };
-        let bands = stats.bands.iter().enumerate();
-        let bands = bands.map(|(at, told)| (format!("band{at}"), told.packets.to_string()));
-        let whole = counts([
-            ("flows", stats.flows.to_string()),
-            ("packets", stats.packets.to_string()),
-            ("bytes", stats.bytes.to_string()),
-            ("duration", seconds(stats.duration)),
-        ]);
-        whole.into_iter().chain(bands).collect()
+        counts::of_meter(&stats)
     }
 
     fn table_counts(&self, table: u8) -> Counts {
@@ -267,40 +236,23 @@ impl Player {
         let Some(stats) = tables.find(|stats| stats.table == TableId(table)) else {
             return Vec::new();
         };
-        counts([
-            ("lookups", stats.lookups.to_string()),
-            ("matched", stats.matched.to_string()),
-            ("active", stats.active.to_string()),
-        ])
+        counts::of_table(&stats)
     }
-}
-
-/// What was counted, by name.
-type Counts = Vec<(String, String)>;
-
-fn counts<const N: usize>(named: [(&str, String); N]) -> Counts {
-    named.map(|(name, count)| (name.to_owned(), count)).to_vec()
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{}s", duration.as_secs_f64())
 }
 
 /// What is heard of a command.
 fn outcome(done: Result<Changes, Refusal>) -> Vec<String> {
     match done {
         Ok(changes) => told(&changes),
-        Err(refusal) => vec![refused(refusal)],
+        Err(refusal) => vec![words::refused(refusal)],
     }
-}
-
-fn refused(refusal: Refusal) -> String {
-    words::indented("!", &format!("refused {}", words::snake_case(&refusal)))
 }
 
 /// What the controllers hear of a change.
 fn told(changes: &Changes) -> Vec<String> {
     let events = changes.removed.iter().filter_map(pipeline::Removal::event);
     let events = events.map(|event| words::flow_removed(&event));
-    events.chain(changes.complaint.map(refused)).collect()
+    events
+        .chain(changes.complaint.map(words::refused))
+        .collect()
 }
