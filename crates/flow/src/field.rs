@@ -5,6 +5,7 @@
 //! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
 //! OF 1.5.1, 7.2.3.9 (packet registers).
 
+mod basic;
 mod part_name;
 pub(crate) mod view;
 
@@ -412,25 +413,6 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(IpTos,        "ip_tos",       "nw_tos",        8, None,    of(5),   No,  true,  Ip,              Network),
 ];
 
-/// The class of the specification's own fields, but for the packet registers.
-const OXM_BASIC: u16 = 0x8000;
-
-/// The rows of the class's fields by their seven-bit numbers: every flow-mod asks for a
-/// dozen.
-static BASIC: [Option<u8>; 128] = {
-    let mut rows = [None; 128];
-    let mut row = 0;
-    while row < Field::COUNT {
-        if let Some(WireId { class, number }) = FIELDS[row].oxm
-            && class == OXM_BASIC
-        {
-            rows[number as usize] = Some(FIELDS[row].field as u8);
-        }
-        row += 1;
-    }
-    rows
-};
-
 impl Field {
     /// How many fields there are.
     pub const COUNT: usize = Self::IpTos as usize + 1;
@@ -465,9 +447,8 @@ impl Field {
     /// The field with this OXM header.
     #[must_use]
     pub fn from_oxm(id: WireId) -> Option<Self> {
-        if id.class == OXM_BASIC {
-            let row = BASIC.get(usize::from(id.number)).copied().flatten();
-            return row.map(|row| FIELDS[usize::from(row)].field);
+        if id.class == basic::CLASS {
+            return basic::field(id.number);
         }
         FIELDS
             .iter()
