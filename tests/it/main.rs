@@ -13,6 +13,7 @@ mod ground;
 mod groups;
 mod host;
 mod lifecycle;
+mod monitors;
 mod ofctl;
 mod peer;
 mod printing;
@@ -39,6 +40,7 @@ const THEMES: &[&[Rule]] = &[
     groups::RULES,
     truth::RULES,
     bundles::RULES,
+    monitors::RULES,
     controllers::RULES,
     robustness::RULES,
     lifecycle::RULES,

@@ -14,6 +14,7 @@ mod group;
 mod key;
 mod matching;
 mod meter;
+mod monitor;
 mod port;
 mod refusal;
 mod statistics;
@@ -40,6 +41,9 @@ pub use matching::{Match, Term};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,
+};
+pub use monitor::{
+    FlowChange, FlowEvent, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
 };
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;

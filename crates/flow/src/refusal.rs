@@ -410,9 +410,31 @@ pub enum Refusal {
     /// A message of the bundle failed, so that none was done.
     #[error("a message of the bundle failed")]
     BundleMessageFailed,
+
+    /// A monitor that failed without a better reason, such as want of room.
+    #[error("the flow monitor cannot be set up")]
+    MonitorUnknown,
+    /// There is a monitor of this number.
+    #[error("there is a flow monitor of this number")]
+    MonitorExists,
+    /// There is no such monitor to change or to take away.
+    #[error("no such flow monitor")]
+    MonitorUnknownMonitor,
+    /// Unknown command for a monitor.
+    #[error("unknown flow monitor command")]
+    MonitorBadCommand,
+    /// Flags that a monitor does not take.
+    #[error("bad flags of a flow monitor")]
+    MonitorBadFlags,
+    /// The monitor's table does not exist.
+    #[error("no such table to monitor")]
+    MonitorBadTable,
+    /// A port or group that no rule can send to.
+    #[error("no such output to monitor")]
+    MonitorBadOut,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::BundleMessageFailed as usize + 1;
+    pub const COUNT: usize = Self::MonitorBadOut as usize + 1;
 }

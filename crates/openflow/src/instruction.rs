@@ -41,7 +41,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
 }
 
 /// A list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
-fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
+pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();
     while !r.is_empty() {
         let start = r.clone();
@@ -152,7 +152,9 @@ pub(crate) fn encode(
     }
 }
 
-fn encode_list(
+/// Appends what a rule does as a list of actions. What only 1.0 has words for is left
+/// out in the others.
+pub(crate) fn encode_list(
     instructions: &Instructions,
     context: Context<'_>,
     w: &mut Writer<'_>,
@@ -171,6 +173,7 @@ fn encode_list(
     action::encode(apply, context, w)?;
     match (metadata, goto) {
         (None, None) => Ok(()),
+        (Some(_), None) if w.version() > Version::V10 => Ok(()),
         (Some(write), None) => action::encode_metadata(*write, w),
         (None, Some(table)) => action::encode_goto(*table, w),
         (Some(write), Some(table)) => {

@@ -27,8 +27,8 @@ pub(crate) mod table_mod;
 
 use base::{PortNo, Xid};
 use flow::{
-    FlowMod, FlowRemoved, GroupMod, MeterMod, PacketIn, PacketOut, PortMod, PortStatus, Refusal,
-    RoleRequest, SwitchConfig, TableMod,
+    FlowMod, FlowRemoved, GroupMod, MeterMod, MonitorId, PacketIn, PacketOut, PortMod, PortStatus,
+    Refusal, RoleRequest, SwitchConfig, TableMod,
 };
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -119,6 +119,12 @@ pub enum Message {
     BundleControl(BundleControl),
     /// A message for a bundle (1.3 on).
     BundleAdd(BundleAdd),
+    /// Take this flow monitor away (before 1.4).
+    MonitorCancel(MonitorId),
+    /// Monitors tell nothing for a while, since the controller does not read (before 1.4).
+    MonitorPaused,
+    /// Monitors tell all again (before 1.4).
+    MonitorResumed,
 }
 
 /// How one body is read and written, in every version, side by side.
@@ -246,6 +252,9 @@ impl Message {
             Self::SetAsync(_) => Kind::SetAsync,
             Self::BundleControl(_) => Kind::BundleControl,
             Self::BundleAdd(_) => Kind::BundleAdd,
+            Self::MonitorCancel(_) => Kind::MonitorCancel,
+            Self::MonitorPaused => Kind::MonitorPaused,
+            Self::MonitorResumed => Kind::MonitorResumed,
         }
     }
 }
@@ -319,6 +328,9 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
         Kind::BundleControl => Message::BundleControl(Body::decode(r)?),
         Kind::BundleAdd => unreachable!("its transaction id is needed, which the caller has"),
+        Kind::MonitorCancel => Message::MonitorCancel(MonitorId(r.u32()?)),
+        Kind::MonitorPaused => Message::MonitorPaused,
+        Kind::MonitorResumed => Message::MonitorResumed,
         Kind::FlowFormat | Kind::TableIds | Kind::PacketInFormat => {
             Message::Extension(extension::decode(kind, r)?)
         }
@@ -332,7 +344,10 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         | Message::GetConfigRequest
         | Message::BarrierRequest
         | Message::BarrierReply
-        | Message::GetAsyncRequest => {}
+        | Message::GetAsyncRequest
+        | Message::MonitorPaused
+        | Message::MonitorResumed => {}
+        Message::MonitorCancel(monitor) => w.u32(monitor.0),
         Message::EchoRequest(data) | Message::EchoReply(data) => w.bytes(data),
         Message::Error(body) => body.encode(w)?,
         Message::Extension(body) => extension::encode(*body, w),

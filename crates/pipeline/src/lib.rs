@@ -19,6 +19,7 @@ mod flow_mod;
 mod group;
 mod group_mod;
 mod hash;
+mod history;
 mod interpreter;
 mod known;
 mod learn;
@@ -42,6 +43,7 @@ mod verdict;
 
 pub use counters::{Counters, Totals};
 pub use flow_mod::{Changes, Removal};
+pub use history::Happening;
 pub use interpreter::{Arrival, Interpreter};
 pub use limits::Limits;
 pub use pipeline::{MissPolicy, Pipeline};

@@ -53,13 +53,7 @@ impl Pipeline {
         if request.table > TableId::LAST && request.table != TableId::ALL {
             return Err(Refusal::RequestBadTable);
         }
-        let filter = Filter {
-            matching: &request.matching,
-            cookie: request.cookie,
-            cookie_mask: request.cookie_mask,
-            out_port: request.out_port,
-            out_group: request.out_group,
-        };
+        let filter = Filter::of_request(request);
         let rules = self.rules_behind(request.table, last);
         Ok(rules.filter(move |rule| filter.takes(rule)))
     }

@@ -5,6 +5,7 @@
 //! A request in several messages is refused: the only one that could be so long
 //! sets table features, which this switch does not let anybody do.
 
+mod flow_monitor;
 mod flow_stats;
 mod flow_stats_v15;
 mod groups;
@@ -18,8 +19,9 @@ mod table_stats;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
-    AggregateStats, Description, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats,
-    MeterConfig, MeterFeatures, MeterStats, PortDesc, PortStats, QueueStats, Refusal, TableStats,
+    AggregateStats, Description, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures,
+    GroupStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest, PortDesc, PortStats,
+    QueueStats, Refusal, TableStats,
 };
 
 pub use queue_stats::QueueStatsRequest;
@@ -33,7 +35,7 @@ use super::queue_config::QueueDesc;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, Form};
 use crate::header::Header;
-use crate::kinds::{EXPERIMENTER_PART, NICIRA, Number, Part, PartRow};
+use crate::kinds::{EXPERIMENTER_PART, Number, Part, PartRow};
 use crate::version::Version;
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
@@ -75,6 +77,8 @@ pub enum MultipartRequest {
     TableDesc,
     /// What are queues? (1.4)
     QueueDesc(QueueStatsRequest),
+    /// Tell me what becomes of rules.
+    FlowMonitor(Vec<MonitorRequest>),
 }
 
 /// What is told.
@@ -112,6 +116,8 @@ pub enum MultipartReply {
     TableDesc(Vec<TableDesc>),
     /// What queues are.
     QueueDesc(Vec<QueueDesc>),
+    /// What became of rules.
+    FlowMonitor(Vec<FlowUpdate>),
 }
 
 impl MultipartReply {
@@ -134,6 +140,7 @@ impl MultipartReply {
             (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
             (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
             (Self::QueueDesc(all), Self::QueueDesc(mut more)) => all.append(&mut more),
+            (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
             (_, more) => return Err(more),
         }
         Ok(())
@@ -160,6 +167,7 @@ impl MultipartReply {
             Self::PortDesc(_) => Part::PortDesc,
             Self::TableDesc(_) => Part::TableDesc,
             Self::QueueDesc(_) => Part::QueueDesc,
+            Self::FlowMonitor(_) => Part::FlowMonitor,
         }
     }
 }
@@ -186,6 +194,7 @@ impl MultipartRequest {
             Self::PortDesc(_) => Part::PortDesc,
             Self::TableDesc => Part::TableDesc,
             Self::QueueDesc(_) => Part::QueueDesc,
+            Self::FlowMonitor(_) => Part::FlowMonitor,
         }
     }
 }
@@ -201,14 +210,14 @@ fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
         r.skip(4)?;
     }
     let number = if number == EXPERIMENTER_PART {
-        if r.u32()? != NICIRA {
-            return Err(fail(Refusal::RequestBadExperimenter));
-        }
-        let number = Number::Nicira(r.u32()?);
+        let (experimenter, number) = (r.u32()?, r.u32()?);
+        let number = Number::of(experimenter, number);
+        let number = number.ok_or_else(|| fail(Refusal::RequestBadExperimenter))?;
         let row = PartRow::numbered(number, r.version());
         row.ok_or_else(|| fail(Refusal::RequestBadExperimenterType))?;
-        // Only 1.0 has any, and pads its own header to eight bytes.
-        r.skip(4)?;
+        if r.version() == Version::V10 {
+            r.skip(4)?;
+        }
         number
     } else {
         Number::Own(number)
@@ -234,9 +243,15 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpre
             let (experimenter, number) = numbers.expect("both are experimenters'");
             w.u16(EXPERIMENTER_PART);
             w.u16(flags);
+            if w.version() != Version::V10 {
+                w.zeros(4);
+            }
             w.u32(experimenter);
             w.u32(number);
-            w.zeros(4);
+            // 1.0 pads its own, shorter header here, to the same length.
+            if w.version() == Version::V10 {
+                w.zeros(4);
+            }
         }
     }
     Ok(())
@@ -284,6 +299,7 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         Part::TableDesc => MultipartRequest::TableDesc,
         Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
         Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
+        Part::FlowMonitor => MultipartRequest::FlowMonitor(entries(r, Body::decode)?),
     })
 }
 
@@ -321,6 +337,9 @@ pub(crate) fn encode_request(
         }
         MultipartRequest::GroupDesc(GroupId::ALL) => {}
         MultipartRequest::GroupDesc(_) => return Err(w.cannot("a question about one group")),
+        MultipartRequest::FlowMonitor(list) => {
+            list.iter().try_for_each(|request| request.encode(w))?;
+        }
         MultipartRequest::Description
         | MultipartRequest::Table
         | MultipartRequest::GroupFeatures
@@ -353,6 +372,7 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
         Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
         Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
+        Part::FlowMonitor => MultipartReply::FlowMonitor(entries(r, Body::decode)?),
         Part::FlowCounts => {
             MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
         }
@@ -402,6 +422,7 @@ pub(crate) fn encode_reply(
         MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::FlowMonitor(list) => parts.all(list, Body::encode)?,
         MultipartReply::Group(list) => parts.all(list, Body::encode)?,
         MultipartReply::GroupDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::GroupFeatures(body) => parts.one(|w| body.encode(w))?,

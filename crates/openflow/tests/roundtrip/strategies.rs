@@ -14,7 +14,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::groups;
+use crate::{groups, monitors};
 
 /// A port number that the version can write.
 fn port(version: Version) -> BoxedStrategy<PortNo> {
@@ -835,6 +835,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         2 => simple(version),
         1 => own,
         1 => groups::replies(version),
+        1 => monitors::messages(version),
     ]
     .boxed()
 }

@@ -13,6 +13,7 @@ mod ports;
 mod requests;
 mod statistics;
 mod trace;
+mod watching;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -24,7 +25,8 @@ use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
 use super::connection::{Connection, ConnectionId, Connections};
-use super::dump::FlowDump;
+use super::dump::Dump;
+use super::monitors::{Author, Recorded};
 use crate::config::FailMode;
 use crate::dataplane::program::Generation;
 use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
@@ -43,7 +45,11 @@ pub(crate) enum Effect {
     /// Refuse a request.
     Refuse(ConnectionId, Xid, Refusal, Excerpt),
     /// Answer a request with rules, as fast as the peer reads them.
-    Dump(ConnectionId, Xid, Box<FlowDump>),
+    Dump(ConnectionId, Xid, Box<Dump>),
+    /// Tell a peer what its monitors watch for, as fast as it reads.
+    Update(ConnectionId, Box<Dump>),
+    /// Tell a peer that its monitors are paused, and the bridge when it has read that.
+    Pause(ConnectionId, Box<Message>),
     /// Tell a peer something it did not ask for.
     Tell(ConnectionId, Arc<Message>),
     /// Send a frame out of a port.
@@ -81,6 +87,10 @@ pub(crate) struct Bridge {
     published: Generation,
     passed: Generation,
     waiting: VecDeque<Waiting>,
+    /// Whether somebody has monitors.
+    is_watched: bool,
+    /// What happened to rules, still to be told to who watches.
+    recorded: Vec<Recorded>,
 }
 
 /// Something that waits for the workers.
@@ -125,6 +135,8 @@ impl Bridge {
             published: Generation::default(),
             passed: Generation::default(),
             waiting: VecDeque::new(),
+            is_watched: false,
+            recorded: Vec::new(),
         };
         bridge.start_over(now);
         bridge
@@ -167,6 +179,7 @@ impl Bridge {
     /// Takes note that every worker has passed `generation`.
     pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
         self.passed = generation;
+        self.tell_watchers(effects);
         self.settle_waiting(effects);
     }
 
@@ -204,6 +217,7 @@ impl Bridge {
     /// Takes note that a peer is gone.
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
         self.connections.remove(id);
+        self.count_watchers();
         self.waiting.retain(|waiting| match waiting.what {
             Awaited::Barrier(at, _) | Awaited::Committed(at, ..) => at != id,
             Awaited::Removals(_) => true,
@@ -231,7 +245,7 @@ impl Bridge {
     /// learned, and nobody asked for it who could be told.
     pub(crate) fn handle_learned(&mut self, command: &FlowMod, now: Instant) {
         if let Ok(changes) = self.pipeline.flow_mod(command, now) {
-            self.note(changes);
+            self.note(changes, None);
         }
     }
 
@@ -239,7 +253,7 @@ impl Bridge {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
             let changes = self.pipeline.expire(now);
-            self.note(changes);
+            self.note(changes, None);
         }
         if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
             self.unpublished = true;
@@ -274,27 +288,33 @@ impl Bridge {
                 Instructions::default(),
             )
         };
-        self.do_flow_mod(&everything, now)
+        self.do_flow_mod(&everything, None, now)
             .expect("deleting everything is always legal");
         if !self.has_controllers && self.identity.fail_mode == FailMode::Standalone {
             let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
             let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
-            self.do_flow_mod(&rule, now)
+            self.do_flow_mod(&rule, None, now)
                 .expect("an empty table has room for one rule");
         }
         self.settle_mode();
     }
 
-    fn do_flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<(), Refusal> {
+    fn do_flow_mod(
+        &mut self,
+        command: &FlowMod,
+        by: Option<Author>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         let mut changes = self.pipeline.flow_mod(command, now)?;
         let complaint = changes.complaint.take();
-        self.note(changes);
+        self.note(changes, by);
         complaint.map_or(Ok(()), Err)
     }
 
-    /// Takes note of changes to the tables.
-    fn note(&mut self, changes: Changes) {
+    /// Takes note of changes to the tables, and of whose they are.
+    fn note(&mut self, changes: Changes, by: Option<Author>) {
         self.unpublished = true;
+        self.record(&changes, by);
         if !changes.removed.is_empty() {
             let what = Awaited::Removals(changes.removed);
             self.waiting.push_back(Waiting {

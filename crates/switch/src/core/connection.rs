@@ -7,6 +7,7 @@ use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleReq
 use openflow::{AsyncConfig, RoleReason, Version};
 
 use super::bundles::Bundles;
+use super::monitors::Monitors;
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +44,8 @@ pub(crate) struct Connection {
     pub(crate) wants: AsyncConfig,
     /// What it collects to be done together.
     pub(crate) bundles: Bundles,
+    /// What it watches.
+    pub(crate) monitors: Monitors,
 }
 
 impl Connection {
@@ -59,6 +62,7 @@ impl Connection {
             },
             wants: AsyncConfig::initial(version),
             bundles: Bundles::default(),
+            monitors: Monitors::default(),
         }
     }
 

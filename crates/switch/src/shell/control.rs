@@ -25,7 +25,7 @@ use super::peers::Exchange;
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
 use crate::config::Config;
-use crate::core::bridge::Effect;
+use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
 use crate::dataplane::program::{BridgeId, BridgeProgram, Generation, Program, Publication};
 use crate::dataplane::slots::PortKey;
@@ -191,6 +191,7 @@ impl Control {
                 }
             }
             Input::Refused => self.counters.messages_refused += 1,
+            Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
@@ -252,6 +253,7 @@ impl Control {
 
     /// Carries out what a bridge decided. The first answer takes the request's room.
     fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, mut room: Option<Room>) {
+        let mut slow = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Reply(id, xid, message) => {
@@ -262,6 +264,15 @@ impl Control {
                 }
                 Effect::Dump(id, xid, dump) => {
                     self.answer(id, Outgoing::Dump(xid, dump), &mut room);
+                }
+                Effect::Update(id, updates) => {
+                    let peer = self.peers.get(&id);
+                    if peer.is_some_and(|peer| peer.outbox.update(updates)) {
+                        slow.push(id);
+                    }
+                }
+                Effect::Pause(id, message) => {
+                    self.answer(id, Outgoing::Paused(message), &mut None);
                 }
                 Effect::Tell(id, message) => {
                     if let Some(peer) = self.peers.get(&id)
@@ -279,6 +290,25 @@ impl Control {
                 Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
             }
         }
+        for id in slow {
+            self.tell_bridge_of(id, Bridge::handle_slow);
+        }
+    }
+
+    /// Tells a peer's bridge something about it, and carries out what comes of that.
+    fn tell_bridge_of(
+        &mut self,
+        id: ConnectionId,
+        tell: fn(&mut Bridge, ConnectionId, &mut Vec<Effect>),
+    ) {
+        let Some(bridge) = self.peers.get(&id).map(|peer| peer.bridge) else {
+            return;
+        };
+        let mut effects = Vec::new();
+        if let Some(site) = self.sites.get_mut(&bridge) {
+            tell(&mut site.bridge, id, &mut effects);
+        }
+        self.carry_out(bridge, effects, None);
     }
 
     fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {

@@ -19,6 +19,7 @@ struct Before {
     ports: BTreeMap<PortNo, PortConfig>,
     waiting: usize,
     effects: usize,
+    recorded: usize,
 }
 
 impl Bridge {
@@ -111,6 +112,7 @@ impl Bridge {
             ports: self.ports.iter().map(config).collect(),
             waiting: self.waiting.len(),
             effects: effects.len(),
+            recorded: self.recorded.len(),
         }
     }
 
@@ -123,5 +125,6 @@ impl Bridge {
         }
         self.waiting.truncate(before.waiting);
         effects.truncate(before.effects);
+        self.recorded.truncate(before.recorded);
     }
 }

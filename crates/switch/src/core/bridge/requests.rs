@@ -1,11 +1,15 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
 use base::{Instant, PortNo, TableId, Xid};
-use flow::{PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig, TableMod};
+use flow::{
+    GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig,
+    TableMod,
+};
 use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
+use crate::core::monitors::Author;
 
 impl Bridge {
     /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored.
@@ -24,11 +28,14 @@ impl Bridge {
             message,
             excerpt,
         } = received;
+        // What happened before is told before.
+        self.tell_watchers(effects);
         match self.answer(id, xid, message, now, effects) {
             Ok(None) => {}
             Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
             Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
         }
+        self.tell_watchers(effects);
     }
 
     pub(super) fn answer(
@@ -42,27 +49,21 @@ impl Bridge {
         if changes_something(&message) {
             self.peer(id)?.check_may_change()?;
         }
+        let by = Some((id, xid));
         match message {
             Message::FeaturesRequest => self.features(id).map(Some),
             Message::GetConfigRequest => self.switch_config(id).map(Some),
             Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
-            Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
+            Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => table_mod(command, self.peer(id)?.version).map(|()| None),
-            Message::GroupMod(command) => {
-                let changes = self.pipeline.group_mod(&command, now)?;
-                self.note(changes);
-                Ok(None)
-            }
-            Message::MeterMod(command) => {
-                let changes = self.pipeline.meter_mod(&command, now)?;
-                self.note(changes);
-                Ok(None)
-            }
+            Message::GroupMod(command) => self.group_mod(&command, (id, xid), now),
+            Message::MeterMod(command) => self.meter_mod(&command, (id, xid), now),
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
             Message::BundleAdd(add) => self.peer(id)?.bundles.add(xid, add).map(|()| None),
+            Message::MonitorCancel(monitor) => self.cancel_monitor(id, monitor).map(|()| None),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);
                 Ok(None)
@@ -95,12 +96,36 @@ impl Bridge {
             | Message::QueueConfigReply(_)
             | Message::RoleReply(_)
             | Message::RoleStatus(_)
-            | Message::GetAsyncReply(_) => Err(Refusal::RequestBadType),
+            | Message::GetAsyncReply(_)
+            | Message::MonitorPaused
+            | Message::MonitorResumed => Err(Refusal::RequestBadType),
         }
     }
 
     pub(super) fn peer(&mut self, id: ConnectionId) -> Result<&mut Connection, Refusal> {
         self.connections.find(id).ok_or(Refusal::RequestPermission)
+    }
+
+    fn group_mod(
+        &mut self,
+        command: &GroupMod,
+        by: Author,
+        now: Instant,
+    ) -> Result<Option<Message>, Refusal> {
+        let changes = self.pipeline.group_mod(command, now)?;
+        self.note(changes, Some(by));
+        Ok(None)
+    }
+
+    fn meter_mod(
+        &mut self,
+        command: &MeterMod,
+        by: Author,
+        now: Instant,
+    ) -> Result<Option<Message>, Refusal> {
+        let changes = self.pipeline.meter_mod(command, now)?;
+        self.note(changes, Some(by));
+        Ok(None)
     }
 
     fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {

@@ -9,7 +9,7 @@ use openflow::{
 use pipeline::Limits;
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::core::dump::FlowDump;
+use crate::core::dump::{Dump, FlowDump};
 
 /// Frames kept for controllers: none, so every packet-in bears the whole frame.
 const BUFFERS: u32 = 0;
@@ -39,7 +39,7 @@ impl Bridge {
 
     /// Answers a request for statistics: rules by a dump, everything else at once.
     pub(super) fn multipart(
-        &self,
+        &mut self,
         id: ConnectionId,
         xid: Xid,
         request: MultipartRequest,
@@ -49,8 +49,11 @@ impl Bridge {
         let reply = match request {
             MultipartRequest::Flow(form, request) => {
                 let dump = FlowDump::new(self.pipeline.clone(), form, request)?;
-                effects.push(Effect::Dump(id, xid, Box::new(dump)));
+                effects.push(Effect::Dump(id, xid, Box::new(Dump::Flows(Box::new(dump)))));
                 return Ok(None);
+            }
+            MultipartRequest::FlowMonitor(requests) => {
+                return self.monitor(id, xid, requests, effects);
             }
             MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
             MultipartRequest::Description => MultipartReply::Description(self.description()),

@@ -17,6 +17,7 @@ use super::*;
 use crate::core::connection::Kind;
 
 mod groups;
+mod monitors;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
@@ -114,6 +115,8 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Reply(id, _, message) => format!("{} {}", id.0, name(message)),
         Effect::Refuse(id, _, refusal, _) => format!("{} refused: {refusal:?}", id.0),
         Effect::Dump(id, ..) => format!("{} dump", id.0),
+        Effect::Update(id, _) => format!("{} update", id.0),
+        Effect::Pause(id, message) => format!("{} {}", id.0, name(message)),
         Effect::Tell(id, message) => format!("{} told {}", id.0, name(message)),
         Effect::Transmit(port, frame) => format!("out of {port}: {} bytes", frame.len()),
         Effect::SetPortUp(port, up) => format!("port {port} up: {up}"),
