@@ -20,6 +20,7 @@ mod printing;
 mod rig;
 mod robustness;
 mod standalone;
+mod tables;
 mod tap;
 mod trace;
 mod truth;
@@ -41,6 +42,7 @@ const THEMES: &[&[Rule]] = &[
     truth::RULES,
     bundles::RULES,
     monitors::RULES,
+    tables::RULES,
     controllers::RULES,
     robustness::RULES,
     lifecycle::RULES,

@@ -18,12 +18,13 @@ mod monitor;
 mod port;
 mod refusal;
 mod statistics;
+mod table;
 pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
-    RoleRequest, SwitchConfig, TableMod,
+    RoleRequest, SwitchConfig,
 };
 pub use compose::compose;
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
@@ -50,4 +51,8 @@ pub use refusal::Refusal;
 pub use statistics::{
     AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, PortStats,
     QueueStats, TableStats,
+};
+pub use table::{
+    EvictionFlags, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,
+    VacancyLimits,
 };

@@ -334,6 +334,17 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(MonitorBadFlags,                nx(1, 518),      of(16, 5)),
     row(MonitorBadTable,                near_nx(1, 512), of(16, 6)),
     row(MonitorBadOut,                  near_nx(1, 514), of(16, 7)),
+
+    row(TableFeaturesBadMetadata,       near(1, 2),      of(13, 1)),
+    row(TableFeaturesBadFeatures,       near(1, 2),      of(13, 8)),
+    row(TableFeaturesBadCapabilities,   near(1, 2),      of(13, 6)),
+    row(TableFeaturesBadSize,           near(1, 2),      of(13, 7)),
+    row(TableFeaturesBadCommand,        near(1, 2),      of(13, 9)),
+    row(TableFeaturesTooMany,           near(1, 2),      of(13, 10)),
+
+    row(BundleScheduleUnsupported,      near(1, 4),      of(17, 16)),
+    row(BundleScheduleFuture,           near(1, 4),      of(17, 17)),
+    row(BundleSchedulePast,             near(1, 4),      of(17, 18)),
 ]};
 
 #[rustfmt::skip]
@@ -398,6 +409,19 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(TableFeaturesPermission,        V11, V12, near(1, 2)),
     except(TableFeaturesBadTable,          V11, V12, near(1, 2)),
 
+    except(TableFeaturesBadMetadata,    V11, V12, near(1, 2)),
+    except(TableFeaturesBadFeatures,    V11, V12, near(1, 2)),
+    except(TableFeaturesBadFeatures,    V13, V13, near(13, 4)),
+    except(TableFeaturesBadFeatures,    V14, V14, near(13, 5)),
+    except(TableFeaturesBadCapabilities,V11, V12, near(1, 2)),
+    except(TableFeaturesBadCapabilities,V13, V14, near(13, 5)),
+    except(TableFeaturesBadSize,        V11, V12, near(1, 2)),
+    except(TableFeaturesBadSize,        V13, V14, near(13, 5)),
+    except(TableFeaturesBadCommand,     V11, V12, near(1, 2)),
+    except(TableFeaturesBadCommand,     V13, V14, near(13, 5)),
+    except(TableFeaturesTooMany,        V11, V12, near(1, 2)),
+    except(TableFeaturesTooMany,        V13, V14, near(13, 5)),
+
     // In 1.3 only table features have properties.
     except(PropertyBadType,                V11, V12, near(1, 5)),
     except(PropertyBadType,                V13, V13, of(13, 2)),
@@ -434,6 +458,14 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(BundleMessageTooMany,         V13, V13, onf(2312)),
     except(BundleMessageFailed,          V11, V12, near(1, 4)),
     except(BundleMessageFailed,          V13, V13, onf(2313)),
+
+    except(BundleScheduleUnsupported,    V11, V12, near(1, 4)),
+    except(BundleScheduleUnsupported,    V13, V13, near(1, 4)),
+    except(BundleScheduleUnsupported,    V14, V14, near(17, 7)),
+    except(BundleScheduleFuture,         V11, V13, near(1, 4)),
+    except(BundleScheduleFuture,         V14, V14, near(17, 7)),
+    except(BundleSchedulePast,           V11, V13, near(1, 4)),
+    except(BundleSchedulePast,           V14, V14, near(17, 7)),
 
     // Before 1.4 monitors are Nicira's, in 1.3 ONF's with Nicira's numbers.
     except(MonitorUnknown,               V11, V13, near(1, 2)),

@@ -20,15 +20,19 @@ const METER: u16 = 6;
 const STAT_TRIGGER: u16 = 7;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// The instructions that this switch knows, for what a table says of itself.
-pub(crate) const KNOWN: [u16; 6] = [
-    GOTO_TABLE,
-    WRITE_METADATA,
-    WRITE_ACTIONS,
-    APPLY_ACTIONS,
-    CLEAR_ACTIONS,
-    METER,
-];
+/// The instructions that this switch knows in a version, for what a table says of itself.
+pub(crate) fn known(version: Version) -> impl Iterator<Item = u16> {
+    let all = [
+        GOTO_TABLE,
+        WRITE_METADATA,
+        WRITE_ACTIONS,
+        APPLY_ACTIONS,
+        CLEAR_ACTIONS,
+        METER,
+    ];
+    all.into_iter()
+        .filter(move |number| *number != METER || has_meter(version))
+}
 
 /// Reads what a rule does to the end of `r`.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {

@@ -54,6 +54,9 @@ pub(crate) enum Kind {
     MonitorCancel,
     MonitorPaused,
     MonitorResumed,
+    TableStatus,
+    RequestForward,
+    SetAsyncProperties,
 }
 
 /// Every kind of statistics, by its meaning.
@@ -79,6 +82,7 @@ pub(crate) enum Part {
     QueueDesc,
     FlowCounts,
     FlowMonitor,
+    BundleFeatures,
 }
 
 /// Where a number stands.
@@ -208,6 +212,11 @@ const ROWS: &[Row] = {
     row(SetAsync,           V14, V15, Own(28),     0, Controller),
     row(MeterMod,           V13, V15, Own(29),     8, Controller),
     row(RoleStatus,         V14, V15, Own(30),    16, Switch),
+    row(TableStatus,        V14, V15, Own(31),    16, Switch),
+    row(RequestForward,     V14, V15, Own(32),     8, Switch),
+    row(RequestForward,     V13, V13, Onf(2350),   8, Switch),
+    row(RequestForward,     V10, V12, Nicira(132), 8, Switch),
+    row(SetAsyncProperties, V10, V13, Nicira(27),  0, Controller),
     row(RoleRequest,        V10, V11, Nicira(10),  4, Controller),
     row(RoleReply,          V10, V11, Nicira(11),  4, Switch),
     row(FlowFormat,         V10, V10, Nicira(12),  4, Controller),
@@ -257,6 +266,7 @@ const PARTS: &[PartRow] = {
     part(QueueDesc,     V14, V15, Own(15)),
     part(FlowMonitor,   V14, V15, Own(16)),
     part(FlowCounts,    V15, V15, Own(17)),
+    part(BundleFeatures,V15, V15, Own(19)),
     part(NxFlow,        V10, V10, Nicira(0)),
     part(NxAggregate,   V10, V10, Nicira(1)),
     part(Group,         V10, V10, Nicira(7)),

@@ -135,8 +135,9 @@ impl Pipeline {
         }
         let identity = identity(command);
         let old = table.and_then(|table| table.get(&identity)).cloned();
-        let in_table = table.map_or(0, |table| table.len());
-        if old.is_none() && !self.has_room(in_table) {
+        let mut changes = Changes::default();
+        let needs_room = old.is_none() && !self.has_room(command.table);
+        if needs_room && !self.evict(command.table, now, &mut changes) {
             return Err(Refusal::FlowModTableFull);
         }
         let keeps = |_: &&Arc<Rule>| !command.flags.contains(FlowFlags::RESET_COUNTS);
@@ -157,7 +158,6 @@ impl Pipeline {
                 |old| Arc::clone(&old.counters),
             ),
         };
-        let mut changes = Changes::default();
         self.put(Arc::new(rule), now, &mut changes);
         Ok(changes)
     }

@@ -32,6 +32,7 @@ mod pipeline;
 mod port;
 mod registers;
 mod rule;
+mod settings;
 mod statistics;
 mod story;
 mod table;

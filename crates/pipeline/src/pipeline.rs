@@ -41,6 +41,7 @@ use crate::limits::Limits;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::rule::Rule;
+use crate::settings::Settings;
 use crate::table::Table;
 
 /// What becomes of a frame that no rule of a table matches, not even a
@@ -60,6 +61,7 @@ pub struct Pipeline {
     limits: Limits,
     writers: usize,
     tables: OrdMap<TableId, Table>,
+    settings: OrdMap<TableId, Settings>,
     /// Frames looked up, and frames that found a rule, of each table.
     looked_up: Arc<[Counters]>,
     matched: Arc<[Counters]>,
@@ -85,6 +87,7 @@ impl Pipeline {
             limits,
             writers,
             tables: OrdMap::new(),
+            settings: OrdMap::new(),
             looked_up: counters().collect(),
             matched: counters().collect(),
             expiry: Expiry::default(),
@@ -222,6 +225,15 @@ impl Pipeline {
         self.limits
     }
 
+    /// What is configured of tables.
+    pub(crate) const fn settings(&self) -> &OrdMap<TableId, Settings> {
+        &self.settings
+    }
+
+    pub(crate) const fn settings_mut(&mut self) -> &mut OrdMap<TableId, Settings> {
+        &mut self.settings
+    }
+
     pub(crate) const fn writers(&self) -> usize {
         self.writers
     }
@@ -271,9 +283,10 @@ impl Pipeline {
         self.tables.range(range).map(|(_, table)| table)
     }
 
-    /// Whether another rule may be put into a table of `in_table` rules.
-    pub(crate) const fn has_room(&self, in_table: usize) -> bool {
-        self.rules < self.limits.rules && in_table < self.limits.rules_per_table
+    /// Whether another rule may be put into a table.
+    pub(crate) fn has_room(&self, table: TableId) -> bool {
+        let in_table = self.table(table).map_or(0, Table::len);
+        self.rules < self.limits.rules && in_table < self.flows_max(table)
     }
 
     /// Puts a rule in, in place of the one of the same identity.
@@ -288,6 +301,9 @@ impl Pipeline {
         }
         self.groups.rule_came(&rule);
         self.meters.rule_came(&rule);
+        if let Some(settings) = self.settings.get_mut(&rule.table) {
+            settings.rule_came(&rule);
+        }
         changes.added.push(rule);
     }
 
@@ -332,6 +348,9 @@ impl Pipeline {
         self.depths[rule.depth() as usize] -= 1;
         self.groups.rule_went(&rule);
         self.meters.rule_went(&rule);
+        if let Some(settings) = self.settings.get_mut(&rule.table) {
+            settings.rule_went(&rule);
+        }
         changes.removed.push(Removal { rule, reason, at });
     }
 

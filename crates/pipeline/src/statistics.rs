@@ -60,13 +60,12 @@ impl Pipeline {
 
     /// The counts of every table.
     pub fn table_stats(&self) -> impl Iterator<Item = TableStats> + '_ {
-        let flows_max = u32::try_from(self.limits().rules_per_table).unwrap_or(u32::MAX);
         (0..=TableId::LAST.0).map(TableId).map(move |table| {
             let (looked_up, matched) = self.table_counters(table);
             let active = self.table(table).map_or(0, |table| table.len());
             TableStats {
                 table,
-                flows_max,
+                flows_max: u32::try_from(self.flows_max(table)).unwrap_or(u32::MAX),
                 active: u32::try_from(active).unwrap_or(u32::MAX),
                 lookups: looked_up.totals().packets,
                 matched: matched.totals().packets,

@@ -2,9 +2,10 @@
 //! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5; OF 1.5.1,
 //! 7.3.5).
 //!
-//! A request in several messages is refused: the only one that could be so long
-//! sets table features, which this switch does not let anybody do.
+//! A request may take several messages where it is a list, of table features or of
+//! monitors; else it may not.
 
+mod bundle_features;
 mod flow_monitor;
 mod flow_stats;
 mod flow_stats_v15;
@@ -13,7 +14,6 @@ mod meters;
 mod parts;
 mod port_stats;
 mod queue_stats;
-mod table_desc;
 mod table_features;
 mod table_stats;
 
@@ -21,12 +21,12 @@ use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
     AggregateStats, Description, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures,
     GroupStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest, PortDesc, PortStats,
-    QueueStats, Refusal, TableStats,
+    QueueStats, Refusal, TableDesc, TableStats,
 };
 
+pub use bundle_features::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
 pub use queue_stats::QueueStatsRequest;
-pub use table_desc::TableDesc;
-pub use table_features::TableFeatures;
+pub use table_features::{TableFeatures, TableFeaturesCommand};
 
 use parts::Parts;
 
@@ -68,8 +68,8 @@ pub enum MultipartRequest {
     MeterConfig(MeterId),
     /// Which kinds of meter are there? (1.3)
     MeterFeatures,
-    /// What can each table do? (1.3)
-    TableFeatures,
+    /// What can each table do? With tables, each shall do this. (1.3)
+    TableFeatures(Vec<TableFeatures>),
     /// What is a port? [`PortNo::ANY`] for all, which is all that can be asked before
     /// 1.5.
     PortDesc(PortNo),
@@ -79,6 +79,8 @@ pub enum MultipartRequest {
     QueueDesc(QueueStatsRequest),
     /// Tell me what becomes of rules.
     FlowMonitor(Vec<MonitorRequest>),
+    /// What can bundles do? (1.5)
+    BundleFeatures(BundleFeaturesRequest),
 }
 
 /// What is told.
@@ -118,6 +120,8 @@ pub enum MultipartReply {
     QueueDesc(Vec<QueueDesc>),
     /// What became of rules.
     FlowMonitor(Vec<FlowUpdate>),
+    /// What bundles can do (1.5).
+    BundleFeatures(BundleFeatures),
 }
 
 impl MultipartReply {
@@ -168,11 +172,36 @@ impl MultipartReply {
             Self::TableDesc(_) => Part::TableDesc,
             Self::QueueDesc(_) => Part::QueueDesc,
             Self::FlowMonitor(_) => Part::FlowMonitor,
+            Self::BundleFeatures(_) => Part::BundleFeatures,
         }
     }
 }
 
 impl MultipartRequest {
+    /// Takes in what a later message of the same question says, or gives it back if it
+    /// is another question.
+    ///
+    /// # Errors
+    /// `more` is about another kind of thing, or about one that has no lists.
+    pub fn append(&mut self, more: Self) -> Result<(), Self> {
+        match (self, more) {
+            (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
+            (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
+            (_, more) => return Err(more),
+        }
+        Ok(())
+    }
+
+    /// How many things it lists, if it is a list.
+    #[must_use]
+    pub const fn entries(&self) -> usize {
+        match self {
+            Self::TableFeatures(all) => all.len(),
+            Self::FlowMonitor(all) => all.len(),
+            _ => 0,
+        }
+    }
+
     const fn part(&self) -> Part {
         match self {
             Self::Description => Part::Description,
@@ -190,11 +219,12 @@ impl MultipartRequest {
             Self::Meter(_) => Part::Meter,
             Self::MeterConfig(_) => Part::MeterConfig,
             Self::MeterFeatures => Part::MeterFeatures,
-            Self::TableFeatures => Part::TableFeatures,
+            Self::TableFeatures(_) => Part::TableFeatures,
             Self::PortDesc(_) => Part::PortDesc,
             Self::TableDesc => Part::TableDesc,
             Self::QueueDesc(_) => Part::QueueDesc,
             Self::FlowMonitor(_) => Part::FlowMonitor,
+            Self::BundleFeatures(_) => Part::BundleFeatures,
         }
     }
 }
@@ -257,15 +287,20 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpre
     Ok(())
 }
 
-/// Reads the body of a request.
-pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
+/// Reads the body of a request, and whether another message goes on with it.
+pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bool), Malformed> {
     let (part, flags) = decode_head(r)?;
-    if flags & MORE != 0 {
+    let more = flags & MORE != 0;
+    if more && !matches!(part, Part::TableFeatures | Part::FlowMonitor) {
         return Err(Malformed {
             fault: Refusal::RequestMultipartOverflow,
             at: Header::LENGTH + 2,
         });
     }
+    Ok((decode_request_body(part, r)?, more))
+}
+
+fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
     Ok(match part {
         Part::Description => MultipartRequest::Description,
         Part::Flow => MultipartRequest::Flow(Form::Standard, Body::decode(r)?),
@@ -287,11 +322,9 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         Part::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
         Part::MeterFeatures => MultipartRequest::MeterFeatures,
         Part::TableFeatures => {
-            if !r.is_empty() {
-                return Err(r.fail(Refusal::TableFeaturesPermission));
-            }
-            MultipartRequest::TableFeatures
+            MultipartRequest::TableFeatures(entries(r, table_features::decode_request)?)
         }
+        Part::BundleFeatures => MultipartRequest::BundleFeatures(Body::decode(r)?),
         Part::PortDesc => MultipartRequest::PortDesc(match r.version() {
             Version::V15 => port_stats::decode_request(r)?,
             _ => PortNo::ANY,
@@ -303,12 +336,13 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
     })
 }
 
-/// Appends the body of a request.
+/// Appends the body of a request. `more` says whether another message goes on with it.
 pub(crate) fn encode_request(
     request: &MultipartRequest,
+    more: bool,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    encode_head(request.part(), false, w)?;
+    encode_head(request.part(), more, w)?;
     match request {
         MultipartRequest::Flow(Form::Standard | Form::Counts, request)
         | MultipartRequest::Aggregate(Form::Standard | Form::Counts, request) => {
@@ -344,8 +378,12 @@ pub(crate) fn encode_request(
         | MultipartRequest::Table
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
-        | MultipartRequest::TableFeatures
         | MultipartRequest::TableDesc => {}
+        MultipartRequest::TableFeatures(tables) => {
+            let encode = |table| table_features::encode_request(table, w);
+            tables.iter().try_for_each(encode)?;
+        }
+        MultipartRequest::BundleFeatures(asked) => asked.encode(w)?,
     }
     Ok(())
 }
@@ -373,6 +411,7 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
         Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
         Part::FlowMonitor => MultipartReply::FlowMonitor(entries(r, Body::decode)?),
+        Part::BundleFeatures => MultipartReply::BundleFeatures(Body::decode(r)?),
         Part::FlowCounts => {
             MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
         }
@@ -429,6 +468,7 @@ pub(crate) fn encode_reply(
         MultipartReply::Meter(list) => parts.all(list, Body::encode)?,
         MultipartReply::MeterConfig(list) => parts.all(list, Body::encode)?,
         MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::BundleFeatures(body) => parts.one(|w| body.encode(w))?,
     }
     parts.close(more);
     Ok(())

@@ -8,9 +8,17 @@ use proptest::prelude::*;
 
 use crate::strategies::{actions, matching};
 
+/// A match: before 1.3 it is NXM's, with the numbers that ports have in 1.0.
+fn sayable(version: Version) -> BoxedStrategy<Match> {
+    match version {
+        Version::V11 | Version::V12 => matching(Version::V10),
+        _ => matching(version),
+    }
+}
+
 fn monitor(version: Version) -> impl Strategy<Value = Monitor> {
     let numbers = any::<(u32, u8, u8, u16, u32)>();
-    (matching(version), numbers).prop_map(move |(matching, (id, flags, table, port, group))| {
+    (sayable(version), numbers).prop_map(move |(matching, (id, flags, table, port, group))| {
         Monitor {
             id: MonitorId(id),
             flags: match version {
@@ -51,7 +59,7 @@ fn update(version: Version) -> BoxedStrategy<FlowUpdate> {
     let change = (
         prop::sample::select(events.to_vec()),
         any::<(u8, u16, u16, u16, u64)>(),
-        matching(version),
+        sayable(version),
         actions(version),
     );
     let full = change.prop_map(|(event, numbers, matching, actions)| {

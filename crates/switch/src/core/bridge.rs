@@ -11,7 +11,9 @@ mod frames;
 mod notices;
 mod ports;
 mod requests;
+mod schedule;
 mod statistics;
+mod tables;
 mod trace;
 mod watching;
 
@@ -19,8 +21,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
-use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig};
-use openflow::{Excerpt, Message};
+use flow::{
+    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
+};
+use openflow::{Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
@@ -32,6 +36,7 @@ use crate::dataplane::program::Generation;
 use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
 
 pub(crate) use ports::PortEntry;
+use schedule::Scheduled;
 
 /// Buffers for frames that the control thread sends: a packet-out makes at most
 /// one copy of its frame for each port.
@@ -67,6 +72,8 @@ pub(crate) struct Identity {
     pub(crate) datapath_id: DatapathId,
     /// What it does while no controller is connected.
     pub(crate) fail_mode: FailMode,
+    /// What the clock on the wall showed at [`Instant::START`].
+    pub(crate) started: WallTime,
 }
 
 /// One bridge.
@@ -91,6 +98,12 @@ pub(crate) struct Bridge {
     is_watched: bool,
     /// What happened to rules, still to be told to who watches.
     recorded: Vec<Recorded>,
+    /// News of tables, still to be told.
+    vacancies: Vec<TableStatus>,
+    /// Bundles that wait for their time.
+    scheduled: Vec<Scheduled>,
+    /// What is to be done about bundles whose time has come.
+    late: Vec<Effect>,
 }
 
 /// Something that waits for the workers.
@@ -137,6 +150,9 @@ impl Bridge {
             waiting: VecDeque::new(),
             is_watched: false,
             recorded: Vec::new(),
+            vacancies: Vec::new(),
+            scheduled: Vec::new(),
+            late: Vec::new(),
         };
         bridge.start_over(now);
         bridge
@@ -179,7 +195,7 @@ impl Bridge {
     /// Takes note that every worker has passed `generation`.
     pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
         self.passed = generation;
-        self.tell_watchers(effects);
+        self.tell_news(effects);
         self.settle_waiting(effects);
     }
 
@@ -218,6 +234,7 @@ impl Bridge {
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
         self.connections.remove(id);
         self.count_watchers();
+        self.scheduled.retain(|waiting| !waiting.is_of(id));
         self.waiting.retain(|waiting| match waiting.what {
             Awaited::Barrier(at, _) | Awaited::Committed(at, ..) => at != id,
             Awaited::Removals(_) => true,
@@ -255,6 +272,7 @@ impl Bridge {
             let changes = self.pipeline.expire(now);
             self.note(changes, None);
         }
+        self.handle_due(now);
         if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
             self.unpublished = true;
         }
@@ -262,7 +280,11 @@ impl Bridge {
 
     /// When [`Bridge::handle_timeout`] has something to do.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let expiries = [self.pipeline.next_expiry(), self.stations.next_expiry()];
+        let expiries = [
+            self.pipeline.next_expiry(),
+            self.stations.next_expiry(),
+            self.next_commit(),
+        ];
         expiries.into_iter().flatten().min()
     }
 
@@ -315,6 +337,7 @@ impl Bridge {
     fn note(&mut self, changes: Changes, by: Option<Author>) {
         self.unpublished = true;
         self.record(&changes, by);
+        self.note_vacancies();
         if !changes.removed.is_empty() {
             let what = Awaited::Removals(changes.removed);
             self.waiting.push_back(Waiting {

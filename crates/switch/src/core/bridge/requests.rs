@@ -1,11 +1,12 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
-use base::{Instant, PortNo, TableId, Xid};
+use base::{Instant, PortNo, Xid};
 use flow::{
     GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig,
-    TableMod,
 };
-use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
+use openflow::{
+    ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received, RoleReply, Version,
+};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
@@ -29,13 +30,13 @@ impl Bridge {
             excerpt,
         } = received;
         // What happened before is told before.
-        self.tell_watchers(effects);
+        self.tell_news(effects);
         match self.answer(id, xid, message, now, effects) {
             Ok(None) => {}
             Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
             Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
         }
-        self.tell_watchers(effects);
+        self.tell_news(effects);
     }
 
     pub(super) fn answer(
@@ -57,12 +58,13 @@ impl Bridge {
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
-            Message::TableMod(command) => table_mod(command, self.peer(id)?.version).map(|()| None),
-            Message::GroupMod(command) => self.group_mod(&command, (id, xid), now),
-            Message::MeterMod(command) => self.meter_mod(&command, (id, xid), now),
+            Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
+            Message::GroupMod(command) => self.group_mod(command, (id, xid), now, effects),
+            Message::MeterMod(command) => self.meter_mod(command, (id, xid), now, effects),
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
+            Message::MultipartFragment(part) => self.fragment(id, xid, part).map(|()| None),
             Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
-            Message::BundleAdd(add) => self.peer(id)?.bundles.add(xid, add).map(|()| None),
+            Message::BundleAdd(add) => self.bundle_add(id, xid, add).map(|()| None),
             Message::MonitorCancel(monitor) => self.cancel_monitor(id, monitor).map(|()| None),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);
@@ -98,7 +100,9 @@ impl Bridge {
             | Message::RoleStatus(_)
             | Message::GetAsyncReply(_)
             | Message::MonitorPaused
-            | Message::MonitorResumed => Err(Refusal::RequestBadType),
+            | Message::MonitorResumed
+            | Message::TableStatus(_)
+            | Message::RequestForward(_) => Err(Refusal::RequestBadType),
         }
     }
 
@@ -108,23 +112,27 @@ impl Bridge {
 
     fn group_mod(
         &mut self,
-        command: &GroupMod,
+        command: GroupMod,
         by: Author,
         now: Instant,
+        effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let changes = self.pipeline.group_mod(command, now)?;
+        let changes = self.pipeline.group_mod(&command, now)?;
         self.note(changes, Some(by));
+        self.forward(ForwardedRequest::GroupMod(command), by, effects);
         Ok(None)
     }
 
     fn meter_mod(
         &mut self,
-        command: &MeterMod,
+        command: MeterMod,
         by: Author,
         now: Instant,
+        effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let changes = self.pipeline.meter_mod(command, now)?;
+        let changes = self.pipeline.meter_mod(&command, now)?;
         self.note(changes, Some(by));
+        self.forward(ForwardedRequest::MeterMod(command), by, effects);
         Ok(None)
     }
 
@@ -226,25 +234,9 @@ fn changes_something(message: &Message) -> bool {
             | Message::MeterMod(_)
             | Message::BundleControl(_)
             | Message::BundleAdd(_)
+    ) || matches!(
+        message,
+        Message::MultipartRequest(MultipartRequest::TableFeatures(wanted))
+        | Message::MultipartFragment(MultipartRequest::TableFeatures(wanted)) if !wanted.is_empty()
     )
-}
-
-/// Frames that match nothing go to the controllers where a version has them go
-/// anywhere by a table's configuration (OF 1.1.0, A.3.3); from 1.3 on those bits are
-/// deprecated and change nothing (OF 1.3.5, 7.3.4.2). Tables do not evict, nor warn
-/// of being full (OF 1.4.1, 7.3.4.1).
-fn table_mod(command: TableMod, version: Version) -> Result<(), Refusal> {
-    /// `OFPTC_DEPRECATED_MASK`.
-    const DEPRECATED: u32 = 3;
-    let known = match version {
-        Version::V10 | Version::V11 | Version::V12 => 0,
-        Version::V13 | Version::V14 | Version::V15 => DEPRECATED,
-    };
-    if command.table > TableId::LAST && command.table != TableId::ALL {
-        return Err(Refusal::TableModBadTable);
-    }
-    if command.config & !known != 0 {
-        return Err(Refusal::TableModBadConfig);
-    }
-    Ok(())
 }

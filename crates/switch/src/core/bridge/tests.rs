@@ -18,9 +18,13 @@ use crate::core::connection::Kind;
 
 mod groups;
 mod monitors;
+mod tables;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
+
+/// What the clock on the wall showed first.
+const STARTED: std::time::Duration = std::time::Duration::from_secs(1_000_000);
 
 struct Rig {
     bridge: Bridge,
@@ -34,6 +38,7 @@ impl Rig {
             name: "br0".to_owned(),
             datapath_id: DatapathId(1),
             fail_mode,
+            started: WallTime(STARTED),
         };
         let mut rig = Self {
             bridge: Bridge::new(identity, has_controllers, 2, Instant::START),
@@ -448,7 +453,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
     for request in [
         MultipartRequest::GroupDesc(GroupId::ALL),
         MultipartRequest::MeterFeatures,
-        MultipartRequest::TableFeatures,
+        MultipartRequest::TableFeatures(Vec::new()),
         MultipartRequest::Description,
     ] {
         assert_eq!(ask(request), ["13 MultipartReply"]);
@@ -486,6 +491,7 @@ fn bundle(step: BundleStep) -> Message {
         bundle: BundleId(1),
         step,
         flags: BundleFlags::ATOMIC,
+        time: None,
     })
 }
 

@@ -63,8 +63,15 @@ impl Bridge {
         }
     }
 
+    /// Tells what has happened since this was done last.
+    pub(super) fn tell_news(&mut self, effects: &mut Vec<Effect>) {
+        effects.append(&mut self.late);
+        self.tell_vacancies(effects);
+        self.tell_watchers(effects);
+    }
+
     /// Tells those who watch what was recorded.
-    pub(super) fn tell_watchers(&mut self, effects: &mut Vec<Effect>) {
+    fn tell_watchers(&mut self, effects: &mut Vec<Effect>) {
         if self.recorded.is_empty() {
             return;
         }

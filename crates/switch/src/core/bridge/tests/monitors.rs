@@ -236,6 +236,7 @@ fn updates_come_before_the_barrier_reply_and_nothing_of_a_failed_bundle_does() {
         bundle: BundleId(1),
         step: BundleStep::CommitRequest,
         flags: BundleFlags::default(),
+        time: None,
     };
     let effects = rig.send(NEW, Message::BundleControl(commit));
     let failed = ["FlowModBadTable", "BundleMessageFailed"];
