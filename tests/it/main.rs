@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod churn;
 mod controllers;
 mod eye;
 mod ground;
@@ -45,6 +46,7 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    churn::RULES,
     lifecycle::RULES,
 ];
 

@@ -38,7 +38,7 @@ pub use group::{
     GroupModCommand, GroupStats,
 };
 pub use key::{Key, Registers};
-pub use matching::{Match, Term};
+pub use matching::{Match, MatchBuilder, Term, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,

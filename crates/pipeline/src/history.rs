@@ -69,7 +69,7 @@ impl Pipeline {
                     (None, None) => return None,
                     (Some(_), None) => (known.next(), None),
                     (None, Some(_)) => (None, now.next()),
-                    (Some(old), Some(new)) => match is_at(old).cmp(&is_at(new)) {
+                    (Some(old), Some(new)) => match is_at(old).cmp(is_at(new)) {
                         Ordering::Less => (known.next(), None),
                         Ordering::Greater => (None, now.next()),
                         Ordering::Equal => (known.next(), now.next()),
@@ -102,8 +102,8 @@ fn between(old: Option<&Arc<Rule>>, new: Option<&Arc<Rule>>, is_first: bool) -> 
 }
 
 /// Where a rule is, in the order of tables and of lookup.
-fn is_at(rule: &Rule) -> (TableId, &Identity) {
-    (rule.table, &rule.identity)
+const fn is_at(rule: &Rule) -> &Identity {
+    &rule.identity
 }
 
 fn does_same(old: &Rule, new: &Rule) -> bool {

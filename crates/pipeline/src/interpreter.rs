@@ -14,9 +14,9 @@ use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
 use crate::limits::BUCKETS_PER_FRAME_MAX;
+use crate::lookup::{Found, Lookup, Tables};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
-use crate::table::Table;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
 
@@ -63,15 +63,15 @@ impl Interpreter {
 
     /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
     /// which forgets the frame before.
-    pub fn run(
-        &mut self,
-        pipeline: &Pipeline,
+    pub fn run<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
         arrival: Arrival,
-        pool: &mut Pool,
-        trace: &mut dyn Trace,
-        verdict: &mut Verdict,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
     ) {
-        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         let mut frame = arrival.frame;
         let result = run.receive(&mut frame);
         run.end(frame, result);
@@ -79,16 +79,16 @@ impl Interpreter {
 
     /// Carries out a packet-out, of which [`Pipeline::check_packet_out`] said
     /// that it can be.
-    pub fn packet_out(
-        &mut self,
-        pipeline: &Pipeline,
+    pub fn packet_out<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
         actions: &[Action],
         arrival: Arrival,
-        pool: &mut Pool,
-        trace: &mut dyn Trace,
-        verdict: &mut Verdict,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
     ) {
-        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         let mut frame = arrival.frame;
         let result = run.send_out(&mut frame, actions);
         run.end(frame, result);
@@ -96,7 +96,7 @@ impl Interpreter {
 
     fn begin<'a>(
         &'a mut self,
-        pipeline: &'a Pipeline,
+        tables: Tables<'a>,
         arrival: &Arrival,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
@@ -109,7 +109,8 @@ impl Interpreter {
         self.set.clear();
         self.stack.clear();
         Run {
-            pipeline,
+            pipeline: tables.pipeline,
+            lookup: tables.lookup,
             pool,
             trace,
             verdict,
@@ -142,6 +143,7 @@ impl Interpreter {
 /// One frame's way.
 pub(crate) struct Run<'a> {
     pub(crate) pipeline: &'a Pipeline,
+    lookup: &'a dyn Lookup,
     pub(crate) pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
     pub(crate) verdict: &'a mut Verdict,
@@ -226,7 +228,7 @@ impl<'a> Run<'a> {
             return Err(DropReason::Fragment);
         }
         self.table = TableId::FIRST;
-        let found = self.look_up(packet, pipeline.table(self.table));
+        let found = self.look_up(packet);
         if self.traverse(packet, found)? {
             self.execute_set(packet)
         } else {
@@ -241,7 +243,6 @@ impl<'a> Run<'a> {
         packet: &mut Packet<'_>,
         mut found: Option<&'a Rule>,
     ) -> Result<bool, DropReason> {
-        let pipeline = self.pipeline;
         while let Some(rule) = found {
             self.cookie = rule.cookie;
             self.cause = if rule.is_table_miss() {
@@ -255,28 +256,19 @@ impl<'a> Run<'a> {
                 _ => return Ok(true),
             }
             self.count_lookup()?;
-            found = self.look_up(packet, pipeline.table(self.table));
+            found = self.look_up(packet);
         }
         Ok(false)
     }
 
-    pub(crate) fn look_up<'t>(
-        &mut self,
-        packet: &Packet<'_>,
-        table: Option<&'t Table>,
-    ) -> Option<&'t Rule> {
+    /// The rule of the current table that the frame finds.
+    pub(crate) fn look_up(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
         self.forget_conjunction();
-        self.refresh(packet);
-        let found = match table {
-            Some(table) if table.has_clauses() => {
-                let (found, conjunction) = conjunction::look_up(table, self.key);
-                self.registers.conjunction = conjunction;
-                self.key.set(Field::ConjId, conjunction.into());
-                found
-            }
-            table => table.and_then(|table| table.lookup(self.key)),
+        let lookup = self.lookup;
+        let found = match lookup.look_up(self.table, packet.headers(), &self.registers()) {
+            Found::Rule(found) => found,
+            Found::Unknown => self.search(packet),
         };
-        let found = found.map(AsRef::as_ref);
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
         if let Some(rule) = found {
@@ -285,6 +277,21 @@ impl<'a> Run<'a> {
         }
         self.trace.looked_up(self.table, found);
         found
+    }
+
+    /// Walks along the list.
+    fn search(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
+        self.refresh(packet);
+        let table = self.pipeline.table(self.table)?;
+        let found = if table.has_clauses() {
+            let (found, conjunction) = conjunction::look_up(table, self.key);
+            self.registers.conjunction = conjunction;
+            self.key.set(Field::ConjId, conjunction.into());
+            found
+        } else {
+            table.lookup(self.key)
+        };
+        found.map(AsRef::as_ref)
     }
 
     /// What one lookup has satisfied, the next does not know.

@@ -83,6 +83,7 @@ impl Run<'_> {
     /// Whether the tables have the rule, and its hard timeout needs no new start.
     fn knows(&self, command: &FlowMod) -> bool {
         let identity = Identity {
+            table: command.table,
             priority: Reverse(command.priority),
             matching: command.matching.clone(),
         };
@@ -90,7 +91,7 @@ impl Run<'_> {
         table
             .and_then(|table| table.get(&identity))
             .is_some_and(|rule| {
-                rule.instructions == command.instructions
+                *rule.instructions == command.instructions
                     && rule.cookie == command.cookie
                     && rule.idle_timeout_s == command.idle_timeout_s
                     && rule.hard_timeout_s == command.hard_timeout_s

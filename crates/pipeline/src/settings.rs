@@ -14,7 +14,7 @@ use imbl::{OrdMap, OrdSet};
 
 use crate::flow_mod::Changes;
 use crate::pipeline::Pipeline;
-use crate::rule::{Identity, Rule};
+use crate::rule::{ByIdentity, Rule};
 
 /// By what a table chooses who has to go.
 const EVICTION: EvictionFlags =
@@ -42,38 +42,37 @@ pub(crate) struct Settings {
 /// stays (`ovs-vswitchd.conf.db(5)`, "Eviction Policy").
 #[derive(Clone, Debug, Default)]
 struct Candidates {
-    order: OrdSet<(u16, Instant, Arc<Identity>)>,
-    places: OrdMap<Arc<Identity>, (u16, Instant)>,
+    order: OrdSet<(u16, Instant, ByIdentity)>,
+    noted: OrdMap<ByIdentity, Instant>,
 }
 
 impl Candidates {
-    fn add(&mut self, rule: &Rule) {
+    fn add(&mut self, rule: &Arc<Rule>) {
         self.remove(rule);
         if let Some(deadline) = rule.deadline() {
-            let identity = Arc::clone(&rule.identity);
-            let place = (rule.importance, deadline);
-            self.order.insert((place.0, place.1, Arc::clone(&identity)));
-            self.places.insert(identity, place);
+            let rule = ByIdentity(Arc::clone(rule));
+            let place = (rule.0.importance, deadline, rule.clone());
+            self.order.insert(place);
+            self.noted.insert(rule, deadline);
         }
     }
 
     fn remove(&mut self, rule: &Rule) {
-        if let Some((importance, deadline)) = self.places.remove(&rule.identity) {
-            let place = (importance, deadline, Arc::clone(&rule.identity));
-            self.order.remove(&place);
+        if let Some((known, deadline)) = self.noted.remove_with_key(&rule.identity) {
+            self.order.remove(&(known.0.importance, deadline, known));
         }
     }
 
-    fn first(&self) -> Option<Arc<Identity>> {
-        self.order
-            .get_min()
-            .map(|(.., identity)| Arc::clone(identity))
+    /// The first, and when it ended by what is noted of it.
+    fn first(&self) -> Option<(Arc<Rule>, Instant)> {
+        let first = self.order.get_min();
+        first.map(|(_, deadline, ByIdentity(rule))| (Arc::clone(rule), *deadline))
     }
 }
 
 impl Settings {
     /// Takes note of a rule that came into the table.
-    pub(crate) fn rule_came(&mut self, rule: &Rule) {
+    pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
         if let Some(candidates) = &mut self.candidates {
             candidates.add(rule);
         }
@@ -224,14 +223,10 @@ impl Pipeline {
         for looks in 0.. {
             let settings = self.settings().get(&table);
             let candidates = settings.and_then(|settings| settings.candidates.as_ref());
-            let Some(identity) = candidates.and_then(Candidates::first) else {
+            let Some((rule, noted)) = candidates.and_then(Candidates::first) else {
                 return false;
             };
-            let rule = self.table(table).and_then(|table| table.get(&identity));
-            let rule = Arc::clone(rule.expect("a candidate is in its table"));
-            let noted = candidates.and_then(|known| known.places.get(&identity));
-            let is_noted = noted.is_some_and(|(_, noted)| rule.deadline() == Some(*noted));
-            if is_noted || looks == SECOND_LOOKS_MAX {
+            if rule.deadline() == Some(noted) || looks == SECOND_LOOKS_MAX {
                 self.take(&rule, Some(FlowRemovedReason::Eviction), now, changes);
                 return true;
             }

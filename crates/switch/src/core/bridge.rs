@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
+use fastpath::{Classifier, Scratch, View};
 use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
 };
@@ -61,6 +62,8 @@ pub(crate) enum Effect {
     Transmit(PortNo, Frame),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
+    /// Let go of rules that are gone, and that everybody was told of.
+    Free(Vec<Removal>),
 }
 
 /// What a bridge is made of.
@@ -80,6 +83,8 @@ pub(crate) struct Identity {
 pub(crate) struct Bridge {
     identity: Identity,
     pipeline: Pipeline,
+    /// The tables of `pipeline`, compiled.
+    compiled: Classifier,
     stations: MacTable,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
@@ -87,10 +92,13 @@ pub(crate) struct Bridge {
     has_controllers: bool,
     config: SwitchConfig,
     interpreter: Interpreter,
+    scratch: Scratch,
     pool: Pool,
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
     unpublished: bool,
+    /// How many rules are gone since the last publication.
+    removed: usize,
     published: Generation,
     passed: Generation,
     waiting: VecDeque<Waiting>,
@@ -136,15 +144,18 @@ impl Bridge {
         let mut bridge = Self {
             identity,
             pipeline: Pipeline::new(Limits::default(), writers),
+            compiled: Classifier::new(),
             stations: MacTable::new(STATIONS_MAX, AGEING),
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,
             config: SwitchConfig::default(),
             interpreter: Interpreter::new(writers - 1),
+            scratch: Scratch::new(),
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
+            removed: 0,
             published: Generation::default(),
             passed: Generation::default(),
             waiting: VecDeque::new(),
@@ -164,13 +175,19 @@ impl Bridge {
     }
 
     /// What workers are to run for it.
-    pub(crate) fn snapshot(&self) -> (Pipeline, MacView) {
-        (self.pipeline.clone(), self.stations.view())
+    pub(crate) fn snapshot(&mut self) -> (Pipeline, View, MacView) {
+        let compiled = self.compiled.publish(&self.pipeline);
+        (self.pipeline.clone(), compiled, self.stations.view())
     }
 
     /// Whether there is something to publish.
     pub(crate) fn is_unpublished(&self) -> bool {
         self.unpublished
+    }
+
+    /// How many rules are gone since the last publication.
+    pub(crate) const fn removed(&self) -> usize {
+        self.removed
     }
 
     /// Whether somebody waits for the present state to be published.
@@ -182,6 +199,7 @@ impl Bridge {
     /// Takes note that the present state was published under this number.
     pub(crate) fn handle_published(&mut self, generation: Generation) {
         self.unpublished = false;
+        self.removed = 0;
         self.published = generation;
         for waiting in self
             .waiting
@@ -211,7 +229,10 @@ impl Bridge {
                 Awaited::Committed(id, xid, reply) => {
                     effects.push(Effect::Reply(id, xid, reply));
                 }
-                Awaited::Removals(removals) => self.tell_removals(&removals, effects),
+                Awaited::Removals(removals) => {
+                    self.tell_removals(&removals, effects);
+                    effects.push(Effect::Free(removals));
+                }
             }
         }
     }
@@ -338,7 +359,9 @@ impl Bridge {
         self.unpublished = true;
         self.record(&changes, by);
         self.note_vacancies();
+        self.compiled.note(&changes);
         if !changes.removed.is_empty() {
+            self.removed += changes.removed.len();
             let what = Awaited::Removals(changes.removed);
             self.waiting.push_back(Waiting {
                 generation: None,

@@ -32,6 +32,15 @@ impl Dump {
         }
     }
 
+    /// How many rules it holds, or more.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Flows(dump) => dump.len(),
+            Self::Updates(updates) => updates.len(),
+            Self::Comparison(comparison) => comparison.len(),
+        }
+    }
+
     /// How many changes of rules it holds back until it is told.
     pub(crate) fn changes(&self) -> usize {
         match self {
@@ -73,6 +82,11 @@ impl FlowDump {
             last: None,
             told: false,
         })
+    }
+
+    /// How many rules it holds.
+    const fn len(&self) -> usize {
+        self.pipeline.len()
     }
 
     /// The next part; none after the last.

@@ -226,6 +226,12 @@ impl Comparison {
         }
     }
 
+    /// How many rules it holds.
+    pub(crate) fn len(&self) -> usize {
+        let before = self.before.as_ref().map_or(0, Pipeline::len);
+        before + self.now.len()
+    }
+
     /// The next part; none after the last. The answer to a request has one at least.
     pub(crate) fn next_part(&mut self) -> Option<Message> {
         while self.next == Next::Rules {
@@ -292,14 +298,14 @@ fn full(happening: &Happening, flags: MonitorFlags) -> FlowUpdate {
     let rule = &happening.rule;
     FlowUpdate::Full(Box::new(FlowChange {
         event: happening.event,
-        table: rule.table,
+        table: rule.table(),
         priority: rule.priority(),
         idle_timeout_s: rule.idle_timeout_s,
         hard_timeout_s: rule.hard_timeout_s,
         cookie: rule.cookie,
         matching: rule.matching().clone(),
         instructions: match flags.contains(MonitorFlags::INSTRUCTIONS) {
-            true => rule.instructions.clone(),
+            true => (*rule.instructions).clone(),
             false => Instructions::default(),
         },
     }))

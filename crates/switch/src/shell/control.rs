@@ -5,6 +5,7 @@
 mod interfaces;
 mod questions;
 mod site;
+mod slow;
 mod steps;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,12 +17,14 @@ use std::time::Duration;
 
 use base::Instant;
 use openflow::Received;
+use pipeline::Removal;
 use tokio::runtime::Handle;
 
 use super::clock::Clock;
 use super::connection::{Outbox, Outgoing, Room};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
+use super::reaper::{LARGE, Reaper};
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
 use crate::config::Config;
@@ -77,6 +80,13 @@ struct Peer {
     deferred: VecDeque<(Box<Received>, Room)>,
 }
 
+/// A program that another has taken the place of.
+struct Retired {
+    program: Arc<Program>,
+    /// Whether it may be the last that holds so many rules that to free it takes long.
+    is_large: bool,
+}
+
 /// What the control thread is given.
 pub(crate) struct Tools {
     /// Tells the time.
@@ -93,6 +103,8 @@ pub(crate) struct Tools {
     pub(crate) publication: Arc<Publication>,
     /// The workers.
     pub(crate) workers: Vec<WorkerHandle>,
+    /// Frees what is large.
+    pub(crate) reaper: Reaper,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
 }
@@ -110,7 +122,7 @@ pub(crate) struct Control {
     next_publication: Instant,
     passed: Generation,
     /// Programs that workers may still run. They are freed here, never by a worker.
-    retired: VecDeque<Arc<Program>>,
+    retired: VecDeque<Retired>,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -193,6 +205,7 @@ impl Control {
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
+            Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
             Input::Reload => self.reload(),
@@ -288,6 +301,7 @@ impl Control {
                     }
                 }
                 Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
+                Effect::Free(removals) => self.free(removals),
             }
         }
         for id in slow {
@@ -295,20 +309,11 @@ impl Control {
         }
     }
 
-    /// Tells a peer's bridge something about it, and carries out what comes of that.
-    fn tell_bridge_of(
-        &mut self,
-        id: ConnectionId,
-        tell: fn(&mut Bridge, ConnectionId, &mut Vec<Effect>),
-    ) {
-        let Some(bridge) = self.peers.get(&id).map(|peer| peer.bridge) else {
-            return;
-        };
-        let mut effects = Vec::new();
-        if let Some(site) = self.sites.get_mut(&bridge) {
-            tell(&mut site.bridge, id, &mut effects);
+    /// Frees rules that are gone.
+    fn free(&self, removals: Vec<Removal>) {
+        if removals.len() >= LARGE {
+            self.tools.reaper.free(Box::new(removals));
         }
-        self.carry_out(bridge, effects, None);
     }
 
     fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
@@ -368,11 +373,12 @@ impl Control {
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
         self.generation = Generation(self.generation.0 + 1);
-        let bridges = self.sites.iter().map(|(id, site)| {
-            let (pipeline, stations) = site.bridge.snapshot();
+        let bridges = self.sites.iter_mut().map(|(id, site)| {
+            let (pipeline, compiled, stations) = site.bridge.snapshot();
             BridgeProgram {
                 id: *id,
                 pipeline,
+                compiled,
                 stations,
             }
         });
@@ -381,12 +387,17 @@ impl Control {
             bridges: bridges.collect(),
         };
         let old = self.tools.publication.swap(Arc::new(program));
-        self.retired.push_back(old);
+        let gone = self.sites.values().map(|site| site.bridge.removed());
+        let is_large = gone.sum::<usize>() >= LARGE;
+        self.retired.push_back(Retired {
+            program: old,
+            is_large,
+        });
         for site in self.sites.values_mut() {
             site.bridge.handle_published(self.generation);
         }
         // One that is asleep need not be woken for a new program, only to let go of old ones.
-        if self.retired.len() > RETIRED_MAX {
+        if is_large || self.retired.len() > RETIRED_MAX {
             let workers = self.tools.workers.iter();
             workers.for_each(WorkerHandle::wake_if_asleep);
         }
@@ -430,12 +441,11 @@ impl Control {
     fn free_retired(&mut self) {
         let workers = self.tools.workers.iter();
         let held = workers.map(|worker| worker.progress.passed()).min();
-        while self
-            .retired
-            .front()
-            .is_some_and(|program| held.is_some_and(|held| program.generation < held))
-        {
-            self.retired.pop_front();
+        let is_free = |old: &mut Retired| held.is_some_and(|held| old.program.generation < held);
+        while let Some(old) = self.retired.pop_front_if(is_free) {
+            if old.is_large {
+                self.tools.reaper.free(Box::new(old.program));
+            }
         }
     }
 

@@ -2,9 +2,10 @@
 //! by packet-in.
 
 use base::{Instant, PortNo};
+use fastpath::Looker;
 use flow::{MaxLen, PacketIn, PacketOut};
 use packet::{Frame, Link};
-use pipeline::{Arrival, Destination, PacketInMeta, Verdict};
+use pipeline::{Arrival, Destination, PacketInMeta, Tables, Verdict};
 
 use super::{Bridge, Effect};
 use crate::dataplane::normal::{self, Forward};
@@ -23,8 +24,18 @@ impl Bridge {
             now,
         };
         let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = self.compiled.current();
+        let looker = compiled.as_ref();
+        let looker = looker.map(|view| Looker::new(view, &self.scratch));
+        let tables = Tables {
+            pipeline: &self.pipeline,
+            lookup: match &looker {
+                Some(looker) => looker,
+                None => &(),
+            },
+        };
         self.interpreter.packet_out(
-            &self.pipeline,
+            tables,
             &message.actions,
             arrival,
             &mut self.pool,

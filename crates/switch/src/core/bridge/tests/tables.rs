@@ -52,7 +52,7 @@ fn who_may_be_told_hears_that_a_table_runs_full_and_whose_rules_had_to_go() {
     rig.send(V15, rule(4));
     assert_eq!(told(&rig.send(V15, rule(5))), [""; 0]);
     let gone = rig.pass();
-    assert_eq!(gone.len(), 4, "every controller is told: {gone:?}");
+    assert_eq!(told(&gone).len(), 4, "every controller is told: {gone:?}");
     let Effect::Tell(_, message) = &gone[3] else {
         panic!("{gone:?}")
     };
