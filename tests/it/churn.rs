@@ -90,6 +90,7 @@ fn leave_a_bundle_open(peer: &mut Peer<'_>) -> Result<(), Failure> {
         bundle,
         step,
         flags,
+        time: None,
     };
     peer.ask(&Message::BundleControl(open))?;
     for number in 0..FLOWS {

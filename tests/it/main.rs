@@ -14,6 +14,7 @@ mod ground;
 mod groups;
 mod host;
 mod lifecycle;
+mod monitors;
 mod ofctl;
 mod ofp_print;
 mod peer;
@@ -21,6 +22,7 @@ mod printing;
 mod rig;
 mod robustness;
 mod standalone;
+mod tables;
 mod tap;
 mod tools;
 mod trace;
@@ -46,6 +48,8 @@ const THEMES: &[&[Rule]] = &[
     groups::RULES,
     truth::RULES,
     bundles::RULES,
+    monitors::RULES,
+    tables::RULES,
     controllers::RULES,
     robustness::RULES,
     churn::RULES,

@@ -5,17 +5,20 @@ use std::time::Duration;
 
 use base::{BucketId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId, Xid};
 use flow::{
-    Action, AggregateStats, Band, BandKind, Bucket, Capabilities, Description, Features, FlowFlags,
-    FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest,
-    GroupKind, GroupMod, GroupModCommand, MeterFlags, MeterMod, MeterModCommand, PacketIn,
-    PacketInReason, PacketOut, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState,
-    PortStats, PortStatus, QueueStats, Refusal, Role, RoleRequest, SwitchConfig, TableMod,
-    TableStats,
+    Action, AggregateStats, Band, BandKind, Bucket, Capabilities, Description, EvictionFlags,
+    Features, Field, FlowChange, FlowEvent, FlowFlags, FlowMod, FlowModCommand, FlowRemoved,
+    FlowRemovedReason, FlowStats, FlowStatsRequest, FlowUpdate, GroupKind, GroupMod,
+    GroupModCommand, Instructions, Match, MeterFlags, MeterMod, MeterModCommand, Monitor,
+    MonitorFlags, MonitorId, MonitorRequest, PacketIn, PacketInReason, PacketOut, PortConfig,
+    PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, PortStatus, QueueStats,
+    Refusal, Role, RoleRequest, SwitchConfig, TableDesc, TableFlags, TableMod, TableReason,
+    TableStats, TableStatus, Vacancy, VacancyLimits,
 };
 use openflow::{
-    AsyncConfig, ErrorMessage, FeaturesReply, Form, Hello, Message, MultipartReply,
-    MultipartRequest, QueueConfig, QueueConfigReply, QueueDesc, QueueStatsRequest, RoleReason,
-    RoleReply, RoleStatus, TableDesc, TableFeatures, Version, Versions,
+    AsyncConfig, ErrorMessage, FeaturesReply, Form, ForwardedRequest, Hello, Message,
+    MultipartReply, MultipartRequest, QueueConfig, QueueConfigReply, QueueDesc, QueueStatsRequest,
+    RequestForward, RoleReason, RoleReply, RoleStatus, TableFeatures, TableFeaturesCommand,
+    Version, Versions,
 };
 use packet::MacAddr;
 
@@ -55,7 +58,7 @@ fn messages(version: Version) -> Vec<(&'static str, Message)> {
     if version >= Version::V11 {
         all.push(("OFPT_GROUP_MOD", Message::GroupMod(group_mod())));
         let table = TableId(3);
-        let table_mod = TableMod { table, config: 0 };
+        let table_mod = TableMod::new(table, TableFlags::default());
         all.push(("OFPT_TABLE_MOD", Message::TableMod(table_mod)));
     }
     if version >= Version::V13 {
@@ -66,7 +69,22 @@ fn messages(version: Version) -> Vec<(&'static str, Message)> {
         let change = AsyncConfig::default().into();
         all.push(("OFPT_SET_ASYNC", Message::SetAsync(change)));
     }
+    let forwarded = RequestForward {
+        xid: Xid(5),
+        request: ForwardedRequest::GroupMod(group_mod()),
+    };
+    let name = match version {
+        Version::V10 | Version::V11 | Version::V12 => "NXT_REQUESTFORWARD",
+        Version::V13 => "ONFT_REQUESTFORWARD",
+        Version::V14 | Version::V15 => "OFPT_REQUESTFORWARD",
+    };
+    all.push((name, Message::RequestForward(forwarded)));
     if version >= Version::V14 {
+        let status = TableStatus {
+            reason: TableReason::VacancyDown,
+            table: table_desc(),
+        };
+        all.push(("OFPT_TABLE_STATUS", Message::TableStatus(status)));
         all.push(("OFPT_ROLE_STATUS", Message::RoleStatus(role_status())));
     } else {
         let reply = QueueConfigReply {
@@ -168,6 +186,8 @@ fn statistics(version: Version) -> Vec<(&'static str, Message)> {
             MultipartReply::PortDesc(vec![port(), port()]),
         ),
     ];
+    let (_, name) = monitors(version);
+    all.push((name, MultipartReply::FlowMonitor(vec![flow_update()])));
     if version >= Version::V13 {
         all.push((
             "OFPST_TABLE_FEATURES reply",
@@ -175,10 +195,7 @@ fn statistics(version: Version) -> Vec<(&'static str, Message)> {
         ));
     }
     if version >= Version::V14 {
-        let desc = TableDesc {
-            table: TableId(1),
-            config: 0,
-        };
+        let desc = table_desc();
         let queue = QueueDesc {
             port: PortNo(1),
             config: queue_config(),
@@ -221,6 +238,8 @@ fn questions(version: Version) -> Vec<(&'static str, Message)> {
             MultipartRequest::PortDesc(PortNo::ANY),
         ),
     ];
+    let (name, _) = monitors(version);
+    all.push((name, MultipartRequest::FlowMonitor(vec![monitor()])));
     if version >= Version::V11 {
         all.push(("OFPST_GROUP request", MultipartRequest::Group(GroupId::ALL)));
         all.push((
@@ -240,7 +259,7 @@ fn questions(version: Version) -> Vec<(&'static str, Message)> {
         ));
         all.push((
             "OFPST_TABLE_FEATURES request",
-            MultipartRequest::TableFeatures,
+            MultipartRequest::TableFeatures(Vec::new()),
         ));
     }
     if version >= Version::V14 {
@@ -439,13 +458,57 @@ fn table_stats() -> TableStats {
     }
 }
 
+fn table_desc() -> TableDesc {
+    let limits = VacancyLimits { down: 20, up: 80 };
+    TableDesc {
+        table: TableId(1),
+        config: TableFlags::EVICTION.with(TableFlags::VACANCY_EVENTS),
+        eviction: Some(EvictionFlags::IMPORTANCE),
+        vacancy: Some(Vacancy { limits, now: 50 }),
+    }
+}
+
+fn monitor() -> MonitorRequest {
+    MonitorRequest::Add(Monitor {
+        id: MonitorId(1),
+        flags: MonitorFlags::ADD,
+        asked: FlowStatsRequest::all(),
+    })
+}
+
+fn flow_update() -> FlowUpdate {
+    FlowUpdate::Full(Box::new(FlowChange {
+        event: FlowEvent::Modified,
+        table: TableId(1),
+        priority: 5,
+        idle_timeout_s: 6,
+        hard_timeout_s: 7,
+        cookie: Cookie(8),
+        matching: Match::any().with(Field::InPort, 1).expect("legal"),
+        instructions: Instructions::apply(vec![Action::output(PortNo(2))]),
+    }))
+}
+
+/// The name that Open vSwitch gives to what monitors tell and are told.
+fn monitors(version: Version) -> (&'static str, &'static str) {
+    match version {
+        Version::V10 | Version::V11 | Version::V12 => {
+            ("NXST_FLOW_MONITOR request", "NXST_FLOW_MONITOR reply")
+        }
+        Version::V13 => ("ONFST_FLOW_MONITOR request", "ONFST_FLOW_MONITOR reply"),
+        Version::V14 | Version::V15 => ("OFPST_FLOW_MONITOR request", "OFPST_FLOW_MONITOR reply"),
+    }
+}
+
 fn table_features() -> TableFeatures {
     TableFeatures {
         table: TableId(3),
         name: "three".to_owned(),
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
+        capabilities: TableFlags::default(),
         flows_max: 100,
+        command: TableFeaturesCommand::Replace,
         next: vec![TableId(4), TableId(5)],
     }
 }

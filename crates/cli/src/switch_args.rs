@@ -10,13 +10,14 @@ use switch::config::{
 };
 
 /// Options that belong to the bridge before them.
-const OF_A_BRIDGE: [&str; 6] = [
+const OF_A_BRIDGE: [&str; 7] = [
     "port",
     "controller",
     "listen",
     "fail-mode",
     "datapath-id",
     "protocols",
+    "flow-limit",
 ];
 
 /// The subcommand, for the help and the parser.
@@ -42,6 +43,7 @@ pub(crate) fn command() -> Command {
         .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (the default) or secure"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
         .arg(of_a_bridge("protocols", "VERSION,...", "Versions to speak, OpenFlow10 to OpenFlow15 [default: all]"))
+        .arg(of_a_bridge("flow-limit", "TABLE=RULES", "The most rules that a table may have"))
         .arg(
             Arg::new("cores")
                 .long("cores")
@@ -143,6 +145,7 @@ fn apply<'a>(
         "controller" => bridge.controllers.push(value.parse()?),
         "listen" => bridge.listen.push(value.parse()?),
         "fail-mode" => bridge.fail_mode = value.parse::<FailMode>()?,
+        "flow-limit" => bridge.flow_limits.push(value.parse()?),
         "protocols" => bridge.protocols = parse_protocols(value)?,
         _ => bridge.datapath_id = Some(parse_datapath_id(value)?),
     }

@@ -170,15 +170,6 @@ pub struct PortMod {
     pub advertise: u32,
 }
 
-/// A change to a flow table's behaviour (OF 1.3.5, 7.3.3); deprecated bits only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TableMod {
-    /// The table, or [`TableId::ALL`].
-    pub table: TableId,
-    /// The wanted configuration.
-    pub config: u32,
-}
-
 /// How a switch treats IP fragments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FragmentHandling {

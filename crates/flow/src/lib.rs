@@ -14,15 +14,17 @@ mod group;
 mod key;
 mod matching;
 mod meter;
+mod monitor;
 mod port;
 mod refusal;
 mod statistics;
+mod table;
 pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
-    RoleRequest, SwitchConfig, TableMod,
+    RoleRequest, SwitchConfig,
 };
 pub use compose::compose;
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
@@ -41,9 +43,16 @@ pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,
 };
+pub use monitor::{
+    FlowChange, FlowEvent, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
+};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
 pub use statistics::{
     AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, PortStats,
     QueueStats, TableStats,
+};
+pub use table::{
+    EvictionFlags, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,
+    VacancyLimits,
 };

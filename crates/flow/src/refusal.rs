@@ -410,9 +410,60 @@ pub enum Refusal {
     /// A message of the bundle failed, so that none was done.
     #[error("a message of the bundle failed")]
     BundleMessageFailed,
+
+    /// A monitor that failed without a better reason, such as want of room.
+    #[error("the flow monitor cannot be set up")]
+    MonitorUnknown,
+    /// There is a monitor of this number.
+    #[error("there is a flow monitor of this number")]
+    MonitorExists,
+    /// There is no such monitor to change or to take away.
+    #[error("no such flow monitor")]
+    MonitorUnknownMonitor,
+    /// Unknown command for a monitor.
+    #[error("unknown flow monitor command")]
+    MonitorBadCommand,
+    /// Flags that a monitor does not take.
+    #[error("bad flags of a flow monitor")]
+    MonitorBadFlags,
+    /// The monitor's table does not exist.
+    #[error("no such table to monitor")]
+    MonitorBadTable,
+    /// A port or group that no rule can send to.
+    #[error("no such output to monitor")]
+    MonitorBadOut,
+
+    /// Metadata bits that a table does not have.
+    #[error("unsupported metadata of a table")]
+    TableFeaturesBadMetadata,
+    /// A table cannot do what is asked of it.
+    #[error("unsupported features of a table")]
+    TableFeaturesBadFeatures,
+    /// A table cannot be configured so.
+    #[error("unsupported capabilities of a table")]
+    TableFeaturesBadCapabilities,
+    /// A table does not take so many rules, or its size cannot be changed.
+    #[error("unsupported size of a table")]
+    TableFeaturesBadSize,
+    /// Tables cannot be changed in this way.
+    #[error("unsupported command for table features")]
+    TableFeaturesBadCommand,
+    /// More tables than there can be.
+    #[error("too many tables")]
+    TableFeaturesTooMany,
+
+    /// A bundle is to be done at a time that it does not name, or the other way round (1.5).
+    #[error("the time of the bundle is not supported")]
+    BundleScheduleUnsupported,
+    /// A bundle's time lies too far in the future (1.5).
+    #[error("the time of the bundle lies too far in the future")]
+    BundleScheduleFuture,
+    /// A bundle's time lies too far in the past (1.5).
+    #[error("the time of the bundle lies too far in the past")]
+    BundleSchedulePast,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::BundleMessageFailed as usize + 1;
+    pub const COUNT: usize = Self::BundleSchedulePast as usize + 1;
 }

@@ -18,6 +18,7 @@ use std::ops::RangeInclusive;
 
 use flow::Refusal;
 
+use crate::kinds::NICIRA;
 use crate::version::Version;
 
 /// The numbers of an error message.
@@ -142,6 +143,14 @@ const fn near_nx(kind: u16, code: u16) -> Entry {
 const fn onf(kind: u16) -> Entry {
     own_entry(Fault::Experimenter {
         experimenter: ONF,
+        kind,
+    })
+}
+
+/// Nicira's number in the versions that have experimenters' errors.
+const fn nicira(kind: u16) -> Entry {
+    own_entry(Fault::Experimenter {
+        experimenter: NICIRA,
         kind,
     })
 }
@@ -317,6 +326,25 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(BundleMessageUnsupported,       near(1, 4),      of(17, 10)),
     row(BundleMessageTooMany,           near(1, 4),      of(17, 12)),
     row(BundleMessageFailed,            near(1, 4),      of(17, 13)),
+
+    row(MonitorUnknown,                 near(1, 2),      of(16, 0)),
+    row(MonitorExists,                  nx(1, 517),      of(16, 1)),
+    row(MonitorUnknownMonitor,          nx(1, 519),      of(16, 3)),
+    row(MonitorBadCommand,              near(1, 2),      of(16, 4)),
+    row(MonitorBadFlags,                nx(1, 518),      of(16, 5)),
+    row(MonitorBadTable,                near_nx(1, 512), of(16, 6)),
+    row(MonitorBadOut,                  near_nx(1, 514), of(16, 7)),
+
+    row(TableFeaturesBadMetadata,       near(1, 2),      of(13, 1)),
+    row(TableFeaturesBadFeatures,       near(1, 2),      of(13, 8)),
+    row(TableFeaturesBadCapabilities,   near(1, 2),      of(13, 6)),
+    row(TableFeaturesBadSize,           near(1, 2),      of(13, 7)),
+    row(TableFeaturesBadCommand,        near(1, 2),      of(13, 9)),
+    row(TableFeaturesTooMany,           near(1, 2),      of(13, 10)),
+
+    row(BundleScheduleUnsupported,      near(1, 4),      of(17, 16)),
+    row(BundleScheduleFuture,           near(1, 4),      of(17, 17)),
+    row(BundleSchedulePast,             near(1, 4),      of(17, 18)),
 ]};
 
 #[rustfmt::skip]
@@ -384,6 +412,19 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(TableFeaturesPermission,        V11, V12, near(1, 2)),
     except(TableFeaturesBadTable,          V11, V12, near(1, 2)),
 
+    except(TableFeaturesBadMetadata,    V11, V12, near(1, 2)),
+    except(TableFeaturesBadFeatures,    V11, V12, near(1, 2)),
+    except(TableFeaturesBadFeatures,    V13, V13, near(13, 4)),
+    except(TableFeaturesBadFeatures,    V14, V14, near(13, 5)),
+    except(TableFeaturesBadCapabilities,V11, V12, near(1, 2)),
+    except(TableFeaturesBadCapabilities,V13, V14, near(13, 5)),
+    except(TableFeaturesBadSize,        V11, V12, near(1, 2)),
+    except(TableFeaturesBadSize,        V13, V14, near(13, 5)),
+    except(TableFeaturesBadCommand,     V11, V12, near(1, 2)),
+    except(TableFeaturesBadCommand,     V13, V14, near(13, 5)),
+    except(TableFeaturesTooMany,        V11, V12, near(1, 2)),
+    except(TableFeaturesTooMany,        V13, V14, near(13, 5)),
+
     // In 1.3 only table features have properties.
     except(PropertyBadType,                V11, V12, near(1, 5)),
     except(PropertyBadType,                V13, V13, of(13, 2)),
@@ -420,6 +461,27 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(BundleMessageTooMany,         V13, V13, onf(2312)),
     except(BundleMessageFailed,          V11, V12, near(1, 4)),
     except(BundleMessageFailed,          V13, V13, onf(2313)),
+
+    except(BundleScheduleUnsupported,    V11, V12, near(1, 4)),
+    except(BundleScheduleUnsupported,    V13, V13, near(1, 4)),
+    except(BundleScheduleUnsupported,    V14, V14, near(17, 7)),
+    except(BundleScheduleFuture,         V11, V13, near(1, 4)),
+    except(BundleScheduleFuture,         V14, V14, near(17, 7)),
+    except(BundleSchedulePast,           V11, V13, near(1, 4)),
+    except(BundleSchedulePast,           V14, V14, near(17, 7)),
+
+    // Before 1.4 monitors are Nicira's, in 1.3 ONF's with Nicira's numbers.
+    except(MonitorUnknown,               V11, V13, near(1, 2)),
+    except(MonitorExists,                V11, V11, nx(1, 517)),
+    except(MonitorExists,                V12, V13, nicira(6)),
+    except(MonitorUnknownMonitor,        V11, V11, nx(1, 519)),
+    except(MonitorUnknownMonitor,        V12, V13, nicira(8)),
+    except(MonitorBadCommand,            V11, V13, near(1, 2)),
+    except(MonitorBadFlags,              V11, V11, nx(1, 518)),
+    except(MonitorBadFlags,              V12, V13, nicira(7)),
+    except(MonitorBadTable,              V11, V13, near(1, 9)),
+    except(MonitorBadOut,                V11, V11, near_nx(1, 514)),
+    except(MonitorBadOut,                V12, V13, near(1, 11)),
 ]};
 
 /// Every reason that there is.

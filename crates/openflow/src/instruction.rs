@@ -20,15 +20,19 @@ const METER: u16 = 6;
 const STAT_TRIGGER: u16 = 7;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// The instructions that this switch knows, for what a table says of itself.
-pub(crate) const KNOWN: [u16; 6] = [
-    GOTO_TABLE,
-    WRITE_METADATA,
-    WRITE_ACTIONS,
-    APPLY_ACTIONS,
-    CLEAR_ACTIONS,
-    METER,
-];
+/// The instructions that this switch knows in a version, for what a table says of itself.
+pub(crate) fn known(version: Version) -> impl Iterator<Item = u16> {
+    let all = [
+        GOTO_TABLE,
+        WRITE_METADATA,
+        WRITE_ACTIONS,
+        APPLY_ACTIONS,
+        CLEAR_ACTIONS,
+        METER,
+    ];
+    all.into_iter()
+        .filter(move |number| *number != METER || has_meter(version))
+}
 
 /// Reads what a rule does to the end of `r`.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
@@ -41,7 +45,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
 }
 
 /// A list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
-fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
+pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();
     while !r.is_empty() {
         let start = r.clone();
@@ -152,7 +156,9 @@ pub(crate) fn encode(
     }
 }
 
-fn encode_list(
+/// Appends what a rule does as a list of actions. What only 1.0 has words for is left
+/// out in the others.
+pub(crate) fn encode_list(
     instructions: &Instructions,
     context: Context<'_>,
     w: &mut Writer<'_>,
@@ -171,6 +177,7 @@ fn encode_list(
     action::encode(apply, context, w)?;
     match (metadata, goto) {
         (None, None) => Ok(()),
+        (Some(_), None) if w.version() > Version::V10 => Ok(()),
         (Some(write), None) => action::encode_metadata(*write, w),
         (None, Some(table)) => action::encode_goto(*table, w),
         (Some(write), Some(table)) => {

@@ -51,6 +51,12 @@ pub(crate) enum Kind {
     PacketInFormat,
     BundleControl,
     BundleAdd,
+    MonitorCancel,
+    MonitorPaused,
+    MonitorResumed,
+    TableStatus,
+    RequestForward,
+    SetAsyncProperties,
 }
 
 /// Every kind of statistics, by its meaning.
@@ -75,6 +81,8 @@ pub(crate) enum Part {
     TableDesc,
     QueueDesc,
     FlowCounts,
+    FlowMonitor,
+    BundleFeatures,
 }
 
 /// Where a number stands.
@@ -204,6 +212,11 @@ pub(crate) const ROWS: &[Row] = {
     row(SetAsync,           V14, V15, Own(28),     0, Controller),
     row(MeterMod,           V13, V15, Own(29),     8, Controller),
     row(RoleStatus,         V14, V15, Own(30),    16, Switch),
+    row(TableStatus,        V14, V15, Own(31),    16, Switch),
+    row(RequestForward,     V14, V15, Own(32),     8, Switch),
+    row(RequestForward,     V13, V13, Onf(2350),   8, Switch),
+    row(RequestForward,     V10, V12, Nicira(132), 8, Switch),
+    row(SetAsyncProperties, V10, V13, Nicira(27),  0, Controller),
     row(RoleRequest,        V10, V11, Nicira(10),  4, Controller),
     row(RoleReply,          V10, V11, Nicira(11),  4, Switch),
     row(FlowFormat,         V10, V10, Nicira(12),  4, Controller),
@@ -213,6 +226,13 @@ pub(crate) const ROWS: &[Row] = {
     row(TableIds,           V10, V10, Nicira(15),  8, Controller),
     row(PacketInFormat,     V10, V15, Nicira(16),  4, Controller),
     row(SetAsync,           V10, V12, Nicira(19), 24, Controller),
+    row(MonitorCancel,      V10, V12, Nicira(21),  4, Controller),
+    row(MonitorPaused,      V10, V12, Nicira(22),  0, Switch),
+    row(MonitorResumed,     V10, V12, Nicira(23),  0, Switch),
+    // In 1.3, ONF's extension 187.
+    row(MonitorCancel,      V13, V13, Onf(1870),   4, Controller),
+    row(MonitorPaused,      V13, V13, Onf(1871),   0, Switch),
+    row(MonitorResumed,     V13, V13, Onf(1872),   0, Switch),
     // In 1.3, ONF's extension 230.
     row(BundleControl,      V13, V13, Onf(2300),   8, Either),
     row(BundleAdd,          V13, V13, Onf(2301),   8, Controller),
@@ -244,12 +264,16 @@ pub(crate) const PARTS: &[PartRow] = {
     part(PortDesc,      V10, V15, Own(13)),
     part(TableDesc,     V14, V15, Own(14)),
     part(QueueDesc,     V14, V15, Own(15)),
+    part(FlowMonitor,   V14, V15, Own(16)),
     part(FlowCounts,    V15, V15, Own(17)),
+    part(BundleFeatures,V15, V15, Own(19)),
     part(NxFlow,        V10, V10, Nicira(0)),
     part(NxAggregate,   V10, V10, Nicira(1)),
     part(Group,         V10, V10, Nicira(7)),
     part(GroupDesc,     V10, V10, Nicira(8)),
     part(GroupFeatures, V10, V10, Nicira(9)),
+    part(FlowMonitor,   V10, V12, Nicira(2)),
+    part(FlowMonitor,   V13, V13, Onf(1870)),
     ]
 };
 

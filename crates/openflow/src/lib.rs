@@ -38,14 +38,16 @@ pub use dialect::{Dialect, Extension, Form};
 pub use faults::Fault;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
-pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep};
+pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, WallTime};
 pub use message::error::ErrorMessage;
 pub use message::features::FeaturesReply;
 pub use message::hello::Hello;
 pub use message::multipart::{
-    MultipartReply, MultipartRequest, QueueStatsRequest, TableDesc, TableFeatures,
+    BundleFeatures, BundleFeaturesRequest, BundleTimes, MultipartReply, MultipartRequest,
+    QueueStatsRequest, TableFeatures, TableFeaturesCommand,
 };
 pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
+pub use message::request_forward::{ForwardedRequest, RequestForward};
 pub use message::role::{RoleReason, RoleReply, RoleStatus};
 pub use print::{Detail, print};
 pub use version::{BadVersion, Version, Versions};

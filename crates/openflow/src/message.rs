@@ -22,13 +22,14 @@ pub(crate) mod port_mod;
 pub(crate) mod port_status;
 pub(crate) mod property;
 pub(crate) mod queue_config;
+pub(crate) mod request_forward;
 pub(crate) mod role;
 pub(crate) mod table_mod;
 
 use base::{PortNo, Xid};
 use flow::{
-    FlowMod, FlowRemoved, GroupMod, MeterMod, PacketIn, PacketOut, PortMod, PortStatus, Refusal,
-    RoleRequest, SwitchConfig, TableMod,
+    FlowMod, FlowRemoved, GroupMod, MeterMod, MonitorId, PacketIn, PacketOut, PortMod, PortStatus,
+    Refusal, RoleRequest, SwitchConfig, TableMod, TableStatus,
 };
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -42,6 +43,7 @@ use features::FeaturesReply;
 use hello::Hello;
 use multipart::{MultipartReply, MultipartRequest};
 use queue_config::QueueConfigReply;
+use request_forward::RequestForward;
 use role::{RoleReply, RoleStatus};
 
 /// A message, of whatever version.
@@ -87,6 +89,9 @@ pub enum Message {
     MeterMod(MeterMod),
     /// A question about statistics or descriptions.
     MultipartRequest(MultipartRequest),
+    /// The beginning of a question, or a part of its middle: other messages of the same
+    /// number go on with it.
+    MultipartFragment(MultipartRequest),
     /// The answer to it, or a part of it.
     MultipartReply {
         /// What is told.
@@ -119,6 +124,16 @@ pub enum Message {
     BundleControl(BundleControl),
     /// A message for a bundle (1.3 on).
     BundleAdd(BundleAdd),
+    /// News of a table (1.4).
+    TableStatus(TableStatus),
+    /// What another controller asked, and was done (1.4).
+    RequestForward(RequestForward),
+    /// Take this flow monitor away (before 1.4).
+    MonitorCancel(MonitorId),
+    /// Monitors tell nothing for a while, since the controller does not read (before 1.4).
+    MonitorPaused,
+    /// Monitors tell all again (before 1.4).
+    MonitorResumed,
 }
 
 /// How one body is read and written, in every version, side by side.
@@ -199,6 +214,7 @@ impl Message {
             }
             Self::Hello(hello) => hello.encode(xid, out),
             Self::BundleAdd(add) => bundle::encode_add(add, xid, dialect, out),
+            Self::RequestForward(told) => request_forward::encode(told, xid, dialect, out),
             _ => {
                 let kind = self.kind(dialect);
                 frame(kind, xid, dialect, out, |w| encode_body(self, w))
@@ -232,7 +248,7 @@ impl Message {
             Self::PortMod(_) => Kind::PortMod,
             Self::TableMod(_) => Kind::TableMod,
             Self::MeterMod(_) => Kind::MeterMod,
-            Self::MultipartRequest(_) => Kind::MultipartRequest,
+            Self::MultipartRequest(_) | Self::MultipartFragment(_) => Kind::MultipartRequest,
             Self::MultipartReply { .. } => Kind::MultipartReply,
             Self::BarrierRequest => Kind::BarrierRequest,
             Self::BarrierReply => Kind::BarrierReply,
@@ -243,9 +259,14 @@ impl Message {
             Self::RoleStatus(_) => Kind::RoleStatus,
             Self::GetAsyncRequest => Kind::GetAsyncRequest,
             Self::GetAsyncReply(_) => Kind::GetAsyncReply,
-            Self::SetAsync(_) => Kind::SetAsync,
+            Self::SetAsync(change) => asynchronous::kind(change, dialect.version),
+            Self::TableStatus(_) => Kind::TableStatus,
+            Self::RequestForward(_) => Kind::RequestForward,
             Self::BundleControl(_) => Kind::BundleControl,
             Self::BundleAdd(_) => Kind::BundleAdd,
+            Self::MonitorCancel(_) => Kind::MonitorCancel,
+            Self::MonitorPaused => Kind::MonitorPaused,
+            Self::MonitorResumed => Kind::MonitorResumed,
         }
     }
 }
@@ -302,7 +323,10 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::PortMod => Message::PortMod(Body::decode(r)?),
         Kind::TableMod => Message::TableMod(Body::decode(r)?),
         Kind::MeterMod => Message::MeterMod(Body::decode(r)?),
-        Kind::MultipartRequest => Message::MultipartRequest(multipart::decode_request(r)?),
+        Kind::MultipartRequest => match multipart::decode_request(r)? {
+            (request, false) => Message::MultipartRequest(request),
+            (request, true) => Message::MultipartFragment(request),
+        },
         Kind::MultipartReply => {
             let (reply, more) = multipart::decode_reply(r)?;
             Message::MultipartReply { reply, more }
@@ -317,8 +341,14 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::GetAsyncRequest => Message::GetAsyncRequest,
         Kind::GetAsyncReply => Message::GetAsyncReply(Body::decode(r)?),
         Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
+        Kind::SetAsyncProperties => Message::SetAsync(asynchronous::decode_properties(r)?),
+        Kind::TableStatus => Message::TableStatus(Body::decode(r)?),
+        Kind::RequestForward => Message::RequestForward(request_forward::decode(r)?),
         Kind::BundleControl => Message::BundleControl(Body::decode(r)?),
         Kind::BundleAdd => unreachable!("its transaction id is needed, which the caller has"),
+        Kind::MonitorCancel => Message::MonitorCancel(MonitorId(r.u32()?)),
+        Kind::MonitorPaused => Message::MonitorPaused,
+        Kind::MonitorResumed => Message::MonitorResumed,
         Kind::FlowFormat | Kind::TableIds | Kind::PacketInFormat => {
             Message::Extension(extension::decode(kind, r)?)
         }
@@ -332,7 +362,10 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         | Message::GetConfigRequest
         | Message::BarrierRequest
         | Message::BarrierReply
-        | Message::GetAsyncRequest => {}
+        | Message::GetAsyncRequest
+        | Message::MonitorPaused
+        | Message::MonitorResumed => {}
+        Message::MonitorCancel(monitor) => w.u32(monitor.0),
         Message::EchoRequest(data) | Message::EchoReply(data) => w.bytes(data),
         Message::Error(body) => body.encode(w)?,
         Message::Extension(body) => extension::encode(*body, w),
@@ -347,16 +380,24 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         Message::PortMod(body) => body.encode(w)?,
         Message::TableMod(body) => body.encode(w)?,
         Message::MeterMod(body) => body.encode(w)?,
-        Message::MultipartRequest(body) => multipart::encode_request(body, w)?,
+        Message::MultipartRequest(body) => multipart::encode_request(body, false, w)?,
+        Message::MultipartFragment(body) => multipart::encode_request(body, true, w)?,
         Message::QueueConfigRequest(port) => queue_config::encode_request(*port, w)?,
         Message::QueueConfigReply(body) => body.encode(w)?,
         Message::RoleRequest(body) => body.encode(w)?,
         Message::RoleReply(body) => body.encode(w)?,
         Message::GetAsyncReply(body) => body.encode(w)?,
-        Message::SetAsync(body) => body.encode(w)?,
+        Message::SetAsync(body) => match asynchronous::kind(body, w.version()) {
+            Kind::SetAsyncProperties => asynchronous::encode_properties(body, w)?,
+            _ => body.encode(w)?,
+        },
+        Message::TableStatus(body) => body.encode(w)?,
         Message::RoleStatus(body) => body.encode(w)?,
         Message::BundleControl(body) => body.encode(w)?,
-        Message::Hello(_) | Message::MultipartReply { .. } | Message::BundleAdd(_) => {
+        Message::Hello(_)
+        | Message::MultipartReply { .. }
+        | Message::BundleAdd(_)
+        | Message::RequestForward(_) => {
             unreachable!("these frame themselves")
         }
     }

@@ -356,6 +356,25 @@ pub(crate) fn encode_structure_with(
     .map(drop)
 }
 
+/// Appends the bytes of an `ofp_match` structure without its padding, as a number, then
+/// what comes `between`, then the structure and its padding.
+pub(crate) fn encode_structure_counted(
+    matching: &Match,
+    w: &mut Writer<'_>,
+    between: impl FnOnce(&mut Writer<'_>) -> Result<(), Inexpressible>,
+) -> Result<(), Inexpressible> {
+    let match_len = w.counted(between, |w| {
+        w.nested(2, |w| {
+            w.u16(OFPMT_OXM);
+            w.u16(0);
+            encode(matching, w)
+        })
+        .map(drop)
+    })?;
+    w.zeros(match_len.next_multiple_of(8) - match_len);
+    Ok(())
+}
+
 /// Reads NXM fields of so many bytes, and their padding.
 pub(crate) fn decode_nxm(r: &mut Reader<'_>, match_len: usize) -> Result<Filter, Malformed> {
     let padded = match_len.next_multiple_of(8);

@@ -30,24 +30,33 @@ pub(crate) fn to_u16(port: PortNo) -> Option<u16> {
 /// Reads a port number, as wide as the version has it.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
     match r.version() {
-        Version::V10 => r.u16().map(from_u16),
+        Version::V10 => decode_u16(r),
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
             r.u32().map(PortNo)
         }
     }
 }
 
+/// Reads a port number of sixteen bits.
+pub(crate) fn decode_u16(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
+    r.u16().map(from_u16)
+}
+
 /// Writes a port number, as wide as the version has it.
 pub(crate) fn encode(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     match w.version() {
-        Version::V10 => {
-            let number = to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
-            w.u16(number);
-        }
+        Version::V10 => encode_u16(port, w),
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
             w.u32(port.0);
+            Ok(())
         }
     }
+}
+
+/// Writes a port number of sixteen bits.
+pub(crate) fn encode_u16(port: PortNo, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let number = to_u16(port).ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    w.u16(number);
     Ok(())
 }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
 use flow::{
-    FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, Instructions, Match,
-    Refusal,
+    FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
+    Instructions, Match, Refusal,
 };
 
 use crate::check::check_instructions;
@@ -35,6 +35,9 @@ pub struct Changes {
     pub added: Vec<Arc<Rule>>,
     /// Rules that are gone.
     pub removed: Vec<Removal>,
+    /// Whether the rules in `added` are those that were there, and only do something
+    /// else now.
+    pub is_modification: bool,
     /// What is to be answered though the tables have changed.
     pub complaint: Option<Refusal>,
 }
@@ -132,8 +135,9 @@ impl Pipeline {
         {
             return Err(Refusal::FlowModOverlap);
         }
-        let in_table = table.map_or(0, |table| table.len());
-        if old.is_none() && !self.has_room(in_table) {
+        let mut changes = Changes::default();
+        let needs_room = old.is_none() && !self.has_room(command.table);
+        if needs_room && !self.evict(command.table, now, &mut changes) {
             return Err(Refusal::FlowModTableFull);
         }
         let keeps = |_: &&Arc<Rule>| !command.flags.contains(FlowFlags::RESET_COUNTS);
@@ -159,7 +163,6 @@ impl Pipeline {
             modified: now,
             counters,
         };
-        let mut changes = Changes::default();
         self.put(Arc::new(rule), now, &mut changes);
         Ok(changes)
     }
@@ -195,7 +198,10 @@ impl Pipeline {
         {
             return Err(Refusal::InstructionBadTable);
         }
-        let mut changes = Changes::default();
+        let mut changes = Changes {
+            is_modification: true,
+            ..Changes::default()
+        };
         for old in found {
             let rule = self.modified(&old, command, now);
             self.put(Arc::new(rule), now, &mut changes);
@@ -298,6 +304,17 @@ impl Pipeline {
 }
 
 impl<'a> Filter<'a> {
+    /// Those that a request is about.
+    pub(crate) const fn of_request(request: &'a FlowStatsRequest) -> Self {
+        Self {
+            matching: &request.matching,
+            cookie: request.cookie,
+            cookie_mask: request.cookie_mask,
+            out_port: request.out_port,
+            out_group: request.out_group,
+        }
+    }
+
     /// A modification does not ask where a rule sends its frames.
     fn of_modification(command: &'a FlowMod) -> Self {
         Self {

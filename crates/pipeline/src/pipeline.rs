@@ -44,6 +44,7 @@ use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::recent::Recent;
 use crate::rule::{Identity, Rule};
+use crate::settings::Settings;
 use crate::table::Table;
 
 /// What becomes of a frame that no rule of a table matches, not even a
@@ -63,6 +64,7 @@ pub struct Pipeline {
     limits: Limits,
     writers: usize,
     tables: OrdMap<TableId, Table>,
+    settings: OrdMap<TableId, Settings>,
     /// Frames looked up, and frames that found a rule, of each table.
     looked_up: Arc<[Counters]>,
     matched: Arc<[Counters]>,
@@ -93,6 +95,7 @@ impl Pipeline {
             limits,
             writers,
             tables: OrdMap::new(),
+            settings: OrdMap::new(),
             looked_up: counters().collect(),
             matched: counters().collect(),
             expiry: Expiry::default(),
@@ -233,6 +236,15 @@ impl Pipeline {
         self.limits
     }
 
+    /// What is configured of tables.
+    pub(crate) const fn settings(&self) -> &OrdMap<TableId, Settings> {
+        &self.settings
+    }
+
+    pub(crate) const fn settings_mut(&mut self) -> &mut OrdMap<TableId, Settings> {
+        &mut self.settings
+    }
+
     pub(crate) const fn writers(&self) -> usize {
         self.writers
     }
@@ -283,9 +295,10 @@ impl Pipeline {
         self.tables.range(these(table)).map(|(id, _)| *id).collect()
     }
 
-    /// Whether another rule may be put into a table of `in_table` rules.
-    pub(crate) const fn has_room(&self, in_table: usize) -> bool {
-        self.rules < self.limits.rules && in_table < self.limits.rules_per_table
+    /// Whether another rule may be put into a table.
+    pub(crate) fn has_room(&self, table: TableId) -> bool {
+        let in_table = self.table(table).map_or(0, Table::len);
+        self.rules < self.limits.rules && in_table < self.flows_max(table)
     }
 
     /// The rule of this identity, for one who only looks.
@@ -330,6 +343,9 @@ impl Pipeline {
         }
         self.groups.rule_came(&rule);
         self.meters.rule_came(&rule);
+        if let Some(settings) = self.settings.get_mut(&rule.table()) {
+            settings.rule_came(&rule);
+        }
         changes.added.push(rule);
     }
 
@@ -383,6 +399,9 @@ impl Pipeline {
         self.depths[rule.depth() as usize] -= 1;
         self.groups.rule_went(&rule);
         self.meters.rule_went(&rule);
+        if let Some(settings) = self.settings.get_mut(&rule.table()) {
+            settings.rule_went(&rule);
+        }
         changes.removed.push(Removal { rule, reason, at });
     }
 

@@ -11,10 +11,13 @@ use std::time::Duration;
 
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Action, Extension, FlowFlags, FlowStats, HashFields, Instructions, Match};
+use flow::{
+    Action, Extension, FlowFlags, FlowStats, FlowStatsRequest, HashFields, Instructions, Match,
+};
 
 use crate::check_extension::{is_clause, touches};
 use crate::counters::Counters;
+use crate::flow_mod::Filter;
 
 /// What makes a rule the one it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,6 +174,13 @@ impl Rule {
             Action::Extended(Extension::Controller(_)) => port == PortNo::CONTROLLER,
             _ => false,
         })
+    }
+
+    /// Whether a request is about it.
+    #[must_use]
+    pub fn is_asked_for(&self, request: &FlowStatsRequest) -> bool {
+        let in_table = request.table == TableId::ALL || request.table == self.table();
+        in_table && Filter::of_request(request).takes(self)
     }
 
     /// The rule as statistics tell it.

@@ -53,26 +53,19 @@ impl Pipeline {
         if request.table > TableId::LAST && request.table != TableId::ALL {
             return Err(Refusal::RequestBadTable);
         }
-        let filter = Filter {
-            matching: &request.matching,
-            cookie: request.cookie,
-            cookie_mask: request.cookie_mask,
-            out_port: request.out_port,
-            out_group: request.out_group,
-        };
+        let filter = Filter::of_request(request);
         let rules = self.rules_behind(request.table, last);
         Ok(rules.filter(move |rule| filter.takes(rule)))
     }
 
     /// The counts of every table.
     pub fn table_stats(&self) -> impl Iterator<Item = TableStats> + '_ {
-        let flows_max = u32::try_from(self.limits().rules_per_table).unwrap_or(u32::MAX);
         (0..=TableId::LAST.0).map(TableId).map(move |table| {
             let (looked_up, matched) = self.table_counters(table);
             let active = self.table(table).map_or(0, |table| table.len());
             TableStats {
                 table,
-                flows_max,
+                flows_max: u32::try_from(self.flows_max(table)).unwrap_or(u32::MAX),
                 active: u32::try_from(active).unwrap_or(u32::MAX),
                 lookups: looked_up.totals().packets,
                 matched: matched.totals().packets,

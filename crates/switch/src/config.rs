@@ -11,7 +11,7 @@ mod target;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use base::DatapathId;
+use base::{DatapathId, TableId};
 use openflow::Versions;
 use serde::Deserialize;
 
@@ -94,6 +94,46 @@ pub struct BridgeConfig {
     /// The versions of OpenFlow it speaks; all, if nobody says otherwise.
     #[serde(default = "all_versions", deserialize_with = "protocols_from_list")]
     pub protocols: Versions,
+    /// Tables that may have fewer rules than others.
+    #[serde(default)]
+    pub flow_limits: Vec<FlowLimit>,
+}
+
+/// How many rules a table may have: `TABLE=RULES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct FlowLimit {
+    /// The table.
+    pub table: TableId,
+    /// The most rules.
+    pub rules: usize,
+}
+
+impl std::str::FromStr for FlowLimit {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let parsed = text.split_once('=').and_then(|(table, rules)| {
+            let table = TableId(table.parse().ok()?);
+            let rules = rules.parse().ok()?;
+            (table <= TableId::LAST).then_some(Self { table, rules })
+        });
+        parsed.ok_or_else(|| {
+            let problem = format!(
+                "'{text}' is no limit of a table: use TABLE=RULES with a table from 0 to {}, as in 0=1000",
+                TableId::LAST
+            );
+            ConfigError::new("--flow-limit", problem)
+        })
+    }
+}
+
+impl TryFrom<String> for FlowLimit {
+    type Error = ConfigError;
+
+    fn try_from(text: String) -> Result<Self, ConfigError> {
+        text.parse()
+    }
 }
 
 impl BridgeConfig {
@@ -108,6 +148,7 @@ impl BridgeConfig {
             fail_mode: FailMode::default(),
             datapath_id: None,
             protocols: Versions::ALL,
+            flow_limits: Vec::new(),
         }
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod connection;
 pub(crate) mod dump;
 pub(crate) mod identity;
 pub(crate) mod link;
+pub(crate) mod monitors;

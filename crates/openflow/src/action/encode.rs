@@ -63,7 +63,7 @@ pub(crate) fn encode(
 /// Appends `goto_table` as an action, as OpenFlow 1.0 has to have it.
 pub(crate) fn encode_goto(table: TableId, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     put(Kind::ResubmitTable, w, |w| {
-        port_no::encode(PortNo::IN_PORT, w)?;
+        port_no::encode_u16(PortNo::IN_PORT, w)?;
         w.u8(table.0);
         Ok(())
     })

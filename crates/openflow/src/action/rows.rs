@@ -224,7 +224,7 @@ pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
     numbers(version, |_| true)
 }
 
-/// Those of them that a bucket can have: all but the meter, which stands before the
+/// Those of them that an action set, of a rule or a bucket, can have: all but the meter, which stands before the
 /// other actions of a rule.
 pub(crate) fn bucket_numbers(version: Version) -> impl Iterator<Item = u16> {
     numbers(version, |kind| kind != Kind::Meter)

@@ -1,12 +1,14 @@
 //! Which messages a controller is told unasked (OF 1.3.5, 7.3.10; OF 1.4.1, 7.3.10,
 //! where each mask is a property; Nicira's `nx_async_config` before 1.3, laid out as
-//! 1.3 has it).
+//! 1.3 has it, and its form with properties before 1.4).
 
-use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal};
+use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, TableReason};
 
+use super::request_forward::ForwardedRequest;
 use super::role::{self, RoleReason};
-use super::{Body, flow_removed, packet_in, port_status, property};
+use super::{Body, flow_removed, packet_in, port_status, property, table_mod};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::kinds::Kind;
 use crate::version::Version;
 
 /// Masks: bit `n` stands for the reason with the number `n`. Bits of reasons that we
@@ -21,6 +23,10 @@ pub struct AsyncMasks {
     pub flow_removed: u32,
     /// Reasons of role-status messages (1.4).
     pub role_status: u32,
+    /// Reasons of table-status messages (1.4).
+    pub table_status: u32,
+    /// Kinds of requests by others (1.4, and Nicira's form with properties).
+    pub request_forward: u32,
 }
 
 impl AsyncMasks {
@@ -42,6 +48,18 @@ impl AsyncMasks {
         self.role_status >> role::reason_number(reason) & 1 == 1
     }
 
+    /// Whether a table-status for this reason is wanted.
+    #[must_use]
+    pub const fn wants_table_status(self, reason: TableReason) -> bool {
+        self.table_status >> table_mod::reason_number(reason) & 1 == 1
+    }
+
+    /// Whether such a request of another controller is wanted.
+    #[must_use]
+    pub const fn wants_request(self, request: &ForwardedRequest) -> bool {
+        self.request_forward >> request.reason_number() & 1 == 1
+    }
+
     /// Whether a flow-removed for this reason is wanted by a controller of this version.
     #[must_use]
     pub const fn wants_flow_removed(self, reason: FlowRemovedReason, version: Version) -> bool {
@@ -60,8 +78,8 @@ pub struct AsyncConfig {
 
 impl AsyncConfig {
     /// What holds until a controller of this version says otherwise (OF 1.3.5, 7.3.10;
-    /// OF 1.4.1, 7.3.10): all but frames whose TTL ran out; a slave hears of ports
-    /// and of its role only.
+    /// OF 1.4.1, 7.3.10): all but frames whose TTL ran out and what others ask; a slave
+    /// hears of ports and of its role only.
     #[must_use]
     pub const fn initial(version: Version) -> Self {
         let (packet_in, flow_removed, role_status) = match version {
@@ -69,18 +87,26 @@ impl AsyncConfig {
             Version::V14 | Version::V15 => (0b11_1011, 0b11_1111, 0b11),
         };
         let port_status = 0b111;
+        let table_status = match version {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => 0,
+            Version::V14 | Version::V15 => 0b1_1000,
+        };
         Self {
             active: AsyncMasks {
                 packet_in,
                 port_status,
                 flow_removed,
                 role_status,
+                table_status,
+                request_forward: 0,
             },
             slave: AsyncMasks {
                 packet_in: 0,
                 port_status,
                 flow_removed: 0,
                 role_status,
+                table_status: 0,
+                request_forward: 0,
             },
         }
     }
@@ -126,6 +152,10 @@ pub struct MaskChange {
     pub flow_removed: Option<u32>,
     /// Reasons of role-status messages (1.4).
     pub role_status: Option<u32>,
+    /// Reasons of table-status messages (1.4).
+    pub table_status: Option<u32>,
+    /// Kinds of requests by others (1.4).
+    pub request_forward: Option<u32>,
 }
 
 impl From<AsyncConfig> for AsyncChange {
@@ -135,7 +165,7 @@ impl From<AsyncConfig> for AsyncChange {
             packet_in: Some(masks.packet_in),
             port_status: Some(masks.port_status),
             flow_removed: Some(masks.flow_removed),
-            role_status: None,
+            ..MaskChange::default()
         };
         Self {
             active: masks(active),
@@ -151,8 +181,9 @@ struct Place(u16);
 /// The masks that 1.3 has, in its order; each is that of a master, then of a slave.
 const PLACES_V13: [Place; 6] = [Place(1), Place(0), Place(3), Place(2), Place(5), Place(4)];
 
-/// The number behind that of the last mask that we know.
-const PLACES: u16 = 8;
+/// All masks. The numbers behind them are those of messages of 1.5 that this switch
+/// never sends: triggers by statistics, and the status of other controllers.
+const PLACES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
 impl Place {
     fn of(self, config: &mut AsyncConfig) -> &mut u32 {
@@ -165,7 +196,9 @@ impl Place {
             0 => &mut masks.packet_in,
             1 => &mut masks.port_status,
             2 => &mut masks.flow_removed,
-            _ => &mut masks.role_status,
+            3 => &mut masks.role_status,
+            4 => &mut masks.table_status,
+            _ => &mut masks.request_forward,
         }
     }
 
@@ -179,7 +212,9 @@ impl Place {
             0 => &mut masks.packet_in,
             1 => &mut masks.port_status,
             2 => &mut masks.flow_removed,
-            _ => &mut masks.role_status,
+            3 => &mut masks.role_status,
+            4 => &mut masks.table_status,
+            _ => &mut masks.request_forward,
         }
     }
 }
@@ -188,8 +223,9 @@ impl AsyncChange {
     /// Every mask, in the order of the properties' numbers.
     fn masks(&self) -> impl Iterator<Item = (Place, Option<u32>)> {
         let mut change = *self;
-        (0..PLACES)
+        PLACES
             .map(Place)
+            .into_iter()
             .map(move |place| (place, *place.of_change(&mut change)))
     }
 }
@@ -214,8 +250,10 @@ impl Body for AsyncConfig {
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         let mut change = AsyncChange::from(*self);
         if has_properties(w.version()) {
-            change.active.role_status = Some(self.active.role_status);
-            change.slave.role_status = Some(self.slave.role_status);
+            let mut config = *self;
+            for place in PLACES.map(Place) {
+                *place.of_change(&mut change) = Some(*place.of(&mut config));
+            }
         }
         change.encode(w)
     }
@@ -223,63 +261,86 @@ impl Body for AsyncConfig {
 
 impl Body for AsyncChange {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut change = Self::default();
-        if !has_properties(r.version()) {
-            for place in PLACES_V13 {
-                *place.of_change(&mut change) = Some(r.u32()?);
-            }
-            return Ok(change);
+        if has_properties(r.version()) {
+            return decode_properties(r);
         }
-        while !r.is_empty() {
-            let mut property = property::next(r)?;
-            if property.kind == property::EXPERIMENTER
-                || property.kind == property::EXPERIMENTER - 1
-            {
-                return Err(property.fail(Refusal::PropertyBadExperimenter));
-            }
-            let mask = property
-                .value
-                .clone()
-                .on_short(Refusal::PropertyBadLength)
-                .u32()?;
-            property.value.skip(4)?;
-            if !property.value.is_empty() {
-                return Err(property.fail(Refusal::PropertyBadLength));
-            }
-            if property.kind < PLACES {
-                *Place(property.kind).of_change(&mut change) = Some(mask);
-            } else if property.kind >= last_kind(r.version()) {
-                return Err(property.fail(Refusal::PropertyBadType));
-            } else if mask != 0 {
-                // Messages that this switch never sends cannot be asked for.
-                return Err(property.fail(Refusal::AsyncUnsupported));
-            }
+        let mut change = Self::default();
+        for place in PLACES_V13 {
+            *place.of_change(&mut change) = Some(r.u32()?);
         }
         Ok(change)
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         if has_properties(w.version()) {
-            for (Place(kind), mask) in self.masks() {
-                if let Some(mask) = mask {
-                    property::put_u32(kind, mask, w)?;
-                }
-            }
-            return Ok(());
+            return encode_properties(self, w);
         }
         let mut change = *self;
         for place in PLACES_V13 {
             let mask = *place.of_change(&mut change);
             w.u32(mask.ok_or_else(|| w.cannot("a part of what is told unasked"))?);
         }
-        if self.active.role_status.is_some() || self.slave.role_status.is_some() {
-            return Err(w.cannot("a role-status message"));
-        }
         Ok(())
     }
 }
 
+/// Which message says it: before 1.4 the form with properties is Nicira's, and is for
+/// what the other has no place for.
+pub(crate) fn kind(change: &AsyncChange, version: Version) -> Kind {
+    let is_basic = |(place, mask): (Place, Option<u32>)| mask.is_some() == (place.0 < 6);
+    match has_properties(version) || change.masks().all(is_basic) {
+        true => Kind::SetAsync,
+        false => Kind::SetAsyncProperties,
+    }
+}
+
+/// Reads masks as properties.
+pub(crate) fn decode_properties(r: &mut Reader<'_>) -> Result<AsyncChange, Malformed> {
+    let mut change = AsyncChange::default();
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        if property.kind == property::EXPERIMENTER || property.kind == property::EXPERIMENTER - 1 {
+            return Err(property.fail(Refusal::PropertyBadExperimenter));
+        }
+        let mask = property
+            .value
+            .clone()
+            .on_short(Refusal::PropertyBadLength)
+            .u32()?;
+        property.value.skip(4)?;
+        if !property.value.is_empty() {
+            return Err(property.fail(Refusal::PropertyBadLength));
+        }
+        if property.kind >= last_kind(r.version()) {
+            return Err(property.fail(Refusal::PropertyBadType));
+        }
+        if PLACES.contains(&property.kind) {
+            *Place(property.kind).of_change(&mut change) = Some(mask);
+        } else if mask != 0 {
+            // Messages that this switch never sends cannot be asked for.
+            return Err(property.fail(Refusal::AsyncUnsupported));
+        }
+    }
+    Ok(change)
+}
+
+/// Appends the masks that are named, as properties.
+pub(crate) fn encode_properties(
+    change: &AsyncChange,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    for (Place(kind), mask) in change.masks() {
+        let Some(mask) = mask else { continue };
+        if kind >= last_kind(w.version()) {
+            return Err(w.cannot("a mask of such messages"));
+        }
+        property::put_u32(kind, mask, w)?;
+    }
+    Ok(())
+}
+
 /// The number behind that of the last property that a version has.
+/// Before 1.4 that is of Nicira's form.
 const fn last_kind(version: Version) -> u16 {
     match version {
         Version::V15 => 16,

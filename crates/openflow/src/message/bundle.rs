@@ -8,16 +8,21 @@
 //! | bundle | zero | flags | a message, padded to eight bytes, properties (add)
 //! +--------+------+-------+----
 //! ```
+//!
+//! In 1.5 a property of a commit may say when it is to be done (OF 1.5.1, 7.3.9.9).
+
+use std::time::Duration;
 
 use base::Xid;
 use flow::Refusal;
 
-use super::{Body, Message, frame, row_of};
+use super::{Body, Message, frame, property, row_of};
 use crate::channel::Excerpt;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
 use crate::header::Header;
 use crate::kinds::Kind;
+use crate::version::Version;
 
 /// Names a bundle among those of a connection; the controller chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,12 +38,49 @@ impl BundleFlags {
     /// In the order of its messages (`OFPBF_ORDERED`).
     pub const ORDERED: Self = Self(1 << 1);
 
+    /// At the time that the commit names (`OFPBF_TIME` of 1.5).
+    pub const TIME: Self = Self(1 << 2);
+
     /// Whether the specification gives all its bits a meaning.
     #[must_use]
     pub const fn is_known(self) -> bool {
-        self.0 & !(Self::ATOMIC.0 | Self::ORDERED.0) == 0
+        self.0 & !(Self::ATOMIC.0 | Self::ORDERED.0 | Self::TIME.0) == 0
+    }
+
+    /// Whether all flags of `other` are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
     }
 }
+
+/// A point in time as clocks on walls tell it: since the beginning of 1970, or how long
+/// something takes (`ofp_time` of 1.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WallTime(pub Duration);
+
+impl WallTime {
+    /// Reads sixteen bytes: seconds, nanoseconds, padding.
+    pub(super) fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let bad = r.fail(Refusal::PropertyBadValue);
+        let (seconds, nanos) = (r.u64()?, r.u32()?);
+        r.skip(4)?;
+        if nanos >= 1_000_000_000 {
+            return Err(bad);
+        }
+        Ok(Self(Duration::new(seconds, nanos)))
+    }
+
+    /// Appends sixteen bytes.
+    pub(super) fn encode(self, w: &mut Writer<'_>) {
+        w.u64(self.0.as_secs());
+        w.u32(self.0.subsec_nanos());
+        w.zeros(4);
+    }
+}
+
+/// `OFPBPT_TIME`.
+const TIME: u16 = 1;
 
 /// What is to be done with a bundle, or was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +126,8 @@ pub struct BundleControl {
     pub step: BundleStep,
     /// How it is to be done.
     pub flags: BundleFlags,
+    /// When it is to be done, if that is said (1.5).
+    pub time: Option<WallTime>,
 }
 
 /// A message for a bundle.
@@ -108,12 +152,19 @@ impl Body for BundleControl {
         let step = BundleStep::ALL.get(usize::from(r.u16()?));
         let step = *step.ok_or(bad)?;
         let flags = BundleFlags(r.u16()?);
-        // Only experimenters have properties to say.
-        r.rest();
+        let time = match r.version() {
+            Version::V15 => decode_time(r)?,
+            // Only experimenters have properties to say.
+            _ => {
+                r.rest();
+                None
+            }
+        };
         Ok(Self {
             bundle,
             step,
             flags,
+            time,
         })
     }
 
@@ -124,8 +175,36 @@ impl Body for BundleControl {
         w.u32(self.bundle.0);
         w.u16(number);
         w.u16(self.flags.0);
-        Ok(())
+        match (self.time, w.version()) {
+            (None, _) => Ok(()),
+            (Some(time), Version::V15) => property::put(TIME, w, |w| {
+                w.zeros(4);
+                time.encode(w);
+                Ok(())
+            }),
+            (Some(_), _) => Err(w.cannot("when a bundle is to be done")),
+        }
     }
+}
+
+/// Reads the properties of a step: when it is to be done, if that is said.
+fn decode_time(r: &mut Reader<'_>) -> Result<Option<WallTime>, Malformed> {
+    let mut time = None;
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        match property.kind {
+            TIME if property.value.len() != 20 => {
+                return Err(property.fail(Refusal::PropertyBadLength));
+            }
+            TIME if time.is_some() => return Err(property.fail(Refusal::PropertyDuplicate)),
+            TIME => {
+                property.value.skip(4)?;
+                time = Some(WallTime::decode(&mut property.value)?);
+            }
+            _ => return Err(property.unknown()),
+        }
+    }
+    Ok(time)
 }
 
 /// Reads a message for a bundle; `xid` is that of the message that it comes in.
@@ -158,8 +237,8 @@ pub(super) fn decode_add(xid: Xid, r: &mut Reader<'_>) -> Result<BundleAdd, Malf
     })
 }
 
-/// Only what changes tables and ports may be in a bundle; a bundle may not, so that
-/// none is in itself.
+/// Only what changes tables and ports and what sends frames may be in a bundle; a
+/// bundle may not, so that none is in itself.
 fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Refusal> {
     if header.version != dialect.version.wire() {
         return Err(Refusal::RequestBadVersion);
@@ -167,7 +246,9 @@ fn check_kind(header: &Header, bytes: &[u8], dialect: Dialect) -> Result<(), Ref
     let mut r = Reader::new(bytes, dialect);
     let row = r.skip(Header::LENGTH).and_then(|()| row_of(header, &mut r));
     match row.map(|row| row.kind) {
-        Ok(Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PortMod) => Ok(()),
+        Ok(Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PortMod | Kind::PacketOut) => {
+            Ok(())
+        }
         Ok(_) | Err(_) => Err(Refusal::BundleMessageUnsupported),
     }
 }

@@ -56,6 +56,11 @@ pub(crate) const fn reason_number(reason: FlowRemovedReason, version: Version) -
     }
 }
 
+/// The reason with this number, in the version that has them all.
+pub(crate) fn reason_numbered(number: u16) -> Option<FlowRemovedReason> {
+    REASONS.get(usize::from(number)).copied()
+}
+
 /// Which message tells it.
 pub(crate) const fn kind(dialect: Dialect) -> Kind {
     match dialect.version {

@@ -2,9 +2,11 @@
 //! messages (OF 1.0.1, 5.3.5; OF 1.3.5, 7.3.5; OF 1.5.1,
 //! 7.3.5).
 //!
-//! A request in several messages is refused: the only one that could be so long
-//! sets table features, which this switch does not let anybody do.
+//! A request may take several messages where it is a list, of table features or of
+//! monitors; else it may not.
 
+mod bundle_features;
+mod flow_monitor;
 mod flow_stats;
 mod flow_stats_v15;
 mod groups;
@@ -12,19 +14,19 @@ mod meters;
 mod parts;
 mod port_stats;
 mod queue_stats;
-mod table_desc;
 mod table_features;
 mod table_stats;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
-    AggregateStats, Description, FlowStats, FlowStatsRequest, GroupDesc, GroupFeatures, GroupStats,
-    MeterConfig, MeterFeatures, MeterStats, PortDesc, PortStats, QueueStats, Refusal, TableStats,
+    AggregateStats, Description, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures,
+    GroupStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest, PortDesc, PortStats,
+    QueueStats, Refusal, TableDesc, TableStats,
 };
 
+pub use bundle_features::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
 pub use queue_stats::QueueStatsRequest;
-pub use table_desc::TableDesc;
-pub use table_features::TableFeatures;
+pub use table_features::{TableFeatures, TableFeaturesCommand};
 
 use parts::Parts;
 
@@ -33,7 +35,7 @@ use super::queue_config::QueueDesc;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, Form};
 use crate::header::Header;
-use crate::kinds::{EXPERIMENTER_PART, NICIRA, Number, Part, PartRow};
+use crate::kinds::{EXPERIMENTER_PART, Number, Part, PartRow};
 use crate::version::Version;
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
@@ -66,8 +68,8 @@ pub enum MultipartRequest {
     MeterConfig(MeterId),
     /// Which kinds of meter are there? (1.3)
     MeterFeatures,
-    /// What can each table do? (1.3)
-    TableFeatures,
+    /// What can each table do? With tables, each shall do this. (1.3)
+    TableFeatures(Vec<TableFeatures>),
     /// What is a port? [`PortNo::ANY`] for all, which is all that can be asked before
     /// 1.5.
     PortDesc(PortNo),
@@ -75,6 +77,10 @@ pub enum MultipartRequest {
     TableDesc,
     /// What are queues? (1.4)
     QueueDesc(QueueStatsRequest),
+    /// Tell me what becomes of rules.
+    FlowMonitor(Vec<MonitorRequest>),
+    /// What can bundles do? (1.5)
+    BundleFeatures(BundleFeaturesRequest),
 }
 
 /// What is told.
@@ -112,6 +118,10 @@ pub enum MultipartReply {
     TableDesc(Vec<TableDesc>),
     /// What queues are.
     QueueDesc(Vec<QueueDesc>),
+    /// What became of rules.
+    FlowMonitor(Vec<FlowUpdate>),
+    /// What bundles can do (1.5).
+    BundleFeatures(BundleFeatures),
 }
 
 impl MultipartReply {
@@ -134,6 +144,7 @@ impl MultipartReply {
             (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
             (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
             (Self::QueueDesc(all), Self::QueueDesc(mut more)) => all.append(&mut more),
+            (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
             (_, more) => return Err(more),
         }
         Ok(())
@@ -160,11 +171,37 @@ impl MultipartReply {
             Self::PortDesc(_) => Part::PortDesc,
             Self::TableDesc(_) => Part::TableDesc,
             Self::QueueDesc(_) => Part::QueueDesc,
+            Self::FlowMonitor(_) => Part::FlowMonitor,
+            Self::BundleFeatures(_) => Part::BundleFeatures,
         }
     }
 }
 
 impl MultipartRequest {
+    /// Takes in what a later message of the same question says, or gives it back if it
+    /// is another question.
+    ///
+    /// # Errors
+    /// `more` is about another kind of thing, or about one that has no lists.
+    pub fn append(&mut self, more: Self) -> Result<(), Self> {
+        match (self, more) {
+            (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
+            (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
+            (_, more) => return Err(more),
+        }
+        Ok(())
+    }
+
+    /// How many things it lists, if it is a list.
+    #[must_use]
+    pub const fn entries(&self) -> usize {
+        match self {
+            Self::TableFeatures(all) => all.len(),
+            Self::FlowMonitor(all) => all.len(),
+            _ => 0,
+        }
+    }
+
     const fn part(&self) -> Part {
         match self {
             Self::Description => Part::Description,
@@ -182,10 +219,12 @@ impl MultipartRequest {
             Self::Meter(_) => Part::Meter,
             Self::MeterConfig(_) => Part::MeterConfig,
             Self::MeterFeatures => Part::MeterFeatures,
-            Self::TableFeatures => Part::TableFeatures,
+            Self::TableFeatures(_) => Part::TableFeatures,
             Self::PortDesc(_) => Part::PortDesc,
             Self::TableDesc => Part::TableDesc,
             Self::QueueDesc(_) => Part::QueueDesc,
+            Self::FlowMonitor(_) => Part::FlowMonitor,
+            Self::BundleFeatures(_) => Part::BundleFeatures,
         }
     }
 }
@@ -201,14 +240,14 @@ pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> 
         r.skip(4)?;
     }
     let number = if number == EXPERIMENTER_PART {
-        if r.u32()? != NICIRA {
-            return Err(fail(Refusal::RequestBadExperimenter));
-        }
-        let number = Number::Nicira(r.u32()?);
+        let (experimenter, number) = (r.u32()?, r.u32()?);
+        let number = Number::of(experimenter, number);
+        let number = number.ok_or_else(|| fail(Refusal::RequestBadExperimenter))?;
         let row = PartRow::numbered(number, r.version());
         row.ok_or_else(|| fail(Refusal::RequestBadExperimenterType))?;
-        // Only 1.0 has any, and pads its own header to eight bytes.
-        r.skip(4)?;
+        if r.version() == Version::V10 {
+            r.skip(4)?;
+        }
         number
     } else {
         Number::Own(number)
@@ -234,23 +273,34 @@ fn encode_head(part: Part, more: bool, w: &mut Writer<'_>) -> Result<(), Inexpre
             let (experimenter, number) = numbers.expect("both are experimenters'");
             w.u16(EXPERIMENTER_PART);
             w.u16(flags);
+            if w.version() != Version::V10 {
+                w.zeros(4);
+            }
             w.u32(experimenter);
             w.u32(number);
-            w.zeros(4);
+            // 1.0 pads its own, shorter header here, to the same length.
+            if w.version() == Version::V10 {
+                w.zeros(4);
+            }
         }
     }
     Ok(())
 }
 
-/// Reads the body of a request.
-pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
+/// Reads the body of a request, and whether another message goes on with it.
+pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<(MultipartRequest, bool), Malformed> {
     let (part, flags) = decode_head(r)?;
-    if flags & MORE != 0 {
+    let more = flags & MORE != 0;
+    if more && !matches!(part, Part::TableFeatures | Part::FlowMonitor) {
         return Err(Malformed {
             fault: Refusal::RequestMultipartOverflow,
             at: Header::LENGTH + 2,
         });
     }
+    Ok((decode_request_body(part, r)?, more))
+}
+
+fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartRequest, Malformed> {
     Ok(match part {
         Part::Description => MultipartRequest::Description,
         Part::Flow => MultipartRequest::Flow(Form::Standard, Body::decode(r)?),
@@ -272,11 +322,9 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         Part::MeterConfig => MultipartRequest::MeterConfig(meters::decode_request(r)?),
         Part::MeterFeatures => MultipartRequest::MeterFeatures,
         Part::TableFeatures => {
-            if !r.is_empty() {
-                return Err(r.fail(Refusal::TableFeaturesPermission));
-            }
-            MultipartRequest::TableFeatures
+            MultipartRequest::TableFeatures(entries(r, table_features::decode_request)?)
         }
+        Part::BundleFeatures => MultipartRequest::BundleFeatures(Body::decode(r)?),
         Part::PortDesc => MultipartRequest::PortDesc(match r.version() {
             Version::V15 => port_stats::decode_request(r)?,
             _ => PortNo::ANY,
@@ -284,15 +332,17 @@ pub(crate) fn decode_request(r: &mut Reader<'_>) -> Result<MultipartRequest, Mal
         Part::TableDesc => MultipartRequest::TableDesc,
         Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
         Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
+        Part::FlowMonitor => MultipartRequest::FlowMonitor(entries(r, Body::decode)?),
     })
 }
 
-/// Appends the body of a request.
+/// Appends the body of a request. `more` says whether another message goes on with it.
 pub(crate) fn encode_request(
     request: &MultipartRequest,
+    more: bool,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    encode_head(request.part(), false, w)?;
+    encode_head(request.part(), more, w)?;
     match request {
         MultipartRequest::Flow(Form::Standard | Form::Counts, request)
         | MultipartRequest::Aggregate(Form::Standard | Form::Counts, request) => {
@@ -321,12 +371,19 @@ pub(crate) fn encode_request(
         }
         MultipartRequest::GroupDesc(GroupId::ALL) => {}
         MultipartRequest::GroupDesc(_) => return Err(w.cannot("a question about one group")),
+        MultipartRequest::FlowMonitor(list) => {
+            list.iter().try_for_each(|request| request.encode(w))?;
+        }
         MultipartRequest::Description
         | MultipartRequest::Table
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
-        | MultipartRequest::TableFeatures
         | MultipartRequest::TableDesc => {}
+        MultipartRequest::TableFeatures(tables) => {
+            let encode = |table| table_features::encode_request(table, w);
+            tables.iter().try_for_each(encode)?;
+        }
+        MultipartRequest::BundleFeatures(asked) => asked.encode(w)?,
     }
     Ok(())
 }
@@ -353,6 +410,8 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::PortDesc => MultipartReply::PortDesc(entries(r, Body::decode)?),
         Part::TableDesc => MultipartReply::TableDesc(entries(r, Body::decode)?),
         Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
+        Part::FlowMonitor => MultipartReply::FlowMonitor(entries(r, Body::decode)?),
+        Part::BundleFeatures => MultipartReply::BundleFeatures(Body::decode(r)?),
         Part::FlowCounts => {
             MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
         }
@@ -402,12 +461,14 @@ pub(crate) fn encode_reply(
         MultipartReply::PortDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::TableDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::QueueDesc(list) => parts.all(list, Body::encode)?,
+        MultipartReply::FlowMonitor(list) => parts.all(list, Body::encode)?,
         MultipartReply::Group(list) => parts.all(list, Body::encode)?,
         MultipartReply::GroupDesc(list) => parts.all(list, Body::encode)?,
         MultipartReply::GroupFeatures(body) => parts.one(|w| body.encode(w))?,
         MultipartReply::Meter(list) => parts.all(list, Body::encode)?,
         MultipartReply::MeterConfig(list) => parts.all(list, Body::encode)?,
         MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::BundleFeatures(body) => parts.one(|w| body.encode(w))?,
     }
     parts.close(more);
     Ok(())

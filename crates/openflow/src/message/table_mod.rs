@@ -1,10 +1,13 @@
 //! Table-mod (OF 1.1.0, A.3.3; OF 1.3.5, 7.3.3; OF 1.4.1, 7.3.4.1). In 1.1 and 1.2
 //! two bits say what becomes of frames that match nothing; in 1.3 they are left and
-//! nobody heeds them. In 1.4 others turn eviction and vacancy events on, which are
-//! read, to be refused by the switch that does not do them, and properties say how.
+//! nobody heeds them. In 1.4 others turn eviction and vacancy events on, and
+//! properties say how: the same that describe a table and its status.
 
 use base::TableId;
-use flow::{Refusal, TableMod};
+use flow::{
+    EvictionFlags, Refusal, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,
+    VacancyLimits,
+};
 
 use super::{Body, property};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -14,15 +17,30 @@ use crate::version::Version;
 const EVICTION: u16 = 2;
 const VACANCY: u16 = 3;
 
+/// `OFPTR_VACANCY_DOWN` and `OFPTR_VACANCY_UP`, also in the masks of asynchronous
+/// messages.
+const VACANCY_DOWN: u8 = 3;
+const VACANCY_UP: u8 = 4;
+
 /// The bits that a version has.
 const fn known_config(version: Version) -> u32 {
     match version {
         Version::V10 => 0,
         // OFPTC_TABLE_MISS_MASK; from 1.3 on OFPTC_DEPRECATED_MASK.
-        Version::V11 | Version::V12 | Version::V13 => 3,
-        // And OFPTC_EVICTION and OFPTC_VACANCY_EVENTS.
+        Version::V11 | Version::V12 | Version::V13 => TableFlags::DEPRECATED.0,
         Version::V14 | Version::V15 => 0xf,
     }
+}
+
+const fn has_properties(version: Version) -> bool {
+    matches!(version, Version::V14 | Version::V15)
+}
+
+/// What the properties say.
+#[derive(Clone, Copy, Default)]
+struct Properties {
+    eviction: Option<EvictionFlags>,
+    vacancy: Option<Vacancy>,
 }
 
 impl Body for TableMod {
@@ -34,33 +52,139 @@ impl Body for TableMod {
         if config & !known_config(r.version()) != 0 {
             return Err(unknown);
         }
-        if matches!(r.version(), Version::V14 | Version::V15) {
-            check_properties(r)?;
-        }
-        Ok(Self { table, config })
+        let said = match has_properties(r.version()) {
+            true => decode_properties(r)?,
+            false => Properties::default(),
+        };
+        Ok(Self {
+            table,
+            config: TableFlags(config),
+            eviction: said.eviction,
+            vacancy: said.vacancy.map(|vacancy| vacancy.limits),
+        })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        if self.config & !known_config(w.version()) != 0 {
+        if self.config.0 & !known_config(w.version()) != 0 {
             return Err(w.cannot("this table configuration"));
         }
         w.u8(self.table.0);
         w.zeros(3);
-        w.u32(self.config);
-        Ok(())
+        w.u32(self.config.0);
+        let said = Properties {
+            eviction: self.eviction,
+            vacancy: self.vacancy.map(|limits| Vacancy { limits, now: 0 }),
+        };
+        match (has_properties(w.version()), self.eviction, self.vacancy) {
+            (true, ..) => encode_properties(said, w),
+            (false, None, None) => Ok(()),
+            (false, ..) => Err(w.cannot("how a table evicts or warns")),
+        }
     }
 }
 
-/// Passes over the properties that there are. How a table evicts and when it warns
-/// matters only where the configuration turns that on.
-fn check_properties(r: &mut Reader<'_>) -> Result<(), Malformed> {
+fn decode_properties(r: &mut Reader<'_>) -> Result<Properties, Malformed> {
+    let mut said = Properties::default();
     while !r.is_empty() {
-        let property = property::next(r)?;
-        match property.kind {
-            EVICTION | VACANCY if property.value.len() == 4 => {}
-            EVICTION | VACANCY => return Err(property.fail(Refusal::PropertyBadLength)),
+        let mut property = property::next(r)?;
+        let duplicate = property.fail(Refusal::PropertyDuplicate);
+        let bad_length = property.fail(Refusal::PropertyBadLength);
+        let bad_value = property.fail(Refusal::PropertyBadValue);
+        if matches!(property.kind, EVICTION | VACANCY) && property.value.len() != 4 {
+            return Err(bad_length);
+        }
+        let is_new = match property.kind {
+            EVICTION => {
+                let flags = EvictionFlags(property.value.u32()?);
+                said.eviction.replace(flags).is_none()
+            }
+            VACANCY => {
+                let [down, up, now, _] = property.value.take()?;
+                if down > up || up > 100 || now > 100 {
+                    return Err(bad_value);
+                }
+                let limits = VacancyLimits { down, up };
+                said.vacancy.replace(Vacancy { limits, now }).is_none()
+            }
             _ => return Err(property.unknown()),
+        };
+        if !is_new {
+            return Err(duplicate);
         }
     }
+    Ok(said)
+}
+
+fn encode_properties(said: Properties, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if let Some(EvictionFlags(flags)) = said.eviction {
+        property::put_u32(EVICTION, flags, w)?;
+    }
+    if let Some(Vacancy { limits, now }) = said.vacancy {
+        property::put(VACANCY, w, |w| {
+            w.bytes(&[limits.down, limits.up, now, 0]);
+            Ok(())
+        })?;
+    }
     Ok(())
+}
+
+impl Body for TableDesc {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let length = usize::from(r.clone().u16()?);
+        let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+        r.skip(2)?;
+        let table = TableId(r.u8()?);
+        r.skip(1)?;
+        let config = TableFlags(r.u32()?);
+        let said = decode_properties(&mut r)?;
+        Ok(Self {
+            table,
+            config,
+            eviction: said.eviction,
+            vacancy: said.vacancy,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        let said = Properties {
+            eviction: self.eviction,
+            vacancy: self.vacancy,
+        };
+        w.nested(0, |w| {
+            w.u16(0);
+            w.u8(self.table.0);
+            w.zeros(1);
+            w.u32(self.config.0);
+            encode_properties(said, w)
+        })
+        .map(drop)
+    }
+}
+
+/// The number of a reason, also in the masks of asynchronous messages.
+pub(crate) const fn reason_number(reason: TableReason) -> u8 {
+    match reason {
+        TableReason::VacancyDown => VACANCY_DOWN,
+        TableReason::VacancyUp => VACANCY_UP,
+    }
+}
+
+impl Body for TableStatus {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let unknown = r.fail(Refusal::RequestBadType);
+        let reason = match r.u8()? {
+            VACANCY_DOWN => TableReason::VacancyDown,
+            VACANCY_UP => TableReason::VacancyUp,
+            _ => return Err(unknown),
+        };
+        r.skip(7)?;
+        let table = TableDesc::decode(r)?;
+        Ok(Self { reason, table })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        w.u8(reason_number(self.reason));
+        w.zeros(7);
+        self.table.encode(w)
+    }
 }

@@ -3,6 +3,7 @@
 
 mod extensions;
 mod groups;
+mod monitors;
 mod strategies;
 
 use base::Xid;

@@ -14,7 +14,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::groups;
+use crate::{groups, monitors};
 
 /// A port number that the version can write.
 fn port(version: Version) -> BoxedStrategy<PortNo> {
@@ -697,6 +697,8 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
                 port_status: mask(masks[1]),
                 flow_removed: mask(masks[2]),
                 role_status: masks[3].filter(|_| properties),
+                table_status: masks[3].map(|mask| mask ^ 5).filter(|_| properties),
+                request_forward: masks[2].map(|mask| mask ^ 6),
             };
             Message::SetAsync(AsyncChange {
                 active: masks(active),
@@ -773,14 +775,39 @@ fn new_in_v14(version: Version) -> BoxedStrategy<Message> {
             max_rate,
         },
     });
-    let table = any::<(u8, u32)>().prop_map(|(table, config)| TableDesc {
+    let desc = any::<(u8, u32, Option<u32>, Option<(u8, u8)>)>();
+    let table = desc.prop_map(|(table, config, eviction, vacancy)| TableDesc {
         table: TableId(table),
-        config,
+        config: TableFlags(config),
+        eviction: eviction.map(EvictionFlags),
+        vacancy: vacancy.map(|(down, now)| Vacancy {
+            limits: VacancyLimits {
+                down: down % 101,
+                up: 100,
+            },
+            now: now % 101,
+        }),
+    });
+    let status = table.clone().prop_map(|table| {
+        Message::TableStatus(TableStatus {
+            reason: TableReason::VacancyUp,
+            table,
+        })
+    });
+    let table_mod = table.clone().prop_map(|desc| {
+        Message::TableMod(TableMod {
+            table: desc.table,
+            config: TableFlags(desc.config.0 & 0xf),
+            eviction: desc.eviction,
+            vacancy: desc.vacancy.map(|vacancy| vacancy.limits),
+        })
     });
     prop_oneof![
         vec(queue, 0..5).prop_map(|queues| MultipartReply::QueueDesc(queues).into()),
         vec(table, 0..5).prop_map(|tables| MultipartReply::TableDesc(tables).into()),
         Just(Message::MultipartRequest(MultipartRequest::TableDesc)),
+        status,
+        table_mod,
         option::of(0..u64::MAX).prop_map(|generation| Message::RoleStatus(RoleStatus {
             role: Role::Slave,
             reason: RoleReason::MasterRequest,
@@ -835,6 +862,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         2 => simple(version),
         1 => own,
         1 => groups::replies(version),
+        1 => monitors::messages(version),
     ]
     .boxed()
 }

@@ -11,26 +11,33 @@ mod frames;
 mod notices;
 mod ports;
 mod requests;
+mod schedule;
 mod statistics;
+mod tables;
 mod trace;
+mod watching;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use fastpath::{Classifier, Scratch, View};
-use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig};
-use openflow::{Excerpt, Message};
+use flow::{
+    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
+};
+use openflow::{Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
 use super::connection::{Connection, ConnectionId, Connections};
-use super::dump::FlowDump;
+use super::dump::Dump;
+use super::monitors::{Author, Recorded};
 use crate::config::FailMode;
 use crate::dataplane::program::Generation;
 use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
 
 pub(crate) use ports::PortEntry;
+use schedule::Scheduled;
 
 /// Buffers for frames that the control thread sends: a packet-out makes at most
 /// one copy of its frame for each port.
@@ -44,7 +51,11 @@ pub(crate) enum Effect {
     /// Refuse a request.
     Refuse(ConnectionId, Xid, Refusal, Excerpt),
     /// Answer a request with rules, as fast as the peer reads them.
-    Dump(ConnectionId, Xid, Box<FlowDump>),
+    Dump(ConnectionId, Xid, Box<Dump>),
+    /// Tell a peer what its monitors watch for, as fast as it reads.
+    Update(ConnectionId, Box<Dump>),
+    /// Tell a peer that its monitors are paused, and the bridge when it has read that.
+    Pause(ConnectionId, Box<Message>),
     /// Tell a peer something it did not ask for.
     Tell(ConnectionId, Arc<Message>),
     /// Send a frame out of a port.
@@ -64,6 +75,8 @@ pub(crate) struct Identity {
     pub(crate) datapath_id: DatapathId,
     /// What it does while no controller is connected.
     pub(crate) fail_mode: FailMode,
+    /// What the clock on the wall showed at [`Instant::START`].
+    pub(crate) started: WallTime,
 }
 
 /// One bridge.
@@ -89,6 +102,16 @@ pub(crate) struct Bridge {
     published: Generation,
     passed: Generation,
     waiting: VecDeque<Waiting>,
+    /// Whether somebody has monitors.
+    is_watched: bool,
+    /// What happened to rules, still to be told to who watches.
+    recorded: Vec<Recorded>,
+    /// News of tables, still to be told.
+    vacancies: Vec<TableStatus>,
+    /// Bundles that wait for their time.
+    scheduled: Vec<Scheduled>,
+    /// What is to be done about bundles whose time has come.
+    late: Vec<Effect>,
 }
 
 /// Something that waits for the workers.
@@ -136,6 +159,11 @@ impl Bridge {
             published: Generation::default(),
             passed: Generation::default(),
             waiting: VecDeque::new(),
+            is_watched: false,
+            recorded: Vec::new(),
+            vacancies: Vec::new(),
+            scheduled: Vec::new(),
+            late: Vec::new(),
         };
         bridge.start_over(now);
         bridge
@@ -185,6 +213,7 @@ impl Bridge {
     /// Takes note that every worker has passed `generation`.
     pub(crate) fn handle_passed(&mut self, generation: Generation, effects: &mut Vec<Effect>) {
         self.passed = generation;
+        self.tell_news(effects);
         self.settle_waiting(effects);
     }
 
@@ -225,6 +254,8 @@ impl Bridge {
     /// Takes note that a peer is gone.
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
         self.connections.remove(id);
+        self.count_watchers();
+        self.scheduled.retain(|waiting| !waiting.is_of(id));
         self.waiting.retain(|waiting| match waiting.what {
             Awaited::Barrier(at, _) | Awaited::Committed(at, ..) => at != id,
             Awaited::Removals(_) => true,
@@ -252,7 +283,7 @@ impl Bridge {
     /// learned, and nobody asked for it who could be told.
     pub(crate) fn handle_learned(&mut self, command: &FlowMod, now: Instant) {
         if let Ok(changes) = self.pipeline.flow_mod(command, now) {
-            self.note(changes);
+            self.note(changes, None);
         }
     }
 
@@ -260,8 +291,9 @@ impl Bridge {
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
             let changes = self.pipeline.expire(now);
-            self.note(changes);
+            self.note(changes, None);
         }
+        self.handle_due(now);
         if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
             self.unpublished = true;
         }
@@ -269,7 +301,11 @@ impl Bridge {
 
     /// When [`Bridge::handle_timeout`] has something to do.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
-        let expiries = [self.pipeline.next_expiry(), self.stations.next_expiry()];
+        let expiries = [
+            self.pipeline.next_expiry(),
+            self.stations.next_expiry(),
+            self.next_commit(),
+        ];
         expiries.into_iter().flatten().min()
     }
 
@@ -295,27 +331,34 @@ impl Bridge {
                 Instructions::default(),
             )
         };
-        self.do_flow_mod(&everything, now)
+        self.do_flow_mod(&everything, None, now)
             .expect("deleting everything is always legal");
         if !self.has_controllers && self.identity.fail_mode == FailMode::Standalone {
             let normal = Instructions::apply(vec![Action::output(PortNo::NORMAL)]);
             let rule = FlowMod::new(FlowModCommand::Add, 0, Match::any(), normal);
-            self.do_flow_mod(&rule, now)
+            self.do_flow_mod(&rule, None, now)
                 .expect("an empty table has room for one rule");
         }
         self.settle_mode();
     }
 
-    fn do_flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<(), Refusal> {
+    fn do_flow_mod(
+        &mut self,
+        command: &FlowMod,
+        by: Option<Author>,
+        now: Instant,
+    ) -> Result<(), Refusal> {
         let mut changes = self.pipeline.flow_mod(command, now)?;
         let complaint = changes.complaint.take();
-        self.note(changes);
+        self.note(changes, by);
         complaint.map_or(Ok(()), Err)
     }
 
-    /// Takes note of changes to the tables.
-    fn note(&mut self, changes: Changes) {
+    /// Takes note of changes to the tables, and of whose they are.
+    fn note(&mut self, changes: Changes, by: Option<Author>) {
         self.unpublished = true;
+        self.record(&changes, by);
+        self.note_vacancies();
         self.compiled.note(&changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();

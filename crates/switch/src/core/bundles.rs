@@ -144,7 +144,9 @@ impl Bundles {
 
     fn find(&mut self, id: BundleId, flags: BundleFlags) -> Result<&mut Bundle, Refusal> {
         let bundle = self.bundles.get_mut(&id).ok_or(Refusal::BundleBadId)?;
-        match bundle.flags == flags {
+        // When it is done, its commit may say first.
+        let kept = |flags: BundleFlags| flags.0 & !BundleFlags::TIME.0;
+        match kept(bundle.flags) == kept(flags) {
             true => Ok(bundle),
             false => Err(Refusal::BundleBadFlags),
         }
@@ -180,7 +182,7 @@ mod tests {
         assert_eq!(bundles.add(Xid(7), message(1, 8)), Ok(()));
         assert_eq!(bundles.open(ID, FLAGS), Err(Refusal::BundleBadId));
         assert_eq!(bundles.open(BundleId(2), FLAGS), Ok(()));
-        let unknown = bundles.open(BundleId(3), BundleFlags(4));
+        let unknown = bundles.open(BundleId(3), BundleFlags(8));
         assert_eq!(unknown, Err(Refusal::BundleBadFlags));
         assert_eq!(bundles.commit(ID, FLAGS).expect("there").len(), 1);
         assert_eq!(bundles.discard(ID), Err(Refusal::BundleBadId));

@@ -3,10 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest};
-use openflow::{AsyncConfig, RoleReason, Version};
+use base::Xid;
+use flow::{
+    FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, TableReason,
+};
+use openflow::{AsyncConfig, ForwardedRequest, MultipartRequest, RoleReason, Version};
 
 use super::bundles::Bundles;
+use super::monitors::Monitors;
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,6 +47,10 @@ pub(crate) struct Connection {
     pub(crate) wants: AsyncConfig,
     /// What it collects to be done together.
     pub(crate) bundles: Bundles,
+    /// What it watches.
+    pub(crate) monitors: Monitors,
+    /// Questions of which a part has come.
+    pub(crate) fragments: BTreeMap<Xid, MultipartRequest>,
 }
 
 impl Connection {
@@ -59,6 +67,8 @@ impl Connection {
             },
             wants: AsyncConfig::initial(version),
             bundles: Bundles::default(),
+            monitors: Monitors::default(),
+            fragments: BTreeMap::new(),
         }
     }
 
@@ -96,6 +106,22 @@ impl Connection {
     #[must_use]
     pub(crate) fn wants_flow_removed(&self, reason: FlowRemovedReason) -> bool {
         self.listens() && self.masks().wants_flow_removed(reason, self.version)
+    }
+
+    /// Whether it is told that a table runs full, or does so no longer.
+    #[must_use]
+    pub(crate) fn wants_table_status(&self, reason: TableReason) -> bool {
+        self.listens() && self.masks().wants_table_status(reason)
+    }
+
+    /// Whether it is told what another controller asked. Before 1.3 there are no meters.
+    #[must_use]
+    pub(crate) fn wants_request(&self, request: &ForwardedRequest) -> bool {
+        let has_words = match request {
+            ForwardedRequest::GroupMod(_) => true,
+            ForwardedRequest::MeterMod(_) => self.version >= Version::V13,
+        };
+        has_words && self.listens() && self.masks().wants_request(request)
     }
 
     /// Whether it is told that another has become master in its place: what it wanted to

@@ -21,7 +21,8 @@ use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
 use crate::core::connection::{ConnectionId, Kind};
-use crate::core::dump::FlowDump;
+use crate::core::dump::Dump;
+use crate::core::monitors;
 
 /// Bytes read from a socket at once. A peer that sends more than the first has the
 /// second until it pauses: hundreds of flow-mods, and one nudge of the control thread
@@ -47,9 +48,11 @@ pub(crate) enum Outgoing {
     /// A refusal of the message with this beginning.
     Refusal(Xid, Refusal, Excerpt),
     /// Rules, told as the peer reads.
-    Dump(Xid, Box<FlowDump>),
+    Dump(Xid, Box<Dump>),
     /// Something it did not ask for.
     Unasked(Arc<Message>),
+    /// That its monitors are paused, of which the bridge is told when it is read.
+    Paused(Box<Message>),
 }
 
 /// The room that a request takes until it is answered.
@@ -60,6 +63,8 @@ pub(crate) type Room = OwnedSemaphorePermit;
 pub(crate) struct Outbox {
     queue: mpsc::UnboundedSender<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
+    /// Changes of rules that wait to be told.
+    changes: Arc<AtomicUsize>,
 }
 
 impl Outbox {
@@ -68,6 +73,15 @@ impl Outbox {
     pub(crate) fn answer(&self, answer: Outgoing, room: Option<Room>) {
         // A peer that is gone needs no answer.
         drop(self.queue.send((answer, room)));
+    }
+
+    /// Sends what monitors tell. Tells whether the peer is so slow that they are to be
+    /// paused; nothing is lost.
+    pub(crate) fn update(&self, updates: Box<Dump>) -> bool {
+        let more = updates.changes();
+        let waiting = self.changes.fetch_add(more, Ordering::Relaxed) + more;
+        self.answer(Outgoing::Dump(Xid(0), updates), None);
+        waiting > monitors::WAITING_MAX
     }
 
     /// Sends something unasked. Tells whether there was room for it.
@@ -128,6 +142,7 @@ pub(crate) async fn serve(
 ) -> Ending {
     let (queue, answers) = mpsc::unbounded_channel();
     let unasked = Arc::new(AtomicUsize::new(0));
+    let changes = Arc::new(AtomicUsize::new(0));
     let options = purpose.options;
     let connection = Connection {
         id,
@@ -138,11 +153,13 @@ pub(crate) async fn serve(
         outbox: Some(Outbox {
             queue,
             unasked: Arc::clone(&unasked),
+            changes: Arc::clone(&changes),
         }),
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         held: None,
         answers,
         unasked,
+        changes,
         dump: None,
     };
     connection.run(stream).await
@@ -161,8 +178,9 @@ struct Connection {
     held: Option<Box<Received>>,
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
+    changes: Arc<AtomicUsize>,
     /// A long answer under way; other answers wait behind it.
-    dump: Option<(Xid, Box<FlowDump>, Option<Room>)>,
+    dump: Option<(Xid, Box<Dump>, Option<Room>)>,
 }
 
 impl Connection {
@@ -276,6 +294,10 @@ impl Connection {
                 self.unasked.fetch_sub(1, Ordering::Relaxed);
                 self.say(Xid(0), &message);
             }
+            Outgoing::Paused(message) => {
+                self.say(Xid(0), &message);
+                self.inbox.send(Input::Drained(self.id));
+            }
         }
     }
 
@@ -303,7 +325,8 @@ impl Connection {
     }
 
     /// Lets go of the rules of a long answer, which may be gone everywhere else.
-    fn end_dump(&self, dump: Box<FlowDump>) {
+    fn end_dump(&self, dump: Box<Dump>) {
+        self.changes.fetch_sub(dump.changes(), Ordering::Relaxed);
         if dump.len() >= LARGE {
             self.inbox.send(Input::Remains(dump));
         }

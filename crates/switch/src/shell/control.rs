@@ -5,6 +5,7 @@
 mod interfaces;
 mod questions;
 mod site;
+mod slow;
 mod steps;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -27,7 +28,7 @@ use super::reaper::{LARGE, Reaper};
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
 use crate::config::Config;
-use crate::core::bridge::Effect;
+use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
 use crate::dataplane::program::{BridgeId, BridgeProgram, Generation, Program, Publication};
 use crate::dataplane::slots::PortKey;
@@ -210,6 +211,7 @@ impl Control {
                 }
             }
             Input::Refused => self.counters.messages_refused += 1,
+            Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
@@ -280,6 +282,7 @@ impl Control {
 
     /// Carries out what a bridge decided. The first answer takes the request's room.
     fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Room>) {
+        let mut slow = Vec::new();
         for effect in effects {
             match effect {
                 Effect::Reply(id, xid, message) => {
@@ -290,6 +293,15 @@ impl Control {
                 }
                 Effect::Dump(id, xid, dump) => {
                     self.answer(id, Outgoing::Dump(xid, dump), room);
+                }
+                Effect::Update(id, updates) => {
+                    let peer = self.peers.get(&id);
+                    if peer.is_some_and(|peer| peer.outbox.update(updates)) {
+                        slow.push(id);
+                    }
+                }
+                Effect::Pause(id, message) => {
+                    self.answer(id, Outgoing::Paused(message), &mut None);
                 }
                 Effect::Tell(id, message) => {
                     if let Some(peer) = self.peers.get(&id)
@@ -307,6 +319,9 @@ impl Control {
                 Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
                 Effect::Free(removals) => self.free(removals),
             }
+        }
+        for id in slow {
+            self.tell_bridge_of(id, Bridge::handle_slow);
         }
     }
 

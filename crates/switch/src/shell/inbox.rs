@@ -30,6 +30,8 @@ pub(crate) enum Input {
     Messages(ConnectionId, Vec<(Box<Received>, Room)>),
     /// It sent something that could not be understood, and was told so.
     Refused,
+    /// It has read that its monitors are paused, and all that was sent before.
+    Drained(ConnectionId),
     /// It is gone.
     Down(ConnectionId),
     /// Something large that nobody needs any more.

@@ -28,7 +28,7 @@ use crate::version::Version;
 
 /// The longest that an entry may be: what a message holds behind the longest
 /// header of replies, Nicira's.
-const ENTRY_MAX: usize = u16::MAX as usize - 24;
+pub(super) const ENTRY_MAX: usize = u16::MAX as usize - 24;
 
 impl Body for FlowStatsRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {

@@ -49,9 +49,7 @@ const fn abilities(version: Version) -> Option<usize> {
 /// Appends what the table can do.
 fn encode_abilities(w: &mut Writer<'_>) {
     let actions = action::own_numbers(w.version()).fold(0, |bits, number| bits | 1 << number);
-    let instructions = instruction::KNOWN
-        .iter()
-        .fold(0, |bits, number| bits | 1 << number);
+    let instructions = instruction::known(w.version()).fold(0, |bits, number| bits | 1 << number);
     match w.version() {
         Version::V10 => w.u32(WILDCARDS_ALL),
         Version::V11 => {

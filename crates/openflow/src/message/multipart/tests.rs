@@ -115,7 +115,11 @@ fn answers_about_different_things_are_not_put_together() {
 fn every_kind_is_asked_in_the_versions_that_have_it() {
     for (request, version, has) in [
         (MultipartRequest::Meter(MeterId::ALL), Version::V10, false),
-        (MultipartRequest::TableFeatures, Version::V10, false),
+        (
+            MultipartRequest::TableFeatures(Vec::new()),
+            Version::V10,
+            false,
+        ),
         (MultipartRequest::PortDesc(PortNo::ANY), Version::V10, true),
         (MultipartRequest::GroupDesc(GroupId(7)), Version::V10, true),
         (MultipartRequest::GroupDesc(GroupId(7)), Version::V13, false),

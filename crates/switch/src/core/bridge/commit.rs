@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use base::{Instant, PortNo, Xid};
 use fastpath::Mark;
 use flow::{PortConfig, Refusal};
-use openflow::{BundleControl, BundleStep, Message};
+use openflow::{BundleAdd, BundleControl, BundleFlags, BundleStep, Message, Version};
 use pipeline::Pipeline;
 
 use super::{Awaited, Bridge, ConnectionId, Effect, Waiting};
@@ -21,6 +21,8 @@ struct Before {
     ports: BTreeMap<PortNo, PortConfig>,
     waiting: usize,
     effects: usize,
+    recorded: usize,
+    vacancies: usize,
 }
 
 impl Bridge {
@@ -37,8 +39,11 @@ impl Bridge {
             bundle,
             step,
             flags,
+            ..
         } = control;
-        let bundles = &mut self.peer(id)?.bundles;
+        let peer = self.peer(id)?;
+        check_flags(flags, peer.version)?;
+        let bundles = &mut peer.bundles;
         let done = match step {
             BundleStep::OpenRequest => {
                 bundles.open(bundle, flags)?;
@@ -49,36 +54,62 @@ impl Bridge {
                 BundleStep::CloseReply
             }
             BundleStep::DiscardRequest => {
-                bundles.discard(bundle)?;
+                if !self.unschedule(id, &control) {
+                    self.peer(id)?.bundles.discard(bundle)?;
+                }
                 BundleStep::DiscardReply
             }
             BundleStep::CommitRequest => {
-                let messages = bundles.commit(bundle, flags)?;
-                self.commit(id, messages, now, effects)?;
-                BundleStep::CommitReply
+                match self.commit_time(&control, now)? {
+                    Some(at) => self.schedule(at, (id, xid), control)?,
+                    None => {
+                        let messages = self.peer(id)?.bundles.commit(bundle, flags)?;
+                        self.commit(id, messages, now, effects)?;
+                        self.answer_commit(id, xid, control);
+                    }
+                }
+                return Ok(None);
             }
             BundleStep::OpenReply
             | BundleStep::CloseReply
             | BundleStep::CommitReply
             | BundleStep::DiscardReply => return Err(Refusal::BundleBadType),
         };
-        let reply = Message::BundleControl(BundleControl {
+        Ok(Some(Message::BundleControl(BundleControl {
             step: done,
             ..control
+        })))
+    }
+
+    /// Puts a message into a bundle.
+    pub(super) fn bundle_add(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        add: BundleAdd,
+    ) -> Result<(), Refusal> {
+        let peer = self.peer(id)?;
+        check_flags(add.flags, peer.version)?;
+        peer.bundles.add(xid, add)
+    }
+
+    /// Answers a commit. It is done when no frame meets the old rules, as with a barrier.
+    pub(super) fn answer_commit(&mut self, id: ConnectionId, xid: Xid, control: BundleControl) {
+        let reply = Message::BundleControl(BundleControl {
+            step: BundleStep::CommitReply,
+            time: None,
+            ..control
         });
-        if done != BundleStep::CommitReply {
-            return Ok(Some(reply));
-        }
-        // It is done when no frame meets the old rules, as with a barrier.
         self.waiting.push_back(Waiting {
             generation: None,
             what: Awaited::Committed(id, xid, Box::new(reply)),
         });
-        Ok(None)
     }
 
     /// Does all messages, in order; or none, and refuses the first that cannot be done.
-    fn commit(
+    /// Frames are sent last, through the tables as the bundle leaves them: none of them
+    /// meets a part of it.
+    pub(super) fn commit(
         &mut self,
         id: ConnectionId,
         messages: Vec<Held>,
@@ -86,13 +117,22 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<(), Refusal> {
         let before = self.before(effects);
+        let mut frames = Vec::new();
         for held in messages {
             let Held {
                 xid,
                 message,
                 excerpt,
             } = held;
-            match self.answer(id, xid, message, now, effects) {
+            let done = match message {
+                Message::PacketOut(frame) => {
+                    let checked = self.pipeline.check_packet_out(&frame);
+                    frames.push(frame);
+                    checked.map(|()| None)
+                }
+                message => self.answer(id, xid, message, now, effects),
+            };
+            match done {
                 Ok(None) => {}
                 Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
                 Err(refusal) => {
@@ -101,6 +141,9 @@ impl Bridge {
                     return Err(Refusal::BundleMessageFailed);
                 }
             }
+        }
+        for frame in frames {
+            self.send_out(&frame, now, effects);
         }
         self.unpublished = true;
         Ok(())
@@ -114,6 +157,8 @@ impl Bridge {
             ports: self.ports.iter().map(config).collect(),
             waiting: self.waiting.len(),
             effects: effects.len(),
+            recorded: self.recorded.len(),
+            vacancies: self.vacancies.len(),
         }
     }
 
@@ -127,5 +172,14 @@ impl Bridge {
         }
         self.waiting.truncate(before.waiting);
         effects.truncate(before.effects);
+        self.recorded.truncate(before.recorded);
+        self.vacancies.truncate(before.vacancies);
     }
+}
+
+/// Whether a version gives all flags of a bundle a meaning.
+fn check_flags(flags: BundleFlags, version: Version) -> Result<(), Refusal> {
+    let has_time = version == Version::V15 || !flags.contains(BundleFlags::TIME);
+    let is_known = flags.is_known() && has_time;
+    is_known.then_some(()).ok_or(Refusal::BundleBadFlags)
 }

@@ -84,7 +84,21 @@ impl Bridge {
         self.tell(message, wants, effects);
     }
 
-    fn tell(
+    /// Tells all but one who want to be told.
+    pub(super) fn tell_others(
+        &self,
+        but: ConnectionId,
+        message: Message,
+        wants: impl Fn(&Connection) -> bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let message = Arc::new(message);
+        let others = self.connections.iter().filter(|(id, _)| *id != but);
+        let listeners = others.filter(|(_, peer)| wants(peer));
+        effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
+    }
+
+    pub(super) fn tell(
         &self,
         message: Message,
         wants: impl Fn(&Connection) -> bool,

@@ -1,11 +1,16 @@
 //! What a bridge does with each message: one `match`, a row for each kind.
 
-use base::{Instant, PortNo, TableId, Xid};
-use flow::{PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig, TableMod};
-use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
+use base::{Instant, PortNo, Xid};
+use flow::{
+    GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig,
+};
+use openflow::{
+    ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received, RoleReply, Version,
+};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
+use crate::core::monitors::Author;
 
 impl Bridge {
     /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored.
@@ -24,11 +29,14 @@ impl Bridge {
             message,
             excerpt,
         } = received;
+        // What happened before is told before.
+        self.tell_news(effects);
         match self.answer(id, xid, message, now, effects) {
             Ok(None) => {}
             Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
             Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
         }
+        self.tell_news(effects);
     }
 
     pub(super) fn answer(
@@ -42,27 +50,22 @@ impl Bridge {
         if changes_something(&message) {
             self.peer(id)?.check_may_change()?;
         }
+        let by = Some((id, xid));
         match message {
             Message::FeaturesRequest => self.features(id).map(Some),
             Message::GetConfigRequest => self.switch_config(id).map(Some),
             Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
-            Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
+            Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
-            Message::TableMod(command) => table_mod(command, self.peer(id)?.version).map(|()| None),
-            Message::GroupMod(command) => {
-                let changes = self.pipeline.group_mod(&command, now)?;
-                self.note(changes);
-                Ok(None)
-            }
-            Message::MeterMod(command) => {
-                let changes = self.pipeline.meter_mod(&command, now)?;
-                self.note(changes);
-                Ok(None)
-            }
+            Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
+            Message::GroupMod(command) => self.group_mod(command, (id, xid), now, effects),
+            Message::MeterMod(command) => self.meter_mod(command, (id, xid), now, effects),
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
+            Message::MultipartFragment(part) => self.fragment(id, xid, part).map(|()| None),
             Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
-            Message::BundleAdd(add) => self.peer(id)?.bundles.add(xid, add).map(|()| None),
+            Message::BundleAdd(add) => self.bundle_add(id, xid, add).map(|()| None),
+            Message::MonitorCancel(monitor) => self.cancel_monitor(id, monitor).map(|()| None),
             Message::BarrierRequest => {
                 self.hold_barrier(id, xid, effects);
                 Ok(None)
@@ -95,12 +98,42 @@ impl Bridge {
             | Message::QueueConfigReply(_)
             | Message::RoleReply(_)
             | Message::RoleStatus(_)
-            | Message::GetAsyncReply(_) => Err(Refusal::RequestBadType),
+            | Message::GetAsyncReply(_)
+            | Message::MonitorPaused
+            | Message::MonitorResumed
+            | Message::TableStatus(_)
+            | Message::RequestForward(_) => Err(Refusal::RequestBadType),
         }
     }
 
     pub(super) fn peer(&mut self, id: ConnectionId) -> Result<&mut Connection, Refusal> {
         self.connections.find(id).ok_or(Refusal::RequestPermission)
+    }
+
+    fn group_mod(
+        &mut self,
+        command: GroupMod,
+        by: Author,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let changes = self.pipeline.group_mod(&command, now)?;
+        self.note(changes, Some(by));
+        self.forward(ForwardedRequest::GroupMod(command), by, effects);
+        Ok(None)
+    }
+
+    fn meter_mod(
+        &mut self,
+        command: MeterMod,
+        by: Author,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<Option<Message>, Refusal> {
+        let changes = self.pipeline.meter_mod(&command, now)?;
+        self.note(changes, Some(by));
+        self.forward(ForwardedRequest::MeterMod(command), by, effects);
+        Ok(None)
     }
 
     fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
@@ -201,25 +234,9 @@ fn changes_something(message: &Message) -> bool {
             | Message::MeterMod(_)
             | Message::BundleControl(_)
             | Message::BundleAdd(_)
+    ) || matches!(
+        message,
+        Message::MultipartRequest(MultipartRequest::TableFeatures(wanted))
+        | Message::MultipartFragment(MultipartRequest::TableFeatures(wanted)) if !wanted.is_empty()
     )
-}
-
-/// Frames that match nothing go to the controllers where a version has them go
-/// anywhere by a table's configuration (OF 1.1.0, A.3.3); from 1.3 on those bits are
-/// deprecated and change nothing (OF 1.3.5, 7.3.4.2). Tables do not evict, nor warn
-/// of being full (OF 1.4.1, 7.3.4.1).
-fn table_mod(command: TableMod, version: Version) -> Result<(), Refusal> {
-    /// `OFPTC_DEPRECATED_MASK`.
-    const DEPRECATED: u32 = 3;
-    let known = match version {
-        Version::V10 | Version::V11 | Version::V12 => 0,
-        Version::V13 | Version::V14 | Version::V15 => DEPRECATED,
-    };
-    if command.table > TableId::LAST && command.table != TableId::ALL {
-        return Err(Refusal::TableModBadTable);
-    }
-    if command.config & !known != 0 {
-        return Err(Refusal::TableModBadConfig);
-    }
-    Ok(())
 }

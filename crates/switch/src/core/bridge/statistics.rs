@@ -3,13 +3,11 @@
 use base::{Instant, PortNo, QueueId, TableId, Xid};
 use flow::{Capabilities, Description, Features, FlowStatsRequest, Refusal};
 use openflow::{
-    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, TableDesc,
-    TableFeatures, Version,
+    FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, Version,
 };
-use pipeline::Limits;
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::core::dump::FlowDump;
+use crate::core::dump::{Dump, FlowDump};
 
 /// Frames kept for controllers: none, so every packet-in bears the whole frame.
 const BUFFERS: u32 = 0;
@@ -39,18 +37,21 @@ impl Bridge {
 
     /// Answers a request for statistics: rules by a dump, everything else at once.
     pub(super) fn multipart(
-        &self,
+        &mut self,
         id: ConnectionId,
         xid: Xid,
         request: MultipartRequest,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let reply = match request {
+        let reply = match self.whole(id, xid, request)? {
             MultipartRequest::Flow(form, request) => {
                 let dump = FlowDump::new(self.pipeline.clone(), form, request)?;
-                effects.push(Effect::Dump(id, xid, Box::new(dump)));
+                effects.push(Effect::Dump(id, xid, Box::new(Dump::Flows(Box::new(dump)))));
                 return Ok(None);
+            }
+            MultipartRequest::FlowMonitor(requests) => {
+                return self.monitor(id, xid, requests, effects);
             }
             MultipartRequest::Aggregate(form, request) => self.aggregate(form, &request)?,
             MultipartRequest::Description => MultipartReply::Description(self.description()),
@@ -59,9 +60,9 @@ impl Bridge {
             MultipartRequest::Queue(request) => self.queue_stats(request)?,
             MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
             MultipartRequest::TableDesc => {
-                let desc = |table| TableDesc { table, config: 0 };
                 let tables = (0..=TableId::LAST.0).map(TableId);
-                MultipartReply::TableDesc(tables.map(desc).collect())
+                let descs = tables.map(|table| self.pipeline.table_desc(table));
+                MultipartReply::TableDesc(descs.collect())
             }
             MultipartRequest::QueueDesc(request) => {
                 self.queue_stats(request)?;
@@ -85,9 +86,12 @@ impl Bridge {
             MultipartRequest::MeterFeatures => {
                 MultipartReply::MeterFeatures(self.pipeline.meter_features())
             }
-            MultipartRequest::TableFeatures => {
-                let tables = (0..=TableId::LAST.0).map(|table| self.table_features(TableId(table)));
-                MultipartReply::TableFeatures(tables.collect())
+            MultipartRequest::TableFeatures(wanted) => {
+                self.set_table_features(id, &wanted)?;
+                self.all_table_features(id)?
+            }
+            MultipartRequest::BundleFeatures(asked) => {
+                MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)
             }
         };
         Ok(Some(Message::reply(reply)))
@@ -125,16 +129,5 @@ impl Bridge {
             return Err(Refusal::QueueBadQueue);
         }
         Ok(MultipartReply::Queue(Vec::new()))
-    }
-
-    fn table_features(&self, table: TableId) -> TableFeatures {
-        TableFeatures {
-            table,
-            name: format!("table{table}"),
-            metadata_match: u64::MAX,
-            metadata_write: u64::MAX,
-            flows_max: u32::try_from(Limits::RULES).unwrap_or(u32::MAX),
-            next: (table.0 + 1..=TableId::LAST.0).map(TableId).collect(),
-        }
     }
 }

@@ -17,9 +17,14 @@ use super::*;
 use crate::core::connection::Kind;
 
 mod groups;
+mod monitors;
+mod tables;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);
+
+/// What the clock on the wall showed first.
+const STARTED: std::time::Duration = std::time::Duration::from_secs(1_000_000);
 
 struct Rig {
     bridge: Bridge,
@@ -33,6 +38,7 @@ impl Rig {
             name: "br0".to_owned(),
             datapath_id: DatapathId(1),
             fail_mode,
+            started: WallTime(STARTED),
         };
         let mut rig = Self {
             bridge: Bridge::new(identity, has_controllers, 2, Instant::START),
@@ -114,6 +120,8 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Reply(id, _, message) => Some(format!("{} {}", id.0, name(message))),
         Effect::Refuse(id, _, refusal, _) => Some(format!("{} refused: {refusal:?}", id.0)),
         Effect::Dump(id, ..) => Some(format!("{} dump", id.0)),
+        Effect::Update(id, _) => Some(format!("{} update", id.0)),
+        Effect::Pause(id, message) => Some(format!("{} {}", id.0, name(message))),
         Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
         Effect::Transmit(port, frame) => Some(format!("out of {port}: {} bytes", frame.len())),
         // What is freed, nobody sees.
@@ -447,7 +455,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
     for request in [
         MultipartRequest::GroupDesc(GroupId::ALL),
         MultipartRequest::MeterFeatures,
-        MultipartRequest::TableFeatures,
+        MultipartRequest::TableFeatures(Vec::new()),
         MultipartRequest::Description,
     ] {
         assert_eq!(ask(request), ["13 MultipartReply"]);
@@ -485,6 +493,7 @@ fn bundle(step: BundleStep) -> Message {
         bundle: BundleId(1),
         step,
         flags: BundleFlags::ATOMIC,
+        time: None,
     })
 }
 

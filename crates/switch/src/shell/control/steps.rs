@@ -104,12 +104,13 @@ impl Control {
             name: config.name.clone(),
             datapath_id: config.datapath_id.unwrap_or_else(|| datapath_id(address)),
             fail_mode: config.fail_mode,
+            started: self.tools.clock.started(),
         };
         let DatapathId(id) = identity.datapath_id;
         tracing::info!("{}: datapath id {id:016x}, address {address}", config.name);
         let writers = self.tools.workers.len() + 1;
         let has_controllers = !config.controllers.is_empty();
-        let site = Site {
+        let mut site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             protocols: config.protocols,
             ports: BTreeMap::new(),
@@ -118,6 +119,9 @@ impl Control {
             _management: management,
             _control: control,
         };
+        for limit in &config.flow_limits {
+            site.bridge.limit_flows(limit.table, limit.rules);
+        }
         self.sites.insert(BridgeId(self.next_bridge), site);
         self.next_bridge += 1;
         let local = NumberedPort {

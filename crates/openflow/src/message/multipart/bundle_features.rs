@@ -1,0 +1,127 @@
+//! What bundles can do (OF 1.5.1, 7.3.5.20).
+//!
+//! ```text
+//! request  flags zeros(4) [time: type length zeros(4) four times]
+//! reply    capabilities zeros(6) [time: the same]
+//! ```
+//!
+//! The four are how exactly a time is kept, how far it may lie in the future and in the
+//! past, and the present one.
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::message::bundle::{BundleFlags, WallTime};
+use crate::message::{Body, property};
+use flow::Refusal;
+
+/// `OFPTMPBF_TIME_CAPABILITY`.
+const TIMES: u16 = 1;
+
+/// Bytes of the value of that property.
+const TIMES_LEN: usize = 4 + 4 * 16;
+
+/// What is asked of bundles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleFeaturesRequest {
+    /// `OFPBF_TIMESTAMP` and `OFPBF_TIME_SET_SCHED`.
+    pub flags: u32,
+    /// What the controller says of times.
+    pub times: Option<BundleTimes>,
+}
+
+impl BundleFeaturesRequest {
+    /// The present time shall be told (`OFPBF_TIMESTAMP`).
+    pub const TIMESTAMP: u32 = 1 << 0;
+    /// How far a time may lie away shall be as the controller says
+    /// (`OFPBF_TIME_SET_SCHED`).
+    pub const SET_SCHEDULE: u32 = 1 << 1;
+}
+
+/// How a switch keeps times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleTimes {
+    /// How exactly.
+    pub accuracy: WallTime,
+    /// How far a time may lie in the future.
+    pub future_max: WallTime,
+    /// How far in the past.
+    pub past_max: WallTime,
+    /// The present time.
+    pub now: WallTime,
+}
+
+/// What bundles can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BundleFeatures {
+    /// The flags that a bundle may have.
+    pub capabilities: BundleFlags,
+    /// How times are kept, if they are.
+    pub times: Option<BundleTimes>,
+}
+
+impl Body for BundleFeaturesRequest {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let flags = r.u32()?;
+        r.skip(4)?;
+        let times = decode_times(r)?;
+        Ok(Self { flags, times })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        w.u32(self.flags);
+        w.zeros(4);
+        encode_times(self.times, w)
+    }
+}
+
+impl Body for BundleFeatures {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let capabilities = BundleFlags(r.u16()?);
+        r.skip(6)?;
+        let times = decode_times(r)?;
+        Ok(Self {
+            capabilities,
+            times,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        w.u16(self.capabilities.0);
+        w.zeros(6);
+        encode_times(self.times, w)
+    }
+}
+
+fn decode_times(r: &mut Reader<'_>) -> Result<Option<BundleTimes>, Malformed> {
+    let mut times = None;
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        match property.kind {
+            TIMES if property.value.len() != TIMES_LEN => {
+                return Err(property.fail(Refusal::PropertyBadLength));
+            }
+            TIMES if times.is_some() => return Err(property.fail(Refusal::PropertyDuplicate)),
+            TIMES => {
+                let r = &mut property.value;
+                r.skip(4)?;
+                times = Some(BundleTimes {
+                    accuracy: WallTime::decode(r)?,
+                    future_max: WallTime::decode(r)?,
+                    past_max: WallTime::decode(r)?,
+                    now: WallTime::decode(r)?,
+                });
+            }
+            _ => return Err(property.unknown()),
+        }
+    }
+    Ok(times)
+}
+
+fn encode_times(times: Option<BundleTimes>, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let Some(times) = times else { return Ok(()) };
+    property::put(TIMES, w, |w| {
+        w.zeros(4);
+        let all = [times.accuracy, times.future_max, times.past_max, times.now];
+        all.into_iter().for_each(|time| time.encode(w));
+        Ok(())
+    })
+}

@@ -1,0 +1,403 @@
+//! Flow monitors (OF 1.4.1, 7.3.5.17; `nicira-ext.h` and, for 1.3, ONF's extension
+//! 187 as Open vSwitch 3.1 has them). Wire shapes:
+//!
+//! ```text
+//! request  Nicira:  id flags out_port match_len table zeros(5) nxm
+//!          1.3:     id flags match_len out_port table zeros(3) match
+//!          1.4 on:  id out_port out_group flags table command match
+//! update   before:  length event reason priority idle hard match_len table pad cookie match what
+//!          1.4 on:  length event table reason idle hard priority zeros(4) cookie match instructions
+//!          abbrev:  length event xid
+//!          1.4 on:  length event zeros(4)              (paused, resumed)
+//! ```
+//!
+//! Before 1.3 the match is NXM's and what a rule does is a list of actions. Why
+//! a rule went is told by 1.5's numbers in every version, as Open vSwitch does.
+//!
+//! A rule is told in good faith, as in statistics.
+
+use base::{Cookie, GroupId, TableId, Xid};
+use flow::{
+    FlowChange, FlowEvent, FlowStatsRequest, FlowUpdate, Instructions, Monitor, MonitorFlags,
+    MonitorId, MonitorRequest, Refusal,
+};
+
+use crate::action::Context;
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::faith::Faith;
+use crate::instruction;
+use crate::message::{Body, flow_removed};
+use crate::oxm::{self, Filter};
+use crate::port_no;
+use crate::version::Version;
+
+/// The flags that came with 1.4. `NXFMF_OWN` is what it calls `OFPFMF_NO_ABBREV`, and
+/// has the same bit.
+const FLAGS_LATER: u16 = MonitorFlags::ONLY_OWN.0;
+
+/// One of these has to be in a request before 1.4.
+const OCCASIONS: u16 = MonitorFlags::ADD.0 | MonitorFlags::REMOVED.0 | MonitorFlags::MODIFY.0;
+
+/// `OFPFMC_*`.
+mod command {
+    pub(super) const ADD: u8 = 0;
+    pub(super) const MODIFY: u8 = 1;
+    pub(super) const DELETE: u8 = 2;
+}
+
+/// `OFPFME_*`. Nicira's numbers are one less, and there are four.
+mod event {
+    pub(super) const INITIAL: u16 = 0;
+    pub(super) const ADDED: u16 = 1;
+    pub(super) const REMOVED: u16 = 2;
+    pub(super) const MODIFIED: u16 = 3;
+    pub(super) const ABBREV: u16 = 4;
+    pub(super) const PAUSED: u16 = 5;
+    pub(super) const RESUMED: u16 = 6;
+}
+
+/// How a version writes monitors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Nicira,
+    Onf,
+    Standard,
+}
+
+const fn shape(version: Version) -> Shape {
+    match version {
+        Version::V10 | Version::V11 | Version::V12 => Shape::Nicira,
+        Version::V13 => Shape::Onf,
+        Version::V14 | Version::V15 => Shape::Standard,
+    }
+}
+
+impl Body for MonitorRequest {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        match shape(r.version()) {
+            Shape::Nicira => decode_nicira(r).map(Self::Add),
+            Shape::Onf => decode_onf(r).map(Self::Add),
+            Shape::Standard => decode_standard(r),
+        }
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        match (shape(w.version()), self) {
+            (Shape::Standard, request) => encode_standard(request, w),
+            (Shape::Nicira, Self::Add(monitor)) => encode_nicira(monitor, w),
+            (Shape::Onf, Self::Add(monitor)) => encode_onf(monitor, w),
+            (_, Self::Modify(_) | Self::Delete(_)) => Err(w.cannot("a change of a monitor")),
+        }
+    }
+}
+
+fn decode_nicira(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
+    let id = MonitorId(r.u32()?);
+    let flags = decode_flags_before(r)?;
+    let mut asked = FlowStatsRequest::all();
+    // Nicira's numbers of ports have two bytes in every version.
+    asked.out_port = port_no::decode_u16(r)?;
+    let match_len = usize::from(r.u16()?);
+    asked.table = TableId(r.u8()?);
+    r.skip(5)?;
+    asked.matching = oxm::decode_nxm(r, match_len)?.matching;
+    Ok(Monitor { id, flags, asked })
+}
+
+fn decode_onf(r: &mut Reader<'_>) -> Result<Monitor, Malformed> {
+    let id = MonitorId(r.u32()?);
+    let flags = decode_flags_before(r)?;
+    // The match tells its length itself.
+    r.skip(2)?;
+    let mut asked = FlowStatsRequest::all();
+    asked.out_port = port_no::decode(r)?;
+    asked.table = TableId(r.u8()?);
+    r.skip(3)?;
+    asked.matching = oxm::decode_structure(r)?;
+    Ok(Monitor { id, flags, asked })
+}
+
+fn decode_flags_before(r: &mut Reader<'_>) -> Result<MonitorFlags, Malformed> {
+    let bad = r.fail(Refusal::MonitorBadFlags);
+    let flags = r.u16()?;
+    let known = MonitorFlags::ALL.0 & !FLAGS_LATER;
+    if flags & !known != 0 || flags & OCCASIONS == 0 {
+        return Err(bad);
+    }
+    Ok(MonitorFlags(flags))
+}
+
+fn decode_standard(r: &mut Reader<'_>) -> Result<MonitorRequest, Malformed> {
+    let id = MonitorId(r.u32()?);
+    let mut asked = FlowStatsRequest::all();
+    (asked.out_port, asked.out_group) = (port_no::decode(r)?, GroupId(r.u32()?));
+    let bad_flags = r.fail(Refusal::MonitorBadFlags);
+    let flags = MonitorFlags(r.u16()?);
+    asked.table = TableId(r.u8()?);
+    let bad_command = r.fail(Refusal::MonitorBadCommand);
+    let command = r.u8()?;
+    if command == command::DELETE {
+        // Whatever stands behind it, a name is all that matters; `ovs-ofctl` leaves
+        // the match out.
+        r.rest();
+        return Ok(MonitorRequest::Delete(id));
+    }
+    if flags.0 & !MonitorFlags::ALL.0 != 0 {
+        return Err(bad_flags);
+    }
+    asked.matching = oxm::decode_structure(r)?;
+    let monitor = Monitor { id, flags, asked };
+    match command {
+        command::ADD => Ok(MonitorRequest::Add(monitor)),
+        command::MODIFY => Ok(MonitorRequest::Modify(monitor)),
+        _ => Err(bad_command),
+    }
+}
+
+fn encode_nicira(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let asked = &monitor.asked;
+    w.u32(monitor.id.0);
+    w.u16(flags_before(monitor, w)?);
+    port_no::encode_u16(asked.out_port, w)?;
+    let filter = Filter::of(asked.matching.clone());
+    oxm::encode_nxm_around(&filter, w, |w| {
+        w.u8(asked.table.0);
+        w.zeros(5);
+    })
+}
+
+fn encode_onf(monitor: &Monitor, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let asked = &monitor.asked;
+    w.u32(monitor.id.0);
+    w.u16(flags_before(monitor, w)?);
+    let between = |w: &mut Writer<'_>| {
+        port_no::encode(asked.out_port, w)?;
+        w.u8(asked.table.0);
+        w.zeros(3);
+        Ok(())
+    };
+    oxm::encode_structure_counted(&asked.matching, w, between)
+}
+
+/// The flags, where there is no word for a group either.
+fn flags_before(monitor: &Monitor, w: &Writer<'_>) -> Result<u16, Inexpressible> {
+    if monitor.flags.contains(MonitorFlags::ONLY_OWN) || monitor.asked.out_group != GroupId::ANY {
+        return Err(w.cannot("a monitor of a group or of one's own changes"));
+    }
+    Ok(monitor.flags.0)
+}
+
+fn encode_standard(request: &MonitorRequest, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let (command, monitor) = match request {
+        MonitorRequest::Add(monitor) => (command::ADD, monitor),
+        MonitorRequest::Modify(monitor) => (command::MODIFY, monitor),
+        MonitorRequest::Delete(id) => {
+            w.u32(id.0);
+            w.zeros(11);
+            w.u8(command::DELETE);
+            return oxm::encode_structure(&flow::Match::any(), w);
+        }
+    };
+    let asked = &monitor.asked;
+    w.u32(monitor.id.0);
+    port_no::encode(asked.out_port, w)?;
+    w.u32(asked.out_group.0);
+    w.u16(monitor.flags.0);
+    w.u8(asked.table.0);
+    w.u8(command);
+    oxm::encode_structure(&asked.matching, w)
+}
+
+impl Body for FlowUpdate {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let bad_length = r.fail(Refusal::RequestBadLength);
+        let length = usize::from(r.clone().u16()?);
+        if length < 4 || length % 8 != 0 {
+            return Err(bad_length);
+        }
+        let mut r = r.sub(length)?;
+        r.skip(2)?;
+        let unknown = r.fail(Refusal::RequestBadType);
+        let standard = shape(r.version()) == Shape::Standard;
+        let number = r.u16()? + u16::from(!standard);
+        let update = match number {
+            event::INITIAL => full(&mut r, FlowEvent::Initial)?,
+            event::ADDED => full(&mut r, FlowEvent::Added)?,
+            event::REMOVED => full(&mut r, FlowEvent::Removed(flow::FlowRemovedReason::Delete))?,
+            event::MODIFIED => full(&mut r, FlowEvent::Modified)?,
+            event::ABBREV => Self::Abbrev(Xid(r.u32()?)),
+            event::PAUSED if standard => Self::Paused,
+            event::RESUMED if standard => Self::Resumed,
+            _ => return Err(unknown),
+        };
+        r.rest();
+        Ok(update)
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        let standard = shape(w.version()) == Shape::Standard;
+        let short = |number: u16, word: u32, w: &mut Writer<'_>| {
+            w.u16(8);
+            w.u16(number - u16::from(!standard));
+            w.u32(word);
+            Ok(())
+        };
+        match self {
+            Self::Abbrev(xid) => short(event::ABBREV, xid.0, w),
+            Self::Paused | Self::Resumed if !standard => Err(w.cannot("a pause in this message")),
+            Self::Paused => short(event::PAUSED, 0, w),
+            Self::Resumed => short(event::RESUMED, 0, w),
+            Self::Full(change) => encode_full(change, w),
+        }
+    }
+}
+
+/// Reads the rest of an update that tells of a rule.
+fn full(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowUpdate, Malformed> {
+    let mut change = match shape(r.version()) {
+        Shape::Nicira | Shape::Onf => decode_before(r, event)?,
+        Shape::Standard => decode_later(r, event)?,
+    };
+    change.instructions = match shape(r.version()) {
+        Shape::Nicira => instruction::decode_list(r)?,
+        Shape::Onf | Shape::Standard => instruction::decode(r)?,
+    };
+    Ok(FlowUpdate::Full(Box::new(change)))
+}
+
+fn decode_before(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malformed> {
+    let event = with_reason(event, r.clone(), r.u16()?)?;
+    let priority = r.u16()?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let match_len = usize::from(r.u16()?);
+    let table = TableId(r.u8()?);
+    r.skip(1)?;
+    let cookie = Cookie(r.u64()?);
+    Ok(FlowChange {
+        event,
+        table,
+        priority,
+        idle_timeout_s,
+        hard_timeout_s,
+        cookie,
+        matching: match shape(r.version()) {
+            Shape::Nicira => oxm::decode_nxm(r, match_len)?.matching,
+            Shape::Onf | Shape::Standard => oxm::decode_structure(r)?,
+        },
+        instructions: Instructions::default(),
+    })
+}
+
+fn decode_later(r: &mut Reader<'_>, event: FlowEvent) -> Result<FlowChange, Malformed> {
+    let table = TableId(r.u8()?);
+    let event = with_reason(event, r.clone(), r.u8()?.into())?;
+    let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+    let priority = r.u16()?;
+    r.skip(4)?;
+    Ok(FlowChange {
+        event,
+        table,
+        priority,
+        idle_timeout_s,
+        hard_timeout_s,
+        cookie: Cookie(r.u64()?),
+        matching: oxm::decode_structure(r)?,
+        instructions: Instructions::default(),
+    })
+}
+
+/// `event`, with the reason of this number if it is one that has a reason.
+fn with_reason(event: FlowEvent, place: Reader<'_>, number: u16) -> Result<FlowEvent, Malformed> {
+    match event {
+        FlowEvent::Removed(_) => {
+            let reason = flow_removed::reason_numbered(number);
+            let unknown = place.fail(Refusal::RequestBadType);
+            reason.map(FlowEvent::Removed).ok_or(unknown)
+        }
+        FlowEvent::Initial | FlowEvent::Added | FlowEvent::Modified => Ok(event),
+    }
+}
+
+/// Appends an update that tells of a rule. One that is too long for any message,
+/// which translation can make it, is told without what it does.
+fn encode_full(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let before = w.len();
+    let written = encode_entry(change, &change.instructions, w);
+    if written.is_ok_and(|length| length <= super::flow_stats::ENTRY_MAX) {
+        return Ok(());
+    }
+    w.truncate(before);
+    encode_entry(change, &Instructions::default(), w).map(drop)
+}
+
+fn encode_entry(
+    change: &FlowChange,
+    instructions: &Instructions,
+    w: &mut Writer<'_>,
+) -> Result<usize, Inexpressible> {
+    let context = Context {
+        matching: &change.matching,
+        faith: Faith::Good,
+    };
+    let number = match (change.event, shape(w.version())) {
+        (FlowEvent::Initial, Shape::Standard) => event::INITIAL,
+        (FlowEvent::Initial | FlowEvent::Added, _) => event::ADDED,
+        (FlowEvent::Removed(_), _) => event::REMOVED,
+        (FlowEvent::Modified, _) => event::MODIFIED,
+    };
+    w.nested(0, |w| {
+        w.u16(0);
+        match shape(w.version()) {
+            Shape::Nicira | Shape::Onf => {
+                w.u16(number - 1);
+                encode_before(change, w)?;
+            }
+            Shape::Standard => {
+                w.u16(number);
+                encode_later(change, w)?;
+            }
+        }
+        match shape(w.version()) {
+            Shape::Nicira => instruction::encode_list(instructions, context, w),
+            Shape::Onf | Shape::Standard => instruction::encode(instructions, context, w),
+        }
+    })
+}
+
+fn encode_before(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.u16(reason_number(change.event).into());
+    w.u16(change.priority);
+    w.u16(change.idle_timeout_s);
+    w.u16(change.hard_timeout_s);
+    let between = |w: &mut Writer<'_>| {
+        w.u8(change.table.0);
+        w.zeros(1);
+        w.u64(change.cookie.0);
+    };
+    if shape(w.version()) == Shape::Nicira {
+        let filter = Filter::of(change.matching.clone());
+        return oxm::encode_nxm_around(&filter, w, between);
+    }
+    oxm::encode_structure_counted(&change.matching, w, |w| {
+        between(w);
+        Ok(())
+    })
+}
+
+fn encode_later(change: &FlowChange, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.u8(change.table.0);
+    w.u8(reason_number(change.event));
+    w.u16(change.idle_timeout_s);
+    w.u16(change.hard_timeout_s);
+    w.u16(change.priority);
+    w.zeros(4);
+    w.u64(change.cookie.0);
+    oxm::encode_structure(&change.matching, w)
+}
+
+const fn reason_number(event: FlowEvent) -> u8 {
+    match event {
+        FlowEvent::Removed(reason) => flow_removed::reason_number(reason, Version::V15),
+        FlowEvent::Initial | FlowEvent::Added | FlowEvent::Modified => 0,
+    }
+}

@@ -1,0 +1,90 @@
+//! What a request wants of a table, against what every table can do. A table that can do
+//! more than is asked of it does; one that cannot do all of it is refused.
+
+use base::TableId;
+use flow::field::Maskable;
+use flow::{Field, Refusal};
+
+use super::property;
+use crate::action;
+use crate::codec::{Malformed, Reader};
+use crate::instruction;
+use crate::oxm::Header;
+use crate::version::Version;
+
+/// Whether a table can do what a property of this kind and value says.
+pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), Malformed> {
+    let version = r.version();
+    // What holds for frames that match nothing has the odd numbers, and is the same.
+    match kind & !1 {
+        property::INSTRUCTIONS => ids(&mut r, |number| {
+            instruction::known(version).any(|known| known == number)
+        }),
+        property::NEXT_TABLES => {
+            let bad = r.fail(Refusal::TableFeaturesBadFeatures);
+            let follows = |next: &u8| *next > table.0 && TableId(*next) <= TableId::LAST;
+            r.rest().iter().all(follows).then_some(()).ok_or(bad)
+        }
+        property::WRITE_ACTIONS => ids(&mut r, |number| {
+            action::bucket_numbers(version).any(|known| known == number)
+        }),
+        property::APPLY_ACTIONS => ids(&mut r, |number| {
+            action::own_numbers(version).any(|known| known == number)
+        }),
+        property::MATCH => fields(&mut r, |field, masked| {
+            !masked || field.info().maskable != Maskable::No
+        }),
+        property::WILDCARDS => fields(&mut r, |_, _| true),
+        property::WRITE_SETFIELD | property::APPLY_SETFIELD => {
+            fields(&mut r, |field, _| field.info().writable)
+        }
+        property::WRITE_COPYFIELD | property::APPLY_COPYFIELD if version == Version::V15 => {
+            fields(&mut r, |field, _| field.info().writable)
+        }
+        property::PACKET_TYPES if version == Version::V15 => packet_types(&mut r),
+        property::SYNC_FROM if version > Version::V13 => {
+            let bad = r.fail(Refusal::TableFeaturesBadFeatures);
+            r.is_empty().then_some(()).ok_or(bad)
+        }
+        property::EXPERIMENTER => Err(r.fail(Refusal::PropertyBadExperimenter)),
+        _ => Err(r.fail(Refusal::PropertyBadType)),
+    }
+}
+
+/// Instructions or actions: heads without bodies.
+fn ids(r: &mut Reader<'_>, can: impl Fn(u16) -> bool) -> Result<(), Malformed> {
+    while !r.is_empty() {
+        let place = r.clone();
+        let (number, length) = (r.u16()?, usize::from(r.u16()?));
+        let body = length.checked_sub(4);
+        r.skip(body.ok_or_else(|| place.fail(Refusal::PropertyBadLength))?)?;
+        if !can(number) {
+            return Err(place.fail(Refusal::TableFeaturesBadFeatures));
+        }
+    }
+    Ok(())
+}
+
+/// Headers of fields.
+fn fields(r: &mut Reader<'_>, can: impl Fn(Field, bool) -> bool) -> Result<(), Malformed> {
+    while !r.is_empty() {
+        let bad = r.fail(Refusal::TableFeaturesBadFeatures);
+        let header = Header::decode(r)?;
+        let field = header.field(r)?.ok_or(bad)?;
+        if !can(field, header.masked) {
+            return Err(bad);
+        }
+    }
+    Ok(())
+}
+
+/// Types of packets: there are Ethernet frames only.
+fn packet_types(r: &mut Reader<'_>) -> Result<(), Malformed> {
+    while !r.is_empty() {
+        let bad = r.fail(Refusal::TableFeaturesBadFeatures);
+        if r.u32()? != 0 {
+            return Err(bad);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Full tables: who has to go, and when it is told.
+
+use std::time::Duration;
+
+use base::TableId;
+use flow::{
+    EvictionFlags, FlowEvent, FlowRemovedReason, Refusal, TableFlags, TableMod, TableReason,
+    VacancyLimits,
+};
+
+use crate::counters::Totals;
+use crate::pipeline::Pipeline;
+use crate::testing::{NOW, apply, flow, pipeline};
+
+/// An empty pipeline whose table 1 holds so many rules.
+fn holding(limit: usize) -> Pipeline {
+    let mut pipeline = pipeline(&[]);
+    pipeline.set_flows_max(TableId(1), limit);
+    pipeline
+}
+
+fn evicting(table: TableId) -> TableMod {
+    TableMod::new(table, TableFlags::EVICTION)
+}
+
+fn watched(down: u8, up: u8) -> TableMod {
+    TableMod {
+        vacancy: Some(VacancyLimits { down, up }),
+        ..TableMod::new(TableId(1), TableFlags::VACANCY_EVENTS)
+    }
+}
+
+/// Adds a rule to table 1, and tells which had to go, by their priorities.
+fn gone(pipeline: &mut Pipeline, rule: &str) -> Result<Vec<u16>, Refusal> {
+    let changes = apply(pipeline, &format!("table=1,{rule},actions=drop"))?;
+    let happenings: Vec<_> = changes.happenings().collect();
+    let gone = happenings
+        .iter()
+        .filter_map(|happening| match happening.event {
+            FlowEvent::Removed(FlowRemovedReason::Eviction) => Some(happening.rule.priority()),
+            _ => None,
+        });
+    Ok(gone.collect())
+}
+
+#[test]
+fn the_least_important_goes_and_of_those_the_one_that_ends_soonest() {
+    let mut pipeline = holding(4);
+    pipeline.table_mod(&evicting(TableId(1))).expect("it can");
+    for rule in [
+        "priority=1",
+        "priority=2,importance=9,hard_timeout=1",
+        "priority=3,importance=1,idle_timeout=20",
+        "priority=4,importance=1,hard_timeout=10",
+    ] {
+        assert_eq!(gone(&mut pipeline, rule), Ok(vec![]), "{rule}");
+    }
+    assert_eq!(gone(&mut pipeline, "priority=5"), Ok(vec![4]));
+    assert_eq!(gone(&mut pipeline, "priority=6"), Ok(vec![3]));
+    assert_eq!(gone(&mut pipeline, "priority=7"), Ok(vec![2]));
+    // Rules without timeouts stay.
+    let full = Err(Refusal::FlowModTableFull);
+    assert_eq!(gone(&mut pipeline, "priority=8"), full);
+    // One that replaces another needs no room.
+    assert_eq!(gone(&mut pipeline, "priority=7"), Ok(vec![]));
+    assert_eq!(pipeline.flows_max(TableId(1)), 4);
+}
+
+#[test]
+fn a_rule_that_was_used_ends_later_and_goes_later() {
+    let mut pipeline = holding(2);
+    pipeline.table_mod(&evicting(TableId::ALL)).expect("it can");
+    for rule in ["priority=1,idle_timeout=10", "priority=2,idle_timeout=11"] {
+        assert_eq!(gone(&mut pipeline, rule), Ok(vec![]));
+    }
+    let rule = pipeline.rules(TableId(1)).last().expect("there are two");
+    let one = Totals {
+        packets: 1,
+        bytes: 60,
+    };
+    rule.counters.add(0, one, NOW + Duration::from_secs(5));
+    assert_eq!(gone(&mut pipeline, "priority=3"), Ok(vec![2]));
+}
+
+#[test]
+fn a_table_that_may_not_evict_is_full() {
+    let mut pipeline = holding(1);
+    let full = Err(Refusal::FlowModTableFull);
+    assert_eq!(gone(&mut pipeline, "priority=1,hard_timeout=1"), Ok(vec![]));
+    assert_eq!(gone(&mut pipeline, "priority=2"), full);
+    pipeline.table_mod(&evicting(TableId(1))).expect("it can");
+    let refused = "table=1,priority=3,actions=goto_table:1";
+    assert_eq!(
+        apply(&mut pipeline, refused).err(),
+        Some(Refusal::InstructionBadTable)
+    );
+    assert_eq!(
+        pipeline.len(),
+        1,
+        "a rule that is refused for itself costs none"
+    );
+    let plain = TableMod::new(TableId(1), TableFlags::default());
+    pipeline.table_mod(&plain).expect("it can");
+    assert_eq!(gone(&mut pipeline, "priority=2"), full);
+}
+
+#[test]
+fn vacancy_is_told_once_each_way() {
+    let mut pipeline = holding(10);
+    pipeline.table_mod(&watched(30, 60)).expect("it can");
+    let mut told = Vec::new();
+    let mut step = |pipeline: &mut Pipeline, line: &str| {
+        apply(pipeline, line).expect(line);
+        let events = pipeline.take_vacancy_events();
+        told.extend(events.iter().map(|event| {
+            let vacancy = event.table.vacancy.expect("it is told of");
+            (event.reason, vacancy.now)
+        }));
+    };
+    for priority in 1..=9 {
+        step(
+            &mut pipeline,
+            &format!("table=1,priority={priority},actions=drop"),
+        );
+    }
+    for priority in (3..=9).rev() {
+        step(
+            &mut pipeline,
+            &format!("delete_strict table=1,priority={priority}"),
+        );
+    }
+    for priority in 3..=9 {
+        step(
+            &mut pipeline,
+            &format!("table=1,priority={priority},actions=drop"),
+        );
+    }
+    let down = (TableReason::VacancyDown, 20);
+    assert_eq!(told, [down, (TableReason::VacancyUp, 70), down]);
+    // A table that is full already is told of when it empties.
+    pipeline.table_mod(&watched(30, 60)).expect("it can");
+    assert!(pipeline.take_vacancy_events().is_empty());
+    pipeline
+        .flow_mod(&flow("delete table=1"), NOW)
+        .expect("it can");
+    let events = pipeline.take_vacancy_events();
+    assert_eq!(events[0].reason, TableReason::VacancyUp);
+}
+
+#[test]
+fn what_a_table_cannot_do_is_refused_and_what_it_does_is_told() {
+    let mut pipeline = holding(10);
+    let bad = Err(Refusal::TableModBadConfig);
+    let by = |flags| TableMod {
+        eviction: Some(flags),
+        ..evicting(TableId(1))
+    };
+    assert_eq!(pipeline.table_mod(&by(EvictionFlags::OTHER)), bad);
+    assert_eq!(pipeline.table_mod(&by(EvictionFlags::LIFETIME)), bad);
+    assert_eq!(pipeline.table_mod(&by(EvictionFlags::IMPORTANCE)), Ok(()));
+    let no_limits = TableMod::new(TableId(1), TableFlags::VACANCY_EVENTS);
+    assert_eq!(pipeline.table_mod(&no_limits), bad);
+    let nowhere = evicting(TableId(254));
+    assert_eq!(pipeline.table_mod(&nowhere), Err(Refusal::TableModBadTable));
+    assert_eq!(pipeline.table_desc(TableId(1)).config, TableFlags::EVICTION);
+    assert_eq!(
+        pipeline.table_desc(TableId(2)).config,
+        TableFlags::default()
+    );
+    pipeline.table_mod(&watched(1, 2)).expect("it can");
+    assert_eq!(
+        pipeline.table_mod(&no_limits),
+        Ok(()),
+        "the limits are known"
+    );
+    let desc = pipeline.table_desc(TableId(1));
+    assert_eq!(desc.config, TableFlags::VACANCY_EVENTS);
+    assert_eq!(desc.vacancy.map(|vacancy| vacancy.now), Some(100));
+    assert_eq!(pipeline.table_name(TableId(1)), "table1");
+    pipeline.name_table(TableId(1), "edge");
+    assert_eq!(pipeline.table_name(TableId(1)), "edge");
+    pipeline.name_table(TableId(1), "");
+    assert_eq!(pipeline.table_name(TableId(1)), "table1");
+}

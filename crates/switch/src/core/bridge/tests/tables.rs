@@ -1,0 +1,349 @@
+//! Tables that run full, what one controller hears of another, and bundles of 1.5.
+
+use std::time::Duration;
+
+use flow::{GroupMod, GroupModCommand, TableFlags, TableMod, VacancyLimits, text};
+use openflow::{
+    AsyncChange, BundleFeaturesRequest, MaskChange, TableFeatures, TableFeaturesCommand,
+};
+
+use super::*;
+
+const V14: ConnectionId = ConnectionId(14);
+const V15: ConnectionId = ConnectionId(15);
+
+/// A bridge under controllers of 1.0, 1.3, 1.4 and 1.5.
+fn rig() -> Rig {
+    let mut rig = Rig::controlled();
+    for (id, version) in [(V14, Version::V14), (V15, Version::V15)] {
+        let connection = Connection::new(Kind::Primary, version);
+        rig.bridge.handle_up(id, connection);
+    }
+    rig.pass();
+    rig
+}
+
+fn flow(line: &str) -> Message {
+    Message::FlowMod(text::parse_flow_line(line).expect(line))
+}
+
+fn table_mod(config: TableFlags) -> Message {
+    Message::TableMod(TableMod {
+        vacancy: Some(VacancyLimits { down: 30, up: 60 }),
+        ..TableMod::new(TableId(1), config)
+    })
+}
+
+#[test]
+fn who_may_be_told_hears_that_a_table_runs_full_and_whose_rules_had_to_go() {
+    let mut rig = rig();
+    rig.bridge.limit_flows(TableId(1), 4);
+    let config = TableFlags::EVICTION.with(TableFlags::VACANCY_EVENTS);
+    assert_eq!(told(&rig.send(V14, table_mod(config))), [""; 0]);
+    let rule = |priority: u32| {
+        let line = "table=1,hard_timeout=9,send_flow_rem,actions=drop";
+        flow(&format!("priority={priority},{line}"))
+    };
+    for priority in 1..=2 {
+        assert_eq!(told(&rig.send(V15, rule(priority))), [""; 0]);
+    }
+    let full = ["14 told TableStatus", "15 told TableStatus"];
+    assert_eq!(told(&rig.send(V15, rule(3))), full);
+    rig.send(V15, rule(4));
+    assert_eq!(told(&rig.send(V15, rule(5))), [""; 0]);
+    let gone = rig.pass();
+    assert_eq!(told(&gone).len(), 4, "every controller is told: {gone:?}");
+    let Effect::Tell(_, message) = &gone[3] else {
+        panic!("{gone:?}")
+    };
+    let Message::FlowRemoved(removed) = &**message else {
+        panic!("{message:?}")
+    };
+    assert_eq!(removed.reason, FlowRemovedReason::Eviction);
+    let empty = rig.send(V15, flow("delete table=1"));
+    assert_eq!(told(&empty), full);
+}
+
+#[test]
+fn what_one_controller_asks_of_groups_is_told_to_those_who_want_it() {
+    let mut rig = rig();
+    let group = Message::GroupMod(GroupMod {
+        command: GroupModCommand::Add,
+        kind: flow::GroupKind::All,
+        group: GroupId(1),
+        place: base::BucketId::ALL,
+        buckets: Vec::new(),
+    });
+    let wish = Message::SetAsync(AsyncChange {
+        active: MaskChange {
+            request_forward: Some(1),
+            ..MaskChange::default()
+        },
+        ..AsyncChange::default()
+    });
+    for id in [OLD, V14, V15] {
+        rig.send(id, wish.clone());
+    }
+    let told_others = ["10 told RequestForward", "15 told RequestForward"];
+    assert_eq!(told(&rig.send(V14, group.clone())), told_others);
+    let refused = ["14 refused: GroupModExists"];
+    assert_eq!(
+        told(&rig.send(V14, group)),
+        refused,
+        "only what was done is told"
+    );
+}
+
+fn features(table: u8, name: &str) -> TableFeatures {
+    TableFeatures {
+        table: TableId(table),
+        name: name.to_owned(),
+        metadata_match: u64::MAX,
+        metadata_write: u64::MAX,
+        capabilities: TableFlags::default(),
+        flows_max: 1_000_000,
+        command: TableFeaturesCommand::Modify,
+        next: Vec::new(),
+    }
+}
+
+fn set(tables: Vec<TableFeatures>) -> Message {
+    Message::MultipartRequest(MultipartRequest::TableFeatures(tables))
+}
+
+#[test]
+fn a_table_takes_a_name_and_what_it_cannot_do_is_refused() {
+    let mut rig = rig();
+    let replied = ["15 MultipartReply"];
+    assert_eq!(
+        told(&rig.send(V15, set(vec![features(3, "edge")]))),
+        replied
+    );
+    assert_eq!(rig.bridge.pipeline.table_name(TableId(3)), "edge");
+    for (wrong, refusal) in [
+        (features(254, "x"), "TableFeaturesBadTable"),
+        (
+            TableFeatures {
+                flows_max: 7,
+                ..features(1, "x")
+            },
+            "TableFeaturesBadSize",
+        ),
+        (
+            TableFeatures {
+                capabilities: TableFlags(0x10),
+                ..features(1, "x")
+            },
+            "TableFeaturesBadCapabilities",
+        ),
+        (
+            TableFeatures {
+                command: TableFeaturesCommand::Disable,
+                ..features(1, "x")
+            },
+            "TableFeaturesBadCommand",
+        ),
+    ] {
+        let refused = [format!("15 refused: {refusal}")];
+        let tables = set(vec![features(2, "two"), wrong]);
+        assert_eq!(told(&rig.send(V15, tables)), refused);
+    }
+    assert_eq!(rig.bridge.pipeline.table_name(TableId(2)), "table2");
+    let slave = RoleRequest {
+        role: Some(Role::Slave),
+        generation: Some(1),
+    };
+    rig.send(V15, Message::RoleRequest(slave));
+    let denied = ["15 refused: RequestIsSlave"];
+    assert_eq!(told(&rig.send(V15, set(vec![features(2, "two")]))), denied);
+    assert_eq!(
+        told(&rig.send(V15, set(Vec::new()))),
+        replied,
+        "a slave may look"
+    );
+}
+
+#[test]
+fn a_question_comes_in_parts_and_is_bounded() {
+    let mut rig = rig();
+    let part = |table, name: &str| {
+        Message::MultipartFragment(MultipartRequest::TableFeatures(vec![features(table, name)]))
+    };
+    assert_eq!(told(&rig.send(V15, part(1, "one"))), [""; 0]);
+    assert_eq!(told(&rig.send(V15, part(2, "two"))), [""; 0]);
+    assert_eq!(rig.bridge.pipeline.table_name(TableId(1)), "table1");
+    rig.send(V15, set(vec![features(3, "three")]));
+    let name = |rig: &Rig, table| rig.bridge.pipeline.table_name(TableId(table));
+    assert_eq!(
+        (name(&rig, 1), name(&rig, 3)),
+        ("one".to_owned(), "three".to_owned())
+    );
+    let overflow = ["15 refused: RequestMultipartOverflow"];
+    let many = vec![features(1, "x"); 1024];
+    let many = Message::MultipartFragment(MultipartRequest::TableFeatures(many));
+    assert_eq!(told(&rig.send(V15, many)), [""; 0]);
+    assert_eq!(told(&rig.send(V15, part(1, "x"))), overflow);
+    for xid in 1..=5_u32 {
+        let received = Received {
+            xid: Xid(xid),
+            message: part(1, "x"),
+            excerpt: Excerpt::of(&[0; 8]),
+        };
+        let effects =
+            rig.effects(|bridge, now, effects| bridge.handle_message(V15, received, now, effects));
+        let expected = if xid <= 4 { &[][..] } else { &overflow };
+        assert_eq!(told(&effects), expected);
+    }
+}
+
+fn add(message: Message, flags: BundleFlags) -> Message {
+    Message::BundleAdd(BundleAdd {
+        bundle: BundleId(1),
+        flags,
+        message: Box::new(message),
+        excerpt: Excerpt::of(&[0; 8]),
+        length: 100,
+    })
+}
+
+fn step(step: BundleStep, flags: BundleFlags, time: Option<Duration>) -> Message {
+    Message::BundleControl(BundleControl {
+        bundle: BundleId(1),
+        step,
+        flags,
+        time: time.map(WallTime),
+    })
+}
+
+fn packet_out(port: u32) -> Message {
+    Message::PacketOut(PacketOut {
+        buffer: None,
+        in_port: PortNo::CONTROLLER,
+        actions: vec![Action::output(PortNo(port))],
+        data: vec![0; 60],
+    })
+}
+
+#[test]
+fn frames_of_a_bundle_meet_all_of_it_and_none_leaves_if_it_fails() {
+    let mut rig = rig();
+    let flags = BundleFlags::ATOMIC;
+    let commit = || step(BundleStep::CommitRequest, flags, None);
+    rig.send(V14, add(packet_out(PortNo::TABLE.0), flags));
+    rig.send(V14, add(flow("actions=output:2"), flags));
+    assert_eq!(told(&rig.send(V14, commit())), ["out of 2: 60 bytes"]);
+    assert_eq!(told(&rig.pass()), ["14 BundleControl"]);
+    rig.send(V14, add(packet_out(1), flags));
+    rig.send(V14, add(flow("table=9,actions=goto_table:9"), flags));
+    let failed = [
+        "14 refused: InstructionBadTable",
+        "14 refused: BundleMessageFailed",
+    ];
+    assert_eq!(told(&rig.send(V14, commit())), failed);
+}
+
+#[test]
+fn a_bundle_waits_for_its_time() {
+    let mut rig = rig();
+    let flags = BundleFlags::TIME;
+    let second = Duration::from_secs(1);
+    rig.send(V15, add(flow("actions=output:2"), flags));
+    let commit = |after| step(BundleStep::CommitRequest, flags, Some(STARTED + after));
+    assert_eq!(told(&rig.send(V15, commit(second))), [""; 0]);
+    assert_eq!(rig.bridge.next_timeout(), Some(Instant::START + second));
+    rig.now = Instant::START + second;
+    assert!(rig.rules().is_empty(), "it is not time yet");
+    let now = rig.now;
+    rig.bridge.handle_timeout(now);
+    assert_eq!(rig.rules().len(), 1);
+    assert_eq!(told(&rig.pass()), ["15 BundleControl"]);
+    // One that fails then is refused then.
+    rig.send(V15, add(flow("table=9,actions=goto_table:9"), flags));
+    rig.send(V15, commit(second * 2));
+    rig.bridge.handle_timeout(now + second);
+    let failed = [
+        "15 refused: InstructionBadTable",
+        "15 refused: BundleMessageFailed",
+    ];
+    assert_eq!(told(&rig.pass()), failed);
+}
+
+#[test]
+fn a_time_that_cannot_be_kept_is_refused_and_one_that_waits_can_be_given_up() {
+    let mut rig = rig();
+    let second = Duration::from_secs(1);
+    rig.now = Instant::START + second * 10;
+    let commit = |flags, time| step(BundleStep::CommitRequest, flags, time);
+    let time = |rig: &mut Rig, flags, time| {
+        rig.send(V15, add(flow("actions=output:2"), flags));
+        let answer = told(&rig.send(V15, commit(flags, time)));
+        rig.send(V15, step(BundleStep::DiscardRequest, flags, None));
+        answer
+    };
+    let (plain, timed) = (BundleFlags::default(), BundleFlags::TIME);
+    let present = STARTED + second * 10;
+    let refused = |refusal: &str| [format!("15 refused: {refusal}")];
+    let bad_flags = refused("BundleBadFlags");
+    assert_eq!(time(&mut rig, timed, None), bad_flags);
+    assert_eq!(time(&mut rig, plain, Some(present)), bad_flags);
+    let far = Some(present + second * 3601);
+    assert_eq!(time(&mut rig, timed, far), refused("BundleScheduleFuture"));
+    let late = Some(present.saturating_sub(second));
+    assert_eq!(time(&mut rig, timed, late), refused("BundleSchedulePast"));
+    assert_eq!(time(&mut rig, timed, Some(present + second)), [""; 0]);
+    let end = rig.now + second * 5;
+    rig.bridge.handle_timeout(end);
+    assert!(rig.rules().is_empty(), "it was given up");
+    let unknown = rig.send(V14, add(flow("actions=drop"), timed));
+    assert_eq!(
+        told(&unknown),
+        ["14 refused: BundleBadFlags"],
+        "1.4 has no times"
+    );
+    // A bundle whose connection ends is forgotten.
+    rig.send(V15, add(flow("actions=output:2"), timed));
+    rig.send(V15, commit(timed, Some(present + second)));
+    rig.bridge.handle_down(V15);
+    rig.bridge.handle_timeout(end);
+    assert!(rig.rules().is_empty());
+}
+
+#[test]
+fn bundles_that_wait_are_bounded_and_what_they_can_do_is_told() {
+    let mut rig = rig();
+    let flags = BundleFlags::TIME;
+    let commit = || {
+        let time = STARTED + Duration::from_secs(5);
+        step(BundleStep::CommitRequest, flags, Some(time))
+    };
+    for _ in 0..64 {
+        rig.send(V15, add(flow("actions=output:2"), flags));
+        assert_eq!(told(&rig.send(V15, commit())), [""; 0]);
+    }
+    rig.send(V15, add(flow("actions=output:2"), flags));
+    let full = ["15 refused: BundleOutOfBundles"];
+    assert_eq!(told(&rig.send(V15, commit())), full);
+    let ask = |flags| {
+        let asked = BundleFeaturesRequest { flags, times: None };
+        Message::MultipartRequest(MultipartRequest::BundleFeatures(asked))
+    };
+    let effects = rig.send(V15, ask(BundleFeaturesRequest::TIMESTAMP));
+    let Effect::Reply(_, _, reply) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::MultipartReply {
+        reply: MultipartReply::BundleFeatures(features),
+        ..
+    } = &**reply
+    else {
+        panic!("{reply:?}")
+    };
+    assert_eq!(features.capabilities, BundleFlags(7));
+    assert_eq!(
+        features.times.expect("they are kept").now,
+        WallTime(STARTED)
+    );
+    let refused = ["15 refused: BundleScheduleUnsupported"];
+    let set = rig.send(V15, ask(BundleFeaturesRequest::SET_SCHEDULE));
+    assert_eq!(told(&set), refused);
+}
