@@ -19,6 +19,7 @@ mod flow_stats;
 mod frame;
 mod group;
 mod hello;
+mod match10;
 mod meter;
 mod multipart;
 mod names;
