@@ -19,6 +19,7 @@ mod flow_stats;
 mod frame;
 mod group;
 mod hello;
+mod match10;
 mod meter;
 mod multipart;
 mod names;
@@ -68,7 +69,7 @@ pub fn print(bytes: &[u8], detail: Detail) -> String {
     print_within(bytes, detail, 0)
 }
 
-/// As [`print`], within so many other messages.
+/// As `print`, within so many other messages.
 fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
     if bytes.is_empty() {
         return "OpenFlow message is empty\n".to_owned();

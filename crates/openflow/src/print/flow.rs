@@ -5,6 +5,7 @@ use ::flow::text::DEFAULT_PRIORITY;
 use ::flow::{Match, Refusal};
 use base::{BufferId, PortNo, TableId};
 
+use super::Detail;
 use super::names::Unreadable;
 use super::text::{Seconds, Text};
 use super::{action, config, flow_stats, port};
@@ -58,6 +59,8 @@ struct Mod {
     idle_s: u16,
     hard_s: u16,
     priority: u16,
+    /// The priority, where the match is told without it.
+    priority_apart: Option<u16>,
     importance: u16,
     buffer: Option<BufferId>,
     out_port: Option<PortNo>,
@@ -69,6 +72,7 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     if r.version() != Version::V10 {
         return print_mod_later(r, text);
     }
+    let mut wire = r.clone();
     let said = match10::decode(r)?;
     let mut told = Mod {
         cookie: r.u64()?,
@@ -79,12 +83,13 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
         told.priority = u16::MAX;
     }
     let actions = action::instructions(r)?;
-    write_mod(
-        &told,
-        &fields(r, told.priority, &said.matching),
-        &actions,
-        text,
-    );
+    let fields = if text.detail >= Detail::FRAME_BYTES {
+        told.priority_apart = Some(told.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
+        super::match10::members(&mut wire)?
+    } else {
+        fields(r, told.priority, &said.matching)
+    };
+    write_mod(&told, &fields, &actions, text);
     Ok(())
 }
 
@@ -206,6 +211,9 @@ fn write_mod(told: &Mod, fields: &str, actions: &str, text: &mut Text<'_>) {
         if number != 0 {
             write!(text, "{name}:{number} ");
         }
+    }
+    if let Some(priority) = told.priority_apart {
+        write!(text, "pri:{priority} ");
     }
     if let Some(buffer) = told.buffer.filter(|buffer| *buffer != BufferId::NONE) {
         write!(text, "buf:0x{:x} ", buffer.0);

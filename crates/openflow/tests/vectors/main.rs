@@ -131,6 +131,19 @@ fn vectors_are_printed_as_another_program_prints_them() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+#[test]
+fn in_more_detail_a_match_of_1_0_is_told_by_its_members() {
+    let bytes = text::bytes(
+        "010e0050000000060038104c0001000000000000000000000000000a00000800000600000a010000 \
+         000000000000005000000000000000000000000000000007ffffffffffff00000000000800020000",
+    );
+    let printed = openflow::print(&bytes, openflow::Detail(3));
+    let wanted = "OFPT_FLOW_MOD (xid=0x6): ADD tcp,in_port=1,dl_vlan=10,dl_vlan_pcp=*,dl_src=*,\
+                  dl_dst=*,nw_src=10.1.0.0/16,nw_dst=*,nw_tos=*,tp_src=*,tp_dst=80 pri:7 \
+                  actions=output:2\n";
+    assert_eq!(printed, wanted);
+}
+
 /// The text before the first vector, and the vectors.
 fn parse(text: &str) -> (String, Vec<Vector>) {
     let (mut preamble, mut vectors) = (String::new(), Vec::<Vector>::new());

@@ -4,8 +4,8 @@
 use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
 use openflow::{
-    Channel, Detail, Dialect, Event, Extension, Form, Message, MultipartReply, Options, Side,
-    Version,
+    Channel, Detail, Dialect, Event, Excerpt, Extension, Form, Message, MultipartReply, Options,
+    Side, Version,
 };
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
@@ -79,7 +79,7 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     }
     let again = decode_all(&once, dialect).expect("we understand ourselves");
     if !writes_fields(&message) {
-        assert_eq!(again, (xid, message));
+        assert_eq!((again.0, unquoted(again.1)), (xid, unquoted(message)));
         return;
     }
     let mut twice = Vec::new();
@@ -111,6 +111,14 @@ pub fn print(data: &[u8]) {
     );
 }
 
+/// A message without what it quotes of its own bytes, which differ if another wrote it.
+fn unquoted(mut message: Message) -> Message {
+    if let Message::BundleAdd(add) = &mut message {
+        (add.excerpt, add.length) = (Excerpt::of(&[]), 0);
+    }
+    message
+}
+
 /// The dialect in which a message was written: Nicira's flow-removed, which 1.0
 /// tells by the table in it, is read whether it was asked for or not.
 fn dialect_of(message: &Message, dialect: Dialect) -> Dialect {
@@ -131,6 +139,7 @@ fn writes_fields(message: &Message) -> bool {
     match message {
         Message::FlowMod(flow_mod) => any(&flow_mod.instructions),
         Message::PacketOut(packet_out) => packet_out.actions.iter().any(writes),
+        Message::BundleAdd(add) => writes_fields(&add.message),
         Message::GroupMod(group_mod) => group_mod
             .buckets
             .iter()
