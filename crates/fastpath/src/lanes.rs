@@ -110,6 +110,7 @@ fn place(field: Field) -> Option<Place> {
         Field::MplsTc => at(lane::NETWORK, 9),
         Field::MplsBos => at(lane::NETWORK, 8),
         Field::MplsTtl | Field::PbbIsid => at(lane::NETWORK, 0),
+        Field::PbbUca => at(lane::NETWORK, 24),
         Field::Ipv4Src => at(lane::NETWORK, 32),
         Field::Ipv4Dst => at(lane::NETWORK, 0),
         Field::ArpSpa => if_there(lane::NETWORK, 32, has::ARP_ADDRESSES),
@@ -207,7 +208,9 @@ impl Lanes {
                     | u64::from(entry.bottom) << 8
                     | u64::from(entry.ttl);
             }
-            Network::Pbb(tag) => self.0[lane::NETWORK] = tag.isid.into(),
+            Network::Pbb(tag) => {
+                self.0[lane::NETWORK] = u64::from(tag.uca) << 24 | u64::from(tag.isid);
+            }
             Network::Arp(arp) => {
                 self.0[lane::DETAILS] = arp.op.into();
                 if let Some(addresses) = &arp.addresses {
