@@ -15,14 +15,17 @@ mod groups;
 mod host;
 mod lifecycle;
 mod ofctl;
+mod ofp_print;
 mod peer;
 mod printing;
 mod rig;
 mod robustness;
 mod standalone;
 mod tap;
+mod tools;
 mod trace;
 mod truth;
+mod walk;
 
 use std::process::ExitCode;
 
@@ -35,6 +38,9 @@ const THEMES: &[&[Rule]] = &[
     tap::RULES,
     ofctl::RULES,
     printing::RULES,
+    ofp_print::RULES,
+    tools::RULES,
+    walk::RULES,
     actions::RULES,
     trace::RULES,
     groups::RULES,

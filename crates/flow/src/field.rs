@@ -5,6 +5,7 @@
 //! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
 //! OF 1.5.1, 7.2.3.9 (packet registers).
 
+mod basic;
 mod part_name;
 pub(crate) mod view;
 
@@ -446,6 +447,9 @@ impl Field {
     /// The field with this OXM header.
     #[must_use]
     pub fn from_oxm(id: WireId) -> Option<Self> {
+        if id.class == basic::CLASS {
+            return basic::field(id.number);
+        }
         FIELDS
             .iter()
             .find(|row| row.oxm == Some(id))

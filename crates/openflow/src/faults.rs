@@ -422,7 +422,7 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(BundleMessageFailed,          V13, V13, onf(2313)),
 ]};
 
-/// All reasons, in the table's order.
+/// Every reason that there is.
 #[cfg(test)]
 pub(crate) fn refusals() -> impl Iterator<Item = Refusal> {
     ROWS.iter().map(|row| row.refusal)

@@ -29,6 +29,7 @@ mod message;
 mod oxm;
 mod oxs;
 mod port_no;
+mod print;
 mod version;
 
 pub use channel::{Channel, DownReason, Event, Excerpt, Options, Received, Side};
@@ -46,4 +47,5 @@ pub use message::multipart::{
 };
 pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
 pub use message::role::{RoleReason, RoleReply, RoleStatus};
+pub use print::{Detail, print};
 pub use version::{BadVersion, Version, Versions};

@@ -87,15 +87,12 @@ impl Run<'_> {
             priority: Reverse(command.priority),
             matching: command.matching.clone(),
         };
-        let table = self.pipeline.table(command.table);
-        table
-            .and_then(|table| table.get(&identity))
-            .is_some_and(|rule| {
-                *rule.instructions == command.instructions
-                    && rule.cookie == command.cookie
-                    && rule.idle_timeout_s == command.idle_timeout_s
-                    && rule.hard_timeout_s == command.hard_timeout_s
-                    && (rule.hard_timeout_s == 0 || self.now < rule.created + REFRESH)
-            })
+        self.pipeline.find(&identity).is_some_and(|rule| {
+            *rule.instructions == command.instructions
+                && rule.cookie == command.cookie
+                && rule.idle_timeout_s == command.idle_timeout_s
+                && rule.hard_timeout_s == command.hard_timeout_s
+                && (rule.hard_timeout_s == 0 || self.now < rule.created + REFRESH)
+        })
     }
 }

@@ -41,8 +41,7 @@ const ACTIONS: &[(&str, Read)] = &[
     ("sample",           sample),
 ];
 
-/// The names of all of them.
-#[cfg(test)]
+/// The names of Nicira's actions.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     ACTIONS.iter().map(|(name, _)| *name)
 }

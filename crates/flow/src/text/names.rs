@@ -284,6 +284,16 @@ pub(super) fn form(field: Field) -> Form {
     NAMES[field as usize].form
 }
 
+/// Every name that a match may have in it.
+pub(super) fn of_matches() -> impl Iterator<Item = &'static str> {
+    let fields = NAMES
+        .iter()
+        .flat_map(|row| row.also.iter().chain([&row.set]));
+    let meanings = MEANINGS.iter().map(|(name, _)| *name);
+    let protocols = PROTOCOLS.iter().map(|protocol| protocol.name);
+    fields.copied().chain(meanings).chain(protocols)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

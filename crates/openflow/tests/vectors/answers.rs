@@ -5,7 +5,7 @@ use base::{Instant, Xid};
 use openflow::{Channel, Dialect, ErrorMessage, Event, Hello, Message, Options, Side};
 use openflow::{Version, Versions};
 
-use crate::{Vector, dialect, extension, files, parse};
+use crate::{Vector, dialect, extension, files_of, parse};
 
 /// Bytes of the offending message that come back: no fewer than 64, if it has them
 /// (OF 1.3.5, 7.4.4).
@@ -55,7 +55,7 @@ fn what_is_refused_is_answered_with_its_reason_and_first_bytes() {
 
 /// All vectors of a version.
 fn vectors(version: Version) -> Vec<Vector> {
-    let files = files(&format!("v1{}", version as u8));
+    let files = files_of(&format!("v1{}", version as u8));
     let text = |path| std::fs::read_to_string(path).expect("the file can be read");
     files.iter().flat_map(|path| parse(&text(path)).1).collect()
 }

@@ -1,8 +1,10 @@
 //! A switch without ports or controllers: the tables, an interpreter, a clock.
 
+use std::cmp::Reverse;
+
 use base::{GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
-use flow::{Action, FlowMod, FlowStatsRequest, PacketOut, Refusal};
+use flow::{Action, FlowMod, FlowStats, FlowStatsRequest, PacketOut, Refusal};
 use packet::{Frame, Pool};
 use pipeline::{Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict};
 
@@ -82,13 +84,20 @@ impl Player {
         Ok((effects, String::new()))
     }
 
+    /// The rules, of one table and priority in the order of their matches: which of them
+    /// came first, no specification asks.
     fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
-        match self.pipeline.flow_stats(request, self.now) {
-            Ok(rules) => rules
-                .map(|rule| words::indented("=", &Brief(&rule).to_string()))
-                .collect(),
-            Err(refusal) => vec![words::refused(refusal)],
-        }
+        let rules = match self.pipeline.flow_stats(request, self.now) {
+            Ok(rules) => rules,
+            Err(refusal) => return vec![words::refused(refusal)],
+        };
+        let mut rules: Vec<_> = rules.collect();
+        rules.sort_by(|a, b| {
+            let place = |rule: &FlowStats| (rule.table, Reverse(rule.priority));
+            (place(a), &a.matching).cmp(&(place(b), &b.matching))
+        });
+        let lines = rules.iter().map(|rule| Brief(rule).to_string());
+        lines.map(|line| words::indented("=", &line)).collect()
     }
 
     fn groups(&self) -> Vec<String> {
