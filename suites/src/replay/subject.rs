@@ -188,14 +188,12 @@ impl OpenVswitchSubject {
 
     /// What has come of what happened last.
     fn seen(&mut self) -> Told {
-        // The daemon looks at its ports before it answers, and at what they brought
-        // before it answers the next.
-        for _ in 0..2 {
-            self.control.ask("version", &[])?;
-        }
         let deletes = std::mem::take(&mut self.deletes);
         let peer = self.peer(Version::V13)?;
+        // The daemon takes a frame from each port, and then looks at what controllers
+        // want: before the second answer it has done with all that it was given before.
         let mut heard = peer.ask(&[])?;
+        heard.extend(peer.ask(&[])?);
         if deletes {
             heard.extend(peer.linger(AFTERMATH)?);
         }
@@ -278,10 +276,12 @@ impl OpenVswitchSubject {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
+        let mut told = Vec::new();
         for _ in 0..times {
             self.control.ask("netdev-dummy/receive", &[&name, &hex])?;
+            told.extend(self.seen()?);
         }
-        self.seen()
+        Ok(told)
     }
 
     fn set_ports(&mut self, ports: &[PortDesc]) -> Told {

@@ -1,14 +1,14 @@
 //! A bridge under two peers, with the workers played by the test.
 
 use ::ports::Status;
-use base::{Cookie, GroupId, MeterId};
+use base::{Cookie, GroupId, MeterId, QueueId};
 use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
     PortMod, PortReason, Role, RoleRequest,
 };
 use openflow::{
     BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MultipartReply,
-    MultipartRequest, Received, Version,
+    MultipartRequest, QueueStatsRequest, Received, Version,
 };
 use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta};
@@ -452,6 +452,14 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
         ask(MultipartRequest::Flow(Form::Standard, nowhere)),
         refused
     );
+    let queue = |port, queue| {
+        MultipartRequest::Queue(QueueStatsRequest {
+            port: PortNo(port),
+            queue: QueueId(queue),
+        })
+    };
+    assert_eq!(ask(queue(9, 0)), ["13 refused: QueueBadPort"]);
+    assert_eq!(ask(queue(1, 0)), ["13 refused: QueueBadQueue"]);
     for request in [
         MultipartRequest::GroupDesc(GroupId::ALL),
         MultipartRequest::MeterFeatures,
@@ -460,6 +468,8 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
     ] {
         assert_eq!(ask(request), ["13 MultipartReply"]);
     }
+    let queues = Message::QueueConfigRequest(PortNo(9));
+    assert_eq!(told(&rig.send(NEW, queues)), ["13 refused: QueueBadPort"]);
     let reply = Message::BarrierReply;
     assert_eq!(told(&rig.send(NEW, reply)), ["13 refused: RequestBadType"]);
 }
