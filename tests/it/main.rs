@@ -13,6 +13,7 @@ mod ground;
 mod groups;
 mod host;
 mod lifecycle;
+mod nicira;
 mod ofctl;
 mod peer;
 mod printing;
@@ -36,6 +37,7 @@ const THEMES: &[&[Rule]] = &[
     printing::RULES,
     actions::RULES,
     trace::RULES,
+    nicira::RULES,
     groups::RULES,
     truth::RULES,
     bundles::RULES,

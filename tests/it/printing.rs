@@ -9,8 +9,8 @@ use flow::{
     FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStats, FlowStatsRequest,
     GroupKind, GroupMod, GroupModCommand, MeterFlags, MeterMod, MeterModCommand, PacketIn,
     PacketInReason, PacketOut, PortConfig, PortDesc, PortFeatures, PortMod, PortReason, PortState,
-    PortStats, PortStatus, QueueStats, Refusal, Role, RoleRequest, SwitchConfig, TableMod,
-    TableStats,
+    PortStats, PortStatus, QueueStats, Refusal, Registers, Resume, Role, RoleRequest, SwitchConfig,
+    TableMod, TableStats,
 };
 use openflow::{
     AsyncConfig, ErrorMessage, FeaturesReply, Form, Hello, Message, MultipartReply,
@@ -132,6 +132,8 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
         ("OFPT_PORT_MOD", Message::PortMod(port_mod())),
         ("OFPT_BARRIER_REQUEST", Message::BarrierRequest),
         ("OFPT_BARRIER_REPLY", Message::BarrierReply),
+        ("NXT_RESUME", Message::Resume(resume())),
+        ("NXT_SET_CONTROLLER_ID", Message::ControllerId(7)),
         (roles[0], Message::RoleRequest(role)),
         (roles[1], Message::RoleReply(granted)),
     ]
@@ -356,11 +358,22 @@ fn packet_in(version: Version) -> PacketIn {
         },
         table: TableId(3),
         cookie: Cookie(5),
-        in_port: PortNo(1),
-        metadata: 8,
-        tunnel_id: 0,
+        registers: Registers {
+            metadata: 8,
+            ..Registers::new(PortNo(1))
+        },
         total_len: 60,
         data: vec![0; 60],
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+    }
+}
+
+fn resume() -> Resume {
+    Resume {
+        registers: Registers::new(PortNo(1)),
+        data: vec![0; 60],
+        continuation: Vec::new(),
     }
 }
 

@@ -6,6 +6,7 @@ use packet::MacAddr;
 use crate::action::{Action, Instructions};
 use crate::matching::Match;
 use crate::port::PortConfig;
+use crate::registers::Registers;
 
 /// What a flow-mod does with the rules it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,6 +154,17 @@ pub struct PacketOut {
     pub actions: Vec<Action>,
     /// The frame.
     pub data: Vec<u8>,
+}
+
+/// A frame that waited and is to go on (Nicira's `NXT_RESUME`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// What goes with it, as the controller wants it.
+    pub registers: Registers,
+    /// The frame, as the controller wants it.
+    pub data: Vec<u8>,
+    /// How to go on, as the packet-in said.
+    pub continuation: Vec<u8>,
 }
 
 /// A change to a port's behaviour (OF 1.3.5, 7.3.4.3).

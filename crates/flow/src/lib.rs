@@ -7,6 +7,7 @@
 mod action;
 mod command;
 mod compose;
+mod continuation;
 mod event;
 mod extension;
 pub mod field;
@@ -16,15 +17,17 @@ mod matching;
 mod meter;
 mod port;
 mod refusal;
+mod registers;
 mod statistics;
 pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
-    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
-    RoleRequest, SwitchConfig, TableMod,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Resume,
+    Role, RoleRequest, SwitchConfig, TableMod,
 };
 pub use compose::compose;
+pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, Step};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
     Bundle, BundleAlgorithm, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
@@ -35,7 +38,7 @@ pub use group::{
     Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
     GroupModCommand, GroupStats,
 };
-pub use key::{Key, Registers};
+pub use key::Key;
 pub use matching::{Match, Term};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
@@ -43,6 +46,7 @@ pub use meter::{
 };
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
+pub use registers::Registers;
 pub use statistics::{
     AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, PortStats,
     QueueStats, TableStats,

@@ -410,9 +410,13 @@ pub enum Refusal {
     /// A message of the bundle failed, so that none was done.
     #[error("a message of the bundle failed")]
     BundleMessageFailed,
+
+    /// A continuation that this switch did not make, or that fits it no more.
+    #[error("a continuation that is not of this switch")]
+    ResumeStale,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::BundleMessageFailed as usize + 1;
+    pub const COUNT: usize = Self::ResumeStale as usize + 1;
 }

@@ -18,6 +18,7 @@ use std::ops::RangeInclusive;
 
 use flow::Refusal;
 
+use crate::kinds::NICIRA;
 use crate::version::Version;
 
 /// The numbers of an error message.
@@ -142,6 +143,14 @@ const fn near_nx(kind: u16, code: u16) -> Entry {
 const fn onf(kind: u16) -> Entry {
     own_entry(Fault::Experimenter {
         experimenter: ONF,
+        kind,
+    })
+}
+
+/// Nicira's number in 1.2 and later.
+const fn nicira(kind: u16) -> Entry {
+    own_entry(Fault::Experimenter {
+        experimenter: NICIRA,
         kind,
     })
 }
@@ -317,6 +326,8 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(BundleMessageUnsupported,       near(1, 4),      of(17, 10)),
     row(BundleMessageTooMany,           near(1, 4),      of(17, 12)),
     row(BundleMessageFailed,            near(1, 4),      of(17, 13)),
+
+    row(ResumeStale,                    nx(1, 534),      nicira(35)),
 ]};
 
 #[rustfmt::skip]
@@ -417,6 +428,8 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(BundleMessageTooMany,         V13, V13, onf(2312)),
     except(BundleMessageFailed,          V11, V12, near(1, 4)),
     except(BundleMessageFailed,          V13, V13, onf(2313)),
+
+    except(ResumeStale,                  V11, V11, nx(1, 534)),
 ]};
 
 #[cfg(test)]

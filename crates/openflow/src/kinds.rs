@@ -49,6 +49,10 @@ pub(crate) enum Kind {
     FlowFormat,
     TableIds,
     PacketInFormat,
+    NxPacketIn,
+    NxPacketIn2,
+    Resume,
+    ControllerId,
     BundleControl,
     BundleAdd,
 }
@@ -212,7 +216,11 @@ const ROWS: &[Row] = {
     row(NxFlowRemoved,      V10, V10, Nicira(14), 40, Switch),
     row(TableIds,           V10, V10, Nicira(15),  8, Controller),
     row(PacketInFormat,     V10, V15, Nicira(16),  4, Controller),
+    row(NxPacketIn,         V10, V15, Nicira(17), 24, Switch),
     row(SetAsync,           V10, V12, Nicira(19), 24, Controller),
+    row(ControllerId,       V10, V15, Nicira(20),  8, Controller),
+    row(Resume,             V10, V15, Nicira(28),  0, Controller),
+    row(NxPacketIn2,        V10, V15, Nicira(30),  0, Switch),
     // In 1.3, ONF's extension 230.
     row(BundleControl,      V13, V13, Onf(2300),   8, Either),
     row(BundleAdd,          V13, V13, Onf(2301),   8, Controller),

@@ -14,6 +14,7 @@
 mod action;
 mod channel;
 mod codec;
+pub mod continuation;
 mod dialect;
 mod duration;
 mod faith;
@@ -31,7 +32,7 @@ mod version;
 
 pub use channel::{Channel, DownReason, Event, Excerpt, Options, Received, Side};
 pub use codec::{Inexpressible, Malformed};
-pub use dialect::{Dialect, Extension, Form};
+pub use dialect::{Dialect, Extension, Form, PacketInFormat};
 pub use faults::Fault;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};

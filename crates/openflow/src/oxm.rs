@@ -267,9 +267,14 @@ pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), I
 
 fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     let port = u32::try_from(term.value).ok().map(PortNo);
-    let number = port
-        .and_then(port_no::to_u16)
-        .ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    let number = match port.and_then(port_no::to_u16) {
+        Some(number) => number,
+        None if w.version() == Version::V10 => {
+            return Err(w.cannot("a port number beyond 0xff00"));
+        }
+        // Where ports have 32 bits there is a field for them.
+        None => return encode_term(term, Prefer::Oxm, w),
+    };
     Header {
         id: NXM_IN_PORT,
         masked: false,

@@ -17,12 +17,16 @@ impl Run<'_> {
         packet: &mut Packet<'_>,
         actions: &[Action],
     ) -> Result<(), DropReason> {
-        for action in actions {
+        for (place, action) in actions.iter().enumerate() {
             if self.exited {
                 break;
             }
             self.trace.acts(action);
             self.act(packet, action)?;
+            if self.pause.is_some() {
+                self.leave(&actions[place + 1..]);
+                break;
+            }
         }
         Ok(())
     }

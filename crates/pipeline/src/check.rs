@@ -7,7 +7,9 @@
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
-use flow::{Action, Consistency, Extension, Field, Instructions, Match, NESTING_MAX, Refusal};
+use flow::{
+    Action, Consistency, Continuation, Extension, Field, Instructions, Match, NESTING_MAX, Refusal,
+};
 
 use crate::action_set::ActionSet;
 use crate::check_extension::{self, check_conjunctions, may_be_in_bucket, may_be_written, touches};
@@ -65,6 +67,35 @@ pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
     check_count(actions.iter())?;
     let mut known = Known::default();
     check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
+}
+
+/// Judges what is left to be done with a frame that waited: what a packet-out may do,
+/// and what instructions may beside.
+pub(crate) fn check_continuation(continuation: &Continuation) -> Result<(), Refusal> {
+    let actions = continuation.actions();
+    check_count(actions.clone())?;
+    let mut known = Known::default();
+    for action in actions {
+        let one = std::slice::from_ref(action);
+        check_list(one, &mut known, Place::PacketOut, Consistency::Waived)?;
+    }
+    let written = continuation.written();
+    let may_be_written = |action: &Action| match action {
+        Action::Extended(extension) => may_be_written(extension),
+        _ => true,
+    };
+    if !written.into_iter().all(may_be_written) {
+        return Err(Refusal::ActionBadExperimenterType);
+    }
+    let mut steps = continuation.steps.iter();
+    let nowhere = steps.any(|step| {
+        let goto = step.rest.goto.unwrap_or(TableId::FIRST);
+        step.table > TableId::LAST || goto > TableId::LAST
+    });
+    if nowhere {
+        return Err(Refusal::InstructionBadTable);
+    }
+    Ok(())
 }
 
 /// Judges how many actions there are, those within others among them, and how deep.

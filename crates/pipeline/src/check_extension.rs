@@ -29,8 +29,6 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
             let one = one.then_some(()).ok_or(Refusal::ActionBadOutPort);
             one.and_then(|()| within(*max_len >= TRUNCATED_MIN))
         }
-        // There is nobody to go on with a frame that waits.
-        Extension::Controller(told) => within(!told.pause),
         Extension::Conjunction {
             clause, clauses, ..
         } => within(clause < clauses && CLAUSES.contains(clauses)),
@@ -41,7 +39,8 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         Extension::Clone(inside) if inside.iter().any(is_clause) => {
             Err(Refusal::ActionUnsupportedOrder)
         }
-        Extension::Resubmit { .. }
+        Extension::Controller(_)
+        | Extension::Resubmit { .. }
         | Extension::Push(_)
         | Extension::OutputPart { .. }
         | Extension::DecTtl(_)

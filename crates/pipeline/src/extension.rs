@@ -11,7 +11,7 @@ use crate::actions::{low_u16, low_u64};
 use crate::choice;
 use crate::interpreter::Run;
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
-use crate::verdict::{Cause, DropReason};
+use crate::verdict::{Cause, Destination, DropReason};
 
 impl Run<'_> {
     /// Does one of Nicira's actions.
@@ -189,12 +189,8 @@ impl Run<'_> {
         result
     }
 
-    /// To controllers of one id. Nobody can give himself one but zero.
+    /// To controllers of one id; and there the frame waits, if it shall.
     fn tell(&mut self, told: &ToController) {
-        if told.controller != 0 {
-            self.drop(DropReason::NoController);
-            return;
-        }
         let cause = match told.reason {
             PacketInReason::Action => Cause::Action,
             PacketInReason::NoMatch => Cause::MissRule,
@@ -204,11 +200,18 @@ impl Run<'_> {
             PacketInReason::PacketOut => Cause::PacketOut,
         };
         let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
-        let before = std::mem::replace(&mut self.cause, cause);
-        let done = self.tell_by_meter(meter, Some(told.max_len));
-        self.cause = before;
-        if let Err(reason) = done {
-            self.drop(reason);
+        let mut meta = self.packet_in(Some(told.max_len));
+        meta.cause = cause;
+        meta.controller = told.controller;
+        meta.userdata.clone_from(&told.userdata);
+        match self.check_meter(meter) {
+            Ok(()) if told.pause => self.begin_pause(meta),
+            Ok(()) => self.promise(Destination::Controller(meta)),
+            // With it goes all that it was to wait for.
+            Err(reason) => {
+                self.exited |= told.pause;
+                self.drop(reason);
+            }
         }
     }
 
@@ -217,8 +220,7 @@ impl Run<'_> {
         self.changes();
         match packet.dec_ip_ttl() {
             Ok(()) => Ok(()),
-            Err(_) if ids.contains(&0) => Err(self.expired()),
-            Err(_) => Err(DropReason::InvalidTtl),
+            Err(_) => Err(self.expired_telling(ids)),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
 use crate::limits::BUCKETS_PER_FRAME_MAX;
+use crate::pause::{EndOfSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
 use crate::table::Table;
@@ -94,7 +95,7 @@ impl Interpreter {
         run.end(frame, result);
     }
 
-    fn begin<'a>(
+    pub(crate) fn begin<'a>(
         &'a mut self,
         pipeline: &'a Pipeline,
         arrival: &Arrival,
@@ -135,6 +136,7 @@ impl Interpreter {
             nesting: 0,
             resubmits: 0,
             buckets_left: BUCKETS_PER_FRAME_MAX,
+            pause: None,
         }
     }
 }
@@ -178,6 +180,9 @@ pub(crate) struct Run<'a> {
     pub(crate) resubmits: usize,
     /// How many buckets may still be looked at for it.
     buckets_left: u32,
+    /// What is being put together of a frame that is to wait for a controller; while
+    /// it is, nothing else is done to that frame.
+    pub(crate) pause: Option<Pause>,
 }
 
 impl<'a> Run<'a> {
@@ -295,7 +300,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn missed(&mut self) -> Result<(), DropReason> {
+    pub(crate) fn missed(&mut self) -> Result<(), DropReason> {
         self.cookie = Cookie::NONE;
         self.cause = Cause::Miss;
         match self.pipeline.miss() {
@@ -306,7 +311,7 @@ impl<'a> Run<'a> {
     }
 
     /// Instructions in the order of OF 1.3.5, 5.9. Answers where to go on.
-    fn follow(
+    pub(crate) fn follow(
         &mut self,
         packet: &mut Packet<'_>,
         instructions: &Instructions,
@@ -316,6 +321,7 @@ impl<'a> Run<'a> {
         }
         self.apply(packet, &instructions.apply)?;
         if self.exited {
+            self.leave_instructions(instructions);
             return Ok(None);
         }
         self.trace.instructed(instructions);
@@ -332,7 +338,7 @@ impl<'a> Run<'a> {
         Ok(instructions.goto)
     }
 
-    fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
+    pub(crate) fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
         if self.exited || self.set.actions().is_empty() {
             return Ok(());
         }
@@ -342,6 +348,8 @@ impl<'a> Run<'a> {
             self.cause = Cause::ActionSet;
         }
         let result = self.apply(packet, set.actions());
+        // What is left of a set is done; it is not executed again.
+        self.wait(EndOfSet::Never);
         *self.set = set;
         result
     }
@@ -360,6 +368,7 @@ impl<'a> Run<'a> {
         if let Err(reason) = result {
             self.drop(reason);
         }
+        self.wait(EndOfSet::Executed);
         self.settle(copy);
         (self.from, self.registers) = (from, registers);
         (*self.stack, self.exited) = (stack, false);
@@ -397,14 +406,16 @@ impl<'a> Run<'a> {
         self.key.get(field)
     }
 
-    /// What goes with the frame to the controllers.
-    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Destination {
-        Destination::Controller(PacketInMeta {
+    /// What goes with the frame to controllers that gave themselves no id.
+    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
+        Box::new(PacketInMeta {
             cause: self.cause,
             table: self.table,
             cookie: self.cookie,
-            metadata: self.registers.metadata,
-            tunnel_id: self.registers.tunnel_id,
+            registers: self.registers(),
+            controller: 0,
+            userdata: Vec::new(),
+            continuation: None,
             max_len,
         })
     }
@@ -418,11 +429,11 @@ impl<'a> Run<'a> {
     /// The frame leaves there, as it is now.
     pub(crate) fn promise(&mut self, to: Destination) {
         self.promised = true;
+        self.trace.sent(&to);
         self.verdict.egress.push(Egress {
             frame: self.verdict.frames.len(),
             to,
         });
-        self.trace.sent(&to);
     }
 
     /// Before a change: if the frame is to leave as it is now, a copy of it will.
@@ -456,10 +467,11 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
+    pub(crate) fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
         if let Err(reason) = result {
             self.drop(reason);
         }
+        self.wait(EndOfSet::Executed);
         if self.verdict.egress.is_empty() && self.verdict.drops.is_empty() {
             self.drop(DropReason::NoOutput);
         }

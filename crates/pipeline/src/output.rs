@@ -1,6 +1,6 @@
 //! Where an output goes: ports as they are now, and the reserved ones.
 
-use base::PortNo;
+use base::{MeterId, PortNo};
 use flow::MaxLen;
 use packet::Packet;
 
@@ -63,11 +63,20 @@ impl Run<'_> {
     /// The TTL is over: the controllers may want to answer the sender, and
     /// nothing more is done (OF 1.3.5, 5.12).
     pub(crate) fn expired(&mut self) -> DropReason {
-        let cause = std::mem::replace(&mut self.cause, Cause::InvalidTtl);
-        let told = self.tell_controllers(None);
-        self.cause = cause;
-        if let Err(reason) = told {
-            self.drop(reason);
+        self.expired_telling(&[0])
+    }
+
+    /// As [`Self::expired`], to the controllers that gave themselves these ids.
+    pub(crate) fn expired_telling(&mut self, controllers: &[u16]) -> DropReason {
+        for controller in controllers {
+            match self.check_meter(MeterId::CONTROLLER) {
+                Ok(()) => {
+                    let mut meta = self.packet_in(None);
+                    (meta.cause, meta.controller) = (Cause::InvalidTtl, *controller);
+                    self.promise(Destination::Controller(meta));
+                }
+                Err(reason) => self.drop(reason),
+            }
         }
         DropReason::InvalidTtl
     }

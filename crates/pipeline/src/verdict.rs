@@ -1,7 +1,7 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, TableId};
-use flow::{FlowMod, MaxLen, PacketInReason};
+use flow::{Continuation, FlowMod, MaxLen, PacketInReason, Registers};
 use packet::{Frame, Malformed};
 
 /// What the tables say about one frame. The same one serves frame after frame.
@@ -32,7 +32,7 @@ impl Verdict {
 }
 
 /// One way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
     /// Which of the verdict's frames.
     pub frame: usize,
@@ -41,18 +41,18 @@ pub struct Egress {
 }
 
 /// Where a frame goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A port that exists and may send.
     Port(PortNo),
     /// Wherever an ordinary learning switch would send it.
     Normal,
-    /// The controllers.
-    Controller(PacketInMeta),
+    /// The controllers of one id.
+    Controller(Box<PacketInMeta>),
 }
 
-/// What goes with a frame to the controllers, besides its port of arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What goes with a frame to the controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketInMeta {
     /// Why.
     pub cause: Cause,
@@ -60,10 +60,14 @@ pub struct PacketInMeta {
     pub table: TableId,
     /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
     pub cookie: Cookie,
-    /// The metadata register.
-    pub metadata: u64,
-    /// The tunnel's key.
-    pub tunnel_id: u64,
+    /// Its port of arrival, and what else is known of it.
+    pub registers: Registers,
+    /// To controllers that gave themselves this id; zero at first.
+    pub controller: u16,
+    /// What the rule sends along.
+    pub userdata: Vec<u8>,
+    /// What is left to be done with it, if it waits for a controller to say so.
+    pub continuation: Option<Continuation>,
     /// How much of it is wanted; none for what the switch is configured to send
     /// (`miss_send_len`).
     pub max_len: Option<MaxLen>,
@@ -139,8 +143,9 @@ pub enum DropReason {
     Metered,
     /// It exceeds the rate of the meter of frames for the controllers.
     ControllerMetered,
-    /// An output is for controllers of an id that none has.
-    NoController,
+    /// It was to wait for a controller, and what is left to be done with it is more
+    /// than one message holds.
+    ContinuationTooLong,
     /// Resubmissions lie too deep in one another.
     RecursionTooDeep,
     /// It has been resubmitted too often.
@@ -209,7 +214,7 @@ const OTHERS: [(DropReason, &str); 19] = [
     (DropReason::GroupLimit,      "group_limit"),
     (DropReason::Metered,         "metered"),
     (DropReason::ControllerMetered, "controller_metered"),
-    (DropReason::NoController,    "no_controller"),
+    (DropReason::ContinuationTooLong, "continuation_too_long"),
     (DropReason::RecursionTooDeep, "recursion_too_deep"),
     (DropReason::TooManyResubmits, "too_many_resubmits"),
     (DropReason::StackTooDeep,    "stack_too_deep"),

@@ -3,11 +3,12 @@
 
 mod extensions;
 mod groups;
+mod packet_in;
 mod strategies;
 
 use base::Xid;
 use flow::{Field, FlowStats, Match};
-use openflow::{Dialect, Extension, Form, Message, MultipartReply, Version};
+use openflow::{Dialect, Extension, Form, Message, MultipartReply, PacketInFormat, Version};
 use proptest::prelude::*;
 
 /// The dialects that a message may be in.
@@ -19,6 +20,12 @@ fn dialect() -> impl Strategy<Value = Dialect> {
     let later = Version::ALL[1..].iter().copied().map(Dialect::new);
     let mut dialects = vec![plain, nicira];
     dialects.extend(later);
+    let forms = [PacketInFormat::Nicira, PacketInFormat::Nicira2];
+    let asked = dialects
+        .clone()
+        .into_iter()
+        .flat_map(|dialect| forms.map(|form| dialect.after(Extension::PacketInFormat(form))));
+    dialects.extend(asked);
     prop::sample::select(dialects)
 }
 

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::groups;
 
 /// A port number that the version can write.
-fn port(version: Version) -> BoxedStrategy<PortNo> {
+pub(crate) fn port(version: Version) -> BoxedStrategy<PortNo> {
     let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
     match version {
         Version::V10 => prop_oneof![4 => (0..0xff00_u32).prop_map(PortNo), 1 => reserved].boxed(),
@@ -560,47 +560,6 @@ fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
         .boxed()
 }
 
-fn packet_in(version: Version) -> BoxedStrategy<Message> {
-    let mut reasons = vec![
-        PacketInReason::NoMatch,
-        PacketInReason::Action,
-        PacketInReason::InvalidTtl,
-    ];
-    if version >= Version::V14 {
-        reasons.extend([
-            PacketInReason::ActionSet,
-            PacketInReason::Group,
-            PacketInReason::PacketOut,
-        ]);
-    }
-    let reason = prop::sample::select(reasons);
-    let registers = any::<(u8, u64, u64, u64, u16)>();
-    (reason, port(version), registers, vec(any::<u8>(), 0..100))
-        .prop_map(move |(reason, in_port, registers, data)| {
-            let (table, cookie, metadata, tunnel_id, total_len) = registers;
-            let from = |first: Version| version >= first;
-            Message::PacketIn(PacketIn {
-                reason,
-                table: if from(Version::V11) {
-                    TableId(table)
-                } else {
-                    TableId::ALL
-                },
-                cookie: if from(Version::V13) {
-                    Cookie(cookie)
-                } else {
-                    Cookie::NONE
-                },
-                in_port,
-                metadata: if from(Version::V12) { metadata } else { 0 },
-                tunnel_id: if from(Version::V12) { tunnel_id } else { 0 },
-                total_len,
-                data,
-            })
-        })
-        .boxed()
-}
-
 fn packet_out(version: Version) -> BoxedStrategy<Message> {
     let buffer = option::of((0..u32::MAX).prop_map(BufferId));
     (
@@ -827,7 +786,9 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => flow_request(version),
         1 => flow_removed(dialect),
         1 => port_status,
-        1 => packet_in(version),
+        1 => crate::packet_in::packet_in(dialect),
+        1 => crate::packet_in::resume(dialect),
+        1 => any::<u16>().prop_map(Message::ControllerId),
         1 => packet_out(version),
         1 => port_mod(version),
         1 => features_reply(version),

@@ -24,7 +24,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use openflow::{Dialect, Extension, Form, Message, Version};
+use openflow::{Dialect, Extension, Form, Message, PacketInFormat, Version};
 
 /// One vector, as its file has it.
 #[derive(Default)]
@@ -149,6 +149,8 @@ fn tell(vector: &Vector, version: Version) -> String {
             dialect.after(match word.as_str() {
                 "nxm" => Extension::FlowFormat(Form::Nicira),
                 "table_ids" => Extension::TableIds(true),
+                "nxt_packet_in" => Extension::PacketInFormat(PacketInFormat::Nicira),
+                "nxt_packet_in2" => Extension::PacketInFormat(PacketInFormat::Nicira2),
                 word => panic!("no such dialect: {word}"),
             })
         });

@@ -244,7 +244,7 @@ impl Worker {
                     port: *port,
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
-                Destination::Controller(meta) => self.tell_controllers(from, *meta, frame),
+                Destination::Controller(meta) => self.tell_controllers(from, meta, frame),
             }
         }
         for command in verdict.learned.drain(..) {
@@ -357,13 +357,13 @@ impl Worker {
     }
 
     /// Hands a copy of the frame to the control thread, as it would be on the wire.
-    fn tell_controllers(&mut self, from: PortKey, meta: PacketInMeta, frame: &Frame) {
+    fn tell_controllers(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame) {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
             self.shared.counters.count(Drop::NoBuffer);
         }
         for segment in segments {
-            let data = segment.bytes().to_vec();
+            let (data, meta) = (segment.bytes().to_vec(), meta.clone());
             self.pool.put(segment);
             self.tell(
                 Event::PacketIn(Box::new(PacketInEvent { from, meta, data })),

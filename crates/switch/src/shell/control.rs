@@ -304,9 +304,9 @@ impl Control {
                     return;
                 };
                 let mut effects = Vec::new();
-                let (bridge, port) = (event.from.bridge, event.from.port);
+                let bridge = event.from.bridge;
                 site.bridge
-                    .handle_packet_in(port, event.meta, event.data, &mut effects);
+                    .handle_packet_in(event.meta, event.data, &mut effects);
                 self.carry_out(bridge, effects, None);
             }
             Event::Learn(key, address) => {

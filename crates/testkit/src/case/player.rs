@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use base::{GroupId, Instant, MeterId, PortNo, TableId};
+use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
-use flow::{Action, FlowMod, FlowStatsRequest, PacketOut, Refusal};
+use flow::{Action, FlowMod, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
+use openflow::continuation;
 use packet::{Frame, Pool};
-use pipeline::{Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict};
+use pipeline::{
+    Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict, Waiting,
+};
 
 use super::script::{Count, Event};
 use super::words;
@@ -22,8 +25,13 @@ pub(super) struct Player {
     interpreter: Interpreter,
     pool: Pool,
     verdict: Verdict,
+    /// The frame that began to wait last: its registers, bytes, and how to go on.
+    waiting: Option<(Registers, Vec<u8>, Vec<u8>)>,
     now: Instant,
 }
+
+/// Which switch it is.
+const DATAPATH: DatapathId = DatapathId(1);
 
 impl Player {
     pub(super) fn new() -> Self {
@@ -32,6 +40,7 @@ impl Player {
             interpreter: Interpreter::new(0),
             pool: Pool::new(BUFFERS),
             verdict: Verdict::new(),
+            waiting: None,
             now: Instant::START,
         }
     }
@@ -62,6 +71,7 @@ impl Player {
                 actions,
                 frame,
             } => return Ok(self.packet_out(*in_port, actions, frame)),
+            Event::Resume(changed) => return self.resume(changed),
             Event::Arrive { port, times, frame } => {
                 let mut story = String::new();
                 for _ in 0..*times {
@@ -143,6 +153,36 @@ impl Player {
         (self.outcome(), story.text().to_owned())
     }
 
+    /// Sends the frame that began to wait last back, as a controller would.
+    fn resume(&mut self, changed: &Match) -> Result<Told, String> {
+        let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
+        let old = registers.told();
+        let kept = old.terms().iter();
+        let kept = kept.filter(|term| changed.term(term.field).is_none());
+        let told = kept
+            .chain(changed.terms())
+            .try_fold(Match::any(), |told, term| told.with(term.field, term.value));
+        let message = Resume {
+            registers: Registers::of(&told.map_err(words::told)?),
+            data,
+            continuation,
+        };
+        let left = continuation::decode(&message.continuation, DATAPATH).map_err(words::told)?;
+        if let Err(refusal) = self.pipeline.check_resume(&message, &left) {
+            return Ok((vec![refused(refusal)], String::new()));
+        }
+        let waiting = Waiting {
+            data: &message.data,
+            registers: message.registers,
+            continuation: &left,
+            now: self.now,
+        };
+        let (pool, mut story) = (&mut self.pool, Story::new());
+        self.interpreter
+            .resume(&self.pipeline, waiting, pool, &mut story, &mut self.verdict);
+        Ok((self.outcome(), story.text().to_owned()))
+    }
+
     fn arrival(&mut self, from: PortNo, frame: &Frame) -> Arrival {
         Arrival {
             frame: self.pool.duplicate(frame).expect("all buffers are back"),
@@ -163,6 +203,12 @@ impl Player {
                     Destination::Port(port) => words::sent(&port.to_string(), frame),
                     Destination::Normal => words::sent("normal", frame),
                     Destination::Controller(meta) => {
+                        if let Some(left) = &meta.continuation {
+                            let left = continuation::encode(left, DATAPATH);
+                            let left = left.expect("the interpreter knows how long it may be");
+                            let data = frame.bytes().to_vec();
+                            self.waiting = Some((meta.registers, data, left));
+                        }
                         words::packet_in(&words::packet_in_head(meta), frame)
                     }
                 }

@@ -8,7 +8,7 @@ use flow::text::{
 };
 use flow::{
     Action, Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling,
-    GroupMod, MeterMod, PortDesc,
+    GroupMod, Match, MeterMod, PortDesc,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -43,6 +43,8 @@ pub(super) enum Event {
         actions: Vec<Action>,
         frame: Frame,
     },
+    /// The frame that began to wait last goes on, with these fields changed.
+    Resume(Match),
     Arrive {
         port: PortNo,
         times: usize,
@@ -118,6 +120,7 @@ fn event(word: &str, rest: &str) -> Read<Event> {
         "groups" => Ok(Event::Groups),
         "meters" => Ok(Event::Meters),
         "packet_out" => packet_out(rest),
+        "resume" => rest.parse().map(Event::Resume).map_err(words::told),
         "<" => arrive(rest),
         "dump" => parse_flow_stats_request(rest)
             .map(Event::Dump)

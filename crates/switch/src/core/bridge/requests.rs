@@ -2,7 +2,7 @@
 
 use base::{Instant, PortNo, TableId, Xid};
 use flow::{PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig, TableMod};
-use openflow::{Message, QueueConfigReply, Received, RoleReply, Version};
+use openflow::{AsyncChange, Message, QueueConfigReply, Received, RoleReply, Version};
 
 use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
@@ -47,6 +47,8 @@ impl Bridge {
             Message::GetConfigRequest => self.switch_config(id).map(Some),
             Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
+            Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
+            Message::ControllerId(controller) => self.name_peer(id, controller).map(|()| None),
             Message::FlowMod(command) => self.do_flow_mod(&command, now).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => table_mod(command, self.peer(id)?.version).map(|()| None),
@@ -70,12 +72,7 @@ impl Bridge {
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),
             Message::RoleRequest(request) => self.role(id, request, effects).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(id)?.wants))),
-            Message::SetAsync(change) => {
-                let peer = self.peer(id)?;
-                peer.wants = peer.wants.after(&change);
-                self.settle_mode();
-                Ok(None)
-            }
+            Message::SetAsync(change) => self.set_async(id, &change).map(|()| None),
             Message::Error(error) => {
                 tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
                 Ok(None)
@@ -101,6 +98,19 @@ impl Bridge {
 
     pub(super) fn peer(&mut self, id: ConnectionId) -> Result<&mut Connection, Refusal> {
         self.connections.find(id).ok_or(Refusal::RequestPermission)
+    }
+
+    fn name_peer(&mut self, id: ConnectionId, controller: u16) -> Result<(), Refusal> {
+        self.peer(id)?.controller = controller;
+        self.settle_mode();
+        Ok(())
+    }
+
+    fn set_async(&mut self, id: ConnectionId, change: &AsyncChange) -> Result<(), Refusal> {
+        let peer = self.peer(id)?;
+        peer.wants = peer.wants.after(change);
+        self.settle_mode();
+        Ok(())
     }
 
     fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
@@ -195,6 +205,7 @@ fn changes_something(message: &Message) -> bool {
         message,
         Message::FlowMod(_)
             | Message::PacketOut(_)
+            | Message::Resume(_)
             | Message::PortMod(_)
             | Message::TableMod(_)
             | Message::GroupMod(_)

@@ -4,7 +4,7 @@ use ::ports::Status;
 use base::{Cookie, GroupId, MeterId};
 use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
-    PortMod, PortReason, Role, RoleRequest,
+    PortMod, PortReason, Registers, Role, RoleRequest,
 };
 use openflow::{
     BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MultipartReply,
@@ -135,8 +135,10 @@ fn miss(cause: Cause) -> PacketInMeta {
         cause,
         table: TableId::FIRST,
         cookie: Cookie::NONE,
-        metadata: 0,
-        tunnel_id: 0,
+        registers: Registers::new(PortNo(1)),
+        controller: 0,
+        userdata: Vec::new(),
+        continuation: None,
         max_len: Some(MaxLen::WHOLE),
     }
 }
@@ -215,7 +217,7 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
     let mut rig = Rig::controlled();
     let send = |rig: &mut Rig, cause| {
         let effects = rig.effects(|bridge, _, effects| {
-            bridge.handle_packet_in(PortNo(1), miss(cause), vec![0; 60], effects);
+            bridge.handle_packet_in(miss(cause), vec![0; 60], effects);
         });
         let reason = |effect: &Effect| match effect {
             Effect::Tell(id, message) => match &**message {

@@ -1,0 +1,105 @@
+//! Any packet-in, in the form that the dialect has, and any answer to one that waits.
+
+use base::{Cookie, TableId};
+use flow::{PacketIn, PacketInReason, Registers, Resume};
+use openflow::{Dialect, Message, PacketInFormat, Version};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::strategies::port;
+
+/// Any registers; in what tells the port only, that.
+fn registers(dialect: Dialect) -> impl Strategy<Value = Registers> {
+    let all = dialect.packet_in != PacketInFormat::Standard || dialect.version >= Version::V12;
+    let some = (any::<[u64; 2]>(), any::<[u32; 3]>(), any::<[u128; 2]>());
+    let general = vec(prop_oneof![Just(0), any::<u32>()], 16);
+    (port(dialect.version), some, general).prop_map(move |(in_port, some, general)| {
+        if !all {
+            return Registers::new(in_port);
+        }
+        let ([metadata, tunnel_id], [mark, src, dst], tunnel_v6) = some;
+        Registers {
+            metadata,
+            tunnel_id,
+            tunnel_v4: [src, dst],
+            tunnel_v6,
+            mark,
+            general: general.try_into().expect("sixteen"),
+            ..Registers::new(in_port)
+        }
+    })
+}
+
+fn reason(version: Version) -> impl Strategy<Value = PacketInReason> {
+    let mut reasons = vec![
+        PacketInReason::NoMatch,
+        PacketInReason::Action,
+        PacketInReason::InvalidTtl,
+    ];
+    if version >= Version::V14 {
+        reasons.extend([
+            PacketInReason::ActionSet,
+            PacketInReason::Group,
+            PacketInReason::PacketOut,
+        ]);
+    }
+    prop::sample::select(reasons)
+}
+
+/// Whole words of eight bytes, as a continuation is.
+fn continuation() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<[u8; 8]>(), 0..4).prop_map(|words| words.concat())
+}
+
+pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
+    let Dialect {
+        version, packet_in, ..
+    } = dialect;
+    let standard = packet_in == PacketInFormat::Standard;
+    let second = packet_in == PacketInFormat::Nicira2;
+    let frame = (vec(any::<u8>(), 0..100), 0..1000_u16);
+    let more = (vec(any::<u8>(), 0..20), continuation());
+    let of_rule = (any::<u8>(), any::<u64>());
+    (reason(version), registers(dialect), of_rule, frame, more)
+        .prop_map(
+            move |(reason, registers, (table, cookie), (data, cut), (userdata, left))| {
+                let len = u16::try_from(data.len()).expect("short");
+                let from = |first| !standard || version >= first;
+                Message::PacketIn(PacketIn {
+                    reason,
+                    table: if from(Version::V11) {
+                        TableId(table)
+                    } else {
+                        TableId::ALL
+                    },
+                    cookie: if from(Version::V13) {
+                        Cookie(cookie)
+                    } else {
+                        Cookie::NONE
+                    },
+                    registers,
+                    total_len: len + cut,
+                    data,
+                    userdata: if second { userdata } else { Vec::new() },
+                    continuation: if second { left } else { Vec::new() },
+                })
+            },
+        )
+        .boxed()
+}
+
+pub(crate) fn resume(dialect: Dialect) -> BoxedStrategy<Message> {
+    let second = Dialect {
+        packet_in: PacketInFormat::Nicira2,
+        ..dialect
+    };
+    (registers(second), vec(any::<u8>(), 1..100), continuation())
+        .prop_map(|(registers, data, continuation)| {
+            Message::Resume(Resume {
+                registers,
+                data,
+                continuation,
+            })
+        })
+        .boxed()
+}
