@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod churn;
 mod controllers;
 mod eye;
 mod ground;
@@ -43,6 +44,7 @@ const THEMES: &[&[Rule]] = &[
     bundles::RULES,
     controllers::RULES,
     robustness::RULES,
+    churn::RULES,
     lifecycle::RULES,
 ];
 
