@@ -380,7 +380,7 @@ fn resume() -> Resume {
 fn packet_out() -> PacketOut {
     PacketOut {
         buffer: None,
-        in_port: PortNo(1),
+        registers: Registers::new(PortNo(1)),
         actions: vec![Action::output(PortNo(2))],
         data: vec![0; 60],
     }

@@ -148,8 +148,9 @@ impl FlowMod {
 pub struct PacketOut {
     /// The kept frame to send, in place of `data`.
     pub buffer: Option<BufferId>,
-    /// The port it counts as having come in by; [`PortNo::CONTROLLER`] for none.
-    pub in_port: PortNo,
+    /// The port it counts as having come in by, [`PortNo::CONTROLLER`] for none, and what
+    /// else goes with it; before 1.5, only the port.
+    pub registers: Registers,
     /// What to do with it.
     pub actions: Vec<Action>,
     /// The frame.

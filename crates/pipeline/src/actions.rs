@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use flow::field::VID_PRESENT;
-use flow::{Action, Field};
+use flow::{Action, Field, MaxLen};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
 use crate::interpreter::Run;
@@ -38,8 +38,11 @@ impl Run<'_> {
                 self.set_field(packet, *field, *value, *mask)
             }
             Action::Group(group) => self.group(packet, *group),
-            // Refused when the rule was made.
-            Action::Enqueue { .. } | Action::SetQueue(_) => Ok(()),
+            Action::Meter(meter) => self.submit_to_meter(packet, *meter),
+            // No port has a queue but one; a frame for another goes by that, as Open
+            // vSwitch has it.
+            Action::Enqueue { port, .. } => self.output(packet, *port, MaxLen::WHOLE),
+            Action::SetQueue(_) => Ok(()),
             Action::Extended(extension) => self.extend(packet, extension),
             change => {
                 self.keep(packet)?;

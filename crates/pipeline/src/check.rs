@@ -2,8 +2,8 @@
 //! controller means; asked before anything is changed.
 //!
 //! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
-//! Whether groups and meters exist, their tables know. Queues there are none yet, so
-//! naming one is a fault.
+//! Nor is a queue: a port without it sends as it does (`ovs-actions(7)`, set_queue).
+//! Whether groups and meters exist, their tables know.
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
@@ -12,7 +12,7 @@ use flow::{
 };
 
 use crate::action_set::ActionSet;
-use crate::check_extension::{self, check_conjunctions, may_be_in_bucket, may_be_written, touches};
+use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
@@ -138,7 +138,10 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match action {
         Action::Output { port, .. } => check_port(*port, place),
-        Action::Enqueue { .. } | Action::SetQueue(_) => Err(Refusal::ActionBadQueue),
+        Action::Enqueue { port, .. } => {
+            let one = port.is_assignable() || [PortNo::IN_PORT, PortNo::LOCAL].contains(port);
+            one.then_some(()).ok_or(Refusal::ActionBadOutPort)
+        }
         Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
         Action::SetVlanVid(vid) => within(*vid <= 0x0fff),
         Action::SetVlanPcp(pcp) => within(*pcp <= 7),
@@ -162,6 +165,8 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         | Action::DecIpTtl
         | Action::CopyTtlOut
         | Action::CopyTtlIn
+        | Action::SetQueue(_)
+        | Action::Meter(_)
         | Action::Group(_) => Ok(()),
     }
 }
@@ -169,8 +174,9 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
 /// Judges whether one of Nicira's actions can stand there.
 fn check_place(extension: &Extension, place: Place) -> Result<(), Refusal> {
     match place {
-        Place::Write if !may_be_written(extension) => Err(Refusal::ActionBadExperimenterType),
-        Place::Bucket if !may_be_in_bucket(extension) => Err(Refusal::ActionBadExperimenterType),
+        Place::Write | Place::Bucket if !may_be_written(extension) => {
+            Err(Refusal::ActionBadExperimenterType)
+        }
         // A clause is a rule's.
         Place::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
             Err(Refusal::ActionUnsupportedOrder)
@@ -254,6 +260,7 @@ fn fits(action: &Action, known: &Known) -> bool {
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
         Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
         Action::Extended(extension) => touches(extension)
             .iter()
             .all(|field| known.fulfils(field.info().needs)),
@@ -271,6 +278,7 @@ fn fits(action: &Action, known: &Known) -> bool {
         | Action::Enqueue { .. }
         | Action::SetQueue(_)
         | Action::Group(_)
+        | Action::Meter(_)
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)

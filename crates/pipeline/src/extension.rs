@@ -2,9 +2,7 @@
 
 use base::{MeterId, PortNo, TableId};
 use flow::field::widen;
-use flow::{
-    Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, Sample, ToController,
-};
+use flow::{Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, ToController};
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
@@ -53,14 +51,12 @@ impl Run<'_> {
                 let larger = longest_segment(packet) > usize::from(*bytes);
                 return self.set_part(packet, *to, u128::from(larger));
             }
-            Extension::Learn(learn) => self.learn(packet, learn),
-            // Refused when the rule was made.
-            Extension::FinTimeout { .. } => {}
-            // Met by the lookup; for nobody's eyes but the controller's; and for
-            // collectors, of which there are none.
-            Extension::Conjunction { .. }
-            | Extension::Note(_)
-            | Extension::Sample(Sample { .. }) => {}
+            Extension::Learn(learn) => return self.learn(packet, learn),
+            Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
+            Extension::Sample(_) => self.drop(DropReason::NoCollector),
+            // Met by the lookup; for nobody's eyes but the controller's; and no port has
+            // a queue but one.
+            Extension::Conjunction { .. } | Extension::Note(_) | Extension::PopQueue => {}
         }
         Ok(())
     }
@@ -70,7 +66,7 @@ impl Run<'_> {
         part.of(self.field(packet, part.field()).unwrap_or(0))
     }
 
-    fn set_part(
+    pub(crate) fn set_part(
         &mut self,
         packet: &mut Packet<'_>,
         to: Part,
@@ -101,12 +97,12 @@ impl Run<'_> {
         if self.recursion + backward > RECURSION_MAX || self.nesting >= NESTING_MAX {
             return Err(DropReason::RecursionTooDeep);
         }
-        let place = (self.table, self.cookie, self.cause);
+        let place = (self.table, self.rule, self.cookie, self.cause);
         self.table = to;
         self.recursion += backward;
         self.nesting += 1;
         let result = self.enter(packet, port);
-        (self.table, self.cookie, self.cause) = place;
+        (self.table, self.rule, self.cookie, self.cause) = place;
         self.recursion -= backward;
         self.nesting -= 1;
         match result {

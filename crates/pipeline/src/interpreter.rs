@@ -4,16 +4,18 @@
 //! the frame will leave in the state it has, and only a change after a promise
 //! makes a copy that keeps it.
 
+use std::sync::Arc;
+
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, FragmentHandling, Instructions, Key, MaxLen, Registers};
+use flow::{Action, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Registers};
 use packet::wire::Fragment;
 use packet::{Frame, Packet, Pool};
 
 use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
-use crate::limits::BUCKETS_PER_FRAME_MAX;
+use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::pause::{EndOfSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
@@ -83,15 +85,21 @@ impl Interpreter {
     pub fn packet_out(
         &mut self,
         pipeline: &Pipeline,
-        actions: &[Action],
-        arrival: Arrival,
+        message: &PacketOut,
+        now: Instant,
         pool: &mut Pool,
         trace: &mut dyn Trace,
         verdict: &mut Verdict,
     ) {
+        let arrival = Arrival {
+            frame: Frame::from_bytes(&message.data),
+            from: message.registers.in_port,
+            now,
+        };
         let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        run.registers = message.registers;
         let mut frame = arrival.frame;
-        let result = run.send_out(&mut frame, actions);
+        let result = run.send_out(&mut frame, &message.actions);
         run.end(frame, result);
     }
 
@@ -127,6 +135,7 @@ impl Interpreter {
             },
             registers: Registers::new(arrival.from),
             table: TableId::FIRST,
+            rule: None,
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
             promised: false,
@@ -162,6 +171,8 @@ pub(crate) struct Run<'a> {
     /// What else goes with it; the port and the set's output stand elsewhere.
     pub(crate) registers: Registers,
     pub(crate) table: TableId,
+    /// The rule whose actions are done; none of a packet-out.
+    pub(crate) rule: Option<&'a Arc<Rule>>,
     /// Of the rule whose actions are done; of a packet-out, none.
     pub(crate) cookie: Cookie,
     /// Why an output to the controllers is one.
@@ -244,10 +255,11 @@ impl<'a> Run<'a> {
     pub(crate) fn traverse(
         &mut self,
         packet: &mut Packet<'_>,
-        mut found: Option<&'a Rule>,
+        mut found: Option<&'a Arc<Rule>>,
     ) -> Result<bool, DropReason> {
         let pipeline = self.pipeline;
         while let Some(rule) = found {
+            self.rule = Some(rule);
             self.cookie = rule.cookie;
             self.cause = if rule.is_table_miss() {
                 Cause::MissRule
@@ -269,7 +281,7 @@ impl<'a> Run<'a> {
         &mut self,
         packet: &Packet<'_>,
         table: Option<&'t Table>,
-    ) -> Option<&'t Rule> {
+    ) -> Option<&'t Arc<Rule>> {
         self.forget_conjunction();
         self.refresh(packet);
         let found = match table {
@@ -281,14 +293,13 @@ impl<'a> Run<'a> {
             }
             table => table.and_then(|table| table.lookup(self.key)),
         };
-        let found = found.map(AsRef::as_ref);
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
         if let Some(rule) = found {
             matched.add(self.writer, self.weight, self.now);
             rule.counters.add(self.writer, self.weight, self.now);
         }
-        self.trace.looked_up(self.table, found);
+        self.trace.looked_up(self.table, found.map(AsRef::as_ref));
         found
     }
 
@@ -329,6 +340,9 @@ impl<'a> Run<'a> {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        if self.set.len() > ACTION_SET_MAX {
+            return Err(DropReason::ActionSetTooLong);
+        }
         let output = self.set.output();
         self.key.set(Field::ActsetOutput, output.0.into());
         if let Some(write) = instructions.metadata {
@@ -374,7 +388,7 @@ impl<'a> Run<'a> {
         (*self.stack, self.exited) = (stack, false);
         self.key_is_stale = true;
         self.set.clear();
-        self.cookie = Cookie::NONE;
+        (self.rule, self.cookie) = (None, Cookie::NONE);
         self.cause = Cause::PacketOut;
         Ok(())
     }
@@ -472,7 +486,8 @@ impl<'a> Run<'a> {
             self.drop(reason);
         }
         self.wait(EndOfSet::Executed);
-        if self.verdict.egress.is_empty() && self.verdict.drops.is_empty() {
+        let drops = &self.verdict.drops;
+        if self.verdict.egress.is_empty() && drops.iter().all(|reason| reason.is_aside()) {
             self.drop(DropReason::NoOutput);
         }
         self.trace.finished(&frame, self.registers());

@@ -170,7 +170,7 @@ impl Run<'_> {
 
     /// Does what is left of a rule. Answers whether the way ended by a rule.
     fn take_step(&mut self, packet: &mut Packet<'_>, step: &Step) -> Result<bool, DropReason> {
-        (self.table, self.cookie) = (step.table, step.cookie);
+        (self.table, self.rule, self.cookie) = (step.table, None, step.cookie);
         self.cause = match step.cookie {
             Cookie::NONE => Cause::PacketOut,
             _ => Cause::Action,

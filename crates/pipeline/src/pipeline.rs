@@ -37,6 +37,7 @@ use crate::counters::Counters;
 use crate::expiry::{Expiry, Place};
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
+use crate::learners::Learners;
 use crate::limits::Limits;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
@@ -69,6 +70,7 @@ pub struct Pipeline {
     depths: [usize; Depth::ALL.len()],
     groups: GroupTable,
     meters: MeterTable,
+    learners: Learners,
     ports: OrdMap<PortNo, PortView>,
     fragments: FragmentHandling,
     miss: MissPolicy,
@@ -92,6 +94,7 @@ impl Pipeline {
             depths: [0; Depth::ALL.len()],
             groups: GroupTable::default(),
             meters: MeterTable::default(),
+            learners: Learners::default(),
             ports: OrdMap::new(),
             fragments: FragmentHandling::Normal,
             miss: MissPolicy::Drop,
@@ -250,6 +253,15 @@ impl Pipeline {
         &mut self.meters
     }
 
+    /// The rules that make rules.
+    pub(crate) const fn learners(&self) -> &Learners {
+        &self.learners
+    }
+
+    pub(crate) const fn learners_mut(&mut self) -> &mut Learners {
+        &mut self.learners
+    }
+
     /// The counters of a table: frames looked up, frames that found a rule.
     pub(crate) fn table_counters(&self, table: TableId) -> (&Counters, &Counters) {
         let index = usize::from(table.0);
@@ -288,6 +300,7 @@ impl Pipeline {
         }
         self.groups.rule_came(&rule);
         self.meters.rule_came(&rule);
+        self.learners.rule_came(&rule, &self.tables);
         changes.added.push(rule);
     }
 
@@ -319,6 +332,7 @@ impl Pipeline {
             let rule = Arc::clone(rule.expect("a rule with a place is in its table"));
             self.take(&rule, Some(reason), now, changes);
         }
+        self.delete_orphaned(now, changes);
     }
 
     fn left(
@@ -332,6 +346,7 @@ impl Pipeline {
         self.depths[rule.depth() as usize] -= 1;
         self.groups.rule_went(&rule);
         self.meters.rule_went(&rule);
+        self.learners.rule_went(&rule);
         changes.removed.push(Removal { rule, reason, at });
     }
 

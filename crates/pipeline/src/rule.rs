@@ -51,6 +51,24 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// The same rule, to be changed.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            identity: Arc::clone(&self.identity),
+            table: self.table,
+            cookie: self.cookie,
+            instructions: self.instructions.clone(),
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            importance: self.importance,
+            flags: self.flags,
+            created: self.created,
+            modified: self.modified,
+            active_since: self.active_since,
+            counters: Arc::clone(&self.counters),
+        }
+    }
+
     /// Its priority.
     #[must_use]
     pub fn priority(&self) -> u16 {
@@ -171,6 +189,7 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
         | Action::Enqueue { .. }
         | Action::SetQueue(_)
         | Action::Group(_)
+        | Action::Meter(_)
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)

@@ -176,7 +176,12 @@ impl Trace for Story {
     }
 
     fn dropped(&mut self, reason: DropReason) {
-        self.line(format_args!("     >> dropped: {}", reason.name()));
+        let what = if reason.is_aside() {
+            "not done"
+        } else {
+            "dropped"
+        };
+        self.line(format_args!("     >> {what}: {}", reason.name()));
     }
 
     fn finished(&mut self, frame: &Frame, registers: Registers) {

@@ -1,8 +1,10 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, TableId};
-use flow::{Continuation, FlowMod, MaxLen, PacketInReason, Registers};
+use flow::{Continuation, MaxLen, PacketInReason, Registers};
 use packet::{Frame, Malformed};
+
+use crate::learn::Learned;
 
 /// What the tables say about one frame. The same one serves frame after frame.
 #[derive(Debug, Default)]
@@ -14,8 +16,8 @@ pub struct Verdict {
     /// What was not done: one entry for each output that could not be made, and
     /// one for the frame if nothing at all came of it.
     pub drops: Vec<DropReason>,
-    /// Rules that the frame makes, for whoever writes the tables.
-    pub learned: Vec<FlowMod>,
+    /// What the frame wants of whoever writes the tables.
+    pub learned: Vec<Learned>,
 }
 
 impl Verdict {
@@ -152,6 +154,12 @@ pub enum DropReason {
     TooManyResubmits,
     /// More has been pushed on its stack than the stack holds.
     StackTooDeep,
+    /// Its action set has grown beyond what one holds.
+    ActionSetTooLong,
+    /// A rule was not learned: there are as many of its cookie as there may be.
+    LearnLimit,
+    /// It was not reported to a collector of samples: there is none.
+    NoCollector,
 }
 
 impl DropReason {
@@ -187,6 +195,11 @@ impl DropReason {
         )
     }
 
+    /// Whether something was left undone beside the frame's way, which goes on.
+    pub(crate) const fn is_aside(self) -> bool {
+        matches!(self, Self::LearnLimit | Self::NoCollector)
+    }
+
     /// The reason's name, as a counter bears it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -198,7 +211,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 19] = [
+const OTHERS: [(DropReason, &str); 22] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -218,6 +231,9 @@ const OTHERS: [(DropReason, &str); 19] = [
     (DropReason::RecursionTooDeep, "recursion_too_deep"),
     (DropReason::TooManyResubmits, "too_many_resubmits"),
     (DropReason::StackTooDeep,    "stack_too_deep"),
+    (DropReason::ActionSetTooLong, "action_set_too_long"),
+    (DropReason::LearnLimit,      "learn_limit"),
+    (DropReason::NoCollector,     "no_collector"),
 ];
 
 #[cfg(test)]

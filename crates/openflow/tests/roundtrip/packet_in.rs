@@ -8,12 +8,11 @@ use proptest::prelude::*;
 
 use crate::strategies::port;
 
-/// Any registers; in what tells the port only, that.
-fn registers(dialect: Dialect) -> impl Strategy<Value = Registers> {
-    let all = dialect.packet_in != PacketInFormat::Standard || dialect.version >= Version::V12;
+/// Any registers, or only a port.
+pub(crate) fn registers(version: Version, all: bool) -> impl Strategy<Value = Registers> {
     let some = (any::<[u64; 2]>(), any::<[u32; 3]>(), any::<[u128; 2]>());
     let general = vec(prop_oneof![Just(0), any::<u32>()], 16);
-    (port(dialect.version), some, general).prop_map(move |(in_port, some, general)| {
+    (port(version), some, general).prop_map(move |(in_port, some, general)| {
         if !all {
             return Registers::new(in_port);
         }
@@ -56,11 +55,12 @@ pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
         version, packet_in, ..
     } = dialect;
     let standard = packet_in == PacketInFormat::Standard;
+    let registers = registers(version, !standard || version >= Version::V12);
     let second = packet_in == PacketInFormat::Nicira2;
     let frame = (vec(any::<u8>(), 0..100), 0..1000_u16);
     let more = (vec(any::<u8>(), 0..20), continuation());
     let of_rule = (any::<u8>(), any::<u64>());
-    (reason(version), registers(dialect), of_rule, frame, more)
+    (reason(version), registers, of_rule, frame, more)
         .prop_map(
             move |(reason, registers, (table, cookie), (data, cut), (userdata, left))| {
                 let len = u16::try_from(data.len()).expect("short");
@@ -89,11 +89,8 @@ pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
 }
 
 pub(crate) fn resume(dialect: Dialect) -> BoxedStrategy<Message> {
-    let second = Dialect {
-        packet_in: PacketInFormat::Nicira2,
-        ..dialect
-    };
-    (registers(second), vec(any::<u8>(), 1..100), continuation())
+    let registers = registers(dialect.version, true);
+    (registers, vec(any::<u8>(), 1..100), continuation())
         .prop_map(|(registers, data, continuation)| {
             Message::Resume(Resume {
                 registers,

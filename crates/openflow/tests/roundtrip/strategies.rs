@@ -562,19 +562,20 @@ fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
 
 fn packet_out(version: Version) -> BoxedStrategy<Message> {
     let buffer = option::of((0..u32::MAX).prop_map(BufferId));
+    let registers = crate::packet_in::registers(version, version == Version::V15);
     (
         buffer,
-        port(version),
+        registers,
         actions(version),
         vec(any::<u8>(), 0..100),
     )
-        .prop_map(move |(buffer, in_port, actions, data)| {
+        .prop_map(move |(buffer, mut registers, actions, data)| {
+            if version == Version::V10 && registers.in_port == PortNo::ANY {
+                registers.in_port = PortNo::CONTROLLER;
+            }
             Message::PacketOut(PacketOut {
                 buffer,
-                in_port: match (version, in_port) {
-                    (Version::V10, PortNo::ANY) => PortNo::CONTROLLER,
-                    (_, port) => port,
-                },
+                registers,
                 actions,
                 data,
             })

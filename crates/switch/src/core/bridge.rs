@@ -21,7 +21,7 @@ use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig};
 use openflow::{Excerpt, Message};
 use packet::{Frame, Pool};
-use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
+use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
 use super::connection::{Connection, ConnectionId, Connections};
 use super::dump::FlowDump;
@@ -227,11 +227,12 @@ impl Bridge {
         }
     }
 
-    /// Takes in a rule that a frame has made. One for which there is no room is not
-    /// learned, and nobody asked for it who could be told.
-    pub(crate) fn handle_learned(&mut self, command: &FlowMod, now: Instant) {
-        if let Ok(changes) = self.pipeline.flow_mod(command, now) {
-            self.note(changes);
+    /// Does what a frame wants of the tables. What cannot be is not done, and nobody
+    /// asked for it who could be told.
+    pub(crate) fn handle_learned(&mut self, learned: &Learned, now: Instant) {
+        match self.pipeline.learn(learned, now) {
+            Ok(changes) => self.note(changes),
+            Err(refusal) => tracing::debug!(bridge = self.name(), %refusal, "not learned"),
         }
     }
 

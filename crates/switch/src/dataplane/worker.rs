@@ -10,9 +10,8 @@ use std::io;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use flow::FlowMod;
 use packet::{Checksum, Frame, Link, Pool};
-use pipeline::{Arrival, Destination, Interpreter, PacketInMeta, Verdict};
+use pipeline::{Arrival, Destination, Interpreter, Learned, PacketInMeta, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
@@ -45,8 +44,8 @@ pub(crate) enum Event {
     PacketIn(Box<PacketInEvent>),
     /// A station was seen where it was not known to be.
     Learn(PortKey, Address),
-    /// A frame that came in here makes this rule.
-    LearnRule(PortKey, Box<FlowMod>),
+    /// A frame that came in here wants this of the tables.
+    LearnRule(PortKey, Box<Learned>),
     /// A queue's device is gone; the queue is no longer served.
     QueueGone(PortKey, io::Error),
 }
@@ -247,8 +246,8 @@ impl Worker {
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame),
             }
         }
-        for command in verdict.learned.drain(..) {
-            self.tell(Event::LearnRule(from, Box::new(command)), Drop::LearnNoRoom);
+        for learned in verdict.learned.drain(..) {
+            self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
         self.send_all(from, &mut verdict);
         self.verdict = verdict;

@@ -314,9 +314,9 @@ impl Control {
                     site.bridge.handle_station(address, key.port, now);
                 }
             }
-            Event::LearnRule(key, command) => {
+            Event::LearnRule(key, learned) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_learned(&command, now);
+                    site.bridge.handle_learned(&learned, now);
                 }
             }
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),

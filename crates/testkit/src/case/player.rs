@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
-use flow::{Action, FlowMod, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
+use flow::{FlowMod, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
@@ -66,11 +66,7 @@ impl Player {
             Event::Meter(command) => {
                 effects = outcome(self.pipeline.meter_mod(command, self.now));
             }
-            Event::PacketOut {
-                in_port,
-                actions,
-                frame,
-            } => return Ok(self.packet_out(*in_port, actions, frame)),
+            Event::PacketOut(message) => return Ok(self.packet_out(message)),
             Event::Resume(changed) => return self.resume(changed),
             Event::Arrive { port, times, frame } => {
                 let mut story = String::new();
@@ -130,26 +126,14 @@ impl Player {
         (self.outcome(), story.text().to_owned())
     }
 
-    fn packet_out(&mut self, in_port: PortNo, actions: &[Action], frame: &Frame) -> Told {
-        let message = PacketOut {
-            buffer: None,
-            in_port,
-            actions: actions.to_vec(),
-            data: frame.bytes().to_vec(),
-        };
-        if let Err(refusal) = self.pipeline.check_packet_out(&message) {
+    fn packet_out(&mut self, message: &PacketOut) -> Told {
+        if let Err(refusal) = self.pipeline.check_packet_out(message) {
             return (vec![refused(refusal)], String::new());
         }
-        let arrival = self.arrival(in_port, frame);
-        let mut story = Story::new();
-        self.interpreter.packet_out(
-            &self.pipeline,
-            actions,
-            arrival,
-            &mut self.pool,
-            &mut story,
-            &mut self.verdict,
-        );
+        let (pool, mut story) = (&mut self.pool, Story::new());
+        let verdict = &mut self.verdict;
+        self.interpreter
+            .packet_out(&self.pipeline, message, self.now, pool, &mut story, verdict);
         (self.outcome(), story.text().to_owned())
     }
 
@@ -223,8 +207,8 @@ impl Player {
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.missing(), 0, "a frame got lost");
-        for command in std::mem::take(&mut self.verdict.learned) {
-            lines.extend(outcome(self.pipeline.flow_mod(&command, self.now)));
+        for learned in std::mem::take(&mut self.verdict.learned) {
+            lines.extend(outcome(self.pipeline.learn(&learned, self.now)));
         }
         lines
     }

@@ -7,8 +7,8 @@ use flow::text::{
     parse_actions, parse_flow, parse_flow_stats_request, parse_group_line, parse_meter_line,
 };
 use flow::{
-    Action, Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling,
-    GroupMod, Match, MeterMod, PortDesc,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling, GroupMod,
+    Match, MeterMod, PacketOut, PortDesc, Registers,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -38,11 +38,7 @@ pub(super) enum Event {
     Flow(Box<FlowMod>),
     Group(GroupMod),
     Meter(MeterMod),
-    PacketOut {
-        in_port: PortNo,
-        actions: Vec<Action>,
-        frame: Frame,
-    },
+    PacketOut(PacketOut),
     /// The frame that began to wait last goes on, with these fields changed.
     Resume(Match),
     Arrive {
@@ -182,13 +178,14 @@ fn as_of_10(flow: FlowMod) -> FlowMod {
 fn packet_out(text: &str) -> Read<Event> {
     let (head, frame) = text.split_once('|').ok_or("a frame is wanted after |")?;
     let (port, actions) = head.trim().split_once(' ').ok_or("actions are wanted")?;
-    let port = port.strip_prefix("in_port=").ok_or("in_port= is wanted")?;
+    let surroundings: Match = port.parse().map_err(words::told)?;
     let actions = actions.trim().strip_prefix("actions=").unwrap_or(actions);
-    Ok(Event::PacketOut {
-        in_port: words::port(port)?,
+    Ok(Event::PacketOut(PacketOut {
+        buffer: None,
+        registers: Registers::of(&surroundings),
         actions: parse_actions(actions).map_err(words::told)?,
-        frame: frame_of(frame)?,
-    })
+        data: frame_of(frame)?.bytes().to_vec(),
+    }))
 }
 
 fn arrive(text: &str) -> Read<Event> {

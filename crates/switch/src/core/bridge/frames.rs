@@ -5,7 +5,7 @@ use base::{Instant, PortNo};
 use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
 use openflow::continuation;
 use packet::{Frame, Link};
-use pipeline::{Arrival, Destination, PacketInMeta, Verdict, Waiting};
+use pipeline::{Destination, PacketInMeta, Verdict, Waiting};
 
 use super::{Bridge, Effect};
 use crate::dataplane::normal::{self, Forward};
@@ -18,21 +18,11 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let arrival = Arrival {
-            frame: Frame::from_bytes(&message.data),
-            from: message.in_port,
-            now,
-        };
         let mut verdict = std::mem::take(&mut self.verdict);
-        self.interpreter.packet_out(
-            &self.pipeline,
-            &message.actions,
-            arrival,
-            &mut self.pool,
-            &mut (),
-            &mut verdict,
-        );
-        self.carry_out(&mut verdict, message.in_port, now, effects);
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .packet_out(&self.pipeline, message, now, pool, quiet, &mut verdict);
+        self.carry_out(&mut verdict, message.registers.in_port, now, effects);
         self.verdict = verdict;
     }
 
@@ -68,8 +58,8 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        for command in verdict.learned.drain(..) {
-            self.handle_learned(&command, now);
+        for learned in verdict.learned.drain(..) {
+            self.handle_learned(&learned, now);
         }
         for egress in verdict.egress.drain(..) {
             let frame = &verdict.frames[egress.frame];

@@ -332,7 +332,7 @@ fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
     let message = |port| {
         Message::PacketOut(PacketOut {
             buffer: None,
-            in_port: PortNo(1),
+            registers: Registers::new(PortNo(1)),
             actions: vec![Action::output(port)],
             data: data.clone(),
         })
