@@ -322,7 +322,7 @@ macro_rules! row {
 }
 
 #[rustfmt::skip]
-static FIELDS: [FieldInfo; Field::COUNT] = [
+pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
 //       field         name             ovs-ofctl      bits OXM      NXM      mask  write  needs            depth
     row!(InPort,       "in_port",       "in_port",      32, oxm(0),  None,    No,   false, None,            Link),
     row!(InPhyPort,    "in_phy_port",   "in_phy_port",  32, oxm(1),  None,    No,   false, InPort,          Link),

@@ -39,7 +39,7 @@ pub use group::{
     GroupModCommand, GroupStats,
 };
 pub use key::Key;
-pub use matching::{Match, Term};
+pub use matching::{Match, MatchBuilder, Term, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,

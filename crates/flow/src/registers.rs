@@ -145,7 +145,7 @@ mod tests {
         }
         let told = registers.told();
         assert_eq!(Registers::of(&told), registers);
-        assert!(told.terms().iter().all(|term| Registers::has(term.field)));
+        assert!(told.terms().all(|term| Registers::has(term.field)));
         assert!(!Registers::has(Field::EthDst) && !Registers::has(Field::Xreg0));
     }
 }

@@ -8,7 +8,7 @@
 //! and code.
 
 use flow::field::VID_PRESENT;
-use flow::{Field, Match, Refusal, Term};
+use flow::{Field, Match, MatchBuilder, Refusal, Term, Terms};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
@@ -155,107 +155,108 @@ impl Raw {
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
     let start = r.fail(Refusal::MatchBadValue);
     let raw = Raw::decode(r)?;
-    let matching = Match::any();
-    let matching = link(matching, &raw)
-        .and_then(|matching| network(matching, &raw))
-        .and_then(|matching| transport(matching, &raw))
+    let mut building = MatchBuilder::default();
+    link(&mut building, &raw)
+        .and_then(|()| network(&mut building, &raw))
+        .and_then(|()| transport(&mut building, &raw))
         .map_err(|fault| Malformed { fault, ..start })?;
     let exact = raw.wildcards & wild::KNOWN == 0;
+    let matching = building.build();
     Ok(Match10 { matching, exact })
 }
 
-/// `matching` and also `field == value`, if `asked`.
-pub(crate) fn with_if(
+/// Asks also for `field == value`, if `asked`.
+pub(crate) fn add_if(
     asked: bool,
-    matching: Match,
+    building: &mut MatchBuilder,
     field: Field,
     value: u128,
-) -> Result<Match, Refusal> {
+) -> Result<(), Refusal> {
     if asked {
-        matching.with(field, value)
+        building.add_exact(field, value)
     } else {
-        Ok(matching)
+        Ok(())
     }
 }
 
 /// The fields that every frame has, and its tag.
-fn link(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let in_port = port_no::from_u16(raw.in_port).0.into();
-    let matching = with_if(raw.counts(wild::IN_PORT), matching, Field::InPort, in_port)?;
-    let matching = with_if(
+    let dl_type = raw.dl_type.into();
+    add_if(raw.counts(wild::IN_PORT), building, Field::InPort, in_port)?;
+    add_if(
         raw.counts(wild::DL_DST),
-        matching,
+        building,
         Field::EthDst,
         raw.dl_dst,
     )?;
-    let matching = with_if(
+    add_if(
         raw.counts(wild::DL_SRC),
-        matching,
+        building,
         Field::EthSrc,
         raw.dl_src,
     )?;
-    let dl_type = raw.dl_type.into();
-    let matching = with_if(raw.counts(wild::DL_TYPE), matching, Field::EthType, dl_type)?;
+    add_if(raw.counts(wild::DL_TYPE), building, Field::EthType, dl_type)?;
     match (raw.counts(wild::DL_VLAN), raw.counts(wild::DL_VLAN_PCP)) {
-        (false, false) => Ok(matching),
+        (false, false) => Ok(()),
         // A priority is of no meaning then.
-        (true, _) if raw.dl_vlan == VLAN_NONE => matching.with(Field::VlanVid, 0),
+        (true, _) if raw.dl_vlan == VLAN_NONE => building.add_exact(Field::VlanVid, 0),
         (true, pcp) => {
             let vid = VID_PRESENT | raw.dl_vlan & 0x0fff;
-            let matching = matching.with(Field::VlanVid, vid.into())?;
-            with_if(pcp, matching, Field::VlanPcp, (raw.dl_vlan_pcp & 7).into())
+            building.add_exact(Field::VlanVid, vid.into())?;
+            add_if(pcp, building, Field::VlanPcp, (raw.dl_vlan_pcp & 7).into())
         }
-        (false, true) => matching
-            .with_masked(Field::VlanVid, VID_PRESENT.into(), VID_PRESENT.into())?
-            .with(Field::VlanPcp, (raw.dl_vlan_pcp & 7).into()),
+        (false, true) => {
+            building.add(Field::VlanVid, VID_PRESENT.into(), VID_PRESENT.into())?;
+            building.add_exact(Field::VlanPcp, (raw.dl_vlan_pcp & 7).into())
+        }
     }
 }
 
 /// The fields of ARP and IP.
-fn network(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
-    let Some(eth_type) = matching.exact(Field::EthType) else {
-        return Ok(matching);
+fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
+    let Some(eth_type) = building.exact(Field::EthType) else {
+        return Ok(());
     };
     let proto = (raw.counts(wild::NW_PROTO), raw.nw_proto.into());
     let (src_mask, dst_mask) = (
         raw.nw_mask(wild::NW_SRC_SHIFT),
         raw.nw_mask(wild::NW_DST_SHIFT),
     );
-    let addresses = |matching: Match, src, dst| {
-        matching
-            .with_masked(src, (raw.nw_src & src_mask).into(), src_mask.into())?
-            .with_masked(dst, (raw.nw_dst & dst_mask).into(), dst_mask.into())
+    let addresses = |building: &mut MatchBuilder, src, dst| {
+        building.add(src, (raw.nw_src & src_mask).into(), src_mask.into())?;
+        building.add(dst, (raw.nw_dst & dst_mask).into(), dst_mask.into())
     };
     if ARP.contains(&eth_type) {
-        let matching = with_if(proto.0, matching, Field::ArpOp, proto.1)?;
-        return addresses(matching, Field::ArpSpa, Field::ArpTpa);
+        add_if(proto.0, building, Field::ArpOp, proto.1)?;
+        return addresses(building, Field::ArpSpa, Field::ArpTpa);
     }
     if eth_type != IPV4 && eth_type != IPV6 {
-        return Ok(matching);
+        return Ok(());
     }
     let dscp = (raw.nw_tos >> 2).into();
-    let matching = with_if(raw.counts(wild::NW_TOS), matching, Field::IpDscp, dscp)?;
-    let matching = with_if(proto.0, matching, Field::IpProto, proto.1)?;
+    add_if(raw.counts(wild::NW_TOS), building, Field::IpDscp, dscp)?;
+    add_if(proto.0, building, Field::IpProto, proto.1)?;
     if eth_type == IPV4 {
-        addresses(matching, Field::Ipv4Src, Field::Ipv4Dst)
+        addresses(building, Field::Ipv4Src, Field::Ipv4Dst)
     } else {
-        Ok(matching)
+        Ok(())
     }
 }
 
 /// The fields of the transport protocol that the others name.
-fn transport(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
-    let Some((src, dst)) = transport_fields(&matching) else {
-        return Ok(matching);
+fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
+    let Some((src, dst)) = transport_fields(&building.terms()) else {
+        return Ok(());
     };
-    let matching = with_if(raw.counts(wild::TP_SRC), matching, src, raw.tp_src.into())?;
-    with_if(raw.counts(wild::TP_DST), matching, dst, raw.tp_dst.into())
+    add_if(raw.counts(wild::TP_SRC), building, src, raw.tp_src.into())?;
+    add_if(raw.counts(wild::TP_DST), building, dst, raw.tp_dst.into())
 }
 
 /// What the transport ports mean where the others say what they do.
-pub(crate) fn transport_fields(matching: &Match) -> Option<(Field, Field)> {
-    let eth_type = matching.exact(Field::EthType)?;
-    match (matching.exact(Field::IpProto)?, eth_type) {
+pub(crate) fn transport_fields(terms: &Terms<'_>) -> Option<(Field, Field)> {
+    let eth_type = terms.exact(Field::EthType)?;
+    match (terms.exact(Field::IpProto)?, eth_type) {
         (6, _) => Some((Field::TcpSrc, Field::TcpDst)),
         (17, _) => Some((Field::UdpSrc, Field::UdpDst)),
         (132, _) => Some((Field::SctpSrc, Field::SctpDst)),
@@ -291,10 +292,10 @@ pub(crate) fn says(matching: &Match) -> Option<Match10> {
 fn express(matching: &Match, faith: Faith) -> Result<Raw, &'static str> {
     let mut raw = Raw::ANY;
     for term in matching.terms() {
-        let said = say_link(term, &mut raw)
-            || say_tag(term, matching, faith, &mut raw)
-            || say_network(term, matching, faith, &mut raw)
-            || say_transport(term, matching, faith, &mut raw);
+        let said = say_link(&term, &mut raw)
+            || say_tag(&term, matching, faith, &mut raw)
+            || say_network(&term, matching, faith, &mut raw)
+            || say_transport(&term, matching, faith, &mut raw);
         if !said && faith == Faith::Exact {
             return Err("this match field or mask");
         }
@@ -388,7 +389,7 @@ fn say_network(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bo
 /// Writes `term` down if it is about the transport protocol and can be said.
 fn say_transport(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
-    let Some((src, dst)) = transport_fields(matching) else {
+    let Some((src, dst)) = transport_fields(&matching.terms()) else {
         return false;
     };
     if foreign || !term.is_exact() {

@@ -6,11 +6,11 @@
 //! have several meanings, told by the others.
 
 use flow::field::VID_PRESENT;
-use flow::{Field, Match, Refusal, Term};
+use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
-use crate::match10::{ARP, IPV4, IPV6, VLAN_NONE, low8, low16, transport_fields, with_if};
+use crate::match10::{ARP, IPV4, IPV6, VLAN_NONE, add_if, low8, low16, transport_fields};
 
 /// `OFPMT_STANDARD`.
 const STANDARD: u16 = 0;
@@ -168,85 +168,85 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, Malformed> {
     let mut structure = r.sub_or(LENGTH, Refusal::MatchBadLength)?;
     structure.skip(4)?;
     let raw = Raw::decode(&mut structure)?;
-    link(Match::any(), &raw)
-        .and_then(|matching| network(matching, &raw))
-        .and_then(|matching| transport(matching, &raw))
-        .map_err(|fault| start.fail(fault))
+    let mut building = MatchBuilder::default();
+    link(&mut building, &raw)
+        .and_then(|()| network(&mut building, &raw))
+        .and_then(|()| transport(&mut building, &raw))
+        .map_err(|fault| start.fail(fault))?;
+    Ok(building.build())
 }
 
 /// The fields that every frame has, its tag, and metadata.
-fn link(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
+fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     let in_port = raw.in_port.into();
-    let matching = with_if(raw.counts(wild::IN_PORT), matching, Field::InPort, in_port)?;
-    let matching = matching
-        .with_masked(Field::Metadata, raw.metadata.value, raw.metadata.mask)?
-        .with_masked(Field::EthDst, raw.dl_dst.value, raw.dl_dst.mask)?
-        .with_masked(Field::EthSrc, raw.dl_src.value, raw.dl_src.mask)?;
+    add_if(raw.counts(wild::IN_PORT), building, Field::InPort, in_port)?;
+    building.add(Field::Metadata, raw.metadata.value, raw.metadata.mask)?;
+    building.add(Field::EthDst, raw.dl_dst.value, raw.dl_dst.mask)?;
+    building.add(Field::EthSrc, raw.dl_src.value, raw.dl_src.mask)?;
     let dl_type = raw.dl_type.into();
-    let matching = with_if(raw.counts(wild::DL_TYPE), matching, Field::EthType, dl_type)?;
+    add_if(raw.counts(wild::DL_TYPE), building, Field::EthType, dl_type)?;
     if !raw.counts(wild::DL_VLAN) {
-        return Ok(matching);
+        return Ok(());
     }
     let present = u128::from(VID_PRESENT);
-    let matching = match raw.dl_vlan {
+    match raw.dl_vlan {
         // A priority is of no meaning then.
-        VLAN_NONE => return matching.with(Field::VlanVid, 0),
-        VLAN_ANY => matching.with_masked(Field::VlanVid, present, present)?,
-        vid if vid <= 0x0fff => matching.with(Field::VlanVid, present | u128::from(vid))?,
+        VLAN_NONE => return building.add_exact(Field::VlanVid, 0),
+        VLAN_ANY => building.add(Field::VlanVid, present, present)?,
+        vid if vid <= 0x0fff => building.add_exact(Field::VlanVid, present | u128::from(vid))?,
         _ => return Err(Refusal::MatchBadValue),
-    };
+    }
     let pcp = raw.dl_vlan_pcp.into();
-    with_if(raw.counts(wild::DL_VLAN_PCP), matching, Field::VlanPcp, pcp)
+    add_if(raw.counts(wild::DL_VLAN_PCP), building, Field::VlanPcp, pcp)
 }
 
 /// The fields of ARP, IP and MPLS.
-fn network(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
-    let Some(eth_type) = matching.exact(Field::EthType) else {
-        return Ok(matching);
+fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
+    let Some(eth_type) = building.exact(Field::EthType) else {
+        return Ok(());
     };
-    let addresses = |matching: Match, src, dst| {
-        matching
-            .with_masked(src, raw.nw_src.value, raw.nw_src.mask)?
-            .with_masked(dst, raw.nw_dst.value, raw.nw_dst.mask)
+    let addresses = |building: &mut MatchBuilder, src, dst| {
+        building.add(src, raw.nw_src.value, raw.nw_src.mask)?;
+        building.add(dst, raw.nw_dst.value, raw.nw_dst.mask)
     };
     let proto = (raw.counts(wild::NW_PROTO), raw.nw_proto.into());
     if ARP.contains(&eth_type) {
-        let matching = with_if(proto.0, matching, Field::ArpOp, proto.1)?;
-        return addresses(matching, Field::ArpSpa, Field::ArpTpa);
+        add_if(proto.0, building, Field::ArpOp, proto.1)?;
+        return addresses(building, Field::ArpSpa, Field::ArpTpa);
     }
     if MPLS.contains(&eth_type) {
         let (label, tc) = (raw.mpls_label.into(), raw.mpls_tc.into());
-        let matching = with_if(
+        add_if(
             raw.counts(wild::MPLS_LABEL),
-            matching,
+            building,
             Field::MplsLabel,
             label,
         )?;
-        return with_if(raw.counts(wild::MPLS_TC), matching, Field::MplsTc, tc);
+        return add_if(raw.counts(wild::MPLS_TC), building, Field::MplsTc, tc);
     }
     if eth_type != IPV4 && eth_type != IPV6 {
-        return Ok(matching);
+        return Ok(());
     }
     let tos = raw.counts(wild::NW_TOS);
     if tos && raw.nw_tos & 3 != 0 {
         return Err(Refusal::MatchBadValue);
     }
-    let matching = with_if(tos, matching, Field::IpDscp, (raw.nw_tos >> 2).into())?;
-    let matching = with_if(proto.0, matching, Field::IpProto, proto.1)?;
+    add_if(tos, building, Field::IpDscp, (raw.nw_tos >> 2).into())?;
+    add_if(proto.0, building, Field::IpProto, proto.1)?;
     if eth_type == IPV4 {
-        addresses(matching, Field::Ipv4Src, Field::Ipv4Dst)
+        addresses(building, Field::Ipv4Src, Field::Ipv4Dst)
     } else {
-        Ok(matching)
+        Ok(())
     }
 }
 
 /// The fields of the transport protocol that the others name.
-fn transport(matching: Match, raw: &Raw) -> Result<Match, Refusal> {
-    let Some((src, dst)) = transport_fields(&matching) else {
-        return Ok(matching);
+fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
+    let Some((src, dst)) = transport_fields(&building.terms()) else {
+        return Ok(());
     };
-    let matching = with_if(raw.counts(wild::TP_SRC), matching, src, raw.tp_src.into())?;
-    with_if(raw.counts(wild::TP_DST), matching, dst, raw.tp_dst.into())
+    add_if(raw.counts(wild::TP_SRC), building, src, raw.tp_src.into())?;
+    add_if(raw.counts(wild::TP_DST), building, dst, raw.tp_dst.into())
 }
 
 /// Appends the structure, its type and length included. In good faith what it has
@@ -258,10 +258,10 @@ pub(crate) fn encode(
 ) -> Result<(), Inexpressible> {
     let mut raw = Raw::any();
     for term in matching.terms() {
-        let said = say_link(term, &mut raw)
-            || say_tag(term, &mut raw)
-            || say_network(term, &mut raw)
-            || say_transport(term, matching, &mut raw);
+        let said = say_link(&term, &mut raw)
+            || say_tag(&term, &mut raw)
+            || say_network(&term, &mut raw)
+            || say_transport(&term, matching, &mut raw);
         if !said && faith == Faith::Exact {
             return Err(w.cannot("this match field or mask"));
         }
@@ -353,7 +353,7 @@ fn say_network(term: &Term, raw: &mut Raw) -> bool {
 
 /// Writes `term` down if it is about the transport protocol and can be said.
 fn say_transport(term: &Term, matching: &Match, raw: &mut Raw) -> bool {
-    let Some((src, dst)) = transport_fields(matching).filter(|_| term.is_exact()) else {
+    let Some((src, dst)) = transport_fields(&matching.terms()).filter(|_| term.is_exact()) else {
         return false;
     };
     if term.field == src {

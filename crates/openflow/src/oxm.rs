@@ -8,7 +8,7 @@
 
 use base::{Cookie, PortNo};
 use flow::field::WireId;
-use flow::{Field, Match, Refusal, Term};
+use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
@@ -155,45 +155,42 @@ pub(crate) fn decode(r: Reader<'_>) -> Result<Match, Malformed> {
 /// Reads fields, cookies among them, to the end of `r`.
 pub(crate) fn decode_filter(r: Reader<'_>) -> Result<Filter, Malformed> {
     let mut r = r.on_short(Refusal::MatchBadLength);
-    let mut filter = Filter::default();
+    let mut building = MatchBuilder::default();
+    let mut cookies = CookieFilter::default();
     while !r.is_empty() {
         let start = r.clone();
         let header = Header::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
-        filter = add(filter, header, &mut payload, &start)?;
+        if header.id == NXM_COOKIE && header.length >= 8 {
+            let (cookie, mask) = value_and_mask(&mut payload, header, u64::MAX, Reader::u64)?;
+            let cookie = Cookie(cookie & mask);
+            cookies = CookieFilter { cookie, mask };
+        } else {
+            add(&mut building, header, &mut payload, &start)?;
+        }
     }
-    Ok(filter)
+    Ok(Filter {
+        matching: building.build(),
+        cookies,
+    })
 }
 
-/// `filter` and also the one field whose header has been read.
+/// Adds the one field whose header has been read.
 fn add(
-    mut filter: Filter,
+    building: &mut MatchBuilder,
     header: Header,
     payload: &mut Reader<'_>,
     start: &Reader<'_>,
-) -> Result<Filter, Malformed> {
+) -> Result<(), Malformed> {
     let refused = |refusal| start.fail(refusal);
-    let matching = filter.matching;
-    filter.matching = match header.id {
-        NXM_COOKIE if header.length >= 8 => {
-            let (cookie, mask) = value_and_mask(payload, header, u64::MAX, Reader::u64)?;
-            let cookie = Cookie(cookie & mask);
-            filter.cookies = CookieFilter { cookie, mask };
-            Ok(matching)
-        }
-        _ => {
-            let unknown = || refused(Refusal::MatchBadField);
-            let field = header.field(payload)?.ok_or_else(unknown)?;
-            let number = |r: &mut Reader<'_>| r.number(field.bytes());
-            let (value, mask) = value_and_mask(payload, header, field.full_mask(), number)?;
-            if field == Field::InPort && !is_port(value, payload) {
-                return Err(refused(Refusal::MatchBadValue));
-            }
-            matching.with_masked(field, value, mask)
-        }
+    let unknown = || refused(Refusal::MatchBadField);
+    let field = header.field(payload)?.ok_or_else(unknown)?;
+    let number = |r: &mut Reader<'_>| r.number(field.bytes());
+    let (value, mask) = value_and_mask(payload, header, field.full_mask(), number)?;
+    if field == Field::InPort && !is_port(value, payload) {
+        return Err(refused(Refusal::MatchBadValue));
     }
-    .map_err(refused)?;
-    Ok(filter)
+    building.add(field, value, mask).map_err(refused)
 }
 
 /// Whether a number is one that a port can have in the version that `r` reads.
@@ -222,7 +219,7 @@ fn value_and_mask<'a, T>(
 /// Appends `matching` as OXM.
 pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     for term in matching.terms() {
-        encode_term(term, Prefer::Oxm, w)?;
+        encode_term(&term, Prefer::Oxm, w)?;
     }
     Ok(())
 }
@@ -231,7 +228,7 @@ pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpre
 pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     for term in filter.matching.terms() {
         match term.field {
-            Field::InPort => encode_in_port(term, w)?,
+            Field::InPort => encode_in_port(&term, w)?,
             Field::IpDscp => {
                 Header {
                     id: NXM_IP_TOS,
@@ -241,10 +238,10 @@ pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), I
                 .encode(w);
                 w.number(1, term.value << 2);
             }
-            Field::VlanVid => encode_tci(&filter.matching, term, w),
+            Field::VlanVid => encode_tci(&filter.matching, &term, w),
             // Said together with the id, which it needs.
             Field::VlanPcp => {}
-            _ => encode_term(term, Prefer::Nxm, w)?,
+            _ => encode_term(&term, Prefer::Nxm, w)?,
         }
     }
     let CookieFilter { cookie, mask } = filter.cookies;

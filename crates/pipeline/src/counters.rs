@@ -5,14 +5,13 @@
 //! A reader may see a frame in one cell's packets and not yet in its bytes; a
 //! writer that has passed on (its next batch) has written both.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Instant;
 
-/// The counts of one writer, on a cache line of their own so that writers do not
-/// disturb each other.
+/// The counts of one writer.
 #[derive(Debug, Default)]
-#[repr(align(64))]
 struct Cell {
     packets: AtomicU64,
     bytes: AtomicU64,
@@ -20,10 +19,19 @@ struct Cell {
     used: AtomicU64,
 }
 
-/// The counts of a rule or a table.
-#[derive(Debug)]
+/// Cells from one writer's to the next where there are several workers: so far apart
+/// that no two lie in one cache line of 64 bytes, and writers do not disturb each
+/// other. The control thread, which counts for the frames that controllers send, may
+/// share a line with one worker: it writes seldom, and a million rules would pay.
+const APART: usize = 4;
+
+/// How many writers have their cells side by side: one worker and the control thread.
+const CLOSE: usize = 2;
+
+/// The counts of a rule or a table. A clone is the same counts.
+#[derive(Clone, Debug)]
 pub struct Counters {
-    cells: Box<[Cell]>,
+    cells: Arc<[Cell]>,
 }
 
 /// The number of one who looks on: what it counts is nobody's.
@@ -41,15 +49,36 @@ pub struct Totals {
 impl Counters {
     /// Zero, with a cell for each of `writers`.
     pub(crate) fn new(writers: usize) -> Self {
+        let cells = if writers <= CLOSE {
+            writers
+        } else {
+            (writers - 1) * APART + 1
+        };
         Self {
-            cells: (0..writers).map(|_| Cell::default()).collect(),
+            cells: (0..cells).map(|_| Cell::default()).collect(),
         }
+    }
+
+    /// Whether they are the same counts, not only equal ones.
+    pub(crate) fn are(&self, others: &Self) -> bool {
+        Arc::ptr_eq(&self.cells, &others.cells)
+    }
+
+    /// The cell of `writer`, if it has one.
+    #[inline]
+    fn cell(&self, writer: usize) -> Option<&Cell> {
+        let place = if self.cells.len() <= CLOSE {
+            writer
+        } else {
+            writer.saturating_mul(APART)
+        };
+        self.cells.get(place)
     }
 
     /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
     #[inline]
     pub fn add(&self, writer: usize, more: Totals, now: Instant) {
-        let Some(cell) = self.cells.get(writer) else {
+        let Some(cell) = self.cell(writer) else {
             debug_assert_eq!(writer, OBSERVER, "a writer has a cell");
             return;
         };
@@ -91,6 +120,20 @@ impl Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_of_many_writers_has_a_cache_line_to_itself() {
+        let counters = Counters::new(5);
+        let places = (0..5).map(|writer| counters.cell(writer).expect("a cell"));
+        let places: Vec<_> = places.map(|cell| std::ptr::from_ref(cell).addr()).collect();
+        let lines = |place: usize| (place / 64, (place + size_of::<Cell>() - 1) / 64);
+        assert!(
+            places
+                .windows(2)
+                .all(|two| lines(two[0]).1 < lines(two[1]).0)
+        );
+        assert!(counters.cell(5).is_none() && counters.cell(OBSERVER).is_none());
+    }
 
     #[test]
     fn a_reader_adds_up_what_the_writers_counted() {

@@ -7,38 +7,37 @@
 
 use std::sync::Arc;
 
-use base::{Instant, TableId};
+use base::Instant;
 use imbl::{OrdMap, OrdSet};
 
-use crate::rule::{Identity, Rule};
-
-/// A rule's place: its table, and what makes it the one it is there.
-pub(crate) type Place = (TableId, Arc<Identity>);
+use crate::rule::{ByIdentity, Rule};
 
 /// The deadlines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expiry {
-    due: OrdSet<(Instant, Place)>,
-    armed: OrdMap<Place, Instant>,
+    due: OrdSet<(Instant, ByIdentity)>,
+    armed: OrdMap<ByIdentity, Instant>,
 }
 
 impl Expiry {
     /// Takes note of the rule's deadline, if it has one, in place of any that was
-    /// noted for its place.
-    pub(crate) fn arm(&mut self, rule: &Rule) {
+    /// noted for its identity.
+    pub(crate) fn arm(&mut self, rule: &Arc<Rule>) {
         self.disarm(rule);
         if let Some(deadline) = rule.deadline() {
-            let place = place(rule);
-            self.due.insert((deadline, place.clone()));
-            self.armed.insert(place, deadline);
+            let rule = ByIdentity(Arc::clone(rule));
+            self.due.insert((deadline, rule.clone()));
+            self.armed.insert(rule, deadline);
         }
     }
 
     /// Forgets the rule's deadline.
     pub(crate) fn disarm(&mut self, rule: &Rule) {
-        let place = place(rule);
-        if let Some(deadline) = self.armed.remove(&place) {
-            self.due.remove(&(deadline, place));
+        if self.armed.is_empty() {
+            return;
+        }
+        if let Some((rule, deadline)) = self.armed.remove_with_key(&rule.identity) {
+            self.due.remove(&(deadline, rule));
         }
     }
 
@@ -47,16 +46,11 @@ impl Expiry {
         self.due.get_min().map(|(deadline, _)| *deadline)
     }
 
-    /// The place of a rule whose deadline is over.
-    pub(crate) fn over(&self, now: Instant) -> Option<Place> {
+    /// A rule whose deadline is over.
+    pub(crate) fn over(&self, now: Instant) -> Option<Arc<Rule>> {
         self.due
             .get_min()
             .filter(|(deadline, _)| *deadline <= now)
-            .map(|(_, place)| place.clone())
+            .map(|(_, ByIdentity(rule))| Arc::clone(rule))
     }
-}
-
-/// Where the rule is.
-pub(crate) fn place(rule: &Rule) -> Place {
-    (rule.table, Arc::clone(&rule.identity))
 }

@@ -64,7 +64,7 @@ impl Removal {
                 cookie: rule.cookie,
                 priority: rule.priority(),
                 reason,
-                table: rule.table,
+                table: rule.table(),
                 duration: self.at - rule.created,
                 idle_timeout_s: rule.idle_timeout_s,
                 hard_timeout_s: rule.hard_timeout_s,
@@ -128,12 +128,12 @@ impl Pipeline {
         )?;
         self.check_named(&command.instructions)?;
         let table = self.table(command.table);
+        let identity = identity(command);
         if command.flags.contains(FlowFlags::CHECK_OVERLAP)
-            && table.is_some_and(|table| table.overlaps(command.priority, &command.matching))
+            && table.is_some_and(|table| table.overlaps(&identity))
         {
             return Err(Refusal::FlowModOverlap);
         }
-        let identity = identity(command);
         let old = table.and_then(|table| table.get(&identity)).cloned();
         let in_table = table.map_or(0, |table| table.len());
         if old.is_none() && !self.has_room(in_table) {
@@ -141,10 +141,9 @@ impl Pipeline {
         }
         let keeps = |_: &&Arc<Rule>| !command.flags.contains(FlowFlags::RESET_COUNTS);
         let rule = Rule {
-            identity: Arc::new(identity),
-            table: command.table,
+            identity,
             cookie,
-            instructions: command.instructions.clone(),
+            instructions: self.shared(&command.instructions),
             idle_timeout_s: command.idle_timeout_s,
             hard_timeout_s: command.hard_timeout_s,
             importance: command.importance,
@@ -152,10 +151,10 @@ impl Pipeline {
             created: now,
             modified: now,
             active_since: now,
-            counters: old.as_ref().filter(keeps).map_or_else(
-                || Arc::new(Counters::new(self.writers())),
-                |old| Arc::clone(&old.counters),
-            ),
+            counters: old
+                .as_ref()
+                .filter(keeps)
+                .map_or_else(|| Counters::new(self.writers()), |old| old.counters.clone()),
         };
         let mut changes = Changes::default();
         self.put(Arc::new(rule), now, &mut changes);
@@ -189,7 +188,7 @@ impl Pipeline {
         let goto = command.instructions.goto;
         if found
             .iter()
-            .any(|rule| goto.is_some_and(|next| next <= rule.table))
+            .any(|rule| goto.is_some_and(|next| next <= rule.table()))
         {
             return Err(Refusal::InstructionBadTable);
         }
@@ -209,17 +208,16 @@ impl Pipeline {
     }
 
     /// `old` with the instructions of `command`.
-    fn modified(&self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
+    fn modified(&mut self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
-            Arc::new(Counters::new(self.writers()))
+            Counters::new(self.writers())
         } else {
-            Arc::clone(&old.counters)
+            old.counters.clone()
         };
         Rule {
-            identity: Arc::clone(&old.identity),
-            table: old.table,
+            identity: old.identity.clone(),
             cookie: command.new_cookie.unwrap_or(old.cookie),
-            instructions: command.instructions.clone(),
+            instructions: self.shared(&command.instructions),
             idle_timeout_s: old.idle_timeout_s,
             hard_timeout_s: old.hard_timeout_s,
             importance: old.importance,
@@ -236,8 +234,15 @@ impl Pipeline {
             check_table(command.table)?;
         }
         let mut changes = Changes::default();
-        for rule in self.found(command, &Filter::of_deletion(command)) {
-            self.take(&rule, Some(FlowRemovedReason::Delete), now, &mut changes);
+        let reason = Some(FlowRemovedReason::Delete);
+        let filter = Filter::of_deletion(command);
+        let is_loose = command.command == FlowModCommand::Delete;
+        if is_loose && self.rules(command.table).all(|rule| filter.takes(rule)) {
+            self.take_all(command.table, reason, now, &mut changes);
+            return Ok(changes);
+        }
+        for rule in self.found(command, &filter) {
+            self.take(&rule, reason, now, &mut changes);
         }
         Ok(changes)
     }
@@ -249,9 +254,7 @@ impl Pipeline {
             FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict
         );
         if strict {
-            let identity = identity(command);
-            let tables = self.tables(command.table);
-            let same = tables.filter_map(|table| table.get(&identity));
+            let same = self.same_in(command.table, identity(command));
             same.filter(|rule| filter.takes(rule)).cloned().collect()
         } else {
             let rules = self.rules(command.table);
@@ -264,11 +267,9 @@ impl Pipeline {
     pub fn expire(&mut self, now: Instant) -> Changes {
         let mut changes = Changes::default();
         for _ in 0..EXPIRIES_MAX {
-            let Some((table, identity)) = self.expiry().over(now) else {
+            let Some(rule) = self.expiry().over(now) else {
                 break;
             };
-            let rule = self.table(table).and_then(|table| table.get(&identity));
-            let rule = Arc::clone(rule.expect("a rule with a deadline is in its table"));
             let over = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
             if over(rule.hard_deadline()) {
                 let reason = FlowRemovedReason::HardTimeout;
@@ -314,6 +315,7 @@ impl<'a> Filter<'a> {
 
 fn identity(command: &FlowMod) -> Identity {
     Identity {
+        table: command.table,
         priority: Reverse(command.priority),
         matching: command.matching.clone(),
     }

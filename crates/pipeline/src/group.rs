@@ -10,8 +10,6 @@
 //! dies or gets another weight, only frames move that come to it or leave it.
 //! Both directions of a connection draw the same.
 
-use std::sync::Arc;
-
 use base::{GroupId, Instant};
 use flow::field::Depth;
 use flow::{
@@ -30,7 +28,7 @@ pub(crate) struct Group {
     pub(crate) kind: GroupKind,
     pub(crate) buckets: Vec<Bucket>,
     pub(crate) created: Instant,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Counters,
 }
 
 /// A bucket.
@@ -67,10 +65,7 @@ impl Group {
             kind: command.kind,
             buckets,
             created: old.map_or(now, |old| old.created),
-            counters: old.map_or_else(
-                || Arc::new(Counters::new(writers)),
-                |old| Arc::clone(&old.counters),
-            ),
+            counters: old.map_or_else(|| Counters::new(writers), |old| old.counters.clone()),
         }
     }
 

@@ -53,7 +53,7 @@ impl GroupTable {
     }
 
     /// Takes note of a rule.
-    pub(crate) fn rule_came(&mut self, rule: &Rule) {
+    pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
         self.users.add(rule, rule.groups());
     }
 
@@ -272,9 +272,12 @@ impl Pipeline {
         for id in gone {
             let users = self.groups().users.of(id);
             let reason = FlowRemovedReason::GroupDelete;
-            self.take_places(users, reason, now, &mut changes);
+            for rule in users {
+                self.take(&rule, Some(reason), now, &mut changes);
+            }
             self.groups_mut().take(id);
         }
+        self.delete_orphaned(now, &mut changes);
         Ok(changes)
     }
 

@@ -162,7 +162,7 @@ impl Run<'_> {
             shorter(given.1, learn.fin_hard_timeout_s),
         );
         let is_new = given.1 == 0 || self.now < rule.created + REFRESH;
-        rule.instructions == wanted.instructions
+        *rule.instructions == wanted.instructions
             && rule.cookie == wanted.cookie
             && (timeouts(rule) == given && is_new || ended != given && timeouts(rule) == ended)
     }
@@ -193,6 +193,7 @@ impl Pipeline {
     /// The rule in whose place a rule to be learned would stand.
     fn rule_of(&self, command: &FlowMod) -> Option<&Arc<Rule>> {
         let identity = Identity {
+            table: command.table,
             priority: Reverse(command.priority),
             matching: command.matching.clone(),
         };
@@ -208,9 +209,9 @@ impl Pipeline {
     /// Shortens the timeouts of a rule, if it is still there.
     fn shorten(&mut self, rule: &Rule, idle_s: u16, hard_s: u16, now: Instant) -> Changes {
         let mut changes = Changes::default();
-        let table = self.table(rule.table);
+        let table = self.table(rule.table());
         let present = table.and_then(|table| table.get(&rule.identity));
-        let present = present.filter(|present| Arc::ptr_eq(&present.counters, &rule.counters));
+        let present = present.filter(|present| present.counters.are(&rule.counters));
         if let Some(present) = present.cloned() {
             let (idle_timeout_s, hard_timeout_s) = shortened(&present, idle_s, hard_s);
             let shorter = Rule {

@@ -45,7 +45,7 @@ impl Learners {
 
     /// Takes note of a rule that stands in its table now.
     pub(crate) fn rule_came(&mut self, rule: &Rule, tables: &OrdMap<TableId, Table>) {
-        if let Some(watched) = self.watched.get_mut(&(rule.table, rule.cookie)) {
+        if let Some(watched) = self.watched.get_mut(&(rule.table(), rule.cookie)) {
             watched.rules += 1;
         }
         for learn in learns_of(rule) {
@@ -61,7 +61,7 @@ impl Learners {
 
     /// Takes note that a rule stands in its table no more.
     pub(crate) fn rule_went(&mut self, rule: &Rule) {
-        if let Some(watched) = self.watched.get_mut(&(rule.table, rule.cookie)) {
+        if let Some(watched) = self.watched.get_mut(&(rule.table(), rule.cookie)) {
             watched.rules -= 1;
         }
         for learn in learns_of(rule) {

@@ -31,6 +31,7 @@ mod packet_out;
 mod pause;
 mod pipeline;
 mod port;
+mod recent;
 mod registers;
 mod rule;
 mod statistics;

@@ -16,7 +16,6 @@
 //! All counts are kept whether `OFPMF_STATS` asks for them or not: they cost no
 //! more than to ask.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Instant, MeterId};
@@ -40,7 +39,7 @@ pub(crate) struct Meter {
     flags: MeterFlags,
     bands: Vec<Band>,
     created: Instant,
-    counters: Arc<Counters>,
+    counters: Counters,
 }
 
 /// A band.
@@ -82,10 +81,7 @@ impl Meter {
             flags: command.flags,
             bands: bands.collect(),
             created: old.map_or(now, |old| old.created),
-            counters: old.map_or_else(
-                || Arc::new(Counters::new(writers)),
-                |old| Arc::clone(&old.counters),
-            ),
+            counters: old.map_or_else(|| Counters::new(writers), |old| old.counters.clone()),
         }
     }
 

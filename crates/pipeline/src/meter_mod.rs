@@ -47,7 +47,7 @@ impl MeterTable {
     }
 
     /// Takes note of a rule.
-    pub(crate) fn rule_came(&mut self, rule: &Rule) {
+    pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
         self.users.add(rule, named(&rule.instructions).into_iter());
     }
 
@@ -148,9 +148,12 @@ impl Pipeline {
         for id in gone {
             let users = self.meters().users.of(id);
             let reason = FlowRemovedReason::MeterDelete;
-            self.take_places(users, reason, now, &mut changes);
+            for rule in users {
+                self.take(&rule, Some(reason), now, &mut changes);
+            }
             self.meters_mut().take(id);
         }
+        self.delete_orphaned(now, &mut changes);
         changes
     }
 

@@ -30,18 +30,19 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{FlowRemovedReason, FragmentHandling, PortDesc, Refusal};
+use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
 use imbl::OrdMap;
 
 use crate::counters::Counters;
-use crate::expiry::{Expiry, Place};
+use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
 use crate::learners::Learners;
 use crate::limits::Limits;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
-use crate::rule::Rule;
+use crate::recent::Recent;
+use crate::rule::{Identity, Rule};
 use crate::table::Table;
 
 /// What becomes of a frame that no rule of a table matches, not even a
@@ -65,6 +66,8 @@ pub struct Pipeline {
     looked_up: Arc<[Counters]>,
     matched: Arc<[Counters]>,
     expiry: Expiry,
+    /// What the latest rules do.
+    recent: Recent,
     rules: usize,
     /// How many rules look how deep.
     depths: [usize; Depth::ALL.len()],
@@ -90,6 +93,7 @@ impl Pipeline {
             looked_up: counters().collect(),
             matched: counters().collect(),
             expiry: Expiry::default(),
+            recent: Recent::default(),
             rules: 0,
             depths: [0; Depth::ALL.len()],
             groups: GroupTable::default(),
@@ -130,13 +134,13 @@ impl Pipeline {
         table: TableId,
         last: Option<&Rule>,
     ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
-        let first = last.map_or(TableId::FIRST, |last| last.table);
-        let identity = last.map(|last| Arc::clone(&last.identity));
+        let first = last.map_or(TableId::FIRST, Rule::table);
+        let last = last.map(|last| last.identity.clone());
         self.tables
             .range(first..)
             .filter(move |(id, _)| table == TableId::ALL || **id == table)
             .flat_map(move |(id, rules)| {
-                let behind = identity.clone().filter(|_| *id == first);
+                let behind = last.as_ref().filter(|_| *id == first);
                 rules.rules_behind(behind)
             })
     }
@@ -276,11 +280,14 @@ impl Pipeline {
 
     /// A table, or all of them, if they have rules.
     pub(crate) fn tables(&self, table: TableId) -> impl Iterator<Item = &Table> {
-        let range = match table {
+        self.tables_by_id(table).map(|(_, table)| table)
+    }
+
+    fn tables_by_id(&self, table: TableId) -> impl Iterator<Item = (&TableId, &Table)> {
+        self.tables.range(match table {
             TableId::ALL => TableId::FIRST..=TableId::ALL,
             one => one..=one,
-        };
-        self.tables.range(range).map(|(_, table)| table)
+        })
     }
 
     /// Whether another rule may be put into a table of `in_table` rules.
@@ -288,12 +295,32 @@ impl Pipeline {
         self.rules < self.limits.rules && in_table < self.limits.rules_per_table
     }
 
+    /// The rules of `table`, or with [`TableId::ALL`] of all, that have this priority and
+    /// match.
+    pub(crate) fn same_in(
+        &self,
+        table: TableId,
+        identity: Identity,
+    ) -> impl Iterator<Item = &Arc<Rule>> {
+        self.tables_by_id(table).filter_map(move |(id, rules)| {
+            rules.get(&Identity {
+                table: *id,
+                ..identity.clone()
+            })
+        })
+    }
+
+    /// `instructions`, or those equal to them that another rule has.
+    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Instructions> {
+        self.recent.shared(instructions)
+    }
+
     /// Puts a rule in, in place of the one of the same identity.
     pub(crate) fn put(&mut self, rule: Arc<Rule>, now: Instant, changes: &mut Changes) {
         self.rules += 1;
         self.depths[rule.depth() as usize] += 1;
         self.expiry.arm(&rule);
-        let table = self.tables.entry(rule.table).or_default();
+        let table = self.tables.entry(rule.table()).or_default();
         let old = table.insert(Arc::clone(&rule));
         if let Some(old) = old {
             self.left(old, None, now, changes);
@@ -312,27 +339,34 @@ impl Pipeline {
         now: Instant,
         changes: &mut Changes,
     ) {
-        let table = self.tables.entry(rule.table).or_default();
+        let table = self.tables.entry(rule.table()).or_default();
         if let Some(old) = table.remove(&rule.identity) {
             self.expiry.disarm(rule);
             self.left(old, reason, now, changes);
         }
     }
 
-    /// Takes the rules at these places out.
-    pub(crate) fn take_places(
+    /// Takes all rules of `table` out, or with [`TableId::ALL`] of all. That is a good
+    /// deal cheaper than one by one: a table is forgotten whole.
+    pub(crate) fn take_all(
         &mut self,
-        places: Vec<Place>,
-        reason: FlowRemovedReason,
+        table: TableId,
+        reason: Option<FlowRemovedReason>,
         now: Instant,
         changes: &mut Changes,
     ) {
-        for (table, identity) in places {
-            let rule = self.table(table).and_then(|table| table.get(&identity));
-            let rule = Arc::clone(rule.expect("a rule with a place is in its table"));
-            self.take(&rule, Some(reason), now, changes);
+        let ids = self.tables.keys().copied();
+        let ids: Vec<_> = ids
+            .filter(|id| [*id, TableId::ALL].contains(&table))
+            .collect();
+        for id in ids {
+            let table = self.tables.remove(&id).unwrap_or_default();
+            changes.removed.reserve(table.len());
+            for rule in table.rules() {
+                self.expiry.disarm(rule);
+                self.left(Arc::clone(rule), reason, now, changes);
+            }
         }
-        self.delete_orphaned(now, changes);
     }
 
     fn left(
@@ -351,7 +385,7 @@ impl Pipeline {
     }
 
     /// Notes the rule's deadline anew: a frame has come since.
-    pub(crate) fn rearm(&mut self, rule: &Rule) {
+    pub(crate) fn rearm(&mut self, rule: &Arc<Rule>) {
         self.expiry.arm(rule);
     }
 }

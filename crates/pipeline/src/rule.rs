@@ -3,7 +3,8 @@
 //! A rule never changes: a modification puts another in its place, which goes on
 //! with the same counters. So a worker may hold one while the tables move on.
 
-use std::cmp::Reverse;
+use std::borrow::Borrow;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,24 +15,24 @@ use flow::{Action, Extension, FlowFlags, FlowStats, HashFields, Instructions, Ma
 use crate::check_extension::{is_clause, touches};
 use crate::counters::Counters;
 
-/// What makes a rule the one it is in its table. The order is that of lookup:
-/// the higher priority first.
+/// What makes a rule the one it is. The order is that of tables and of lookup: the
+/// higher priority first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
+    pub(crate) table: TableId,
     pub(crate) priority: Reverse<u16>,
     pub(crate) matching: Match,
 }
 
-/// A rule.
+/// A rule. There may be a million, so it is kept small: what it does is shared with
+/// other rules that do the same.
 #[derive(Debug)]
 pub struct Rule {
-    pub(crate) identity: Arc<Identity>,
-    /// The table it is in.
-    pub table: TableId,
+    pub(crate) identity: Identity,
     /// The controller's mark.
     pub cookie: Cookie,
     /// What to do with a frame.
-    pub instructions: Instructions,
+    pub instructions: Arc<Instructions>,
     /// Seconds without a frame after which it goes; zero for never.
     pub idle_timeout_s: u16,
     /// Seconds after which it goes; zero for never.
@@ -47,17 +48,46 @@ pub struct Rule {
     /// Before this it was not idle, whatever its counters remember.
     pub(crate) active_since: Instant,
     /// Its counts.
-    pub counters: Arc<Counters>,
+    pub counters: Counters,
+}
+
+/// A rule among others, in the order of their identities. There is one of each.
+#[derive(Clone, Debug)]
+pub(crate) struct ByIdentity(pub(crate) Arc<Rule>);
+
+impl Borrow<Identity> for ByIdentity {
+    fn borrow(&self) -> &Identity {
+        &self.0.identity
+    }
+}
+
+impl PartialEq for ByIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.identity == other.0.identity
+    }
+}
+
+impl Eq for ByIdentity {}
+
+impl PartialOrd for ByIdentity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ByIdentity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.identity.cmp(&other.0.identity)
+    }
 }
 
 impl Rule {
     /// The same rule, to be changed.
     pub(crate) fn again(&self) -> Self {
         Self {
-            identity: Arc::clone(&self.identity),
-            table: self.table,
+            identity: self.identity.clone(),
             cookie: self.cookie,
-            instructions: self.instructions.clone(),
+            instructions: Arc::clone(&self.instructions),
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
             importance: self.importance,
@@ -65,8 +95,14 @@ impl Rule {
             created: self.created,
             modified: self.modified,
             active_since: self.active_since,
-            counters: Arc::clone(&self.counters),
+            counters: self.counters.clone(),
         }
+    }
+
+    /// The table it is in.
+    #[must_use]
+    pub const fn table(&self) -> TableId {
+        self.identity.table
     }
 
     /// Its priority.
@@ -85,7 +121,7 @@ impl Rule {
     /// that it would not take (OF 1.3.5, 5.4).
     #[must_use]
     pub fn is_table_miss(&self) -> bool {
-        self.priority() == 0 && self.matching().terms().is_empty()
+        self.priority() == 0 && self.matching().is_any()
     }
 
     /// Whether it is a clause of a conjunction, and does nothing by itself.
@@ -103,7 +139,7 @@ impl Rule {
     /// How deep a frame must be read for it.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let terms = self.matching().terms().iter();
+        let terms = self.matching().terms();
         let of_match = terms.map(|term| term.field.info().depth).max();
         let of_actions = self.instructions.actions().map(depth_of).max();
         of_match.max(of_actions).unwrap_or_default()
@@ -126,11 +162,11 @@ impl Rule {
     pub fn statistics(&self, now: Instant) -> FlowStats {
         let totals = self.counters.totals();
         FlowStats {
-            table: self.table,
+            table: self.table(),
             priority: self.priority(),
             cookie: self.cookie,
             matching: self.matching().clone(),
-            instructions: self.instructions.clone(),
+            instructions: self.instructions.as_ref().clone(),
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
             importance: self.importance,
@@ -221,5 +257,15 @@ const fn depth_of_hash(fields: HashFields) -> Depth {
         HashFields::SymmetricL4 | HashFields::SymmetricL3L4 | HashFields::SymmetricL3L4Udp => {
             Depth::Transport
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_small() {
+        assert_eq!(size_of::<Rule>(), 120);
     }
 }

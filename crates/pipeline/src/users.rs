@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use crate::expiry::{Place, place};
-use crate::rule::Rule;
+use crate::rule::{ByIdentity, Rule};
 
 /// The rules that name each of some things.
 #[derive(Clone, Debug)]
 pub(crate) struct Users<Id: Ord> {
-    rules: OrdMap<Id, OrdSet<Place>>,
+    rules: OrdMap<Id, OrdSet<ByIdentity>>,
 }
 
 impl<Id: Ord> Default for Users<Id> {
@@ -24,9 +23,10 @@ impl<Id: Ord> Default for Users<Id> {
 
 impl<Id: Ord + Copy> Users<Id> {
     /// Takes note that `rule` names these.
-    pub(crate) fn add(&mut self, rule: &Rule, named: impl Iterator<Item = Id>) {
+    pub(crate) fn add(&mut self, rule: &Arc<Rule>, named: impl Iterator<Item = Id>) {
         for id in named {
-            self.rules.entry(id).or_default().insert(place(rule));
+            let rule = ByIdentity(Arc::clone(rule));
+            self.rules.entry(id).or_default().insert(rule);
         }
     }
 
@@ -34,7 +34,7 @@ impl<Id: Ord + Copy> Users<Id> {
     pub(crate) fn remove(&mut self, rule: &Rule, named: impl Iterator<Item = Id>) {
         for id in named {
             let left = self.rules.get_mut(&id).is_none_or(|rules| {
-                rules.remove(&place(rule));
+                rules.remove(&rule.identity);
                 rules.is_empty()
             });
             if left {
@@ -49,11 +49,9 @@ impl<Id: Ord + Copy> Users<Id> {
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 
-    /// The places of the rules that name `id`, in the order of tables and of lookup.
-    pub(crate) fn of(&self, id: Id) -> Vec<Place> {
+    /// The rules that name `id`, in the order of tables and of lookup.
+    pub(crate) fn of(&self, id: Id) -> Vec<Arc<Rule>> {
         let rules = self.rules.get(&id).into_iter().flatten();
-        rules
-            .map(|(table, identity)| (*table, Arc::clone(identity)))
-            .collect()
+        rules.map(|ByIdentity(rule)| Arc::clone(rule)).collect()
     }
 }

@@ -453,7 +453,7 @@ impl Both {
                 let goto = rule.instructions.goto.is_some();
                 let packets = rule.counters.totals().packets;
                 let rest = [rule.cookie.0, out.unwrap_or(0).into(), goto.into(), packets];
-                line(rule.table.0, rule.priority(), rule.matching(), &rest)
+                line(rule.table().0, rule.priority(), rule.matching(), &rest)
             })
             .collect();
         wanted.sort();

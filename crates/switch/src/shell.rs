@@ -7,6 +7,7 @@ mod control;
 mod inbox;
 mod links;
 mod peers;
+mod reaper;
 mod rundir;
 mod signals;
 mod unixctl;
@@ -28,6 +29,7 @@ use clock::Clock;
 use control::{Control, Tools};
 use inbox::Inbox;
 use peers::Exchange;
+use reaper::Reaper;
 use rundir::RunDir;
 use worker_thread::{SPIN, WorkerHandle};
 
@@ -78,6 +80,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         rundir,
         publication,
         workers,
+        reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         file,
     };
     let mut control = Control::new(tools, inputs);

@@ -5,6 +5,7 @@
 //! one thing and hands the kernel's error on.
 
 pub mod ethtool;
+pub mod heap;
 pub mod interface;
 pub mod namespace;
 pub mod offload;

@@ -12,7 +12,7 @@ use super::number::{Masked, masked, unsigned};
 use super::piece::{Item, Items, Piece};
 use super::{address, special};
 use crate::field::{Field, Prerequisite, VID_PRESENT};
-use crate::matching::Match;
+use crate::matching::{Match, MatchBuilder};
 use crate::refusal::Refusal;
 
 /// Reads a match that stands alone.
@@ -140,13 +140,13 @@ impl<'a> Draft<'a> {
             self.add(field, value(field, item.required()?)?, item.key)?;
         }
         self.imply_tag();
-        let mut built = Match::any();
+        let mut building = MatchBuilder::default();
         for (field, Wanted { pair, key }) in self.terms {
-            built = built
-                .with_masked(field, pair.0, pair.1)
+            building
+                .add(field, pair.0, pair.1)
                 .map_err(|refusal| key.wrong(complaint(field, refusal)))?;
         }
-        Ok(built)
+        Ok(building.build())
     }
 
     /// All of `field`'s value, if it is asked for.

@@ -69,7 +69,7 @@ impl fmt::Display for Match {
 pub(super) fn write_match(list: &mut Commas<'_, '_>, matching: &Match) -> fmt::Result {
     let (before, behind) = ORDER.split_at(BEFORE_PROTOCOL);
     for term in before.iter().filter_map(|field| matching.term(*field)) {
-        write_term(list.next()?, term)?;
+        write_term(list.next()?, &term)?;
     }
     let spoken = write_protocol(list, matching)?;
     for term in behind.iter().filter_map(|field| matching.term(*field)) {
@@ -80,7 +80,7 @@ pub(super) fn write_match(list: &mut Commas<'_, '_>, matching: &Match) -> fmt::R
                 let pcp = matching.exact(Field::VlanPcp);
                 special::write_vlan(list.next()?, (term.value, term.mask), pcp)?;
             }
-            _ => write_term(list.next()?, term)?,
+            _ => write_term(list.next()?, &term)?,
         }
     }
     Ok(())

@@ -63,7 +63,6 @@ fn is_as_wide(told: &Match, meant: &Match) -> bool {
     };
     let both_untagged = untagged(told) && untagged(meant);
     told.terms()
-        .iter()
         .filter(|term| !(both_untagged && term.field == Field::VlanVid))
         .all(|term| {
             meant.term(term.field).is_some_and(|meant| {

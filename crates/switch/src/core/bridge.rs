@@ -50,6 +50,8 @@ pub(crate) enum Effect {
     Transmit(PortNo, Frame),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
+    /// Let go of rules that are gone, and that everybody was told of.
+    Free(Vec<Removal>),
 }
 
 /// What a bridge is made of.
@@ -78,6 +80,8 @@ pub(crate) struct Bridge {
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
     unpublished: bool,
+    /// How many rules are gone since the last publication.
+    removed: usize,
     published: Generation,
     passed: Generation,
     waiting: VecDeque<Waiting>,
@@ -122,6 +126,7 @@ impl Bridge {
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
+            removed: 0,
             published: Generation::default(),
             passed: Generation::default(),
             waiting: VecDeque::new(),
@@ -145,6 +150,11 @@ impl Bridge {
         self.unpublished
     }
 
+    /// How many rules are gone since the last publication.
+    pub(crate) const fn removed(&self) -> usize {
+        self.removed
+    }
+
     /// Whether somebody waits for the present state to be published.
     pub(crate) fn is_publication_awaited(&self) -> bool {
         let mut waiting = self.waiting.iter();
@@ -154,6 +164,7 @@ impl Bridge {
     /// Takes note that the present state was published under this number.
     pub(crate) fn handle_published(&mut self, generation: Generation) {
         self.unpublished = false;
+        self.removed = 0;
         self.published = generation;
         for waiting in self
             .waiting
@@ -182,7 +193,10 @@ impl Bridge {
                 Awaited::Committed(id, xid, reply) => {
                     effects.push(Effect::Reply(id, xid, reply));
                 }
-                Awaited::Removals(removals) => self.tell_removals(&removals, effects),
+                Awaited::Removals(removals) => {
+                    self.tell_removals(&removals, effects);
+                    effects.push(Effect::Free(removals));
+                }
             }
         }
     }
@@ -297,6 +311,7 @@ impl Bridge {
     fn note(&mut self, changes: Changes) {
         self.unpublished = true;
         if !changes.removed.is_empty() {
+            self.removed += changes.removed.len();
             let what = Awaited::Removals(changes.removed);
             self.waiting.push_back(Waiting {
                 generation: None,

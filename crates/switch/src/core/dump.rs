@@ -43,6 +43,11 @@ impl FlowDump {
         })
     }
 
+    /// How many rules it holds.
+    pub(crate) const fn len(&self) -> usize {
+        self.pipeline.len()
+    }
+
     /// The next part; none after the last.
     pub(crate) fn next_part(&mut self, now: Instant) -> Option<Message> {
         if self.told {

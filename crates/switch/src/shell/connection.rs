@@ -16,6 +16,7 @@ use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
+use super::reaper::LARGE;
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::FlowDump;
 
@@ -280,6 +281,7 @@ impl Connection {
     fn continue_dump(&mut self) {
         while let Some((xid, mut dump, room)) = self.dump.take() {
             let Some(part) = dump.next_part(self.clock.now()) else {
+                self.end_dump(dump);
                 return;
             };
             self.say(xid, &part);
@@ -287,6 +289,13 @@ impl Connection {
             if self.channel.is_congested() {
                 return;
             }
+        }
+    }
+
+    /// Lets go of the rules of a long answer, which may be gone everywhere else.
+    fn end_dump(&self, dump: Box<FlowDump>) {
+        if dump.len() >= LARGE {
+            self.inbox.send(Input::Remains(dump));
         }
     }
 
@@ -303,6 +312,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if let Some((_, dump, _)) = self.dump.take() {
+            self.end_dump(dump);
+        }
         if self.outbox.is_none() {
             self.inbox.send(Input::Down(self.id));
         }

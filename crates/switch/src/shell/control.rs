@@ -16,12 +16,14 @@ use std::time::Duration;
 
 use base::Instant;
 use openflow::Received;
+use pipeline::Removal;
 use tokio::runtime::Handle;
 
 use super::clock::Clock;
 use super::connection::{Outbox, Outgoing, Room};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
+use super::reaper::{LARGE, Reaper};
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
 use crate::config::Config;
@@ -77,6 +79,13 @@ struct Peer {
     deferred: VecDeque<(Box<Received>, Room)>,
 }
 
+/// A program that another has taken the place of.
+struct Retired {
+    program: Arc<Program>,
+    /// Whether it may be the last that holds so many rules that to free it takes long.
+    is_large: bool,
+}
+
 /// What the control thread is given.
 pub(crate) struct Tools {
     /// Tells the time.
@@ -93,6 +102,8 @@ pub(crate) struct Tools {
     pub(crate) publication: Arc<Publication>,
     /// The workers.
     pub(crate) workers: Vec<WorkerHandle>,
+    /// Frees what is large.
+    pub(crate) reaper: Reaper,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
 }
@@ -110,7 +121,7 @@ pub(crate) struct Control {
     next_publication: Instant,
     passed: Generation,
     /// Programs that workers may still run. They are freed here, never by a worker.
-    retired: VecDeque<Arc<Program>>,
+    retired: VecDeque<Retired>,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -192,6 +203,7 @@ impl Control {
             }
             Input::Refused => self.counters.messages_refused += 1,
             Input::Down(id) => self.handle_down(id),
+            Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
             Input::Reload => self.reload(),
@@ -277,7 +289,15 @@ impl Control {
                     }
                 }
                 Effect::SetPortUp(port, up) => self.set_port_up(bridge, port, up),
+                Effect::Free(removals) => self.free(removals),
             }
+        }
+    }
+
+    /// Frees rules that are gone.
+    fn free(&self, removals: Vec<Removal>) {
+        if removals.len() >= LARGE {
+            self.tools.reaper.free(Box::new(removals));
         }
     }
 
@@ -351,12 +371,17 @@ impl Control {
             bridges: bridges.collect(),
         };
         let old = self.tools.publication.swap(Arc::new(program));
-        self.retired.push_back(old);
+        let gone = self.sites.values().map(|site| site.bridge.removed());
+        let is_large = gone.sum::<usize>() >= LARGE;
+        self.retired.push_back(Retired {
+            program: old,
+            is_large,
+        });
         for site in self.sites.values_mut() {
             site.bridge.handle_published(self.generation);
         }
         // One that is asleep need not be woken for a new program, only to let go of old ones.
-        if self.retired.len() > RETIRED_MAX {
+        if is_large || self.retired.len() > RETIRED_MAX {
             let workers = self.tools.workers.iter();
             workers.for_each(WorkerHandle::wake_if_asleep);
         }
@@ -400,12 +425,11 @@ impl Control {
     fn free_retired(&mut self) {
         let workers = self.tools.workers.iter();
         let held = workers.map(|worker| worker.progress.passed()).min();
-        while self
-            .retired
-            .front()
-            .is_some_and(|program| held.is_some_and(|held| program.generation < held))
-        {
-            self.retired.pop_front();
+        let is_free = |old: &mut Retired| held.is_some_and(|held| old.program.generation < held);
+        while let Some(old) = self.retired.pop_front_if(is_free) {
+            if old.is_large {
+                self.tools.reaper.free(Box::new(old.program));
+            }
         }
     }
 

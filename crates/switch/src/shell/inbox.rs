@@ -8,6 +8,7 @@ use std::thread::Thread;
 use openflow::{Received, Version};
 
 use super::connection::{Outbox, Purpose, Room};
+use super::reaper::Remains;
 use super::unixctl::Question;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
@@ -31,6 +32,8 @@ pub(crate) enum Input {
     Refused,
     /// It is gone.
     Down(ConnectionId),
+    /// Something large that nobody needs any more.
+    Remains(Remains),
     /// News of interfaces.
     Link(LinkEvent),
     /// A question at the control socket.

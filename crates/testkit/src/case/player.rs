@@ -141,7 +141,7 @@ impl Player {
     fn resume(&mut self, changed: &Match) -> Result<Told, String> {
         let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
         let old = registers.told();
-        let kept = old.terms().iter();
+        let kept = old.terms();
         let kept = kept.filter(|term| changed.term(term.field).is_none());
         let told = kept
             .chain(changed.terms())

@@ -111,14 +111,16 @@ fn told(effects: &[Effect]) -> Vec<String> {
             .to_owned()
     };
     let one = |effect: &Effect| match effect {
-        Effect::Reply(id, _, message) => format!("{} {}", id.0, name(message)),
-        Effect::Refuse(id, _, refusal, _) => format!("{} refused: {refusal:?}", id.0),
-        Effect::Dump(id, ..) => format!("{} dump", id.0),
-        Effect::Tell(id, message) => format!("{} told {}", id.0, name(message)),
-        Effect::Transmit(port, frame) => format!("out of {port}: {} bytes", frame.len()),
-        Effect::SetPortUp(port, up) => format!("port {port} up: {up}"),
+        Effect::Reply(id, _, message) => Some(format!("{} {}", id.0, name(message))),
+        Effect::Refuse(id, _, refusal, _) => Some(format!("{} refused: {refusal:?}", id.0)),
+        Effect::Dump(id, ..) => Some(format!("{} dump", id.0)),
+        Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
+        Effect::Transmit(port, frame) => Some(format!("out of {port}: {} bytes", frame.len())),
+        // What is freed, nobody sees.
+        Effect::Free(_) => None,
+        Effect::SetPortUp(port, up) => Some(format!("port {port} up: {up}")),
     };
-    effects.iter().map(one).collect()
+    effects.iter().filter_map(one).collect()
 }
 
 fn rule(command: FlowModCommand, flags: FlowFlags) -> Message {

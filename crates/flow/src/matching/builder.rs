@@ -1,0 +1,166 @@
+//! How a match comes together, term by term, and which terms may stand beside
+//! which (OF 1.3.5, 7.2.3.6 to 7.2.3.8).
+
+use super::packed::{self, Packed, Terms};
+use super::{Match, Term, satisfy};
+use crate::field::{Field, Maskable, Masked, VID_PRESENT, View, view, widen};
+use crate::refusal::Refusal;
+
+/// Bytes of the longest match: every field, with a mask. A test adds it up.
+pub(super) const LONGEST: usize = 1024;
+
+/// A match to which terms are added.
+#[derive(Clone, Debug)]
+pub struct MatchBuilder {
+    bytes: [u8; LONGEST],
+    length: usize,
+    /// The field that comes last; fields mostly come in order.
+    last: Option<Field>,
+}
+
+impl Default for MatchBuilder {
+    fn default() -> Self {
+        Self {
+            bytes: [0; LONGEST],
+            length: 0,
+            last: None,
+        }
+    }
+}
+
+impl From<&Match> for MatchBuilder {
+    fn from(matching: &Match) -> Self {
+        let mut building = Self::default();
+        for term in matching.terms() {
+            building.push(&term);
+        }
+        building
+    }
+}
+
+impl MatchBuilder {
+    /// The match as it is now.
+    #[must_use]
+    pub fn build(&self) -> Match {
+        Match {
+            packed: Packed::new(&self.bytes[..self.length]),
+        }
+    }
+
+    /// The terms, in order.
+    #[must_use]
+    pub fn terms(&self) -> Terms<'_> {
+        Terms::of(&self.bytes[..self.length])
+    }
+
+    /// The value of `field`, if all of it is given.
+    #[must_use]
+    pub fn exact(&self, field: Field) -> Option<u128> {
+        self.terms().exact(field)
+    }
+
+    /// Asks also for `field & mask == value`. A mask of zero adds nothing; what is
+    /// asked of a view is asked of the fields that it is made of.
+    ///
+    /// # Errors
+    /// The field is already there, its prerequisites are not, it takes no such
+    /// mask, or the value has bits outside the mask or the field (OF 1.3.5,
+    /// 7.2.3.6 and 7.4.4.4). What is built then is of no use.
+    pub fn add(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
+        let full = field.full_mask();
+        if value & !full != 0 {
+            return Err(Refusal::MatchBadValue);
+        }
+        let mask = mask & full;
+        if value & !mask != 0 {
+            return Err(Refusal::MatchBadWildcards);
+        }
+        let row = field.info();
+        if mask != full && mask != 0 && row.maskable == Maskable::No {
+            return Err(Refusal::MatchBadMask);
+        }
+        if let Some(view) = field.view() {
+            return self.add_view(view, (value, mask));
+        }
+        if field == Field::VlanPcp && self.exact(Field::VlanVid) == Some(0) {
+            return Err(Refusal::MatchBadPrerequisite);
+        }
+        if !satisfy(&self.terms(), row.needs) {
+            return Err(Refusal::MatchBadPrerequisite);
+        }
+        self.insert(&Term { field, value, mask })
+    }
+
+    /// Asks also for `field == value`.
+    ///
+    /// # Errors
+    /// As for [`MatchBuilder::add`].
+    pub fn add_exact(&mut self, field: Field, value: u128) -> Result<(), Refusal> {
+        self.add(field, value, field.full_mask())
+    }
+
+    /// Puts a term, unless its mask is empty, in its place.
+    fn insert(&mut self, term: &Term) -> Result<(), Refusal> {
+        let behind_all = self.last.is_none_or(|last| last < term.field);
+        if !behind_all && self.terms().on(term.field).is_some() {
+            return Err(Refusal::MatchDuplicateField);
+        }
+        if term.mask == 0 {
+            return Ok(());
+        }
+        if behind_all {
+            self.push(term);
+        } else {
+            let at = self.terms().bytes_before(term.field);
+            let length = packed::length_of(term);
+            self.bytes.copy_within(at..self.length, at + length);
+            packed::put(&mut self.bytes, at, term);
+            self.length += length;
+        }
+        Ok(())
+    }
+
+    /// Puts a term behind all others.
+    fn push(&mut self, term: &Term) {
+        self.length = packed::put(&mut self.bytes, self.length, term);
+        self.last = Some(term.field);
+    }
+
+    /// Asks also for what is asked of a view.
+    fn add_view(&mut self, view: View, (value, mask): Masked) -> Result<(), Refusal> {
+        match view {
+            View::Registers { first, count } => view::on_registers(first, count, (value, mask))
+                .try_for_each(|(register, (value, mask))| self.add(register, value, mask)),
+            View::InPort => match u16::try_from(value) {
+                Ok(port) if mask != 0 => self.add_exact(Field::InPort, widen(port).into()),
+                Ok(_) => Ok(()),
+                Err(_) => Err(Refusal::MatchBadValue),
+            },
+            View::VlanTci => self.add_tci(value, mask),
+            View::IpTos if value & ((1 << view::TOS_SHIFT) - 1) != 0 => Err(Refusal::MatchBadValue),
+            View::IpTos if mask == 0 => Ok(()),
+            View::IpTos => self.add_exact(Field::IpDscp, value >> view::TOS_SHIFT),
+        }
+    }
+
+    /// Asks also for these bits of the outermost tag (`ovs-fields(7)`, `vlan_tci`):
+    /// all zero where there is no tag.
+    fn add_tci(&mut self, value: u128, mask: u128) -> Result<(), Refusal> {
+        let present = u128::from(VID_PRESENT);
+        let (pcp, pcp_mask) = (value >> view::PCP_SHIFT, mask >> view::PCP_SHIFT);
+        let (mut vid, mut vid_mask) = (value & view::TCI_VID, mask & view::TCI_VID);
+        if pcp != 0 && mask & present == 0 {
+            // Only a tag has a priority other than zero.
+            vid |= present;
+            vid_mask |= present;
+        }
+        self.add(Field::VlanVid, vid, vid_mask)?;
+        match (vid & present != 0, pcp, pcp_mask) {
+            (_, _, 0) => Ok(()),
+            (true, _, 7) => self.add_exact(Field::VlanPcp, pcp),
+            // No tag: its priority is zero, as the rest of it.
+            (false, 0, _) if vid_mask & present != 0 => Ok(()),
+            (false, _, _) | (true, _, _) => Err(Refusal::MatchBadMask),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Terms as bytes, one behind the other in the order of [`Field`]: a head, the
+//! value, and the mask if not every bit counts, both as wide as the field and
+//! with the uppermost byte first. The head is the field's number and one, so that
+//! it is never zero, and whether there is a mask.
+//!
+//! Bytes compare as the terms do: by field, and then by value. How terms come
+//! together, and which of them may, is `builder`'s.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::Term;
+use crate::field::{FIELDS, Field};
+
+/// Bytes that have their place inside a match. Twelve exact fields of IPv4 take 47:
+/// the port, both Ethernet addresses, the type, the tag's id and priority, the DSCP,
+/// the protocol, both addresses and both ports.
+const INSIDE: usize = 47;
+
+/// The bit of a head that says that there is a mask.
+const MASKED: u8 = 1;
+
+/// A match's terms. Those that fit are inside, with zeros behind them; so each list
+/// of terms is stored in one way only, and the bytes tell whether two are equal.
+#[derive(Clone)]
+pub(super) enum Packed {
+    Inside([u8; INSIDE]),
+    Boxed(Box<[u8]>),
+}
+
+impl Packed {
+    /// No terms.
+    pub(super) const EMPTY: Self = Self::Inside([0; INSIDE]);
+
+    /// These terms.
+    pub(super) fn new(bytes: &[u8]) -> Self {
+        if bytes.len() > INSIDE {
+            return Self::Boxed(bytes.into());
+        }
+        let mut inside = [0; INSIDE];
+        inside[..bytes.len()].copy_from_slice(bytes);
+        Self::Inside(inside)
+    }
+
+    /// The terms, and zeros perhaps.
+    #[inline]
+    pub(super) const fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Inside(bytes) => bytes,
+            Self::Boxed(bytes) => bytes,
+        }
+    }
+}
+
+impl Default for Packed {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
+impl PartialEq for Packed {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Packed {}
+
+impl PartialOrd for Packed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Packed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_bytes().cmp(other.as_bytes())
+    }
+}
+
+impl Hash for Packed {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
+    }
+}
+
+/// The terms of a match, in order.
+#[derive(Clone)]
+pub struct Terms<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Terms<'a> {
+    /// Those in `bytes`, up to the end or the first zero in place of a head.
+    pub(super) const fn of(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// The term on `field`, of those that are left.
+    #[must_use]
+    pub fn on(&self, field: Field) -> Option<Term> {
+        let mut rest = self.rest;
+        loop {
+            let (head, tail) = rest.split_first()?;
+            let this = Head::of(*head)?;
+            if this.field >= field {
+                return (this.field == field).then(|| this.term(tail));
+            }
+            rest = &tail[this.length()..];
+        }
+    }
+
+    /// The value of `field`, if all of it is given.
+    #[must_use]
+    pub fn exact(&self, field: Field) -> Option<u128> {
+        self.on(field).filter(Term::is_exact).map(|term| term.value)
+    }
+
+    /// Bytes of the terms on fields before `field`.
+    pub(super) fn bytes_before(&self, field: Field) -> usize {
+        let mut at = 0;
+        while let Some(this) = self.rest.get(at).and_then(|head| Head::of(*head))
+            && this.field < field
+        {
+            at += 1 + this.length();
+        }
+        at
+    }
+}
+
+impl Iterator for Terms<'_> {
+    type Item = Term;
+
+    #[inline]
+    fn next(&mut self) -> Option<Term> {
+        let (head, tail) = self.rest.split_first()?;
+        let this = Head::of(*head)?;
+        self.rest = &tail[this.length()..];
+        Some(this.term(tail))
+    }
+}
+
+impl fmt::Debug for Terms<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+/// What the head of a term says.
+#[derive(Clone, Copy)]
+struct Head {
+    field: Field,
+    width: usize,
+    masked: bool,
+}
+
+impl Head {
+    /// What `head` says; none if there is no term.
+    #[inline]
+    fn of(head: u8) -> Option<Self> {
+        let number = (head >> 1).checked_sub(1)?;
+        let field = FIELDS[usize::from(number)].field;
+        Some(Self {
+            field,
+            width: usize::from(WIDTHS[usize::from(number)]),
+            masked: head & MASKED != 0,
+        })
+    }
+
+    /// Bytes behind the head.
+    #[inline]
+    const fn length(self) -> usize {
+        self.width << self.masked as u32
+    }
+
+    /// The term whose value `bytes` begin with.
+    #[inline]
+    fn term(self, bytes: &[u8]) -> Term {
+        let (value, behind) = bytes.split_at(self.width);
+        let mask = if self.masked {
+            number(&behind[..self.width])
+        } else {
+            self.field.full_mask()
+        };
+        Term {
+            field: self.field,
+            value: number(value),
+            mask,
+        }
+    }
+}
+
+/// Bytes of each field's value.
+static WIDTHS: [u8; Field::COUNT] = {
+    let mut widths = [0; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        widths[index] = FIELDS[index].bits.div_ceil(8);
+        index += 1;
+    }
+    widths
+};
+
+/// Puts a term behind `bytes[..at]`, in its own form. Answers where it ends.
+pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
+    let masked = !term.is_exact();
+    let number = term.field as u8 + 1;
+    bytes[at] = number << 1 | u8::from(masked);
+    let width = usize::from(WIDTHS[term.field as usize]);
+    let mut end = at + 1;
+    let mut put = |number: u128| {
+        bytes[end..end + width].copy_from_slice(&number.to_be_bytes()[16 - width..]);
+        end += width;
+    };
+    put(term.value);
+    if masked {
+        put(term.mask);
+    }
+    end
+}
+
+/// Bytes that a term takes.
+pub(super) fn length_of(term: &Term) -> usize {
+    let width = usize::from(WIDTHS[term.field as usize]);
+    1 + (width << u32::from(!term.is_exact()))
+}
+
+/// The number that these bytes are, the uppermost first.
+#[inline]
+fn number(bytes: &[u8]) -> u128 {
+    match *bytes {
+        [a] => u128::from(a),
+        [a, b] => u128::from(u16::from_be_bytes([a, b])),
+        [a, b, c, d] => u128::from(u32::from_be_bytes([a, b, c, d])),
+        [a, b, c, d, e, f] => u128::from(u64::from_be_bytes([0, 0, a, b, c, d, e, f])),
+        [a, b, c, d, e, f, g, h] => u128::from(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
+        _ => bytes
+            .iter()
+            .fold(0, |number, byte| number << 8 | u128::from(*byte)),
+    }
+}

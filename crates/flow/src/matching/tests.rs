@@ -1,0 +1,173 @@
+//! What matches are, and are not.
+
+use crate::field::Field;
+use crate::key::Key;
+use crate::refusal::Refusal;
+
+use super::builder::LONGEST;
+use super::*;
+
+fn tcp_port(port: u128) -> Match {
+    Match::any()
+        .with(Field::EthType, 0x0800)
+        .and_then(|m| m.with(Field::IpProto, 6))
+        .and_then(|m| m.with(Field::TcpDst, port))
+        .expect("prerequisites are there")
+}
+
+#[test]
+fn a_field_needs_its_prerequisites_before_it() {
+    assert_eq!(
+        Match::any().with(Field::TcpDst, 80),
+        Err(Refusal::MatchBadPrerequisite)
+    );
+    assert_eq!(tcp_port(80).terms().count(), 3);
+}
+
+#[test]
+fn what_the_specification_forbids_is_refused_by_name() {
+    let any = Match::any;
+    assert_eq!(
+        any().with(Field::VlanVid, 0x2000),
+        Err(Refusal::MatchBadValue)
+    );
+    assert_eq!(
+        any().with_masked(Field::EthSrc, 3, 1),
+        Err(Refusal::MatchBadWildcards)
+    );
+    assert_eq!(
+        any().with_masked(Field::EthType, 0x0800, 0xff00),
+        Err(Refusal::MatchBadMask)
+    );
+    assert_eq!(
+        tcp_port(80).with(Field::TcpDst, 80),
+        Err(Refusal::MatchDuplicateField)
+    );
+    let untagged = any().with(Field::VlanVid, 0).expect("legal");
+    assert_eq!(
+        untagged.with(Field::VlanPcp, 1),
+        Err(Refusal::MatchBadPrerequisite)
+    );
+}
+
+/// What a controller that says everything asks of a TCP segment.
+fn twelve_fields() -> Match {
+    let fields = [
+        (Field::InPort, 1),
+        (Field::EthDst, 0x0200_0000_0002),
+        (Field::EthSrc, 0x0200_0000_0001),
+        (Field::EthType, 0x0800),
+        (Field::VlanVid, 0x1005),
+        (Field::VlanPcp, 3),
+        (Field::IpDscp, 9),
+        (Field::IpProto, 6),
+        (Field::Ipv4Src, 0x0a00_0001),
+        (Field::Ipv4Dst, 0x0a00_0002),
+        (Field::TcpSrc, 1000),
+        (Field::TcpDst, 80),
+    ];
+    let all = fields.into_iter();
+    all.fold(Match::any(), |m, (field, value)| {
+        m.with(field, value).expect("legal")
+    })
+}
+
+/// A match of every field of IPv6, with masks: longer than what has its place inside.
+fn long() -> Match {
+    let fields = [
+        (Field::Metadata, 7, 0xff),
+        (Field::EthType, 0x86dd, 0xffff),
+        (Field::IpProto, 58, 0xff),
+        (Field::Ipv6Src, 0x11, 0xffff),
+        (Field::Ipv6Dst, 0x22, 0xffff),
+        (Field::Icmpv6Type, 135, 0xff),
+        (Field::Ipv6NdTarget, 0x33, 0xffff),
+    ];
+    let all = fields.into_iter();
+    all.fold(Match::any(), |m, (field, value, mask)| {
+        m.with_masked(field, value, mask).expect("legal")
+    })
+}
+
+#[test]
+fn twelve_exact_fields_have_their_place_inside() {
+    assert_eq!(size_of::<Match>(), 48);
+    assert!(matches!(twelve_fields().packed, Packed::Inside(_)));
+    assert!(matches!(long().packed, Packed::Boxed(_)));
+}
+
+#[test]
+fn terms_come_back_as_they_were_given() {
+    let told: Vec<_> = twelve_fields().terms().collect();
+    assert_eq!(told.len(), 12);
+    assert!(told.is_sorted() && told.iter().all(Term::is_exact));
+    assert_eq!(twelve_fields().exact(Field::TcpDst), Some(80));
+    let target = Term {
+        field: Field::Ipv6NdTarget,
+        value: 0x33,
+        mask: 0xffff,
+    };
+    assert_eq!(long().term(Field::Ipv6NdTarget), Some(target));
+    assert_eq!(long().terms().count(), 7);
+    assert!(Match::any().terms().next().is_none());
+}
+
+#[test]
+fn the_order_in_which_terms_are_given_leaves_no_trace() {
+    let with = |fields: [Field; 3]| {
+        let mut building = MatchBuilder::default();
+        for field in fields {
+            building.add(field, 7, 0xff).expect("legal");
+        }
+        building.build()
+    };
+    let one = with([Field::Metadata, Field::EthSrc, Field::Reg3]);
+    assert_eq!(one, with([Field::Reg3, Field::Metadata, Field::EthSrc]));
+    assert_eq!(one, with([Field::EthSrc, Field::Reg3, Field::Metadata]));
+    assert!(Match::any() < one && one < long() && long().overlaps(&one));
+}
+
+#[test]
+fn any_match_has_room_while_it_is_built() {
+    let all = Field::all().filter(|row| row.field.view().is_none());
+    let longest: usize = all.map(|row| 1 + 2 * row.field.bytes()).sum();
+    assert!(longest <= LONGEST, "{longest} bytes");
+}
+
+#[test]
+fn every_term_is_asked_of_the_frame() {
+    let mut key = Key::new();
+    for term in twelve_fields().terms() {
+        assert!(!twelve_fields().accepts(&key));
+        key.set(term.field, term.value);
+    }
+    assert!(twelve_fields().accepts(&key) && Match::any().accepts(&key));
+    key.set(Field::VlanPcp, 4);
+    assert!(!twelve_fields().accepts(&key));
+}
+
+#[test]
+fn a_zero_mask_is_a_wildcard() {
+    assert_eq!(
+        Match::any().with_masked(Field::EthSrc, 0, 0),
+        Ok(Match::any())
+    );
+}
+
+#[test]
+fn covering_and_overlapping() {
+    let net = |value, mask| {
+        Match::any()
+            .with(Field::EthType, 0x0800)
+            .and_then(|m| m.with_masked(Field::Ipv4Dst, value, mask))
+            .expect("legal")
+    };
+    let (eight, sixteen, other) = (
+        net(0x0a00_0000, 0xff00_0000),
+        net(0x0a01_0000, 0xffff_0000),
+        net(0x0b00_0000, 0xff00_0000),
+    );
+    assert!(Match::any().covers(&eight) && eight.covers(&sixteen) && !sixteen.covers(&eight));
+    assert!(eight.overlaps(&sixteen) && sixteen.overlaps(&eight) && !eight.overlaps(&other));
+    assert!(eight.overlaps(&tcp_port(80)) && !eight.covers(&tcp_port(80)));
+}
