@@ -116,6 +116,7 @@ impl Wanted<'_> {
     fn pbb(&self) -> Pbb {
         Pbb {
             isid: self.get(Field::PbbIsid),
+            uca: self.get::<u8>(Field::PbbUca) == 1,
             ..Pbb::default()
         }
     }

@@ -122,6 +122,13 @@ pub enum Field {
     ActsetOutput,
     /// The kind of packet: zero, for Ethernet (OF 1.5.1, 7.2.3.11).
     PacketType,
+    /// Whether the customer's addresses are used as they are, in the outermost tag of
+    /// provider backbone bridging (1.4).
+    PbbUca,
+    /// The tunnel's group policy; zero where there is none (`ovs-fields(7)`).
+    TunGbpId,
+    /// Flags of the tunnel's group policy; zero where there is none.
+    TunGbpFlags,
     /// Register 0; zero when the frame arrives.
     Reg0,
     /// Register 1; zero when the frame arrives.
@@ -376,6 +383,9 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(ConjId,       "conj_id",      "conj_id",      32, None,    nx(37),  No,  false, None,            Link),
     row!(ActsetOutput, "actset_output","actset_output", 32, onf(43), None,    No,  false, None,            Link),
     row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
+    row!(PbbUca,       "pbb_uca",      "pbb_uca",       1, oxm(41), None,    No,  true,  Pbb,             Network),
+    row!(TunGbpId,     "tun_gbp_id",   "tun_gbp_id",   16, None,    nx(38),  Any, true,  None,            Link),
+    row!(TunGbpFlags,  "tun_gbp_flags","tun_gbp_flags", 8, None,    nx(39),  Any, true,  None,            Link),
     row!(Reg0,         "reg0",         "reg0",         32, None,    nx(0),   Any, true,  None,            Link),
     row!(Reg1,         "reg1",         "reg1",         32, None,    nx(1),   Any, true,  None,            Link),
     row!(Reg2,         "reg2",         "reg2",         32, None,    nx(2),   Any, true,  None,            Link),

@@ -73,6 +73,8 @@ impl Key {
         self.put(Field::TunDst, u128::from(registers.tunnel_v4[1]));
         self.put(Field::TunIpv6Src, registers.tunnel_v6[0]);
         self.put(Field::TunIpv6Dst, registers.tunnel_v6[1]);
+        self.put(Field::TunGbpId, u128::from(registers.gbp_id));
+        self.put(Field::TunGbpFlags, u128::from(registers.gbp_flags));
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
         self.put(Field::ActsetOutput, u128::from(registers.set_output.0));
@@ -105,7 +107,10 @@ impl Key {
                 self.put(Field::MplsBos, u128::from(entry.bottom));
                 self.put(Field::MplsTtl, u128::from(entry.ttl));
             }
-            Network::Pbb(tag) => self.put(Field::PbbIsid, u128::from(tag.isid)),
+            Network::Pbb(tag) => {
+                self.put(Field::PbbIsid, u128::from(tag.isid));
+                self.put(Field::PbbUca, u128::from(tag.uca));
+            }
             Network::Arp(arp) => {
                 self.put(Field::ArpOp, u128::from(arp.op));
                 if let Some(addresses) = &arp.addresses {

@@ -19,6 +19,10 @@ pub struct Registers {
     pub tunnel_v4: [u32; 2],
     /// The tunnel's IPv6 source and destination; zero where there is none.
     pub tunnel_v6: [u128; 2],
+    /// The tunnel's group policy; zero where there is none.
+    pub gbp_id: u16,
+    /// Flags of the tunnel's group policy; zero where there is none.
+    pub gbp_flags: u8,
     /// The mark that goes with the frame.
     pub mark: u32,
     /// The conjunction that the lookup has satisfied; zero for none.
@@ -39,6 +43,8 @@ impl Registers {
             tunnel_id: 0,
             tunnel_v4: [0; 2],
             tunnel_v6: [0; 2],
+            gbp_id: 0,
+            gbp_flags: 0,
             mark: 0,
             conjunction: 0,
             set_output: PortNo::UNSET,
@@ -56,6 +62,8 @@ impl Registers {
             Field::TunDst,
             Field::TunIpv6Src,
             Field::TunIpv6Dst,
+            Field::TunGbpId,
+            Field::TunGbpFlags,
             Field::PktMark,
         ]
         .into_iter()
@@ -111,6 +119,8 @@ impl Registers {
             (Field::TunDst, _) => self.tunnel_v4[1] = short,
             (Field::TunIpv6Src, _) => self.tunnel_v6[0] = value,
             (Field::TunIpv6Dst, _) => self.tunnel_v6[1] = value,
+            (Field::TunGbpId, _) => self.gbp_id = u16::try_from(short & 0xffff).expect("16 bits"),
+            (Field::TunGbpFlags, _) => self.gbp_flags = u8::try_from(short & 0xff).expect("8 bits"),
             (Field::PktMark, _) => self.mark = short,
             (Field::ConjId, _) => self.conjunction = short,
             _ => {}
@@ -126,6 +136,8 @@ impl Registers {
             (Field::TunDst, _) => self.tunnel_v4[1].into(),
             (Field::TunIpv6Src, _) => self.tunnel_v6[0],
             (Field::TunIpv6Dst, _) => self.tunnel_v6[1],
+            (Field::TunGbpId, _) => self.gbp_id.into(),
+            (Field::TunGbpFlags, _) => self.gbp_flags.into(),
             (Field::PktMark, _) => self.mark.into(),
             _ => 0,
         }

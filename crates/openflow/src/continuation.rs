@@ -2,8 +2,9 @@
 //!
 //! They are properties, as Open vSwitch's are, so that its tools find their way
 //! through them: whose it is, and the stack, have its numbers. What is left to be done
-//! stands there as text, which is the one form that says every action exactly, in
-//! whatever version the controller speaks.
+//! stands there as text, the one form that has words for every action in whatever
+//! version the controller speaks. It leaves out how much of a frame goes to a port
+//! that bits of a field name: if that is the controller, all of it does.
 
 use base::{Cookie, DatapathId, TableId};
 use flow::text::parse_actions;

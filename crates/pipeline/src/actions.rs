@@ -148,6 +148,7 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::MplsTc => packet.set_mpls_tc(low_u8(value)),
         Field::MplsBos => packet.set_mpls_bos(value != 0),
         Field::PbbIsid => packet.set_pbb_isid(low_u32(value)),
+        Field::PbbUca => packet.set_pbb_uca(value != 0),
         Field::ArpOp => packet.set_arp_op(low_u16(value)),
         Field::ArpSpa => packet.set_arp_spa(v4),
         Field::ArpTpa => packet.set_arp_tpa(v4),
@@ -219,7 +220,7 @@ pub(crate) const fn low_u16(value: u128) -> u16 {
     u16::from_be_bytes([a, b])
 }
 
-const fn low_u8(value: u128) -> u8 {
+pub(crate) const fn low_u8(value: u128) -> u8 {
     let [.., a] = value.to_be_bytes();
     a
 }

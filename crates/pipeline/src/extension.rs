@@ -2,7 +2,7 @@
 
 use base::{MeterId, PortNo, TableId};
 use flow::field::widen;
-use flow::{Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, ToController};
+use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController};
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
@@ -187,17 +187,9 @@ impl Run<'_> {
 
     /// To controllers of one id; and there the frame waits, if it shall.
     fn tell(&mut self, told: &ToController) {
-        let cause = match told.reason {
-            PacketInReason::Action => Cause::Action,
-            PacketInReason::NoMatch => Cause::MissRule,
-            PacketInReason::InvalidTtl => Cause::InvalidTtl,
-            PacketInReason::ActionSet => Cause::ActionSet,
-            PacketInReason::Group => Cause::Group,
-            PacketInReason::PacketOut => Cause::PacketOut,
-        };
         let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
         let mut meta = self.packet_in(Some(told.max_len));
-        meta.cause = cause;
+        meta.cause = Cause::Said(told.reason);
         meta.controller = told.controller;
         meta.userdata.clone_from(&told.userdata);
         match self.check_meter(meter) {

@@ -93,6 +93,8 @@ pub enum Cause {
     Group,
     /// Its TTL could not be lowered.
     InvalidTtl,
+    /// An action sent it that says itself why (`ovs-actions(7)`, controller: reason).
+    Said(PacketInReason),
 }
 
 impl Cause {
@@ -106,6 +108,7 @@ impl Cause {
             Self::PacketOut => PacketInReason::PacketOut,
             Self::Group => PacketInReason::Group,
             Self::InvalidTtl => PacketInReason::InvalidTtl,
+            Self::Said(reason) => reason,
         }
     }
 }

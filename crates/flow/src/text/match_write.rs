@@ -23,9 +23,11 @@ const ORDER: [Field; Field::COUNT - VIEWS - 1] = {
         PktMark, ConjId, ActsetOutput, PacketType,
         Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7,
         Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
-        TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
+        TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, TunGbpId, TunGbpFlags,
+        Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
         Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr,
-        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, MplsTtl, PbbIsid, IpFrag,
+        IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, MplsTtl, PbbIsid, PbbUca,
+        IpFrag,
         Icmpv4Type, Icmpv4Code, Icmpv6Type, Icmpv6Code, Ipv6NdTarget, Ipv6NdSll, Ipv6NdTll,
         TcpSrc, TcpDst, UdpSrc, UdpDst, SctpSrc, SctpDst, TcpFlags,
     ]

@@ -40,7 +40,7 @@ fn least(field: Field) -> Match {
         Field::MplsLabel | Field::MplsTc | Field::MplsBos | Field::MplsTtl => {
             &[(Field::EthType, 0x8847)]
         }
-        Field::PbbIsid => &[(Field::EthType, 0x88e7)],
+        Field::PbbIsid | Field::PbbUca => &[(Field::EthType, 0x88e7)],
         Field::ArpOp | Field::ArpSpa | Field::ArpTpa | Field::ArpSha | Field::ArpTha => {
             &[(Field::EthType, 0x0806)]
         }

@@ -1,12 +1,15 @@
 //! Any packet-in, in the form that the dialect has, and any answer to one that waits.
 
-use base::{Cookie, TableId};
-use flow::{PacketIn, PacketInReason, Registers, Resume};
+use base::{Cookie, PortNo, TableId};
+use flow::{
+    Action, Continuation, Extension, Instructions, MaxLen, PacketIn, PacketInReason, Registers,
+    Resume, Step,
+};
 use openflow::{Dialect, Message, PacketInFormat, Version};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::strategies::port;
+use crate::strategies::{actions, instructions, port};
 
 /// Any registers, or only a port.
 pub(crate) fn registers(version: Version, all: bool) -> impl Strategy<Value = Registers> {
@@ -86,6 +89,53 @@ pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
             },
         )
         .boxed()
+}
+
+/// Anything that may be left to be done with a frame.
+pub(crate) fn left() -> impl Strategy<Value = Continuation> {
+    let version = prop::sample::select(Version::ALL.to_vec());
+    let step = version
+        .prop_flat_map(|version| (any::<(u8, u64)>(), instructions(version)))
+        .prop_map(|((table, cookie), rest)| Step {
+            table: TableId(table),
+            cookie: Cookie(cookie),
+            rest: said(rest),
+        });
+    let set = prop::option::of(actions(Version::V10)).prop_map(|set| set.map(all_said));
+    (vec(any::<u128>(), 0..4), vec(step, 0..4), set).prop_map(|(stack, steps, set)| Continuation {
+        stack,
+        steps,
+        set,
+    })
+}
+
+/// Without what has no meaning: how much to send to a port that is no controller. Nor
+/// is it said of a port that bits of a field name: to a controller then goes all.
+fn said(instructions: Instructions) -> Instructions {
+    Instructions {
+        apply: all_said(instructions.apply),
+        write: all_said(instructions.write),
+        ..instructions
+    }
+}
+
+fn all_said(actions: Vec<Action>) -> Vec<Action> {
+    let one = |action| match action {
+        Action::Output { port, .. } if port != PortNo::CONTROLLER => Action::output(port),
+        Action::Extended(Extension::OutputPart { from, .. }) => {
+            let max_len = MaxLen::WHOLE;
+            Action::Extended(Extension::OutputPart { from, max_len })
+        }
+        Action::Extended(Extension::Clone(inside)) => {
+            Action::Extended(Extension::Clone(all_said(inside.to_vec()).into()))
+        }
+        action => action,
+    };
+    // A clause of a conjunction is never done, and so never left.
+    let is_clause =
+        |action: &Action| matches!(action, Action::Extended(Extension::Conjunction { .. }));
+    let done = actions.into_iter().filter(|action| !is_clause(action));
+    done.map(one).collect()
 }
 
 pub(crate) fn resume(dialect: Dialect) -> BoxedStrategy<Message> {

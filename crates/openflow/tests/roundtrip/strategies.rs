@@ -182,7 +182,7 @@ pub(crate) fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
     vec(action(version), 0..8).boxed()
 }
 
-fn instructions(version: Version) -> BoxedStrategy<Instructions> {
+pub(crate) fn instructions(version: Version) -> BoxedStrategy<Instructions> {
     let metadata =
         (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
     let table = (0..=254_u8).prop_map(TableId);

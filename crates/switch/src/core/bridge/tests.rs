@@ -239,6 +239,12 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
         (10, PacketInReason::Action, 60),
     ];
     assert_eq!(send(&mut rig, Cause::MissRule), by_rule);
+    // What a rule says itself is told as it says it, where there is a word for it.
+    let said = [
+        (10, PacketInReason::NoMatch, 60),
+        (13, PacketInReason::NoMatch, 60),
+    ];
+    assert_eq!(send(&mut rig, Cause::Said(PacketInReason::NoMatch)), said);
 }
 
 #[test]
