@@ -121,8 +121,7 @@ impl Run<'_> {
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, port.0.into());
         }
-        let pipeline = self.pipeline;
-        let found = self.look_up(packet, pipeline.table(self.table));
+        let found = self.look_up(packet);
         if port != PortNo::IN_PORT {
             self.set_register(Field::InPort, from.0.into());
         }

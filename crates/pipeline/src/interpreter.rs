@@ -4,11 +4,9 @@
 //! the frame will leave in the state it has, and only a change after a promise
 //! makes a copy that keeps it.
 
-use std::sync::Arc;
-
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, FragmentHandling, Instructions, Key, MaxLen, PacketOut, Registers};
+use flow::{Action, Field, FragmentHandling, Instructions, Key, PacketOut, Registers};
 use packet::wire::Fragment;
 use packet::{Frame, Packet, Pool};
 
@@ -16,12 +14,12 @@ use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
+use crate::lookup::{Found, Lookup, Tables};
 use crate::pause::{EndOfSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
-use crate::table::Table;
 use crate::trace::Trace;
-use crate::verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
+use crate::verdict::{Cause, Destination, DropReason, Egress, Verdict};
 
 /// A frame that is to be run.
 #[derive(Debug)]
@@ -66,15 +64,15 @@ impl Interpreter {
 
     /// Runs a frame that came in by a port. What becomes of it is in `verdict`,
     /// which forgets the frame before.
-    pub fn run(
-        &mut self,
-        pipeline: &Pipeline,
+    pub fn run<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
         arrival: Arrival,
-        pool: &mut Pool,
-        trace: &mut dyn Trace,
-        verdict: &mut Verdict,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
     ) {
-        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         let mut frame = arrival.frame;
         let result = run.receive(&mut frame);
         run.end(frame, result);
@@ -82,21 +80,21 @@ impl Interpreter {
 
     /// Carries out a packet-out, of which [`Pipeline::check_packet_out`] said
     /// that it can be.
-    pub fn packet_out(
-        &mut self,
-        pipeline: &Pipeline,
+    pub fn packet_out<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
         message: &PacketOut,
         now: Instant,
-        pool: &mut Pool,
-        trace: &mut dyn Trace,
-        verdict: &mut Verdict,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
     ) {
         let arrival = Arrival {
             frame: Frame::from_bytes(&message.data),
             from: message.registers.in_port,
             now,
         };
-        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         run.registers = message.registers;
         let mut frame = arrival.frame;
         let result = run.send_out(&mut frame, &message.actions);
@@ -105,7 +103,7 @@ impl Interpreter {
 
     pub(crate) fn begin<'a>(
         &'a mut self,
-        pipeline: &'a Pipeline,
+        tables: Tables<'a>,
         arrival: &Arrival,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
@@ -118,7 +116,8 @@ impl Interpreter {
         self.set.clear();
         self.stack.clear();
         Run {
-            pipeline,
+            pipeline: tables.pipeline,
+            lookup: tables.lookup,
             pool,
             trace,
             verdict,
@@ -153,6 +152,7 @@ impl Interpreter {
 /// One frame's way.
 pub(crate) struct Run<'a> {
     pub(crate) pipeline: &'a Pipeline,
+    lookup: &'a dyn Lookup,
     pub(crate) pool: &'a mut Pool,
     pub(crate) trace: &'a mut dyn Trace,
     pub(crate) verdict: &'a mut Verdict,
@@ -172,7 +172,7 @@ pub(crate) struct Run<'a> {
     pub(crate) registers: Registers,
     pub(crate) table: TableId,
     /// The rule whose actions are done; none of a packet-out.
-    pub(crate) rule: Option<&'a Arc<Rule>>,
+    pub(crate) rule: Option<&'a Rule>,
     /// Of the rule whose actions are done; of a packet-out, none.
     pub(crate) cookie: Cookie,
     /// Why an output to the controllers is one.
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
             return Err(DropReason::Fragment);
         }
         self.table = TableId::FIRST;
-        let found = self.look_up(packet, pipeline.table(self.table));
+        let found = self.look_up(packet);
         if self.traverse(packet, found)? {
             self.execute_set(packet)
         } else {
@@ -255,9 +255,8 @@ impl<'a> Run<'a> {
     pub(crate) fn traverse(
         &mut self,
         packet: &mut Packet<'_>,
-        mut found: Option<&'a Arc<Rule>>,
+        mut found: Option<&'a Rule>,
     ) -> Result<bool, DropReason> {
-        let pipeline = self.pipeline;
         while let Some(rule) = found {
             self.rule = Some(rule);
             self.cookie = rule.cookie;
@@ -272,26 +271,18 @@ impl<'a> Run<'a> {
                 _ => return Ok(true),
             }
             self.count_lookup()?;
-            found = self.look_up(packet, pipeline.table(self.table));
+            found = self.look_up(packet);
         }
         Ok(false)
     }
 
-    pub(crate) fn look_up<'t>(
-        &mut self,
-        packet: &Packet<'_>,
-        table: Option<&'t Table>,
-    ) -> Option<&'t Arc<Rule>> {
+    /// The rule of the current table that the frame finds.
+    pub(crate) fn look_up(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
         self.forget_conjunction();
-        self.refresh(packet);
-        let found = match table {
-            Some(table) if table.has_clauses() => {
-                let (found, conjunction) = conjunction::look_up(table, self.key);
-                self.registers.conjunction = conjunction;
-                self.key.set(Field::ConjId, conjunction.into());
-                found
-            }
-            table => table.and_then(|table| table.lookup(self.key)),
+        let lookup = self.lookup;
+        let found = match lookup.look_up(self.table, packet.headers(), &self.registers()) {
+            Found::Rule(found) => found,
+            Found::Unknown => self.search(packet),
         };
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
         looked_up.add(self.writer, self.weight, self.now);
@@ -299,8 +290,23 @@ impl<'a> Run<'a> {
             matched.add(self.writer, self.weight, self.now);
             rule.counters.add(self.writer, self.weight, self.now);
         }
-        self.trace.looked_up(self.table, found.map(AsRef::as_ref));
+        self.trace.looked_up(self.table, found);
         found
+    }
+
+    /// Walks along the list.
+    fn search(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
+        self.refresh(packet);
+        let table = self.pipeline.table(self.table)?;
+        let found = if table.has_clauses() {
+            let (found, conjunction) = conjunction::look_up(table, self.key);
+            self.registers.conjunction = conjunction;
+            self.key.set(Field::ConjId, conjunction.into());
+            found
+        } else {
+            table.lookup(self.key)
+        };
+        found.map(AsRef::as_ref)
     }
 
     /// What one lookup has satisfied, the next does not know.
@@ -418,26 +424,6 @@ impl<'a> Run<'a> {
     pub(crate) fn field(&mut self, packet: &Packet<'_>, field: Field) -> Option<u128> {
         self.refresh(packet);
         self.key.get(field)
-    }
-
-    /// What goes with the frame to controllers that gave themselves no id.
-    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
-        Box::new(PacketInMeta {
-            cause: self.cause,
-            table: self.table,
-            cookie: self.cookie,
-            registers: self.registers(),
-            controller: 0,
-            userdata: Vec::new(),
-            continuation: None,
-            max_len,
-        })
-    }
-
-    /// Whether the port of arrival may cause packet-ins by misses.
-    pub(crate) fn reports_misses(&self) -> bool {
-        let port = self.pipeline.port(self.from);
-        port.is_none_or(|port| port.reports_misses())
     }
 
     /// The frame leaves there, as it is now.

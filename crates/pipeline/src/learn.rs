@@ -37,8 +37,8 @@ pub enum Learned {
     },
     /// That a rule have no longer timeouts than these: TCP has ended.
     Timeouts {
-        /// The rule.
-        rule: Arc<Rule>,
+        /// The rule, as it was.
+        rule: Box<Rule>,
         /// In seconds; zero leaves it.
         idle_s: u16,
         /// In seconds; zero leaves it.
@@ -92,7 +92,7 @@ impl Run<'_> {
             && flags & FIN_OR_RST != 0
             && shortened(rule, idle_s, hard_s) != timeouts(rule)
         {
-            let rule = Arc::clone(rule);
+            let rule = Box::new(rule.again());
             self.verdict.learned.push(Learned::Timeouts {
                 rule,
                 idle_s,

@@ -6,7 +6,7 @@ use packet::Packet;
 
 use crate::interpreter::Run;
 use crate::port::PortView;
-use crate::verdict::{Cause, Destination, DropReason};
+use crate::verdict::{Cause, Destination, DropReason, PacketInMeta};
 
 impl Run<'_> {
     /// Sends the frame out of `port` (OF 1.3.5, 4.5), as it is now.
@@ -79,5 +79,25 @@ impl Run<'_> {
             }
         }
         DropReason::InvalidTtl
+    }
+
+    /// What goes with the frame to controllers that gave themselves no id.
+    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
+        Box::new(PacketInMeta {
+            cause: self.cause,
+            table: self.table,
+            cookie: self.cookie,
+            registers: self.registers(),
+            controller: 0,
+            userdata: Vec::new(),
+            continuation: None,
+            max_len,
+        })
+    }
+
+    /// Whether the port of arrival may cause packet-ins by misses.
+    pub(crate) fn reports_misses(&self) -> bool {
+        let port = self.pipeline.port(self.from);
+        port.is_none_or(|port| port.reports_misses())
     }
 }

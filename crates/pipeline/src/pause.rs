@@ -12,6 +12,7 @@ use crate::check::check_continuation;
 use crate::group::groups_of;
 use crate::interpreter::{Arrival, Interpreter, Run};
 use crate::limits::{NESTING_MAX, STACK_MAX};
+use crate::lookup::Tables;
 use crate::pipeline::Pipeline;
 use crate::trace::Trace;
 use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
@@ -48,20 +49,20 @@ pub struct Waiting<'a> {
 impl Interpreter {
     /// Goes on with a frame that waited, of which [`Pipeline::check_resume`] said that
     /// it can.
-    pub fn resume(
-        &mut self,
-        pipeline: &Pipeline,
+    pub fn resume<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
         waiting: Waiting<'_>,
-        pool: &mut Pool,
-        trace: &mut dyn Trace,
-        verdict: &mut Verdict,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
     ) {
         let arrival = Arrival {
             frame: Frame::from_bytes(waiting.data),
             from: waiting.registers.in_port,
             now: waiting.now,
         };
-        let mut run = self.begin(pipeline, &arrival, pool, trace, verdict);
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
         run.registers = waiting.registers;
         run.stack.extend(&waiting.continuation.stack);
         let mut frame = arrival.frame;
@@ -175,12 +176,11 @@ impl Run<'_> {
             Cookie::NONE => Cause::PacketOut,
             _ => Cause::Action,
         };
-        let pipeline = self.pipeline;
         match self.follow(packet, &step.rest)? {
             Some(table) if !self.exited => {
                 self.table = table;
                 self.count_lookup()?;
-                let found = self.look_up(packet, pipeline.table(table));
+                let found = self.look_up(packet);
                 self.traverse(packet, found)
             }
             _ => Ok(true),

@@ -124,9 +124,16 @@ impl Rule {
         self.priority() == 0 && self.matching().is_any()
     }
 
+    /// Whether it is tried before `other` in a table that both are in: its priority
+    /// is higher or, where the specification leaves it open, its match comes first.
+    #[must_use]
+    pub fn is_tried_before(&self, other: &Self) -> bool {
+        self.identity < other.identity
+    }
+
     /// Whether it is a clause of a conjunction, and does nothing by itself.
     #[must_use]
-    pub(crate) fn is_clause(&self) -> bool {
+    pub fn is_clause(&self) -> bool {
         self.instructions.apply.iter().any(is_clause)
     }
 

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
+use fastpath::{Classifier, Scratch, View};
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig};
 use openflow::{Excerpt, Message};
 use packet::{Frame, Pool};
@@ -69,6 +70,8 @@ pub(crate) struct Identity {
 pub(crate) struct Bridge {
     identity: Identity,
     pipeline: Pipeline,
+    /// The tables of `pipeline`, compiled.
+    compiled: Classifier,
     stations: MacTable,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
@@ -76,6 +79,7 @@ pub(crate) struct Bridge {
     has_controllers: bool,
     config: SwitchConfig,
     interpreter: Interpreter,
+    scratch: Scratch,
     pool: Pool,
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
@@ -117,12 +121,14 @@ impl Bridge {
         let mut bridge = Self {
             identity,
             pipeline: Pipeline::new(Limits::default(), writers),
+            compiled: Classifier::new(),
             stations: MacTable::new(STATIONS_MAX, AGEING),
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,
             config: SwitchConfig::default(),
             interpreter: Interpreter::new(writers - 1),
+            scratch: Scratch::new(),
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
@@ -141,8 +147,9 @@ impl Bridge {
     }
 
     /// What workers are to run for it.
-    pub(crate) fn snapshot(&self) -> (Pipeline, MacView) {
-        (self.pipeline.clone(), self.stations.view())
+    pub(crate) fn snapshot(&mut self) -> (Pipeline, View, MacView) {
+        let compiled = self.compiled.publish(&self.pipeline);
+        (self.pipeline.clone(), compiled, self.stations.view())
     }
 
     /// Whether there is something to publish.
@@ -310,6 +317,7 @@ impl Bridge {
     /// Takes note of changes to the tables.
     fn note(&mut self, changes: Changes) {
         self.unpublished = true;
+        self.compiled.note(&changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();
             let what = Awaited::Removals(changes.removed);

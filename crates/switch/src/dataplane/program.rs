@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use fastpath::View;
 use pipeline::Pipeline;
 
 use crate::mac::MacView;
@@ -25,6 +26,8 @@ pub(crate) struct BridgeProgram {
     pub(crate) id: BridgeId,
     /// Its tables.
     pub(crate) pipeline: Pipeline,
+    /// The same tables, compiled.
+    pub(crate) compiled: View,
     /// Its stations.
     pub(crate) stations: MacView,
 }

@@ -4,14 +4,15 @@
 //!
 //! No threads and no clock here: `turn` is given the time and is called by
 //! whoever owns the thread, a test included. The frame's fate is told by the
-//! reference interpreter; a compiled program will take its place behind `turn`.
+//! reference interpreter, whose lookups are compiled.
 
 use std::io;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
+use fastpath::{Looker, Scratch};
 use packet::{Checksum, Frame, Link, Pool};
-use pipeline::{Arrival, Destination, Interpreter, Learned, PacketInMeta, Verdict};
+use pipeline::{Arrival, Destination, Interpreter, Learned, PacketInMeta, Tables, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
@@ -93,6 +94,7 @@ pub(crate) struct Worker {
     program: Arc<Program>,
     passed: Generation,
     interpreter: Interpreter,
+    scratch: Scratch,
     pool: Pool,
     slots: Slots,
     batch: Batch,
@@ -116,6 +118,7 @@ impl Worker {
             shared,
             passed: Generation::default(),
             interpreter: Interpreter::new(writer),
+            scratch: Scratch::new(),
             pool: Pool::new(BUFFERS_MAX),
             slots: Slots::default(),
             batch: Batch::new(),
@@ -229,8 +232,12 @@ impl Worker {
             now,
         };
         let (pool, quiet) = (&mut self.pool, &mut ());
+        let tables = Tables {
+            pipeline: &bridge.pipeline,
+            lookup: &Looker::new(&bridge.compiled, &self.scratch),
+        };
         self.interpreter
-            .run(&bridge.pipeline, arrival, pool, quiet, &mut verdict);
+            .run(tables, arrival, pool, quiet, &mut verdict);
         for reason in &verdict.drops {
             self.shared.counters.count_reason(*reason);
         }

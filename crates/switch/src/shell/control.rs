@@ -358,11 +358,12 @@ impl Control {
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
         self.generation = Generation(self.generation.0 + 1);
-        let bridges = self.sites.iter().map(|(id, site)| {
-            let (pipeline, stations) = site.bridge.snapshot();
+        let bridges = self.sites.iter_mut().map(|(id, site)| {
+            let (pipeline, compiled, stations) = site.bridge.snapshot();
             BridgeProgram {
                 id: *id,
                 pipeline,
+                compiled,
                 stations,
             }
         });

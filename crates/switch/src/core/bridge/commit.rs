@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::{Instant, PortNo, Xid};
+use fastpath::Mark;
 use flow::{PortConfig, Refusal};
 use openflow::{BundleControl, BundleStep, Message};
 use pipeline::Pipeline;
@@ -16,6 +17,7 @@ use crate::core::bundles::Held;
 /// All that the messages of a bundle can change.
 struct Before {
     pipeline: Pipeline,
+    compiled: Mark,
     ports: BTreeMap<PortNo, PortConfig>,
     waiting: usize,
     effects: usize,
@@ -108,6 +110,7 @@ impl Bridge {
         let config = |(port, entry): (&PortNo, &super::PortEntry)| (*port, entry.desc.config);
         Before {
             pipeline: self.pipeline.clone(),
+            compiled: self.compiled.mark(),
             ports: self.ports.iter().map(config).collect(),
             waiting: self.waiting.len(),
             effects: effects.len(),
@@ -116,6 +119,7 @@ impl Bridge {
 
     fn undo(&mut self, before: Before, effects: &mut Vec<Effect>) {
         self.pipeline = before.pipeline;
+        self.compiled.undo(before.compiled);
         for (port, entry) in &mut self.ports {
             if let Some(config) = before.ports.get(port) {
                 entry.desc.config = *config;

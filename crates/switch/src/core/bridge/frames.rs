@@ -2,10 +2,11 @@
 //! by packet-in.
 
 use base::{Instant, PortNo};
+use fastpath::Looker;
 use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
 use openflow::continuation;
 use packet::{Frame, Link};
-use pipeline::{Destination, PacketInMeta, Verdict, Waiting};
+use pipeline::{Destination, PacketInMeta, Pipeline, Tables, Verdict, Waiting};
 
 use super::{Bridge, Effect};
 use crate::dataplane::normal::{self, Forward};
@@ -19,9 +20,13 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) {
         let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = self.compiled.current();
+        let looker = compiled.as_ref();
+        let looker = looker.map(|view| Looker::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, looker.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
-            .packet_out(&self.pipeline, message, now, pool, quiet, &mut verdict);
+            .packet_out(tables, message, now, pool, quiet, &mut verdict);
         self.carry_out(&mut verdict, message.registers.in_port, now, effects);
         self.verdict = verdict;
     }
@@ -43,9 +48,13 @@ impl Bridge {
             now,
         };
         let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = self.compiled.current();
+        let looker = compiled.as_ref();
+        let looker = looker.map(|view| Looker::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, looker.as_ref());
         let (pool, quiet) = (&mut self.pool, &mut ());
         self.interpreter
-            .resume(&self.pipeline, waiting, pool, quiet, &mut verdict);
+            .resume(tables, waiting, pool, quiet, &mut verdict);
         self.carry_out(&mut verdict, message.registers.in_port, now, effects);
         self.verdict = verdict;
         Ok(())
@@ -120,5 +129,13 @@ impl Bridge {
             continuation: continuation.unwrap_or_default(),
         };
         self.tell_packet_in(message, meta.cause, meta.controller, effects);
+    }
+}
+
+/// The tables, and who looks into them: the compiled ones, if they can be read.
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a Looker<'a>>) -> Tables<'a> {
+    match looker {
+        Some(lookup) => Tables { pipeline, lookup },
+        None => pipeline.into(),
     }
 }

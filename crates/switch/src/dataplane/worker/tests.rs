@@ -1,5 +1,6 @@
 //! A worker between memory ports, turned by hand.
 
+use fastpath::Classifier;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
 use flow::{PortConfig, PortFeatures, PortState};
 use packet::MacAddr;
@@ -20,6 +21,7 @@ struct Rig {
     events: Consumer<Event>,
     publication: Arc<Publication>,
     pipeline: Pipeline,
+    compiled: Classifier,
     stations: MacView,
     /// What is at the other end of ports 1, 2 and 3.
     hosts: Vec<MemoryQueue>,
@@ -45,6 +47,7 @@ impl Rig {
             events,
             publication,
             pipeline: Pipeline::new(Limits::default(), 1),
+            compiled: Classifier::new(),
             stations: MacView::default(),
             hosts: Vec::new(),
             pool: Pool::new(256),
@@ -88,9 +91,8 @@ impl Rig {
             .expect("legal");
         let instructions = Instructions::apply(actions.to_vec());
         let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
-        self.pipeline
-            .flow_mod(&rule, Instant::START)
-            .expect("legal");
+        let changes = self.pipeline.flow_mod(&rule, Instant::START);
+        self.compiled.note(&changes.expect("legal"));
     }
 
     fn publish(&mut self) {
@@ -98,6 +100,7 @@ impl Rig {
         let bridge = BridgeProgram {
             id: BRIDGE,
             pipeline: self.pipeline.clone(),
+            compiled: self.compiled.publish(&self.pipeline),
             stations: self.stations.clone(),
         };
         self.publication.store(Arc::new(Program {

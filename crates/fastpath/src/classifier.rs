@@ -1,0 +1,352 @@
+//! The tables of a pipeline, compiled: a tuple for each shape of rule, tried in
+//! the order of the highest priority in it.
+//!
+//! The writer is told what changed and publishes views. A view costs some
+//! reference counts, goes on showing what it showed, and asks neither lock nor
+//! leave to be read.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::TableId;
+use flow::Registers;
+use packet::Headers;
+use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
+
+use crate::lanes::{self, Lanes};
+use crate::segment::Epoch;
+use crate::shape::{Hasher, Shape};
+use crate::tuple::{TooManyAlike, Tuple, TupleView};
+
+/// One table, for workers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableView {
+    /// By the highest priority, from the top.
+    tuples: Vec<TupleView>,
+    /// Why the interpreter has to look itself.
+    pub(crate) uncompiled: Option<Uncompiled>,
+}
+
+/// Why a table is not compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Uncompiled {
+    /// It has clauses of conjunctions.
+    Conjunctions,
+    /// Too many of its rules differ by nothing but their priority.
+    TooManyAlike,
+}
+
+impl TableView {
+    /// The rule that the frame finds: of those that it fits the one of the highest
+    /// priority, and of several of that priority the one that the interpreter
+    /// would try first.
+    #[inline]
+    pub(crate) fn look_up(
+        &self,
+        lanes: &Lanes,
+        hasher: Hasher,
+        epoch: Epoch,
+    ) -> Option<&Arc<Rule>> {
+        let mut best: Option<&Arc<Rule>> = None;
+        for tuple in &self.tuples {
+            if best.is_some_and(|best| best.priority() > tuple.highest) {
+                break;
+            }
+            let found = tuple.find(lanes, hasher, epoch);
+            if let Some(rule) = found
+                && best.is_none_or(|best| rule.is_tried_before(best))
+            {
+                best = Some(rule);
+            }
+        }
+        best
+    }
+}
+
+/// All tables as they were at one moment.
+#[derive(Clone, Debug)]
+pub struct View {
+    epoch: Epoch,
+    hasher: Hasher,
+    tables: Arc<BTreeMap<TableId, Arc<TableView>>>,
+}
+
+impl View {
+    /// The table, if it has ever had a rule.
+    #[inline]
+    pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
+        self.tables.get(&id).map(Arc::as_ref)
+    }
+
+    /// The rule that a frame finds there.
+    #[inline]
+    pub(crate) fn look_up<'a>(&self, table: &'a TableView, lanes: &Lanes) -> Option<&'a Arc<Rule>> {
+        table.look_up(lanes, self.hasher, self.epoch)
+    }
+}
+
+/// A view, and the memory of one worker to look into it with.
+#[derive(Debug)]
+pub struct Looker<'a> {
+    view: &'a View,
+    lanes: &'a RefCell<Lanes>,
+}
+
+impl<'a> Looker<'a> {
+    /// Looks into `view`.
+    #[must_use]
+    pub const fn new(view: &'a View, scratch: &'a Scratch) -> Self {
+        Self {
+            view,
+            lanes: &scratch.0,
+        }
+    }
+}
+
+impl Lookup for Looker<'_> {
+    #[inline]
+    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers) -> Found<'_> {
+        let Some(table) = self.view.table(table) else {
+            return Found::Rule(None);
+        };
+        if table.uncompiled.is_some() {
+            return Found::Unknown;
+        }
+        let mut lanes = self.lanes.borrow_mut();
+        lanes.fill(headers, registers);
+        let found = self.view.look_up(table, &lanes);
+        Found::Rule(found.map(AsRef::as_ref))
+    }
+}
+
+/// What a worker keeps from frame to frame.
+#[derive(Debug)]
+pub struct Scratch(RefCell<Lanes>);
+
+impl Scratch {
+    /// A fresh one.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(RefCell::new(Lanes::new()))
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The writer's end of a table.
+#[derive(Debug, Default)]
+struct Table {
+    tuples: BTreeMap<Shape, Tuple>,
+    clauses: usize,
+    /// Rules that found no room.
+    outside: usize,
+}
+
+/// The writer: it takes note of every change, and publishes views.
+#[derive(Debug)]
+pub struct Classifier {
+    hasher: Hasher,
+    /// What is written now is seen from this epoch on.
+    next: Epoch,
+    tables: BTreeMap<TableId, Table>,
+    views: Arc<BTreeMap<TableId, Arc<TableView>>>,
+    /// What is yet to be written.
+    noted: Vec<RuleChange>,
+}
+
+#[derive(Debug)]
+enum RuleChange {
+    Added(Arc<Rule>),
+    Removed(Arc<Rule>),
+}
+
+impl RuleChange {
+    fn table(&self) -> TableId {
+        match self {
+            Self::Added(rule) | Self::Removed(rule) => rule.table(),
+        }
+    }
+}
+
+/// A moment in the changes since the last publication.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+impl Classifier {
+    /// Tables without rules.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            hasher: Hasher::new(),
+            next: 1,
+            tables: BTreeMap::new(),
+            views: Arc::default(),
+            noted: Vec::new(),
+        }
+    }
+
+    /// Takes note of changes; of all of them, in their order.
+    pub fn note(&mut self, changes: &Changes) {
+        let removed = changes.removed.iter();
+        let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
+        let added = changes.added.iter();
+        let added = added.map(|rule| RuleChange::Added(Arc::clone(rule)));
+        self.noted.extend(removed.chain(added));
+    }
+
+    /// The present moment, to which [`Classifier::undo`] can go back until the
+    /// next publication.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(self.noted.len())
+    }
+
+    /// Forgets what was noted since.
+    pub fn undo(&mut self, mark: Mark) {
+        self.noted.truncate(mark.0);
+    }
+
+    /// What was published last, if nothing has changed since.
+    #[must_use]
+    pub fn current(&self) -> Option<View> {
+        self.noted.is_empty().then(|| self.view(self.next - 1))
+    }
+
+    fn view(&self, epoch: Epoch) -> View {
+        View {
+            epoch,
+            hasher: self.hasher,
+            tables: Arc::clone(&self.views),
+        }
+    }
+
+    /// Writes what was noted, and shows it. `pipeline` is as the changes left it.
+    pub fn publish(&mut self, pipeline: &Pipeline) -> View {
+        let (hasher, epoch) = (self.hasher, self.next);
+        self.next += 1;
+        let mut fates = BTreeMap::new();
+        for change in std::mem::take(&mut self.noted) {
+            let id = change.table();
+            let fate = fates.entry(id).or_insert_with(|| Fate::of(id, pipeline));
+            if let Fate::Kept { stale } = fate {
+                *stale |= self.table(id).write(&change, hasher, epoch);
+            }
+        }
+        for (id, fate) in fates {
+            self.show(id, fate);
+        }
+        self.view(epoch)
+    }
+
+    fn table(&mut self, id: TableId) -> &mut Table {
+        self.tables.entry(id).or_default()
+    }
+
+    fn show(&mut self, id: TableId, fate: Fate) {
+        match fate {
+            Fate::Emptied => {
+                self.tables.remove(&id);
+                Arc::make_mut(&mut self.views).remove(&id);
+            }
+            Fate::Kept { stale: true } => {
+                let view = self.table(id).view();
+                Arc::make_mut(&mut self.views).insert(id, Arc::new(view));
+            }
+            Fate::Kept { stale: false } => {}
+        }
+    }
+}
+
+/// What has become of a table that changed.
+enum Fate {
+    /// No rule is left, so that none need be taken out.
+    Emptied,
+    /// There are rules; whether it is to be shown anew.
+    Kept { stale: bool },
+}
+
+impl Fate {
+    fn of(id: TableId, pipeline: &Pipeline) -> Self {
+        match pipeline.rules(id).next() {
+            Some(_) => Self::Kept { stale: false },
+            None => Self::Emptied,
+        }
+    }
+}
+
+impl Default for Classifier {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Table {
+    /// Answers whether the table is to be shown anew.
+    fn write(&mut self, change: &RuleChange, hasher: Hasher, epoch: Epoch) -> bool {
+        match change {
+            RuleChange::Added(rule) => self.insert(rule, hasher, epoch),
+            RuleChange::Removed(rule) => self.remove(rule, epoch),
+        }
+    }
+
+    /// Puts a rule in. Answers whether the table is to be shown anew.
+    fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
+        let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
+        let fresh = !self.tuples.contains_key(&shape);
+        let tuple = self
+            .tuples
+            .entry(shape)
+            .or_insert_with_key(|shape| Tuple::new(shape.clone(), hasher));
+        let clauses = usize::from(rule.is_clause());
+        self.clauses += clauses;
+        match tuple.insert(&key, rule, epoch) {
+            Ok(stale) => stale || fresh || clauses > 0,
+            Err(TooManyAlike) => {
+                self.outside += 1;
+                true
+            }
+        }
+    }
+
+    /// Takes a rule out. Answers whether the table is to be shown anew.
+    fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
+        let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
+        let tuple = self.tuples.get_mut(&shape);
+        let removed =
+            tuple.and_then(|tuple| Some((tuple.remove(&key, rule, epoch)?, tuple.is_empty())));
+        let clauses = usize::from(rule.is_clause());
+        self.clauses -= clauses;
+        match removed {
+            Some((stale, false)) => stale || clauses > 0,
+            Some((_, true)) => {
+                self.tuples.remove(&shape);
+                true
+            }
+            None => {
+                self.outside -= 1;
+                true
+            }
+        }
+    }
+
+    fn view(&self) -> TableView {
+        let mut tuples: Vec<_> = self.tuples.values().map(Tuple::view).collect();
+        tuples.sort_by_key(|tuple| std::cmp::Reverse(tuple.highest));
+        let uncompiled = if self.clauses > 0 {
+            Some(Uncompiled::Conjunctions)
+        } else if self.outside > 0 {
+            Some(Uncompiled::TooManyAlike)
+        } else {
+            None
+        };
+        TableView { tuples, uncompiled }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,344 @@
+//! What a lookup sees of a frame: the fields as machine words, packed so that a
+//! rule's conditions are a handful of masked comparisons.
+//!
+//! Fields that exclude each other share a place, since a rule on one of them also
+//! names the type of packet that has it: ARP's addresses lie where IPv4's do,
+//! ICMP's type and code where the ports do. A field that may be missing though
+//! the type of packet has it (a later fragment has no ports) has a bit that says
+//! whether it is there, and every rule on the field asks for the bit too.
+
+use flow::field::{VID_PRESENT, frag};
+use flow::{Field, Match, Registers};
+use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::{Fragment, IpProto};
+use packet::{Headers, Link, Network, Transport};
+
+/// How many words there are.
+pub(crate) const LANES: usize = 32;
+
+/// What may be missing, as bits of the first word.
+mod has {
+    /// The header above IP.
+    pub(super) const TRANSPORT: u64 = 1 << 0;
+    /// ARP's addresses: those of other protocols than IPv4 are not read.
+    pub(super) const ARP_ADDRESSES: u64 = 1 << 1;
+    /// The target of neighbour discovery.
+    pub(super) const ND: u64 = 1 << 2;
+    /// The source's link-layer address.
+    pub(super) const SLL: u64 = 1 << 3;
+    /// The target's link-layer address.
+    pub(super) const TLL: u64 = 1 << 4;
+}
+
+/// The words, by what is in them, the first field in the upper bits.
+mod lane {
+    /// The port of arrival, and what is there.
+    pub(super) const ARRIVAL: usize = 0;
+    /// `eth_dst`, `eth_type`.
+    pub(super) const DST: usize = 1;
+    /// `eth_src`, the tag.
+    pub(super) const SRC: usize = 2;
+    /// Source and target of IPv4 or ARP; MPLS; PBB.
+    pub(super) const NETWORK: usize = 3;
+    /// Protocol, ToS, TTL, fragment; the ports, or ICMP's type and code.
+    pub(super) const UPPER: usize = 4;
+    /// The flow label, extension headers, TCP's flags; ARP's opcode.
+    pub(super) const DETAILS: usize = 5;
+    /// Two words each.
+    pub(super) const IPV6_SRC: usize = 6;
+    pub(super) const IPV6_DST: usize = 8;
+    pub(super) const ND_TARGET: usize = 10;
+    /// `arp_sha`, `nd_sll`.
+    pub(super) const SENDER: usize = 12;
+    /// `arp_tha`, `nd_tll`.
+    pub(super) const TARGET: usize = 13;
+    pub(super) const METADATA: usize = 14;
+    pub(super) const TUNNEL_ID: usize = 15;
+    /// IPv4 source and destination of the tunnel.
+    pub(super) const TUNNEL_V4: usize = 16;
+    /// Two words each.
+    pub(super) const TUNNEL_V6_SRC: usize = 17;
+    pub(super) const TUNNEL_V6_DST: usize = 19;
+    /// The mark and the conjunction.
+    pub(super) const MARK: usize = 21;
+    /// The output of the action set.
+    pub(super) const SET_OUTPUT: usize = 22;
+    /// The tunnel's group policy, and its flags.
+    pub(super) const TUNNEL_POLICY: usize = 23;
+    /// Two registers a word.
+    pub(super) const REGISTERS: usize = 24;
+}
+
+/// Where a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// The word; of a field of 128 bits, the one with the upper half.
+    lane: usize,
+    /// How far from the right.
+    shift: u32,
+    /// The bit that says whether it is there; zero if it always is.
+    has: u64,
+}
+
+const fn at(lane: usize, shift: u32) -> Place {
+    Place {
+        lane,
+        shift,
+        has: 0,
+    }
+}
+
+const fn if_there(lane: usize, shift: u32, has: u64) -> Place {
+    Place { lane, shift, has }
+}
+
+/// Where `field` is; none for a view, which no match holds.
+fn place(field: Field) -> Option<Place> {
+    if let Some(number) = field.register() {
+        let shift = if number.is_multiple_of(2) { 32 } else { 0 };
+        return Some(at(lane::REGISTERS + number / 2, shift));
+    }
+    if field.view().is_some() {
+        return None;
+    }
+    Some(match field {
+        Field::InPort | Field::InPhyPort => at(lane::ARRIVAL, 32),
+        Field::EthDst => at(lane::DST, 16),
+        Field::EthType => at(lane::DST, 0),
+        Field::EthSrc => at(lane::SRC, 16),
+        Field::VlanVid => at(lane::SRC, 0),
+        Field::VlanPcp => at(lane::SRC, 13),
+        Field::MplsLabel => at(lane::NETWORK, 12),
+        Field::MplsTc => at(lane::NETWORK, 9),
+        Field::MplsBos => at(lane::NETWORK, 8),
+        Field::MplsTtl | Field::PbbIsid => at(lane::NETWORK, 0),
+        Field::Ipv4Src => at(lane::NETWORK, 32),
+        Field::Ipv4Dst => at(lane::NETWORK, 0),
+        Field::ArpSpa => if_there(lane::NETWORK, 32, has::ARP_ADDRESSES),
+        Field::ArpTpa => if_there(lane::NETWORK, 0, has::ARP_ADDRESSES),
+        Field::IpProto => at(lane::UPPER, 56),
+        Field::IpDscp => at(lane::UPPER, 50),
+        Field::IpEcn => at(lane::UPPER, 48),
+        Field::IpTtl => at(lane::UPPER, 40),
+        Field::IpFrag => at(lane::UPPER, 32),
+        Field::TcpSrc | Field::UdpSrc | Field::SctpSrc | Field::Icmpv4Type | Field::Icmpv6Type => {
+            if_there(lane::UPPER, 16, has::TRANSPORT)
+        }
+        Field::TcpDst | Field::UdpDst | Field::SctpDst | Field::Icmpv4Code | Field::Icmpv6Code => {
+            if_there(lane::UPPER, 0, has::TRANSPORT)
+        }
+        Field::Ipv6Flabel => at(lane::DETAILS, 32),
+        Field::Ipv6Exthdr => at(lane::DETAILS, 16),
+        Field::TcpFlags => if_there(lane::DETAILS, 0, has::TRANSPORT),
+        Field::ArpOp => at(lane::DETAILS, 0),
+        Field::Ipv6Src => at(lane::IPV6_SRC, 0),
+        Field::Ipv6Dst => at(lane::IPV6_DST, 0),
+        Field::Ipv6NdTarget => if_there(lane::ND_TARGET, 0, has::ND),
+        Field::ArpSha => if_there(lane::SENDER, 0, has::ARP_ADDRESSES),
+        Field::ArpTha => if_there(lane::TARGET, 0, has::ARP_ADDRESSES),
+        Field::Ipv6NdSll => if_there(lane::SENDER, 0, has::SLL),
+        Field::Ipv6NdTll => if_there(lane::TARGET, 0, has::TLL),
+        Field::Metadata => at(lane::METADATA, 0),
+        Field::TunnelId => at(lane::TUNNEL_ID, 0),
+        Field::TunSrc => at(lane::TUNNEL_V4, 32),
+        Field::TunDst => at(lane::TUNNEL_V4, 0),
+        Field::TunIpv6Src => at(lane::TUNNEL_V6_SRC, 0),
+        Field::TunIpv6Dst => at(lane::TUNNEL_V6_DST, 0),
+        Field::TunGbpId => at(lane::TUNNEL_POLICY, 32),
+        Field::TunGbpFlags => at(lane::TUNNEL_POLICY, 0),
+        Field::PbbUca => at(lane::NETWORK, 32),
+        Field::PktMark => at(lane::MARK, 32),
+        Field::ConjId => at(lane::MARK, 0),
+        Field::ActsetOutput => at(lane::SET_OUTPUT, 0),
+        Field::PacketType => at(lane::SET_OUTPUT, 32),
+        _ => return None,
+    })
+}
+
+/// The words of one frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes([u64; LANES]);
+
+impl Lanes {
+    pub(crate) const fn new() -> Self {
+        Self([0; LANES])
+    }
+
+    /// Word `lane`; there are [`LANES`].
+    #[inline]
+    pub(crate) fn word(&self, lane: u8) -> u64 {
+        self.0[usize::from(lane) % LANES]
+    }
+
+    /// Takes in a frame, and what goes with it.
+    pub(crate) fn fill(&mut self, headers: &Headers, registers: &Registers) {
+        self.0[lane::ARRIVAL] = u64::from(registers.in_port.0) << 32;
+        self.registers(registers);
+        self.link(&headers.link);
+        self.network(&headers.network);
+        self.transport(&headers.transport);
+    }
+
+    fn registers(&mut self, registers: &Registers) {
+        self.0[lane::METADATA] = registers.metadata;
+        self.0[lane::TUNNEL_ID] = registers.tunnel_id;
+        self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);
+        self.wide(lane::TUNNEL_V6_SRC, registers.tunnel_v6[0]);
+        self.wide(lane::TUNNEL_V6_DST, registers.tunnel_v6[1]);
+        self.0[lane::TUNNEL_POLICY] = pair([registers.gbp_id.into(), registers.gbp_flags.into()]);
+        self.0[lane::MARK] = pair([registers.mark, registers.conjunction]);
+        self.0[lane::SET_OUTPUT] = registers.set_output.0.into();
+        let places = &mut self.0[lane::REGISTERS..];
+        let (pairs, _) = registers.general.as_chunks::<2>();
+        for (place, of_two) in places.iter_mut().zip(pairs) {
+            *place = pair(*of_two);
+        }
+    }
+
+    fn link(&mut self, link: &Link) {
+        let tag = link.tag.map_or(0, |tag| {
+            u64::from(tag.pcp) << 13 | u64::from(tag.vid | VID_PRESENT)
+        });
+        self.0[lane::DST] = link.dst.to_u64() << 16 | u64::from(link.eth_type.0);
+        self.0[lane::SRC] = link.src.to_u64() << 16 | tag;
+    }
+
+    fn network(&mut self, network: &Network) {
+        self.0[lane::DETAILS] = 0;
+        match network {
+            Network::None => {}
+            Network::Mpls(entry) => {
+                self.0[lane::NETWORK] = u64::from(entry.label) << 12
+                    | u64::from(entry.tc) << 9
+                    | u64::from(entry.bottom) << 8
+                    | u64::from(entry.ttl);
+            }
+            Network::Pbb(tag) => {
+                self.0[lane::NETWORK] = pair([tag.uca.into(), tag.isid]);
+            }
+            Network::Arp(arp) => {
+                self.0[lane::DETAILS] = arp.op.into();
+                if let Some(addresses) = &arp.addresses {
+                    self.0[lane::ARRIVAL] |= has::ARP_ADDRESSES;
+                    self.0[lane::NETWORK] =
+                        pair([addresses.spa.to_bits(), addresses.tpa.to_bits()]);
+                    self.0[lane::SENDER] = addresses.sha.to_u64();
+                    self.0[lane::TARGET] = addresses.tha.to_u64();
+                }
+            }
+            Network::Ipv4(ip) => {
+                self.ip(ip.protocol, ip.tos, ip.ttl, ip.fragment);
+                self.0[lane::NETWORK] = pair([ip.src.to_bits(), ip.dst.to_bits()]);
+            }
+            Network::Ipv6(ip) => {
+                self.ip(ip.protocol, ip.traffic_class, ip.hop_limit, ip.fragment);
+                self.wide(lane::IPV6_SRC, ip.src.to_bits());
+                self.wide(lane::IPV6_DST, ip.dst.to_bits());
+                self.0[lane::DETAILS] =
+                    u64::from(ip.flow_label) << 32 | u64::from(ip.extensions.0) << 16;
+            }
+        }
+    }
+
+    fn ip(&mut self, protocol: IpProto, tos: u8, ttl: u8, fragment: Fragment) {
+        let fragment = match fragment {
+            Fragment::No => 0,
+            Fragment::First => frag::ANY,
+            Fragment::Later => frag::ANY | frag::LATER,
+        };
+        self.0[lane::UPPER] = u64::from(protocol.0) << 56
+            | u64::from(tos) << 48
+            | u64::from(ttl) << 40
+            | u64::from(fragment) << 32;
+    }
+
+    fn transport(&mut self, transport: &Transport) {
+        let (upper, lower) = match transport {
+            Transport::None => return,
+            Transport::Tcp(tcp) => {
+                self.0[lane::DETAILS] |= u64::from(tcp.flags);
+                (tcp.src, tcp.dst)
+            }
+            Transport::Udp(udp) => (udp.src, udp.dst),
+            Transport::Sctp(sctp) => (sctp.src, sctp.dst),
+            Transport::Icmpv4(icmp) => (icmp.kind.into(), icmp.code.into()),
+            Transport::Icmpv6(icmp) => {
+                self.neighbours(icmp);
+                (icmp.kind.into(), icmp.code.into())
+            }
+        };
+        self.0[lane::ARRIVAL] |= has::TRANSPORT;
+        self.0[lane::UPPER] |= u64::from(upper) << 16 | u64::from(lower);
+    }
+
+    fn neighbours(&mut self, icmp: &Icmpv6) {
+        let Some(nd) = &icmp.nd else {
+            return;
+        };
+        self.0[lane::ARRIVAL] |= has::ND;
+        self.wide(lane::ND_TARGET, nd.target.to_bits());
+        let address = |option: LinkLayer| option.address.to_u64();
+        if let Some(source) = nd.sll {
+            self.0[lane::ARRIVAL] |= has::SLL;
+            self.0[lane::SENDER] = address(source);
+        }
+        if let Some(target) = nd.tll {
+            self.0[lane::ARRIVAL] |= has::TLL;
+            self.0[lane::TARGET] = address(target);
+        }
+    }
+
+    fn wide(&mut self, lane: usize, value: u128) {
+        (self.0[lane], self.0[lane + 1]) = halves(value);
+    }
+}
+
+fn pair(of: [u32; 2]) -> u64 {
+    u64::from(of[0]) << 32 | u64::from(of[1])
+}
+
+/// The upper and the lower half.
+fn halves(value: u128) -> (u64, u64) {
+    let half = |value: u128| u64::try_from(value & u128::from(u64::MAX)).expect("64 bits");
+    (half(value >> 64), half(value))
+}
+
+/// A word of a rule's conditions: which bits count, and what they must be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) mask: u64,
+    pub(crate) value: u64,
+}
+
+/// What `matching` asks of each word.
+pub(crate) fn conditions(matching: &Match) -> [Condition; LANES] {
+    let mut words = [Condition::default(); LANES];
+    for term in matching.terms() {
+        let place = place(term.field).expect("a match holds no views");
+        words[lane::ARRIVAL].mask |= place.has;
+        words[lane::ARRIVAL].value |= place.has;
+        if term.field.info().bits > 64 {
+            let ((upper, lower), (upper_mask, lower_mask)) =
+                (halves(term.value), halves(term.mask));
+            and(&mut words[place.lane], upper, upper_mask);
+            and(&mut words[place.lane + 1], lower, lower_mask);
+        } else {
+            let ((_, value), (_, mask)) = (halves(term.value), halves(term.mask));
+            and(
+                &mut words[place.lane],
+                value << place.shift,
+                mask << place.shift,
+            );
+        }
+    }
+    words
+}
+
+/// And these bits too.
+fn and(word: &mut Condition, value: u64, mask: u64) {
+    word.value |= value;
+    word.mask |= mask;
+}
+
+#[cfg(test)]
+mod tests;

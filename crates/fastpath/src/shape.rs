@@ -1,0 +1,69 @@
+//! The shape of a rule: which bits of which words it asks about. Rules of one
+//! shape differ only in the values, so one hash finds the one that fits a frame.
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::lanes::{Condition, LANES, Lanes};
+
+/// The words that count, and which bits of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Shape(Box<[(u8, u64)]>);
+
+impl Shape {
+    /// The shape of these conditions, and the values that they want.
+    pub(crate) fn split(words: &[Condition; LANES]) -> (Self, Vec<u64>) {
+        let counting = (0..).zip(words).filter(|(_, word)| word.mask != 0);
+        let (masks, values) = counting
+            .map(|(lane, word)| ((lane, word.mask), word.value))
+            .unzip();
+        let masks: Vec<_> = masks;
+        (Self(masks.into()), values)
+    }
+
+    /// How many words count.
+    pub(crate) fn words(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What a frame has in the places that count.
+    #[inline]
+    pub(crate) fn of<'a>(&'a self, lanes: &'a Lanes) -> impl Iterator<Item = u64> + Clone + 'a {
+        self.0.iter().map(|(lane, mask)| lanes.word(*lane) & mask)
+    }
+}
+
+/// A hash that nobody outside can foresee, so that nobody can make keys collide.
+///
+/// It folds each word in by a multiplication of 64 by 64 bits, as wyhash does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hasher {
+    seeds: [u64; 2],
+}
+
+impl Hasher {
+    /// One with seeds of its own.
+    pub(crate) fn new() -> Self {
+        let source = RandomState::new();
+        Self {
+            // Odd, so that no multiplication loses a bit of the other factor.
+            seeds: [source.hash_one(0) | 1, source.hash_one(1) | 1],
+        }
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> u64 {
+        let [first, second] = self.seeds;
+        let mixed = words.fold(first, |hash, word| fold(hash ^ word, second));
+        fold(mixed, first)
+    }
+}
+
+/// Both halves of the product.
+#[inline]
+fn fold(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    let bytes = product.to_le_bytes();
+    let (low, high) = bytes.split_at(8);
+    let half = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    half(low) ^ half(high)
+}

@@ -1,0 +1,229 @@
+//! All rules of one shape: a hash table in segments, found by the upper bits of
+//! the hash. A segment that is full is remade larger, or as two; so no insertion
+//! costs more than the largest segment, whatever the size of the table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pipeline::Rule;
+
+use crate::lanes::Lanes;
+use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment};
+use crate::shape::{Hasher, Shape};
+
+/// The most entries of a segment whose keys are all the same, which no splitting
+/// tells apart: an entry's number has sixteen bits.
+const ALIKE_MAX: usize = 32_768;
+
+/// How many bits of the hash choose a segment at most: the buckets and the tag
+/// have the others.
+const BITS_MAX: u32 = 16;
+
+/// There are too many rules that differ by nothing but their priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooManyAlike;
+
+/// Segments by the upper bits of the hash; one that was not split as often as
+/// others stands in several places.
+#[derive(Clone, Debug)]
+struct Directory {
+    bits: u32,
+    segments: Vec<Arc<Segment>>,
+}
+
+impl Directory {
+    fn place(&self, hash: u64) -> usize {
+        let upper = hash.checked_shr(u64::BITS - self.bits).unwrap_or(0);
+        usize::try_from(upper).expect("sixteen bits at most")
+    }
+
+    #[inline]
+    fn segment(&self, hash: u64) -> &Arc<Segment> {
+        &self.segments[self.place(hash)]
+    }
+
+    /// The places where the segment of `place` stands.
+    fn places_of(&self, place: usize) -> std::ops::Range<usize> {
+        let segment = &self.segments[place];
+        let same = |other: &&Arc<Segment>| Arc::ptr_eq(other, segment);
+        let before = self.segments[..place].iter().rev().take_while(same).count();
+        let behind = self.segments[place..].iter().take_while(same).count();
+        place - before..place + behind
+    }
+
+    /// Twice as many places, each segment in two.
+    fn double(&mut self) {
+        let twice = |segment: &Arc<Segment>| [Arc::clone(segment), Arc::clone(segment)];
+        self.segments = self.segments.iter().flat_map(twice).collect();
+        self.bits += 1;
+    }
+}
+
+/// What a worker looks into.
+#[derive(Clone, Debug)]
+pub(crate) struct TupleView {
+    shape: Arc<Shape>,
+    /// No rule in it has a higher priority.
+    pub(crate) highest: u16,
+    directory: Arc<Directory>,
+}
+
+impl TupleView {
+    /// The rule of the highest priority that the frame fits, as `epoch` saw it.
+    #[inline]
+    pub(crate) fn find(&self, lanes: &Lanes, hasher: Hasher, epoch: Epoch) -> Option<&Arc<Rule>> {
+        let key = self.shape.of(lanes);
+        let hash = hasher.hash(self.shape.of(lanes));
+        self.directory.segment(hash).find(hash, key, epoch)
+    }
+}
+
+/// The writer's end.
+#[derive(Debug)]
+pub(crate) struct Tuple {
+    shape: Arc<Shape>,
+    hasher: Hasher,
+    directory: Arc<Directory>,
+    /// How many rules have which priority.
+    priorities: BTreeMap<u16, usize>,
+}
+
+impl Tuple {
+    pub(crate) fn new(shape: Shape, hasher: Hasher) -> Self {
+        let segment = Segment::new(CAPACITY_MIN, shape.words());
+        Self {
+            shape: Arc::new(shape),
+            hasher,
+            directory: Arc::new(Directory {
+                bits: 0,
+                segments: vec![Arc::new(segment)],
+            }),
+            priorities: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.priorities.is_empty()
+    }
+
+    pub(crate) fn highest(&self) -> u16 {
+        let last = self.priorities.last_key_value();
+        last.map_or(0, |(priority, _)| *priority)
+    }
+
+    pub(crate) fn view(&self) -> TupleView {
+        TupleView {
+            shape: Arc::clone(&self.shape),
+            highest: self.highest(),
+            directory: Arc::clone(&self.directory),
+        }
+    }
+
+    /// Puts a rule in, to be seen from `epoch` on. Answers whether the tuple is
+    /// to be shown anew.
+    pub(crate) fn insert(
+        &mut self,
+        key: &[u64],
+        rule: &Arc<Rule>,
+        epoch: Epoch,
+    ) -> Result<bool, TooManyAlike> {
+        let hash = self.hasher.hash(key.iter().copied());
+        let highest = self.highest();
+        let mut remade = false;
+        while let Err(Full) = self.directory.segment(hash).insert(hash, key, rule, epoch) {
+            self.remake(hash, 1)?;
+            remade = true;
+        }
+        *self.priorities.entry(rule.priority()).or_default() += 1;
+        Ok(remade || self.highest() != highest)
+    }
+
+    /// Takes a rule out as of `epoch`. Answers whether the tuple is to be shown
+    /// anew; none if the rule is not there.
+    pub(crate) fn remove(&mut self, key: &[u64], rule: &Arc<Rule>, epoch: Epoch) -> Option<bool> {
+        let hash = self.hasher.hash(key.iter().copied());
+        let segment = Arc::clone(self.directory.segment(hash));
+        if !segment.remove(hash, key, rule, epoch) {
+            return None;
+        }
+        let highest = self.highest();
+        if let Some(count) = self.priorities.get_mut(&rule.priority()) {
+            *count -= 1;
+            if *count == 0 {
+                self.priorities.remove(&rule.priority());
+            }
+        }
+        let remade = segment.is_mostly_dead() && self.remake(hash, 0).is_ok();
+        Some(remade || self.highest() != highest)
+    }
+
+    /// Puts another segment, or two, in the place of the one of `hash`: without
+    /// the dead, and with room for so many more.
+    fn remake(&mut self, hash: u64, more: usize) -> Result<(), TooManyAlike> {
+        let place = self.directory.place(hash);
+        let old = Arc::clone(&self.directory.segments[place]);
+        let living: Vec<_> = old.living().collect();
+        let alike = living.windows(2).all(|two| two[0].key == two[1].key);
+        // Full before its time: its buckets are too few for these keys.
+        let crowded = more > 0 && !old.is_used_up();
+        let enough = if crowded { old.capacity() + 1 } else { 0 };
+        let capacity = room_for(living.len() + more).max(enough.next_power_of_two());
+        let directory = Arc::make_mut(&mut self.directory);
+        let splits = capacity > CAPACITY_MAX && !alike && directory.bits < BITS_MAX;
+        if !splits {
+            let remade = self.hasher.fill(capacity, self.shape.words(), &living)?;
+            let places = directory.places_of(place);
+            directory.segments[places].fill(Arc::new(remade));
+            return Ok(());
+        }
+        if directory.places_of(place).len() == 1 {
+            directory.double();
+        }
+        let places = directory.places_of(directory.place(hash));
+        let middle = places.start + places.len() / 2;
+        for half in [places.start..middle, middle..places.end] {
+            let of_half = |entry: &&Living<'_>| {
+                let hash = self.hasher.hash(entry.key.iter().copied());
+                half.contains(&directory.place(hash))
+            };
+            let part: Vec<_> = living.iter().filter(of_half).cloned().collect();
+            let remade = self
+                .hasher
+                .fill(room_for(part.len() + 1), self.shape.words(), &part)?;
+            directory.segments[half].fill(Arc::new(remade));
+        }
+        Ok(())
+    }
+}
+
+impl Hasher {
+    /// A segment of these entries, of the capacity or, if its buckets do not
+    /// serve, of the next that do.
+    fn fill(
+        self,
+        capacity: usize,
+        words: usize,
+        living: &[Living<'_>],
+    ) -> Result<Segment, TooManyAlike> {
+        let mut capacity = capacity;
+        while capacity <= ALIKE_MAX {
+            let segment = Segment::new(capacity, words);
+            let all = living.iter().try_for_each(|entry| {
+                let hash = self.hash(entry.key.iter().copied());
+                segment.insert(hash, &entry.key, entry.rule, entry.born)
+            });
+            match all {
+                Ok(()) => return Ok(segment),
+                Err(Full) => capacity *= 2,
+            }
+        }
+        Err(TooManyAlike)
+    }
+}
+
+/// The capacity for so many entries and as many to come.
+fn room_for(entries: usize) -> usize {
+    (entries + entries / 2)
+        .next_power_of_two()
+        .max(CAPACITY_MIN)
+}
