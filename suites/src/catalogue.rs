@@ -10,7 +10,11 @@ use testbed::Failure;
 /// The directories of cases, by the version of OpenFlow that the switch under test
 /// is spoken to in. Slow groups first, so that no lab ends long after the others:
 /// each case of meters and groups sends for thirty seconds.
-const GROUPS: [&str; 6] = [
+const GROUPS: [&str; 10] = [
+    "of14/meter",
+    "of14/group",
+    "of14/match",
+    "of14/action",
     "of13/meter",
     "of13/group",
     "of13/match",
@@ -18,6 +22,9 @@ const GROUPS: [&str; 6] = [
     "of10/match",
     "of10/action",
 ];
+
+/// Folders whose cases send for half a minute each.
+const STREAMS: [&str; 2] = ["/meter/", "/group/"];
 
 /// Where the cases lie below the Python environment's library.
 const CASES: &str = "site-packages/os_ken/tests/switch";
@@ -59,6 +66,11 @@ impl File {
     /// The version of OpenFlow, as the directory is called: `of13`.
     pub(crate) fn version(&self) -> &str {
         self.name.split('/').next().unwrap_or_default()
+    }
+
+    /// Whether its cases send for half a minute and look at rates.
+    pub(crate) fn streams(&self) -> bool {
+        STREAMS.iter().any(|folder| self.name.contains(folder))
     }
 }
 

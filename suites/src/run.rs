@@ -71,26 +71,28 @@ impl Drop for Yard {
     }
 }
 
-/// Cases of one version, queued for all labs.
+/// Cases that want the same lab, queued for all labs.
 struct Batch {
     version: String,
+    streams: bool,
     queue: PathBuf,
     files: usize,
 }
 
-/// Queues the files of each version, in the catalogue's order.
+/// Queues the files, those that want the same lab together, in the catalogue's order.
 fn batches(catalogue: &Catalogue, yard: &Yard) -> Result<Vec<Batch>, Failure> {
     let failure = || Failure::to("queue the cases");
     let mut batches: Vec<Batch> = Vec::new();
     for (number, file) in catalogue.files.iter().enumerate() {
         if batches
             .last()
-            .is_none_or(|last| last.version != file.version())
+            .is_none_or(|last| last.version != file.version() || last.streams != file.streams())
         {
-            let queue = yard.0.join(format!("queue-{}", file.version()));
+            let queue = yard.0.join(format!("queue-{}", batches.len()));
             fs::create_dir(&queue).map_err(failure())?;
             batches.push(Batch {
                 version: file.version().to_owned(),
+                streams: file.streams(),
                 queue,
                 files: 0,
             });
@@ -132,8 +134,12 @@ impl Watch<'_> {
     /// Runs the lab of this number, built anew for each batch that needs so many.
     fn one_lab(&self, lab: usize) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
-        for batch in self.batches.iter().filter(|batch| lab < batch.files) {
-            if let Err(failure) = self.one_batch(lab, batch, &mut verdicts) {
+        for (number, batch) in self.batches.iter().enumerate() {
+            if batch.files <= lab {
+                continue;
+            }
+            let plan = self.plan(lab, number);
+            if let Err(failure) = self.one_batch(&plan, &mut verdicts) {
                 println!("lab {lab}, {}: {failure}", batch.version);
             }
             if self.is_over() {
@@ -143,13 +149,8 @@ impl Watch<'_> {
         verdicts
     }
 
-    fn one_batch(
-        &self,
-        lab: usize,
-        batch: &Batch,
-        verdicts: &mut Vec<Verdict>,
-    ) -> Result<(), Failure> {
-        let mut lab = Lab::start(&self.plan(lab, batch), &self.spawner, &self.clock)?;
+    fn one_batch(&self, plan: &Plan, verdicts: &mut Vec<Verdict>) -> Result<(), Failure> {
+        let mut lab = Lab::start(plan, &self.spawner, &self.clock)?;
         let watched = self.stay(&mut lab);
         verdicts.extend(lab.verdicts()?);
         watched
@@ -179,12 +180,14 @@ impl Watch<'_> {
         self.told_to_end.load(Ordering::Relaxed) || elapsed > LIMIT
     }
 
-    fn plan(&self, lab: usize, batch: &Batch) -> Plan {
+    fn plan(&self, lab: usize, number: usize) -> Plan {
+        let batch = &self.batches[number];
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Plan {
-            directory: self.yard.0.join(format!("{lab}-{}", batch.version)),
+            directory: self.yard.0.join(format!("{lab}-{number}")),
             queue: batch.queue.clone(),
             version: batch.version.clone(),
+            streams: batch.streams,
             environment: self.options.environment.clone(),
             comporta: self.options.comporta.clone(),
             core: lab % cores,

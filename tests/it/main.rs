@@ -16,14 +16,17 @@ mod host;
 mod lifecycle;
 mod nicira;
 mod ofctl;
+mod ofp_print;
 mod peer;
 mod printing;
 mod rig;
 mod robustness;
 mod standalone;
 mod tap;
+mod tools;
 mod trace;
 mod truth;
+mod walk;
 
 use std::process::ExitCode;
 
@@ -36,6 +39,9 @@ const THEMES: &[&[Rule]] = &[
     tap::RULES,
     ofctl::RULES,
     printing::RULES,
+    ofp_print::RULES,
+    tools::RULES,
+    walk::RULES,
     actions::RULES,
     trace::RULES,
     nicira::RULES,

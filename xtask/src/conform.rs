@@ -1,5 +1,6 @@
-//! The conformance suites that others wrote: what they need is installed, the
-//! switch and the package `suites` are built, and that does the rest.
+//! The conformance suites that others wrote, and our cases on Open vSwitch: what they
+//! need is installed, the switch and the package `suites` are built, and that does the
+//! rest.
 
 use std::process::{Command, ExitCode};
 
@@ -9,7 +10,18 @@ use crate::{Failure, setup};
 
 /// What `cargo xtask test` runs of the suites: all but the cases that send for half
 /// a minute each, which take longer than all the others together.
-pub(crate) const QUICK: [&str; 4] = ["of13/action", "of13/match", "of10/action", "of10/match"];
+pub(crate) const QUICK: [&str; 7] = [
+    CASES,
+    "of14/action",
+    "of14/match",
+    "of13/action",
+    "of13/match",
+    "of10/action",
+    "of10/match",
+];
+
+/// Our own cases, played on Open vSwitch.
+const CASES: &str = "cases";
 
 /// Installs what is missing and runs the suites with these options.
 pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {
@@ -24,8 +36,14 @@ pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failu
 pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<Outcome, Failure> {
     let mut build = Command::new(cargo());
     build.args(["build", "--package", "cli", "--package", "suites"]);
-    match shell.run(&mut build)? {
-        Outcome::Success => shell.run(Command::new("target/debug/suites").args(options)),
-        outcome => Ok(outcome),
+    let (cases, others): (Vec<&str>, Vec<&str>) =
+        options.iter().partition(|option| **option == CASES);
+    let mut outcome = shell.run(&mut build)?;
+    if outcome == Outcome::Success && (options.is_empty() || !cases.is_empty()) {
+        outcome = shell.run(&mut Command::new("target/debug/replay"))?;
     }
+    if outcome == Outcome::Success && (options.is_empty() || !others.is_empty()) {
+        outcome = shell.run(Command::new("target/debug/suites").args(others))?;
+    }
+    Ok(outcome)
 }

@@ -33,7 +33,7 @@ cargo xtask COMMAND
   setup                 install what tests and demonstration need (Debian, root)
   tidy                  check what the compiler does not
   test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs system conform
-  conform [PREFIX]...   others' conformance suites, all of them or the files that begin so (of13/meter)
+  conform [PREFIX]...   others' conformance suites and our cases on Open vSwitch, all of it, only `cases`, or files that begin so (of13/meter)
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 

@@ -38,7 +38,7 @@ enum Event {
 }
 
 /// How a program's run ended.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// By itself, and well.
     Success,

@@ -26,7 +26,7 @@ pub(crate) enum LabCommand {
     after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10"
 )]
 pub(crate) struct RunArgs {
-    /// Experiments: echo, tcp-throughput, forwarding-rate.
+    /// Experiments: echo, tcp-throughput, forwarding-rate, flow-table.
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
     /// Devices under test, all up at once and measured in turns
@@ -61,6 +61,9 @@ pub(crate) struct RunArgs {
     /// Frames a second to offer, beside as fast as possible.
     #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
     rates: Vec<u32>,
+    /// Flows of one flow-table test [default: 100000].
+    #[arg(long, value_name = "COUNT")]
+    flows: Option<u32>,
     /// What determines the random order of tests [default: 1].
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -108,6 +111,7 @@ impl RunArgs {
         let rate = &mut options.parameters.forwarding_rate;
         replace(&mut rate.milliseconds, self.rate_millis);
         replace_list(&mut rate.paced_pps, self.rates);
+        replace(&mut options.parameters.flow_table.flows, self.flows);
         options
     }
 }

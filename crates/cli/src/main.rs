@@ -1,12 +1,15 @@
 //! `comporta`: arguments in, exit code out. What is to be done is done in the
-//! crates `switch` and `lab`; nothing here decides anything.
+//! crates `switch`, `lab` and `tools`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
 //! about it), 2 the arguments make no sense, 130 interrupted (what was measured
 //! is kept).
 
+mod dump_args;
+mod input;
 mod lab_args;
 mod lab_commands;
+mod print_args;
 mod switch_args;
 mod trace_args;
 
@@ -15,7 +18,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use dump_args::{FlowsArgs, PortsArgs, TableArgs};
 use lab_args::LabCommand;
+use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
 use trace_args::TraceArgs;
 
@@ -25,7 +30,7 @@ fn main() -> ExitCode {
     log_to_stderr(level.map_or("info", String::as_str));
     let done = match matches.subcommand() {
         Some(("switch", matches)) => run_switch(matches),
-        Some(("trace", matches)) => tell_trace(matches),
+        Some((name, matches)) if TOOLS.contains(&name) => tell(name, matches),
         Some(("lab", matches)) => run_lab(matches),
         _ => unreachable!("a subcommand is required, and these are all"),
     };
@@ -53,7 +58,24 @@ fn command() -> Command {
         )
         .subcommand(switch_args::command())
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
+        .subcommand(FlowsArgs::augment_args(Command::new("flows")))
+        .subcommand(table(
+            "groups",
+            "Tell the groups of a switch that runs, or change them",
+        ))
+        .subcommand(table(
+            "meters",
+            "Tell the meters of a switch that runs, or change them",
+        ))
+        .subcommand(PortsArgs::augment_args(Command::new("ports")))
+        .subcommand(PrintArgs::augment_args(Command::new("ofp-print")))
+        .subcommand(ParseArgs::augment_args(Command::new("ofp-parse")))
         .subcommand(LabCommand::augment_subcommands(lab))
+}
+
+/// The subcommand for a table that has no text of its own.
+fn table(name: &'static str, about: &'static str) -> Command {
+    TableArgs::augment_args(Command::new(name)).about(about)
 }
 
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
@@ -62,9 +84,29 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The subcommands that ask or translate, and tell what comes of it.
+const TOOLS: [&str; 7] = [
+    "trace",
+    "flows",
+    "groups",
+    "meters",
+    "ports",
+    "ofp-print",
+    "ofp-parse",
+];
+
 #[expect(clippy::print_stdout, reason = "what was asked for is the product")]
-fn tell_trace(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    print!("{}", TraceArgs::from_arg_matches(matches)?.ask()?);
+fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    let told = match name {
+        "trace" => TraceArgs::from_arg_matches(matches)?.ask()?,
+        "flows" => FlowsArgs::from_arg_matches(matches)?.ask()?,
+        "groups" => TableArgs::from_arg_matches(matches)?.ask_groups()?,
+        "meters" => TableArgs::from_arg_matches(matches)?.ask_meters()?,
+        "ports" => PortsArgs::from_arg_matches(matches)?.ask()?,
+        "ofp-print" => PrintArgs::from_arg_matches(matches)?.print()?,
+        _ => ParseArgs::from_arg_matches(matches)?.parse()?,
+    };
+    print!("{told}");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -112,6 +112,7 @@ fn place(field: Field) -> Option<Place> {
         Field::MplsTc => at(lane::NETWORK, 9),
         Field::MplsBos => at(lane::NETWORK, 8),
         Field::MplsTtl | Field::PbbIsid => at(lane::NETWORK, 0),
+        Field::PbbUca => at(lane::NETWORK, 24),
         Field::Ipv4Src => at(lane::NETWORK, 32),
         Field::Ipv4Dst => at(lane::NETWORK, 0),
         Field::ArpSpa => if_there(lane::NETWORK, 32, has::ARP_ADDRESSES),
@@ -146,7 +147,6 @@ fn place(field: Field) -> Option<Place> {
         Field::TunIpv6Dst => at(lane::TUNNEL_V6_DST, 0),
         Field::TunGbpId => at(lane::TUNNEL_POLICY, 32),
         Field::TunGbpFlags => at(lane::TUNNEL_POLICY, 0),
-        Field::PbbUca => at(lane::NETWORK, 32),
         Field::PktMark => at(lane::MARK, 32),
         Field::ConjId => at(lane::MARK, 0),
         Field::ActsetOutput => at(lane::SET_OUTPUT, 0),
@@ -214,7 +214,7 @@ impl Lanes {
                     | u64::from(entry.ttl);
             }
             Network::Pbb(tag) => {
-                self.0[lane::NETWORK] = pair([tag.uca.into(), tag.isid]);
+                self.0[lane::NETWORK] = u64::from(tag.uca) << 24 | u64::from(tag.isid);
             }
             Network::Arp(arp) => {
                 self.0[lane::DETAILS] = arp.op.into();

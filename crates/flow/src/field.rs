@@ -5,6 +5,7 @@
 //! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
 //! OF 1.5.1, 7.2.3.9 (packet registers).
 
+mod basic;
 mod part_name;
 pub(crate) mod view;
 
@@ -44,6 +45,8 @@ pub enum Field {
     MplsBos,
     /// Service instance of the outermost tag of provider backbone bridging.
     PbbIsid,
+    /// Whether that tag says to use the customer's addresses as they are (1.4).
+    PbbUca,
     /// ARP opcode.
     ArpOp,
     /// ARP sender's protocol address.
@@ -122,9 +125,6 @@ pub enum Field {
     ActsetOutput,
     /// The kind of packet: zero, for Ethernet (OF 1.5.1, 7.2.3.11).
     PacketType,
-    /// Whether the customer's addresses are used as they are, in the outermost tag of
-    /// provider backbone bridging (1.4).
-    PbbUca,
     /// The tunnel's group policy; zero where there is none (`ovs-fields(7)`).
     TunGbpId,
     /// Flags of the tunnel's group policy; zero where there is none.
@@ -344,6 +344,7 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(MplsTc,       "mpls_tc",       "mpls_tc",       3, oxm(35), None,    No,   true,  Mpls,            Network),
     row!(MplsBos,      "mpls_bos",      "mpls_bos",      1, oxm(36), None,    No,   true,  Mpls,            Network),
     row!(PbbIsid,      "pbb_isid",      "pbb_isid",     24, oxm(37), None,    Any,  true,  Pbb,             Network),
+    row!(PbbUca,       "pbb_uca",       "pbb_uca",       1, oxm(41), None,    No,   true,  Pbb,             Network),
     row!(ArpOp,        "arp_op",        "arp_op",       16, oxm(21), of(15),  No,   true,  Arp,             Network),
     row!(ArpSpa,       "arp_spa",       "arp_spa",      32, oxm(22), of(16),  Any,  true,  Arp,             Network),
     row!(ArpTpa,       "arp_tpa",       "arp_tpa",      32, oxm(23), of(17),  Any,  true,  Arp,             Network),
@@ -383,7 +384,6 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(ConjId,       "conj_id",      "conj_id",      32, None,    nx(37),  No,  false, None,            Link),
     row!(ActsetOutput, "actset_output","actset_output", 32, onf(43), None,    No,  false, None,            Link),
     row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
-    row!(PbbUca,       "pbb_uca",      "pbb_uca",       1, oxm(41), None,    No,  true,  Pbb,             Network),
     row!(TunGbpId,     "tun_gbp_id",   "tun_gbp_id",   16, None,    nx(38),  Any, true,  None,            Link),
     row!(TunGbpFlags,  "tun_gbp_flags","tun_gbp_flags", 8, None,    nx(39),  Any, true,  None,            Link),
     row!(Reg0,         "reg0",         "reg0",         32, None,    nx(0),   Any, true,  None,            Link),
@@ -453,6 +453,9 @@ impl Field {
     /// The field with this OXM header.
     #[must_use]
     pub fn from_oxm(id: WireId) -> Option<Self> {
+        if id.class == basic::CLASS {
+            return basic::field(id.number);
+        }
         FIELDS
             .iter()
             .find(|row| row.oxm == Some(id))

@@ -35,6 +35,7 @@ mod match_read;
 mod match_write;
 mod meters;
 mod names;
+mod nearest;
 mod number;
 mod part;
 mod piece;

@@ -3,8 +3,9 @@
 
 use crate::random::Random;
 use crate::record::{
-    Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, MachineRecord, OpenFlowEvidence, Outcome,
-    PathCheck, ProcessUse, RateOutcome, RatePath, SCHEMA, Session, TcpOutcome, Trial,
+    Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome, MachineRecord,
+    OpenFlowEvidence, Outcome, PathCheck, ProcessUse, RateOutcome, RatePath, SCHEMA, Session,
+    TcpOutcome, Trial,
 };
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
@@ -39,6 +40,9 @@ pub(crate) fn entries() -> Vec<Entry> {
             }
             trials.push(tcp_trial(device, run));
             trials.extend(RATES.map(|intended| rate_trial(device, run, intended)));
+            if matches!(device, "comporta" | "ovs") {
+                trials.push(flow_table_trial(device, run));
+            }
         }
     }
     spoil(&mut trials);
@@ -85,7 +89,7 @@ fn session() -> Session {
         command_line: "comporta lab run echo tcp-throughput forwarding-rate --runs 3".to_owned(),
         seed: 1,
         runs: RUNS,
-        planned: 168,
+        planned: 174,
         parameters: Parameters::default(),
         machine: MachineRecord {
             kernel: "6.18.0".to_owned(),
@@ -253,6 +257,36 @@ fn rate_trial(device: &str, run: u32, intended_pps: Option<u32>) -> Trial {
         device,
         run,
         Outcome::ForwardingRate(outcome),
+    )
+}
+
+/// A large flow table of `device`.
+pub(crate) fn flow_table_trial(device: &str, run: u32) -> Trial {
+    let id = format!("flow-table/{device}/{run}");
+    let mut random = seeded(&id);
+    let slow = if device == "ovs" { 4.0 } else { 1.0 };
+    let outcome = FlowTableOutcome {
+        flows: 100_000,
+        part: 10_000,
+        add_seconds: 0.3 * slow * (1.0 + 0.03 * random.normal()),
+        first_seconds: 0.029 * slow,
+        last_seconds: 0.031 * slow,
+        empty_bytes: 18 << 20,
+        full_bytes: 48 << 20,
+        left_bytes: 19 << 20,
+        told: 100_002,
+        told_bytes: 9_600_000,
+        tell_seconds: 0.2 * slow,
+        echoes: 150,
+        echo_ns_max: 900_000,
+        delete_seconds: 0.1 * slow,
+    };
+    trial(
+        id,
+        Scenario::FlowTable,
+        device,
+        run,
+        Outcome::FlowTable(outcome),
     )
 }
 

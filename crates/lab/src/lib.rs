@@ -43,7 +43,10 @@ mod trial;
 pub use failure::LabError;
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use names::{MatchSet, Prober, Scenario, UnknownName};
-pub use options::{BadOption, EchoParameters, Options, Parameters, RateParameters, TcpParameters};
+pub use options::{
+    BadOption, EchoParameters, FlowTableParameters, Options, Parameters, RateParameters,
+    TcpParameters,
+};
 pub use plan::{Offer, Step, Test, plan};
 pub use progress::Progress;
 pub use published::{

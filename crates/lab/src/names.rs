@@ -25,6 +25,8 @@ pub enum Scenario {
     TcpThroughput,
     /// Small frames, flat out and at set rates: how many come out at the other end.
     ForwardingRate,
+    /// A large flow table: added, told and deleted by one controller.
+    FlowTable,
 }
 
 /// Which fields the rules of an experiment match on (OpenFlow 1.0). Each set has
@@ -59,7 +61,12 @@ pub enum Prober {
 
 impl Scenario {
     /// Every scenario, in the order of reports.
-    pub const ALL: [Self; 3] = [Self::Echo, Self::TcpThroughput, Self::ForwardingRate];
+    pub const ALL: [Self; 4] = [
+        Self::Echo,
+        Self::TcpThroughput,
+        Self::ForwardingRate,
+        Self::FlowTable,
+    ];
 
     /// The name it is asked for by.
     #[must_use]
@@ -68,6 +75,7 @@ impl Scenario {
             Self::Echo => "echo",
             Self::TcpThroughput => "tcp-throughput",
             Self::ForwardingRate => "forwarding-rate",
+            Self::FlowTable => "flow-table",
         }
     }
 
@@ -78,6 +86,7 @@ impl Scenario {
             Self::Echo => "round trip and jitter of UDP echoes, by match type and frame size",
             Self::TcpThroughput => "one TCP stream, and the processor time the device spends on it",
             Self::ForwardingRate => "small frames, flat out and at set rates: how many come out",
+            Self::FlowTable => "many flows of twelve fields: added, kept, told, deleted",
         }
     }
 }
@@ -203,7 +212,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             "ecko".parse::<Scenario>().unwrap_err().to_string(),
-            "there is no scenario 'ecko': one of echo, tcp-throughput, forwarding-rate is wanted"
+            "there is no scenario 'ecko': one of echo, tcp-throughput, forwarding-rate, flow-table is wanted"
         );
     }
 }

@@ -45,6 +45,9 @@ pub struct Parameters {
     pub tcp_throughput: TcpParameters,
     /// Of the scenario `forwarding-rate`.
     pub forwarding_rate: RateParameters,
+    /// Of the scenario `flow-table`.
+    #[serde(default)]
+    pub flow_table: FlowTableParameters,
 }
 
 /// How echoes are measured.
@@ -80,6 +83,13 @@ pub struct RateParameters {
     pub paced_pps: Vec<u32>,
 }
 
+/// How a large flow table is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowTableParameters {
+    /// Flows that are added.
+    pub flows: u32,
+}
+
 impl Default for EchoParameters {
     fn default() -> Self {
         Self {
@@ -105,6 +115,12 @@ impl Default for RateParameters {
             frame_bytes: 64,
             paced_pps: vec![50_000, 100_000, 150_000, 200_000, 300_000, 400_000],
         }
+    }
+}
+
+impl Default for FlowTableParameters {
+    fn default() -> Self {
+        Self { flows: 100_000 }
     }
 }
 
@@ -142,6 +158,8 @@ const FRAME_BYTES_MIN: u16 = 64;
 const FRAME_BYTES_MAX: u16 = 1_518;
 /// More would make a record of one test too long to handle: some 6 MB.
 const PACKETS_MAX: u32 = 1_000_000;
+/// What Open vSwitch takes in one table, and we nearly.
+const FLOWS_MAX: u32 = 1_000_000;
 /// An hour: more is a soak, and another experiment.
 const TEST_MAX: Duration = Duration::from_secs(3_600);
 
@@ -157,12 +175,14 @@ impl Options {
             echo,
             tcp_throughput,
             forwarding_rate,
+            flow_table,
         } = &mut options.parameters;
         echo.packets = 2_000;
         echo.frame_bytes = vec![64];
         tcp_throughput.seconds = 3;
         forwarding_rate.milliseconds = 1_000;
         forwarding_rate.paced_pps = vec![100_000, 200_000];
+        flow_table.flows = 20_000;
         options
     }
 
@@ -186,7 +206,7 @@ impl Options {
         let frames = || echo.frame_bytes.iter().chain([&rate.frame_bytes]);
         let frame_fits = |size: &u16| (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(size);
         let limit_ms = u32::try_from(TEST_MAX.as_millis()).expect("an hour fits");
-        let rules: [(bool, &str); 9] = [
+        let rules: [(bool, &str); 10] = [
             (
                 distinct(&self.scenarios) && !self.scenarios.is_empty(),
                 "scenarios: at least one, and each once",
@@ -220,6 +240,10 @@ impl Options {
             (
                 distinct(&rate.paced_pps) && !rate.paced_pps.contains(&0),
                 "rates: each above zero, and once",
+            ),
+            (
+                (2..=FLOWS_MAX).contains(&self.parameters.flow_table.flows),
+                "flows: from 2 to 1000000",
             ),
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {

@@ -36,6 +36,8 @@ pub enum Test {
     TcpThroughput,
     /// Small frames.
     ForwardingRate(Offer),
+    /// A large flow table.
+    FlowTable,
 }
 
 /// How many frames are offered.
@@ -57,7 +59,7 @@ impl Step {
                 match_set,
                 frame_bytes,
             } => format!("{scenario}/{match_set}/{frame_bytes}/{device}/{run}"),
-            Test::TcpThroughput => format!("{scenario}/{device}/{run}"),
+            Test::TcpThroughput | Test::FlowTable => format!("{scenario}/{device}/{run}"),
             Test::ForwardingRate(Offer::Paced(pps)) => format!("{scenario}/{pps}/{device}/{run}"),
             Test::ForwardingRate(Offer::FlatOut) => format!("{scenario}/flat-out/{device}/{run}"),
         }
@@ -86,6 +88,10 @@ impl Step {
                 Test::ForwardingRate(_) => {
                     Duration::from_millis(parameters.forwarding_rate.milliseconds.into())
                 }
+                // Added, told and deleted, and the wait for memory to be returned.
+                Test::FlowTable => {
+                    Duration::from_secs(3) + Duration::from_micros(30) * parameters.flow_table.flows
+                }
             }
     }
 }
@@ -98,6 +104,7 @@ impl Test {
             Self::Echo { .. } => Scenario::Echo,
             Self::TcpThroughput => Scenario::TcpThroughput,
             Self::ForwardingRate(_) => Scenario::ForwardingRate,
+            Self::FlowTable => Scenario::FlowTable,
         }
     }
 
@@ -106,7 +113,7 @@ impl Test {
     pub const fn match_set(&self) -> MatchSet {
         match self {
             Self::Echo { match_set, .. } => *match_set,
-            Self::TcpThroughput | Self::ForwardingRate(_) => MatchSet::Port,
+            Self::TcpThroughput | Self::ForwardingRate(_) | Self::FlowTable => MatchSet::Port,
         }
     }
 }
@@ -135,9 +142,10 @@ pub fn plan(options: &Options) -> Vec<Step> {
 }
 
 /// Open vSwitch with TCP segmentation offload differs from Open vSwitch as it comes
-/// in nothing but how it carries TCP.
+/// in nothing but how it carries TCP; and only what speaks OpenFlow has flow tables.
 fn takes_part(device: DeviceKind, scenario: Scenario) -> bool {
-    device != DeviceKind::OvsTso || scenario == Scenario::TcpThroughput
+    let alone = device != DeviceKind::OvsTso || scenario == Scenario::TcpThroughput;
+    alone && (device.speaks_openflow() || scenario != Scenario::FlowTable)
 }
 
 /// The tests of one round of `scenario`.
@@ -157,6 +165,7 @@ fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
                 .collect()
         }
         Scenario::TcpThroughput => vec![Test::TcpThroughput],
+        Scenario::FlowTable => vec![Test::FlowTable],
         Scenario::ForwardingRate => {
             let paced = parameters.forwarding_rate.paced_pps.iter();
             paced
@@ -183,14 +192,20 @@ mod tests {
     #[test]
     fn every_test_is_done_on_every_device_in_every_run() {
         let steps = plan(&options());
-        assert_eq!(steps.len(), 5 * 4 * (3 * 5 + 1 + 7));
+        let of_all = 5 * 4 * (3 * 5 + 1 + 7);
+        let of_those_with_flows = 5 * 2;
+        assert_eq!(steps.len(), of_all + of_those_with_flows);
         let ids: BTreeSet<String> = steps.iter().map(Step::id).collect();
         assert_eq!(ids.len(), steps.len());
     }
 
     #[test]
     fn devices_take_turns() {
-        for block in plan(&options()).chunks(4) {
+        let mut options = options();
+        options
+            .scenarios
+            .retain(|scenario| *scenario != Scenario::FlowTable);
+        for block in plan(&options).chunks(4) {
             let devices: BTreeSet<DeviceKind> = block.iter().map(|step| step.device).collect();
             assert_eq!(devices.len(), 4);
             assert!(block.iter().all(|step| step.test == block[0].test));

@@ -169,6 +169,8 @@ pub enum Outcome {
     TcpThroughput(TcpOutcome),
     /// Of `forwarding-rate`.
     ForwardingRate(RateOutcome),
+    /// Of `flow-table`.
+    FlowTable(FlowTableOutcome),
 }
 
 /// Round trips.
@@ -260,6 +262,65 @@ impl RateOutcome {
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.offered.saturating_sub(self.received)
+    }
+}
+
+/// A large flow table.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowTableOutcome {
+    /// Flows that were added.
+    pub flows: u32,
+    /// How many of them count as the first, and as the last.
+    pub part: u32,
+    /// Seconds until all were added, by the device's barrier.
+    pub add_seconds: f64,
+    /// Of those, the seconds for the first.
+    pub first_seconds: f64,
+    /// Of those, the seconds for the last.
+    pub last_seconds: f64,
+    /// Memory that the device's process held before, in bytes.
+    pub empty_bytes: u64,
+    /// Memory that it held with all flows, in bytes.
+    pub full_bytes: u64,
+    /// Memory that it held two seconds after all were deleted, in bytes.
+    pub left_bytes: u64,
+    /// Flows that the device told of, those of its own rules among them.
+    pub told: u64,
+    /// Bytes in which it did.
+    pub told_bytes: u64,
+    /// Seconds that it took.
+    pub tell_seconds: f64,
+    /// Echoes that another connection had meanwhile.
+    pub echoes: u64,
+    /// The longest that one of them took, in nanoseconds.
+    pub echo_ns_max: u64,
+    /// Seconds until all were deleted, by the device's barrier.
+    pub delete_seconds: f64,
+}
+
+impl FlowTableOutcome {
+    /// Flows a second, of all.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        f64::from(self.flows) / self.add_seconds
+    }
+
+    /// Flows a second, of the first.
+    #[must_use]
+    pub fn first_rate(&self) -> f64 {
+        f64::from(self.part) / self.first_seconds
+    }
+
+    /// Flows a second, of the last.
+    #[must_use]
+    pub fn last_rate(&self) -> f64 {
+        f64::from(self.part) / self.last_seconds
+    }
+
+    /// Bytes of memory for each flow.
+    #[must_use]
+    pub fn bytes_per_flow(&self) -> f64 {
+        self.full_bytes.saturating_sub(self.empty_bytes) as f64 / f64::from(self.flows)
     }
 }
 

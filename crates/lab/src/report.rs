@@ -5,6 +5,7 @@
 mod devices;
 mod echo;
 mod environment;
+mod flow_table;
 mod forwarding;
 mod headline;
 mod parts;
@@ -55,6 +56,7 @@ fn page(results: &Results) -> Markup {
                     @if results.has(Scenario::Echo) { (echo::section(results)) }
                     @if results.has(Scenario::TcpThroughput) { (tcp::section(results)) }
                     @if results.has(Scenario::ForwardingRate) { (forwarding::section(results)) }
+                    @if results.has(Scenario::FlowTable) { (flow_table::section(results)) }
                     (validity::section(results))
                     (environment::section(results))
                 }
@@ -119,6 +121,7 @@ fn contents(results: &Results) -> Markup {
             "forwarding",
             "Forwarding rate",
         ),
+        (results.has(Scenario::FlowTable), "flow-table", "Flow table"),
         (true, "validity", "Validity"),
         (true, "method", "Method and machine"),
     ];

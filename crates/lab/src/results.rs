@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    DeviceRecord, EchoOutcome, Entry, Outcome, RateOutcome, Session, TcpOutcome, Trial,
+    DeviceRecord, EchoOutcome, Entry, FlowTableOutcome, Outcome, RateOutcome, Session, TcpOutcome,
+    Trial,
 };
 use crate::{MatchSet, Scenario};
 
@@ -114,6 +115,18 @@ impl Results {
                 Outcome::ForwardingRate(rate) if rate.intended_pps == intended => {
                     Some((trial, rate))
                 }
+                _ => None,
+            })
+    }
+
+    /// The valid flow tables of `device`, by run.
+    pub fn flow_tables<'a>(
+        &'a self,
+        device: &'a str,
+    ) -> impl Iterator<Item = (&'a Trial, &'a FlowTableOutcome)> {
+        self.valid(device)
+            .filter_map(|(trial, outcome)| match outcome {
+                Outcome::FlowTable(table) => Some((trial, table)),
                 _ => None,
             })
     }

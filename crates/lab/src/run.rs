@@ -175,6 +175,7 @@ fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(
             "seconds of tcp-throughput",
         ),
         (rate_differs, "duration or frame size of forwarding-rate"),
+        (then.flow_table != now.flow_table, "flows of flow-table"),
         (session.seed != options.seed, "seed"),
     ]
     .into_iter()

@@ -4,6 +4,7 @@
 //! Not here: in which order, and where the outcome goes.
 
 mod echo;
+mod flow_table;
 mod forwarding_rate;
 mod tcp_throughput;
 
@@ -48,6 +49,7 @@ fn attempt(test: Test, station: &mut Station, tools: &Tools<'_>) -> Result<Measu
             frame_bytes,
         } => echo::measure(match_set, frame_bytes, station, tools)?,
         Test::TcpThroughput => tcp_throughput::measure(station, tools)?,
+        Test::FlowTable => flow_table::measure(station, tools)?,
         Test::ForwardingRate(offer) => forwarding_rate::measure(offer, station, tools)?,
     };
     station.bench.device_mut().check()?;

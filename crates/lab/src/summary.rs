@@ -1,7 +1,7 @@
 //! A trial in a line, for people who watch.
 
-use crate::format::{count, micros, rate, throughput};
-use crate::record::{EchoOutcome, Outcome, RateOutcome, TcpOutcome, Trial};
+use crate::format::{count, decimal, micros, rate, throughput};
+use crate::record::{EchoOutcome, FlowTableOutcome, Outcome, RateOutcome, TcpOutcome, Trial};
 use crate::statistics::Distribution;
 
 /// What came of `trial`, and what is wrong with it.
@@ -11,6 +11,7 @@ pub(crate) fn line(trial: &Trial) -> String {
         Some(Outcome::Echo(echo)) => echo_line(echo),
         Some(Outcome::TcpThroughput(tcp)) => tcp_line(tcp, trial),
         Some(Outcome::ForwardingRate(rate)) => rate_line(rate),
+        Some(Outcome::FlowTable(table)) => table_line(table),
     };
     let flaws: String = trial
         .flaws
@@ -57,5 +58,21 @@ fn rate_line(outcome: &RateOutcome) -> String {
         rate(outcome.offered_pps()),
         rate(outcome.received_pps()),
         count(outcome.lost())
+    )
+}
+
+fn table_line(outcome: &FlowTableOutcome) -> String {
+    let thousands = |rate: f64| decimal(rate / 1e3, 0);
+    format!(
+        "{} flows: {} thousand/s ({} at first, {} at last), {} bytes each, \
+         told in {} s (echo {} ms at most), deleted in {} s",
+        count(outcome.flows.into()),
+        thousands(outcome.rate()),
+        thousands(outcome.first_rate()),
+        thousands(outcome.last_rate()),
+        decimal(outcome.bytes_per_flow(), 0),
+        decimal(outcome.tell_seconds, 2),
+        decimal(outcome.echo_ns_max as f64 / 1e6, 1),
+        decimal(outcome.delete_seconds, 2),
     )
 }

@@ -11,15 +11,15 @@ mod argument;
 mod encode;
 mod extension;
 mod legacy;
-mod rows;
+pub(crate) mod rows;
 
 use base::{GroupId, MeterId, QueueId};
 use flow::{Action, Extension, Field, MaxLen, MetadataWrite, Refusal};
 
 use argument::{at_most, one_of, set_vlan_pcp, set_vlan_vid};
 pub(crate) use encode::{Context, encode, encode_goto, encode_metadata, encode_meter};
-pub(crate) use rows::own_numbers;
-use rows::{EXPERIMENTER, Kind, Length, Number, Row};
+use rows::{EXPERIMENTER, Length, Number, Row};
+pub(crate) use rows::{Kind, own_numbers};
 
 use crate::codec::{Malformed, Reader};
 use crate::faults::ONF;
@@ -76,6 +76,11 @@ pub(crate) fn pop_queue(actions: &mut Vec<Action>) {
 
 /// Reads the next action.
 pub(crate) fn decode_one(r: &mut Reader<'_>) -> Result<Item, Malformed> {
+    decode_named(r).map(|(_, item)| item)
+}
+
+/// As [`decode_one`], and which of the actions it is whose meaning is the same.
+pub(crate) fn decode_named(r: &mut Reader<'_>) -> Result<(Kind, Item), Malformed> {
     let start = r.clone();
     let mut head = r.clone().on_short(Refusal::ActionBadLength);
     let (number, length) = (head.u16()?, usize::from(head.u16()?));
@@ -97,7 +102,7 @@ pub(crate) fn decode_one(r: &mut Reader<'_>) -> Result<Item, Malformed> {
         Bad::Argument(fault) => start.fail(fault),
         Bad::Shape(malformed) => malformed,
     })?;
-    Ok(item)
+    Ok((row.kind, item))
 }
 
 /// The action's row; `body` then stands behind its number.

@@ -361,6 +361,9 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(GroupModBadType,                V11, V11, near(6, 1)),
     except(GroupModBadCommand,             V11, V11, near(1, 1)),
     except(GroupModBadBucket,              V11, V11, near(6, 1)),
+    except(GroupModChained,                V11, V11, near(6, 1)),
+    except(GroupModBadWatch,               V11, V11, near(6, 6)),
+    except(GroupModPermission,             V11, V11, near(1, 5)),
 
     // Buckets have no numbers before 1.5.
     except(GroupModUnknownBucket,          V11, V11, near(6, 1)),
@@ -431,6 +434,12 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
 
     except(ResumeStale,                  V11, V11, nx(1, 534)),
 ]};
+
+/// Every reason that there is.
+#[cfg(test)]
+pub(crate) fn refusals() -> impl Iterator<Item = Refusal> {
+    ROWS.iter().map(|row| row.refusal)
+}
 
 #[cfg(test)]
 mod tests;

@@ -152,7 +152,7 @@ const fn part(part: Part, from: Version, to: Version, number: Number) -> PartRow
 }
 
 #[rustfmt::skip]
-const ROWS: &[Row] = {
+pub(crate) const ROWS: &[Row] = {
     use Kind::*; use Number::*; use Sender::*; use Version::*;
     &[
     //  kind               from to   number      least sender
@@ -230,7 +230,7 @@ const ROWS: &[Row] = {
 };
 
 #[rustfmt::skip]
-const PARTS: &[PartRow] = {
+pub(crate) const PARTS: &[PartRow] = {
     use Number::*; use Part::*; use Version::*;
     &[
     //   part           from to   number
@@ -296,6 +296,12 @@ pub(crate) const EXPERIMENTER_MESSAGE: u16 = 4;
 
 /// What stands in the header of vendor (experimenter) statistics.
 pub(crate) const EXPERIMENTER_PART: u16 = 0xffff;
+
+#[cfg(test)]
+mod vectors;
+
+#[cfg(test)]
+mod absent;
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,8 @@
 mod action;
 mod channel;
 mod codec;
+#[cfg(test)]
+mod conformance;
 pub mod continuation;
 mod dialect;
 mod duration;
@@ -28,6 +30,7 @@ mod message;
 mod oxm;
 mod oxs;
 mod port_no;
+mod print;
 mod version;
 
 pub use channel::{Channel, DownReason, Event, Excerpt, Options, Received, Side};
@@ -45,4 +48,5 @@ pub use message::multipart::{
 };
 pub use message::queue_config::{QueueConfig, QueueConfigReply, QueueDesc};
 pub use message::role::{RoleReason, RoleReply, RoleStatus};
+pub use print::{Detail, print};
 pub use version::{BadVersion, Version, Versions};

@@ -264,7 +264,7 @@ impl From<MultipartReply> for Message {
 }
 
 /// The row of a message whose header has been read; `r` then stands at its body.
-fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row, Malformed> {
+pub(crate) fn row_of(header: &Header, r: &mut Reader<'_>) -> Result<&'static Row, Malformed> {
     let (version, at) = (r.version(), 0);
     let number = u16::from(header.kind);
     if number != kinds::EXPERIMENTER_MESSAGE {

@@ -64,6 +64,14 @@ impl Counters {
         Arc::ptr_eq(&self.cells, &others.cells)
     }
 
+    /// Takes note of a use that is not counted. Only the last writer, the one who
+    /// changes the tables, may do so.
+    pub(crate) fn touch(&self, now: Instant) {
+        if let Some(last) = self.cells.last() {
+            last.used.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        }
+    }
+
     /// The cell of `writer`, if it has one.
     #[inline]
     fn cell(&self, writer: usize) -> Option<&Cell> {

@@ -26,7 +26,7 @@ use crate::counters::Counters;
 use crate::group::groups_of;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
-use crate::rule::{Identity, Rule};
+use crate::rule::{Identity, Place, Rule};
 
 /// What a change of the tables came to.
 #[derive(Debug, Default)]
@@ -127,21 +127,31 @@ impl Pipeline {
             command.consistency,
         )?;
         self.check_named(&command.instructions)?;
+        let identity = identity(command, command.table);
+        let old = self.look_for(&identity).cloned();
         let table = self.table(command.table);
-        let identity = identity(command);
         if command.flags.contains(FlowFlags::CHECK_OVERLAP)
             && table.is_some_and(|table| table.overlaps(&identity))
         {
             return Err(Refusal::FlowModOverlap);
         }
-        let old = table.and_then(|table| table.get(&identity)).cloned();
         let in_table = table.map_or(0, |table| table.len());
         if old.is_none() && !self.has_room(in_table) {
             return Err(Refusal::FlowModTableFull);
         }
         let keeps = |_: &&Arc<Rule>| !command.flags.contains(FlowFlags::RESET_COUNTS);
+        let counters = old
+            .as_ref()
+            .filter(keeps)
+            .map_or_else(|| Counters::new(self.writers()), |old| old.counters.clone());
+        counters.touch(now);
+        let place = old.map_or_else(
+            || Place::new(command.priority, self.next_serial()),
+            |old| old.place,
+        );
         let rule = Rule {
             identity,
+            place,
             cookie,
             instructions: self.shared(&command.instructions),
             idle_timeout_s: command.idle_timeout_s,
@@ -150,11 +160,7 @@ impl Pipeline {
             flags: command.flags,
             created: now,
             modified: now,
-            active_since: now,
-            counters: old
-                .as_ref()
-                .filter(keeps)
-                .map_or_else(|| Counters::new(self.writers()), |old| old.counters.clone()),
+            counters,
         };
         let mut changes = Changes::default();
         self.put(Arc::new(rule), now, &mut changes);
@@ -210,12 +216,15 @@ impl Pipeline {
     /// `old` with the instructions of `command`.
     fn modified(&mut self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
-            Counters::new(self.writers())
+            let counters = Counters::new(self.writers());
+            counters.touch(old.last_used());
+            counters
         } else {
             old.counters.clone()
         };
         Rule {
             identity: old.identity.clone(),
+            place: old.place,
             cookie: command.new_cookie.unwrap_or(old.cookie),
             instructions: self.shared(&command.instructions),
             idle_timeout_s: old.idle_timeout_s,
@@ -224,7 +233,6 @@ impl Pipeline {
             flags: old.flags,
             created: old.created,
             modified: now,
-            active_since: old.last_used(),
             counters,
         }
     }
@@ -248,14 +256,15 @@ impl Pipeline {
     }
 
     /// The rules that a modification or deletion is about.
-    fn found(&self, command: &FlowMod, filter: &Filter<'_>) -> Vec<Arc<Rule>> {
+    fn found(&mut self, command: &FlowMod, filter: &Filter<'_>) -> Vec<Arc<Rule>> {
         let strict = matches!(
             command.command,
             FlowModCommand::ModifyStrict | FlowModCommand::DeleteStrict
         );
         if strict {
-            let same = self.same_in(command.table, identity(command));
-            same.filter(|rule| filter.takes(rule)).cloned().collect()
+            let tables = self.table_ids(command.table).into_iter();
+            let same = tables.filter_map(|table| self.look_for(&identity(command, table)).cloned());
+            same.filter(|rule| filter.takes(rule)).collect()
         } else {
             let rules = self.rules(command.table);
             rules.filter(|rule| filter.takes(rule)).cloned().collect()
@@ -313,9 +322,10 @@ impl<'a> Filter<'a> {
     }
 }
 
-fn identity(command: &FlowMod) -> Identity {
+/// What a command means in one of its tables.
+fn identity(command: &FlowMod, table: TableId) -> Identity {
     Identity {
-        table: command.table,
+        table,
         priority: Reverse(command.priority),
         matching: command.matching.clone(),
     }

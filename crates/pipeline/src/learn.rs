@@ -197,7 +197,7 @@ impl Pipeline {
             priority: Reverse(command.priority),
             matching: command.matching.clone(),
         };
-        self.table(command.table)?.get(&identity)
+        self.find(&identity)
     }
 
     /// Whether there are as many rules with the command's cookie in its table.
@@ -209,8 +209,7 @@ impl Pipeline {
     /// Shortens the timeouts of a rule, if it is still there.
     fn shorten(&mut self, rule: &Rule, idle_s: u16, hard_s: u16, now: Instant) -> Changes {
         let mut changes = Changes::default();
-        let table = self.table(rule.table());
-        let present = table.and_then(|table| table.get(&rule.identity));
+        let present = self.find(&rule.identity);
         let present = present.filter(|present| present.counters.are(&rule.counters));
         if let Some(present) = present.cloned() {
             let (idle_timeout_s, hard_timeout_s) = shortened(&present, idle_s, hard_s);

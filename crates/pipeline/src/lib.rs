@@ -19,6 +19,7 @@ mod flow_mod;
 mod group;
 mod group_mod;
 mod hash;
+mod index;
 mod interpreter;
 mod known;
 mod learn;

@@ -16,9 +16,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// A million rules: what full routing tables come to. At a kilobyte or two
-    /// each, they bound the memory that flow-mods can take.
-    pub const RULES: usize = 1_000_000;
+    /// A million rules and some: what full routing tables come to. At three hundred
+    /// bytes each, and a kilobyte or two more for what one does that no other does, they
+    /// bound the memory that flow-mods can take.
+    pub const RULES: usize = 1 << 20;
 
     /// A group for each neighbour of a large router, several times over.
     pub const GROUPS: usize = 65_536;

@@ -26,6 +26,7 @@
 //! any bridge would, and a rule about TCP ports cannot be slipped past with half
 //! a TCP header. Padding behind an IP datagram is legal, as on any Ethernet.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
@@ -37,6 +38,7 @@ use crate::counters::Counters;
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
+use crate::index::Index;
 use crate::learners::Learners;
 use crate::limits::Limits;
 use crate::meter_mod::MeterTable;
@@ -66,6 +68,9 @@ pub struct Pipeline {
     looked_up: Arc<[Counters]>,
     matched: Arc<[Counters]>,
     expiry: Expiry,
+    index: Index,
+    /// How many rules there have been: the number of the next.
+    serial: u64,
     /// What the latest rules do.
     recent: Recent,
     rules: usize,
@@ -93,6 +98,8 @@ impl Pipeline {
             looked_up: counters().collect(),
             matched: counters().collect(),
             expiry: Expiry::default(),
+            index: Index::default(),
+            serial: 0,
             recent: Recent::default(),
             rules: 0,
             depths: [0; Depth::ALL.len()],
@@ -134,14 +141,14 @@ impl Pipeline {
         table: TableId,
         last: Option<&Rule>,
     ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
-        let first = last.map_or(TableId::FIRST, Rule::table);
-        let last = last.map(|last| last.identity.clone());
+        let last = last.map(|last| (last.table(), last.place));
+        let first = last.map_or(TableId::FIRST, |(table, _)| table);
         self.tables
             .range(first..)
             .filter(move |(id, _)| table == TableId::ALL || **id == table)
             .flat_map(move |(id, rules)| {
-                let behind = last.as_ref().filter(|_| *id == first);
-                rules.rules_behind(behind)
+                let behind = last.filter(|(table, _)| table == id);
+                rules.rules_behind(behind.map(|(_, place)| place))
             })
     }
 
@@ -280,14 +287,12 @@ impl Pipeline {
 
     /// A table, or all of them, if they have rules.
     pub(crate) fn tables(&self, table: TableId) -> impl Iterator<Item = &Table> {
-        self.tables_by_id(table).map(|(_, table)| table)
+        self.tables.range(these(table)).map(|(_, table)| table)
     }
 
-    fn tables_by_id(&self, table: TableId) -> impl Iterator<Item = (&TableId, &Table)> {
-        self.tables.range(match table {
-            TableId::ALL => TableId::FIRST..=TableId::ALL,
-            one => one..=one,
-        })
+    /// Which table that is, or which tables, if they have rules.
+    pub(crate) fn table_ids(&self, table: TableId) -> Vec<TableId> {
+        self.tables.range(these(table)).map(|(id, _)| *id).collect()
     }
 
     /// Whether another rule may be put into a table of `in_table` rules.
@@ -295,19 +300,28 @@ impl Pipeline {
         self.rules < self.limits.rules && in_table < self.limits.rules_per_table
     }
 
-    /// The rules of `table`, or with [`TableId::ALL`] of all, that have this priority and
-    /// match.
-    pub(crate) fn same_in(
-        &self,
-        table: TableId,
-        identity: Identity,
-    ) -> impl Iterator<Item = &Arc<Rule>> {
-        self.tables_by_id(table).filter_map(move |(id, rules)| {
-            rules.get(&Identity {
-                table: *id,
-                ..identity.clone()
-            })
-        })
+    /// The rule of this identity, for one who only looks.
+    pub(crate) fn find(&self, identity: &Identity) -> Option<&Arc<Rule>> {
+        if self.index.is_made() {
+            self.index.get(identity)
+        } else {
+            self.table(identity.table)?.find(identity)
+        }
+    }
+
+    /// The rule of this identity, for one who is about to change the tables.
+    pub(crate) fn look_for(&mut self, identity: &Identity) -> Option<&Arc<Rule>> {
+        if !self.index.is_made() {
+            let tables = self.tables.values();
+            self.index.make(tables.flat_map(Table::rules).cloned());
+        }
+        self.index.get(identity)
+    }
+
+    /// The number of a new rule.
+    pub(crate) const fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
     }
 
     /// `instructions`, or those equal to them that another rule has.
@@ -322,6 +336,7 @@ impl Pipeline {
         self.expiry.arm(&rule);
         let table = self.tables.entry(rule.table()).or_default();
         let old = table.insert(Arc::clone(&rule));
+        self.index.insert(&rule);
         if let Some(old) = old {
             self.left(old, None, now, changes);
         }
@@ -340,7 +355,8 @@ impl Pipeline {
         changes: &mut Changes,
     ) {
         let table = self.tables.entry(rule.table()).or_default();
-        if let Some(old) = table.remove(&rule.identity) {
+        if let Some(old) = table.remove(rule.place) {
+            self.index.remove(&rule.identity);
             self.expiry.disarm(rule);
             self.left(old, reason, now, changes);
         }
@@ -355,14 +371,14 @@ impl Pipeline {
         now: Instant,
         changes: &mut Changes,
     ) {
-        let ids = self.tables.keys().copied();
-        let ids: Vec<_> = ids
-            .filter(|id| [*id, TableId::ALL].contains(&table))
-            .collect();
-        for id in ids {
+        for id in self.table_ids(table) {
             let table = self.tables.remove(&id).unwrap_or_default();
             changes.removed.reserve(table.len());
+            if table.len() == self.rules {
+                self.index.clear();
+            }
             for rule in table.rules() {
+                self.index.remove(&rule.identity);
                 self.expiry.disarm(rule);
                 self.left(Arc::clone(rule), reason, now, changes);
             }
@@ -387,5 +403,13 @@ impl Pipeline {
     /// Notes the rule's deadline anew: a frame has come since.
     pub(crate) fn rearm(&mut self, rule: &Arc<Rule>) {
         self.expiry.arm(rule);
+    }
+}
+
+/// A table, or all of them.
+const fn these(table: TableId) -> RangeInclusive<TableId> {
+    match table {
+        TableId::ALL => TableId::FIRST..=TableId::ALL,
+        one => one..=one,
     }
 }

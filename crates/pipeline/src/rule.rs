@@ -5,6 +5,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,13 +16,33 @@ use flow::{Action, Extension, FlowFlags, FlowStats, HashFields, Instructions, Ma
 use crate::check_extension::{is_clause, touches};
 use crate::counters::Counters;
 
-/// What makes a rule the one it is. The order is that of tables and of lookup: the
-/// higher priority first.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What makes a rule the one it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Identity {
     pub(crate) table: TableId,
     pub(crate) priority: Reverse<u16>,
     pub(crate) matching: Match,
+}
+
+/// A rule's place in its table: the higher priority first and, of one priority, the
+/// rule that came first, so that rules that come one after the other lie side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    /// Bits of the number of a rule: enough for a million a second for nine years.
+    const SERIAL_BITS: u32 = 48;
+
+    /// The place of the rule of this number.
+    pub(crate) const fn new(priority: u16, serial: u64) -> Self {
+        let serial = serial & (u64::MAX >> (64 - Self::SERIAL_BITS));
+        Self((!priority as u64) << Self::SERIAL_BITS | serial)
+    }
+
+    /// The first and the last place of a priority.
+    pub(crate) const fn all_of(priority: u16) -> std::ops::RangeInclusive<Self> {
+        Self::new(priority, 0)..=Self::new(priority, u64::MAX)
+    }
 }
 
 /// A rule. There may be a million, so it is kept small: what it does is shared with
@@ -29,6 +50,7 @@ pub(crate) struct Identity {
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) identity: Identity,
+    pub(crate) place: Place,
     /// The controller's mark.
     pub cookie: Cookie,
     /// What to do with a frame.
@@ -45,9 +67,7 @@ pub struct Rule {
     pub created: Instant,
     /// When its instructions were written last.
     pub modified: Instant,
-    /// Before this it was not idle, whatever its counters remember.
-    pub(crate) active_since: Instant,
-    /// Its counts.
+    /// Its counts, and when it was used last; it counts as used when it is added.
     pub counters: Counters,
 }
 
@@ -69,6 +89,12 @@ impl PartialEq for ByIdentity {
 
 impl Eq for ByIdentity {}
 
+impl Hash for ByIdentity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.identity.hash(state);
+    }
+}
+
 impl PartialOrd for ByIdentity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
@@ -86,6 +112,7 @@ impl Rule {
     pub(crate) fn again(&self) -> Self {
         Self {
             identity: self.identity.clone(),
+            place: self.place,
             cookie: self.cookie,
             instructions: Arc::clone(&self.instructions),
             idle_timeout_s: self.idle_timeout_s,
@@ -94,7 +121,6 @@ impl Rule {
             flags: self.flags,
             created: self.created,
             modified: self.modified,
-            active_since: self.active_since,
             counters: self.counters.clone(),
         }
     }
@@ -125,10 +151,10 @@ impl Rule {
     }
 
     /// Whether it is tried before `other` in a table that both are in: its priority
-    /// is higher or, where the specification leaves it open, its match comes first.
+    /// is higher or, where the specification leaves it open, it came first.
     #[must_use]
     pub fn is_tried_before(&self, other: &Self) -> bool {
-        self.identity < other.identity
+        self.place < other.place
     }
 
     /// Whether it is a clause of a conjunction, and does nothing by itself.
@@ -140,7 +166,7 @@ impl Rule {
     /// When a frame matched it last, or it became active.
     #[must_use]
     pub fn last_used(&self) -> Instant {
-        self.counters.last_used().max(self.active_since)
+        self.counters.last_used()
     }
 
     /// How deep a frame must be read for it.

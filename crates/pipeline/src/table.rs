@@ -3,15 +3,15 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use flow::{Key, Match};
-use imbl::OrdSet;
+use flow::Key;
+use imbl::OrdMap;
 
-use crate::rule::{ByIdentity, Identity, Rule};
+use crate::rule::{Identity, Place, Rule};
 
 /// The rules of a table. A clone shares them until one of the two changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    rules: OrdSet<ByIdentity>,
+    rules: OrdMap<Place, Arc<Rule>>,
     /// How many of the rules are clauses of conjunctions.
     clauses: usize,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Table {
 impl Table {
     /// The rule that a frame finds: of those that match, the one of the highest
     /// priority. Where two of the same priority match, the specification leaves
-    /// the choice open (OF 1.3.5, 5.3); here it is the same one every time.
+    /// the choice open (OF 1.3.5, 5.3); here it is the one that came first.
     #[inline]
     pub(crate) fn lookup(&self, key: &Key) -> Option<&Arc<Rule>> {
         self.rules().find(|rule| rule.matching().accepts(key))
@@ -30,24 +30,31 @@ impl Table {
         self.clauses > 0
     }
 
-    /// The rule of this identity.
-    pub(crate) fn get(&self, identity: &Identity) -> Option<&Arc<Rule>> {
-        self.rules.get(identity).map(|ByIdentity(rule)| rule)
-    }
-
     /// All rules, in the order of lookup.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.rules.iter().map(|ByIdentity(rule)| rule)
+        self.rules.values()
     }
 
-    /// The rules behind the place of `identity`, or all, in the order of lookup.
+    /// The rules behind a place, or all, in the order of lookup.
     pub(crate) fn rules_behind(
         &self,
-        identity: Option<&Identity>,
+        last: Option<Place>,
     ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
-        let start = identity.map_or(Bound::Unbounded, Bound::Excluded);
-        let range = self.rules.range::<_, Identity>((start, Bound::Unbounded));
-        range.map(|ByIdentity(rule)| rule)
+        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = self.rules.range((start, Bound::Unbounded));
+        range.map(|(_, rule)| rule)
+    }
+
+    /// The rules of a priority.
+    fn rules_of(&self, priority: u16) -> impl Iterator<Item = &Arc<Rule>> {
+        let range = self.rules.range(Place::all_of(priority));
+        range.map(|(_, rule)| rule)
+    }
+
+    /// The rule of this identity, found by looking at all of its priority.
+    pub(crate) fn find(&self, identity: &Identity) -> Option<&Arc<Rule>> {
+        let mut rules = self.rules_of(identity.priority.0);
+        rules.find(|rule| rule.identity == *identity)
     }
 
     /// How many rules there are.
@@ -55,37 +62,29 @@ impl Table {
         self.rules.len()
     }
 
-    /// Puts a rule in. Answers the one of the same identity that was there.
+    /// Puts a rule in. Answers the one that was in its place.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         self.clauses += usize::from(rule.is_clause());
-        let old = self.rules.insert(ByIdentity(rule));
+        let old = self.rules.insert(rule.place, rule);
         self.without(old)
     }
 
-    /// Takes the rule of this identity out.
-    pub(crate) fn remove(&mut self, identity: &Identity) -> Option<Arc<Rule>> {
-        let old = self.rules.remove(identity);
+    /// Takes the rule in this place out.
+    pub(crate) fn remove(&mut self, place: Place) -> Option<Arc<Rule>> {
+        let old = self.rules.remove(&place);
         self.without(old)
     }
 
     /// Takes note that a rule is no longer there.
-    fn without(&mut self, old: Option<ByIdentity>) -> Option<Arc<Rule>> {
-        let ByIdentity(old) = old?;
-        self.clauses -= usize::from(old.is_clause());
-        Some(old)
+    fn without(&mut self, old: Option<Arc<Rule>>) -> Option<Arc<Rule>> {
+        self.clauses -= usize::from(old.as_ref().is_some_and(|old| old.is_clause()));
+        old
     }
 
     /// Whether a rule of the same priority could match the same frame as one of this
     /// identity.
     pub(crate) fn overlaps(&self, identity: &Identity) -> bool {
-        let first = Identity {
-            matching: Match::any(),
-            ..identity.clone()
-        };
-        self.rules
-            .range::<_, Identity>(first..)
-            .map(|ByIdentity(rule)| rule)
-            .take_while(|rule| rule.identity.priority == identity.priority)
-            .any(|rule| rule.matching().overlaps(&identity.matching))
+        let mut rules = self.rules_of(identity.priority.0);
+        rules.any(|rule| rule.matching().overlaps(&identity.matching))
     }
 }

@@ -13,4 +13,4 @@ mod reconcile;
 mod shell;
 
 pub use error::SwitchError;
-pub use shell::{ask, run};
+pub use shell::{ask, management_socket, run};

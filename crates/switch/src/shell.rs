@@ -31,6 +31,7 @@ use inbox::Inbox;
 use peers::Exchange;
 use reaper::Reaper;
 use rundir::RunDir;
+pub use rundir::management_socket;
 use worker_thread::{SPIN, WorkerHandle};
 
 /// File descriptors that the process allows itself: thousands of peers, and a few

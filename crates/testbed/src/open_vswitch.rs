@@ -61,6 +61,29 @@ impl OpenVswitch {
     /// # Errors
     /// A program is missing or fails.
     pub fn start(site: Site<'_>, clock: &Clock, settings: &[&str]) -> Result<Self, Failure> {
+        Self::start_as(site, clock, settings, &[])
+    }
+
+    /// As [`OpenVswitch::start`], with a data path, ports and a clock that
+    /// `ovs-appctl` drives: types `dummy`, `netdev-dummy/receive`, `time/warp`.
+    ///
+    /// # Errors
+    /// A program is missing or fails.
+    pub fn start_dummy(site: Site<'_>, clock: &Clock, settings: &[&str]) -> Result<Self, Failure> {
+        Self::start_as(
+            site,
+            clock,
+            settings,
+            &["--enable-dummy", "--disable-system"],
+        )
+    }
+
+    fn start_as(
+        site: Site<'_>,
+        clock: &Clock,
+        settings: &[&str],
+        options: &[&str],
+    ) -> Result<Self, Failure> {
         let mut commands = Vec::new();
         let database = site.start_database(&mut commands)?;
         let socket = site.directory.join("db.sock");
@@ -73,7 +96,7 @@ impl OpenVswitch {
             words.extend(settings);
         }
         vsctl(site.spawner, site.directory, &words, &mut commands)?;
-        let daemon = site.start_daemon(&mut commands)?;
+        let daemon = site.start_daemon(options, &mut commands)?;
         Ok(Self {
             daemon,
             database,
@@ -115,11 +138,16 @@ impl<'a> Site<'a> {
         self.spawner.start(serve)
     }
 
-    fn start_daemon(self, commands: &mut Vec<String>) -> Result<Process, Failure> {
+    fn start_daemon(
+        self,
+        options: &[&str],
+        commands: &mut Vec<String>,
+    ) -> Result<Process, Failure> {
         let program = self
             .daemon("ovs-vswitchd")
             .arg(format!("unix:{}", self.path("db.sock")))
             .arg(format!("--unixctl={}", self.path("vswitchd.ctl")))
+            .args(options.iter().copied())
             .on_cores(self.cores);
         commands.push(program.command_line());
         self.spawner.start(program)

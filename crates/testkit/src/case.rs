@@ -50,16 +50,18 @@
 //! With `UPDATE=1` in the environment a file is rewritten to say what happens;
 //! the difference is reviewed as code.
 
+pub mod counts;
 mod player;
 mod script;
-mod words;
+pub mod words;
 
 use std::fs;
 use std::path::Path;
 
-use script::{Line, read};
+pub use script::{Count, Event};
 
 use player::Player;
+use script::{Line, read};
 
 /// Runs the script in `text`, and asks whether it says what happens.
 ///
@@ -118,6 +120,67 @@ pub fn run_folder(folder: &Path) {
         }
     }
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
+}
+
+/// Something that a script happens to.
+pub trait Subject {
+    /// Lets the event happen, and tells what comes of it, in the words of a script.
+    ///
+    /// # Errors
+    /// It cannot happen to this subject.
+    fn play(&mut self, event: &Event) -> Result<Vec<String>, String>;
+
+    /// Answers a count, in the words of the question.
+    ///
+    /// # Errors
+    /// It cannot be counted here.
+    fn count(&mut self, count: &Count) -> Result<String, String>;
+}
+
+/// An event of a script, what the script says comes of it, and what does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The event's line.
+    pub event: String,
+    /// The lines below it.
+    pub wanted: Vec<String>,
+    /// What came of it.
+    pub happened: Vec<String>,
+}
+
+/// Lets all of the script in `text` happen to `subject`.
+///
+/// # Errors
+/// A line that is not understood, or an event that cannot happen to this subject.
+pub fn replay(text: &str, subject: &mut impl Subject) -> Result<Vec<Step>, String> {
+    let mut steps: Vec<Step> = Vec::new();
+    for text in text.lines() {
+        let wrong = |what: String| format!("{what}: {text}");
+        match read(text).map_err(wrong)? {
+            Line::Remark => {}
+            Line::Event(event) => steps.push(Step {
+                event: text.to_owned(),
+                wanted: Vec::new(),
+                happened: subject.play(&event).map_err(wrong)?,
+            }),
+            Line::Effect(effect) => {
+                let step = steps
+                    .last_mut()
+                    .ok_or_else(|| wrong("no event before".to_owned()))?;
+                step.wanted.push(effect);
+            }
+            Line::Count(count) => {
+                let happened = subject.count(&count).map_err(wrong)?;
+                let question = text.trim().trim_start_matches('=');
+                let step = steps
+                    .last_mut()
+                    .ok_or_else(|| wrong("no event before".to_owned()))?;
+                step.wanted.push(words::indented("=", question));
+                step.happened.push(happened);
+            }
+        }
+    }
+    Ok(steps)
 }
 
 /// A script beside what happened.

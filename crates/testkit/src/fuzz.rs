@@ -3,9 +3,11 @@
 //! They are plain functions, so that every file of the corpora also runs as an
 //! ordinary test (`tests/corpora.rs`).
 
+mod commands;
 mod flow_text;
 mod frame;
 pub mod openflow;
 
+pub use commands::commands;
 pub use flow_text::flow_text;
 pub use frame::frame;

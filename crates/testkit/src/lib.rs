@@ -2,5 +2,6 @@
 //! crates name it as a dev-dependency only.
 
 pub mod case;
+pub mod document;
 pub mod fuzz;
 pub mod pair;

@@ -52,6 +52,22 @@ fn openflow_v15() {
 }
 
 #[test]
+fn print() {
+    run("print", testkit::fuzz::openflow::print);
+    for version in ["v10", "v11", "v12", "v13", "v14", "v15"] {
+        run(&format!("openflow_{version}"), |data| {
+            let detailed = [&[5], data].concat();
+            testkit::fuzz::openflow::print(&detailed);
+        });
+    }
+}
+
+#[test]
+fn commands() {
+    run("commands", testkit::fuzz::commands);
+}
+
+#[test]
 fn channel() {
     run("channel", testkit::fuzz::openflow::channel);
 }

@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 18] = {
+const ARROWS: [Arrows; 19] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -29,9 +29,10 @@ const ARROWS: [Arrows; 18] = {
         row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),
         row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
-        row("cli",      &["switch", "lab"]),
+        row("tools",    &["base", "packet", "flow", "openflow"]),
+        row("cli",      &["switch", "lab", "tools"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
-        row("suites",   &["base", "testbed"]),
+        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),
     ]

@@ -76,6 +76,8 @@ const NETWORK: &[&str] = &[
     "mpls",
     "mpls,mpls_label=16,mpls_bos=1",
     "dl_type=0x88e7",
+    "dl_type=0x88e7,pbb_isid=1",
+    "dl_type=0x88e7,pbb_uca=1",
 ];
 const FRAMES: &[&str] = &[
     "eth",

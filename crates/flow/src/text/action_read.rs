@@ -5,6 +5,7 @@
 use base::{GroupId, MeterId, PortNo, QueueId};
 
 use super::error::ParseError;
+use super::nearest::with_nearest;
 use super::number::{number, unsigned};
 use super::piece::{Item, Piece};
 use super::{address, extension_read, match_read, names, special};
@@ -55,6 +56,12 @@ const ACTIONS: &[(&str, Read)] = &[
     ("set_tunnel64",   |item| set(Field::TunnelId, item)),
 ];
 
+/// The names of all of them.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ACTIONS.iter().map(|(name, _)| *name)
+}
+
 /// Open vSwitch's actions that this switch does not have.
 const FOREIGN: [&str; 8] = [
     "ct",
@@ -82,7 +89,9 @@ pub(super) fn action(item: Item<'_>) -> Result<Action, ParseError> {
             .wrong("not supported yet: this action of Open vSwitch"));
     }
     let Ok(port) = address::port(item.key) else {
-        return Err(item.key.wrong("unknown action"));
+        let known = ACTIONS.iter().map(|(known, _)| *known);
+        let known = known.chain(extension_read::names()).chain(["drop"]);
+        return Err(item.key.wrong(with_nearest("unknown action", name, known)));
     };
     item.bare()?;
     Ok(Action::output(port))

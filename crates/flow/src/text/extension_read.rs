@@ -42,6 +42,11 @@ const ACTIONS: &[(&str, Read)] = &[
     ("sample",           sample),
 ];
 
+/// The names of Nicira's actions.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    ACTIONS.iter().map(|(name, _)| *name)
+}
+
 /// Reads `item`, if its name is that of one of Nicira's actions.
 pub(super) fn action(item: Item<'_>) -> Option<Result<Action, ParseError>> {
     let (_, read) = ACTIONS.iter().find(|(name, _)| *name == item.key.text)?;

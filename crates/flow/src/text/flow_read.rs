@@ -5,9 +5,10 @@ use base::{Cookie, GroupId, PortNo, TableId};
 use super::error::ParseError;
 use super::flow_write::{COMMANDS, DEFAULT_PRIORITY, FLAGS};
 use super::match_read::Draft;
+use super::nearest::with_nearest;
 use super::number::number;
 use super::piece::{Item, Items, Piece};
-use super::{address, instructions};
+use super::{address, instructions, names};
 use crate::action::Instructions;
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::matching::Match;
@@ -16,6 +17,19 @@ use crate::statistics::FlowStatsRequest;
 /// Keys of a printed rule's statistics. A line that was printed is read again
 /// without them.
 const COUNTS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
+
+/// The keys of a flow that are neither match fields nor flags.
+const KEYS: [&str; 9] = [
+    "actions",
+    "cookie",
+    "hard_timeout",
+    "idle_timeout",
+    "importance",
+    "out_group",
+    "out_port",
+    "priority",
+    "table",
+];
 
 /// What a line is for, and so which keys it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -194,9 +208,10 @@ impl Head {
             "importance" => self.importance = number(item.required()?)?,
             "actions" | "action" => return Err(item.key.wrong("`actions=` is wanted")),
             _ => {
-                return Err(item
-                    .key
-                    .wrong("unknown key: neither a match field nor a part of a flow"));
+                let unknown = "unknown key: neither a match field nor a part of a flow";
+                let flags = FLAGS.iter().map(|(_, known)| *known);
+                let known = names::of_matches().chain(KEYS).chain(flags);
+                return Err(item.key.wrong(with_nearest(unknown, name, known)));
             }
         }
         Ok(name)

@@ -185,13 +185,13 @@ fn write_rule(f: &mut fmt::Formatter<'_>, stats: &FlowStats) -> fmt::Result {
 }
 
 /// Writes seconds: whole ones as they are, else with three decimals if that is
-/// exact, else with nine.
+/// exact, else with as many as it takes.
 fn write_duration(f: &mut fmt::Formatter<'_>, duration: Duration) -> fmt::Result {
     write!(f, "{}", duration.as_secs())?;
     match duration.subsec_nanos() {
         0 => {}
         nanos if nanos % 1_000_000 == 0 => write!(f, ".{:03}", nanos / 1_000_000)?,
-        nanos => write!(f, ".{nanos:09}")?,
+        nanos => f.write_str(format!(".{nanos:09}").trim_end_matches('0'))?,
     }
     f.write_str("s")
 }

@@ -8,6 +8,7 @@ use base::PortNo;
 
 use super::error::ParseError;
 use super::names::{self, Form, Meaning, PROTOCOLS, Side};
+use super::nearest::with_nearest;
 use super::number::{Masked, masked, unsigned};
 use super::piece::{Item, Items, Piece};
 use super::{address, special};
@@ -21,7 +22,9 @@ pub(super) fn whole(text: Piece<'_>) -> Result<Match, ParseError> {
     let mut items = Items::new(text);
     while let Some(item) = items.next_item()? {
         if !draft.take(item)? {
-            return Err(item.key.wrong("unknown match field"));
+            let known = names::of_matches();
+            let problem = with_nearest("unknown match field", item.key.text, known);
+            return Err(item.key.wrong(problem));
         }
     }
     draft.finish()

@@ -83,6 +83,7 @@ const NAMES: [Names; Field::COUNT] = {
         row(MplsTc,       "mpls_tc",     Decimal,  &[]),
         row(MplsBos,      "mpls_bos",    Decimal,  &[]),
         row(PbbIsid,      "pbb_isid",    Decimal,  &[]),
+        row(PbbUca,       "pbb_uca",     Decimal,  &[]),
         row(ArpOp,        "arp_op",      Decimal,  &[]),
         row(ArpSpa,       "arp_spa",     Ipv4,     &[]),
         row(ArpTpa,       "arp_tpa",     Ipv4,     &[]),
@@ -122,7 +123,6 @@ const NAMES: [Names; Field::COUNT] = {
         row(ConjId,        "conj_id",     Decimal,  &[]),
         row(ActsetOutput,  "actset_output",Port,     &[]),
         row(PacketType,    "packet_type", Typed,    &[]),
-        row(PbbUca,        "pbb_uca",     Decimal,  &[]),
         row(TunGbpId,      "tun_gbp_id",  Decimal,  &[]),
         row(TunGbpFlags,   "tun_gbp_flags",Hex(1),  &[]),
         row(Reg0,          "reg0",        Hex(1),   &[]),
@@ -158,6 +158,15 @@ const NAMES: [Names; Field::COUNT] = {
         row(IpTos,         "ip_tos",      Decimal,  &[]),
     ]
 };
+
+/// All names of a field that mean it and no other.
+#[cfg(test)]
+pub(super) fn all(field: Field) -> Vec<&'static str> {
+    let rows = NAMES.iter().filter(|row| row.field == field);
+    let mut names = vec![field.info().name, field.info().ofctl];
+    rows.for_each(|row| names.extend([row.set].iter().chain(row.also)));
+    names
+}
 
 /// Names in a match that are not, or not always, those of one field.
 #[rustfmt::skip]
@@ -275,6 +284,16 @@ pub(super) fn learn_name(field: Field) -> &'static str {
 /// How the field's value is written.
 pub(super) fn form(field: Field) -> Form {
     NAMES[field as usize].form
+}
+
+/// Every name that a match may have in it.
+pub(super) fn of_matches() -> impl Iterator<Item = &'static str> {
+    let fields = NAMES
+        .iter()
+        .flat_map(|row| row.also.iter().chain([&row.set]));
+    let meanings = MEANINGS.iter().map(|(name, _)| *name);
+    let protocols = PROTOCOLS.iter().map(|protocol| protocol.name);
+    fields.copied().chain(meanings).chain(protocols)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The text form against Open vSwitch's own, against itself, and against nonsense.
 
 mod bad;
+mod cases;
 mod groups;
 pub(crate) mod random;
 

@@ -43,7 +43,8 @@ pub(super) fn section(results: &Results) -> Markup {
 fn is_proven(trial: &Trial) -> bool {
     let openflow = match &trial.outcome {
         Some(Outcome::Echo(echo)) => echo.openflow,
-        Some(Outcome::TcpThroughput(_) | Outcome::ForwardingRate(_)) | None => None,
+        Some(Outcome::TcpThroughput(_) | Outcome::ForwardingRate(_) | Outcome::FlowTable(_))
+        | None => None,
     };
     openflow.is_some() && trial.is_valid()
 }

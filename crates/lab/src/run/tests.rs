@@ -22,6 +22,7 @@ fn short(name: &str) -> Options {
     options.parameters.tcp_throughput.seconds = 1;
     options.parameters.forwarding_rate.milliseconds = 100;
     options.parameters.forwarding_rate.paced_pps = vec![2_000];
+    options.parameters.flow_table.flows = 500;
     options
 }
 
@@ -50,7 +51,11 @@ fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
     if testbed::check(&DeviceKind::Ovs.requirements()).is_ok() {
         options.devices.push(DeviceKind::Ovs);
     }
-    let tests = options.devices.len() * 5;
+    let with_flows = options
+        .devices
+        .iter()
+        .filter(|device| device.speaks_openflow());
+    let tests = options.devices.len() * 5 + with_flows.count();
     let interrupt = Interrupt::never();
     let summary = run(&options, &interrupt, &mut Silent).unwrap();
     assert_eq!((summary.trials, summary.exit_code()), (tests, 0));

@@ -6,7 +6,7 @@ use crate::version::Version;
 
 /// What an action on the wire is, whatever its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Output,
     Enqueue,
     SetQueue,
@@ -73,7 +73,7 @@ pub(super) enum Kind {
 
 /// Where an action's number stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
+pub(crate) enum Number {
     /// In the action's header.
     Own(u16),
     /// Behind Nicira's id.
@@ -84,20 +84,20 @@ pub(super) enum Number {
 
 /// How long an action is, its header included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Length {
+pub(crate) enum Length {
     Exactly(usize),
     AtLeast(usize),
 }
 
 /// An action of some versions.
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) kind: Kind,
-    pub(super) versions: RangeInclusive<Version>,
-    pub(super) number: Number,
-    pub(super) length: Length,
+pub(crate) struct Row {
+    pub(crate) kind: Kind,
+    pub(crate) versions: RangeInclusive<Version>,
+    pub(crate) number: Number,
+    pub(crate) length: Length,
     /// Bytes of padding between the header and the first argument.
-    pub(super) skip: usize,
+    pub(crate) skip: usize,
 }
 
 const fn row(
@@ -117,12 +117,12 @@ const fn row(
 }
 
 /// What stands in the header of a vendor's (experimenter's) action.
-pub(super) const EXPERIMENTER: u16 = 0xffff;
+pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
 /// All actions. Where a version has several numbers for one, the first is written.
 /// Where 1.5 has actions of its own that say as much, Nicira's end with 1.4.
 #[rustfmt::skip]
-pub(super) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
+pub(crate) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*}; &[
     //  kind         versions   number      length        skip
     row(Output,        V10..=V10, Own(0),     Exactly(8),   0),
     row(Output,        V11..=V15, Own(0),     Exactly(16),  0),
@@ -206,13 +206,13 @@ pub(super) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*
 ]};
 
 impl Row {
-    pub(super) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
+    pub(crate) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
         ROWS.iter()
             .find(|row| row.number == number && row.versions.contains(&version))
     }
 
     /// How `version` writes it: by its own number, if it has one.
-    pub(super) fn of(kind: Kind, version: Version) -> Option<&'static Self> {
+    pub(crate) fn of(kind: Kind, version: Version) -> Option<&'static Self> {
         ROWS.iter()
             .find(|row| row.kind == kind && row.versions.contains(&version))
     }

@@ -1,6 +1,35 @@
 //! Tests of the number table of errors.
 
+use std::collections::BTreeMap;
+
 use super::*;
+use crate::codec::Writer;
+use crate::message::Body as _;
+use crate::message::error::ErrorMessage;
+
+/// What another program calls our numbers.
+const ELSEWHERE: &str = include_str!("../../vectors/errors.txt");
+
+/// The bytes behind an error's header by reason and version, as the file has them.
+fn elsewhere() -> BTreeMap<(String, Version), String> {
+    let mut numbers = BTreeMap::new();
+    let mut reason = "";
+    let lines = ELSEWHERE.lines().filter(|line| !line.starts_with('#'));
+    for line in lines.filter(|line| !line.is_empty()) {
+        let Some(row) = line.strip_prefix("    ") else {
+            reason = line;
+            continue;
+        };
+        let mut words = row.split(' ').skip(1);
+        let bytes = words.next().expect("bytes");
+        for version in words {
+            let number: usize = version[2..].parse().expect("a version");
+            let key = (reason.to_owned(), Version::ALL[number]);
+            assert_eq!(numbers.insert(key, bytes.to_owned()), None, "{line}");
+        }
+    }
+    numbers
+}
 
 #[test]
 fn rows_stand_in_the_order_of_the_enum() {
@@ -72,4 +101,21 @@ fn a_reason_may_change_its_number() {
 fn numbers_that_nobody_gave_are_no_reason() {
     let fault = Fault::Plain { kind: 99, code: 1 };
     assert_eq!(fault.refusal(Version::V13), None);
+}
+
+#[test]
+fn another_program_knows_each_number_by_the_name_of_its_reason() {
+    let mut elsewhere = elsewhere();
+    for version in Version::ALL {
+        for row in ROWS.iter().filter(|row| row.entry(version).own) {
+            let mut bytes = Vec::new();
+            let error = ErrorMessage::new(row.refusal, version, Vec::new());
+            let mut w = Writer::new(&mut bytes, version.into());
+            error.encode(&mut w).expect("errors are in all versions");
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let key = (format!("{:?}", row.refusal), version);
+            assert_eq!(elsewhere.remove(&key), Some(hex), "{key:?}");
+        }
+    }
+    assert_eq!(elsewhere, BTreeMap::new(), "numbers that we do not have");
 }

@@ -37,7 +37,7 @@ use crate::kinds::{EXPERIMENTER_PART, NICIRA, Number, Part, PartRow};
 use crate::version::Version;
 
 /// `OFPMPF_REQ_MORE` and `OFPMPF_REPLY_MORE`.
-const MORE: u16 = 1;
+pub(crate) const MORE: u16 = 1;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl MultipartRequest {
 }
 
 /// Reads what kind of thing a request or reply is about, and its flags.
-fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
+pub(crate) fn decode_head(r: &mut Reader<'_>) -> Result<(Part, u16), Malformed> {
     let fail = |fault| Malformed {
         fault,
         at: Header::LENGTH,

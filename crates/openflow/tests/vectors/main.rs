@@ -14,10 +14,13 @@
 //! ~ FlowMod(...)                they differ, and this is how we read them: other words for it
 //! ```
 //!
+//! We print them as that program does, but for what `vectors/printed.txt` explains.
 //! Bytes that are read must, when they are written again, be the same bytes
 //! unless the vector says `~`. `UPDATE=1` rewrites the last three kinds of line;
 //! the difference is reviewed as code is.
 
+mod answers;
+mod printed;
 mod text;
 
 use std::fmt::Write as _;
@@ -68,6 +71,15 @@ fn vectors_of_openflow_1_5_mean_what_they_say() {
 }
 
 fn check_directory(name: &str, version: Version) {
+    let wrong: Vec<_> = files_of(name)
+        .iter()
+        .filter_map(|path| check_file(path, version))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The files of a version, in order.
+fn files_of(name: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("vectors")
         .join(name);
@@ -77,11 +89,7 @@ fn check_directory(name: &str, version: Version) {
         .collect();
     files.sort();
     assert!(!files.is_empty());
-    let wrong: Vec<_> = files
-        .iter()
-        .filter_map(|path| check_file(path, version))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    files
 }
 
 /// What is wrong in a file, if anything is.
@@ -105,6 +113,22 @@ fn check_file(path: &Path, version: Version) -> Option<String> {
         return None;
     }
     (!wrong.is_empty()).then_some(wrong)
+}
+
+#[test]
+fn vectors_are_printed_as_another_program_prints_them() {
+    let mut wrong = String::new();
+    for version in ["v10", "v11", "v12", "v13", "v14", "v15"] {
+        for path in files_of(version) {
+            let text = fs::read_to_string(&path).expect("the file can be read");
+            for vector in parse(&text).1 {
+                if let Some(difference) = printed::difference(&vector.head, &vector.bytes) {
+                    let _ = write!(wrong, "{}\n{difference}", path.display());
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 /// The text before the first vector, and the vectors.
@@ -140,20 +164,26 @@ fn parse(text: &str) -> (String, Vec<Vector>) {
     (preamble, vectors)
 }
 
+/// How the connection was to be understood when the vector came.
+fn dialect(vector: &Vector, version: Version) -> Dialect {
+    let turned_on = vector.dialect.iter().map(|word| extension(word));
+    turned_on.fold(Dialect::new(version), Dialect::after)
+}
+
+/// What the controller turns on by a word of a `with` line.
+fn extension(word: &str) -> Extension {
+    match word {
+        "nxm" => Extension::FlowFormat(Form::Nicira),
+        "table_ids" => Extension::TableIds(true),
+        "nxt_packet_in" => Extension::PacketInFormat(PacketInFormat::Nicira),
+        "nxt_packet_in2" => Extension::PacketInFormat(PacketInFormat::Nicira2),
+        word => panic!("no such dialect: {word}"),
+    }
+}
+
 /// What we make of a vector: the lines that ought to stand below its head.
 fn tell(vector: &Vector, version: Version) -> String {
-    let dialect = vector
-        .dialect
-        .iter()
-        .fold(Dialect::new(version), |dialect, word| {
-            dialect.after(match word.as_str() {
-                "nxm" => Extension::FlowFormat(Form::Nicira),
-                "table_ids" => Extension::TableIds(true),
-                "nxt_packet_in" => Extension::PacketInFormat(PacketInFormat::Nicira),
-                "nxt_packet_in2" => Extension::PacketInFormat(PacketInFormat::Nicira2),
-                word => panic!("no such dialect: {word}"),
-            })
-        });
+    let dialect = dialect(vector, version);
     match Message::decode(&vector.bytes, dialect) {
         Err(malformed) => format!("! {:?} at {:#x}\n", malformed.fault, malformed.at),
         Ok((xid, message)) => {

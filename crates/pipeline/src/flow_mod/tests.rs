@@ -119,6 +119,46 @@ fn a_clone_is_a_snapshot_that_shares_the_counters() {
     assert_eq!(snapshot.next_expiry(), None);
 }
 
+/// The matches of all rules, in their order.
+fn matches(pipeline: &Pipeline) -> Vec<String> {
+    let rules = pipeline.rules(TableId::ALL);
+    rules.map(|rule| rule.matching().to_string()).collect()
+}
+
+#[test]
+fn of_one_priority_the_rule_that_came_first_is_tried_first() {
+    let mut pipeline = pipeline(&[
+        "priority=5,in_port=3,actions=drop",
+        "priority=5,in_port=1,actions=drop",
+        "priority=6,in_port=4,actions=drop",
+        "priority=5,in_port=2,actions=drop",
+    ]);
+    let order = ["in_port=4", "in_port=3", "in_port=1", "in_port=2"];
+    assert_eq!(matches(&pipeline), order);
+    // One that takes another's place has its place.
+    apply(&mut pipeline, "modify in_port=3,actions=output:1").expect("legal");
+    apply(&mut pipeline, "priority=5,in_port=1,actions=output:1").expect("legal");
+    assert_eq!(matches(&pipeline), order);
+}
+
+#[test]
+fn a_clone_that_is_written_to_finds_its_rules() {
+    let mut pipeline = pipeline(&["in_port=1,actions=drop", "table=3,in_port=2,actions=drop"]);
+    let mut clone = pipeline.clone();
+    apply(&mut pipeline, "delete in_port=1").expect("legal");
+    for line in [
+        "in_port=1,actions=output:2",
+        "table=3,in_port=2,actions=output:2",
+    ] {
+        let changes = apply(&mut clone, line).expect("legal");
+        assert_eq!((changes.removed.len(), clone.len()), (1, 2), "{line}");
+    }
+    apply(&mut clone, "delete").expect("legal");
+    let changes = apply(&mut clone, "in_port=1,actions=drop").expect("legal");
+    assert_eq!((changes.removed.len(), clone.len()), (0, 1));
+    assert_eq!(matches(&pipeline), ["in_port=2"]);
+}
+
 #[test]
 fn a_table_that_dies_at_once_does_so_in_portions() {
     let mut pipeline = pipeline(&[]);

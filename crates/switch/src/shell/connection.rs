@@ -1,6 +1,8 @@
 //! One connection: a socket, its `Channel`, and the way to and from the control
 //! thread. It answers what the channel can answer by itself, so an echo reply
-//! never waits for a rule, and it reads no faster than its peer does.
+//! never waits for a rule, and it reads no faster than its peer does. Between two
+//! pieces of long work, a part of a dump or a read full of messages, the others on the
+//! same thread have their turn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use flow::Refusal;
 use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task;
 use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
@@ -170,7 +173,9 @@ impl Connection {
             if let Some(reason) = self.handle_events() {
                 break Reason::Channel(reason);
             }
-            self.continue_dump();
+            if self.continue_dump() {
+                task::yield_now().await;
+            }
             let roomy = !self.channel.is_congested();
             let timeout = self.channel.next_timeout();
             let timeout = timeout.map(|at| TokioInstant::from_std(self.clock.to_system(at)));
@@ -197,6 +202,9 @@ impl Connection {
                     Ok(count @ 1..) => {
                         self.channel.handle_input(&input[..count], self.clock.now());
                         fit(&mut input, count);
+                        if count > READ_LEN {
+                            task::yield_now().await;
+                        }
                     }
                     Ok(0) | Err(_) => break Reason::Closed,
                 },
@@ -277,19 +285,21 @@ impl Connection {
         }
     }
 
-    /// Tells the next parts of a long answer, as far as there is room.
-    fn continue_dump(&mut self) {
-        while let Some((xid, mut dump, room)) = self.dump.take() {
-            let Some(part) = dump.next_part(self.clock.now()) else {
-                self.end_dump(dump);
-                return;
-            };
-            self.say(xid, &part);
-            self.dump = Some((xid, dump, room));
-            if self.channel.is_congested() {
-                return;
-            }
+    /// Tells the next part of a long answer, if there is room. Answers whether it did.
+    fn continue_dump(&mut self) -> bool {
+        if self.channel.is_congested() {
+            return false;
         }
+        let Some((xid, mut dump, room)) = self.dump.take() else {
+            return false;
+        };
+        let Some(part) = dump.next_part(self.clock.now()) else {
+            self.end_dump(dump);
+            return false;
+        };
+        self.say(xid, &part);
+        self.dump = Some((xid, dump, room));
+        true
     }
 
     /// Lets go of the rules of a long answer, which may be gone everywhere else.

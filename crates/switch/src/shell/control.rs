@@ -197,8 +197,16 @@ impl Control {
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
             Input::Messages(id, messages) => {
+                // Given back at once: the connection goes on when there is room for
+                // many messages, not for each.
+                let mut spent: Option<Room> = None;
                 for (received, room) in messages {
-                    self.handle_message(id, received, room);
+                    let room = self.handle_message(id, received, room);
+                    match (&mut spent, room) {
+                        (Some(spent), Some(room)) => spent.merge(room),
+                        (None, room) => spent = room,
+                        (Some(_), None) => {}
+                    }
                 }
             }
             Input::Refused => self.counters.messages_refused += 1,
@@ -244,36 +252,44 @@ impl Control {
         }
     }
 
-    fn handle_message(&mut self, id: ConnectionId, received: Box<Received>, room: Room) {
+    /// Does what a peer asks, now or later. Answers the room that is free again.
+    fn handle_message(
+        &mut self,
+        id: ConnectionId,
+        received: Box<Received>,
+        room: Room,
+    ) -> Option<Room> {
         let now = self.now();
         let Some(peer) = self.peers.get_mut(&id) else {
-            return;
+            return Some(room);
         };
         let Some(site) = self.sites.get_mut(&peer.bridge) else {
-            return;
+            return Some(room);
         };
         if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
             peer.deferred.push_back((received, room));
-            return;
+            return None;
         }
         let mut effects = Vec::new();
         site.bridge.handle_message(id, *received, now, &mut effects);
         let bridge = peer.bridge;
-        self.carry_out(bridge, effects, Some(room));
+        let mut room = Some(room);
+        self.carry_out(bridge, effects, &mut room);
+        room
     }
 
     /// Carries out what a bridge decided. The first answer takes the request's room.
-    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, mut room: Option<Room>) {
+    fn carry_out(&mut self, bridge: BridgeId, effects: Vec<Effect>, room: &mut Option<Room>) {
         for effect in effects {
             match effect {
                 Effect::Reply(id, xid, message) => {
-                    self.answer(id, Outgoing::Reply(xid, message), &mut room);
+                    self.answer(id, Outgoing::Reply(xid, message), room);
                 }
                 Effect::Refuse(id, xid, refusal, excerpt) => {
-                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), &mut room);
+                    self.answer(id, Outgoing::Refusal(xid, refusal, excerpt), room);
                 }
                 Effect::Dump(id, xid, dump) => {
-                    self.answer(id, Outgoing::Dump(xid, dump), &mut room);
+                    self.answer(id, Outgoing::Dump(xid, dump), room);
                 }
                 Effect::Tell(id, message) => {
                     if let Some(peer) = self.peers.get(&id)
@@ -327,7 +343,7 @@ impl Control {
                 let bridge = event.from.bridge;
                 site.bridge
                     .handle_packet_in(event.meta, event.data, &mut effects);
-                self.carry_out(bridge, effects, None);
+                self.carry_out(bridge, effects, &mut None);
             }
             Event::Learn(key, address) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
@@ -417,7 +433,7 @@ impl Control {
             if let Some(site) = self.sites.get_mut(&bridge) {
                 site.bridge.handle_passed(passed, &mut effects);
             }
-            self.carry_out(bridge, effects, None);
+            self.carry_out(bridge, effects, &mut None);
         }
         self.resume_deferred();
     }

@@ -42,6 +42,13 @@ impl RunDir {
     }
 }
 
+/// Where the switch that runs `bridge` listens for tools. The run directory is found as
+/// the switch finds its own.
+#[must_use]
+pub fn management_socket(rundir: Option<&Path>, bridge: &str) -> PathBuf {
+    RunDir::named(rundir).file(&format!("{bridge}.mgmt"))
+}
+
 /// A listening Unix socket whose file goes when it is dropped.
 pub(crate) struct SocketFile {
     path: PathBuf,

@@ -1,16 +1,17 @@
 //! A switch without ports or controllers: the tables, an interpreter, a clock.
 
-use std::time::Duration;
+use std::cmp::Reverse;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
-use flow::{FlowMod, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
+use flow::{FlowMod, FlowStats, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
     Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict, Waiting,
 };
 
+use super::counts::{self, Counts};
 use super::script::{Count, Event};
 use super::words;
 
@@ -55,7 +56,7 @@ impl Player {
             Event::Standalone(on) => self.pipeline.set_standalone(*on),
             Event::Fragments(handling) => {
                 let result = self.pipeline.set_fragments(*handling);
-                effects.extend(result.err().map(refused));
+                effects.extend(result.err().map(words::refused));
             }
             Event::Flow(command) => {
                 effects = outcome(self.pipeline.flow_mod(command, self.now));
@@ -89,13 +90,20 @@ impl Player {
         Ok((effects, String::new()))
     }
 
+    /// The rules, of one table and priority in the order of their matches: which of them
+    /// came first, no specification asks.
     fn dump(&self, request: &FlowStatsRequest) -> Vec<String> {
-        match self.pipeline.flow_stats(request, self.now) {
-            Ok(rules) => rules
-                .map(|rule| words::indented("=", &Brief(&rule).to_string()))
-                .collect(),
-            Err(refusal) => vec![refused(refusal)],
-        }
+        let rules = match self.pipeline.flow_stats(request, self.now) {
+            Ok(rules) => rules,
+            Err(refusal) => return vec![words::refused(refusal)],
+        };
+        let mut rules: Vec<_> = rules.collect();
+        rules.sort_by(|a, b| {
+            let place = |rule: &FlowStats| (rule.table, Reverse(rule.priority));
+            (place(a), &a.matching).cmp(&(place(b), &b.matching))
+        });
+        let lines = rules.iter().map(|rule| Brief(rule).to_string());
+        lines.map(|line| words::indented("=", &line)).collect()
     }
 
     fn groups(&self) -> Vec<String> {
@@ -128,7 +136,7 @@ impl Player {
 
     fn packet_out(&mut self, message: &PacketOut) -> Told {
         if let Err(refusal) = self.pipeline.check_packet_out(message) {
-            return (vec![refused(refusal)], String::new());
+            return (vec![words::refused(refusal)], String::new());
         }
         let (pool, mut story) = (&mut self.pool, Story::new());
         let verdict = &mut self.verdict;
@@ -153,7 +161,7 @@ impl Player {
         };
         let left = continuation::decode(&message.continuation, DATAPATH).map_err(words::told)?;
         if let Err(refusal) = self.pipeline.check_resume(&message, &left) {
-            return Ok((vec![refused(refusal)], String::new()));
+            return Ok((vec![words::refused(refusal)], String::new()));
         }
         let waiting = Waiting {
             data: &message.data,
@@ -215,23 +223,12 @@ impl Player {
 
     /// Answers a count, in the words of the question.
     pub(super) fn count(&self, count: &Count) -> Result<String, String> {
-        let (line, names, answers) = match count {
-            Count::Flow { line, rule, names } => (line, names, self.flow_counts(rule)),
-            Count::Table { line, table, names } => (line, names, self.table_counts(*table)),
-            Count::Group { line, group, names } => (line, names, self.group_counts(*group)),
-            Count::Meter { line, meter, names } => (line, names, self.meter_counts(*meter)),
-        };
-        let mut text = line.clone();
-        for name in names {
-            let answer = answers.iter().find(|(known, _)| known == name);
-            let known = answers.is_empty() || answer.is_some();
-            known
-                .then_some(())
-                .ok_or_else(|| format!("not counted: {name}"))?;
-            let value = answer.map_or("none", |(_, value)| value);
-            text += &format!(" {name}={value}");
-        }
-        Ok(words::indented("=", &text))
+        count.answer(&match count {
+            Count::Flow { rule, .. } => self.flow_counts(rule),
+            Count::Table { table, .. } => self.table_counts(*table),
+            Count::Group { group, .. } => self.group_counts(*group),
+            Count::Meter { meter, .. } => self.meter_counts(*meter),
+        })
     }
 
     /// Of no rule, nothing.
@@ -243,29 +240,17 @@ impl Player {
             return Vec::new();
         };
         let rule = rule.statistics(self.now);
-        counts([
-            ("packets", rule.packets.to_string()),
-            ("bytes", rule.bytes.to_string()),
-            ("cookie", format!("{:#x}", rule.cookie.0)),
-            ("duration", seconds(rule.duration)),
-            ("idle_age", seconds(rule.idle_age)),
-            ("hard_age", seconds(rule.hard_age)),
-        ])
+        let mut counts = counts::of_flow(&rule);
+        counts.push(("idle_age".to_owned(), counts::seconds(rule.idle_age)));
+        counts.push(("hard_age".to_owned(), counts::seconds(rule.hard_age)));
+        counts
     }
 
     fn group_counts(&self, group: GroupId) -> Counts {
         let Some(stats) = self.pipeline.group_stats(group, self.now).next() else {
             return Vec::new();
         };
-        let buckets = stats.buckets.iter().enumerate();
-        let buckets = buckets.map(|(at, told)| (format!("bucket{at}"), told.packets.to_string()));
-        let whole = counts([
-            ("references", stats.references.to_string()),
-            ("packets", stats.packets.to_string()),
-            ("bytes", stats.bytes.to_string()),
-            ("duration", seconds(stats.duration)),
-        ]);
-        whole.into_iter().chain(buckets).collect()
+        counts::of_group(&stats)
     }
 
     fn meter_counts(&self, meter: MeterId) -> Counts {
@@ -273,15 +258,7 @@ impl Player {
         let Some(stats) = stats.into_iter().flatten().next() else {
             return Vec::new();
         };
-        let bands = stats.bands.iter().enumerate();
-        let bands = bands.map(|(at, told)| (format!("band{at}"), told.packets.to_string()));
-        let whole = counts([
-            ("flows", stats.flows.to_string()),
-            ("packets", stats.packets.to_string()),
-            ("bytes", stats.bytes.to_string()),
-            ("duration", seconds(stats.duration)),
-        ]);
-        whole.into_iter().chain(bands).collect()
+        counts::of_meter(&stats)
     }
 
     fn table_counts(&self, table: u8) -> Counts {
@@ -289,40 +266,23 @@ impl Player {
         let Some(stats) = tables.find(|stats| stats.table == TableId(table)) else {
             return Vec::new();
         };
-        counts([
-            ("lookups", stats.lookups.to_string()),
-            ("matched", stats.matched.to_string()),
-            ("active", stats.active.to_string()),
-        ])
+        counts::of_table(&stats)
     }
-}
-
-/// What was counted, by name.
-type Counts = Vec<(String, String)>;
-
-fn counts<const N: usize>(named: [(&str, String); N]) -> Counts {
-    named.map(|(name, count)| (name.to_owned(), count)).to_vec()
-}
-
-fn seconds(duration: Duration) -> String {
-    format!("{}s", duration.as_secs_f64())
 }
 
 /// What is heard of a command.
 fn outcome(done: Result<Changes, Refusal>) -> Vec<String> {
     match done {
         Ok(changes) => told(&changes),
-        Err(refusal) => vec![refused(refusal)],
+        Err(refusal) => vec![words::refused(refusal)],
     }
-}
-
-fn refused(refusal: Refusal) -> String {
-    words::indented("!", &format!("refused {}", words::snake_case(&refusal)))
 }
 
 /// What the controllers hear of a change.
 fn told(changes: &Changes) -> Vec<String> {
     let events = changes.removed.iter().filter_map(pipeline::Removal::event);
     let events = events.map(|event| words::flow_removed(&event));
-    events.chain(changes.complaint.map(refused)).collect()
+    events
+        .chain(changes.complaint.map(words::refused))
+        .collect()
 }

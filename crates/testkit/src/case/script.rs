@@ -29,49 +29,83 @@ pub(super) enum Line {
 }
 
 /// What can happen.
-pub(super) enum Event {
+pub enum Event {
+    /// These ports are there, with what is barred or down.
     Ports(Vec<PortDesc>),
+    /// A port goes.
     PortGone(PortNo),
+    /// What a miss comes to is another thing.
     Miss(MissPolicy),
+    /// What becomes of fragments is another thing.
     Fragments(FragmentHandling),
+    /// The switch is on its own, or no longer.
     Standalone(bool),
+    /// A flow-mod comes.
     Flow(Box<FlowMod>),
+    /// A group-mod comes.
     Group(GroupMod),
+    /// A meter-mod comes.
     Meter(MeterMod),
+    /// A packet-out comes.
     PacketOut(PacketOut),
     /// The frame that began to wait last goes on, with these fields changed.
     Resume(Match),
+    /// A frame comes in.
     Arrive {
+        /// Where.
         port: PortNo,
+        /// How often, one after the other.
         times: usize,
+        /// The frame.
         frame: Frame,
     },
+    /// Time passes.
     Time(Duration),
+    /// The rules are asked for.
     Dump(FlowStatsRequest),
+    /// The groups are asked for.
     Groups,
+    /// The meters are asked for.
     Meters,
 }
 
-/// What can be counted. `line` is how the question reads, without the answers.
-pub(super) enum Count {
+/// What can be counted. `line` is how the question reads, without the answers;
+/// `names` are the counts that are asked for.
+pub enum Count {
+    /// Counts of a rule.
     Flow {
+        /// The question.
         line: String,
+        /// The rule: its table, priority and match.
         rule: Box<FlowMod>,
+        /// The counts.
         names: Vec<String>,
     },
+    /// Counts of a table.
     Table {
+        /// The question.
         line: String,
+        /// The table.
         table: u8,
+        /// The counts.
         names: Vec<String>,
     },
+    /// Counts of a group.
     Group {
+        /// The question.
         line: String,
+        /// The group.
         group: GroupId,
+        /// The counts.
         names: Vec<String>,
     },
+    /// Counts of a meter.
     Meter {
+        /// The question.
         line: String,
+        /// The meter.
         meter: MeterId,
+        /// The counts.
         names: Vec<String>,
     },
 }

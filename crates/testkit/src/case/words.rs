@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Cookie, PortNo};
 use flow::{
     Continuation, Field, FlowRemoved, FlowRemovedReason, FragmentHandling, Instructions,
-    PacketInReason, PortConfig, PortDesc, PortFeatures, PortState,
+    PacketInReason, PortConfig, PortDesc, PortFeatures, PortState, Refusal,
 };
 use packet::build::Stack;
 use packet::{Frame, MacAddr};
@@ -89,16 +89,21 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A line below an event, its spaces evened out.
-pub(super) fn indented(sign: &str, text: &str) -> String {
+#[must_use]
+pub fn indented(sign: &str, text: &str) -> String {
     let words: Vec<_> = text.split_whitespace().collect();
     format!("     {sign} {}", words.join(" "))
 }
 
-pub(super) fn sent(to: &str, frame: &Frame) -> String {
+/// A frame that leaves.
+#[must_use]
+pub fn sent(to: &str, frame: &Frame) -> String {
     format!("     > {to}  {}", Stack::of(frame))
 }
 
-pub(super) fn packet_in(head: &str, frame: &Frame) -> String {
+/// A packet-in with this head.
+#[must_use]
+pub fn packet_in(head: &str, frame: &Frame) -> String {
     format!("{} | {}", indented("!", head), Stack::of(frame))
 }
 
@@ -152,7 +157,9 @@ fn left(continuation: &Continuation) -> String {
     text
 }
 
-pub(super) fn flow_removed(event: &FlowRemoved) -> String {
+/// What the controllers are told of a rule that is gone.
+#[must_use]
+pub fn flow_removed(event: &FlowRemoved) -> String {
     let reason = match event.reason {
         FlowRemovedReason::IdleTimeout => "idle_timeout",
         FlowRemovedReason::HardTimeout => "hard_timeout",
@@ -174,6 +181,12 @@ pub(super) fn flow_removed(event: &FlowRemoved) -> String {
         event.duration.as_secs_f64(),
     );
     indented("!", &text)
+}
+
+/// What is said of a refusal.
+#[must_use]
+pub fn refused(refusal: Refusal) -> String {
+    indented("!", &format!("refused {}", snake_case(&refusal)))
 }
 
 /// `ActionBadOutPort` as `action_bad_out_port`.

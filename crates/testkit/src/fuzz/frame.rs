@@ -165,7 +165,10 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
         34 => packet.copy_ttl_in(),
         35 => packet.push_pbb(0x88e7)?,
         36 => packet.pop_pbb()?,
-        37 => packet.set_pbb_isid(word.into()),
+        37 => {
+            packet.set_pbb_isid(word.into());
+            packet.set_pbb_uca(seed % 2 == 1);
+        }
         38 => packet.set_mpls_bos(seed % 2 == 1),
         39 => packet.set_eth_type(eth_type)?,
         _ => packet.set_ip_proto(seed)?,

@@ -4,8 +4,8 @@
 use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
 use openflow::{
-    Channel, Dialect, Event, Extension, Form, Message, MultipartReply, Options, PacketInFormat,
-    Side, Version,
+    Channel, Detail, Dialect, Event, Extension, Form, Message, MultipartReply, Options,
+    PacketInFormat, Side, Version,
 };
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
@@ -88,6 +88,27 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
         .encode(again.0, dialect, &mut twice)
         .expect("it was encoded before");
     assert_eq!(once, twice, "{message:?}");
+}
+
+/// Prints the bytes as a message, in as much detail as the first of them says: it
+/// ends in a whole line and is no longer than the bytes account for.
+///
+/// # Panics
+/// If it does not hold.
+pub fn print(data: &[u8]) {
+    let Some((detail, bytes)) = data.split_first() else {
+        return;
+    };
+    let printed = openflow::print(bytes, Detail(*detail));
+    assert!(printed.ends_with('\n'), "{printed:?}");
+    // Four bytes of flags are a line of names, and messages quote one another.
+    let most = (1 << 12) + bytes.len() * 256;
+    assert!(
+        printed.len() <= most,
+        "{} of {}",
+        printed.len(),
+        bytes.len()
+    );
 }
 
 /// The dialect in which a message was written: Nicira's flow-removed, which 1.0

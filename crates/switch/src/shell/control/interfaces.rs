@@ -61,7 +61,7 @@ impl Control {
             if let Some(site) = self.sites.get_mut(&bridge) {
                 site.bridge.handle_port_link(port, link, &mut effects);
             }
-            self.carry_out(bridge, effects, None);
+            self.carry_out(bridge, effects, &mut None);
         }
         let is_awaited = |port: &PortSite| {
             port.device.is_none() && !port.wanted.tap && port.wanted.name == link.name
@@ -129,7 +129,7 @@ impl Control {
             };
             let mut effects = Vec::new();
             site.bridge.handle_port_link(number, &link, &mut effects);
-            self.carry_out(bridge, effects, None);
+            self.carry_out(bridge, effects, &mut None);
         }
     }
 

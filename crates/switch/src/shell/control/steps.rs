@@ -191,7 +191,7 @@ impl Control {
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
             worker.tell_surely(Command::AddPort(key, queue));
         }
-        self.carry_out(id, effects, None);
+        self.carry_out(id, effects, &mut None);
         Ok(())
     }
 
@@ -213,7 +213,7 @@ impl Control {
         for worker in &mut self.tools.workers {
             worker.tell_surely(Command::RemovePort(key));
         }
-        self.carry_out(id, effects, None);
+        self.carry_out(id, effects, &mut None);
     }
 
     fn forget_port(&mut self, id: BridgeId, number: PortNo) {

@@ -1,0 +1,71 @@
+//! The name that was meant by one that nobody knows.
+
+/// Longer names are not compared: none that is known is so long.
+const LENGTH_MAX: usize = 32;
+
+/// The known name that is nearest to `name`, if it is near: so few letters are wrong,
+/// missing, too many or swapped that it may have been meant.
+pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.len() > LENGTH_MAX {
+        return None;
+    }
+    let far = name.len() / 3;
+    let with_distance = known
+        .into_iter()
+        .map(|known| (distance(name, known), known));
+    let near = with_distance.filter(|(distance, _)| *distance <= far.clamp(1, 3));
+    near.min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// `problem`, and the known name that may have been meant.
+pub(super) fn with_nearest<'a>(
+    problem: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("{problem}; is `{meant}` meant?"),
+        None => problem.to_owned(),
+    }
+}
+
+/// How many letters must be changed, put in, left out or swapped with their neighbour to
+/// make one name of the other (Damerau and Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, b) in other.iter().enumerate() {
+            let changed = row[j] + usize::from(a != b);
+            let mut least = changed.min(row[j + 1] + 1).min(next[j] + 1);
+            let swapped = i > 0 && j > 0 && *a == other[j - 1] && one[i - 1] == *b;
+            if swapped {
+                least = least.min(before[j - 1] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_letter_more_less_other_or_swapped_is_near() {
+        let known = ["in_port", "tp_dst", "tcp", "drop"];
+        for meant in ["in_prot", "in_por", "inport", "in_portt", "im_port"] {
+            assert_eq!(nearest(meant, known), Some("in_port"), "{meant}");
+        }
+        assert_eq!(nearest("dorp", known), Some("drop"));
+        assert_eq!(nearest("tcp_dst", known), Some("tp_dst"));
+        for far in ["", "x", "output", "abcdefg"] {
+            assert_eq!(nearest(far, known), None, "{far}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The parts of `docs/conformance.md` that are made from the tables of this crate.
+
+use std::fmt::{Debug, Display};
+use std::ops::RangeInclusive;
+
+use flow::Field;
+use flow::field::{FieldInfo, Maskable, WireId};
+use testkit::document::{check_part, table};
+
+use crate::action::rows;
+use crate::faults::{self, Fault};
+use crate::kinds;
+use crate::version::Version;
+
+const DOCUMENT: &str = "docs/conformance.md";
+
+/// The first column, and one for each version.
+const BY_VERSION: [&str; 7] = ["", "1.0", "1.1", "1.2", "1.3", "1.4", "1.5"];
+
+// One test, for the parts are in one file.
+#[test]
+fn the_document_says_what_the_tables_say() {
+    messages();
+    statistics();
+    fields();
+    actions();
+    errors();
+}
+
+/// A table of what has which number in which version, one row for each kind.
+fn numbers<K: Debug + PartialEq + Copy>(rows: &[(K, RangeInclusive<Version>, String)]) -> String {
+    let mut kinds: Vec<K> = Vec::new();
+    for (kind, ..) in rows {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
+    }
+    let cell = |kind: K, version: Version| {
+        let of_version = rows
+            .iter()
+            .filter(|row| row.0 == kind && row.1.contains(&version));
+        let numbers: Vec<&str> = of_version.map(|row| row.2.as_str()).collect();
+        if numbers.is_empty() {
+            "-".to_owned()
+        } else {
+            numbers.join(", ")
+        }
+    };
+    let line = |kind: &K| {
+        let cells = Version::ALL.iter().map(|version| cell(*kind, *version));
+        [words(kind)].into_iter().chain(cells).collect()
+    };
+    let lines: Vec<Vec<String>> = kinds.iter().map(line).collect();
+    table(&BY_VERSION, &lines)
+}
+
+/// `FlowRemoved` as `flow removed`.
+fn words(name: &impl Debug) -> String {
+    let mut text = String::new();
+    for letter in format!("{name:?}").chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push(' ');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
+fn number(number: kinds::Number) -> String {
+    match number {
+        kinds::Number::Own(number) => number.to_string(),
+        kinds::Number::Nicira(number) => format!("nx {number}"),
+        kinds::Number::Onf(number) => format!("onf {number}"),
+    }
+}
+
+fn messages() {
+    let rows = kinds::ROWS.iter();
+    let rows: Vec<_> = rows
+        .map(|row| (row.kind, row.versions.clone(), number(row.number)))
+        .collect();
+    check_part(DOCUMENT, "messages", &numbers(&rows));
+}
+
+fn statistics() {
+    let rows = kinds::PARTS.iter();
+    let rows: Vec<_> = rows
+        .map(|row| (row.part, row.versions.clone(), number(row.number)))
+        .collect();
+    check_part(DOCUMENT, "statistics", &numbers(&rows));
+}
+
+fn actions() {
+    let rows: Vec<_> = rows::ROWS
+        .iter()
+        .map(|row| {
+            let number = match row.number {
+                rows::Number::Own(number) => number.to_string(),
+                rows::Number::Nicira(number) => format!("nx {number}"),
+                rows::Number::Onf(number) => format!("onf {number}"),
+            };
+            (row.kind, row.versions.clone(), number)
+        })
+        .collect();
+    check_part(DOCUMENT, "actions", &numbers(&rows));
+}
+
+fn fields() {
+    let id = |id: Option<WireId>| {
+        id.map_or_else(
+            || "-".to_owned(),
+            |id| format!("{:#06x}:{}", id.class, id.number),
+        )
+    };
+    let yes = |yes: bool| if yes { "yes" } else { "-" }.to_owned();
+    let line = |row: &FieldInfo| {
+        vec![
+            row.name.to_owned(),
+            row.bits.to_string(),
+            id(row.oxm),
+            id(row.nxm),
+            yes(row.maskable == Maskable::Any),
+            yes(row.writable),
+            words(&row.needs),
+        ]
+    };
+    let rows: Vec<_> = Field::all().map(line).collect();
+    let heads = ["", "bits", "OXM", "NXM", "mask", "set", "needs"];
+    check_part(DOCUMENT, "fields", &table(&heads, &rows));
+}
+
+fn errors() {
+    let short = |fault: Fault| match fault {
+        Fault::Plain { kind, code } => format!("{kind}/{code}"),
+        Fault::Nicira { kind, code } => format!("nx {kind}/{code}"),
+        Fault::Experimenter { kind, .. } => format!("onf {kind}"),
+    };
+    let line = |refusal: flow::Refusal| {
+        let cell = |version: &Version| {
+            let fault = Fault::of(refusal, *version);
+            match fault.refusal(*version) == Some(refusal) {
+                true => short(fault),
+                false => format!("({})", short(fault)),
+            }
+        };
+        let name: &dyn Display = &refusal;
+        let cells = Version::ALL.iter().map(cell);
+        [name.to_string()]
+            .into_iter()
+            .chain(cells)
+            .collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = faults::refusals().map(line).collect();
+    check_part(DOCUMENT, "errors", &table(&BY_VERSION, &rows));
+}

@@ -1,0 +1,81 @@
+//! What a version does not have is refused in that version's own words.
+
+use flow::Refusal;
+
+use super::{EXPERIMENTER_MESSAGE, EXPERIMENTER_PART, Kind, NICIRA, Number, PartRow, Row};
+use crate::Message;
+use crate::faults::ONF;
+use crate::header::Header;
+use crate::version::Version;
+
+/// Why a message with this body is refused, if it is.
+fn refusal(version: Version, kind: u8, body: &[u8]) -> Option<Refusal> {
+    let length = u16::try_from(Header::LENGTH + body.len()).expect("short");
+    let mut bytes = vec![version.wire(), kind];
+    bytes.extend(length.to_be_bytes());
+    bytes.extend([0, 0, 0, 7]);
+    bytes.extend(body);
+    Message::decode(&bytes, version)
+        .err()
+        .map(|malformed| malformed.fault)
+}
+
+#[test]
+fn a_type_that_a_version_does_not_have_is_refused() {
+    for version in Version::ALL {
+        for kind in 0..=u8::MAX {
+            let absent = Row::numbered(Number::Own(kind.into()), version).is_none();
+            if absent && u16::from(kind) != EXPERIMENTER_MESSAGE {
+                let refusal = refusal(version, kind, &[0; 64]);
+                assert_eq!(refusal, Some(Refusal::RequestBadType), "{version}: {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn statistics_that_a_version_does_not_have_are_refused() {
+    for version in Version::ALL {
+        let request = Row::of(Kind::MultipartRequest, version).map(|row| row.number);
+        let Some(Number::Own(request)) = request else {
+            panic!("all versions have requests");
+        };
+        for part in (0..64).chain(u16::MAX - 64..EXPERIMENTER_PART) {
+            if PartRow::numbered(Number::Own(part), version).is_none() {
+                let body = [&part.to_be_bytes()[..], &[0; 64]].concat();
+                let kind = request.try_into().expect("a byte");
+                let refusal = refusal(version, kind, &body);
+                assert_eq!(
+                    refusal,
+                    Some(Refusal::RequestBadMultipart),
+                    "{version}: {part}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_experimenters_message_that_is_not_known_is_refused() {
+    let kind = EXPERIMENTER_MESSAGE.try_into().expect("a byte");
+    let body = |whose: u32, number: u32| {
+        [&whose.to_be_bytes()[..], &number.to_be_bytes(), &[0; 64]].concat()
+    };
+    for version in Version::ALL {
+        for whose in [0, 1, NICIRA + 1, u32::MAX] {
+            let refusal = refusal(version, kind, &body(whose, 0));
+            assert_eq!(refusal, Some(Refusal::RequestBadExperimenter), "{version}");
+        }
+        for (whose, number) in (0..64)
+            .map(|n| (NICIRA, n))
+            .chain((2295..2320).map(|n| (ONF, n)))
+        {
+            let known = Number::of(whose, number).and_then(|number| Row::numbered(number, version));
+            if known.is_none() {
+                let refusal = refusal(version, kind, &body(whose, number));
+                let unknown = Some(Refusal::RequestBadExperimenterType);
+                assert_eq!(refusal, unknown, "{version}: {whose:#x} {number}");
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether every message and every kind of statistics of every version has a vector
+//! that another program made. What the vectors mean is tested beside them.
+
+use std::fs;
+use std::path::Path;
+
+use super::{EXPERIMENTER_MESSAGE, EXPERIMENTER_PART, Kind, Number, PARTS, Part, ROWS};
+use crate::version::Version;
+
+/// A message on its way: a kind, and of which statistics it is.
+type Seen = (Kind, Option<Part>);
+
+/// What no program at hand writes, and why.
+#[rustfmt::skip]
+const UNWRITTEN: &[(Seen, &[Version], &str)] = { use Version::*; &[
+    ((Kind::RoleRequest, None), &[V11],
+        "ovs-ofctl asks for no role, and os-ken does not speak 1.1; the answer is Open vSwitch's"),
+    ((Kind::SetAsync, None), &[V11, V12],
+        "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
+    ((Kind::MultipartReply, Some(Part::FlowCounts)), &[V15],
+        "Open vSwitch refuses the request, and os-ken reads the answer but does not write it"),
+] };
+
+/// The bytes of all vectors of a version that are read without complaint.
+fn vectors(version: Version) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("vectors")
+        .join(format!("v1{}", version as u8));
+    let files = fs::read_dir(folder).expect("the folder is there");
+    let text = |file: std::io::Result<fs::DirEntry>| {
+        fs::read_to_string(file.expect("listed").path()).expect("readable")
+    };
+    let texts: Vec<String> = files.map(text).collect();
+    let vectors = texts.iter().flat_map(|text| text.split("\n-- ").skip(1));
+    let sound = vectors.filter(|vector| !vector.lines().any(|line| line.starts_with('!')));
+    sound.map(bytes).collect()
+}
+
+fn bytes(vector: &str) -> Vec<u8> {
+    let lines = vector.lines().filter_map(|line| line.strip_prefix("| "));
+    let digits: String = lines.flat_map(str::split_whitespace).collect();
+    let pairs = (0..digits.len() / 2).map(|at| &digits[2 * at..2 * at + 2]);
+    pairs
+        .map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal"))
+        .collect()
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// What a vector is, by the tables.
+fn seen(bytes: &[u8], version: Version) -> Seen {
+    let number = match u16::from(bytes[1]) {
+        EXPERIMENTER_MESSAGE => {
+            Number::of(word(bytes, 8), word(bytes, 12)).expect("a known experimenter")
+        }
+        number => Number::Own(number),
+    };
+    let kind = super::Row::numbered(number, version)
+        .expect("a known message")
+        .kind;
+    let part = matches!(kind, Kind::MultipartRequest | Kind::MultipartReply).then(|| {
+        // 1.0 has no padding behind the flags.
+        let at = if version == Version::V10 { 12 } else { 16 };
+        let number = match half(bytes, 8) {
+            EXPERIMENTER_PART => Number::of(word(bytes, at), word(bytes, at + 4)),
+            number => Some(Number::Own(number)),
+        };
+        let row = super::PartRow::numbered(number.expect("a known experimenter"), version);
+        row.expect("known statistics").part
+    });
+    (kind, part)
+}
+
+/// All that `version` has.
+fn all(version: Version) -> Vec<Seen> {
+    let rows = ROWS.iter().filter(|row| row.versions.contains(&version));
+    let kinds = rows.map(|row| row.kind);
+    let parts = PARTS.iter().filter(|row| row.versions.contains(&version));
+    let parts: Vec<_> = parts.map(|row| Some(row.part)).collect();
+    kinds
+        .flat_map(|kind| match kind {
+            Kind::MultipartRequest | Kind::MultipartReply => {
+                parts.iter().map(|part| (kind, *part)).collect()
+            }
+            kind => vec![(kind, None)],
+        })
+        .collect()
+}
+
+#[test]
+fn every_message_of_every_version_has_a_vector_of_another_program() {
+    let mut wrong = Vec::new();
+    for version in Version::ALL {
+        let there: Vec<_> = vectors(version)
+            .iter()
+            .map(|bytes| seen(bytes, version))
+            .collect();
+        for (kind, part) in all(version) {
+            let listed = UNWRITTEN.iter().any(|(unwritten, versions, why)| {
+                (kind, part) == *unwritten && versions.contains(&version) && !why.is_empty()
+            });
+            match (there.contains(&(kind, part)), listed) {
+                (false, false) => wrong.push(format!("{version}: none of {kind:?} {part:?}")),
+                (true, true) => wrong.push(format!("{version}: there is one of {kind:?} {part:?}")),
+                _ => {}
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

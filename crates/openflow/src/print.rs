@@ -1,0 +1,188 @@
+//! Whole messages as text, as `ovs-ofctl ofp-print` of Open vSwitch 3.1 prints
+//! them: for people, and for whoever compares two codecs.
+//!
+//! It reads the bytes, not a [`Message`](crate::Message): what lies on the wire is
+//! shown, also what a message leaves out (a kept frame's number, an unknown flag) or
+//! what a switch would refuse. Matches, actions and properties are read by the
+//! codec's own readers, so that what is printed is what is understood. A row of
+//! `rows` names the printer of each kind; each family of messages has a file.
+//!
+//! The text of matches and actions is in `flow::text`; nothing here is read back.
+
+mod action;
+mod bundle;
+mod config;
+mod error;
+mod error_names;
+mod flow;
+mod flow_stats;
+mod frame;
+mod group;
+mod hello;
+mod meter;
+mod multipart;
+mod names;
+mod packet;
+mod port;
+mod queue;
+mod rows;
+mod table;
+mod text;
+
+use crate::codec::{Malformed, Reader};
+use crate::dialect::{Dialect, Extension};
+use crate::header::Header;
+use crate::kinds::{Kind, Number};
+use crate::message::hello::NUMBER as HELLO;
+use crate::message::row_of;
+use crate::version::Version;
+use ::flow::Refusal;
+use names::Unreadable;
+use text::Text;
+
+/// How much is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Detail(
+    /// The number that `ovs-ofctl` takes: from 1 on frames and counts are printed, from
+    /// 2 on what an echo carries, from 3 on a frame's bytes, and from 5 on the message's.
+    pub u8,
+);
+
+impl Detail {
+    /// What `ovs-ofctl ofp-print` prints if nothing is said.
+    pub const USUAL: Self = Self(2);
+    /// What it prints of each message in a file (`ofp-parse`), and of one in another.
+    pub const BRIEF: Self = Self(1);
+    /// And the bytes of frames.
+    const FRAME_BYTES: Self = Self(3);
+    /// And the message's bytes.
+    const BYTES: Self = Self(5);
+}
+
+/// Bundles hold messages, errors quote them, and both may be in each other.
+const NESTING_MAX: usize = 8;
+
+/// The message in `bytes` as lines of text. What cannot be read is printed as bytes.
+#[must_use]
+pub fn print(bytes: &[u8], detail: Detail) -> String {
+    print_within(bytes, detail, 0)
+}
+
+/// As [`print`], within so many other messages.
+fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
+    if bytes.is_empty() {
+        return "OpenFlow message is empty\n".to_owned();
+    }
+    let mut text = Text::new(bytes, detail, depth);
+    let Some(header) = Header::peek(bytes) else {
+        write!(
+            text,
+            "OpenFlow packet too short (only {} bytes):",
+            bytes.len()
+        );
+        return text.with_dump();
+    };
+    let length = usize::from(header.length);
+    if length > bytes.len() {
+        if let Ok(told) = Told::of(&header, bytes) {
+            told.write_title(&header, &mut text);
+            text.line();
+        }
+        write!(
+            text,
+            "(***truncated to {} bytes from {length}***)",
+            bytes.len()
+        );
+        return text.with_dump();
+    }
+    if length < bytes.len() {
+        write!(
+            text,
+            "(***only uses {length} bytes out of {}***)",
+            bytes.len()
+        );
+        return text.with_dump();
+    }
+    match print_whole(&header, bytes, &mut text) {
+        Ok(()) if detail < Detail::BYTES => text.finish(),
+        Ok(()) => text.with_dump(),
+        Err(Unreadable(name)) => {
+            text.part();
+            write!(text, "***decode error: {name}***");
+            text.with_dump()
+        }
+    }
+}
+
+/// What a message is, and the reader that stands at its body.
+struct Told<'a> {
+    kind: Kind,
+    row: &'static rows::Row,
+    number: Number,
+    least: usize,
+    body: Reader<'a>,
+}
+
+impl<'a> Told<'a> {
+    /// What the message is that begins with `header`.
+    fn of(header: &Header, bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let hello = header.kind == HELLO && header.version != 0;
+        let unknown = Malformed {
+            fault: Refusal::RequestBadType,
+            at: 0,
+        };
+        // A hello and an error are the same in versions to come.
+        let newest = Version::ALL[Version::ALL.len() - 1];
+        let version = Version::from_wire(header.version);
+        let lasting = header.version > newest.wire() && header.kind <= error::NUMBER;
+        let version = version
+            .or_else(|| lasting.then_some(newest))
+            .ok_or(unknown)?;
+        let dialect = Dialect::new(version).after(Extension::TableIds(true));
+        let mut body = Reader::new(bytes, dialect);
+        Header::decode(&mut body)?;
+        let found = row_of(header, &mut body)?;
+        Ok(Self {
+            kind: found.kind,
+            row: rows::of(found.kind),
+            number: found.number,
+            least: if hello { 0 } else { found.least },
+            body,
+        })
+    }
+
+    /// Writes what the message is called, its version and its transaction.
+    fn write_title(&self, header: &Header, text: &mut Text<'_>) {
+        match self.kind {
+            Kind::MultipartRequest | Kind::MultipartReply => {
+                multipart::write_name(self.kind, self.body.clone(), text);
+            }
+            _ => write!(text, "{}", self.row.name(self.number)),
+        }
+        match header.version {
+            1 => {}
+            version @ 2..=6 => write!(text, " (OF1.{})", version - 1),
+            version => write!(text, " (OF 0x{version:02x})"),
+        }
+        write!(text, " (xid=0x{:x}):", header.xid.0);
+    }
+}
+
+/// Writes the whole of a message that has the length which its header says.
+fn print_whole(header: &Header, bytes: &[u8], text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let mut told = Told::of(header, bytes)?;
+    let least = told.row.least(told.least, told.body.version());
+    if !told
+        .row
+        .body
+        .takes(least, told.body.len(), told.body.version())
+    {
+        return Err(told.body.fail(Refusal::RequestBadLength).into());
+    }
+    if matches!(told.kind, Kind::MultipartRequest | Kind::MultipartReply) {
+        multipart::check(told.kind, told.body.clone())?;
+    }
+    told.write_title(header, text);
+    text.titled();
+    (told.row.print)(&mut told.body, text)
+}

@@ -1,0 +1,46 @@
+//! Errors: the name of the reason, and the message that is complained of.
+
+use super::names::Unreadable;
+use super::text::Text;
+use super::{Detail, NESTING_MAX, error_names, print_within};
+use crate::codec::Reader;
+use crate::message::Body;
+use crate::message::error::ErrorMessage;
+
+/// The number in the header of an error, the same in all versions.
+pub(super) const NUMBER: u8 = 1;
+
+/// What Open vSwitch says of numbers that it does not know.
+const UNKNOWN: Unreadable = Unreadable("OFPBRC_BAD_LEN");
+
+/// What two ends that have no version in common say in words.
+const HELLO_FAILED: u16 = 0;
+
+/// Writes an error.
+pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let ErrorMessage { fault, data } = ErrorMessage::decode(r)?;
+    let name = error_names::of(fault, r.version()).ok_or(UNKNOWN)?;
+    writeln!(text, " {name}");
+    if matches!(
+        fault,
+        crate::Fault::Plain {
+            kind: HELLO_FAILED,
+            ..
+        }
+    ) {
+        let words: String = data.iter().map(|byte| letter(*byte)).collect();
+        write!(text, "{words}");
+    } else if text.depth < NESTING_MAX {
+        text.push(&print_within(&data, Detail::BRIEF, text.depth + 1));
+    }
+    Ok(())
+}
+
+/// A byte as a person reads it: what is no letter in octal.
+fn letter(byte: u8) -> String {
+    match byte {
+        b'\\' => "\\\\".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        byte => format!("\\{byte:03o}"),
+    }
+}

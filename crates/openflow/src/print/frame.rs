@@ -1,0 +1,77 @@
+//! A frame in a message: its fields as a match would have them.
+
+use ::flow::field::Depth;
+use ::flow::{Field, Key, Match, Registers};
+use base::PortNo;
+use packet::{Frame, Headers};
+
+use super::Detail;
+use super::text::Text;
+use packet::Transport;
+
+/// Writes the frame's fields in a line, and its bytes if they are asked for.
+pub(super) fn print(bytes: &[u8], text: &mut Text<'_>) {
+    if text.detail >= Detail::BRIEF {
+        text.line();
+        writeln!(text, "{}", describe(bytes));
+    }
+    if text.detail >= Detail::FRAME_BYTES {
+        text.plain_dump(bytes);
+    }
+}
+
+/// The fields of a frame, as deep as it can be read.
+fn describe(bytes: &[u8]) -> String {
+    let frame = Frame::from_bytes(bytes);
+    let depths = Depth::ALL.into_iter().rev();
+    let read = depths
+        .flat_map(|depth| Headers::parse(&frame, depth))
+        .next();
+    let mut key = Key::new();
+    if let Some(headers) = &read {
+        key.fill(headers, Registers::new(PortNo::ANY));
+    }
+    let told = Field::all().filter(|row| row.field.view().is_none());
+    let told = told
+        .map(|row| row.field)
+        .filter(|field| !of_the_switch(*field));
+    // What cannot be read of a header is zero.
+    let matching = told.fold(Match::any(), |matching, field| {
+        let value = key.get(field).unwrap_or(0);
+        matching.clone().with(field, value).unwrap_or(matching)
+    });
+    let untagged = "vlan_tci=0x0000/0x1fff";
+    let fields = matching.to_string().replace(untagged, "vlan_tci=0x0000");
+    format!("{fields}{}", checksum(read.as_ref(), bytes))
+}
+
+/// Whether a field is not the frame's own.
+fn of_the_switch(field: Field) -> bool {
+    use Field as F;
+    field > F::Ipv6NdTll
+        || matches!(
+            field,
+            F::InPort | F::InPhyPort | F::Metadata | F::TunnelId | F::Ipv6Exthdr | F::ActsetOutput
+        )
+}
+
+/// The checksum of the transport header, which is told beside the fields.
+fn checksum(headers: Option<&Headers>, bytes: &[u8]) -> String {
+    let Some(headers) = headers else {
+        return String::new();
+    };
+    let (name, place, length) = match headers.transport {
+        Transport::None => return String::new(),
+        Transport::Tcp(_) => ("tcp", 16, 2),
+        Transport::Udp(_) => ("udp", 6, 2),
+        Transport::Sctp(_) => ("sctp", 8, 4),
+        Transport::Icmpv4(_) => ("icmp", 2, 2),
+        Transport::Icmpv6(_) => ("icmp6", 2, 2),
+    };
+    let at = headers.transport_at().unwrap_or(0) + place;
+    let field = bytes.get(at..at + length).unwrap_or_default();
+    let number = field
+        .iter()
+        .fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+    format!(" {name}_csum:{number:x}")
+}

@@ -1,0 +1,276 @@
+//! Groups: how they are changed, what they are and what they counted.
+
+use ::flow::Refusal;
+use base::{BucketId, GroupId, PortNo};
+
+use super::names::Unreadable;
+use super::text::{Hex, Seconds, Text};
+use super::{action, table};
+use crate::codec::Reader;
+use crate::message::property;
+use crate::port_no;
+use crate::version::Version;
+
+/// What is done to groups, by number.
+const COMMANDS: [&str; 6] = ["ADD", "MOD", "DEL", "INSERT_BUCKET", "", "REMOVE_BUCKET"];
+
+/// The kinds of groups, by number.
+const KINDS: [&str; 4] = ["all", "select", "indirect", "ff"];
+
+/// A group that shares frames out, whose buckets weigh something.
+const SELECT: u8 = 1;
+
+/// Whether buckets have numbers and properties: as 1.5 writes them, and Nicira.
+const fn numbers_buckets(version: Version) -> bool {
+    matches!(version, Version::V10 | Version::V15)
+}
+
+/// Writes a change to a group.
+pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let unknown = r.fail(Refusal::GroupModBadCommand);
+    let command = COMMANDS.get(usize::from(r.u16()?)).copied();
+    let command = command.filter(|name| !name.is_empty()).ok_or(unknown)?;
+    let one_by_one = command.ends_with("BUCKET");
+    let bad_kind = r.fail(Refusal::GroupModBadType);
+    let kind = r.u8()?;
+    if !one_by_one && usize::from(kind) >= KINDS.len() {
+        return Err(bad_kind.into());
+    }
+    r.skip(1)?;
+    let group = GroupId(r.u32()?);
+    let mut place = None;
+    let buckets = if numbers_buckets(r.version()) {
+        let length = usize::from(r.u16()?);
+        r.skip(2)?;
+        place = Some(BucketId(r.u32()?)).filter(|_| one_by_one);
+        let mut inside = r.sub_or(length, Refusal::GroupModBadBucket)?;
+        let told = buckets(kind, &mut inside)?;
+        if !r.is_empty() {
+            return Err(property::next(r)?.unknown().into());
+        }
+        told
+    } else {
+        buckets(kind, r)?
+    };
+    write!(text, "\n {command} ");
+    if let Some(place) = place {
+        write!(text, "command_bucket_id:{},", place_name(place));
+    }
+    write!(text, "group_id={}", group.0);
+    if !one_by_one {
+        write!(text, ",type={}", kind_name(kind));
+    }
+    text.push(&buckets);
+    Ok(())
+}
+
+fn place_name(place: BucketId) -> String {
+    match place {
+        BucketId::FIRST => "first".to_owned(),
+        BucketId::LAST => "last".to_owned(),
+        BucketId::ALL => "all".to_owned(),
+        place => place.0.to_string(),
+    }
+}
+
+fn kind_name(kind: u8) -> &'static str {
+    KINDS.get(usize::from(kind)).copied().unwrap_or("unknown")
+}
+
+/// A bucket beside its actions.
+struct Bucket {
+    id: Option<u32>,
+    weight: u16,
+    watch_port: PortNo,
+    watch_group: GroupId,
+}
+
+/// Reads buckets: `,bucket=` and what each is.
+fn buckets(kind: u8, r: &mut Reader<'_>) -> Result<String, Unreadable> {
+    let mut told = String::new();
+    while !r.is_empty() {
+        let bad = r.fail(Refusal::GroupModBadBucket);
+        let length = usize::from(r.clone().on_short(bad.fault).u16()?);
+        if length % 8 != 0 {
+            return Err(bad.into());
+        }
+        let mut r = r.sub_or(length, bad.fault)?;
+        r.skip(2)?;
+        let (bucket, actions) = if numbers_buckets(r.version()) {
+            bucket_v15(kind, &mut r)?
+        } else {
+            bucket_v11(&mut r)?
+        };
+        told += ",bucket=";
+        if let Some(id) = bucket.id {
+            told += &format!("bucket_id:{id},");
+        }
+        if bucket.weight != u16::from(kind == SELECT) {
+            told += &format!("weight:{},", bucket.weight);
+        }
+        if bucket.watch_port != PortNo::ANY {
+            told += &format!("watch_port:{},", bucket.watch_port);
+        }
+        if bucket.watch_group != GroupId::ANY {
+            told += &format!("watch_group:{},", bucket.watch_group.0);
+        }
+        told += &format!("actions={actions}");
+    }
+    Ok(told)
+}
+
+fn bucket_v11(r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
+    let bucket = Bucket {
+        id: None,
+        weight: r.u16()?,
+        watch_port: port_no::decode(r)?,
+        watch_group: GroupId(r.u32()?),
+    };
+    r.skip(4)?;
+    let whole = r.clone();
+    r.rest();
+    Ok((bucket, action::list(whole)?))
+}
+
+fn bucket_v15(kind: u8, r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
+    let length = usize::from(r.u16()?);
+    let mut bucket = Bucket {
+        id: Some(r.u32()?),
+        weight: u16::from(kind == SELECT),
+        watch_port: PortNo::ANY,
+        watch_group: GroupId::ANY,
+    };
+    let actions = action::list(r.sub_or(length, Refusal::GroupModBadBucket)?)?;
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        match property.kind {
+            0 => bucket.weight = property.value.u16()?,
+            1 => bucket.watch_port = PortNo(property.value.u32()?),
+            2 => bucket.watch_group = GroupId(property.value.u32()?),
+            _ => return Err(property.unknown().into()),
+        }
+    }
+    Ok((bucket, actions))
+}
+
+/// Writes which group is asked for.
+pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    match GroupId(r.u32()?) {
+        GroupId::ALL => text.push(" group_id=ALL"),
+        group => write!(text, " group_id={}", group.0),
+    }
+    Ok(())
+}
+
+/// Writes which group's description is asked for.
+pub(super) fn print_desc_request(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    if numbers_buckets(r.version()) {
+        return print_request(r, text);
+    }
+    text.push(" group_id=ALL");
+    Ok(())
+}
+
+/// Writes what groups are.
+pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let length = usize::from(r.clone().u16()?);
+        let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+        r.skip(2)?;
+        let kind = r.u8()?;
+        r.skip(1)?;
+        let group = r.u32()?;
+        let buckets = if numbers_buckets(r.version()) {
+            let length = usize::from(r.u16()?);
+            r.skip(6)?;
+            buckets(kind, &mut r.sub_or(length, Refusal::RequestBadLength)?)?
+        } else {
+            buckets(kind, &mut r)?
+        };
+        write!(
+            text,
+            "\n group_id={group},type={}{buckets}",
+            kind_name(kind)
+        );
+    }
+    Ok(())
+}
+
+/// Writes what groups counted.
+pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        if let Err(malformed) = entry(r).and_then(|mut r| write_stats(&mut r, text)) {
+            text.push(" ***parse error***");
+            return Err(malformed);
+        }
+    }
+    Ok(())
+}
+
+/// A reader of the next group's counts.
+fn entry<'a>(r: &mut Reader<'a>) -> Result<Reader<'a>, Unreadable> {
+    let length = usize::from(r.clone().u16()?);
+    let least = match r.version() {
+        Version::V11 | Version::V12 => 32,
+        _ => 40,
+    };
+    let bad = r.fail(Refusal::RequestBadLength);
+    let entry = r.sub_or(length, Refusal::RequestBadLength)?;
+    if length < least {
+        Err(bad.into())
+    } else {
+        Ok(entry)
+    }
+}
+
+fn write_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    r.skip(4)?;
+    let (group, references) = (r.u32()?, r.u32()?);
+    r.skip(4)?;
+    let (packets, bytes) = (r.u64()?, r.u64()?);
+    write!(text, "\n group_id={group},");
+    if !matches!(r.version(), Version::V11 | Version::V12) {
+        write!(text, "duration={},", Seconds(r.u32()?, r.u32()?));
+    }
+    write!(text, "ref_count={references},");
+    write!(text, "packet_count={packets},byte_count={bytes}");
+    for bucket in 0.. {
+        if r.is_empty() {
+            break;
+        }
+        let (packets, bytes) = (r.u64()?, r.u64()?);
+        write!(
+            text,
+            ",bucket{bucket}:packet_count={packets},byte_count={bytes}"
+        );
+    }
+    Ok(())
+}
+
+/// Writes which groups there can be.
+pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let (kinds, capabilities) = (r.u32()?, r.u32()?);
+    let mut limits = [[0_u32; 4]; 2];
+    for limit in limits.as_flattened_mut() {
+        *limit = r.u32()?;
+    }
+    let [most, actions] = limits;
+    writeln!(text, "\n Group table:\n    Types:  0x{kinds:x}");
+    writeln!(text, "    Capabilities:  0x{capabilities:x}");
+    let named = ["all", "select", "indirect", "fast failover"]
+        .into_iter()
+        .enumerate();
+    for (index, name) in named.filter(|(index, _)| kinds >> index & 1 == 1) {
+        writeln!(
+            text,
+            "    {name} group:\n       max_groups={}",
+            Hex(most[index].into())
+        );
+        let actions = table::actions(actions[index], r.version());
+        writeln!(text, "       actions: {actions}");
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Hello and echo.
+
+use super::Detail;
+use super::names::Unreadable;
+use super::text::Text;
+use crate::codec::Reader;
+
+/// The element that lists versions (`OFPHET_VERSIONBITMAP`).
+const VERSION_BITMAP: u16 = 1;
+
+/// Writes a hello: which versions it offers, and what else may be in it.
+pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let message = text.message;
+    let newest = message.first().copied().unwrap_or(0);
+    let (versions, strange) = versions(newest, r);
+    let listed = (0..32).filter(|version| versions >> version & 1 == 1);
+    let listed: Vec<_> = listed.map(|version| format!("0x{version:02x}")).collect();
+    text.line();
+    write!(text, " version bitmap: {}", listed.join(", "));
+    if strange {
+        text.push("\n unknown data in hello:");
+        text.dump(message);
+    }
+    Ok(())
+}
+
+/// The versions that a hello offers, and whether there is something strange in it.
+fn versions(newest: u8, r: &mut Reader<'_>) -> (u32, bool) {
+    let (mut versions, mut strange) = (None, false);
+    while !r.is_empty() {
+        match element(r) {
+            Ok(Some(bitmap)) => versions = Some(bitmap),
+            Ok(None) => strange = true,
+            Err(_) => {
+                strange = true;
+                break;
+            }
+        }
+    }
+    let all = 1_u32
+        .checked_shl(u32::from(newest) + 1)
+        .map_or(!1, |bit| bit - 2);
+    (versions.unwrap_or(all), strange)
+}
+
+/// Reads an element; none if it lists no versions.
+fn element(r: &mut Reader<'_>) -> Result<Option<u32>, Unreadable> {
+    let mut head = r.clone();
+    let (kind, length) = (head.u16()?, usize::from(head.u16()?));
+    let mut element = r.sub(length)?;
+    element.skip(4)?;
+    r.skip((length.next_multiple_of(8) - length).min(r.len()))?;
+    if kind != VERSION_BITMAP || !length.is_multiple_of(4) {
+        return Ok(None);
+    }
+    // No version is numbered zero.
+    let bits = element.u32()? & !1;
+    Ok(Some(bits).filter(|bits| *bits != 0))
+}
+
+/// Writes an echo.
+pub(super) fn print_echo(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let payload = r.rest();
+    writeln!(text, " {} bytes of payload", payload.len());
+    if text.detail >= Detail::USUAL {
+        text.dump(payload);
+    }
+    Ok(())
+}

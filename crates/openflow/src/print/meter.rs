@@ -1,0 +1,165 @@
+//! Meters: how they are changed, what they are and what they counted.
+
+use ::flow::Refusal;
+use base::MeterId;
+
+use super::names::Unreadable;
+use super::text::{Seconds, Text};
+use crate::codec::Reader;
+
+const COMMANDS: [&str; 3] = ["ADD", "MOD", "DEL"];
+
+const FLAGS: [(u32, &str); 4] = [(1, "kbps"), (2, "pktps"), (4, "burst"), (8, "stats")];
+
+/// Bands have bursts.
+const BURST: u16 = 1 << 2;
+
+/// The kinds of bands, by the bit of their number.
+const KINDS: [(u32, &str); 2] = [(1 << 1, "drop"), (1 << 2, "dscp_remark")];
+
+const DSCP_REMARK: u16 = 2;
+
+/// Bytes of a band.
+const BAND: usize = 16;
+
+/// A meter's number, or its name.
+fn name(meter: MeterId) -> String {
+    match meter {
+        MeterId::ALL => "all".to_owned(),
+        MeterId::CONTROLLER => "controller".to_owned(),
+        MeterId::SLOWPATH => "slowpath".to_owned(),
+        meter if meter.is_ordinary() || meter.0 == 0 => meter.0.to_string(),
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// Writes a change to a meter.
+pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let unknown = r.fail(Refusal::MeterModBadCommand);
+    let command = COMMANDS.get(usize::from(r.u16()?)).ok_or(unknown)?;
+    let place = r.fail(Refusal::MeterModBadFlags);
+    let flags = r.u16()?;
+    if flags & 3 == 3 {
+        return Err(place.into());
+    }
+    let meter = MeterId(r.u32()?);
+    let bands = bands(flags, r)?;
+    write!(text, " {command} ");
+    write_meter(meter, flags, &bands, text);
+    Ok(())
+}
+
+/// Reads bands: a line for each.
+fn bands(flags: u16, r: &mut Reader<'_>) -> Result<String, Unreadable> {
+    let mut told = String::new();
+    while !r.is_empty() {
+        let bad_length = r.fail(Refusal::RequestBadLength);
+        let unknown = r.fail(Refusal::MeterModBadBand);
+        let (kind, length) = (r.u16()?, r.u16()?);
+        let (rate, burst) = (r.u32()?, r.u32()?);
+        let [level, ..] = r.take::<4>()?;
+        if usize::from(length) != BAND {
+            return Err(bad_length.into());
+        }
+        let bit = 1_u32.checked_shl(kind.into()).unwrap_or(0);
+        let named = KINDS.iter().find(|(known, _)| *known == bit);
+        let (_, name) = named.ok_or(unknown)?;
+        told += &format!("\ntype={name} rate={rate}");
+        if flags & BURST != 0 {
+            told += &format!(" burst_size={burst}");
+        }
+        if kind == DSCP_REMARK {
+            told += &format!(" prec_level={level}");
+        }
+    }
+    Ok(told)
+}
+
+fn write_meter(meter: MeterId, flags: u16, bands: &str, text: &mut Text<'_>) {
+    write!(text, "meter={} ", name(meter));
+    let mut rest = u32::from(flags);
+    for (bit, name) in FLAGS {
+        if rest & bit != 0 {
+            write!(text, "{name} ");
+            rest &= !bit;
+        }
+    }
+    if rest != 0 {
+        write!(text, "flags:0x{rest:x} ");
+    }
+    writeln!(text, "bands={bands}");
+}
+
+/// Writes which meters are asked for.
+pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    write!(text, " meter={}", name(MeterId(r.u32()?)));
+    Ok(())
+}
+
+/// A reader of the next entry, with a length of two bytes at `at`.
+fn entry<'a>(r: &mut Reader<'a>, at: usize, least: usize) -> Result<Reader<'a>, Unreadable> {
+    let mut head = r.clone();
+    head.skip(at)?;
+    let length = usize::from(head.u16()?);
+    if length < least {
+        return Err(r.fail(Refusal::RequestBadLength).into());
+    }
+    Ok(r.sub_or(length, Refusal::RequestBadLength)?)
+}
+
+/// Writes what meters are.
+pub(super) fn print_configs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let mut r = entry(r, 0, 8)?;
+        r.skip(2)?;
+        let (flags, meter) = (r.u16()?, MeterId(r.u32()?));
+        let bands = bands(flags, &mut r)?;
+        text.push("\n");
+        write_meter(meter, flags, &bands, text);
+    }
+    Ok(())
+}
+
+/// Writes what meters counted.
+pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let mut r = entry(r, 4, 40)?;
+        let meter = MeterId(r.u32()?);
+        r.skip(8)?;
+        let (flows, packets, bytes) = (r.u32()?, r.u64()?, r.u64()?);
+        let duration = Seconds(r.u32()?, r.u32()?);
+        text.push("\n");
+        write!(text, "meter:{} flow_count:{flows} ", name(meter));
+        writeln!(
+            text,
+            "packet_in_count:{packets} byte_in_count:{bytes} duration:{duration} bands:"
+        );
+        for band in 0.. {
+            if r.is_empty() {
+                break;
+            }
+            writeln!(
+                text,
+                "{band}: packet_count:{} byte_count:{}",
+                r.u64()?,
+                r.u64()?
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Writes which meters there can be.
+pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let (max, kinds, flags) = (r.u32()?, r.u32()?, r.u32()?);
+    let (bands, colours) = (r.u8()?, r.u8()?);
+    writeln!(
+        text,
+        "\nmax_meter:{max} max_bands:{bands} max_color:{colours}"
+    );
+    text.push("band_types: ");
+    text.bits(kinds, &KINDS);
+    text.push("\ncapabilities: ");
+    text.bits(flags, &FLAGS);
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Frames for the controller, and frames to send.
+
+use ::flow::{Field, Match, PacketOut, Refusal};
+use base::BufferId;
+
+use super::names::Unreadable;
+use super::text::Text;
+use super::{action, config, frame, port};
+use crate::codec::Reader;
+use crate::message::Body;
+use crate::oxm;
+use crate::version::Version;
+
+/// Why a frame comes to the controller, by number.
+pub(super) const REASONS: [&str; 6] = [
+    "no_match",
+    "action",
+    "invalid_ttl",
+    "action_set",
+    "group",
+    "packet_out",
+];
+
+/// What is told beside the frame.
+struct Told {
+    total_len: u16,
+    reason: u8,
+    table: u8,
+    cookie: u64,
+    matching: Match,
+}
+
+/// Writes a packet-in.
+pub(super) fn print_in(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let buffer = BufferId(r.u32()?);
+    let told = read_in(r)?;
+    let data = r.rest();
+    if told.table != 0 {
+        write!(text, " table_id={}", told.table);
+    }
+    if told.cookie != u64::MAX {
+        write!(text, " cookie=0x{:x}", told.cookie);
+    }
+    write!(text, " total_len={} {}", told.total_len, told.matching);
+    write!(
+        text,
+        " (via {})",
+        config::name(&REASONS, told.reason.into())
+    );
+    write!(text, " data_len={}", data.len());
+    let total = usize::from(told.total_len);
+    if buffer == BufferId::NONE {
+        text.push(" (unbuffered)");
+        if total != data.len() {
+            text.push(" (***total_len != data_len***)");
+        }
+    } else {
+        write!(text, " buffer=0x{:08x}", buffer.0);
+        if total < data.len() {
+            text.push(" (***total_len < data_len***)");
+        }
+    }
+    frame::print(data, text);
+    Ok(())
+}
+
+/// Reads what stands before the frame.
+fn read_in(r: &mut Reader<'_>) -> Result<Told, Unreadable> {
+    let mut told = Told {
+        total_len: 0,
+        reason: 0,
+        table: 0,
+        cookie: u64::MAX,
+        matching: Match::any(),
+    };
+    match r.version() {
+        Version::V10 => {
+            told.total_len = r.u16()?;
+            told.matching = from_port(r)?;
+            told.reason = r.u8()?;
+            r.skip(1)?;
+        }
+        Version::V11 => {
+            told.matching = from_port(r)?;
+            r.skip(4)?;
+            (told.total_len, told.reason, told.table) = (r.u16()?, r.u8()?, r.u8()?);
+        }
+        version => {
+            (told.total_len, told.reason, told.table) = (r.u16()?, r.u8()?, r.u8()?);
+            if version != Version::V12 {
+                told.cookie = r.u64()?;
+            }
+            told.matching = oxm::decode_structure(r)?;
+            r.skip(2)?;
+        }
+    }
+    Ok(told)
+}
+
+/// Reads a port as the match of the frames that come in by it.
+fn from_port(r: &mut Reader<'_>) -> Result<Match, Unreadable> {
+    let port = port::read_number(r)?;
+    let any = Match::any();
+    Ok(any.with(Field::InPort, port.0.into()).unwrap_or_default())
+}
+
+/// Writes a packet-out.
+pub(super) fn print_out(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let mut whole = r.clone();
+    let buffer = BufferId(r.u32()?);
+    let matching = match r.version() {
+        Version::V15 => None,
+        _ => Some(from_port(r)?),
+    };
+    let length = usize::from(r.u16()?);
+    let matching = match (matching, r.version()) {
+        (Some(matching), Version::V10) => matching,
+        (Some(matching), _) => {
+            r.skip(6)?;
+            matching
+        }
+        (None, _) => {
+            // What no frame can have around it is refused by the codec.
+            PacketOut::decode(&mut whole)?;
+            r.skip(2)?;
+            oxm::decode_structure(r)?
+        }
+    };
+    if length % 8 != 0 {
+        return Err(r.fail(Refusal::RequestBadLength).into());
+    }
+    let actions = r.sub_or(length, Refusal::RequestBadLength)?;
+    write!(text, " {} actions={}", matching, action::list(actions)?);
+    if buffer != BufferId::NONE {
+        write!(text, " buffer=0x{:08x}", buffer.0);
+        return Ok(());
+    }
+    let data = r.rest();
+    write!(text, " data_len={}", data.len());
+    if !data.is_empty() {
+        frame::print(data, text);
+    }
+    Ok(())
+}

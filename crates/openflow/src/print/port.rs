@@ -1,0 +1,405 @@
+//! Ports: what they are, what becomes of them, what they counted; and the switch
+//! whose ports they are.
+
+use base::{DatapathId, PortNo};
+use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
+use packet::MacAddr;
+
+use super::names::Unreadable;
+use super::table;
+use super::text::{Known, Seconds, Text};
+use crate::codec::Reader;
+use crate::message::port::{self, ETHERNET};
+use crate::message::{Body, property};
+use crate::port_no;
+use crate::version::Version;
+
+const CONFIG: [(u32, &str); 7] = [
+    (PortConfig::DOWN.0, "PORT_DOWN"),
+    (PortConfig::NO_STP.0, "NO_STP"),
+    (PortConfig::NO_RECV.0, "NO_RECV"),
+    (PortConfig::NO_RECV_STP.0, "NO_RECV_STP"),
+    (PortConfig::NO_FLOOD.0, "NO_FLOOD"),
+    (PortConfig::NO_FWD.0, "NO_FWD"),
+    (PortConfig::NO_PACKET_IN.0, "NO_PACKET_IN"),
+];
+
+const STATE: [(u32, &str); 3] = [
+    (PortState::LINK_DOWN.0, "LINK_DOWN"),
+    (PortState::BLOCKED.0, "BLOCKED"),
+    (PortState::LIVE.0, "LIVE"),
+];
+
+const FEATURES: [(u32, &str); 16] = [
+    (1 << 0, "10MB-HD"),
+    (1 << 1, "10MB-FD"),
+    (1 << 2, "100MB-HD"),
+    (1 << 3, "100MB-FD"),
+    (1 << 4, "1GB-HD"),
+    (1 << 5, "1GB-FD"),
+    (1 << 6, "10GB-FD"),
+    (1 << 7, "40GB-FD"),
+    (1 << 8, "100GB-FD"),
+    (1 << 9, "1TB-FD"),
+    (1 << 10, "OTHER"),
+    (1 << 11, "COPPER"),
+    (1 << 12, "FIBER"),
+    (1 << 13, "AUTO_NEG"),
+    (1 << 14, "AUTO_PAUSE"),
+    (1 << 15, "AUTO_PAUSE_ASYM"),
+];
+
+/// Those that have a meaning.
+const KNOWN_FEATURES: u32 = 0xffff;
+
+/// What features say of the speed in Mbit/s: the first that is there counts.
+const SPEEDS: [(u32, u32); 7] = [
+    (1 << 9, 1_000_000),
+    (1 << 8, 100_000),
+    (1 << 7, 40_000),
+    (1 << 6, 10_000),
+    (3 << 4, 1_000),
+    (3 << 2, 100),
+    (3, 10),
+];
+
+const CAPABILITIES: [(u32, &str); 10] = [
+    (1 << 0, "FLOW_STATS"),
+    (1 << 1, "TABLE_STATS"),
+    (1 << 2, "PORT_STATS"),
+    (1 << 3, "GROUP_STATS"),
+    (1 << 5, "IP_REASM"),
+    (1 << 6, "QUEUE_STATS"),
+    (1 << 7, "ARP_MATCH_IP"),
+    (1 << 8, "PORT_BLOCKED"),
+    (1 << 9, "BUNDLES"),
+    (1 << 10, "FLOW_MONITORING"),
+];
+
+/// Likewise in 1.0, which has no groups.
+const CAPABILITIES_V10: [(u32, &str); 7] = [
+    (1 << 0, "FLOW_STATS"),
+    (1 << 1, "TABLE_STATS"),
+    (1 << 2, "PORT_STATS"),
+    (1 << 3, "STP"),
+    (1 << 5, "IP_REASM"),
+    (1 << 6, "QUEUE_STATS"),
+    (1 << 7, "ARP_MATCH_IP"),
+];
+
+/// What became of a port, by number.
+const REASONS: [&str; 3] = ["ADD", "DEL", "MOD"];
+
+/// The capabilities that a version has.
+const fn known_capabilities(version: Version) -> u32 {
+    match version {
+        Version::V10 => 0xef,
+        Version::V11 => 0xef,
+        Version::V12 | Version::V13 => 0x16f,
+        Version::V14 | Version::V15 => 0x76f,
+    }
+}
+
+/// The highest port but the reserved ones, of those sixteen bits that Open vSwitch has.
+const PORT_MAX: u32 = 0xfeff;
+
+/// The lowest reserved port.
+const RESERVED: u32 = 0xffff_ff00;
+
+/// Reads a port, which Open vSwitch takes only if it has sixteen bits or is reserved.
+pub(super) fn read_number(r: &mut Reader<'_>) -> Result<PortNo, Unreadable> {
+    let port = port_no::decode(r)?;
+    if port.0 > PORT_MAX && port.0 < RESERVED {
+        return Err(Unreadable("OFPBAC_BAD_OUT_PORT"));
+    }
+    Ok(port)
+}
+
+/// A port by its name or number; reserved ones without a name are told in the sixteen
+/// bits of 1.0.
+pub(super) fn name(port: PortNo) -> String {
+    match port.reserved_name() {
+        None if port.0 >= RESERVED => (port.0 & 0xffff).to_string(),
+        _ => port.to_string(),
+    }
+}
+
+/// Writes what a switch is.
+pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let (datapath, buffers, tables) = (DatapathId(r.u64()?), r.u32()?, r.u8()?);
+    let auxiliary = r.u8()?;
+    r.skip(2)?;
+    let (capabilities, actions) = (r.u32()?, r.u32()?);
+    if r.version() >= Version::V13 {
+        r.end()?;
+    }
+    write!(
+        text,
+        " dpid:{datapath}\nn_tables:{tables}, n_buffers:{buffers}"
+    );
+    if auxiliary != 0 && r.version() >= Version::V13 {
+        write!(text, ", auxiliary_id:{auxiliary}");
+    }
+    text.push("\ncapabilities: ");
+    let known = capabilities & known_capabilities(r.version());
+    match r.version() {
+        Version::V10 => text.bits(known, &CAPABILITIES_V10),
+        _ => text.bits(known, &CAPABILITIES),
+    }
+    text.push("\n");
+    if r.version() == Version::V10 && actions != 0 {
+        writeln!(text, "actions: {}", table::actions(actions, r.version()));
+    }
+    print_descriptions(r, text)
+}
+
+/// Writes ports, in the order of their numbers.
+pub(super) fn print_descriptions(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    text.line();
+    let (mut ports, done) = all(r, |r| {
+        read_number(&mut r.clone())?;
+        Ok(PortDesc::decode(r)?)
+    });
+    ports.sort_by_key(|port| port.number);
+    for port in &ports {
+        write_port(port, r.version(), text);
+    }
+    done
+}
+
+/// Reads what follows one another: those in front of the first that cannot be read, and
+/// why that one cannot.
+pub(super) fn all<'a, T>(
+    r: &mut Reader<'a>,
+    next: impl Fn(&mut Reader<'a>) -> Result<T, Unreadable>,
+) -> (Vec<T>, Result<(), Unreadable>) {
+    let mut told = Vec::new();
+    while !r.is_empty() {
+        match next(r) {
+            Ok(one) => told.push(one),
+            Err(unreadable) => return (told, Err(unreadable)),
+        }
+    }
+    (told, Ok(()))
+}
+
+/// Writes what became of a port.
+pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let reason = REASONS.get(usize::from(r.u8()?));
+    let reason = reason.ok_or(Unreadable("NXBRC_BAD_REASON"))?;
+    r.skip(7)?;
+    read_number(&mut r.clone())?;
+    let port = PortDesc::decode(r)?;
+    write!(text, " {reason}:");
+    write_port(&port, r.version(), text);
+    Ok(())
+}
+
+fn write_port(port: &PortDesc, version: Version, text: &mut Text<'_>) {
+    let label: String = port
+        .name
+        .chars()
+        .take_while(|letter| letter.is_ascii_graphic() || *letter == ' ')
+        .collect();
+    writeln!(
+        text,
+        " {}({label}): addr:{}",
+        name(port.number),
+        port.hw_addr
+    );
+    text.push("     config:     ");
+    text.bits(port.config.0, &CONFIG);
+    text.push("\n     state:      ");
+    text.bits(port.state.0, &STATE);
+    text.push("\n");
+    for (name, PortFeatures(bits)) in [
+        ("current:    ", port.current),
+        ("advertised: ", port.advertised),
+        ("supported:  ", port.supported),
+        ("peer:       ", port.peer),
+    ] {
+        let bits = bits & KNOWN_FEATURES;
+        if bits != 0 {
+            write!(text, "     {name}");
+            text.bits(bits, &FEATURES);
+            text.push("\n");
+        }
+    }
+    let (now, max) = match version {
+        Version::V10 => (speed(port.current), speed(port.supported)),
+        _ => (port.speed_kbps / 1000, port.speed_kbps_max / 1000),
+    };
+    writeln!(text, "     speed: {now} Mbps now, {max} Mbps max");
+}
+
+/// The speed in Mbit/s that features name.
+fn speed(PortFeatures(bits): PortFeatures) -> u32 {
+    let found = SPEEDS.iter().find(|(named, _)| bits & named != 0);
+    found.map_or(0, |(_, speed)| *speed)
+}
+
+/// Writes a change to a port.
+pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let late = r.version() != Version::V10;
+    let number = name(read_number(r)?);
+    r.skip(if late { 4 } else { 0 })?;
+    let address = MacAddr(r.take()?);
+    r.skip(if late { 2 } else { 0 })?;
+    let known = port::known_config(r.version()).0;
+    let (config, mask) = (r.u32()?, r.u32()? & known);
+    let config = config & mask;
+    let advertise = match r.version() {
+        Version::V14 | Version::V15 => advertised(r)?,
+        _ => port::decode_features(r)?.0,
+    };
+    write!(text, " port: {number}: addr:{address}\n     config: ");
+    text.bits(config, &CONFIG);
+    text.push("\n     mask:   ");
+    text.bits(mask, &CONFIG);
+    text.push("\n     advertise: ");
+    match advertise {
+        0 => text.push("UNCHANGED"),
+        bits => text.bits(bits, &FEATURES),
+    }
+    text.push("\n");
+    Ok(())
+}
+
+/// Reads the property that says what to advertise.
+fn advertised(r: &mut Reader<'_>) -> Result<u32, Unreadable> {
+    let mut advertise = 0;
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        if property.kind != ETHERNET {
+            return Err(property.unknown().into());
+        }
+        advertise = property.value.u32()?;
+        property.value.end()?;
+    }
+    Ok(advertise)
+}
+
+/// Writes which port's counts are asked for.
+pub(super) fn print_stats_request(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    write!(text, " port_no={}", name(read_number(r)?));
+    Ok(())
+}
+
+/// Writes which port's description is asked for.
+pub(super) fn print_description_request(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    let port = match r.version() {
+        Version::V15 => read_number(r)?,
+        _ => PortNo::ANY,
+    };
+    write!(text, " port={}", name(port));
+    Ok(())
+}
+
+/// The counts of a port, in the order of the wire.
+struct Counts {
+    port: PortNo,
+    /// Received and sent, by turns: packets, bytes, dropped, errors; and then of those
+    /// received frame errors, overruns and wrong checksums, and collisions.
+    numbers: [u64; 12],
+    duration: Option<Seconds>,
+}
+
+/// Writes what ports counted.
+pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let next = match r.version() {
+        Version::V14 | Version::V15 => read_v14,
+        _ => read,
+    };
+    let (ports, done) = all(r, next);
+    writeln!(text, " {} ports", ports.len());
+    if text.detail >= super::Detail::BRIEF {
+        for port in &ports {
+            write_counts(port, text);
+        }
+    }
+    done
+}
+
+fn read(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
+    let port = read_number(r)?;
+    r.skip(match r.version() {
+        Version::V10 => 6,
+        _ => 4,
+    })?;
+    let mut numbers = [0; 12];
+    for number in &mut numbers {
+        *number = r.u64()?;
+    }
+    let duration = match r.version() {
+        Version::V13 => Some(Seconds(r.u32()?, r.u32()?)),
+        _ => None,
+    };
+    Ok(Counts {
+        port,
+        numbers,
+        duration,
+    })
+}
+
+fn read_v14(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
+    let length = usize::from(r.clone().u16()?);
+    let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+    r.skip(4)?;
+    let port = read_number(&mut r)?;
+    let duration = Some(Seconds(r.u32()?, r.u32()?));
+    let mut numbers = [u64::MAX; 12];
+    for number in &mut numbers[..8] {
+        *number = r.u64()?;
+    }
+    while !r.is_empty() {
+        let mut property = property::next(&mut r)?;
+        if property.kind == ETHERNET {
+            property.value.skip(4)?;
+            for number in &mut numbers[8..] {
+                *number = property.value.u64()?;
+            }
+        }
+    }
+    Ok(Counts {
+        port,
+        numbers,
+        duration,
+    })
+}
+
+fn write_counts(counts: &Counts, text: &mut Text<'_>) {
+    let [
+        rx,
+        tx,
+        rx_bytes,
+        tx_bytes,
+        rx_drop,
+        tx_drop,
+        rx_err,
+        tx_err,
+        frame,
+        over,
+        crc,
+        coll,
+    ] = counts.numbers.map(Known);
+    let port = name(counts.port);
+    write!(text, "  port {port:>2}: rx pkts={rx}, bytes={rx_bytes}, ");
+    writeln!(
+        text,
+        "drop={rx_drop}, errs={rx_err}, frame={frame}, over={over}, crc={crc}"
+    );
+    write!(text, "           tx pkts={tx}, bytes={tx_bytes}, ");
+    writeln!(text, "drop={tx_drop}, errs={tx_err}, coll={coll}");
+    if let Some(duration) = &counts.duration {
+        writeln!(text, "           duration={duration}");
+    }
+}

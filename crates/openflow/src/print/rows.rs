@@ -1,0 +1,141 @@
+//! Which kind of message is printed by what, under which name, and how long it
+//! may be, as far as Open vSwitch looks at it before it looks at the message.
+
+use super::names::Unreadable;
+use super::text::Text;
+use super::{
+    bundle, config, error, flow, group, hello, meter, multipart, packet, port, queue, table,
+};
+use crate::codec::Reader;
+use crate::kinds::{Kind, Number};
+use crate::message::port::{LENGTH_V10, LENGTH_V11};
+use crate::version::Version;
+
+/// Writes a message's body.
+pub(super) type Printer = fn(&mut Reader<'_>, &mut Text<'_>) -> Result<(), Unreadable>;
+
+/// How many bytes may stand behind the least that a body has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Length {
+    /// None.
+    Exactly,
+    /// Any multiple of so many.
+    More(usize),
+    /// Ports, where the version has them.
+    Ports,
+}
+
+impl Length {
+    /// Whether a body of this length is one, if it has at least `least` bytes.
+    pub(super) const fn takes(self, least: usize, length: usize, version: Version) -> bool {
+        let multiple = match self {
+            Self::Exactly => return length == least,
+            Self::More(multiple) => multiple,
+            Self::Ports => match version {
+                Version::V10 => LENGTH_V10,
+                Version::V11 | Version::V12 => LENGTH_V11,
+                Version::V13 | Version::V14 | Version::V15 => return length == least,
+            },
+        };
+        length >= least && (length - least).is_multiple_of(multiple)
+    }
+}
+
+/// How a kind of message is printed.
+pub(super) struct Row {
+    kind: Kind,
+    own: &'static str,
+    extension: &'static str,
+    pub(super) body: Length,
+    pub(super) print: Printer,
+}
+
+impl Row {
+    /// The least bytes of a body, where Open vSwitch leaves it to the match in it to be
+    /// long enough.
+    pub(super) fn least(&self, least: usize, version: Version) -> usize {
+        match (self.kind, version) {
+            (Kind::PacketIn, Version::V12) => 8,
+            (Kind::PacketIn, Version::V13 | Version::V14 | Version::V15) => 16,
+            _ => least,
+        }
+    }
+
+    /// What the message with this number is called.
+    pub(super) fn name(&self, number: Number) -> String {
+        match number {
+            Number::Own(_) => format!("OFPT_{}", self.own),
+            Number::Nicira(_) => format!("NXT_{}", self.extension),
+            Number::Onf(_) => format!("ONFT_{}", self.extension),
+        }
+    }
+}
+
+/// The row of a kind.
+pub(super) fn of(kind: Kind) -> &'static Row {
+    let found = ROWS.iter().find(|row| row.kind == kind);
+    found.expect("every kind has its row")
+}
+
+const fn row(
+    kind: Kind,
+    own: &'static str,
+    extension: &'static str,
+    body: Length,
+    print: Printer,
+) -> Row {
+    Row {
+        kind,
+        own,
+        extension,
+        body,
+        print,
+    }
+}
+
+/// A message that says nothing but its name.
+fn nothing(_: &mut Reader<'_>, _: &mut Text<'_>) -> Result<(), Unreadable> {
+    Ok(())
+}
+
+#[rustfmt::skip]
+static ROWS: &[Row] = { use {Kind::*, Length::*}; &[
+    //  kind               own                     extension's          body      printer
+    row(Hello,              "HELLO",                    "",                 More(1), hello::print),
+    row(Error,              "ERROR",                    "",                 More(1), error::print),
+    row(EchoRequest,        "ECHO_REQUEST",             "",                 More(1), hello::print_echo),
+    row(EchoReply,          "ECHO_REPLY",               "",                 More(1), hello::print_echo),
+    row(FeaturesRequest,    "FEATURES_REQUEST",         "",                 Exactly, nothing),
+    row(FeaturesReply,      "FEATURES_REPLY",           "",                 Ports,   port::print_features),
+    row(GetConfigRequest,   "GET_CONFIG_REQUEST",       "",                 Exactly, nothing),
+    row(GetConfigReply,     "GET_CONFIG_REPLY",         "",                 Exactly, config::print),
+    row(SetConfig,          "SET_CONFIG",               "",                 Exactly, config::print_set),
+    row(PacketIn,           "PACKET_IN",                "",                 More(1), packet::print_in),
+    row(FlowRemoved,        "FLOW_REMOVED",             "",                 More(8), flow::print_removed),
+    row(NxFlowRemoved,      "",                         "FLOW_REMOVED",     More(8), flow::print_removed_nicira),
+    row(PortStatus,         "PORT_STATUS",              "",                 More(8), port::print_status),
+    row(PacketOut,          "PACKET_OUT",               "",                 More(1), packet::print_out),
+    row(FlowMod,            "FLOW_MOD",                 "",                 More(8), flow::print_mod),
+    row(NxFlowMod,          "",                         "FLOW_MOD",         More(8), flow::print_mod_nicira),
+    row(GroupMod,           "GROUP_MOD",                "GROUP_MOD",        More(8), group::print_mod),
+    row(PortMod,            "PORT_MOD",                 "",                 More(8), port::print_mod),
+    row(TableMod,           "TABLE_MOD",                "",                 More(8), table::print_mod),
+    row(MeterMod,           "METER_MOD",                "",                 More(8), meter::print_mod),
+    row(MultipartRequest,   "",                         "",                 More(1), multipart::print_request),
+    row(MultipartReply,     "",                         "",                 More(1), multipart::print_reply),
+    row(BarrierRequest,     "BARRIER_REQUEST",          "",                 Exactly, nothing),
+    row(BarrierReply,       "BARRIER_REPLY",            "",                 Exactly, nothing),
+    row(QueueConfigRequest, "QUEUE_GET_CONFIG_REQUEST", "",                 Exactly, queue::print_config_request),
+    row(QueueConfigReply,   "QUEUE_GET_CONFIG_REPLY",   "",                 More(8), queue::print_config_reply),
+    row(RoleRequest,        "ROLE_REQUEST",             "ROLE_REQUEST",     Exactly, config::print_role),
+    row(RoleReply,          "ROLE_REPLY",               "ROLE_REPLY",       Exactly, config::print_role),
+    row(RoleStatus,         "ROLE_STATUS",              "",                 More(8), config::print_role_status),
+    row(GetAsyncRequest,    "GET_ASYNC_REQUEST",        "",                 Exactly, nothing),
+    row(GetAsyncReply,      "GET_ASYNC_REPLY",          "",                 More(8), config::print_async),
+    row(SetAsync,           "SET_ASYNC",                "SET_ASYNC_CONFIG", More(8), config::print_async),
+    row(FlowFormat,         "",                         "SET_FLOW_FORMAT",  Exactly, config::print_flow_format),
+    row(TableIds,           "",                         "FLOW_MOD_TABLE_ID", Exactly, config::print_table_ids),
+    row(PacketInFormat,     "",                         "SET_PACKET_IN_FORMAT", Exactly, config::print_packet_in_format),
+    row(BundleControl,      "BUNDLE_CONTROL",           "BUNDLE_CONTROL",   More(8), bundle::print_control),
+    row(BundleAdd,          "BUNDLE_ADD_MESSAGE",       "BUNDLE_ADD_MESSAGE", More(1), bundle::print_add),
+]};

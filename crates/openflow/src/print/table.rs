@@ -1,0 +1,236 @@
+//! Tables: how they are set, what they can do and what they counted.
+
+use base::TableId;
+
+use super::names::Unreadable;
+use super::text::Text;
+use crate::codec::{Malformed, Reader};
+use crate::message::property;
+use crate::version::Version;
+use ::flow::Refusal;
+
+/// Bytes of a table's name.
+const NAME: usize = 32;
+
+/// Eviction is on (1.4), and vacancy is told.
+const EVICTION: u32 = 1 << 2;
+const VACANCY: u32 = 1 << 3;
+
+/// The property that says when vacancy is told (`OFPTMPT_VACANCY`).
+const VACANCY_PROPERTY: u16 = 3;
+
+/// The property that says what is evicted (`OFPTMPT_EVICTION`).
+const EVICTION_PROPERTY: u16 = 2;
+
+/// By what is decided which rules are evicted, by the bit.
+const EVICTION_REASONS: [(u32, &str); 3] = [(1, "OTHER"), (2, "IMPORTANCE"), (4, "LIFETIME")];
+
+/// What becomes of a frame that no rule matches, before 1.3.
+const MISS: [&str; 3] = ["controller", "continue", "drop"];
+
+/// Actions by the bit of their number in 1.0, and as they are ordered in a list.
+const ACTIONS_V10: [(u32, &str); 12] = [
+    (1 << 0, "output"),
+    (1 << 11, "enqueue"),
+    (1 << 1, "set_vlan_vid"),
+    (1 << 2, "set_vlan_pcp"),
+    (1 << 3, "strip_vlan"),
+    (1 << 4, "mod_dl_src"),
+    (1 << 5, "mod_dl_dst"),
+    (1 << 6, "mod_nw_src"),
+    (1 << 7, "mod_nw_dst"),
+    (1 << 8, "mod_nw_tos"),
+    (1 << 9, "mod_tp_src"),
+    (1 << 10, "mod_tp_dst"),
+];
+
+/// Likewise in later versions; those up to bit 14 are of 1.1 alone.
+const ACTIONS: [(u32, &str); 23] = [
+    (1 << 0, "output"),
+    (1 << 22, "group"),
+    (1 << 25, "set_field"),
+    (1 << 1, "set_vlan_vid"),
+    (1 << 2, "set_vlan_pcp"),
+    (1 << 18, "strip_vlan"),
+    (1 << 17, "push_vlan"),
+    (1 << 3, "mod_dl_src"),
+    (1 << 4, "mod_dl_dst"),
+    (1 << 5, "mod_nw_src"),
+    (1 << 6, "mod_nw_dst"),
+    (1 << 7, "mod_nw_tos"),
+    (1 << 8, "mod_nw_ecn"),
+    (1 << 23, "mod_nw_ttl"),
+    (1 << 9, "mod_tp_src"),
+    (1 << 10, "mod_tp_dst"),
+    (1 << 24, "dec_ttl"),
+    (1 << 15, "set_mpls_ttl"),
+    (1 << 16, "dec_mpls_ttl"),
+    (1 << 19, "push_mpls"),
+    (1 << 20, "pop_mpls"),
+    (1 << 21, "set_queue"),
+    (1 << 29, "meter"),
+];
+
+/// The names of the actions whose bits are set.
+pub(super) fn actions(bits: u32, version: Version) -> String {
+    let (table, known): (&[(u32, &str)], u32) = match version {
+        Version::V10 => (&ACTIONS_V10, 0xfff),
+        Version::V11 => (&ACTIONS, 0x01ff_ffff),
+        Version::V12 => (&ACTIONS, 0x03ff_8001),
+        Version::V13 | Version::V14 => (&ACTIONS, 0x03ff_8001),
+        Version::V15 => (&ACTIONS, 0x23ff_8001),
+    };
+    let set = table.iter().filter(|(bit, _)| bits & known & bit != 0);
+    let names: Vec<_> = set.map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        "<none>".to_owned()
+    } else {
+        names.join(" ")
+    }
+}
+
+/// Writes how a table is to be.
+pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let table = TableId(r.u8()?);
+    r.skip(3)?;
+    let config = r.u32()?;
+    let vacancy = vacancy(r)?;
+    if table == TableId::ALL {
+        text.push(" table_id: ALL_TABLES");
+    } else {
+        write!(text, " table_id={table}");
+    }
+    match r.version() {
+        Version::V10 | Version::V13 => {}
+        Version::V11 | Version::V12 => {
+            let miss = usize::try_from(config & 3).unwrap_or(0);
+            let miss = MISS.get(miss).unwrap_or(&MISS[0]);
+            write!(text, ", flow_miss_config={miss}");
+        }
+        Version::V14 | Version::V15 => write_settings(config, vacancy, text),
+    }
+    Ok(())
+}
+
+/// Reads properties, of which one may say when vacancy is told.
+fn vacancy(r: &mut Reader<'_>) -> Result<Option<[u8; 2]>, Malformed> {
+    let mut told = None;
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        match property.kind {
+            VACANCY_PROPERTY => told = Some(property.value.take()?),
+            property::EXPERIMENTER => return Err(property.unknown()),
+            _ => {}
+        }
+    }
+    Ok(told)
+}
+
+fn write_settings(config: u32, vacancy: Option<[u8; 2]>, text: &mut Text<'_>) {
+    let on = |bit| if config & bit != 0 { "on" } else { "off" };
+    write!(text, ", eviction={}, vacancy={}", on(EVICTION), on(VACANCY));
+    if config & VACANCY != 0 {
+        let [down, up] = vacancy.unwrap_or_default();
+        write!(text, " vacancy:{down},{up}");
+    }
+}
+
+/// Writes how tables are.
+pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let length = usize::from(r.clone().u16()?);
+        let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+        r.skip(2)?;
+        let table = r.u8()?;
+        r.skip(1)?;
+        let config = r.u32()?;
+        let (mut reasons, mut vacancy) = (0, [0; 3]);
+        while !r.is_empty() {
+            let mut property = property::next(&mut r)?;
+            match property.kind {
+                EVICTION_PROPERTY => reasons = property.value.u32()?,
+                VACANCY_PROPERTY => vacancy = property.value.take()?,
+                _ => return Err(property.unknown().into()),
+            }
+        }
+        let on = |bit| if config & bit != 0 { "on" } else { "off" };
+        write!(text, "\n  table {table}:\n   eviction={}", on(EVICTION));
+        writeln!(text, " eviction_flags={}", eviction_reasons(reasons));
+        write!(text, "   vacancy={}", on(VACANCY));
+        if config & VACANCY != 0 {
+            let [down, up, now] = vacancy;
+            write!(
+                text,
+                " vacancy_down={down}% vacancy_up={up}% vacancy={now}%"
+            );
+        }
+        text.push("\n");
+    }
+    Ok(())
+}
+
+/// By what is decided which rules are evicted.
+fn eviction_reasons(bits: u32) -> String {
+    let set = EVICTION_REASONS.iter().filter(|(bit, _)| bits & bit != 0);
+    let names: Vec<_> = set.map(|(_, name)| *name).collect();
+    if names.is_empty() {
+        "(default)".to_owned()
+    } else {
+        names.join("|")
+    }
+}
+
+/// Writes what tables can do.
+pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let length = usize::from(r.clone().u16()?);
+        let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+        r.skip(2)?;
+        let table = r.u8()?;
+        r.skip(5)?;
+        let name = r.text(NAME)?;
+        writeln!(text, "\n  table {table} (\"{name}\"):");
+    }
+    Ok(())
+}
+
+/// Writes what tables counted.
+pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let mut last = None;
+    while !r.is_empty() {
+        let table = r.u8()?;
+        r.skip(match r.version() {
+            Version::V11 | Version::V12 => 7,
+            _ => 3,
+        })?;
+        let abilities = abilities(r)?;
+        let (active, lookups, matched) = (r.u32()?, r.u64()?, r.u64()?);
+        writeln!(text, "\n  table {table}:");
+        writeln!(
+            text,
+            "    active={active}, lookup={lookups}, matched={matched}"
+        );
+        if let Some(abilities) = abilities {
+            if last.as_ref() == Some(&abilities) {
+                text.push("    (same features)\n");
+            } else {
+                text.push(&abilities);
+            }
+            last = Some(abilities);
+        }
+    }
+    Ok(())
+}
+
+/// Reads what a table can do, which versions before 1.3 tell with its counts.
+fn abilities(r: &mut Reader<'_>) -> Result<Option<String>, Unreadable> {
+    let skipped = match r.version() {
+        Version::V10 => 4,
+        Version::V11 => 24,
+        Version::V12 => 64,
+        Version::V13 | Version::V14 | Version::V15 => return Ok(None),
+    };
+    r.skip(NAME + skipped)?;
+    let most = r.u32()?;
+    Ok(Some(format!("    max_entries={most}\n")))
+}

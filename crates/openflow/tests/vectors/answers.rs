@@ -1,0 +1,82 @@
+//! What a switch answers to every vector that is refused: the numbers of the
+//! reason in that version, and the first bytes of what it could not take.
+
+use base::{Instant, Xid};
+use openflow::{Channel, Dialect, ErrorMessage, Event, Hello, Message, Options, Side};
+use openflow::{Version, Versions};
+
+use crate::{Vector, dialect, extension, files_of, parse};
+
+/// Bytes of the offending message that come back: no fewer than 64, if it has them
+/// (OF 1.3.5, 7.4.4).
+const EXCERPT: usize = 64;
+
+/// `OFPT_ERROR`.
+const ERROR: u8 = 1;
+
+#[test]
+fn what_is_refused_is_answered_with_its_reason_and_first_bytes() {
+    let mut count = 0;
+    for version in Version::ALL {
+        for vector in vectors(version) {
+            let dialect = dialect(&vector, version);
+            let Err(malformed) = Message::decode(&vector.bytes, dialect) else {
+                continue;
+            };
+            // An error is never answered with an error.
+            if vector.bytes[1] == ERROR {
+                continue;
+            }
+            // A stream knows no other length of a message than its header's.
+            if vector.bytes[2..4]
+                != u16::try_from(vector.bytes.len())
+                    .expect("fits")
+                    .to_be_bytes()
+            {
+                continue;
+            }
+            let mut channel = switch_up(&vector, version);
+            channel.handle_input(&vector.bytes, Instant::START);
+            let head = &vector.head;
+            let Some(Event::Refused(told)) = channel.poll_event() else {
+                panic!("{version}: {head}: not refused");
+            };
+            assert_eq!(told, malformed, "{version}: {head}");
+            let length = vector.bytes.len().min(EXCERPT);
+            let data = vector.bytes[..length].to_vec();
+            let error = Message::Error(ErrorMessage::new(malformed.fault, version, data));
+            let xid = u32::from_be_bytes(vector.bytes[4..8].try_into().expect("four bytes"));
+            assert_eq!(channel.pending(), bytes(xid, &error, dialect), "{head}");
+            count += 1;
+        }
+    }
+    assert!(count > 0);
+}
+
+/// All vectors of a version.
+fn vectors(version: Version) -> Vec<Vector> {
+    let files = files_of(&format!("v1{}", version as u8));
+    let text = |path| std::fs::read_to_string(path).expect("the file can be read");
+    files.iter().flat_map(|path| parse(&text(path)).1).collect()
+}
+
+/// A switch's end that is up and has been told what the vector says, with nothing pending.
+fn switch_up(vector: &Vector, version: Version) -> Channel {
+    let mut channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+    let hello = Message::Hello(Hello::new(Versions::only(version)));
+    channel.handle_input(&bytes(1, &hello, version.into()), Instant::START);
+    for word in &vector.dialect {
+        let message = Message::Extension(extension(word));
+        channel.handle_input(&bytes(2, &message, version.into()), Instant::START);
+    }
+    while channel.poll_event().is_some() {}
+    channel.transmitted(channel.backlog());
+    channel
+}
+
+fn bytes(xid: u32, message: &Message, dialect: Dialect) -> Vec<u8> {
+    let mut out = Vec::new();
+    let encoded = message.encode(Xid(xid), dialect, &mut out);
+    encoded.expect("the version has words for it");
+    out
+}

@@ -1,0 +1,42 @@
+//! What we print of a vector beside what `ovs-ofctl ofp-print` is recorded to print.
+
+use openflow::{Detail, print};
+
+/// Digits before a line of bytes.
+const DUMP: usize = 8;
+
+/// What stands for what was not recorded.
+const CUT: &str = "...";
+
+/// The first line that differs, if there is one that nothing explains. Blanks around
+/// lines and lines of bytes are not recorded, nor the rest of a long text.
+pub(crate) fn difference(head: &str, bytes: &[u8]) -> Option<String> {
+    let recorded = head.lines().filter_map(|line| line.strip_prefix(':'));
+    let recorded = recorded.map(str::trim).filter(|line| says_something(line));
+    let printed = print(bytes, Detail::BRIEF);
+    let printed = printed.lines().map(str::trim);
+    let mut printed = printed.filter(|line| says_something(line));
+    for theirs in recorded.take_while(|line| *line != CUT) {
+        let ours = printed.next().unwrap_or_default();
+        if theirs != ours {
+            let explained = explained(theirs, ours);
+            return (!explained).then(|| format!("{head}  theirs: {theirs}\n  ours:   {ours}\n"));
+        }
+    }
+    None
+}
+
+/// Whether a row of `vectors/printed.txt` has pieces of both lines.
+fn explained(theirs: &str, ours: &str) -> bool {
+    let text = include_str!("../../vectors/printed.txt");
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.filter_map(|line| line.split_once('|'))
+        .any(|(their, our)| theirs.contains(their.trim()) && ours.contains(our.trim()))
+}
+
+/// Whether a line is neither empty nor one of bytes.
+fn says_something(line: &str) -> bool {
+    let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
+    let is_dump = digits == DUMP && line[DUMP..].starts_with("  ");
+    !line.is_empty() && !is_dump
+}

@@ -1,0 +1,91 @@
+//! Counts by the names that a script has for them.
+
+use std::time::Duration;
+
+use flow::{FlowStats, GroupStats, MeterStats, TableStats};
+
+use super::script::Count;
+use super::words;
+
+/// What was counted, by name.
+pub type Counts = Vec<(String, String)>;
+
+/// Of a rule.
+#[must_use]
+pub fn of_flow(stats: &FlowStats) -> Counts {
+    named([
+        ("packets", stats.packets.to_string()),
+        ("bytes", stats.bytes.to_string()),
+        ("cookie", format!("{:#x}", stats.cookie.0)),
+        ("duration", seconds(stats.duration)),
+    ])
+}
+
+/// Of a table.
+#[must_use]
+pub fn of_table(stats: &TableStats) -> Counts {
+    named([
+        ("lookups", stats.lookups.to_string()),
+        ("matched", stats.matched.to_string()),
+        ("active", stats.active.to_string()),
+    ])
+}
+
+/// Of a group and its buckets.
+#[must_use]
+pub fn of_group(stats: &GroupStats) -> Counts {
+    let buckets = stats.buckets.iter().enumerate();
+    let buckets = buckets.map(|(at, told)| (format!("bucket{at}"), told.packets.to_string()));
+    let whole = named([
+        ("references", stats.references.to_string()),
+        ("packets", stats.packets.to_string()),
+        ("bytes", stats.bytes.to_string()),
+        ("duration", seconds(stats.duration)),
+    ]);
+    whole.into_iter().chain(buckets).collect()
+}
+
+/// Of a meter and its bands.
+#[must_use]
+pub fn of_meter(stats: &MeterStats) -> Counts {
+    let bands = stats.bands.iter().enumerate();
+    let bands = bands.map(|(at, told)| (format!("band{at}"), told.packets.to_string()));
+    let whole = named([
+        ("flows", stats.flows.to_string()),
+        ("packets", stats.packets.to_string()),
+        ("bytes", stats.bytes.to_string()),
+        ("duration", seconds(stats.duration)),
+    ]);
+    whole.into_iter().chain(bands).collect()
+}
+
+fn named<const N: usize>(named: [(&str, String); N]) -> Counts {
+    named.map(|(name, count)| (name.to_owned(), count)).to_vec()
+}
+
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{}s", duration.as_secs_f64())
+}
+
+impl Count {
+    /// The line that answers it with `counts`; where there are none, with nothing.
+    ///
+    /// # Errors
+    /// A name is asked for that nobody counts.
+    pub fn answer(&self, counts: &Counts) -> Result<String, String> {
+        let (Self::Flow { line, names, .. }
+        | Self::Table { line, names, .. }
+        | Self::Group { line, names, .. }
+        | Self::Meter { line, names, .. }) = self;
+        let mut text = line.clone();
+        for name in names {
+            let answer = counts.iter().find(|(known, _)| known == name);
+            if answer.is_none() && !counts.is_empty() {
+                return Err(format!("not counted: {name}"));
+            }
+            let value = answer.map_or("none", |(_, value)| value);
+            text += &format!(" {name}={value}");
+        }
+        Ok(words::indented("=", &text))
+    }
+}

@@ -1,0 +1,377 @@
+//! Sequences of commands: what a controller has done is the same whether the tables
+//! were given its commands as they are, as bytes, or as text.
+//!
+//! The bytes choose a version, then commands, members and arguments; whatever they are,
+//! they choose something. Only versions whose commands mean the same without a rule to ask
+//! are chosen (1.2 on): what 1.0 and 1.1 say otherwise is the codec's own to prove.
+
+use base::{BucketId, Cookie, GroupId, Instant, MeterId, PortNo, QueueId, TableId, Xid};
+use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
+use flow::{
+    Action, Band, BandKind, Bucket, Field, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest,
+    GroupKind, GroupMod, GroupModCommand, Instructions, Match, MaxLen, MetadataWrite, MeterFlags,
+    MeterMod, MeterModCommand, Refusal,
+};
+use openflow::{Form, Message, MultipartReply, Version};
+use pipeline::{Limits, Pipeline};
+
+/// Longer sequences only cost time.
+const COMMANDS_MAX: usize = 64;
+
+/// Commands in which the bytes choose.
+struct Draw<'a>(&'a [u8]);
+
+impl Draw<'_> {
+    /// A number below `count`: zero when the bytes are used up.
+    fn below(&mut self, count: u8) -> u8 {
+        let Some((first, rest)) = self.0.split_first() else {
+            return 0;
+        };
+        self.0 = rest;
+        first % count
+    }
+
+    /// One of `choices`.
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        let count = u8::try_from(choices.len()).expect("there are few");
+        choices[usize::from(self.below(count))]
+    }
+
+    /// As many as are drawn, `most` at most.
+    fn list<T>(&mut self, most: u8, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(most + 1)).map(|_| one(self)).collect()
+    }
+}
+
+/// Does the commands that `data` draws to three switches' tables: to one as they are, to
+/// one as bytes of a version, to one as text. After each they hold the same.
+///
+/// # Panics
+/// If they do not.
+pub fn commands(data: &[u8]) {
+    play(data);
+}
+
+/// Does the commands. Returns the tables as they are then.
+fn play(data: &[u8]) -> Pipeline {
+    let mut draw = Draw(data);
+    let version = draw.of(&[Version::V12, Version::V13, Version::V14, Version::V15]);
+    let mut plain = Pipeline::new(Limits::default(), 1);
+    let (mut wired, mut written) = (plain.clone(), plain.clone());
+    for _ in 0..COMMANDS_MAX {
+        if draw.0.is_empty() {
+            break;
+        }
+        let command = command(&mut draw);
+        let mut bytes = Vec::new();
+        // What the version has no words for is for none of the three.
+        if command.encode(Xid(1), version, &mut bytes).is_err() {
+            continue;
+        }
+        let (_, read) = Message::decode(&bytes, version).expect("we understand ourselves");
+        let told = apply(&mut plain, &command);
+        assert_eq!(apply(&mut wired, &read), told, "{version}: {command:?}");
+        let text = text_of(&command);
+        assert_eq!(
+            apply(&mut written, &from_text(&command, &text)),
+            told,
+            "{text}"
+        );
+        assert_eq!(
+            image(&wired, version),
+            image(&plain, version),
+            "{version}: {command:?}"
+        );
+        assert_eq!(dump(&written), dump(&plain), "{text}");
+    }
+    plain
+}
+
+/// A command that the bytes draw.
+fn command(draw: &mut Draw<'_>) -> Message {
+    match draw.below(8) {
+        0 => Message::GroupMod(group_mod(draw)),
+        1 => Message::MeterMod(meter_mod(draw)),
+        _ => Message::FlowMod(flow_mod(draw)),
+    }
+}
+
+fn flow_mod(draw: &mut Draw<'_>) -> FlowMod {
+    use FlowModCommand::{Add, Delete, DeleteStrict, Modify, ModifyStrict};
+    let command = draw.of(&[Add, Add, Add, Modify, ModifyStrict, Delete, DeleteStrict]);
+    let deletes = matches!(command, Delete | DeleteStrict);
+    let priority = match command {
+        // A loose deletion looks at none, and its text has none.
+        Delete => 0,
+        _ => draw.of(&[0x8000, 1, 7, 0xffff]),
+    };
+    let instructions = match deletes {
+        true => Instructions::default(),
+        false => instructions(draw),
+    };
+    let mut drawn = FlowMod::new(command, priority, matching(draw), instructions);
+    drawn.table = TableId(draw.of(&[0, 1, 2, 9]));
+    if command == Add {
+        drawn.cookie = Cookie(draw.of(&[0, 5, 6]));
+    } else {
+        drawn.cookie_mask = draw.of(&[0, 3, u64::MAX]);
+        drawn.cookie = Cookie(draw.of(&[0, 5, 6]) & drawn.cookie_mask);
+    }
+    if deletes {
+        drawn.out_port = draw.of(&[PortNo::ANY, PortNo(2)]);
+        drawn.out_group = draw.of(&[GroupId::ANY, GroupId(1)]);
+    } else {
+        drawn.flags = draw.of(&[
+            FlowFlags::default(),
+            FlowFlags::SEND_FLOW_REMOVED,
+            FlowFlags::CHECK_OVERLAP,
+            FlowFlags::RESET_COUNTS,
+        ]);
+    }
+    if command == Add {
+        drawn.idle_timeout_s = draw.of(&[0, 5]);
+        drawn.hard_timeout_s = draw.of(&[0, 9]);
+    }
+    drawn
+}
+
+/// A match of a few fields, with what they need.
+fn matching(draw: &mut Draw<'_>) -> Match {
+    let mut terms: Vec<(Field, u128)> = Vec::new();
+    if draw.below(2) == 1 {
+        terms.push((Field::InPort, draw.of(&[1, 2, 0xffff_fffe])));
+    }
+    if draw.below(4) == 1 {
+        terms.push((Field::VlanVid, draw.of(&[0, 0x1005, 0x1fff])));
+    }
+    if draw.below(4) == 1 {
+        terms.push((Field::Metadata, draw.of(&[0, 7])));
+    }
+    match draw.below(6) {
+        1 => terms.extend([(Field::EthType, 0x0806), (Field::ArpOp, 1)]),
+        2 => terms.extend([(Field::EthType, 0x0800), (Field::Ipv4Dst, 0x0a00_0001)]),
+        3 => terms.extend([
+            (Field::EthType, 0x0800),
+            (Field::IpProto, 6),
+            (Field::TcpDst, draw.of(&[23, 80])),
+        ]),
+        4 => terms.extend([
+            (Field::EthType, 0x86dd),
+            (Field::IpProto, 17),
+            (Field::UdpSrc, 53),
+        ]),
+        5 => terms.extend([(Field::EthType, 0x8847), (Field::MplsLabel, 77)]),
+        _ => {}
+    }
+    let any = Match::any();
+    let all = terms.into_iter();
+    all.fold(any, |matching, (field, value)| {
+        matching
+            .with(field, value)
+            .expect("what it needs stands before it")
+    })
+}
+
+fn instructions(draw: &mut Draw<'_>) -> Instructions {
+    let apply = draw.list(4, action);
+    let (clear, write) = (draw.below(5) == 1, draw.below(4) == 1);
+    Instructions {
+        meter: (draw.below(6) == 1).then(|| MeterId(draw.of(&[1, 2]))),
+        apply,
+        clear,
+        write: match write {
+            true => draw.list(2, action),
+            false => Vec::new(),
+        },
+        metadata: (draw.below(6) == 1).then_some(MetadataWrite { value: 5, mask: 7 }),
+        goto: (draw.below(4) == 1).then(|| TableId(draw.of(&[1, 2, 200]))),
+    }
+}
+
+/// An action that every version from 1.2 on has.
+fn action(draw: &mut Draw<'_>) -> Action {
+    match draw.below(14) {
+        0 => Action::output(PortNo(draw.of(&[1, 2, 3]))),
+        1 => Action::output(draw.of(&[PortNo::IN_PORT, PortNo::ALL, PortNo::NORMAL])),
+        2 => Action::Output {
+            port: PortNo::CONTROLLER,
+            max_len: MaxLen(draw.of(&[64, 0xffff])),
+        },
+        3 => Action::Group(GroupId(draw.of(&[1, 2, 3]))),
+        4 => Action::SetQueue(QueueId(draw.of(&[0, 7]))),
+        5 => Action::set(Field::EthSrc, 0x0200_0000_0001),
+        6 => Action::set(Field::Ipv4Src, 0x0a00_0002),
+        7 => Action::set(Field::TcpDst, draw.of(&[80, 81])),
+        8 => Action::PushVlan(draw.of(&[0x8100, 0x88a8])),
+        9 => Action::PopVlan,
+        10 => Action::set(Field::VlanVid, 0x1005),
+        11 => Action::DecIpTtl,
+        12 => Action::PushMpls(0x8847),
+        _ => Action::PopMpls(0x0800),
+    }
+}
+
+fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
+    use GroupModCommand::{Add, Delete, Modify};
+    let command = draw.of(&[Add, Add, Modify, Delete]);
+    let kind = draw.of(&GroupKind::ALL);
+    let deletes = command == Delete;
+    let group = match deletes && draw.below(4) == 0 {
+        true => GroupId::ALL,
+        false => GroupId(draw.of(&[1, 2, 3])),
+    };
+    let mut buckets = match deletes {
+        true => Vec::new(),
+        false => draw.list(3, |draw| bucket(draw, kind)),
+    };
+    for (bucket, place) in buckets.iter_mut().zip(0..) {
+        bucket.id = BucketId(place);
+    }
+    GroupMod {
+        command,
+        // A deletion's text names none.
+        kind: if deletes { GroupKind::All } else { kind },
+        group,
+        place: BucketId::ALL,
+        buckets,
+    }
+}
+
+fn bucket(draw: &mut Draw<'_>, kind: GroupKind) -> Bucket {
+    let watches = kind == GroupKind::FastFailover;
+    Bucket {
+        id: BucketId(0),
+        weight: match kind {
+            GroupKind::Select => draw.of(&[1, 3]),
+            _ => 0,
+        },
+        watch_port: match watches {
+            true => draw.of(&[PortNo(1), PortNo(2), PortNo::ANY]),
+            false => PortNo::ANY,
+        },
+        watch_group: GroupId::ANY,
+        actions: draw.list(2, action),
+    }
+}
+
+fn meter_mod(draw: &mut Draw<'_>) -> MeterMod {
+    use MeterModCommand::{Add, Delete, Modify};
+    let command = draw.of(&[Add, Add, Modify, Delete]);
+    let deletes = command == Delete;
+    let bursts = draw.below(2) == 1;
+    let unit = draw.of(&[MeterFlags::KBPS, MeterFlags::PKTPS]);
+    let flags = match (deletes, bursts) {
+        (true, _) => MeterFlags::default(),
+        (false, true) => unit.with(MeterFlags::BURST),
+        (false, false) => unit,
+    };
+    let band = |draw: &mut Draw<'_>| Band {
+        kind: draw.of(&[BandKind::Drop, BandKind::DscpRemark(1)]),
+        rate: draw.of(&[1, 1000]),
+        // Where it has no meaning, it has no text.
+        burst: if bursts { draw.of(&[1, 50]) } else { 0 },
+    };
+    let bands = match deletes {
+        true => Vec::new(),
+        // A text has one at least.
+        false => std::iter::once(band(draw))
+            .chain(draw.list(2, band))
+            .collect(),
+    };
+    MeterMod {
+        command,
+        flags,
+        meter: MeterId(draw.of(&[1, 2])),
+        bands,
+    }
+}
+
+/// Does a command. Returns how many rules it removed.
+fn apply(tables: &mut Pipeline, command: &Message) -> Result<usize, Refusal> {
+    let changes = match command {
+        Message::FlowMod(command) => tables.flow_mod(command, Instant::START),
+        Message::GroupMod(command) => tables.group_mod(command, Instant::START),
+        Message::MeterMod(command) => tables.meter_mod(command, Instant::START),
+        other => panic!("no command is drawn so: {other:?}"),
+    };
+    changes.map(|changes| changes.removed.len())
+}
+
+fn text_of(command: &Message) -> String {
+    match command {
+        Message::FlowMod(command) => command.to_string(),
+        Message::GroupMod(command) => command.to_string(),
+        Message::MeterMod(command) => command.to_string(),
+        other => panic!("no command is drawn so: {other:?}"),
+    }
+}
+
+/// The command that `text` is, of the kind of `command`.
+fn from_text(command: &Message, text: &str) -> Message {
+    let read = match command {
+        Message::FlowMod(_) => parse_flow_line(text).map(Message::FlowMod),
+        Message::GroupMod(_) => parse_group_line(text).map(Message::GroupMod),
+        _ => parse_meter_line(text).map(Message::MeterMod),
+    };
+    read.unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// What the tables hold, as answers.
+fn dump(tables: &Pipeline) -> [MultipartReply; 3] {
+    let all = FlowStatsRequest::all();
+    let rules = tables.flow_stats(&all, Instant::START);
+    let rules = rules.expect("every table is asked").collect();
+    let meters = tables.meter_configs(MeterId::ALL);
+    [
+        MultipartReply::Flow(Form::Standard, rules),
+        MultipartReply::GroupDesc(tables.group_descs(GroupId::ALL).collect()),
+        MultipartReply::MeterConfig(meters.expect("all can be asked for")),
+    ]
+}
+
+/// What the tables hold, as a version tells it.
+fn image(tables: &Pipeline, version: Version) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for reply in dump(tables) {
+        let told = Message::reply(reply).encode(Xid(2), version, &mut bytes);
+        // 1.2 has no meters.
+        assert!(told.is_ok() || version < Version::V13, "{told:?}");
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that look random, from a seed (Knuth's multiplier).
+    fn noise(seed: u64) -> Vec<u8> {
+        let mut state = seed;
+        let next = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(seed | 1);
+            state.to_be_bytes()[0]
+        };
+        std::iter::repeat_with(next).take(600).collect()
+    }
+
+    #[test]
+    fn sequences_leave_rules_groups_and_meters_behind() {
+        let mut held = [0; 3];
+        for seed in 0..200 {
+            let tables = play(&noise(seed));
+            let [flows, groups, meters] = dump(&tables);
+            let counts = [&flows, &groups, &meters].map(|reply| match reply {
+                MultipartReply::Flow(_, rules) => rules.len(),
+                MultipartReply::GroupDesc(groups) => groups.len(),
+                MultipartReply::MeterConfig(meters) => meters.len(),
+                _ => 0,
+            });
+            for (sum, count) in held.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        assert!(held.iter().all(|count| *count > 50), "{held:?}");
+    }
+}

@@ -1,0 +1,176 @@
+//! A controller for a moment: it calls a switch at its management socket, asks or
+//! changes something, and hangs up.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base::{Instant, Xid};
+use openflow::{
+    Channel, Event, Message, MultipartReply, MultipartRequest, Options, Received, Side, Version,
+};
+
+use crate::error::ToolError;
+
+/// How long a switch may be silent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 16;
+
+/// A connection with a switch.
+pub struct Client {
+    path: PathBuf,
+    stream: UnixStream,
+    channel: Channel,
+    version: Version,
+    last: Xid,
+}
+
+impl Client {
+    /// Calls the switch whose socket this is, and agrees on the newest version that it
+    /// speaks.
+    ///
+    /// # Errors
+    /// Nobody is there, or speaks no version that this does.
+    pub fn connect(path: &Path) -> Result<Self, ToolError> {
+        let unanswered = |error| ToolError::Unanswered {
+            path: path.to_owned(),
+            error,
+        };
+        let stream = UnixStream::connect(path).map_err(unanswered)?;
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(unanswered)?;
+        // The connection is too short to be probed, so that its clock may stand still.
+        let channel = Channel::new(Side::Controller, Options::default(), Instant::START);
+        let mut client = Self {
+            path: path.to_owned(),
+            stream,
+            channel,
+            version: Version::V10,
+            last: Xid(0),
+        };
+        loop {
+            match client.next()? {
+                Event::Up(version) => {
+                    client.version = version;
+                    return Ok(client);
+                }
+                event => client.check(event)?,
+            }
+        }
+    }
+
+    /// The version that was agreed on.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Asks, and waits for all parts of the answer.
+    ///
+    /// # Errors
+    /// The switch refuses, or does not answer.
+    pub fn ask(&mut self, request: MultipartRequest) -> Result<MultipartReply, ToolError> {
+        let asked = self.send(&Message::MultipartRequest(request))?;
+        let mut whole: Option<MultipartReply> = None;
+        loop {
+            let event = self.next()?;
+            let Event::Received(Received { xid, message, .. }) = event else {
+                self.check(event)?;
+                continue;
+            };
+            match message {
+                Message::MultipartReply { reply, more } if xid == asked => {
+                    whole = match whole {
+                        None => Some(reply),
+                        Some(mut whole) => {
+                            let added = whole.append(reply);
+                            added.map_err(|_| ToolError::Down("it changed the subject".into()))?;
+                            Some(whole)
+                        }
+                    };
+                    if let (Some(whole), false) = (whole.take_if(|_| !more), more) {
+                        return Ok(whole);
+                    }
+                }
+                message => refused(&message, self.version)?,
+            }
+        }
+    }
+
+    /// Sends commands, and waits until the switch has done them.
+    ///
+    /// # Errors
+    /// The switch refuses one, or its version has no words for it: those before it are
+    /// done.
+    pub fn tell(&mut self, commands: &[Message]) -> Result<(), ToolError> {
+        for command in commands {
+            self.send(command)?;
+        }
+        let barrier = self.send(&Message::BarrierRequest)?;
+        loop {
+            let event = self.next()?;
+            let Event::Received(Received { xid, message, .. }) = event else {
+                self.check(event)?;
+                continue;
+            };
+            match message {
+                Message::BarrierReply if xid == barrier => return Ok(()),
+                message => refused(&message, self.version)?,
+            }
+        }
+    }
+
+    fn send(&mut self, message: &Message) -> Result<Xid, ToolError> {
+        self.last.0 += 1;
+        let sent = self.channel.send(self.last, message);
+        sent.map_err(|error| ToolError::Refused(error.to_string()))?;
+        Ok(self.last)
+    }
+
+    /// The next thing that happens.
+    fn next(&mut self) -> Result<Event, ToolError> {
+        let unanswered = |error| ToolError::Unanswered {
+            path: self.path.clone(),
+            error,
+        };
+        loop {
+            let pending = self.channel.pending().len();
+            self.stream
+                .write_all(self.channel.pending())
+                .map_err(unanswered)?;
+            self.channel.transmitted(pending);
+            if let Some(event) = self.channel.poll_event() {
+                return Ok(event);
+            }
+            let mut bytes = vec![0; CHUNK];
+            match self.stream.read(&mut bytes).map_err(unanswered)? {
+                0 => return Err(ToolError::Down("it hung up".into())),
+                length => self.channel.handle_input(&bytes[..length], Instant::START),
+            }
+        }
+    }
+
+    /// Ends with what ends the connection.
+    fn check(&self, event: Event) -> Result<(), ToolError> {
+        match event {
+            Event::Up(_) => Ok(()),
+            Event::Received(Received { message, .. }) => refused(&message, self.version),
+            Event::Down(reason) => Err(ToolError::Down(reason.to_string())),
+            Event::Refused(malformed) => Err(ToolError::Down(malformed.to_string())),
+        }
+    }
+}
+
+/// The refusal that a message is, if it is one. What is told unasked is passed over.
+fn refused(message: &Message, version: Version) -> Result<(), ToolError> {
+    let Message::Error(error) = message else {
+        return Ok(());
+    };
+    let known = error.fault.refusal(version);
+    let why = known.map_or_else(|| error.fault.to_string(), |refusal| refusal.to_string());
+    Err(ToolError::Refused(why))
+}

@@ -1,0 +1,160 @@
+//! Text as messages: what `ovs-ofctl` takes in its commands, as bytes and as they are
+//! printed.
+
+use base::{PortNo, Xid};
+use flow::text::{self, ParseError};
+use flow::{PacketOut, Registers};
+use openflow::{
+    Detail, Dialect, Extension, Form, Inexpressible, Message, MultipartRequest, Version, print,
+};
+
+use crate::error::ToolError;
+use crate::hex;
+
+/// What a line of text is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A change to rules: a line of a flow file.
+    Flow,
+    /// A change to a group.
+    Group,
+    /// A change to a meter.
+    Meter,
+    /// A match: a question after rules.
+    Match,
+    /// Actions: a frame to be sent, of no bytes.
+    Actions,
+}
+
+/// Reads each line of `lines` and tells the message that it is: its bytes in
+/// hexadecimal, and in the lines behind them its text. Without a version the oldest that
+/// has words for it is taken. Empty lines are passed over, and those that `#` begins.
+///
+/// # Errors
+/// The first line that is wrong, or that the version has no words for; or there is none.
+pub fn parse_lines(
+    subject: Subject,
+    lines: &str,
+    version: Option<Version>,
+) -> Result<String, ToolError> {
+    let mut told = String::new();
+    let mut xid = Xid(0);
+    for (line, message) in read_lines(subject, lines)? {
+        xid.0 += 1;
+        let bytes = encode(&message, xid, version);
+        let bytes = bytes.map_err(|error| ToolError::Inexpressible { line, error })?;
+        told += &format!("{}\n{}", hex::digits(&bytes), print(&bytes, Detail::BRIEF));
+    }
+    Ok(told)
+}
+
+/// The messages that lines are, with the numbers of the lines, from one.
+pub(crate) fn read_lines(
+    subject: Subject,
+    lines: &str,
+) -> Result<Vec<(usize, Message)>, ToolError> {
+    let numbered = (1..).zip(lines.lines());
+    let said = numbered.filter(|(_, line)| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#')
+    });
+    let read = said.map(|(number, line)| match read(subject, line) {
+        Ok(message) => Ok((number, message)),
+        Err(error) => Err(ToolError::Text {
+            line: number,
+            error,
+        }),
+    });
+    let read = read.collect::<Result<Vec<_>, _>>()?;
+    if read.is_empty() {
+        Err(ToolError::Empty)
+    } else {
+        Ok(read)
+    }
+}
+
+fn read(subject: Subject, line: &str) -> Result<Message, ParseError> {
+    Ok(match subject {
+        Subject::Flow => Message::FlowMod(text::parse_flow_line(line)?),
+        Subject::Group => Message::GroupMod(text::parse_group_line(line)?),
+        Subject::Meter => Message::MeterMod(text::parse_meter_line(line)?),
+        Subject::Match => {
+            let request = text::parse_flow_stats_request(line)?;
+            Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, request))
+        }
+        Subject::Actions => Message::PacketOut(PacketOut {
+            buffer: None,
+            registers: Registers::new(PortNo::CONTROLLER),
+            actions: text::parse_actions(line)?,
+            data: Vec::new(),
+        }),
+    })
+}
+
+/// The message's bytes in `version`, or in the oldest that has words for it.
+fn encode(message: &Message, xid: Xid, version: Option<Version>) -> Result<Vec<u8>, Inexpressible> {
+    let versions = version.map_or_else(|| Version::ALL.to_vec(), |version| vec![version]);
+    let mut first = None;
+    for version in versions {
+        // As `ovs-ofctl` speaks 1.0.
+        let dialect = Dialect::new(version).after(Extension::TableIds(true));
+        let mut bytes = Vec::new();
+        match message.encode(xid, dialect, &mut bytes) {
+            Ok(()) => return Ok(bytes),
+            Err(error) => first = first.or(Some(error)),
+        }
+    }
+    Err(first.expect("one version was tried at least"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(subject: Subject, line: &str, version: Option<Version>) -> String {
+        parse_lines(subject, line, version).unwrap_or_else(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_line_is_told_as_bytes_and_as_text() {
+        let told = parsed(Subject::Match, "tcp", Some(Version::V13));
+        let (bytes, text) = told.split_once('\n').expect("two lines");
+        assert!(bytes.starts_with("0412004000000001"), "{bytes}");
+        assert_eq!(text, "OFPST_FLOW request (OF1.3) (xid=0x1): tcp\n");
+    }
+
+    #[test]
+    fn the_oldest_version_that_has_the_words_is_taken() {
+        let told = parsed(Subject::Flow, "actions=write_actions(output:2)", None);
+        assert!(told.starts_with("02"), "{told}");
+        let told = parsed(Subject::Meter, "meter=1 kbps bands=type=drop,rate=1", None);
+        assert!(told.starts_with("04"), "{told}");
+        let told = parsed(
+            Subject::Meter,
+            "meter=1 kbps bands=type=drop,rate=1",
+            Some(Version::V10),
+        );
+        assert!(
+            told.starts_with("line 1: OpenFlow10 cannot express"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn each_line_is_a_message_of_its_own_and_the_wrong_one_is_named() {
+        let told = parsed(
+            Subject::Flow,
+            "# two\nactions=drop\n\ntcp,actions=drop\n",
+            None,
+        );
+        assert!(
+            told.contains("(xid=0x1)") && told.contains("(xid=0x2)"),
+            "{told}"
+        );
+        let told = parsed(Subject::Flow, "actions=drop\nactions=dorp", None);
+        assert!(
+            told.starts_with("line 2, column 9, `dorp`: unknown action"),
+            "{told}"
+        );
+    }
+}

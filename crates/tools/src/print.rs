@@ -1,0 +1,70 @@
+//! Messages as text.
+
+use openflow::{Detail, print};
+
+use crate::error::ToolError;
+use crate::hex;
+
+/// The bytes before every message, which say how long it is.
+const HEADER: usize = 8;
+
+/// Prints messages in hexadecimal, one in each line of `text`; empty lines are passed
+/// over.
+///
+/// # Errors
+/// A line is no hexadecimal, or there is none.
+pub fn print_lines(text: &str, detail: Detail) -> Result<String, ToolError> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let printed = lines.map(|line| Ok(print(&hex::bytes(line)?, detail)));
+    let printed = printed.collect::<Result<Vec<_>, _>>()?;
+    if printed.is_empty() {
+        Err(ToolError::Empty)
+    } else {
+        Ok(printed.concat())
+    }
+}
+
+/// Prints the messages that follow each other in `bytes`, as one end of a connection
+/// sends them. Bytes that are left over are printed as a message cut short.
+///
+/// # Errors
+/// There are no bytes.
+pub fn print_stream(mut bytes: &[u8], detail: Detail) -> Result<String, ToolError> {
+    if bytes.is_empty() {
+        return Err(ToolError::Empty);
+    }
+    let mut printed = String::new();
+    while !bytes.is_empty() {
+        let length = bytes.get(2..4).map_or(0, |length| {
+            usize::from(u16::from_be_bytes([length[0], length[1]]))
+        });
+        // Where no length can be, nothing says where the next message begins.
+        let whole = length >= HEADER && length <= bytes.len();
+        let (message, rest) = bytes.split_at(if whole { length } else { bytes.len() });
+        printed += &print(message, detail);
+        bytes = rest;
+    }
+    Ok(printed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_a_message() {
+        let printed = print_lines("0105000800000002\n\n01 12 0008 00000003\n", Detail::USUAL);
+        let wanted = "OFPT_FEATURES_REQUEST (xid=0x2):\nOFPT_BARRIER_REQUEST (xid=0x3):\n";
+        assert_eq!(printed.expect("both are messages"), wanted);
+        let nothing = print_lines("\n", Detail::USUAL);
+        assert!(matches!(nothing, Err(ToolError::Empty)));
+    }
+
+    #[test]
+    fn a_stream_is_cut_into_messages_and_its_rest_is_shown() {
+        let bytes = [1, 5, 0, 8, 0, 0, 0, 2, 1, 18, 0, 8, 0, 0, 0, 3, 1, 18, 0, 8];
+        let printed = print_stream(&bytes, Detail::BRIEF).expect("there are some");
+        assert!(printed.starts_with("OFPT_FEATURES_REQUEST (xid=0x2):\nOFPT_BARRIER_REQUEST"));
+        assert!(printed.contains("too short (only 4 bytes)"), "{printed}");
+    }
+}

@@ -1,0 +1,51 @@
+//! Open vSwitch's control socket: a line of JSON-RPC there, one back.
+
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection to the daemon.
+pub(crate) struct Control {
+    stream: UnixStream,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+impl Control {
+    /// Goes to the daemon's socket.
+    pub(crate) fn connect(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self { stream })
+    }
+
+    /// Has a command done, and returns what it says.
+    pub(crate) fn ask(&mut self, method: &str, parameters: &[&str]) -> Result<String, String> {
+        let request = json!({ "id": 0, "method": method, "params": parameters });
+        let failure = |error: io::Error| format!("{method}: {error}");
+        self.stream
+            .write_all(request.to_string().as_bytes())
+            .map_err(failure)?;
+        let answers = serde_json::Deserializer::from_reader(&self.stream);
+        let answer: Option<Result<Answer, _>> = answers.into_iter().next();
+        let answer = answer.ok_or_else(|| format!("{method}: no answer"))?;
+        let Answer { result, error } = answer.map_err(|error| format!("{method}: {error}"))?;
+        match error {
+            Value::Null => Ok(result.as_str().unwrap_or_default().to_owned()),
+            error => Err(format!("{method}: {error}")),
+        }
+    }
+}

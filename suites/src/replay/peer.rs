@@ -1,0 +1,123 @@
+//! A controller that says what it is told to, and hears all that was done.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use base::{Instant, Xid};
+use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A connection to the switch.
+pub(crate) struct Peer {
+    stream: UnixStream,
+    channel: Channel,
+    last_xid: u32,
+}
+
+impl Peer {
+    /// Goes to the switch's socket and greets it.
+    pub(crate) fn visit(socket: &Path, version: Version) -> Result<Self, String> {
+        let stream = UnixStream::connect(socket).map_err(told)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+        let options = Options {
+            versions: Versions::only(version),
+            ..Options::default()
+        };
+        let mut peer = Self {
+            stream,
+            // It never asks whether the switch is there, so it needs no clock.
+            channel: Channel::new(Side::Controller, options, Instant::START),
+            last_xid: 0,
+        };
+        while peer.channel.version().is_none() {
+            peer.exchange()?;
+            while let Some(event) = peer.channel.poll_event() {
+                if let Event::Down(reason) = event {
+                    return Err(reason.to_string());
+                }
+            }
+        }
+        Ok(peer)
+    }
+
+    /// Sends bytes that nobody answers.
+    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.stream.write_all(bytes).map_err(told)
+    }
+
+    /// Sends messages, waits until they are done, and returns all that was heard meanwhile.
+    pub(crate) fn ask(&mut self, messages: &[Message]) -> Result<Vec<Message>, String> {
+        for message in messages {
+            self.send(message)?;
+        }
+        let barrier = self.send(&Message::BarrierRequest)?;
+        let mut heard = Vec::new();
+        loop {
+            while let Some(event) = self.channel.poll_event() {
+                match event {
+                    Event::Received(received) if received.xid == barrier => return Ok(heard),
+                    Event::Received(received) => heard.push(received.message),
+                    Event::Refused(malformed) => {
+                        return Err(format!("not understood: {:?}", malformed.fault));
+                    }
+                    Event::Down(reason) => return Err(reason.to_string()),
+                    Event::Up(_) => {}
+                }
+            }
+            self.exchange()?;
+        }
+    }
+
+    /// What is heard until nothing was for `pause`.
+    pub(crate) fn linger(&mut self, pause: Duration) -> Result<Vec<Message>, String> {
+        self.stream.set_read_timeout(Some(pause)).map_err(told)?;
+        let mut heard = Vec::new();
+        let mut room = [0; 1 << 16];
+        loop {
+            match self.stream.read(&mut room) {
+                Ok(count) if count > 0 => {
+                    self.channel.handle_input(&room[..count], Instant::START);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(told(error)),
+                Ok(_) => return Err(told(io::Error::from(io::ErrorKind::UnexpectedEof))),
+            }
+            while let Some(event) = self.channel.poll_event() {
+                if let Event::Received(received) = event {
+                    heard.push(received.message);
+                }
+            }
+        }
+        self.stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+        Ok(heard)
+    }
+
+    fn send(&mut self, message: &Message) -> Result<Xid, String> {
+        self.last_xid += 1;
+        let xid = Xid(self.last_xid);
+        self.channel.send(xid, message).map_err(told)?;
+        Ok(xid)
+    }
+
+    /// Sends what is pending, and takes what comes next.
+    fn exchange(&mut self) -> Result<(), String> {
+        let pending = self.channel.pending();
+        self.stream.write_all(pending).map_err(told)?;
+        self.channel.transmitted(self.channel.backlog());
+        let mut room = [0; 1 << 16];
+        let count = match self.stream.read(&mut room).map_err(told)? {
+            0 => return Err(told(io::Error::from(io::ErrorKind::UnexpectedEof))),
+            count => count,
+        };
+        self.channel.handle_input(&room[..count], Instant::START);
+        Ok(())
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,79 @@
+//! What an event means on the wire, and a message in a script.
+
+use base::{Cookie, Xid};
+use flow::{
+    Consistency, Field, FlowMod, FlowModCommand, GroupModCommand, MeterModCommand, PacketIn,
+    PacketInReason,
+};
+use openflow::{Dialect, Message, Version};
+use packet::Frame;
+use testkit::case::{Event, words};
+
+/// Whether rules may end by this event.
+pub(super) fn deletes(event: &Event) -> bool {
+    match event {
+        Event::Flow(command) => matches!(
+            command.command,
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict
+        ),
+        Event::Group(command) => command.command == GroupModCommand::Delete,
+        Event::Meter(command) => command.command == MeterModCommand::Delete,
+        Event::Time(_) => true,
+        _ => false,
+    }
+}
+
+/// The version in which a case means this command: 1.3, or another like it that has
+/// words for it; or 1.0.
+pub(super) fn version(command: &FlowMod, message: &Message) -> Version {
+    let has_words = |version: &&Version| {
+        let mut bytes = Vec::new();
+        message
+            .encode(Xid(0), Dialect::new(**version), &mut bytes)
+            .is_ok()
+    };
+    match command.consistency {
+        Consistency::Waived => Version::V10,
+        Consistency::Required => {
+            let versions = [Version::V13, Version::V15, Version::V11];
+            versions
+                .iter()
+                .find(has_words)
+                .copied()
+                .unwrap_or(Version::V13)
+        }
+    }
+}
+
+/// What a message says that nobody asked for, in the words of a script.
+pub(super) fn unasked(message: &Message) -> Option<String> {
+    match message {
+        Message::PacketIn(packet_in) => Some(words::packet_in(
+            &head(packet_in),
+            &Frame::from_bytes(&packet_in.data),
+        )),
+        Message::FlowRemoved(removed) => Some(words::flow_removed(removed)),
+        _ => None,
+    }
+}
+
+fn head(packet_in: &PacketIn) -> String {
+    let reason = match packet_in.reason {
+        PacketInReason::NoMatch => "no_match",
+        PacketInReason::InvalidTtl => "invalid_ttl",
+        PacketInReason::Action
+        | PacketInReason::ActionSet
+        | PacketInReason::Group
+        | PacketInReason::PacketOut => "action",
+    };
+    let mut head = format!("packet_in reason={reason} table={}", packet_in.table);
+    if packet_in.cookie != Cookie::NONE {
+        head += &format!(" cookie={:#x}", packet_in.cookie.0);
+    }
+    for term in packet_in.registers.told().terms() {
+        if term.field != Field::InPort {
+            head += &format!(" {}={:#x}", term.field, term.value);
+        }
+    }
+    head
+}

@@ -1,0 +1,195 @@
+//! `comporta ofp-print` beside `ovs-ofctl ofp-print`: both print the vectors of all
+//! versions and the messages of the fuzzers' corpora, and the texts are the same but
+//! for what `crates/openflow/vectors/printed.txt` explains.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use openflow::{Detail, Dialect, Extension, Message, Version};
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::rig::{Rig, binary};
+
+pub(crate) const RULES: &[Rule] = rules![
+    vectors_are_printed_as_ovs_ofctl_prints_them,
+    messages_of_the_corpora_are_printed_as_ovs_ofctl_prints_them,
+    a_file_of_messages_is_printed_as_ovs_ofctl_prints_it,
+];
+
+/// Messages printed by one run of the tool: it takes a file of them.
+const BATCH: usize = 200;
+
+fn vectors_are_printed_as_ovs_ofctl_prints_them(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 0)?;
+    let mut vectors = Vec::new();
+    for version in ["v10", "v11", "v12", "v13", "v14", "v15"] {
+        for path in files(&format!("crates/openflow/vectors/{version}")) {
+            vectors.extend(vectors_of(&path));
+        }
+    }
+    assert!(vectors.len() > 800, "only {} vectors", vectors.len());
+    compare(&rig, ground, &vectors)
+}
+
+fn messages_of_the_corpora_are_printed_as_ovs_ofctl_prints_them(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 0)?;
+    let mut messages = Vec::new();
+    for version in Version::ALL {
+        let corpus = format!("openflow_v1{}", version.wire() - 1);
+        for path in files(&format!("fuzz/corpus/{corpus}")) {
+            let mut bytes = fs::read(&path)?;
+            // The target of 1.0 takes a byte for the dialect.
+            bytes.drain(..usize::from(version == Version::V10).min(bytes.len()));
+            let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+            bytes.truncate(length.into());
+            if let Some(header) = bytes.get_mut(2..4) {
+                header.copy_from_slice(&length.to_be_bytes());
+            }
+            if decodes(&bytes) {
+                messages.push((path.display().to_string(), bytes));
+            }
+        }
+    }
+    assert!(messages.len() > 1000, "only {} messages", messages.len());
+    compare(&rig, ground, &messages)
+}
+
+/// Whether a message is one, in the version that its header names.
+fn decodes(bytes: &[u8]) -> bool {
+    let version = bytes.first().and_then(|number| Version::from_wire(*number));
+    version.is_some_and(|version| {
+        let dialect = Dialect::new(version).after(Extension::TableIds(true));
+        Message::decode(bytes, dialect).is_ok()
+    })
+}
+
+fn a_file_of_messages_is_printed_as_ovs_ofctl_prints_it(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 0)?;
+    let file = ground.file("messages");
+    let mut bytes = Vec::new();
+    for message in [Message::FeaturesRequest, Message::BarrierRequest] {
+        message.encode(base::Xid(7), Version::V14, &mut bytes)?;
+    }
+    fs::write(&file, bytes)?;
+    let file = file.display();
+    let theirs = rig.ran(&format!("ovs-ofctl ofp-parse {file}"))?.output;
+    let comporta = binary();
+    let comporta = comporta.display();
+    let ours = rig
+        .ran(&format!("{comporta} ofp-print --stream {file}"))?
+        .output;
+    assert_eq!(ours, theirs);
+    assert!(ours.contains("OFPT_BARRIER_REQUEST (OF1.4) (xid=0x7):"));
+    Ok(())
+}
+
+/// The files in a folder of the repository, in order.
+fn files(folder: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let listed = fs::read_dir(root.join(folder)).expect("the folder is there");
+    let mut files: Vec<_> = listed
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// The names and the bytes of a file of vectors.
+fn vectors_of(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let text = fs::read_to_string(path).expect("the file can be read");
+    let mut vectors: Vec<(String, Vec<u8>)> = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("-- ") {
+            vectors.push((format!("{}: {name}", path.display()), Vec::new()));
+        } else if let (Some(hex), Some((_, bytes))) = (line.strip_prefix("| "), vectors.last_mut())
+        {
+            let digits: Vec<_> = hex.chars().filter_map(|digit| digit.to_digit(16)).collect();
+            let read = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]);
+            bytes.extend(read.map(|byte| u8::try_from(byte).expect("two digits")));
+        }
+    }
+    vectors
+}
+
+/// A difference that is explained: pieces of the tool's line and of ours.
+struct Explained {
+    theirs: String,
+    ours: String,
+}
+
+fn explained() -> Vec<Explained> {
+    let text = include_str!("../../crates/openflow/vectors/printed.txt");
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    let rows = rows.filter_map(|line| line.split_once('|'));
+    rows.map(|(theirs, ours)| Explained {
+        theirs: theirs.strip_suffix(' ').unwrap_or(theirs).to_owned(),
+        ours: ours.trim().to_owned(),
+    })
+    .collect()
+}
+
+/// Fails for messages that are printed in two ways and not explained.
+fn compare(rig: &Rig<'_>, ground: &Ground, messages: &[(String, Vec<u8>)]) -> Outcome {
+    let explained = explained();
+    let mut wrong = String::new();
+    for batch in messages.chunks(BATCH) {
+        let printed = theirs(rig, ground, batch)?;
+        for ((name, bytes), theirs) in batch.iter().zip(printed) {
+            let ours = openflow::print(bytes, Detail::USUAL);
+            let Some((their_line, our_line)) = difference(&theirs, &ours) else {
+                continue;
+            };
+            let why = explained
+                .iter()
+                .find(|row| their_line.contains(&row.theirs) && our_line.contains(&row.ours));
+            if why.is_none() {
+                let _ = writeln!(
+                    wrong,
+                    "{name}\n  theirs: {their_line}\n  ours:   {our_line}"
+                );
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    Ok(())
+}
+
+/// What the tool prints of each message.
+fn theirs(
+    rig: &Rig<'_>,
+    ground: &Ground,
+    messages: &[(String, Vec<u8>)],
+) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let script = ground.file("print.sh");
+    let mut lines = String::new();
+    for (_, bytes) in messages {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let _ = writeln!(lines, "ovs-ofctl -voff ofp-print - <<< {hex}; echo {END}");
+    }
+    fs::write(&script, lines)?;
+    let ran = rig.ran(&format!("bash {}", script.display()))?;
+    let end = format!("{END}\n");
+    Ok(ran.output.split(&end).map(str::to_owned).collect())
+}
+
+/// What stands behind each message that the tool has printed.
+const END: &str = "==end-of-message==";
+
+/// The first lines that differ, if any do.
+fn difference(theirs: &str, ours: &str) -> Option<(String, String)> {
+    if theirs == ours {
+        return None;
+    }
+    let (mut theirs, mut ours) = (theirs.lines(), ours.lines());
+    loop {
+        match (theirs.next(), ours.next()) {
+            (Some(theirs), Some(ours)) if theirs == ours => {}
+            (None, None) => return Some((String::new(), String::new())),
+            (theirs, ours) => {
+                let line = |line: Option<&str>| line.unwrap_or_default().to_owned();
+                return Some((line(theirs), line(ours)));
+            }
+        }
+    }
+}
