@@ -359,7 +359,7 @@ fn a_missed_frame_comes_whole_with_its_port(ground: &Ground) -> Outcome {
         rig.host(2).send(&["eth / ipv4 / udp / data(1400)"])?;
         let told = peer.hear("a frame", packet_in)?;
         assert_eq!(
-            (told.reason, told.in_port),
+            (told.reason, told.registers.in_port),
             (PacketInReason::NoMatch, PortNo(9))
         );
         assert_eq!((told.total_len, told.data.len()), (1442, 1442));

@@ -15,6 +15,7 @@ mod groups;
 mod host;
 mod lifecycle;
 mod monitors;
+mod nicira;
 mod ofctl;
 mod ofp_print;
 mod peer;
@@ -45,6 +46,7 @@ const THEMES: &[&[Rule]] = &[
     walk::RULES,
     actions::RULES,
     trace::RULES,
+    nicira::RULES,
     groups::RULES,
     truth::RULES,
     bundles::RULES,

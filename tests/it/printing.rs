@@ -11,8 +11,8 @@ use flow::{
     GroupModCommand, Instructions, Match, MeterFlags, MeterMod, MeterModCommand, Monitor,
     MonitorFlags, MonitorId, MonitorRequest, PacketIn, PacketInReason, PacketOut, PortConfig,
     PortDesc, PortFeatures, PortMod, PortReason, PortState, PortStats, PortStatus, QueueStats,
-    Refusal, Role, RoleRequest, SwitchConfig, TableDesc, TableFlags, TableMod, TableReason,
-    TableStats, TableStatus, Vacancy, VacancyLimits,
+    Refusal, Registers, Resume, Role, RoleRequest, SwitchConfig, TableDesc, TableFlags, TableMod,
+    TableReason, TableStats, TableStatus, Vacancy, VacancyLimits,
 };
 use openflow::{
     AsyncConfig, ErrorMessage, FeaturesReply, Form, ForwardedRequest, Hello, Message,
@@ -150,6 +150,8 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
         ("OFPT_PORT_MOD", Message::PortMod(port_mod())),
         ("OFPT_BARRIER_REQUEST", Message::BarrierRequest),
         ("OFPT_BARRIER_REPLY", Message::BarrierReply),
+        ("NXT_RESUME", Message::Resume(resume())),
+        ("NXT_SET_CONTROLLER_ID", Message::ControllerId(7)),
         (roles[0], Message::RoleRequest(role)),
         (roles[1], Message::RoleReply(granted)),
     ]
@@ -375,18 +377,29 @@ fn packet_in(version: Version) -> PacketIn {
         },
         table: TableId(3),
         cookie: Cookie(5),
-        in_port: PortNo(1),
-        metadata: 8,
-        tunnel_id: 0,
+        registers: Registers {
+            metadata: 8,
+            ..Registers::new(PortNo(1))
+        },
         total_len: 60,
         data: vec![0; 60],
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+    }
+}
+
+fn resume() -> Resume {
+    Resume {
+        registers: Registers::new(PortNo(1)),
+        data: vec![0; 60],
+        continuation: Vec::new(),
     }
 }
 
 fn packet_out() -> PacketOut {
     PacketOut {
         buffer: None,
-        in_port: PortNo(1),
+        registers: Registers::new(PortNo(1)),
         actions: vec![Action::output(PortNo(2))],
         data: vec![0; 60],
     }

@@ -176,17 +176,24 @@ impl Switch<'_> {
 
     /// Starts `ovs-ofctl monitor` in this form, and waits until the switch tells it what happens.
     pub(crate) fn monitor(&self, form: &str) -> Result<Process, Failure> {
-        let program = self.ofctl_program(&format!("{form} monitor br0 65534"));
+        self.monitor_with(form, "65534")
+    }
+
+    /// As [`Switch::monitor`], with these words behind the bridge.
+    pub(crate) fn monitor_with(&self, form: &str, words: &str) -> Result<Process, Failure> {
+        let program = self.ofctl_program(&format!("{form} monitor br0 {words}"));
         let monitor = self
             .ground
             .spawner
             .start(program.log(self.ground.file("monitor")))?;
         let frame = "ffffffffffff02000000007788b5";
-        let words =
-            format!("{form} packet-out br0 in_port=controller,packet={frame},actions=controller");
+        let (version, _) = form.split_once(" -P").unwrap_or((form, ""));
+        let words = format!(
+            "{version} packet-out br0 in_port=controller,packet={frame},actions=controller"
+        );
         self.ground.wait_until("the monitor to hear", || {
             self.ofctl(&words)?;
-            Ok(monitor.written()?.contains("OFPT_PACKET_IN"))
+            Ok(monitor.written()?.contains("_PACKET_IN"))
         })?;
         Ok(monitor)
     }

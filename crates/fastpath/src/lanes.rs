@@ -63,6 +63,8 @@ mod lane {
     pub(super) const MARK: usize = 21;
     /// The output of the action set.
     pub(super) const SET_OUTPUT: usize = 22;
+    /// The tunnel's group policy, and its flags.
+    pub(super) const TUNNEL_POLICY: usize = 23;
     /// Two registers a word.
     pub(super) const REGISTERS: usize = 24;
 }
@@ -143,6 +145,8 @@ fn place(field: Field) -> Option<Place> {
         Field::TunDst => at(lane::TUNNEL_V4, 0),
         Field::TunIpv6Src => at(lane::TUNNEL_V6_SRC, 0),
         Field::TunIpv6Dst => at(lane::TUNNEL_V6_DST, 0),
+        Field::TunGbpId => at(lane::TUNNEL_POLICY, 32),
+        Field::TunGbpFlags => at(lane::TUNNEL_POLICY, 0),
         Field::PktMark => at(lane::MARK, 32),
         Field::ConjId => at(lane::MARK, 0),
         Field::ActsetOutput => at(lane::SET_OUTPUT, 0),
@@ -181,6 +185,7 @@ impl Lanes {
         self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);
         self.wide(lane::TUNNEL_V6_SRC, registers.tunnel_v6[0]);
         self.wide(lane::TUNNEL_V6_DST, registers.tunnel_v6[1]);
+        self.0[lane::TUNNEL_POLICY] = pair([registers.gbp_id.into(), registers.gbp_flags.into()]);
         self.0[lane::MARK] = pair([registers.mark, registers.conjunction]);
         self.0[lane::SET_OUTPUT] = registers.set_output.0.into();
         let places = &mut self.0[lane::REGISTERS..];

@@ -83,6 +83,9 @@ pub enum Action {
     CopyTtlOut,
     /// Copy the TTL from the outermost header that has one to the next.
     CopyTtlIn,
+    /// Submit the frame to a meter, wherever the action stands (1.5); before all others
+    /// it is [`Instructions::meter`].
+    Meter(MeterId),
     /// One of Nicira's.
     Extended(Extension),
 }

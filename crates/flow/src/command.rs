@@ -6,6 +6,7 @@ use packet::MacAddr;
 use crate::action::{Action, Instructions};
 use crate::matching::Match;
 use crate::port::PortConfig;
+use crate::registers::Registers;
 
 /// What a flow-mod does with the rules it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,12 +148,24 @@ impl FlowMod {
 pub struct PacketOut {
     /// The kept frame to send, in place of `data`.
     pub buffer: Option<BufferId>,
-    /// The port it counts as having come in by; [`PortNo::CONTROLLER`] for none.
-    pub in_port: PortNo,
+    /// The port it counts as having come in by, [`PortNo::CONTROLLER`] for none, and what
+    /// else goes with it; before 1.5, only the port.
+    pub registers: Registers,
     /// What to do with it.
     pub actions: Vec<Action>,
     /// The frame.
     pub data: Vec<u8>,
+}
+
+/// A frame that waited and is to go on (Nicira's `NXT_RESUME`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// What goes with it, as the controller wants it.
+    pub registers: Registers,
+    /// The frame, as the controller wants it.
+    pub data: Vec<u8>,
+    /// How to go on, as the packet-in said.
+    pub continuation: Vec<u8>,
 }
 
 /// A change to a port's behaviour (OF 1.3.5, 7.3.4.3).

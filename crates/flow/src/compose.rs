@@ -6,7 +6,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use base::PortNo;
 use packet::build::{
     Arp, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Pbb, Sctp, Stack, Tcp,
     TcpFlags, Udp, Vlan,
@@ -17,8 +16,9 @@ use packet::wire::icmpv6::{ADVERTISEMENT, SOLICITATION};
 use packet::{Depth, Frame, Headers, MacAddr};
 
 use crate::field::{Field, VID_PRESENT, frag};
-use crate::key::{Key, Registers};
+use crate::key::Key;
 use crate::matching::Match;
+use crate::registers::Registers;
 
 /// The type of a frame of which nothing is said: IEEE 802's first for experiments, so
 /// that nobody takes what is behind it for something.
@@ -32,7 +32,7 @@ struct Wanted<'a>(&'a Match);
 #[must_use]
 pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
     let wanted = Wanted(matching);
-    let registers = wanted.registers();
+    let registers = Registers::of(matching);
     let frame = wanted.stack().build();
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
     let mut key = Key::new();
@@ -53,25 +53,6 @@ impl Wanted<'_> {
 
     fn mac(&self, field: Field) -> MacAddr {
         MacAddr::from_u64(self.get(field))
-    }
-
-    fn registers(&self) -> Registers {
-        let mut registers = Registers {
-            metadata: self.get(Field::Metadata),
-            tunnel_id: self.get(Field::TunnelId),
-            tunnel_v4: [Field::TunSrc, Field::TunDst].map(|field| self.get(field)),
-            tunnel_v6: [Field::TunIpv6Src, Field::TunIpv6Dst].map(|field| self.get(field)),
-            mark: self.get(Field::PktMark),
-            conjunction: self.get(Field::ConjId),
-            ..Registers::new(PortNo(self.get(Field::InPort)))
-        };
-        if self.has(Field::ActsetOutput) {
-            registers.set_output = PortNo(self.get(Field::ActsetOutput));
-        }
-        for (number, register) in registers.general.iter_mut().enumerate() {
-            *register = self.get(Field::of_register(number));
-        }
-        registers
     }
 
     fn stack(&self) -> Stack {
@@ -245,6 +226,8 @@ impl Wanted<'_> {
 
 #[cfg(test)]
 mod tests {
+    use base::PortNo;
+
     use proptest::prelude::*;
 
     use super::*;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use base::{Cookie, PortNo, TableId};
+use base::{Cookie, TableId};
 
 use crate::matching::Match;
+use crate::registers::Registers;
 
 /// Why a frame came to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,16 +34,18 @@ pub struct PacketIn {
     pub table: TableId,
     /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
     pub cookie: Cookie,
-    /// The port it came in by.
-    pub in_port: PortNo,
-    /// The metadata register.
-    pub metadata: u64,
-    /// The tunnel's key; zero where there is no tunnel.
-    pub tunnel_id: u64,
+    /// The port it came in by, and what else goes with it. OpenFlow 1.0 and 1.1 tell
+    /// the port only, and no version the conjunction and the set's output.
+    pub registers: Registers,
     /// Bytes of the whole frame.
     pub total_len: u16,
     /// The frame, or its beginning.
     pub data: Vec<u8>,
+    /// What the rule sends along (Nicira's second form only).
+    pub userdata: Vec<u8>,
+    /// How to go on, if the frame waits for that: bytes that mean something to the
+    /// switch alone (Nicira's second form only).
+    pub continuation: Vec<u8>,
 }
 
 /// Why a rule is gone.

@@ -66,6 +66,8 @@ pub enum Extension {
     Controller(Arc<ToController>),
     /// Lower the IP TTL or hop limit; at zero these controllers are told.
     DecTtl(Arc<[u16]>),
+    /// Later outputs go by the queue that the frame came with.
+    PopQueue,
     /// Nothing: bytes for the controller's own use.
     Note(Arc<[u8]>),
     /// Do no more with the frame, here or where it was resubmitted from.

@@ -125,6 +125,10 @@ pub enum Field {
     ActsetOutput,
     /// The kind of packet: zero, for Ethernet (OF 1.5.1, 7.2.3.11).
     PacketType,
+    /// The tunnel's group policy; zero where there is none (`ovs-fields(7)`).
+    TunGbpId,
+    /// Flags of the tunnel's group policy; zero where there is none.
+    TunGbpFlags,
     /// Register 0; zero when the frame arrives.
     Reg0,
     /// Register 1; zero when the frame arrives.
@@ -380,6 +384,8 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(ConjId,       "conj_id",      "conj_id",      32, None,    nx(37),  No,  false, None,            Link),
     row!(ActsetOutput, "actset_output","actset_output", 32, onf(43), None,    No,  false, None,            Link),
     row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
+    row!(TunGbpId,     "tun_gbp_id",   "tun_gbp_id",   16, None,    nx(38),  Any, true,  None,            Link),
+    row!(TunGbpFlags,  "tun_gbp_flags","tun_gbp_flags", 8, None,    nx(39),  Any, true,  None,            Link),
     row!(Reg0,         "reg0",         "reg0",         32, None,    nx(0),   Any, true,  None,            Link),
     row!(Reg1,         "reg1",         "reg1",         32, None,    nx(1),   Any, true,  None,            Link),
     row!(Reg2,         "reg2",         "reg2",         32, None,    nx(2),   Any, true,  None,            Link),

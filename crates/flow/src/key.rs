@@ -5,53 +5,12 @@
 //! for it matches (OF 1.0.1, 5.2.3: a fragment has no ports). One that was not
 //! read, because no rule asks for it, is not there either.
 
-use base::PortNo;
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
 use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
-
-/// What the switch knows of a frame besides its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
-    /// The port it came in by.
-    pub in_port: PortNo,
-    /// What earlier tables left for later ones.
-    pub metadata: u64,
-    /// The tunnel's key; zero where there is no tunnel.
-    pub tunnel_id: u64,
-    /// The tunnel's IPv4 source and destination; zero where there is none.
-    pub tunnel_v4: [u32; 2],
-    /// The tunnel's IPv6 source and destination; zero where there is none.
-    pub tunnel_v6: [u128; 2],
-    /// The mark that goes with the frame.
-    pub mark: u32,
-    /// The conjunction that the lookup has satisfied; zero for none.
-    pub conjunction: u32,
-    /// The port that the action set outputs to; [`PortNo::UNSET`] for none.
-    pub set_output: PortNo,
-    /// The general registers.
-    pub general: [u32; REGISTERS],
-}
-
-impl Registers {
-    /// Those of a frame that has just arrived by `in_port`.
-    #[must_use]
-    pub const fn new(in_port: PortNo) -> Self {
-        Self {
-            in_port,
-            metadata: 0,
-            tunnel_id: 0,
-            tunnel_v4: [0; 2],
-            tunnel_v6: [0; 2],
-            mark: 0,
-            conjunction: 0,
-            set_output: PortNo::UNSET,
-            general: [0; REGISTERS],
-        }
-    }
-}
+use crate::registers::Registers;
 
 /// The value of every field that the frame has.
 #[derive(Clone, Debug)]
@@ -114,6 +73,8 @@ impl Key {
         self.put(Field::TunDst, u128::from(registers.tunnel_v4[1]));
         self.put(Field::TunIpv6Src, registers.tunnel_v6[0]);
         self.put(Field::TunIpv6Dst, registers.tunnel_v6[1]);
+        self.put(Field::TunGbpId, u128::from(registers.gbp_id));
+        self.put(Field::TunGbpFlags, u128::from(registers.gbp_flags));
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
         self.put(Field::ActsetOutput, u128::from(registers.set_output.0));
@@ -247,6 +208,7 @@ impl Default for Key {
 
 #[cfg(test)]
 mod tests {
+    use base::PortNo;
     use packet::Depth;
     use packet::build::Stack;
 

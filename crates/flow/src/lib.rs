@@ -7,6 +7,7 @@
 mod action;
 mod command;
 mod compose;
+mod continuation;
 mod event;
 mod extension;
 pub mod field;
@@ -17,16 +18,18 @@ mod meter;
 mod monitor;
 mod port;
 mod refusal;
+mod registers;
 mod statistics;
 mod table;
 pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
-    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Role,
-    RoleRequest, SwitchConfig,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Resume,
+    Role, RoleRequest, SwitchConfig,
 };
 pub use compose::compose;
+pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, Step};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
     Bundle, BundleAlgorithm, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
@@ -37,7 +40,7 @@ pub use group::{
     Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
     GroupModCommand, GroupStats,
 };
-pub use key::{Key, Registers};
+pub use key::Key;
 pub use matching::{Match, MatchBuilder, Term, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
@@ -48,6 +51,7 @@ pub use monitor::{
 };
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
+pub use registers::Registers;
 pub use statistics::{
     AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, PortStats,
     QueueStats, TableStats,

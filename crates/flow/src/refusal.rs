@@ -461,9 +461,13 @@ pub enum Refusal {
     /// A bundle's time lies too far in the past (1.5).
     #[error("the time of the bundle lies too far in the past")]
     BundleSchedulePast,
+
+    /// A continuation that this switch did not make, or that fits it no more.
+    #[error("a continuation that is not of this switch")]
+    ResumeStale,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::BundleSchedulePast as usize + 1;
+    pub const COUNT: usize = Self::ResumeStale as usize + 1;
 }

@@ -14,12 +14,12 @@ mod legacy;
 pub(crate) mod rows;
 
 use base::{GroupId, MeterId, QueueId};
-use flow::{Action, Field, MaxLen, MetadataWrite, Refusal};
+use flow::{Action, Extension, Field, MaxLen, MetadataWrite, Refusal};
 
 use argument::{at_most, one_of, set_vlan_pcp, set_vlan_vid};
 pub(crate) use encode::{Context, encode, encode_goto, encode_metadata, encode_meter};
 use rows::{EXPERIMENTER, Length, Number, Row};
-pub(crate) use rows::{Kind, bucket_numbers, own_numbers};
+pub(crate) use rows::{Kind, own_numbers};
 
 use crate::codec::{Malformed, Reader};
 use crate::faults::ONF;
@@ -46,7 +46,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
         let unknown = r.fail(Refusal::ActionBadExperimenterType);
         match decode_one(r)? {
             Item::Action(action) => actions.push(action),
-            Item::PopQueue => pop_queue(&mut actions).ok_or(unknown)?,
+            Item::PopQueue => pop_queue(&mut actions),
             Item::Metadata(_) => return Err(unknown),
         }
     }
@@ -54,29 +54,24 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
 }
 
 /// Folds a queue that is set for a single output, and ends with it, into
-/// [`Action::Enqueue`]. Any other end of a queue is more than a rule can say.
-pub(crate) fn pop_queue(actions: &mut Vec<Action>) -> Option<()> {
-    let [
-        before @ ..,
-        Action::SetQueue(queue),
-        Action::Output { port, .. },
-    ] = actions.as_slice()
-    else {
-        return None;
+/// [`Action::Enqueue`]. Any other end of a queue stands for itself.
+pub(crate) fn pop_queue(actions: &mut Vec<Action>) {
+    let is_set = |action: &Action| matches!(action, Action::SetQueue(_));
+    let folded = match actions.as_slice() {
+        [
+            before @ ..,
+            Action::SetQueue(queue),
+            Action::Output { port, .. },
+        ] if !before.iter().any(is_set) => Some((before.len(), *port, *queue)),
+        _ => None,
     };
-    let enqueue = Action::Enqueue {
-        port: *port,
-        queue: *queue,
-    };
-    if before
-        .iter()
-        .any(|action| matches!(action, Action::SetQueue(_)))
-    {
-        return None;
+    match folded {
+        Some((before, port, queue)) => {
+            actions.truncate(before);
+            actions.push(Action::Enqueue { port, queue });
+        }
+        None => actions.push(Action::Extended(Extension::PopQueue)),
     }
-    actions.truncate(before.len());
-    actions.push(enqueue);
-    Some(())
 }
 
 /// Reads the next action.
@@ -198,8 +193,7 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         Kind::SetTunnel => Action::set(Field::TunnelId, r.u32()?.into()),
         Kind::SetTunnel64 => Action::set(Field::TunnelId, r.u64()?.into()),
         Kind::RegLoad2 => decode_reg_load2(r)?,
-        // What `decode_meter` has left: one behind other actions, or in a set.
-        Kind::Meter => return Err(Refusal::ActionUnsupportedOrder.into()),
+        Kind::Meter => Action::Meter(MeterId(r.u32()?)),
         Kind::WriteMetadata => {
             let (value, mask) = (r.u64()?, r.u64()?);
             return Ok(Item::Metadata(MetadataWrite { value, mask }));

@@ -1,8 +1,8 @@
 //! How one connection is to be understood: its version, and the Nicira
 //! extensions that its controller has turned on.
 //!
-//! Only OpenFlow 1.0 has switches to turn; `ovs-ofctl` does so before its first
-//! flow-mod.
+//! Most switches to turn are of OpenFlow 1.0; `ovs-ofctl` does so before its first
+//! flow-mod. The form of packet-in messages is of every version.
 
 use crate::version::Version;
 
@@ -17,6 +17,20 @@ pub struct Dialect {
     /// The upper byte of an OpenFlow 1.0 flow-mod's command is a table
     /// (`NXT_FLOW_MOD_TABLE_ID`).
     pub table_ids: bool,
+    /// The form of packet-in messages (`NXT_SET_PACKET_IN_FORMAT`), of any version.
+    pub packet_in: PacketInFormat,
+}
+
+/// The form of packet-in messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PacketInFormat {
+    /// As the version's specification has it.
+    #[default]
+    Standard,
+    /// With an NXM match and the rule's cookie (`NXT_PACKET_IN`).
+    Nicira,
+    /// Made of properties, which tell also how to go on (`NXT_PACKET_IN2`).
+    Nicira2,
 }
 
 impl Dialect {
@@ -27,6 +41,7 @@ impl Dialect {
             version,
             nxm: false,
             table_ids: false,
+            packet_in: PacketInFormat::Standard,
         }
     }
 
@@ -44,7 +59,7 @@ impl Dialect {
         match change {
             Extension::FlowFormat(format) => self.nxm = matches!(format, Form::Nicira),
             Extension::TableIds(on) => self.table_ids = on,
-            Extension::StandardPacketIn => {}
+            Extension::PacketInFormat(format) => self.packet_in = format,
         }
         self
     }
@@ -75,6 +90,6 @@ pub enum Extension {
     FlowFormat(Form),
     /// Whether flow-mods name their table.
     TableIds(bool),
-    /// That packet-in messages be the specification's: they always are, here.
-    StandardPacketIn,
+    /// The form of packet-in messages.
+    PacketInFormat(PacketInFormat),
 }

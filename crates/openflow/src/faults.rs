@@ -345,6 +345,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(BundleScheduleUnsupported,      near(1, 4),      of(17, 16)),
     row(BundleScheduleFuture,           near(1, 4),      of(17, 17)),
     row(BundleSchedulePast,             near(1, 4),      of(17, 18)),
+    row(ResumeStale,                    nx(1, 534),      nicira(35)),
 ]};
 
 #[rustfmt::skip]
@@ -482,6 +483,7 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(MonitorBadTable,              V11, V13, near(1, 9)),
     except(MonitorBadOut,                V11, V11, near_nx(1, 514)),
     except(MonitorBadOut,                V12, V13, near(1, 11)),
+    except(ResumeStale,                  V11, V11, nx(1, 534)),
 ]};
 
 /// Every reason that there is.

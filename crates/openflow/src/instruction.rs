@@ -60,8 +60,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed>
             _ if late => return Err(start.fail(Refusal::ActionUnsupportedOrder)),
             Item::Action(action) => read.apply.push(action),
             Item::PopQueue => {
-                let unknown = start.fail(Refusal::ActionBadExperimenterType);
-                action::pop_queue(&mut read.apply).ok_or(unknown)?;
+                action::pop_queue(&mut read.apply);
             }
             Item::Metadata(write) => read.metadata = Some(write),
         }

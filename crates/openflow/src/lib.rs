@@ -16,6 +16,7 @@ mod channel;
 mod codec;
 #[cfg(test)]
 mod conformance;
+pub mod continuation;
 mod dialect;
 mod duration;
 mod faith;
@@ -34,7 +35,7 @@ mod version;
 
 pub use channel::{Channel, DownReason, Event, Excerpt, Options, Received, Side};
 pub use codec::{Inexpressible, Malformed};
-pub use dialect::{Dialect, Extension, Form};
+pub use dialect::{Dialect, Extension, Form, PacketInFormat};
 pub use faults::Fault;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};

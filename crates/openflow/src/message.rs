@@ -16,6 +16,7 @@ pub(crate) mod hello;
 pub(crate) mod meter_mod;
 pub(crate) mod multipart;
 pub(crate) mod packet_in;
+mod packet_in_nicira;
 pub(crate) mod packet_out;
 pub(crate) mod port;
 pub(crate) mod port_mod;
@@ -29,7 +30,7 @@ pub(crate) mod table_mod;
 use base::{PortNo, Xid};
 use flow::{
     FlowMod, FlowRemoved, GroupMod, MeterMod, MonitorId, PacketIn, PacketOut, PortMod, PortStatus,
-    Refusal, RoleRequest, SwitchConfig, TableMod, TableStatus,
+    Refusal, Resume, RoleRequest, SwitchConfig, TableMod, TableStatus,
 };
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -71,6 +72,10 @@ pub enum Message {
     SetConfig(SwitchConfig),
     /// A frame for the controller.
     PacketIn(PacketIn),
+    /// A frame that waited for its controller goes on (Nicira's).
+    Resume(Resume),
+    /// Which id a controller gives itself, so that rules can send to it (Nicira's).
+    ControllerId(u16),
     /// A rule is gone.
     FlowRemoved(FlowRemoved),
     /// Something happened to a port.
@@ -239,7 +244,9 @@ impl Message {
             Self::GetConfigRequest => Kind::GetConfigRequest,
             Self::GetConfigReply(_) => Kind::GetConfigReply,
             Self::SetConfig(_) => Kind::SetConfig,
-            Self::PacketIn(_) => Kind::PacketIn,
+            Self::PacketIn(_) => packet_in::kind(dialect),
+            Self::Resume(_) => Kind::Resume,
+            Self::ControllerId(_) => Kind::ControllerId,
             Self::FlowRemoved(_) => flow_removed::kind(dialect),
             Self::PortStatus(_) => Kind::PortStatus,
             Self::PacketOut(_) => Kind::PacketOut,
@@ -312,7 +319,14 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::GetConfigRequest => Message::GetConfigRequest,
         Kind::GetConfigReply => Message::GetConfigReply(config::decode_reply(r)?),
         Kind::SetConfig => Message::SetConfig(config::decode_set(r)?),
-        Kind::PacketIn => Message::PacketIn(Body::decode(r)?),
+        Kind::PacketIn => Message::PacketIn(packet_in::decode(r)?),
+        Kind::NxPacketIn => Message::PacketIn(packet_in_nicira::decode(r)?),
+        Kind::NxPacketIn2 => Message::PacketIn(packet_in_nicira::decode_second(r)?),
+        Kind::Resume => Message::Resume(Body::decode(r)?),
+        Kind::ControllerId => {
+            r.skip(6)?;
+            Message::ControllerId(r.u16()?)
+        }
         Kind::FlowRemoved => Message::FlowRemoved(flow_removed::decode(r)?),
         Kind::NxFlowRemoved => Message::FlowRemoved(flow_removed::decode_nicira(r)?),
         Kind::PortStatus => Message::PortStatus(Body::decode(r)?),
@@ -371,7 +385,12 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         Message::Extension(body) => extension::encode(*body, w),
         Message::FeaturesReply(body) => body.encode(w)?,
         Message::GetConfigReply(body) | Message::SetConfig(body) => config::encode(body, w),
-        Message::PacketIn(body) => body.encode(w)?,
+        Message::PacketIn(body) => packet_in::encode(body, w)?,
+        Message::Resume(body) => body.encode(w)?,
+        Message::ControllerId(id) => {
+            w.zeros(6);
+            w.u16(*id);
+        }
         Message::FlowRemoved(body) => flow_removed::encode(body, w)?,
         Message::PortStatus(body) => body.encode(w)?,
         Message::PacketOut(body) => body.encode(w)?,

@@ -20,9 +20,20 @@ use crate::version::Version;
 /// The class whose fields begin with the number of whose they are.
 const EXPERIMENTER_CLASS: u16 = 0xffff;
 
-/// The flags of TCP: ONF's experimenter field until 1.4, a basic one in 1.5.
-const ONF_TCP_FLAGS: WireId = id(EXPERIMENTER_CLASS, 42);
-const OXM_TCP_FLAGS: WireId = id(0x8000, 42);
+/// The class of the specification's own fields.
+const BASIC_CLASS: u16 = 0x8000;
+
+/// The flags of TCP and the action set's output: ONF's experimenter fields until 1.4,
+/// basic ones of the same numbers in 1.5.
+const BASIC_IN_15: [Field; 2] = [Field::TcpFlags, Field::ActsetOutput];
+
+/// The field that had ONF's header before it had this one.
+fn basic_in_15(header: WireId) -> Option<Field> {
+    let onf = id(EXPERIMENTER_CLASS, header.number);
+    let fields = BASIC_IN_15.into_iter();
+    let mut same = fields.filter(|field| field.info().oxm == Some(onf));
+    same.next().filter(|_| header.class == BASIC_CLASS)
+}
 
 const NXM_IN_PORT: WireId = id(0x0000, 0);
 const NXM_VLAN_TCI: WireId = id(0x0000, 4);
@@ -71,8 +82,12 @@ impl Header {
 
     /// Appends the header, and whose field it is if it is an experimenter's.
     pub(crate) fn encode(mut self, w: &mut Writer<'_>) {
-        if self.id == ONF_TCP_FLAGS && w.version() == Version::V15 {
-            (self.id, self.length) = (OXM_TCP_FLAGS, self.length - 4);
+        let basic = id(BASIC_CLASS, self.id.number);
+        if self.id.class == EXPERIMENTER_CLASS
+            && w.version() == Version::V15
+            && basic_in_15(basic).is_some()
+        {
+            (self.id, self.length) = (basic, self.length - 4);
         }
         w.u16(self.id.class);
         w.u8(self.id.number << 1 | u8::from(self.masked));
@@ -85,8 +100,8 @@ impl Header {
     /// The field, if the header is one whose bits are the field's own. Reads whose
     /// it is if it is an experimenter's.
     pub(crate) fn field(self, r: &mut Reader<'_>) -> Result<Option<Field>, Malformed> {
-        if self.id == OXM_TCP_FLAGS {
-            return Ok(Some(Field::TcpFlags));
+        if let Some(field) = basic_in_15(self.id) {
+            return Ok(Some(field));
         }
         if self.id.class == EXPERIMENTER_CLASS && r.u32()? != ONF {
             return Ok(None);
@@ -264,9 +279,14 @@ pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), I
 
 fn encode_in_port(term: &Term, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     let port = u32::try_from(term.value).ok().map(PortNo);
-    let number = port
-        .and_then(port_no::to_u16)
-        .ok_or_else(|| w.cannot("a port number beyond 0xff00"))?;
+    let number = match port.and_then(port_no::to_u16) {
+        Some(number) => number,
+        None if w.version() == Version::V10 => {
+            return Err(w.cannot("a port number beyond 0xff00"));
+        }
+        // Where ports have 32 bits there is a field for them.
+        None => return encode_term(term, Prefer::Oxm, w),
+    };
     Header {
         id: NXM_IN_PORT,
         masked: false,

@@ -4,55 +4,49 @@
 use std::mem::{Discriminant, discriminant};
 
 use base::PortNo;
-use flow::{Action, Extension, Field, Part};
+use flow::{Action, Extension, Field};
 
-use crate::check_extension::written;
-
-/// At most one action of each kind; of set-field, one for each field.
+/// At most one action of each kind; of those that write fields, as many as were
+/// written, in their order (`ovs-actions(7)`, Action Sets).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActionSet {
     /// In the order of execution.
     actions: Vec<Action>,
 }
 
-/// Two actions of the same kind cannot both be in the set.
-type Kind = (
-    Discriminant<Action>,
-    Option<Discriminant<Extension>>,
-    Option<Field>,
-);
+/// Of the actions of one kind the set has one.
+type Kind = (Discriminant<Action>, Option<Discriminant<Extension>>);
 
 fn kind(action: &Action) -> Kind {
-    let (extension, field) = match action {
-        Action::SetField { field, .. } => (None, Some(*field)),
+    match action {
         // The same, but for who is told.
-        Action::Extended(Extension::DecTtl(_)) => {
-            return (discriminant(&Action::DecIpTtl), None, None);
-        }
-        Action::Extended(extension) => {
-            let field = written(extension).map(Part::field);
-            (Some(discriminant(extension)), field)
-        }
-        _ => (None, None),
-    };
-    (discriminant(action), extension, field)
+        Action::Extended(Extension::DecTtl(_)) => (discriminant(&Action::DecIpTtl), None),
+        Action::Extended(extension) => (discriminant(action), Some(discriminant(extension))),
+        _ => (discriminant(action), None),
+    }
 }
+
+/// The step of what writes fields.
+const WRITES: u8 = 13;
 
 /// The step of groups; behind it are outputs, and what comes to an output. Of these
 /// only the first is taken.
-const LAST: u8 = 10;
+const LAST: u8 = 15;
 
-/// The action's step in the order of execution. What the specification does not
-/// name goes with what it resembles: OpenFlow 1.0's actions with set-field.
+/// The action's step in the order of execution: that of the specification, and where
+/// it leaves it open, Open vSwitch's.
 const fn step(action: &Action) -> u8 {
     match action {
         Action::CopyTtlIn => 1,
-        Action::PopVlan | Action::PopMpls(_) | Action::PopPbb => 2,
-        Action::PushMpls(_) => 3,
-        Action::PushPbb(_) => 4,
-        Action::PushVlan(_) => 5,
-        Action::CopyTtlOut => 6,
-        Action::DecMplsTtl | Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => 7,
+        Action::PopVlan => 2,
+        Action::PopPbb => 3,
+        Action::PopMpls(_) => 4,
+        Action::PushMpls(_) => 5,
+        Action::PushPbb(_) => 6,
+        Action::PushVlan(_) => 7,
+        Action::CopyTtlOut => 8,
+        Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => 9,
+        Action::DecMplsTtl => 10,
         Action::SetField { .. }
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
@@ -62,31 +56,76 @@ const fn step(action: &Action) -> u8 {
         | Action::SetTpSrc(_)
         | Action::SetTpDst(_)
         | Action::SetMplsTtl(_)
-        | Action::SetIpTtl(_) => 8,
-        Action::SetQueue(_) => 9,
+        | Action::SetIpTtl(_) => WRITES,
+        // Quality of service (OF 1.5.1, 5.6.1).
+        Action::Meter(_) | Action::SetQueue(_) => 14,
         Action::Group(_) => LAST,
-        Action::Output { .. } | Action::Enqueue { .. } => 11,
+        Action::Output { .. } | Action::Enqueue { .. } => 16,
         // Open vSwitch looks up again in place of an output.
-        Action::Extended(Extension::Resubmit { .. }) => 12,
-        Action::Extended(_) => 8,
+        Action::Extended(Extension::Resubmit { .. }) => 17,
+        Action::Extended(_) => WRITES,
     }
 }
 
+/// The bits of a field that an action writes, whatever they were.
+fn written(action: &Action) -> Option<(Field, u128)> {
+    match action {
+        Action::SetField { field, mask, .. } => Some((*field, *mask)),
+        Action::Extended(Extension::Load { to, .. }) => Some((to.field(), to.mask())),
+        _ => None,
+    }
+}
+
+/// Whether nothing is left to see of `earlier` once `later` is done.
+fn covers(later: &Action, earlier: &Action) -> bool {
+    match (written(later), written(earlier)) {
+        (Some((field, mask)), Some((old, bits))) => field == old && bits & !mask == 0,
+        (None, None) => !is_move(later) && kind(later) == kind(earlier),
+        _ => false,
+    }
+}
+
+const fn is_move(action: &Action) -> bool {
+    matches!(action, Action::Extended(Extension::Move { .. }))
+}
+
 impl ActionSet {
-    /// Merges `actions` in: each takes the place of the one of its kind. Within a
-    /// step the first written stays the first.
+    /// Merges `actions` in: each takes the place of the one of its kind. Those that
+    /// write fields come behind each other; the earlier stay as long as anything is to
+    /// be seen of them.
     pub(crate) fn write(&mut self, actions: &[Action]) {
         for action in actions {
+            if step(action) == WRITES {
+                self.write_field(action);
+                continue;
+            }
             let same = |other: &&mut Action| kind(other) == kind(action);
-            if let Some(place) = self.actions.iter_mut().find(same) {
-                place.clone_from(action);
-            } else {
-                let at = self
-                    .actions
-                    .partition_point(|other| step(other) <= step(action));
-                self.actions.insert(at, action.clone());
+            match self.actions.iter_mut().find(same) {
+                Some(place) => place.clone_from(action),
+                None => self.insert(action),
             }
         }
+    }
+
+    fn write_field(&mut self, action: &Action) {
+        // Bits that are moved were seen.
+        if !self.actions.iter().any(is_move) {
+            self.actions
+                .retain(|earlier| step(earlier) != WRITES || !covers(action, earlier));
+        }
+        self.insert(action);
+    }
+
+    fn insert(&mut self, action: &Action) {
+        let at = self
+            .actions
+            .partition_point(|other| step(other) <= step(action));
+        self.actions.insert(at, action.clone());
+    }
+
+    /// How many actions there are.
+    pub(crate) const fn len(&self) -> usize {
+        self.actions.len()
     }
 
     /// Empties the set.
@@ -173,14 +212,33 @@ mod tests {
     }
 
     #[test]
+    fn fields_are_written_in_the_order_in_which_it_was_said() {
+        use flow::Part;
+        let part = |offset, value| {
+            let to = Part::new(Field::Reg0, offset, 8).expect("of 32");
+            Action::Extended(Extension::Load { to, value })
+        };
+        let whole = Action::set(Field::Reg0, 7);
+        let mut set = ActionSet::default();
+        set.write(&[part(0, 1), whole.clone(), part(0, 2), part(8, 3)]);
+        assert_eq!(set.actions(), [whole.clone(), part(0, 2), part(8, 3)]);
+        // What was moved stays, or other bits would be moved.
+        let (from, to) = (Part::whole(Field::Reg0), Part::whole(Field::Reg1));
+        let moved = Action::Extended(Extension::Move { from, to });
+        set.write(&[moved.clone(), whole.clone()]);
+        assert_eq!(set.actions()[3..], [moved, whole]);
+        assert_eq!(set.len(), 5);
+    }
+
+    #[test]
     fn of_a_kind_the_last_one_stays() {
         let mut set = ActionSet::default();
         set.write(&[Action::output(PortNo(1)), Action::set(Field::EthSrc, 1)]);
         set.write(&[Action::set(Field::EthDst, 2), Action::set(Field::EthSrc, 3)]);
         set.write(&[Action::output(PortNo(4))]);
         let wanted = [
-            Action::set(Field::EthSrc, 3),
             Action::set(Field::EthDst, 2),
+            Action::set(Field::EthSrc, 3),
             Action::output(PortNo(4)),
         ];
         assert_eq!(set.actions(), wanted);

@@ -4,7 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use flow::field::VID_PRESENT;
-use flow::{Action, Field};
+use flow::{Action, Field, MaxLen};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
 use crate::interpreter::Run;
@@ -17,12 +17,16 @@ impl Run<'_> {
         packet: &mut Packet<'_>,
         actions: &[Action],
     ) -> Result<(), DropReason> {
-        for action in actions {
+        for (place, action) in actions.iter().enumerate() {
             if self.exited {
                 break;
             }
             self.trace.acts(action);
             self.act(packet, action)?;
+            if self.pause.is_some() {
+                self.leave(&actions[place + 1..]);
+                break;
+            }
         }
         Ok(())
     }
@@ -34,8 +38,11 @@ impl Run<'_> {
                 self.set_field(packet, *field, *value, *mask)
             }
             Action::Group(group) => self.group(packet, *group),
-            // Refused when the rule was made.
-            Action::Enqueue { .. } | Action::SetQueue(_) => Ok(()),
+            Action::Meter(meter) => self.submit_to_meter(packet, *meter),
+            // No port has a queue but one; a frame for another goes by that, as Open
+            // vSwitch has it.
+            Action::Enqueue { port, .. } => self.output(packet, *port, MaxLen::WHOLE),
+            Action::SetQueue(_) => Ok(()),
             Action::Extended(extension) => self.extend(packet, extension),
             change => {
                 self.keep(packet)?;
@@ -213,7 +220,7 @@ pub(crate) const fn low_u16(value: u128) -> u16 {
     u16::from_be_bytes([a, b])
 }
 
-const fn low_u8(value: u128) -> u8 {
+pub(crate) const fn low_u8(value: u128) -> u8 {
     let [.., a] = value.to_be_bytes();
     a
 }

@@ -12,7 +12,8 @@ use crate::group::{Bucket, Group, hash_of};
 use crate::interpreter::Run;
 use crate::limits::NESTING_MAX;
 use crate::meter::Outcome;
-use crate::verdict::{Cause, DropReason};
+use crate::pause::EndOfSet;
+use crate::verdict::{Cause, Destination, DropReason};
 
 impl Run<'_> {
     /// Hands the frame to a group.
@@ -98,6 +99,7 @@ impl Run<'_> {
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
         self.nesting -= 1;
+        self.wait(EndOfSet::Never);
         self.settle(copy);
         (*self.set, *self.stack) = (set, stack);
         (self.from, self.registers, self.exited) = (from, registers, exited);
@@ -179,21 +181,17 @@ impl Run<'_> {
 
     /// The frame goes to the controllers, if their meter lets it.
     pub(crate) fn tell_controllers(&mut self, max_len: Option<MaxLen>) -> Result<(), DropReason> {
-        self.tell_by_meter(MeterId::CONTROLLER, max_len)
+        self.check_meter(MeterId::CONTROLLER)?;
+        let meta = self.packet_in(max_len);
+        self.promise(Destination::Controller(meta));
+        Ok(())
     }
 
-    /// The frame goes to the controllers, if this meter lets it. One that is not there
-    /// does.
-    pub(crate) fn tell_by_meter(
-        &mut self,
-        meter: MeterId,
-        max_len: Option<MaxLen>,
-    ) -> Result<(), DropReason> {
-        if self.metered(meter) == Outcome::Pass {
-            self.promise(self.packet_in(max_len));
-            Ok(())
-        } else {
-            Err(DropReason::ControllerMetered)
+    /// Whether this meter lets a frame go to the controllers. One that is not there does.
+    pub(crate) fn check_meter(&mut self, meter: MeterId) -> Result<(), DropReason> {
+        match self.metered(meter) {
+            Outcome::Pass => Ok(()),
+            Outcome::Drop | Outcome::Remark(_) => Err(DropReason::ControllerMetered),
         }
     }
 }

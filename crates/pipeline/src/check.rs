@@ -2,15 +2,17 @@
 //! controller means; asked before anything is changed.
 //!
 //! A port that does not exist is no fault: it may come (OF 1.3.5, 7.3.4.1).
-//! Whether groups and meters exist, their tables know. Queues there are none yet, so
-//! naming one is a fault.
+//! Nor is a queue: a port without it sends as it does (`ovs-actions(7)`, set_queue).
+//! Whether groups and meters exist, their tables know.
 
 use base::{PortNo, TableId};
 use flow::field::{Prerequisite, VID_PRESENT};
-use flow::{Action, Consistency, Extension, Field, Instructions, Match, NESTING_MAX, Refusal};
+use flow::{
+    Action, Consistency, Continuation, Extension, Field, Instructions, Match, NESTING_MAX, Refusal,
+};
 
 use crate::action_set::ActionSet;
-use crate::check_extension::{self, check_conjunctions, may_be_in_bucket, may_be_written, touches};
+use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
@@ -67,6 +69,35 @@ pub(crate) fn check_packet_out(actions: &[Action]) -> Result<(), Refusal> {
     check_list(actions, &mut known, Place::PacketOut, Consistency::Waived)
 }
 
+/// Judges what is left to be done with a frame that waited: what a packet-out may do,
+/// and what instructions may beside.
+pub(crate) fn check_continuation(continuation: &Continuation) -> Result<(), Refusal> {
+    let actions = continuation.actions();
+    check_count(actions.clone())?;
+    let mut known = Known::default();
+    for action in actions {
+        let one = std::slice::from_ref(action);
+        check_list(one, &mut known, Place::PacketOut, Consistency::Waived)?;
+    }
+    let written = continuation.written();
+    let may_be_written = |action: &Action| match action {
+        Action::Extended(extension) => may_be_written(extension),
+        _ => true,
+    };
+    if !written.into_iter().all(may_be_written) {
+        return Err(Refusal::ActionBadExperimenterType);
+    }
+    let mut steps = continuation.steps.iter();
+    let nowhere = steps.any(|step| {
+        let goto = step.rest.goto.unwrap_or(TableId::FIRST);
+        step.table > TableId::LAST || goto > TableId::LAST
+    });
+    if nowhere {
+        return Err(Refusal::InstructionBadTable);
+    }
+    Ok(())
+}
+
 /// Judges how many actions there are, those within others among them, and how deep.
 fn check_count<'a>(actions: impl Iterator<Item = &'a Action> + Clone) -> Result<(), Refusal> {
     let shallow = actions
@@ -107,7 +138,10 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
     let within = |fits: bool| fits.then_some(()).ok_or(Refusal::ActionBadArgument);
     match action {
         Action::Output { port, .. } => check_port(*port, place),
-        Action::Enqueue { .. } | Action::SetQueue(_) => Err(Refusal::ActionBadQueue),
+        Action::Enqueue { port, .. } => {
+            let one = port.is_assignable() || [PortNo::IN_PORT, PortNo::LOCAL].contains(port);
+            one.then_some(()).ok_or(Refusal::ActionBadOutPort)
+        }
         Action::SetField { field, value, mask } => check_set_field(*field, *value, *mask),
         Action::SetVlanVid(vid) => within(*vid <= 0x0fff),
         Action::SetVlanPcp(pcp) => within(*pcp <= 7),
@@ -131,6 +165,8 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
         | Action::DecIpTtl
         | Action::CopyTtlOut
         | Action::CopyTtlIn
+        | Action::SetQueue(_)
+        | Action::Meter(_)
         | Action::Group(_) => Ok(()),
     }
 }
@@ -138,8 +174,9 @@ fn check_argument(action: &Action, place: Place) -> Result<(), Refusal> {
 /// Judges whether one of Nicira's actions can stand there.
 fn check_place(extension: &Extension, place: Place) -> Result<(), Refusal> {
     match place {
-        Place::Write if !may_be_written(extension) => Err(Refusal::ActionBadExperimenterType),
-        Place::Bucket if !may_be_in_bucket(extension) => Err(Refusal::ActionBadExperimenterType),
+        Place::Write | Place::Bucket if !may_be_written(extension) => {
+            Err(Refusal::ActionBadExperimenterType)
+        }
         // A clause is a rule's.
         Place::PacketOut if matches!(extension, Extension::Conjunction { .. }) => {
             Err(Refusal::ActionUnsupportedOrder)
@@ -223,6 +260,7 @@ fn fits(action: &Action, known: &Known) -> bool {
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
         Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
         Action::Extended(extension) => touches(extension)
             .iter()
             .all(|field| known.fulfils(field.info().needs)),
@@ -240,6 +278,7 @@ fn fits(action: &Action, known: &Known) -> bool {
         | Action::Enqueue { .. }
         | Action::SetQueue(_)
         | Action::Group(_)
+        | Action::Meter(_)
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)

@@ -2,9 +2,7 @@
 //! [`crate::check`] that is about them.
 
 use base::{PortNo, TableId};
-use flow::{
-    Action, Extension, Field, Learn, LearnFlags, LearnSource, LearnSpec, Match, Part, Refusal,
-};
+use flow::{Action, Extension, Field, Learn, LearnSource, LearnSpec, Match, Part, Refusal};
 
 use crate::known::Known;
 
@@ -29,22 +27,22 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
             let one = one.then_some(()).ok_or(Refusal::ActionBadOutPort);
             one.and_then(|()| within(*max_len >= TRUNCATED_MIN))
         }
-        // There is nobody to go on with a frame that waits.
-        Extension::Controller(told) => within(!told.pause),
         Extension::Conjunction {
             clause, clauses, ..
         } => within(clause < clauses && CLAUSES.contains(clauses)),
         Extension::Sample(sample) => within(sample.probability != 0),
         Extension::Learn(learn) => check_learn(learn),
-        Extension::FinTimeout { .. } => Err(Refusal::ActionBadExperimenterType),
         // A clause is a rule's, not a frame's.
         Extension::Clone(inside) if inside.iter().any(is_clause) => {
             Err(Refusal::ActionUnsupportedOrder)
         }
-        Extension::Resubmit { .. }
+        Extension::Controller(_)
+        | Extension::Resubmit { .. }
         | Extension::Push(_)
         | Extension::OutputPart { .. }
         | Extension::DecTtl(_)
+        | Extension::FinTimeout { .. }
+        | Extension::PopQueue
         | Extension::Note(_)
         | Extension::Exit
         | Extension::Clone(_) => Ok(()),
@@ -59,15 +57,10 @@ fn writable(to: Part) -> Result<(), Refusal> {
 /// The lines of a rule to be learned need what a rule's own would; only what the
 /// bits will be is not known yet, so that a prerequisite has to be a number.
 fn check_learn(learn: &Learn) -> Result<(), Refusal> {
-    // What depends on other rules, or on how TCP ends, is not done.
-    let alone = learn.limit == 0
-        && learn.result.is_none()
-        && learn.fin_idle_timeout_s == 0
-        && learn.fin_hard_timeout_s == 0
-        && !learn.flags.contains(LearnFlags::DELETE_LEARNED);
-    if learn.table > TableId::LAST || !alone {
+    if learn.table > TableId::LAST {
         return Err(Refusal::ActionBadArgument);
     }
+    learn.result.map_or(Ok(()), writable)?;
     let mut matching = Match::any();
     for spec in &learn.specs {
         match *spec {
@@ -106,19 +99,16 @@ pub(crate) const fn is_clause(action: &Action) -> bool {
     matches!(action, Action::Extended(Extension::Conjunction { .. }))
 }
 
-/// Whether it can stand in an action set, where each kind is done once and in an
-/// order of its own.
+/// Whether it can stand in an action set or a bucket, where most kinds are done once
+/// and in an order of their own (`ovs-actions(7)`, Action Sets).
 pub(crate) const fn may_be_written(extension: &Extension) -> bool {
     matches!(
         extension,
-        Extension::Load { .. } | Extension::Move { .. } | Extension::DecTtl(_)
+        Extension::Load { .. }
+            | Extension::Move { .. }
+            | Extension::DecTtl(_)
+            | Extension::Resubmit { .. }
     )
-}
-
-/// Whether it can stand in a bucket: what can stand in an action set, and a lookup
-/// in place of an output.
-pub(crate) const fn may_be_in_bucket(extension: &Extension) -> bool {
-    may_be_written(extension) || matches!(extension, Extension::Resubmit { .. })
 }
 
 /// Where the action writes to.
@@ -130,6 +120,7 @@ pub(crate) fn written(extension: &Extension) -> Option<Part> {
         | Extension::CheckPacketLarger { to, .. } => Some(*to),
         Extension::Multipath(multipath) => Some(multipath.to),
         Extension::Bundle(bundle) => bundle.to,
+        Extension::Learn(learn) => learn.result,
         _ => None,
     }
 }
@@ -150,6 +141,7 @@ pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
         | Extension::Controller(_)
         | Extension::DecTtl(_)
         | Extension::Note(_)
+        | Extension::PopQueue
         | Extension::Exit
         | Extension::Clone(_)
         | Extension::FinTimeout { .. }

@@ -59,6 +59,11 @@ impl Counters {
         }
     }
 
+    /// Whether they are the same counts, not only equal ones.
+    pub(crate) fn are(&self, others: &Self) -> bool {
+        Arc::ptr_eq(&self.cells, &others.cells)
+    }
+
     /// Takes note of a use that is not counted. Only the last writer, the one who
     /// changes the tables, may do so.
     pub(crate) fn touch(&self, now: Instant) {

@@ -2,16 +2,14 @@
 
 use base::{MeterId, PortNo, TableId};
 use flow::field::widen;
-use flow::{
-    Bundle, Extension, Field, MaxLen, Multipath, PacketInReason, Part, Sample, ToController,
-};
+use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController};
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
 use crate::choice;
 use crate::interpreter::Run;
 use crate::limits::{NESTING_MAX, RECURSION_MAX, RESUBMITS_MAX, STACK_MAX};
-use crate::verdict::{Cause, DropReason};
+use crate::verdict::{Cause, Destination, DropReason};
 
 impl Run<'_> {
     /// Does one of Nicira's actions.
@@ -53,14 +51,12 @@ impl Run<'_> {
                 let larger = longest_segment(packet) > usize::from(*bytes);
                 return self.set_part(packet, *to, u128::from(larger));
             }
-            Extension::Learn(learn) => self.learn(packet, learn),
-            // Refused when the rule was made.
-            Extension::FinTimeout { .. } => {}
-            // Met by the lookup; for nobody's eyes but the controller's; and for
-            // collectors, of which there are none.
-            Extension::Conjunction { .. }
-            | Extension::Note(_)
-            | Extension::Sample(Sample { .. }) => {}
+            Extension::Learn(learn) => return self.learn(packet, learn),
+            Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
+            Extension::Sample(_) => self.drop(DropReason::NoCollector),
+            // Met by the lookup; for nobody's eyes but the controller's; and no port has
+            // a queue but one.
+            Extension::Conjunction { .. } | Extension::Note(_) | Extension::PopQueue => {}
         }
         Ok(())
     }
@@ -70,7 +66,7 @@ impl Run<'_> {
         part.of(self.field(packet, part.field()).unwrap_or(0))
     }
 
-    fn set_part(
+    pub(crate) fn set_part(
         &mut self,
         packet: &mut Packet<'_>,
         to: Part,
@@ -101,12 +97,12 @@ impl Run<'_> {
         if self.recursion + backward > RECURSION_MAX || self.nesting >= NESTING_MAX {
             return Err(DropReason::RecursionTooDeep);
         }
-        let place = (self.table, self.cookie, self.cause);
+        let place = (self.table, self.rule, self.cookie, self.cause);
         self.table = to;
         self.recursion += backward;
         self.nesting += 1;
         let result = self.enter(packet, port);
-        (self.table, self.cookie, self.cause) = place;
+        (self.table, self.rule, self.cookie, self.cause) = place;
         self.recursion -= backward;
         self.nesting -= 1;
         match result {
@@ -188,26 +184,21 @@ impl Run<'_> {
         result
     }
 
-    /// To controllers of one id. Nobody can give himself one but zero.
+    /// To controllers of one id; and there the frame waits, if it shall.
     fn tell(&mut self, told: &ToController) {
-        if told.controller != 0 {
-            self.drop(DropReason::NoController);
-            return;
-        }
-        let cause = match told.reason {
-            PacketInReason::Action => Cause::Action,
-            PacketInReason::NoMatch => Cause::MissRule,
-            PacketInReason::InvalidTtl => Cause::InvalidTtl,
-            PacketInReason::ActionSet => Cause::ActionSet,
-            PacketInReason::Group => Cause::Group,
-            PacketInReason::PacketOut => Cause::PacketOut,
-        };
         let meter = told.meter.unwrap_or(MeterId::CONTROLLER);
-        let before = std::mem::replace(&mut self.cause, cause);
-        let done = self.tell_by_meter(meter, Some(told.max_len));
-        self.cause = before;
-        if let Err(reason) = done {
-            self.drop(reason);
+        let mut meta = self.packet_in(Some(told.max_len));
+        meta.cause = Cause::Said(told.reason);
+        meta.controller = told.controller;
+        meta.userdata.clone_from(&told.userdata);
+        match self.check_meter(meter) {
+            Ok(()) if told.pause => self.begin_pause(meta),
+            Ok(()) => self.promise(Destination::Controller(meta)),
+            // With it goes all that it was to wait for.
+            Err(reason) => {
+                self.exited |= told.pause;
+                self.drop(reason);
+            }
         }
     }
 
@@ -216,8 +207,7 @@ impl Run<'_> {
         self.changes();
         match packet.dec_ip_ttl() {
             Ok(()) => Ok(()),
-            Err(_) if ids.contains(&0) => Err(self.expired()),
-            Err(_) => Err(DropReason::InvalidTtl),
+            Err(_) => Err(self.expired_telling(ids)),
         }
     }
 

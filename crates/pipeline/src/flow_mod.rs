@@ -111,9 +111,12 @@ impl Pipeline {
             FlowModCommand::Add => self.add(command, command.cookie, now)?,
             FlowModCommand::Modify | FlowModCommand::ModifyStrict => self.modify(command, now)?,
             FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
-                return self.delete(command, now);
+                let mut changes = self.delete(command, now)?;
+                self.delete_orphaned(now, &mut changes);
+                return Ok(changes);
             }
         };
+        self.delete_orphaned(now, &mut changes);
         changes.complaint = command.buffer.map(|_| Refusal::RequestBufferUnknown);
         Ok(changes)
     }
@@ -293,6 +296,7 @@ impl Pipeline {
                 self.rearm(&rule);
             }
         }
+        self.delete_orphaned(now, &mut changes);
         changes
     }
 

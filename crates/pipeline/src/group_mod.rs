@@ -20,6 +20,7 @@ use crate::check::check_bucket;
 use crate::flow_mod::Changes;
 use crate::group::{Group, groups_of};
 use crate::limits::{BUCKETS_PER_GROUP_MAX, CHAIN_MAX};
+use crate::meter_mod::meters_of;
 use crate::pipeline::Pipeline;
 use crate::rule::Rule;
 use crate::users::Users;
@@ -232,6 +233,7 @@ impl Pipeline {
             check_bucket(&bucket.actions)?;
             let others = groups_of(&bucket.actions).filter(|group| *group != command.group);
             self.check_groups(others)?;
+            self.check_meters(meters_of(&bucket.actions))?;
         }
         Ok(())
     }
@@ -275,6 +277,7 @@ impl Pipeline {
             }
             self.groups_mut().take(id);
         }
+        self.delete_orphaned(now, &mut changes);
         Ok(changes)
     }
 

@@ -6,19 +6,20 @@
 
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, FragmentHandling, Instructions, Key, MaxLen, Registers};
+use flow::{Action, Field, FragmentHandling, Instructions, Key, PacketOut, Registers};
 use packet::wire::Fragment;
 use packet::{Frame, Packet, Pool};
 
 use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
-use crate::limits::BUCKETS_PER_FRAME_MAX;
+use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Found, Lookup, Tables};
+use crate::pause::{EndOfSet, Pause};
 use crate::pipeline::{MissPolicy, Pipeline};
 use crate::rule::Rule;
 use crate::trace::Trace;
-use crate::verdict::{Cause, Destination, DropReason, Egress, PacketInMeta, Verdict};
+use crate::verdict::{Cause, Destination, DropReason, Egress, Verdict};
 
 /// A frame that is to be run.
 #[derive(Debug)]
@@ -82,19 +83,25 @@ impl Interpreter {
     pub fn packet_out<'a>(
         &'a mut self,
         tables: impl Into<Tables<'a>>,
-        actions: &[Action],
-        arrival: Arrival,
+        message: &PacketOut,
+        now: Instant,
         pool: &'a mut Pool,
         trace: &'a mut dyn Trace,
         verdict: &'a mut Verdict,
     ) {
+        let arrival = Arrival {
+            frame: Frame::from_bytes(&message.data),
+            from: message.registers.in_port,
+            now,
+        };
         let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
+        run.registers = message.registers;
         let mut frame = arrival.frame;
-        let result = run.send_out(&mut frame, actions);
+        let result = run.send_out(&mut frame, &message.actions);
         run.end(frame, result);
     }
 
-    fn begin<'a>(
+    pub(crate) fn begin<'a>(
         &'a mut self,
         tables: Tables<'a>,
         arrival: &Arrival,
@@ -127,6 +134,7 @@ impl Interpreter {
             },
             registers: Registers::new(arrival.from),
             table: TableId::FIRST,
+            rule: None,
             cookie: Cookie::NONE,
             cause: Cause::PacketOut,
             promised: false,
@@ -136,6 +144,7 @@ impl Interpreter {
             nesting: 0,
             resubmits: 0,
             buckets_left: BUCKETS_PER_FRAME_MAX,
+            pause: None,
         }
     }
 }
@@ -162,6 +171,8 @@ pub(crate) struct Run<'a> {
     /// What else goes with it; the port and the set's output stand elsewhere.
     pub(crate) registers: Registers,
     pub(crate) table: TableId,
+    /// The rule whose actions are done; none of a packet-out.
+    pub(crate) rule: Option<&'a Rule>,
     /// Of the rule whose actions are done; of a packet-out, none.
     pub(crate) cookie: Cookie,
     /// Why an output to the controllers is one.
@@ -180,6 +191,9 @@ pub(crate) struct Run<'a> {
     pub(crate) resubmits: usize,
     /// How many buckets may still be looked at for it.
     buckets_left: u32,
+    /// What is being put together of a frame that is to wait for a controller; while
+    /// it is, nothing else is done to that frame.
+    pub(crate) pause: Option<Pause>,
 }
 
 impl<'a> Run<'a> {
@@ -244,6 +258,7 @@ impl<'a> Run<'a> {
         mut found: Option<&'a Rule>,
     ) -> Result<bool, DropReason> {
         while let Some(rule) = found {
+            self.rule = Some(rule);
             self.cookie = rule.cookie;
             self.cause = if rule.is_table_miss() {
                 Cause::MissRule
@@ -302,7 +317,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn missed(&mut self) -> Result<(), DropReason> {
+    pub(crate) fn missed(&mut self) -> Result<(), DropReason> {
         self.cookie = Cookie::NONE;
         self.cause = Cause::Miss;
         match self.pipeline.miss() {
@@ -313,7 +328,7 @@ impl<'a> Run<'a> {
     }
 
     /// Instructions in the order of OF 1.3.5, 5.9. Answers where to go on.
-    fn follow(
+    pub(crate) fn follow(
         &mut self,
         packet: &mut Packet<'_>,
         instructions: &Instructions,
@@ -323,6 +338,7 @@ impl<'a> Run<'a> {
         }
         self.apply(packet, &instructions.apply)?;
         if self.exited {
+            self.leave_instructions(instructions);
             return Ok(None);
         }
         self.trace.instructed(instructions);
@@ -330,6 +346,9 @@ impl<'a> Run<'a> {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        if self.set.len() > ACTION_SET_MAX {
+            return Err(DropReason::ActionSetTooLong);
+        }
         let output = self.set.output();
         self.key.set(Field::ActsetOutput, output.0.into());
         if let Some(write) = instructions.metadata {
@@ -339,7 +358,7 @@ impl<'a> Run<'a> {
         Ok(instructions.goto)
     }
 
-    fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
+    pub(crate) fn execute_set(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
         if self.exited || self.set.actions().is_empty() {
             return Ok(());
         }
@@ -349,6 +368,8 @@ impl<'a> Run<'a> {
             self.cause = Cause::ActionSet;
         }
         let result = self.apply(packet, set.actions());
+        // What is left of a set is done; it is not executed again.
+        self.wait(EndOfSet::Never);
         *self.set = set;
         result
     }
@@ -367,12 +388,13 @@ impl<'a> Run<'a> {
         if let Err(reason) = result {
             self.drop(reason);
         }
+        self.wait(EndOfSet::Executed);
         self.settle(copy);
         (self.from, self.registers) = (from, registers);
         (*self.stack, self.exited) = (stack, false);
         self.key_is_stale = true;
         self.set.clear();
-        self.cookie = Cookie::NONE;
+        (self.rule, self.cookie) = (None, Cookie::NONE);
         self.cause = Cause::PacketOut;
         Ok(())
     }
@@ -404,32 +426,14 @@ impl<'a> Run<'a> {
         self.key.get(field)
     }
 
-    /// What goes with the frame to the controllers.
-    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Destination {
-        Destination::Controller(PacketInMeta {
-            cause: self.cause,
-            table: self.table,
-            cookie: self.cookie,
-            metadata: self.registers.metadata,
-            tunnel_id: self.registers.tunnel_id,
-            max_len,
-        })
-    }
-
-    /// Whether the port of arrival may cause packet-ins by misses.
-    pub(crate) fn reports_misses(&self) -> bool {
-        let port = self.pipeline.port(self.from);
-        port.is_none_or(|port| port.reports_misses())
-    }
-
     /// The frame leaves there, as it is now.
     pub(crate) fn promise(&mut self, to: Destination) {
         self.promised = true;
+        self.trace.sent(&to);
         self.verdict.egress.push(Egress {
             frame: self.verdict.frames.len(),
             to,
         });
-        self.trace.sent(&to);
     }
 
     /// Before a change: if the frame is to leave as it is now, a copy of it will.
@@ -463,11 +467,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
+    pub(crate) fn end(mut self, frame: Frame, result: Result<(), DropReason>) {
         if let Err(reason) = result {
             self.drop(reason);
         }
-        if self.verdict.egress.is_empty() && self.verdict.drops.is_empty() {
+        self.wait(EndOfSet::Executed);
+        let drops = &self.verdict.drops;
+        if self.verdict.egress.is_empty() && drops.iter().all(|reason| reason.is_aside()) {
             self.drop(DropReason::NoOutput);
         }
         self.trace.finished(&frame, self.registers());

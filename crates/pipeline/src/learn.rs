@@ -3,37 +3,110 @@
 //! the frames behind it say the same.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::Duration;
 
-use base::PortNo;
+use base::{Instant, PortNo};
 use flow::field::widen;
 use flow::{
-    Action, Consistency, Extension, FlowFlags, FlowMod, FlowModCommand, Instructions, Learn,
+    Action, Consistency, Extension, Field, FlowFlags, FlowMod, FlowModCommand, Instructions, Learn,
     LearnFlags, LearnSource, LearnSpec, Match, Refusal,
 };
 use packet::Packet;
 
 use crate::actions::{low_u16, low_u64};
+use crate::flow_mod::Changes;
 use crate::interpreter::Run;
-use crate::rule::Identity;
+use crate::pipeline::Pipeline;
+use crate::rule::{Identity, Rule};
+use crate::verdict::DropReason;
 
 /// How long a rule that is learned again is left as it is: its hard timeout begins
 /// anew with each frame, but not to a finer grain than timeouts have.
 const REFRESH: Duration = Duration::from_secs(1);
 
+/// What a frame wants of whoever writes the tables.
+#[derive(Debug)]
+pub enum Learned {
+    /// That there be a rule.
+    Rule {
+        /// The rule.
+        command: FlowMod,
+        /// The most rules with its cookie in its table; zero for no limit.
+        limit: u32,
+    },
+    /// That a rule have no longer timeouts than these: TCP has ended.
+    Timeouts {
+        /// The rule, as it was.
+        rule: Box<Rule>,
+        /// In seconds; zero leaves it.
+        idle_s: u16,
+        /// In seconds; zero leaves it.
+        hard_s: u16,
+    },
+}
+
+/// The flags of TCP by which a connection ends.
+const FIN_OR_RST: u128 = 0b101;
+
 impl Run<'_> {
     /// Says what rule the frame would have, unless it is there. One that cannot be
     /// is not learned.
-    pub(crate) fn learn(&mut self, packet: &Packet<'_>, learn: &Learn) {
-        if let Ok(command) = self.learned(packet, learn)
-            && !self.knows(&command)
+    pub(crate) fn learn(
+        &mut self,
+        packet: &mut Packet<'_>,
+        learn: &Learn,
+    ) -> Result<(), DropReason> {
+        let is_there = match self.learned(packet, learn) {
+            Ok(command) => self.want(command, learn),
+            Err(_) => false,
+        };
+        match learn.result {
+            Some(to) => self.set_part(packet, to, is_there.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Wants a rule, unless it is there already or there are too many. Answers whether it
+    /// is there or will be.
+    fn want(&mut self, command: FlowMod, learn: &Learn) -> bool {
+        let pipeline = self.pipeline;
+        let limit = learn.limit;
+        match pipeline.rule_of(&command) {
+            Some(rule) if self.is_fresh(rule, &command, learn) => return true,
+            Some(_) => {}
+            None if limit != 0 && pipeline.is_full_of(&command, limit) => {
+                self.drop(DropReason::LearnLimit);
+                return false;
+            }
+            None => {}
+        }
+        self.verdict.learned.push(Learned::Rule { command, limit });
+        true
+    }
+
+    /// A frame that ends a TCP connection shortens the timeouts of the rule at hand.
+    pub(crate) fn end_of_tcp(&mut self, packet: &Packet<'_>, idle_s: u16, hard_s: u16) {
+        let flags = self.field(packet, Field::TcpFlags).unwrap_or(0);
+        if let Some(rule) = self.rule
+            && flags & FIN_OR_RST != 0
+            && shortened(rule, idle_s, hard_s) != timeouts(rule)
         {
-            self.verdict.learned.push(command);
+            let rule = Box::new(rule.again());
+            self.verdict.learned.push(Learned::Timeouts {
+                rule,
+                idle_s,
+                hard_s,
+            });
         }
     }
 
     fn learned(&mut self, packet: &Packet<'_>, learn: &Learn) -> Result<FlowMod, Refusal> {
         let (mut matching, mut actions) = (Match::any(), Vec::new());
+        let (idle_s, hard_s) = (learn.fin_idle_timeout_s, learn.fin_hard_timeout_s);
+        if (idle_s, hard_s) != (0, 0) {
+            actions.push(Action::Extended(Extension::FinTimeout { idle_s, hard_s }));
+        }
         for spec in &learn.specs {
             match *spec {
                 LearnSpec::Match { to, from } => {
@@ -80,19 +153,92 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the tables have the rule, and its hard timeout needs no new start.
-    fn knows(&self, command: &FlowMod) -> bool {
+    /// Whether a rule is what is wanted, and its hard timeout needs no new start. One
+    /// whose connection has ended gets none.
+    fn is_fresh(&self, rule: &Rule, wanted: &FlowMod, learn: &Learn) -> bool {
+        let given = (wanted.idle_timeout_s, wanted.hard_timeout_s);
+        let ended = (
+            shorter(given.0, learn.fin_idle_timeout_s),
+            shorter(given.1, learn.fin_hard_timeout_s),
+        );
+        let is_new = given.1 == 0 || self.now < rule.created + REFRESH;
+        *rule.instructions == wanted.instructions
+            && rule.cookie == wanted.cookie
+            && (timeouts(rule) == given && is_new || ended != given && timeouts(rule) == ended)
+    }
+}
+
+impl Pipeline {
+    /// Does what a frame wants, as far as it still can be.
+    ///
+    /// # Errors
+    /// The rule cannot be, or there is no room for it.
+    pub fn learn(&mut self, learned: &Learned, now: Instant) -> Result<Changes, Refusal> {
+        match learned {
+            Learned::Rule { command, limit } => {
+                let is_new = self.rule_of(command).is_none();
+                if is_new && *limit != 0 && self.is_full_of(command, *limit) {
+                    return Err(Refusal::FlowModTableFull);
+                }
+                self.flow_mod(command, now)
+            }
+            Learned::Timeouts {
+                rule,
+                idle_s,
+                hard_s,
+            } => Ok(self.shorten(rule, *idle_s, *hard_s, now)),
+        }
+    }
+
+    /// The rule in whose place a rule to be learned would stand.
+    fn rule_of(&self, command: &FlowMod) -> Option<&Arc<Rule>> {
         let identity = Identity {
             table: command.table,
             priority: Reverse(command.priority),
             matching: command.matching.clone(),
         };
-        self.pipeline.find(&identity).is_some_and(|rule| {
-            *rule.instructions == command.instructions
-                && rule.cookie == command.cookie
-                && rule.idle_timeout_s == command.idle_timeout_s
-                && rule.hard_timeout_s == command.hard_timeout_s
-                && (rule.hard_timeout_s == 0 || self.now < rule.created + REFRESH)
-        })
+        self.find(&identity)
+    }
+
+    /// Whether there are as many rules with the command's cookie in its table.
+    fn is_full_of(&self, command: &FlowMod, limit: u32) -> bool {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.count_of_cookie(command.table, command.cookie) >= limit
+    }
+
+    /// Shortens the timeouts of a rule, if it is still there.
+    fn shorten(&mut self, rule: &Rule, idle_s: u16, hard_s: u16, now: Instant) -> Changes {
+        let mut changes = Changes::default();
+        let present = self.find(&rule.identity);
+        let present = present.filter(|present| present.counters.are(&rule.counters));
+        if let Some(present) = present.cloned() {
+            let (idle_timeout_s, hard_timeout_s) = shortened(&present, idle_s, hard_s);
+            let shorter = Rule {
+                idle_timeout_s,
+                hard_timeout_s,
+                ..present.again()
+            };
+            self.put(Arc::new(shorter), now, &mut changes);
+        }
+        changes
+    }
+}
+
+/// A rule's idle and hard timeouts in seconds.
+const fn timeouts(rule: &Rule) -> (u16, u16) {
+    (rule.idle_timeout_s, rule.hard_timeout_s)
+}
+
+/// Its timeouts, if they may be no longer than these.
+fn shortened(rule: &Rule, idle_s: u16, hard_s: u16) -> (u16, u16) {
+    let (idle, hard) = timeouts(rule);
+    (shorter(idle, idle_s), shorter(hard, hard_s))
+}
+
+/// The shorter of two timeouts, of which zero is none at all.
+fn shorter(timeout_s: u16, most_s: u16) -> u16 {
+    match (timeout_s, most_s) {
+        (timeout, 0) | (0, timeout) => timeout,
+        (timeout, most) => timeout.min(most),
     }
 }

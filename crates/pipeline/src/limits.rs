@@ -49,6 +49,10 @@ impl Default for Limits {
 /// many times in every table, no more often.
 pub(crate) const ACTIONS_MAX: usize = 1024;
 
+/// The most actions of an action set, which counts one of a kind but for those that
+/// write fields: in the order in which they came, all of them.
+pub(crate) const ACTION_SET_MAX: usize = ACTIONS_MAX;
+
 /// The most buckets of one group: a select group looks at each of them for each frame.
 pub(crate) const BUCKETS_PER_GROUP_MAX: usize = 1024;
 

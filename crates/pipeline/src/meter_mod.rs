@@ -10,8 +10,8 @@ use std::sync::Arc;
 use base::{Instant, MeterId};
 use flow::field::Depth;
 use flow::{
-    BandKind, BandKinds, FlowRemovedReason, Instructions, MeterConfig, MeterFeatures, MeterFlags,
-    MeterMod, MeterModCommand, MeterStats, Refusal,
+    Action, BandKind, BandKinds, Extension, FlowRemovedReason, Instructions, MeterConfig,
+    MeterFeatures, MeterFlags, MeterMod, MeterModCommand, MeterStats, Refusal,
 };
 use imbl::OrdMap;
 
@@ -48,12 +48,13 @@ impl MeterTable {
 
     /// Takes note of a rule.
     pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
-        self.users.add(rule, rule.instructions.meter.into_iter());
+        self.users.add(rule, named(&rule.instructions).into_iter());
     }
 
     /// Takes note that a rule is gone.
     pub(crate) fn rule_went(&mut self, rule: &Rule) {
-        self.users.remove(rule, rule.instructions.meter.into_iter());
+        self.users
+            .remove(rule, named(&rule.instructions).into_iter());
     }
 
     fn put(&mut self, id: MeterId, meter: Meter) {
@@ -75,6 +76,30 @@ impl MeterTable {
         }
         let found = self.find(meter).ok_or(Refusal::MeterModUnknownMeter)?;
         Ok(vec![(meter, found)])
+    }
+}
+
+/// The meters that instructions name. Mostly there is none, which costs nothing.
+fn named(instructions: &Instructions) -> Vec<MeterId> {
+    let mut named: Vec<_> = instructions.meter.into_iter().collect();
+    collect_meters(instructions.actions(), &mut named);
+    named
+}
+
+/// The meters that actions name, those within others among them.
+pub(crate) fn meters_of(actions: &[Action]) -> Vec<MeterId> {
+    let mut named = Vec::new();
+    collect_meters(actions.iter(), &mut named);
+    named
+}
+
+fn collect_meters<'a>(actions: impl Iterator<Item = &'a Action>, named: &mut Vec<MeterId>) {
+    for action in actions {
+        match action {
+            Action::Meter(meter) => named.push(*meter),
+            Action::Extended(Extension::Clone(inside)) => named.extend(meters_of(inside)),
+            _ => {}
+        }
     }
 }
 
@@ -128,17 +153,24 @@ impl Pipeline {
             }
             self.meters_mut().take(id);
         }
+        self.delete_orphaned(now, &mut changes);
         changes
     }
 
     /// Whether the meter that instructions name is there. It is Open vSwitch's
     /// choice of words where the specification has none.
     pub(crate) fn check_meter(&self, instructions: &Instructions) -> Result<(), Refusal> {
+        self.check_meters(named(instructions))
+    }
+
+    /// Whether these meters are there, and no virtual ones.
+    pub(crate) fn check_meters(
+        &self,
+        meters: impl IntoIterator<Item = MeterId>,
+    ) -> Result<(), Refusal> {
         let is_there = |id: MeterId| id.is_ordinary() && self.meters().find(id).is_some();
-        match instructions.meter {
-            Some(meter) if !is_there(meter) => Err(Refusal::MeterModInvalidMeter),
-            _ => Ok(()),
-        }
+        let all = meters.into_iter().all(is_there);
+        all.then_some(()).ok_or(Refusal::MeterModInvalidMeter)
     }
 
     /// The counts of a meter, or with [`MeterId::ALL`] of all.

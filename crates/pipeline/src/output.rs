@@ -1,12 +1,12 @@
 //! Where an output goes: ports as they are now, and the reserved ones.
 
-use base::PortNo;
+use base::{MeterId, PortNo};
 use flow::MaxLen;
 use packet::Packet;
 
 use crate::interpreter::Run;
 use crate::port::PortView;
-use crate::verdict::{Cause, Destination, DropReason};
+use crate::verdict::{Cause, Destination, DropReason, PacketInMeta};
 
 impl Run<'_> {
     /// Sends the frame out of `port` (OF 1.3.5, 4.5), as it is now.
@@ -63,12 +63,41 @@ impl Run<'_> {
     /// The TTL is over: the controllers may want to answer the sender, and
     /// nothing more is done (OF 1.3.5, 5.12).
     pub(crate) fn expired(&mut self) -> DropReason {
-        let cause = std::mem::replace(&mut self.cause, Cause::InvalidTtl);
-        let told = self.tell_controllers(None);
-        self.cause = cause;
-        if let Err(reason) = told {
-            self.drop(reason);
+        self.expired_telling(&[0])
+    }
+
+    /// As [`Self::expired`], to the controllers that gave themselves these ids.
+    pub(crate) fn expired_telling(&mut self, controllers: &[u16]) -> DropReason {
+        for controller in controllers {
+            match self.check_meter(MeterId::CONTROLLER) {
+                Ok(()) => {
+                    let mut meta = self.packet_in(None);
+                    (meta.cause, meta.controller) = (Cause::InvalidTtl, *controller);
+                    self.promise(Destination::Controller(meta));
+                }
+                Err(reason) => self.drop(reason),
+            }
         }
         DropReason::InvalidTtl
+    }
+
+    /// What goes with the frame to controllers that gave themselves no id.
+    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
+        Box::new(PacketInMeta {
+            cause: self.cause,
+            table: self.table,
+            cookie: self.cookie,
+            registers: self.registers(),
+            controller: 0,
+            userdata: Vec::new(),
+            continuation: None,
+            max_len,
+        })
+    }
+
+    /// Whether the port of arrival may cause packet-ins by misses.
+    pub(crate) fn reports_misses(&self) -> bool {
+        let port = self.pipeline.port(self.from);
+        port.is_none_or(|port| port.reports_misses())
     }
 }

@@ -8,6 +8,7 @@ use packet::{Frame, Headers};
 
 use crate::check::check_packet_out;
 use crate::group::groups_of;
+use crate::meter_mod::meters_of;
 use crate::pipeline::Pipeline;
 use crate::rule::depth_of;
 
@@ -22,12 +23,14 @@ impl Pipeline {
         if message.buffer.is_some() {
             return Err(Refusal::RequestBufferUnknown);
         }
-        let from_nowhere = matches!(message.in_port, PortNo::CONTROLLER | PortNo::ANY);
-        if !from_nowhere && self.port(message.in_port).is_none() {
+        let in_port = message.registers.in_port;
+        let from_nowhere = matches!(in_port, PortNo::CONTROLLER | PortNo::ANY);
+        if !from_nowhere && self.port(in_port).is_none() {
             return Err(Refusal::RequestBadPort);
         }
         check_packet_out(&message.actions)?;
         self.check_groups(groups_of(&message.actions))?;
+        self.check_meters(meters_of(&message.actions))?;
         let depth = self.depth_for(&message.actions);
         match Headers::parse(&Frame::from_bytes(&message.data), depth) {
             Ok(_) => Ok(()),

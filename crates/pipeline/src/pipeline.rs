@@ -39,6 +39,7 @@ use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
 use crate::index::Index;
+use crate::learners::Learners;
 use crate::limits::Limits;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
@@ -79,6 +80,7 @@ pub struct Pipeline {
     depths: [usize; Depth::ALL.len()],
     groups: GroupTable,
     meters: MeterTable,
+    learners: Learners,
     ports: OrdMap<PortNo, PortView>,
     fragments: FragmentHandling,
     miss: MissPolicy,
@@ -106,6 +108,7 @@ impl Pipeline {
             depths: [0; Depth::ALL.len()],
             groups: GroupTable::default(),
             meters: MeterTable::default(),
+            learners: Learners::default(),
             ports: OrdMap::new(),
             fragments: FragmentHandling::Normal,
             miss: MissPolicy::Drop,
@@ -273,6 +276,15 @@ impl Pipeline {
         &mut self.meters
     }
 
+    /// The rules that make rules.
+    pub(crate) const fn learners(&self) -> &Learners {
+        &self.learners
+    }
+
+    pub(crate) const fn learners_mut(&mut self) -> &mut Learners {
+        &mut self.learners
+    }
+
     /// The counters of a table: frames looked up, frames that found a rule.
     pub(crate) fn table_counters(&self, table: TableId) -> (&Counters, &Counters) {
         let index = usize::from(table.0);
@@ -346,6 +358,7 @@ impl Pipeline {
         if let Some(settings) = self.settings.get_mut(&rule.table()) {
             settings.rule_came(&rule);
         }
+        self.learners.rule_came(&rule, &self.tables);
         changes.added.push(rule);
     }
 
@@ -402,6 +415,7 @@ impl Pipeline {
         if let Some(settings) = self.settings.get_mut(&rule.table()) {
             settings.rule_went(&rule);
         }
+        self.learners.rule_went(&rule);
         changes.removed.push(Removal { rule, reason, at });
     }
 

@@ -4,7 +4,7 @@ use base::PortNo;
 use flow::field::{View, widen};
 use flow::{Field, Registers};
 
-use crate::actions::{low_u16, low_u32, low_u64};
+use crate::actions::{low_u8, low_u16, low_u32, low_u64};
 use crate::interpreter::Run;
 
 impl Run<'_> {
@@ -35,6 +35,8 @@ impl Run<'_> {
             (Field::TunDst, _) => registers.tunnel_v4[1] = low_u32(value),
             (Field::TunIpv6Src, _) => registers.tunnel_v6[0] = value,
             (Field::TunIpv6Dst, _) => registers.tunnel_v6[1] = value,
+            (Field::TunGbpId, _) => registers.gbp_id = low_u16(value),
+            (Field::TunGbpFlags, _) => registers.gbp_flags = low_u8(value),
             (Field::PktMark, _) => registers.mark = low_u32(value),
             (Field::InPort, _) => self.from = PortNo(low_u32(value)),
             (Field::NxInPort, _) => {

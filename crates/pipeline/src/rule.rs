@@ -111,6 +111,23 @@ impl Ord for ByIdentity {
 }
 
 impl Rule {
+    /// The same rule, to be changed.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            identity: self.identity.clone(),
+            place: self.place,
+            cookie: self.cookie,
+            instructions: Arc::clone(&self.instructions),
+            idle_timeout_s: self.idle_timeout_s,
+            hard_timeout_s: self.hard_timeout_s,
+            importance: self.importance,
+            flags: self.flags,
+            created: self.created,
+            modified: self.modified,
+            counters: self.counters.clone(),
+        }
+    }
+
     /// The table it is in.
     #[must_use]
     pub const fn table(&self) -> TableId {
@@ -251,6 +268,7 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
         | Action::Enqueue { .. }
         | Action::SetQueue(_)
         | Action::Group(_)
+        | Action::Meter(_)
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
         | Action::PushVlan(_)

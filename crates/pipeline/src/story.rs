@@ -16,12 +16,12 @@ use std::fmt::Write;
 
 use base::{GroupId, MeterId, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, Instructions, Key, Match, Registers};
+use flow::{Action, Field, Instructions, Key, Match, PacketInReason, Registers};
 use packet::{Frame, Headers};
 
 use crate::rule::Rule;
 use crate::trace::Trace;
-use crate::verdict::{Cause, Destination, DropReason};
+use crate::verdict::{Destination, DropReason};
 
 /// A story while it is written.
 #[derive(Debug, Default)]
@@ -162,21 +162,30 @@ impl Trace for Story {
             Destination::Port(port) => self.line(format_args!("     >> port {port}")),
             Destination::Normal => self.line(format_args!("     >> normal forwarding")),
             Destination::Controller(meta) => {
-                let cause = match meta.cause {
-                    Cause::Miss | Cause::MissRule => "no match",
-                    Cause::Action => "action",
-                    Cause::ActionSet => "action set",
-                    Cause::PacketOut => "packet-out",
-                    Cause::Group => "group",
-                    Cause::InvalidTtl => "invalid TTL",
+                let cause = match meta.cause.reason() {
+                    PacketInReason::NoMatch => "no match",
+                    PacketInReason::Action => "action",
+                    PacketInReason::ActionSet => "action set",
+                    PacketInReason::PacketOut => "packet-out",
+                    PacketInReason::Group => "group",
+                    PacketInReason::InvalidTtl => "invalid TTL",
                 };
-                self.line(format_args!("     >> controller, reason: {cause}"));
+                let waits = match meta.continuation {
+                    Some(_) => ", and waits for it",
+                    None => "",
+                };
+                self.line(format_args!("     >> controller, reason: {cause}{waits}"));
             }
         }
     }
 
     fn dropped(&mut self, reason: DropReason) {
-        self.line(format_args!("     >> dropped: {}", reason.name()));
+        let what = if reason.is_aside() {
+            "not done"
+        } else {
+            "dropped"
+        };
+        self.line(format_args!("     >> {what}: {}", reason.name()));
     }
 
     fn finished(&mut self, frame: &Frame, registers: Registers) {

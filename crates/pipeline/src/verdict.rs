@@ -1,8 +1,10 @@
 //! What becomes of a frame: where it goes, in which states, and what was lost.
 
 use base::{Cookie, PortNo, TableId};
-use flow::{FlowMod, MaxLen, PacketInReason};
+use flow::{Continuation, MaxLen, PacketInReason, Registers};
 use packet::{Frame, Malformed};
+
+use crate::learn::Learned;
 
 /// What the tables say about one frame. The same one serves frame after frame.
 #[derive(Debug, Default)]
@@ -14,8 +16,8 @@ pub struct Verdict {
     /// What was not done: one entry for each output that could not be made, and
     /// one for the frame if nothing at all came of it.
     pub drops: Vec<DropReason>,
-    /// Rules that the frame makes, for whoever writes the tables.
-    pub learned: Vec<FlowMod>,
+    /// What the frame wants of whoever writes the tables.
+    pub learned: Vec<Learned>,
 }
 
 impl Verdict {
@@ -32,7 +34,7 @@ impl Verdict {
 }
 
 /// One way out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Egress {
     /// Which of the verdict's frames.
     pub frame: usize,
@@ -41,18 +43,18 @@ pub struct Egress {
 }
 
 /// Where a frame goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
     /// A port that exists and may send.
     Port(PortNo),
     /// Wherever an ordinary learning switch would send it.
     Normal,
-    /// The controllers.
-    Controller(PacketInMeta),
+    /// The controllers of one id.
+    Controller(Box<PacketInMeta>),
 }
 
-/// What goes with a frame to the controllers, besides its port of arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What goes with a frame to the controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketInMeta {
     /// Why.
     pub cause: Cause,
@@ -60,10 +62,14 @@ pub struct PacketInMeta {
     pub table: TableId,
     /// The cookie of the rule that sent it; [`Cookie::NONE`] if none did.
     pub cookie: Cookie,
-    /// The metadata register.
-    pub metadata: u64,
-    /// The tunnel's key.
-    pub tunnel_id: u64,
+    /// Its port of arrival, and what else is known of it.
+    pub registers: Registers,
+    /// To controllers that gave themselves this id; zero at first.
+    pub controller: u16,
+    /// What the rule sends along.
+    pub userdata: Vec<u8>,
+    /// What is left to be done with it, if it waits for a controller to say so.
+    pub continuation: Option<Continuation>,
     /// How much of it is wanted; none for what the switch is configured to send
     /// (`miss_send_len`).
     pub max_len: Option<MaxLen>,
@@ -87,6 +93,8 @@ pub enum Cause {
     Group,
     /// Its TTL could not be lowered.
     InvalidTtl,
+    /// An action sent it that says itself why (`ovs-actions(7)`, controller: reason).
+    Said(PacketInReason),
 }
 
 impl Cause {
@@ -100,6 +108,7 @@ impl Cause {
             Self::PacketOut => PacketInReason::PacketOut,
             Self::Group => PacketInReason::Group,
             Self::InvalidTtl => PacketInReason::InvalidTtl,
+            Self::Said(reason) => reason,
         }
     }
 }
@@ -139,14 +148,21 @@ pub enum DropReason {
     Metered,
     /// It exceeds the rate of the meter of frames for the controllers.
     ControllerMetered,
-    /// An output is for controllers of an id that none has.
-    NoController,
+    /// It was to wait for a controller, and what is left to be done with it is more
+    /// than one message holds.
+    ContinuationTooLong,
     /// Resubmissions lie too deep in one another.
     RecursionTooDeep,
     /// It has been resubmitted too often.
     TooManyResubmits,
     /// More has been pushed on its stack than the stack holds.
     StackTooDeep,
+    /// Its action set has grown beyond what one holds.
+    ActionSetTooLong,
+    /// A rule was not learned: there are as many of its cookie as there may be.
+    LearnLimit,
+    /// It was not reported to a collector of samples: there is none.
+    NoCollector,
 }
 
 impl DropReason {
@@ -182,6 +198,11 @@ impl DropReason {
         )
     }
 
+    /// Whether something was left undone beside the frame's way, which goes on.
+    pub(crate) const fn is_aside(self) -> bool {
+        matches!(self, Self::LearnLimit | Self::NoCollector)
+    }
+
     /// The reason's name, as a counter bears it.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -193,7 +214,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 19] = [
+const OTHERS: [(DropReason, &str); 22] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -209,10 +230,13 @@ const OTHERS: [(DropReason, &str); 19] = [
     (DropReason::GroupLimit,      "group_limit"),
     (DropReason::Metered,         "metered"),
     (DropReason::ControllerMetered, "controller_metered"),
-    (DropReason::NoController,    "no_controller"),
+    (DropReason::ContinuationTooLong, "continuation_too_long"),
     (DropReason::RecursionTooDeep, "recursion_too_deep"),
     (DropReason::TooManyResubmits, "too_many_resubmits"),
     (DropReason::StackTooDeep,    "stack_too_deep"),
+    (DropReason::ActionSetTooLong, "action_set_too_long"),
+    (DropReason::LearnLimit,      "learn_limit"),
+    (DropReason::NoCollector,     "no_collector"),
 ];
 
 #[cfg(test)]

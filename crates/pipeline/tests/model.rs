@@ -400,7 +400,7 @@ impl Both {
         let (pool, verdict) = (&mut self.pool, &mut self.verdict);
         self.interpreter
             .run(&self.pipeline, arrival, pool, &mut found, verdict);
-        let sent_to = verdict.egress.iter().map(|egress| egress.to);
+        let sent_to = verdict.egress.iter().map(|egress| egress.to.clone());
         let sent_to: Vec<_> = sent_to.collect();
         verdict.frames.drain(..).for_each(|frame| pool.put(frame));
         let mut wanted = Vec::new();

@@ -26,6 +26,7 @@
 //! | `group add ..`, `modify`, `delete` | a group-mod |
 //! | `meter add ..`, `modify`, `delete` | a meter-mod |
 //! | `packet_out in_port actions \| frame` | a packet-out |
+//! | `resume`, `resume reg0=5` | the frame that began to wait last goes on, with other registers |
 //! | `< 1  frame` | a frame comes in (or several: `< 1 x 3  frame`) |
 //! | `+10s`, `+500ms` | time passes, and rules expire |
 //! | `dump`, `dump filter` | the rules are asked for |

@@ -2,8 +2,8 @@
 //! printed.
 
 use base::{PortNo, Xid};
-use flow::PacketOut;
 use flow::text::{self, ParseError};
+use flow::{PacketOut, Registers};
 use openflow::{
     Detail, Dialect, Extension, Form, Inexpressible, Message, MultipartRequest, Version, print,
 };
@@ -84,7 +84,7 @@ fn read(subject: Subject, line: &str) -> Result<Message, ParseError> {
         }
         Subject::Actions => Message::PacketOut(PacketOut {
             buffer: None,
-            in_port: PortNo::CONTROLLER,
+            registers: Registers::new(PortNo::CONTROLLER),
             actions: text::parse_actions(line)?,
             data: Vec::new(),
         }),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 use base::PortNo;
-use flow::{FragmentHandling, PacketOut, PortConfig, PortDesc, PortState, SwitchConfig};
+use flow::{FragmentHandling, PortConfig, PortDesc, PortState, SwitchConfig};
 use openflow::{Extension, Message, Version};
 use packet::Frame;
 use pipeline::MissPolicy;
@@ -340,19 +340,10 @@ impl Subject for OpenVswitchSubject {
             }
             Event::Group(command) => self.say(Version::V13, Message::GroupMod(command.clone())),
             Event::Meter(command) => self.say(Version::V13, Message::MeterMod(command.clone())),
-            Event::PacketOut {
-                in_port,
-                actions,
-                frame,
-            } => {
-                let message = Message::PacketOut(PacketOut {
-                    buffer: None,
-                    in_port: *in_port,
-                    actions: actions.clone(),
-                    data: frame.bytes().to_vec(),
-                });
-                self.say(Version::V13, message)
+            Event::PacketOut(message) => {
+                self.say(Version::V13, Message::PacketOut(message.clone()))
             }
+            Event::Resume(_) => Err("how a frame goes on is its own affair".to_owned()),
             Event::Arrive { port, times, frame } => self.arrive(*port, *times, frame),
             Event::Time(time) => self.pass(*time),
             Event::Dump(request) => self.dump(request.clone()),

@@ -2,7 +2,7 @@
 //!
 //! Not here: instructions, and lists.
 
-use base::{GroupId, PortNo, QueueId};
+use base::{GroupId, MeterId, PortNo, QueueId};
 
 use super::error::ParseError;
 use super::nearest::with_nearest;
@@ -22,6 +22,7 @@ const ACTIONS: &[(&str, Read)] = &[
     ("controller",     controller),
     ("enqueue",        |item| enqueue(item.required()?)),
     ("set_queue",      |item| argument(item).map(|number| Action::SetQueue(QueueId(number)))),
+    ("meter",          |item| argument(item).map(|number| Action::Meter(MeterId(number)))),
     ("group",          |item| argument(item).map(|number| Action::Group(GroupId(number)))),
     ("set_field",      |item| set_field(item.required()?)),
     ("mod_dl_src",     |item| set(Field::EthSrc, item)),
@@ -62,7 +63,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Open vSwitch's actions that this switch does not have.
-const FOREIGN: [&str; 9] = [
+const FOREIGN: [&str; 8] = [
     "ct",
     "ct_clear",
     "debug_recirc",
@@ -71,7 +72,6 @@ const FOREIGN: [&str; 9] = [
     "decap",
     "delete_field",
     "encap",
-    "pop_queue",
 ];
 
 /// Reads `item` as an action: by name, or a port that stands for an output to it.

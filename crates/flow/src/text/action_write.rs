@@ -17,6 +17,7 @@ impl fmt::Display for Action {
             Self::Enqueue { port, queue } => write!(f, "enqueue:{port}:{}", queue.0),
             Self::SetQueue(queue) => write!(f, "set_queue:{}", queue.0),
             Self::Group(group) => write!(f, "group:{}", group.0),
+            Self::Meter(meter) => write!(f, "meter:{}", meter.0),
             Self::SetField { field, value, mask } => {
                 f.write_str("set_field:")?;
                 write_set_value(f, field, (value, mask))?;

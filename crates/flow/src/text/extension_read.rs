@@ -28,6 +28,7 @@ const ACTIONS: &[(&str, Read)] = &[
     ("move",             move_bits),
     ("push",             |item| part(item.required()?).map(Extension::Push)),
     ("pop",              |item| part(item.required()?).map(Extension::Pop)),
+    ("pop_queue",        |item| item.bare().map(|()| Extension::PopQueue)),
     ("note",             note),
     ("exit",             |item| item.bare().map(|()| Extension::Exit)),
     ("clone",            clone),

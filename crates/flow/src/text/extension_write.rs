@@ -45,6 +45,7 @@ impl fmt::Display for Extension {
                 f.write_str("note:")?;
                 write_bytes(f, bytes)
             }
+            Self::PopQueue => f.write_str("pop_queue"),
             Self::Exit => f.write_str("exit"),
             Self::Clone(actions) => write_clone(f, actions),
             Self::Learn(learn) => learn::write(f, learn),

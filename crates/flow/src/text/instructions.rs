@@ -41,7 +41,10 @@ pub(super) fn read(text: Piece<'_>) -> Result<Instructions, ParseError> {
             drop = Some(item.key);
             continue;
         }
+        // A meter behind the first action, or another meter, is an action (OF 1.5.1, 5.8).
+        let is_action = name == "meter" && last != (0, "");
         let named = STEPS.iter().position(|step| *step == Some(name));
+        let named = named.filter(|_| !is_action);
         let step = named.unwrap_or(1);
         if step < last.0 {
             let after = last.1;
@@ -66,7 +69,9 @@ fn alone(drop: Piece<'_>) -> ParseError {
 /// Adds one item to the instructions.
 fn take(read: &mut Instructions, item: Item<'_>) -> Result<(), ParseError> {
     match item.key.text {
-        "meter" => read.meter = Some(MeterId(number(item.required()?)?)),
+        "meter" if read.meter.is_none() && read.apply.is_empty() => {
+            read.meter = Some(MeterId(number(item.required()?)?));
+        }
         "clear_actions" => {
             item.bare()?;
             read.clear = true;
@@ -95,7 +100,7 @@ pub(super) fn action_list(text: Piece<'_>) -> Result<Vec<Action>, ParseError> {
     let mut items = Items::new(text);
     while let Some(item) = items.next_item()? {
         let name = item.key.text;
-        if name == "apply_actions" || STEPS.contains(&Some(name)) {
+        if name == "apply_actions" || STEPS[1..].contains(&Some(name)) {
             return Err(item
                 .key
                 .wrong("an instruction, where only actions can stand"));

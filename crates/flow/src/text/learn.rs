@@ -96,7 +96,8 @@ fn matching(item: Item<'_>) -> Result<LearnSpec, ParseError> {
         }
         Some(value) if to.is_whole() => {
             let (number, mask) = match_read::value(field_of(item.key)?, value)?;
-            if mask != to.ones() {
+            // A kind of fragment has more bits where masks are wanted.
+            if mask & to.ones() != to.ones() || number & !to.ones() != 0 {
                 return Err(value.wrong("a value without a mask is wanted"));
             }
             LearnSource::Value(number)

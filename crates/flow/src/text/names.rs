@@ -123,6 +123,8 @@ const NAMES: [Names; Field::COUNT] = {
         row(ConjId,        "conj_id",     Decimal,  &[]),
         row(ActsetOutput,  "actset_output",Port,     &[]),
         row(PacketType,    "packet_type", Typed,    &[]),
+        row(TunGbpId,      "tun_gbp_id",  Decimal,  &[]),
+        row(TunGbpFlags,   "tun_gbp_flags",Hex(1),  &[]),
         row(Reg0,          "reg0",        Hex(1),   &[]),
         row(Reg1,          "reg1",        Hex(1),   &[]),
         row(Reg2,          "reg2",        Hex(1),   &[]),

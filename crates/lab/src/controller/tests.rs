@@ -2,7 +2,7 @@
 
 use super::*;
 use base::{Instant, PortNo, Xid};
-use flow::{FlowFlags, FlowStats, PacketIn, PacketInReason, Refusal};
+use flow::{FlowFlags, FlowStats, PacketIn, PacketInReason, Refusal, Registers};
 use openflow::{Channel, Event, Excerpt, Options, Received, Side};
 use std::io::Read;
 
@@ -123,11 +123,11 @@ fn frames_for_the_controller_are_counted() {
                 reason: PacketInReason::NoMatch,
                 table: TableId::FIRST,
                 cookie: Cookie::NONE,
-                in_port: PortNo(1),
-                metadata: 0,
-                tunnel_id: 0,
+                registers: Registers::new(PortNo(1)),
                 total_len: 60,
                 data: vec![0; 60],
+                userdata: Vec::new(),
+                continuation: Vec::new(),
             };
             say(channel, Xid(0), &Message::PacketIn(packet_in));
         }

@@ -95,6 +95,7 @@ fn encode_one(
         }),
         Action::SetQueue(queue) => put_u32(Kind::SetQueue, queue.0, w),
         Action::Group(group) => put_u32(Kind::Group, group.0, w),
+        Action::Meter(meter) => put_u32(Kind::Meter, meter.0, w),
         Action::SetField { field, value, mask } => set_field(field, value, mask, w),
         Action::PushVlan(eth_type) => put_u16(Kind::PushVlan, eth_type, w),
         Action::PopVlan => put_nothing(Kind::PopVlan, w),

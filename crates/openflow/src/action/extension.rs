@@ -97,6 +97,7 @@ pub(super) fn encode(
             w.bytes(bytes);
             Ok(())
         }),
+        Extension::PopQueue => put(Kind::PopQueue, w, |_| Ok(())),
         Extension::Exit => put(Kind::Exit, w, |_| Ok(())),
         Extension::Clone(actions) => put(Kind::Clone, w, |w| super::encode(actions, context, w)),
         Extension::Learn(learn) => learn::encode(learn, w),

@@ -221,18 +221,8 @@ impl Row {
 /// The numbers of the specification's own actions that this switch does, for what
 /// it says of itself.
 pub(crate) fn own_numbers(version: Version) -> impl Iterator<Item = u16> {
-    numbers(version, |_| true)
-}
-
-/// Those of them that an action set, of a rule or a bucket, can have: all but the meter, which stands before the
-/// other actions of a rule.
-pub(crate) fn bucket_numbers(version: Version) -> impl Iterator<Item = u16> {
-    numbers(version, |kind| kind != Kind::Meter)
-}
-
-fn numbers(version: Version, takes: fn(Kind) -> bool) -> impl Iterator<Item = u16> {
     ROWS.iter()
-        .filter(move |row| row.versions.contains(&version) && takes(row.kind))
+        .filter(move |row| row.versions.contains(&version))
         .filter_map(|row| match row.number {
             Number::Own(number) => Some(number),
             Number::Nicira(_) | Number::Onf(_) => None,

@@ -1,21 +1,28 @@
-//! The switches that a controller turns in Nicira's extension of OpenFlow 1.0
+//! The switches that a controller turns in Nicira's extension of OpenFlow
 //! (`nicira-ext.h` of Open vSwitch).
 
 use flow::Refusal;
 
 use crate::codec::{Malformed, Reader, Writer};
-use crate::dialect::{Extension, Form};
+use crate::dialect::{Extension, Form, PacketInFormat};
 use crate::kinds::Kind;
 
 /// `NXFF_OPENFLOW10` and `NXFF_NXM`; 1 was never used.
 const FLOW_FORMATS: [(u32, Form); 2] = [(0, Form::Standard), (2, Form::Nicira)];
+
+/// `NXPIF_*`.
+const PACKET_IN_FORMATS: [(u32, PacketInFormat); 3] = [
+    (0, PacketInFormat::Standard),
+    (1, PacketInFormat::Nicira),
+    (2, PacketInFormat::Nicira2),
+];
 
 /// Which message turns this switch.
 pub(crate) const fn kind(extension: Extension) -> Kind {
     match extension {
         Extension::FlowFormat(_) => Kind::FlowFormat,
         Extension::TableIds(_) => Kind::TableIds,
-        Extension::StandardPacketIn => Kind::PacketInFormat,
+        Extension::PacketInFormat(_) => Kind::PacketInFormat,
     }
 }
 
@@ -35,19 +42,25 @@ pub(crate) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Malfor
             let (_, form) = known.ok_or(unknown)?;
             Ok(Extension::FlowFormat(*form))
         }
-        _ => match r.u32()? {
-            0 => Ok(Extension::StandardPacketIn),
-            _ => Err(unknown),
-        },
+        _ => {
+            let number = r.u32()?;
+            let mut formats = PACKET_IN_FORMATS.iter();
+            let known = formats.find(|(known, _)| *known == number);
+            let (_, format) = known.ok_or(unknown)?;
+            Ok(Extension::PacketInFormat(*format))
+        }
     }
 }
 
 /// Appends the body of such a message.
 pub(crate) fn encode(extension: Extension, w: &mut Writer<'_>) {
     match extension {
-        Extension::FlowFormat(Form::Standard | Form::Counts) | Extension::StandardPacketIn => {
-            w.u32(0);
-        }
+        Extension::FlowFormat(Form::Standard | Form::Counts) => w.u32(0),
+        Extension::PacketInFormat(format) => w.u32(match format {
+            PacketInFormat::Standard => 0,
+            PacketInFormat::Nicira => 1,
+            PacketInFormat::Nicira2 => 2,
+        }),
         Extension::FlowFormat(Form::Nicira) => w.u32(2),
         Extension::TableIds(on) => {
             w.u8(u8::from(on));

@@ -3,13 +3,15 @@
 //!
 //! OpenFlow 1.0 tells neither table nor cookie, 1.1 and 1.2 no cookie: read from
 //! them, they are "every table" and "none". Until 1.3 there is one reason for all
-//! that actions send.
+//! that actions send. Nicira's own forms are in `packet_in_nicira`.
 
 use base::{BufferId, Cookie, PortNo, TableId};
-use flow::{Field, Match, PacketIn, PacketInReason, Refusal};
+use flow::{Field, Match, PacketIn, PacketInReason, Refusal, Registers};
 
-use super::Body;
+use super::packet_in_nicira;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::{Dialect, PacketInFormat};
+use crate::kinds::Kind;
 use crate::oxm;
 use crate::port_no;
 use crate::version::Version;
@@ -59,86 +61,109 @@ pub(crate) fn reason_of(number: u8) -> Option<PacketInReason> {
     REASONS.get(usize::from(number)).copied()
 }
 
-fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malformed> {
+/// Reads a reason, one of those that the version has.
+pub(super) fn decode_reason(r: &mut Reader<'_>) -> Result<PacketInReason, Malformed> {
     let unknown = r.fail(Refusal::RequestBadType);
     let number = usize::from(r.u8()?);
     let known = &REASONS[..reasons(r.version())];
     known.get(number).copied().ok_or(unknown)
 }
 
-impl Body for PacketIn {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        // The frame that the switch kept: with us nobody asks for it.
-        r.skip(4)?;
-        match r.version() {
-            Version::V10 => {
-                let total_len = r.u16()?;
-                let in_port = port_no::decode(r)?;
-                let mut read = decode_reason(r).map(blank)?;
-                r.skip(1)?;
-                (read.in_port, read.total_len) = (in_port, total_len);
-                read.data = r.rest().to_vec();
-                Ok(read)
-            }
-            Version::V11 => {
-                let in_port = port_no::decode(r)?;
-                // The physical port, which is the same for ports like ours.
-                port_no::decode(r)?;
-                let total_len = r.u16()?;
-                let mut read = decode_reason(r).map(blank)?;
-                read.table = TableId(r.u8()?);
-                (read.in_port, read.total_len) = (in_port, total_len);
-                read.data = r.rest().to_vec();
-                Ok(read)
-            }
-            Version::V12 | Version::V13 | Version::V14 | Version::V15 => decode_with_match(r),
-        }
-    }
-
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        let reason = reason_number(self.reason, w.version());
-        w.u32(BufferId::NONE.0);
-        match w.version() {
-            Version::V10 => {
-                w.u16(self.total_len);
-                port_no::encode(self.in_port, w)?;
-                w.u8(reason);
-                w.zeros(1);
-            }
-            Version::V11 => {
-                port_no::encode(self.in_port, w)?;
-                port_no::encode(self.in_port, w)?;
-                w.u16(self.total_len);
-                w.u8(reason);
-                w.u8(self.table.0);
-            }
-            Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
-                w.u16(self.total_len);
-                w.u8(reason);
-                w.u8(self.table.0);
-                if w.version() != Version::V12 {
-                    w.u64(self.cookie.0);
-                }
-                oxm::encode_structure(&context(self), w)?;
-                w.zeros(2);
-            }
-        }
-        w.bytes(&self.data);
-        Ok(())
+/// Which body a packet-in has in `dialect`.
+pub(crate) const fn kind(dialect: Dialect) -> Kind {
+    match dialect.packet_in {
+        PacketInFormat::Standard => Kind::PacketIn,
+        PacketInFormat::Nicira => Kind::NxPacketIn,
+        PacketInFormat::Nicira2 => Kind::NxPacketIn2,
     }
 }
 
-/// A packet-in of which only the reason is known yet.
-const fn blank(reason: PacketInReason) -> PacketIn {
+/// Appends a packet-in, in the form that the dialect has.
+pub(crate) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    match w.dialect().packet_in {
+        PacketInFormat::Standard => encode_standard(packet_in, w),
+        PacketInFormat::Nicira => packet_in_nicira::encode(packet_in, w),
+        PacketInFormat::Nicira2 => packet_in_nicira::encode_second(packet_in, w),
+    }
+}
+
+/// Reads the specification's own form.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
+    // The frame that the switch kept: with us nobody asks for it.
+    r.skip(4)?;
+    match r.version() {
+        Version::V10 => {
+            let total_len = r.u16()?;
+            let in_port = port_no::decode(r)?;
+            let reason = decode_reason(r)?;
+            r.skip(1)?;
+            Ok(PacketIn {
+                total_len,
+                data: r.rest().to_vec(),
+                ..blank(reason, in_port)
+            })
+        }
+        Version::V11 => {
+            let in_port = port_no::decode(r)?;
+            // The physical port, which is the same for ports like ours.
+            port_no::decode(r)?;
+            let total_len = r.u16()?;
+            let reason = decode_reason(r)?;
+            Ok(PacketIn {
+                total_len,
+                table: TableId(r.u8()?),
+                data: r.rest().to_vec(),
+                ..blank(reason, in_port)
+            })
+        }
+        Version::V12 | Version::V13 | Version::V14 | Version::V15 => decode_with_match(r),
+    }
+}
+
+fn encode_standard(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let reason = reason_number(packet_in.reason, w.version());
+    let in_port = packet_in.registers.in_port;
+    w.u32(BufferId::NONE.0);
+    match w.version() {
+        Version::V10 => {
+            w.u16(packet_in.total_len);
+            port_no::encode(in_port, w)?;
+            w.u8(reason);
+            w.zeros(1);
+        }
+        Version::V11 => {
+            port_no::encode(in_port, w)?;
+            port_no::encode(in_port, w)?;
+            w.u16(packet_in.total_len);
+            w.u8(reason);
+            w.u8(packet_in.table.0);
+        }
+        Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            w.u16(packet_in.total_len);
+            w.u8(reason);
+            w.u8(packet_in.table.0);
+            if w.version() != Version::V12 {
+                w.u64(packet_in.cookie.0);
+            }
+            oxm::encode_structure(&packet_in.registers.told(), w)?;
+            w.zeros(2);
+        }
+    }
+    w.bytes(&packet_in.data);
+    Ok(())
+}
+
+/// A packet-in of which only the reason and the port are known yet.
+pub(super) const fn blank(reason: PacketInReason, in_port: PortNo) -> PacketIn {
     PacketIn {
         reason,
         table: TableId::ALL,
         cookie: Cookie::NONE,
-        in_port: PortNo::ANY,
-        metadata: 0,
-        tunnel_id: 0,
+        registers: Registers::new(in_port),
         total_len: 0,
         data: Vec::new(),
+        userdata: Vec::new(),
+        continuation: Vec::new(),
     }
 }
 
@@ -154,38 +179,26 @@ fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let place = r.fail(Refusal::MatchBadField);
     let matching = oxm::decode_structure(r)?;
     r.skip(2)?;
-    let in_port = matching.exact(Field::InPort).ok_or(place)?;
+    let registers = surroundings(&matching).ok_or(place)?;
     Ok(PacketIn {
-        reason,
         table,
         cookie,
-        in_port: PortNo(u32::try_from(in_port).map_err(|_| place)?),
-        metadata: register(&matching, Field::Metadata),
-        tunnel_id: register(&matching, Field::TunnelId),
+        registers,
         total_len,
         data: r.rest().to_vec(),
+        ..blank(reason, registers.in_port)
     })
 }
 
-/// The value of a 64-bit register; zero if it is not told (OF 1.3.5, 7.4.1).
-fn register(matching: &Match, field: Field) -> u64 {
-    let value = matching.exact(field).unwrap_or(0);
-    u64::try_from(value).expect("a register of 64 bits")
-}
-
-/// What surrounds the frame, as a match tells it: the port, and registers that
-/// are not zero.
-fn context(packet_in: &PacketIn) -> Match {
-    let registers = [
-        (Field::Metadata, packet_in.metadata),
-        (Field::TunnelId, packet_in.tunnel_id),
-    ];
-    registers
-        .into_iter()
-        .filter(|(_, value)| *value != 0)
-        .try_fold(Match::any(), |matching, (field, value)| {
-            matching.with(field, value.into())
-        })
-        .and_then(|matching| matching.with(Field::InPort, packet_in.in_port.0.into()))
-        .expect("none of the three needs another")
+/// What surrounds a frame, as a match tells it (OF 1.3.5, 7.4.1): a register that is
+/// not told is zero, and fields that are no registers are left out. None if there is
+/// no port.
+pub(super) fn surroundings(matching: &Match) -> Option<Registers> {
+    matching.exact(Field::InPort)?;
+    let registers = Registers::of(matching);
+    Some(Registers {
+        conjunction: 0,
+        set_output: PortNo::UNSET,
+        ..registers
+    })
 }

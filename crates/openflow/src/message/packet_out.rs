@@ -2,12 +2,12 @@
 //! 7.3.6).
 //!
 //! In 1.5 a match tells what surrounds the frame: the port it counts as having come
-//! in by. A register in it is refused, for none is taken from there yet.
+//! in by, and registers.
 
 use base::{BufferId, PortNo};
-use flow::{Field, Match, PacketOut, Refusal};
+use flow::{Field, Match, PacketOut, Refusal, Registers};
 
-use super::Body;
+use super::{Body, packet_in};
 use crate::action::{self, Context};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
@@ -29,14 +29,14 @@ pub(crate) fn encode_buffer(buffer: Option<BufferId>, w: &mut Writer<'_>) {
 impl Body for PacketOut {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let buffer = decode_buffer(r)?;
-        let (in_port, actions_len) = match r.version() {
+        let (registers, actions_len) = match r.version() {
             // 1.0 says that there is none by OFPP_NONE, later versions by OFPP_CONTROLLER.
             Version::V10 => match port_no::decode(r)? {
-                PortNo::ANY => (PortNo::CONTROLLER, r.u16()?),
-                port => (port, r.u16()?),
+                PortNo::ANY => (Registers::new(PortNo::CONTROLLER), r.u16()?),
+                port => (Registers::new(port), r.u16()?),
             },
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
-                let head = (port_no::decode(r)?, r.u16()?);
+                let head = (Registers::new(port_no::decode(r)?), r.u16()?);
                 r.skip(6)?;
                 head
             }
@@ -54,7 +54,7 @@ impl Body for PacketOut {
         let data = r.rest().to_vec();
         Ok(Self {
             buffer,
-            in_port,
+            registers,
             actions,
             data,
         })
@@ -69,7 +69,7 @@ impl Body for PacketOut {
         let actions = |w: &mut Writer<'_>| action::encode(&self.actions, context, w);
         match w.version() {
             Version::V10 => {
-                let in_port = match self.in_port {
+                let in_port = match self.registers.in_port {
                     PortNo::CONTROLLER => PortNo::ANY,
                     port => port,
                 };
@@ -77,7 +77,7 @@ impl Body for PacketOut {
                 w.counted(|_| Ok(()), actions)?;
             }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
-                port_no::encode(self.in_port, w)?;
+                port_no::encode(self.registers.in_port, w)?;
                 w.counted(
                     |w| {
                         w.zeros(6);
@@ -87,8 +87,7 @@ impl Body for PacketOut {
                 )?;
             }
             Version::V15 => {
-                let matching = Match::any().with(Field::InPort, self.in_port.0.into());
-                let matching = matching.expect("a port needs nothing else");
+                let matching = self.registers.told();
                 let between = |w: &mut Writer<'_>| {
                     w.zeros(2);
                     oxm::encode_structure(&matching, w)
@@ -103,20 +102,20 @@ impl Body for PacketOut {
 
 /// Reads the match that tells of a frame's surroundings, which a port must be in
 /// (OF 1.5.1, 7.3.6).
-fn decode_context(r: &mut Reader<'_>) -> Result<PortNo, Malformed> {
+fn decode_context(r: &mut Reader<'_>) -> Result<Registers, Malformed> {
     let start = r.clone();
     let matching = oxm::decode_structure(r)?;
     for term in matching.terms() {
         match term.field {
-            // The second is the same here, and tells nothing else.
-            Field::InPort | Field::InPhyPort => {}
-            Field::Metadata | Field::TunnelId => return Err(start.fail(Refusal::MatchBadField)),
+            // The second is the same here, and every packet is Ethernet's.
+            Field::InPhyPort | Field::PacketType => {}
+            field if Registers::has(field) => {}
+            // What the switch itself finds out.
+            Field::ActsetOutput | Field::ConjId => {
+                return Err(start.fail(Refusal::MatchBadField));
+            }
             _ => return Err(start.fail(Refusal::RequestPipelineFieldsOnly)),
         }
     }
-    matching
-        .exact(Field::InPort)
-        .and_then(|port| u32::try_from(port).ok())
-        .map(PortNo)
-        .ok_or_else(|| start.fail(Refusal::RequestBadPort))
+    packet_in::surroundings(&matching).ok_or_else(|| start.fail(Refusal::RequestBadPort))
 }

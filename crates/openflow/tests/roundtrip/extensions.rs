@@ -205,6 +205,7 @@ fn simple() -> BoxedStrategy<Extension> {
         (0..4_usize, any::<u8>())
             .prop_map(|(words, byte)| Extension::Note(vec![byte; 6 + 8 * words].into())),
         Just(Extension::Exit),
+        Just(Extension::PopQueue),
         learn().prop_map(|learn| Extension::Learn(Arc::new(learn))),
         any::<(u16, u16)>().prop_map(|(idle_s, hard_s)| Extension::FinTimeout { idle_s, hard_s }),
         multipath().prop_map(Extension::Multipath),

@@ -4,11 +4,14 @@
 mod extensions;
 mod groups;
 mod monitors;
+mod packet_in;
 mod strategies;
 
 use base::Xid;
 use flow::{Field, FlowStats, Match};
-use openflow::{Dialect, Extension, Form, Message, MultipartReply, Version};
+use openflow::{
+    Dialect, Extension, Form, Message, MultipartReply, PacketInFormat, Version, continuation,
+};
 use proptest::prelude::*;
 
 /// The dialects that a message may be in.
@@ -20,6 +23,12 @@ fn dialect() -> impl Strategy<Value = Dialect> {
     let later = Version::ALL[1..].iter().copied().map(Dialect::new);
     let mut dialects = vec![plain, nicira];
     dialects.extend(later);
+    let forms = [PacketInFormat::Nicira, PacketInFormat::Nicira2];
+    let asked = dialects
+        .clone()
+        .into_iter()
+        .flat_map(|dialect| forms.map(|form| dialect.after(Extension::PacketInFormat(form))));
+    dialects.extend(asked);
     prop::sample::select(dialects)
 }
 
@@ -74,6 +83,18 @@ proptest! {
     ) {
         let bytes = write(&message, Xid(xid), dialect);
         prop_assert_eq!(Message::decode(&bytes, dialect), Ok((Xid(xid), message)));
+    }
+
+    #[test]
+    fn what_is_left_to_be_done_comes_back_whatever_it_is(left in packet_in::left()) {
+        let of = base::DatapathId(7);
+        let told = continuation::encode(&left, of);
+        // As long as the interpreter thinks that it may be, it can be told.
+        prop_assert!(told.is_some() || left.bytes() > flow::CONTINUATION_BYTES_MAX);
+        if let Some(told) = told {
+            prop_assert!(told.len() <= left.bytes());
+            prop_assert_eq!(continuation::decode(&told, of), Ok(left));
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use crate::{groups, monitors};
 
 /// A port number that the version can write.
-fn port(version: Version) -> BoxedStrategy<PortNo> {
+pub(crate) fn port(version: Version) -> BoxedStrategy<PortNo> {
     let reserved = (0xffff_ff00_u32..=u32::MAX).prop_map(PortNo);
     match version {
         Version::V10 => prop_oneof![4 => (0..0xff00_u32).prop_map(PortNo), 1 => reserved].boxed(),
@@ -182,7 +182,7 @@ pub(crate) fn actions(version: Version) -> BoxedStrategy<Vec<Action>> {
     vec(action(version), 0..8).boxed()
 }
 
-fn instructions(version: Version) -> BoxedStrategy<Instructions> {
+pub(crate) fn instructions(version: Version) -> BoxedStrategy<Instructions> {
     let metadata =
         (any::<u64>(), any::<u64>()).prop_map(|(value, mask)| MetadataWrite { value, mask });
     let table = (0..=254_u8).prop_map(TableId);
@@ -560,62 +560,22 @@ fn port_stats(version: Version) -> BoxedStrategy<PortStats> {
         .boxed()
 }
 
-fn packet_in(version: Version) -> BoxedStrategy<Message> {
-    let mut reasons = vec![
-        PacketInReason::NoMatch,
-        PacketInReason::Action,
-        PacketInReason::InvalidTtl,
-    ];
-    if version >= Version::V14 {
-        reasons.extend([
-            PacketInReason::ActionSet,
-            PacketInReason::Group,
-            PacketInReason::PacketOut,
-        ]);
-    }
-    let reason = prop::sample::select(reasons);
-    let registers = any::<(u8, u64, u64, u64, u16)>();
-    (reason, port(version), registers, vec(any::<u8>(), 0..100))
-        .prop_map(move |(reason, in_port, registers, data)| {
-            let (table, cookie, metadata, tunnel_id, total_len) = registers;
-            let from = |first: Version| version >= first;
-            Message::PacketIn(PacketIn {
-                reason,
-                table: if from(Version::V11) {
-                    TableId(table)
-                } else {
-                    TableId::ALL
-                },
-                cookie: if from(Version::V13) {
-                    Cookie(cookie)
-                } else {
-                    Cookie::NONE
-                },
-                in_port,
-                metadata: if from(Version::V12) { metadata } else { 0 },
-                tunnel_id: if from(Version::V12) { tunnel_id } else { 0 },
-                total_len,
-                data,
-            })
-        })
-        .boxed()
-}
-
 fn packet_out(version: Version) -> BoxedStrategy<Message> {
     let buffer = option::of((0..u32::MAX).prop_map(BufferId));
+    let registers = crate::packet_in::registers(version, version == Version::V15);
     (
         buffer,
-        port(version),
+        registers,
         actions(version),
         vec(any::<u8>(), 0..100),
     )
-        .prop_map(move |(buffer, in_port, actions, data)| {
+        .prop_map(move |(buffer, mut registers, actions, data)| {
+            if version == Version::V10 && registers.in_port == PortNo::ANY {
+                registers.in_port = PortNo::CONTROLLER;
+            }
             Message::PacketOut(PacketOut {
                 buffer,
-                in_port: match (version, in_port) {
-                    (Version::V10, PortNo::ANY) => PortNo::CONTROLLER,
-                    (_, port) => port,
-                },
+                registers,
                 actions,
                 data,
             })
@@ -854,7 +814,9 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => flow_request(version),
         1 => flow_removed(dialect),
         1 => port_status,
-        1 => packet_in(version),
+        1 => crate::packet_in::packet_in(dialect),
+        1 => crate::packet_in::resume(dialect),
+        1 => any::<u16>().prop_map(Message::ControllerId),
         1 => packet_out(version),
         1 => port_mod(version),
         1 => features_reply(version),

@@ -27,7 +27,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use openflow::{Dialect, Extension, Form, Message, Version};
+use openflow::{Dialect, Extension, Form, Message, PacketInFormat, Version};
 
 /// One vector, as its file has it.
 #[derive(Default)]
@@ -188,6 +188,8 @@ fn extension(word: &str) -> Extension {
     match word {
         "nxm" => Extension::FlowFormat(Form::Nicira),
         "table_ids" => Extension::TableIds(true),
+        "nxt_packet_in" => Extension::PacketInFormat(PacketInFormat::Nicira),
+        "nxt_packet_in2" => Extension::PacketInFormat(PacketInFormat::Nicira2),
         word => panic!("no such dialect: {word}"),
     }
 }

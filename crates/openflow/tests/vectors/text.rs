@@ -77,7 +77,7 @@ fn join(open: &str, inside: &[String], close: &str) -> String {
     format!("{open}{space}{inside}{space}{}", close.trim())
 }
 
-/// Whether a line is a member that is zero, empty or none.
+/// Whether a line is a member that is zero, empty or none, or a list of zeros.
 fn says_nothing(line: &str) -> bool {
     let Some((_, value)) = line.trim_end_matches(',').split_once(": ") else {
         return false;
@@ -85,7 +85,12 @@ fn says_nothing(line: &str) -> bool {
     let inside = value
         .split_once(['(', '{'])
         .map_or(value, |(_, inside)| inside.trim_end_matches([')', '}']));
-    ["None", "false", "0x0", "[]", "\"\"", "0ns", ""].contains(&inside)
+    let zeros = inside.strip_prefix('[').is_some_and(|list| {
+        list.trim_end_matches(']')
+            .split(", ")
+            .all(|item| item == "0x0")
+    });
+    zeros || ["None", "false", "0x0", "[]", "\"\"", "0ns", ""].contains(&inside)
 }
 
 /// Numbers in a list, as many to a line as fit; anything else as it is.

@@ -13,17 +13,17 @@ const HEADER: u16 = 18;
 impl Packet<'_> {
     /// Sets the service instance: the lower twenty-four bits of `isid`.
     pub fn set_pbb_isid(&mut self, isid: u32) {
-        if let Network::Pbb(tag) = &mut self.headers.network {
-            tag.isid = isid & 0x00ff_ffff;
-            let bytes = tag.emit();
-            self.write(self.headers.network_at(), bytes, Cover::Nothing);
-        }
+        self.set_pbb(|tag| tag.isid = isid & 0x00ff_ffff);
     }
 
     /// Sets whether the customer's addresses are used as they are.
     pub fn set_pbb_uca(&mut self, uca: bool) {
+        self.set_pbb(|tag| tag.uca = uca);
+    }
+
+    fn set_pbb(&mut self, set: impl FnOnce(&mut Pbb)) {
         if let Network::Pbb(tag) = &mut self.headers.network {
-            tag.uca = uca;
+            set(tag);
             let bytes = tag.emit();
             self.write(self.headers.network_at(), bytes, Cover::Nothing);
         }

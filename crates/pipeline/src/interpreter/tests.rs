@@ -10,7 +10,11 @@ use crate::testing::{frame, pipeline, run};
 use crate::verdict::{Destination, DropReason, Egress, Verdict};
 
 fn ports(verdict: &Verdict) -> Vec<Destination> {
-    verdict.egress.iter().map(|egress| egress.to).collect()
+    verdict
+        .egress
+        .iter()
+        .map(|egress| egress.to.clone())
+        .collect()
 }
 
 #[test]
@@ -88,10 +92,25 @@ fn each_writer_counts_for_itself_and_all_together() {
 }
 
 #[test]
+fn a_frame_with_too_much_left_to_be_done_does_not_wait() {
+    let wait = |pushes: usize| {
+        let pushes = "push:xxreg0,".repeat(pushes);
+        let first = format!("in_port=1,actions={pushes}resubmit(,1),output:2");
+        let second = format!("table=1,actions={pushes}controller(pause)");
+        let pipeline = pipeline(&[&first, &second]);
+        run(&pipeline, "eth", &mut Pool::new(2), &mut ())
+    };
+    assert_eq!(wait(600).drops, []);
+    let verdict = wait(700);
+    assert_eq!(verdict.drops, [DropReason::ContinuationTooLong]);
+    assert!(verdict.egress.is_empty() && verdict.frames.is_empty());
+}
+
+#[test]
 fn a_packet_out_of_a_buffer_is_refused() {
     let message = PacketOut {
         buffer: Some(BufferId(1)),
-        in_port: PortNo::CONTROLLER,
+        registers: flow::Registers::new(PortNo::CONTROLLER),
         actions: vec![Action::output(PortNo(1))],
         data: Vec::new(),
     };

@@ -27,7 +27,7 @@ use flow::{
 };
 use openflow::{Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
-use pipeline::{Changes, Interpreter, Limits, MissPolicy, Pipeline, Removal, Verdict};
+use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
 use super::connection::{Connection, ConnectionId, Connections};
 use super::dump::Dump;
@@ -279,11 +279,12 @@ impl Bridge {
         }
     }
 
-    /// Takes in a rule that a frame has made. One for which there is no room is not
-    /// learned, and nobody asked for it who could be told.
-    pub(crate) fn handle_learned(&mut self, command: &FlowMod, now: Instant) {
-        if let Ok(changes) = self.pipeline.flow_mod(command, now) {
-            self.note(changes, None);
+    /// Does what a frame wants of the tables. What cannot be is not done, and nobody
+    /// asked for it who could be told.
+    pub(crate) fn handle_learned(&mut self, learned: &Learned, now: Instant) {
+        match self.pipeline.learn(learned, now) {
+            Ok(changes) => self.note(changes, None),
+            Err(refusal) => tracing::debug!(bridge = self.name(), %refusal, "not learned"),
         }
     }
 

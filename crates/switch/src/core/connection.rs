@@ -45,6 +45,9 @@ pub(crate) struct Connection {
     pub(crate) miss_send_len: u16,
     /// What it wants to be told.
     pub(crate) wants: AsyncConfig,
+    /// The id that it gave itself: frames that rules send to this id come to it, and
+    /// no others (`NXT_SET_CONTROLLER_ID`).
+    pub(crate) controller: u16,
     /// What it collects to be done together.
     pub(crate) bundles: Bundles,
     /// What it watches.
@@ -66,6 +69,7 @@ impl Connection {
                 Kind::Service => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
+            controller: 0,
             bundles: Bundles::default(),
             monitors: Monitors::default(),
             fragments: BTreeMap::new(),
@@ -87,7 +91,9 @@ impl Connection {
     /// 1.3 they do, later they go where a table-miss rule says (OF 1.3.5, 5.4).
     #[must_use]
     pub(crate) fn takes_misses(&self) -> bool {
-        self.version < Version::V13 && self.wants_packet_in(PacketInReason::NoMatch)
+        self.version < Version::V13
+            && self.controller == 0
+            && self.wants_packet_in(PacketInReason::NoMatch)
     }
 
     /// Whether it is told of a frame for this reason.

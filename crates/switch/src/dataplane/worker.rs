@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use base::{Instant, PortNo};
 use fastpath::{Looker, Scratch};
-use flow::FlowMod;
 use packet::{Checksum, Frame, Link, Pool};
-use pipeline::{Arrival, Destination, Interpreter, PacketInMeta, Tables, Verdict};
+use pipeline::{Arrival, Destination, Interpreter, Learned, PacketInMeta, Tables, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
@@ -46,8 +45,8 @@ pub(crate) enum Event {
     PacketIn(Box<PacketInEvent>),
     /// A station was seen where it was not known to be.
     Learn(PortKey, Address),
-    /// A frame that came in here makes this rule.
-    LearnRule(PortKey, Box<FlowMod>),
+    /// A frame that came in here wants this of the tables.
+    LearnRule(PortKey, Box<Learned>),
     /// A queue's device is gone; the queue is no longer served.
     QueueGone(PortKey, io::Error),
 }
@@ -251,11 +250,11 @@ impl Worker {
                     port: *port,
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
-                Destination::Controller(meta) => self.tell_controllers(from, *meta, frame),
+                Destination::Controller(meta) => self.tell_controllers(from, meta, frame),
             }
         }
-        for command in verdict.learned.drain(..) {
-            self.tell(Event::LearnRule(from, Box::new(command)), Drop::LearnNoRoom);
+        for learned in verdict.learned.drain(..) {
+            self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
         self.send_all(from, &mut verdict);
         self.verdict = verdict;
@@ -364,13 +363,13 @@ impl Worker {
     }
 
     /// Hands a copy of the frame to the control thread, as it would be on the wire.
-    fn tell_controllers(&mut self, from: PortKey, meta: PacketInMeta, frame: &Frame) {
+    fn tell_controllers(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame) {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
             self.shared.counters.count(Drop::NoBuffer);
         }
         for segment in segments {
-            let data = segment.bytes().to_vec();
+            let (data, meta) = (segment.bytes().to_vec(), meta.clone());
             self.pool.put(segment);
             self.tell(
                 Event::PacketIn(Box::new(PacketInEvent { from, meta, data })),

@@ -355,9 +355,9 @@ impl Control {
                     return;
                 };
                 let mut effects = Vec::new();
-                let (bridge, port) = (event.from.bridge, event.from.port);
+                let bridge = event.from.bridge;
                 site.bridge
-                    .handle_packet_in(port, event.meta, event.data, &mut effects);
+                    .handle_packet_in(event.meta, event.data, &mut effects);
                 self.carry_out(bridge, effects, &mut None);
             }
             Event::Learn(key, address) => {
@@ -365,9 +365,9 @@ impl Control {
                     site.bridge.handle_station(address, key.port, now);
                 }
             }
-            Event::LearnRule(key, command) => {
+            Event::LearnRule(key, learned) => {
                 if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_learned(&command, now);
+                    site.bridge.handle_learned(&learned, now);
                 }
             }
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),

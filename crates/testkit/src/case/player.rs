@@ -2,11 +2,14 @@
 
 use std::cmp::Reverse;
 
-use base::{GroupId, Instant, MeterId, PortNo, TableId};
+use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use flow::text::Brief;
-use flow::{Action, FlowMod, FlowStats, FlowStatsRequest, PacketOut, Refusal};
+use flow::{FlowMod, FlowStats, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
+use openflow::continuation;
 use packet::{Frame, Pool};
-use pipeline::{Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict};
+use pipeline::{
+    Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict, Waiting,
+};
 
 use super::counts::{self, Counts};
 use super::script::{Count, Event};
@@ -23,8 +26,13 @@ pub(super) struct Player {
     interpreter: Interpreter,
     pool: Pool,
     verdict: Verdict,
+    /// The frame that began to wait last: its registers, bytes, and how to go on.
+    waiting: Option<(Registers, Vec<u8>, Vec<u8>)>,
     now: Instant,
 }
+
+/// Which switch it is.
+const DATAPATH: DatapathId = DatapathId(1);
 
 impl Player {
     pub(super) fn new() -> Self {
@@ -33,6 +41,7 @@ impl Player {
             interpreter: Interpreter::new(0),
             pool: Pool::new(BUFFERS),
             verdict: Verdict::new(),
+            waiting: None,
             now: Instant::START,
         }
     }
@@ -58,11 +67,8 @@ impl Player {
             Event::Meter(command) => {
                 effects = outcome(self.pipeline.meter_mod(command, self.now));
             }
-            Event::PacketOut {
-                in_port,
-                actions,
-                frame,
-            } => return Ok(self.packet_out(*in_port, actions, frame)),
+            Event::PacketOut(message) => return Ok(self.packet_out(message)),
+            Event::Resume(changed) => return self.resume(changed),
             Event::Arrive { port, times, frame } => {
                 let mut story = String::new();
                 for _ in 0..*times {
@@ -128,27 +134,45 @@ impl Player {
         (self.outcome(), story.text().to_owned())
     }
 
-    fn packet_out(&mut self, in_port: PortNo, actions: &[Action], frame: &Frame) -> Told {
-        let message = PacketOut {
-            buffer: None,
-            in_port,
-            actions: actions.to_vec(),
-            data: frame.bytes().to_vec(),
-        };
-        if let Err(refusal) = self.pipeline.check_packet_out(&message) {
+    fn packet_out(&mut self, message: &PacketOut) -> Told {
+        if let Err(refusal) = self.pipeline.check_packet_out(message) {
             return (vec![words::refused(refusal)], String::new());
         }
-        let arrival = self.arrival(in_port, frame);
-        let mut story = Story::new();
-        self.interpreter.packet_out(
-            &self.pipeline,
-            actions,
-            arrival,
-            &mut self.pool,
-            &mut story,
-            &mut self.verdict,
-        );
+        let (pool, mut story) = (&mut self.pool, Story::new());
+        let verdict = &mut self.verdict;
+        self.interpreter
+            .packet_out(&self.pipeline, message, self.now, pool, &mut story, verdict);
         (self.outcome(), story.text().to_owned())
+    }
+
+    /// Sends the frame that began to wait last back, as a controller would.
+    fn resume(&mut self, changed: &Match) -> Result<Told, String> {
+        let (registers, data, continuation) = self.waiting.take().ok_or("no frame waits")?;
+        let old = registers.told();
+        let kept = old.terms();
+        let kept = kept.filter(|term| changed.term(term.field).is_none());
+        let told = kept
+            .chain(changed.terms())
+            .try_fold(Match::any(), |told, term| told.with(term.field, term.value));
+        let message = Resume {
+            registers: Registers::of(&told.map_err(words::told)?),
+            data,
+            continuation,
+        };
+        let left = continuation::decode(&message.continuation, DATAPATH).map_err(words::told)?;
+        if let Err(refusal) = self.pipeline.check_resume(&message, &left) {
+            return Ok((vec![words::refused(refusal)], String::new()));
+        }
+        let waiting = Waiting {
+            data: &message.data,
+            registers: message.registers,
+            continuation: &left,
+            now: self.now,
+        };
+        let (pool, mut story) = (&mut self.pool, Story::new());
+        self.interpreter
+            .resume(&self.pipeline, waiting, pool, &mut story, &mut self.verdict);
+        Ok((self.outcome(), story.text().to_owned()))
     }
 
     fn arrival(&mut self, from: PortNo, frame: &Frame) -> Arrival {
@@ -171,6 +195,12 @@ impl Player {
                     Destination::Port(port) => words::sent(&port.to_string(), frame),
                     Destination::Normal => words::sent("normal", frame),
                     Destination::Controller(meta) => {
+                        if let Some(left) = &meta.continuation {
+                            let left = continuation::encode(left, DATAPATH);
+                            let left = left.expect("the interpreter knows how long it may be");
+                            let data = frame.bytes().to_vec();
+                            self.waiting = Some((meta.registers, data, left));
+                        }
                         words::packet_in(&words::packet_in_head(meta), frame)
                     }
                 }
@@ -185,8 +215,8 @@ impl Player {
             .drain(..)
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.missing(), 0, "a frame got lost");
-        for command in std::mem::take(&mut self.verdict.learned) {
-            lines.extend(outcome(self.pipeline.flow_mod(&command, self.now)));
+        for learned in std::mem::take(&mut self.verdict.learned) {
+            lines.extend(outcome(self.pipeline.learn(&learned, self.now)));
         }
         lines
     }

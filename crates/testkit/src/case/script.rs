@@ -7,8 +7,8 @@ use flow::text::{
     parse_actions, parse_flow, parse_flow_stats_request, parse_group_line, parse_meter_line,
 };
 use flow::{
-    Action, Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling,
-    GroupMod, MeterMod, PortDesc,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling, GroupMod,
+    Match, MeterMod, PacketOut, PortDesc, Registers,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -47,14 +47,9 @@ pub enum Event {
     /// A meter-mod comes.
     Meter(MeterMod),
     /// A packet-out comes.
-    PacketOut {
-        /// Where its frame is said to come from.
-        in_port: PortNo,
-        /// What is done to it.
-        actions: Vec<Action>,
-        /// The frame.
-        frame: Frame,
-    },
+    PacketOut(PacketOut),
+    /// The frame that began to wait last goes on, with these fields changed.
+    Resume(Match),
     /// A frame comes in.
     Arrive {
         /// Where.
@@ -155,6 +150,7 @@ fn event(word: &str, rest: &str) -> Read<Event> {
         "groups" => Ok(Event::Groups),
         "meters" => Ok(Event::Meters),
         "packet_out" => packet_out(rest),
+        "resume" => rest.parse().map(Event::Resume).map_err(words::told),
         "<" => arrive(rest),
         "dump" => parse_flow_stats_request(rest)
             .map(Event::Dump)
@@ -216,13 +212,14 @@ fn as_of_10(flow: FlowMod) -> FlowMod {
 fn packet_out(text: &str) -> Read<Event> {
     let (head, frame) = text.split_once('|').ok_or("a frame is wanted after |")?;
     let (port, actions) = head.trim().split_once(' ').ok_or("actions are wanted")?;
-    let port = port.strip_prefix("in_port=").ok_or("in_port= is wanted")?;
+    let surroundings: Match = port.parse().map_err(words::told)?;
     let actions = actions.trim().strip_prefix("actions=").unwrap_or(actions);
-    Ok(Event::PacketOut {
-        in_port: words::port(port)?,
+    Ok(Event::PacketOut(PacketOut {
+        buffer: None,
+        registers: Registers::of(&surroundings),
         actions: parse_actions(actions).map_err(words::told)?,
-        frame: frame_of(frame)?,
-    })
+        data: frame_of(frame)?.bytes().to_vec(),
+    }))
 }
 
 fn arrive(text: &str) -> Read<Event> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use base::{Cookie, PortNo};
 use flow::{
-    FlowRemoved, FlowRemovedReason, FragmentHandling, PacketInReason, PortConfig, PortDesc,
-    PortFeatures, PortState, Refusal,
+    Continuation, Field, FlowRemoved, FlowRemovedReason, FragmentHandling, Instructions,
+    PacketInReason, PortConfig, PortDesc, PortFeatures, PortState, Refusal,
 };
 use packet::build::Stack;
 use packet::{Frame, MacAddr};
@@ -122,16 +122,39 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
     if meta.cookie != Cookie::NONE {
         head += &format!(" cookie={:#x}", meta.cookie.0);
     }
-    if meta.metadata != 0 {
-        head += &format!(" metadata={:#x}", meta.metadata);
+    for term in meta.registers.told().terms() {
+        if term.field != Field::InPort {
+            head += &format!(" {}={:#x}", term.field, term.value);
+        }
     }
-    if meta.tunnel_id != 0 {
-        head += &format!(" tunnel_id={:#x}", meta.tunnel_id);
+    if meta.controller != 0 {
+        head += &format!(" id={}", meta.controller);
+    }
+    if !meta.userdata.is_empty() {
+        head += &format!(" userdata={}", hex(&meta.userdata));
+    }
+    if let Some(continuation) = &meta.continuation {
+        head += &left(continuation);
     }
     if let Some(len) = meta.max_len {
         head += &format!(" max_len={}", len.0);
     }
     head
+}
+
+/// What is left to be done with a frame that waits.
+fn left(continuation: &Continuation) -> String {
+    let mut text = " waits".to_owned();
+    for entry in &continuation.stack {
+        text += &format!(" stack={entry:#x}");
+    }
+    for step in &continuation.steps {
+        text += &format!(" table={}:{}", step.table, step.rest);
+    }
+    if let Some(set) = &continuation.set {
+        text += &format!(" set:{}", Instructions::apply(set.clone()));
+    }
+    text
 }
 
 /// What the controllers are told of a rule that is gone.
@@ -176,4 +199,8 @@ pub(super) fn snake_case(name: &impl Debug) -> String {
         text.extend(letter.to_lowercase());
     }
     text
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -5,7 +5,7 @@ use base::{Instant, TableId, Xid};
 use flow::{Action, Instructions};
 use openflow::{
     Channel, Detail, Dialect, Event, Excerpt, Extension, Form, Message, MultipartReply, Options,
-    Side, Version,
+    PacketInFormat, Side, Version,
 };
 
 /// Decodes the bytes as a message of OpenFlow 1.0, in the dialect that the first
@@ -69,7 +69,7 @@ pub fn message(bytes: &[u8], dialect: Dialect) {
     let Ok((xid, message)) = Message::decode(&bytes, dialect) else {
         return;
     };
-    let dialect = dialect_of(&message, dialect);
+    let dialect = dialect_of(&message, &bytes, dialect);
     let mut once = Vec::new();
     if let Err(error) = message.encode(xid, dialect, &mut once) {
         // Fields are put in order and lists translated, which makes some of the
@@ -120,9 +120,22 @@ fn unquoted(mut message: Message) -> Message {
 }
 
 /// The dialect in which a message was written: Nicira's flow-removed, which 1.0
-/// tells by the table in it, is read whether it was asked for or not.
-fn dialect_of(message: &Message, dialect: Dialect) -> Dialect {
+/// tells by the table in it, and its packet-ins are read whether they were asked for
+/// or not.
+fn dialect_of(message: &Message, bytes: &[u8], dialect: Dialect) -> Dialect {
+    /// What stands in the header of an experimenter's message, and the numbers of
+    /// Nicira's packet-ins.
+    const EXPERIMENTER: u8 = 4;
+    const PACKET_IN: u8 = 17;
     match message {
+        Message::PacketIn(_) => {
+            let number = bytes.get(15).copied().unwrap_or_default();
+            dialect.after(Extension::PacketInFormat(match bytes[1] {
+                EXPERIMENTER if number == PACKET_IN => PacketInFormat::Nicira,
+                EXPERIMENTER => PacketInFormat::Nicira2,
+                _ => PacketInFormat::Standard,
+            }))
+        }
         Message::FlowRemoved(told) if told.table != TableId::ALL => {
             dialect.after(Extension::FlowFormat(Form::Nicira))
         }

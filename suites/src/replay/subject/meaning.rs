@@ -2,7 +2,7 @@
 
 use base::{Cookie, Xid};
 use flow::{
-    Consistency, FlowMod, FlowModCommand, GroupModCommand, MeterModCommand, PacketIn,
+    Consistency, Field, FlowMod, FlowModCommand, GroupModCommand, MeterModCommand, PacketIn,
     PacketInReason,
 };
 use openflow::{Dialect, Message, Version};
@@ -70,11 +70,10 @@ fn head(packet_in: &PacketIn) -> String {
     if packet_in.cookie != Cookie::NONE {
         head += &format!(" cookie={:#x}", packet_in.cookie.0);
     }
-    if packet_in.metadata != 0 {
-        head += &format!(" metadata={:#x}", packet_in.metadata);
-    }
-    if packet_in.tunnel_id != 0 {
-        head += &format!(" tunnel_id={:#x}", packet_in.tunnel_id);
+    for term in packet_in.registers.told().terms() {
+        if term.field != Field::InPort {
+            head += &format!(" {}={:#x}", term.field, term.value);
+        }
     }
     head
 }

@@ -8,6 +8,7 @@ use proptest::sample::select;
 
 use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
+use crate::extension::Extension;
 use crate::field::{Field, Maskable};
 use crate::matching::Match;
 use crate::text::DEFAULT_PRIORITY;
@@ -110,6 +111,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
         1 => (port(), any::<u32>()).prop_map(|(port, queue)| Action::Enqueue { port, queue: QueueId(queue) }),
         1 => any::<u32>().prop_map(|queue| Action::SetQueue(QueueId(queue))),
         1 => any::<u32>().prop_map(|group| Action::Group(GroupId(group))),
+        1 => Just(Action::Extended(Extension::PopQueue)),
         1 => (0..0x1000_u16).prop_map(Action::SetVlanVid),
         1 => (0..8_u8).prop_map(Action::SetVlanPcp),
         1 => any::<u32>().prop_map(Action::SetNwSrc),

@@ -195,7 +195,7 @@ impl Body for GroupFeatures {
         }));
         w.u32(self.capabilities.0);
         self.groups_max.iter().for_each(|most| w.u32(*most));
-        let numbers = action::bucket_numbers(w.version()).filter(|number| *number < 32);
+        let numbers = action::own_numbers(w.version()).filter(|number| *number < 32);
         let actions = numbers.fold(0, |bits, number| bits | 1 << number);
         for is_there in is_there {
             w.u32(if is_there { actions } else { 0 });

@@ -212,15 +212,14 @@ fn decode_property<'a>(r: &mut Reader<'a>) -> Result<(u16, Reader<'a>), Malforme
 }
 
 fn encode_properties(next: &[TableId], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    let applied: Vec<u16> = action::own_numbers(w.version()).collect();
-    let written: Vec<u16> = action::bucket_numbers(w.version()).collect();
+    let actions: Vec<u16> = action::own_numbers(w.version()).collect();
     let instructions: Vec<u16> = instruction::known(w.version()).collect();
     put_ids(property::INSTRUCTIONS, &instructions, w)?;
     put(property::NEXT_TABLES, w, |w| {
         next.iter().for_each(|table| w.u8(table.0));
     })?;
-    put_ids(property::WRITE_ACTIONS, &written, w)?;
-    put_ids(property::APPLY_ACTIONS, &applied, w)?;
+    put_ids(property::WRITE_ACTIONS, &actions, w)?;
+    put_ids(property::APPLY_ACTIONS, &actions, w)?;
     put_fields(property::MATCH, |_| true, true, w)?;
     put_fields(property::WILDCARDS, |_| true, false, w)?;
     put_fields(property::WRITE_SETFIELD, |row| row.writable, false, w)?;

@@ -143,7 +143,7 @@ fn every_kind_is_asked_in_the_versions_that_have_it() {
 }
 
 #[test]
-fn buckets_do_not_promise_the_meter_that_only_rules_have() {
+fn buckets_promise_groups_and_meters() {
     let features = MultipartReply::GroupFeatures(GroupFeatures {
         capabilities: flow::GroupCapabilities::default(),
         groups_max: [1; 4],
@@ -154,5 +154,5 @@ fn buckets_do_not_promise_the_meter_that_only_rules_have() {
     let actions: [u8; 4] = out[out.len() - 4..].try_into().expect("four bytes");
     let actions = u32::from_be_bytes(actions);
     // OFPAT_GROUP is 22, OFPAT_METER 29 (OF 1.5.1, 7.2.6).
-    assert_eq!((actions >> 22 & 1, actions >> 29 & 1), (1, 0));
+    assert_eq!((actions >> 22 & 1, actions >> 29 & 1), (1, 1));
 }

@@ -3,9 +3,10 @@
 
 use base::{Instant, PortNo};
 use fastpath::Looker;
-use flow::{MaxLen, PacketIn, PacketOut};
+use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
+use openflow::continuation;
 use packet::{Frame, Link};
-use pipeline::{Arrival, Destination, PacketInMeta, Tables, Verdict};
+use pipeline::{Destination, PacketInMeta, Pipeline, Tables, Verdict, Waiting};
 
 use super::{Bridge, Effect};
 use crate::dataplane::normal::{self, Forward};
@@ -18,35 +19,45 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
-        let arrival = Arrival {
-            frame: Frame::from_bytes(&message.data),
-            from: message.in_port,
+        let mut verdict = std::mem::take(&mut self.verdict);
+        let compiled = self.compiled.current();
+        let looker = compiled.as_ref();
+        let looker = looker.map(|view| Looker::new(view, &self.scratch));
+        let tables = tables(&self.pipeline, looker.as_ref());
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .packet_out(tables, message, now, pool, quiet, &mut verdict);
+        self.carry_out(&mut verdict, message.registers.in_port, now, effects);
+        self.verdict = verdict;
+    }
+
+    /// Lets a frame that a controller has made wait go on, if it is one.
+    pub(super) fn resume(
+        &mut self,
+        message: &Resume,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) -> Result<(), Refusal> {
+        let of = self.identity.datapath_id;
+        let continuation = continuation::decode(&message.continuation, of)?;
+        self.pipeline.check_resume(message, &continuation)?;
+        let waiting = Waiting {
+            data: &message.data,
+            registers: message.registers,
+            continuation: &continuation,
             now,
         };
         let mut verdict = std::mem::take(&mut self.verdict);
         let compiled = self.compiled.current();
         let looker = compiled.as_ref();
         let looker = looker.map(|view| Looker::new(view, &self.scratch));
-        let tables = Tables {
-            pipeline: &self.pipeline,
-            lookup: match &looker {
-                Some(looker) => looker,
-                None => &(),
-            },
-        };
-        self.interpreter.packet_out(
-            tables,
-            &message.actions,
-            arrival,
-            &mut self.pool,
-            &mut (),
-            &mut verdict,
-        );
-        for command in verdict.learned.drain(..) {
-            self.handle_learned(&command, now);
-        }
-        self.carry_out(&mut verdict, message.in_port, now, effects);
+        let tables = tables(&self.pipeline, looker.as_ref());
+        let (pool, quiet) = (&mut self.pool, &mut ());
+        self.interpreter
+            .resume(tables, waiting, pool, quiet, &mut verdict);
+        self.carry_out(&mut verdict, message.registers.in_port, now, effects);
         self.verdict = verdict;
+        Ok(())
     }
 
     fn carry_out(
@@ -56,6 +67,9 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
+        for learned in verdict.learned.drain(..) {
+            self.handle_learned(&learned, now);
+        }
         for egress in verdict.egress.drain(..) {
             let frame = &verdict.frames[egress.frame];
             match egress.to {
@@ -65,7 +79,7 @@ impl Bridge {
                     effects.extend(exits.map(|port| Effect::Transmit(port, frame.clone())));
                 }
                 Destination::Controller(meta) => {
-                    self.handle_packet_in(from, meta, frame.bytes().to_vec(), effects);
+                    self.handle_packet_in(*meta, frame.bytes().to_vec(), effects);
                 }
             }
         }
@@ -92,25 +106,36 @@ impl Bridge {
     /// goes with the message (OF 1.3.5, 6.1.2), unless none of it was asked for.
     pub(crate) fn handle_packet_in(
         &self,
-        in_port: PortNo,
         meta: PacketInMeta,
         mut data: Vec<u8>,
         effects: &mut Vec<Effect>,
     ) {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
-        if meta.max_len == Some(MaxLen(0)) {
+        // A frame that waits has to come back whole.
+        if meta.max_len == Some(MaxLen(0)) && meta.continuation.is_none() {
             data.clear();
         }
+        let continuation = meta.continuation.as_ref();
+        let continuation =
+            continuation.and_then(|left| continuation::encode(left, self.identity.datapath_id));
         let message = PacketIn {
             reason: meta.cause.reason(),
             table: meta.table,
             cookie: meta.cookie,
-            in_port,
-            metadata: meta.metadata,
-            tunnel_id: meta.tunnel_id,
+            registers: meta.registers,
             total_len,
             data,
+            userdata: meta.userdata,
+            continuation: continuation.unwrap_or_default(),
         };
-        self.tell_packet_in(message, meta.cause, effects);
+        self.tell_packet_in(message, meta.cause, meta.controller, effects);
+    }
+}
+
+/// The tables, and who looks into them: the compiled ones, if they can be read.
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a Looker<'a>>) -> Tables<'a> {
+    match looker {
+        Some(lookup) => Tables { pipeline, lookup },
+        None => pipeline.into(),
     }
 }

@@ -11,12 +11,13 @@ use super::{Bridge, ConnectionId, Effect};
 use crate::core::connection::Connection;
 
 impl Bridge {
-    /// Tells of a frame. One that met no rule goes only to those who take such; before
+    /// Tells the controllers of this id of a frame. One that met no rule goes only to those who take such; before
     /// OpenFlow 1.3 there is no table-miss rule, and an action is told.
     pub(super) fn tell_packet_in(
         &self,
         message: PacketIn,
         cause: Cause,
+        controller: u16,
         effects: &mut Vec<Effect>,
     ) {
         let told = |peer: &Connection| match (cause, peer.version) {
@@ -32,7 +33,8 @@ impl Bridge {
             PacketInReason::PacketOut,
         ] {
             let wants = |peer: &Connection| {
-                told(peer) == reason
+                peer.controller == controller
+                    && told(peer) == reason
                     && peer.wants_packet_in(reason)
                     && (cause != Cause::Miss || peer.takes_misses())
             };

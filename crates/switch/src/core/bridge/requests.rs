@@ -5,7 +5,8 @@ use flow::{
     GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig,
 };
 use openflow::{
-    ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received, RoleReply, Version,
+    AsyncChange, ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received,
+    RoleReply, Version,
 };
 
 use super::{Bridge, ConnectionId, Effect};
@@ -57,6 +58,8 @@ impl Bridge {
             Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
+            Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
+            Message::ControllerId(controller) => self.name_peer(id, controller).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
             Message::GroupMod(command) => self.group_mod(command, (id, xid), now, effects),
@@ -73,12 +76,7 @@ impl Bridge {
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),
             Message::RoleRequest(request) => self.role(id, request, effects).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(id)?.wants))),
-            Message::SetAsync(change) => {
-                let peer = self.peer(id)?;
-                peer.wants = peer.wants.after(&change);
-                self.settle_mode();
-                Ok(None)
-            }
+            Message::SetAsync(change) => self.set_async(id, &change).map(|()| None),
             Message::Error(error) => {
                 tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
                 Ok(None)
@@ -134,6 +132,19 @@ impl Bridge {
         self.note(changes, Some(by));
         self.forward(ForwardedRequest::MeterMod(command), by, effects);
         Ok(None)
+    }
+
+    fn name_peer(&mut self, id: ConnectionId, controller: u16) -> Result<(), Refusal> {
+        self.peer(id)?.controller = controller;
+        self.settle_mode();
+        Ok(())
+    }
+
+    fn set_async(&mut self, id: ConnectionId, change: &AsyncChange) -> Result<(), Refusal> {
+        let peer = self.peer(id)?;
+        peer.wants = peer.wants.after(change);
+        self.settle_mode();
+        Ok(())
     }
 
     fn switch_config(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
@@ -228,6 +239,7 @@ fn changes_something(message: &Message) -> bool {
         message,
         Message::FlowMod(_)
             | Message::PacketOut(_)
+            | Message::Resume(_)
             | Message::PortMod(_)
             | Message::TableMod(_)
             | Message::GroupMod(_)

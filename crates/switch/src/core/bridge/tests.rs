@@ -4,7 +4,7 @@ use ::ports::Status;
 use base::{Cookie, GroupId, MeterId, QueueId};
 use flow::{
     FlowFlags, FlowRemovedReason, FlowStatsRequest, MaxLen, PacketInReason, PacketOut, PortConfig,
-    PortMod, PortReason, Role, RoleRequest,
+    PortMod, PortReason, Registers, Role, RoleRequest,
 };
 use openflow::{
     BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MultipartReply,
@@ -145,8 +145,10 @@ fn miss(cause: Cause) -> PacketInMeta {
         cause,
         table: TableId::FIRST,
         cookie: Cookie::NONE,
-        metadata: 0,
-        tunnel_id: 0,
+        registers: Registers::new(PortNo(1)),
+        controller: 0,
+        userdata: Vec::new(),
+        continuation: None,
         max_len: Some(MaxLen::WHOLE),
     }
 }
@@ -225,7 +227,7 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
     let mut rig = Rig::controlled();
     let send = |rig: &mut Rig, cause| {
         let effects = rig.effects(|bridge, _, effects| {
-            bridge.handle_packet_in(PortNo(1), miss(cause), vec![0; 60], effects);
+            bridge.handle_packet_in(miss(cause), vec![0; 60], effects);
         });
         let reason = |effect: &Effect| match effect {
             Effect::Tell(id, message) => match &**message {
@@ -245,6 +247,12 @@ fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
         (10, PacketInReason::Action, 60),
     ];
     assert_eq!(send(&mut rig, Cause::MissRule), by_rule);
+    // What a rule says itself is told as it says it, where there is a word for it.
+    let said = [
+        (10, PacketInReason::NoMatch, 60),
+        (13, PacketInReason::NoMatch, 60),
+    ];
+    assert_eq!(send(&mut rig, Cause::Said(PacketInReason::NoMatch)), said);
 }
 
 #[test]
@@ -340,7 +348,7 @@ fn a_packet_out_floods_and_learns_as_a_frame_from_its_port_would() {
     let message = |port| {
         Message::PacketOut(PacketOut {
             buffer: None,
-            in_port: PortNo(1),
+            registers: Registers::new(PortNo(1)),
             actions: vec![Action::output(port)],
             data: data.clone(),
         })

@@ -25,10 +25,7 @@ pub(super) fn check(kind: u16, mut r: Reader<'_>, table: TableId) -> Result<(), 
             let follows = |next: &u8| *next > table.0 && TableId(*next) <= TableId::LAST;
             r.rest().iter().all(follows).then_some(()).ok_or(bad)
         }
-        property::WRITE_ACTIONS => ids(&mut r, |number| {
-            action::bucket_numbers(version).any(|known| known == number)
-        }),
-        property::APPLY_ACTIONS => ids(&mut r, |number| {
+        property::WRITE_ACTIONS | property::APPLY_ACTIONS => ids(&mut r, |number| {
             action::own_numbers(version).any(|known| known == number)
         }),
         property::MATCH => fields(&mut r, |field, masked| {

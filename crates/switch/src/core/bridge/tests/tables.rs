@@ -218,7 +218,7 @@ fn step(step: BundleStep, flags: BundleFlags, time: Option<Duration>) -> Message
 fn packet_out(port: u32) -> Message {
     Message::PacketOut(PacketOut {
         buffer: None,
-        in_port: PortNo::CONTROLLER,
+        registers: Registers::new(PortNo::CONTROLLER),
         actions: vec![Action::output(PortNo(port))],
         data: vec![0; 60],
     })

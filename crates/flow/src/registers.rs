@@ -1,0 +1,163 @@
+//! What goes with a frame through the switch besides its bytes, and how a match
+//! tells it (OF 1.5.1, 7.2.3.10: pipeline fields).
+
+use base::PortNo;
+
+use crate::field::{Field, REGISTERS};
+use crate::matching::Match;
+
+/// What the switch knows of a frame besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// The port it came in by.
+    pub in_port: PortNo,
+    /// What earlier tables left for later ones.
+    pub metadata: u64,
+    /// The tunnel's key; zero where there is no tunnel.
+    pub tunnel_id: u64,
+    /// The tunnel's IPv4 source and destination; zero where there is none.
+    pub tunnel_v4: [u32; 2],
+    /// The tunnel's IPv6 source and destination; zero where there is none.
+    pub tunnel_v6: [u128; 2],
+    /// The tunnel's group policy; zero where there is none.
+    pub gbp_id: u16,
+    /// Flags of the tunnel's group policy; zero where there is none.
+    pub gbp_flags: u8,
+    /// The mark that goes with the frame.
+    pub mark: u32,
+    /// The conjunction that the lookup has satisfied; zero for none.
+    pub conjunction: u32,
+    /// The port that the action set outputs to; [`PortNo::UNSET`] for none.
+    pub set_output: PortNo,
+    /// The general registers.
+    pub general: [u32; REGISTERS],
+}
+
+impl Registers {
+    /// Those of a frame that has just arrived by `in_port`.
+    #[must_use]
+    pub const fn new(in_port: PortNo) -> Self {
+        Self {
+            in_port,
+            metadata: 0,
+            tunnel_id: 0,
+            tunnel_v4: [0; 2],
+            tunnel_v6: [0; 2],
+            gbp_id: 0,
+            gbp_flags: 0,
+            mark: 0,
+            conjunction: 0,
+            set_output: PortNo::UNSET,
+            general: [0; REGISTERS],
+        }
+    }
+
+    /// The fields that are registers: those that a match can tell the whole of. Port
+    /// and the action set's output are told apart.
+    fn plain() -> impl Iterator<Item = Field> {
+        [
+            Field::Metadata,
+            Field::TunnelId,
+            Field::TunSrc,
+            Field::TunDst,
+            Field::TunIpv6Src,
+            Field::TunIpv6Dst,
+            Field::TunGbpId,
+            Field::TunGbpFlags,
+            Field::PktMark,
+        ]
+        .into_iter()
+        .chain((0..REGISTERS).map(Field::of_register))
+    }
+
+    /// Whether `field` is told by [`Registers::told`].
+    #[must_use]
+    pub fn has(field: Field) -> bool {
+        field == Field::InPort || Self::plain().any(|plain| plain == field)
+    }
+
+    /// What a match says; what it does not is as with a frame that has just arrived,
+    /// from no port.
+    #[must_use]
+    pub fn of(matching: &Match) -> Self {
+        let value = |field| matching.term(field).map(|term| term.value);
+        let port = |field| value(field).and_then(|value| u32::try_from(value).ok());
+        let mut registers = Self::new(PortNo(port(Field::InPort).unwrap_or(0)));
+        for field in Self::plain() {
+            registers.put(field, value(field).unwrap_or(0));
+        }
+        registers.put(Field::ConjId, value(Field::ConjId).unwrap_or(0));
+        if let Some(output) = port(Field::ActsetOutput) {
+            registers.set_output = PortNo(output);
+        }
+        registers
+    }
+
+    /// The port, and all registers that are not zero, as a match.
+    ///
+    /// # Panics
+    /// Never: no register needs another field.
+    #[must_use]
+    pub fn told(&self) -> Match {
+        let held = Self::plain().map(|field| (field, self.value(field)));
+        let held = held.filter(|(_, value)| *value != 0);
+        let port = (Field::InPort, u128::from(self.in_port.0));
+        held.chain([port])
+            .try_fold(Match::any(), |told, (field, value)| told.with(field, value))
+            .expect("no register needs another field")
+    }
+
+    /// Writes a register whole; bits beyond its width are lost.
+    fn put(&mut self, field: Field, value: u128) {
+        let short = u32::try_from(value & u128::from(u32::MAX)).expect("32 bits");
+        let long = u64::try_from(value & u128::from(u64::MAX)).expect("64 bits");
+        match (field, field.register()) {
+            (_, Some(number)) => self.general[number] = short,
+            (Field::Metadata, _) => self.metadata = long,
+            (Field::TunnelId, _) => self.tunnel_id = long,
+            (Field::TunSrc, _) => self.tunnel_v4[0] = short,
+            (Field::TunDst, _) => self.tunnel_v4[1] = short,
+            (Field::TunIpv6Src, _) => self.tunnel_v6[0] = value,
+            (Field::TunIpv6Dst, _) => self.tunnel_v6[1] = value,
+            (Field::TunGbpId, _) => self.gbp_id = u16::try_from(short & 0xffff).expect("16 bits"),
+            (Field::TunGbpFlags, _) => self.gbp_flags = u8::try_from(short & 0xff).expect("8 bits"),
+            (Field::PktMark, _) => self.mark = short,
+            (Field::ConjId, _) => self.conjunction = short,
+            _ => {}
+        }
+    }
+
+    fn value(&self, field: Field) -> u128 {
+        match (field, field.register()) {
+            (_, Some(number)) => self.general[number].into(),
+            (Field::Metadata, _) => self.metadata.into(),
+            (Field::TunnelId, _) => self.tunnel_id.into(),
+            (Field::TunSrc, _) => self.tunnel_v4[0].into(),
+            (Field::TunDst, _) => self.tunnel_v4[1].into(),
+            (Field::TunIpv6Src, _) => self.tunnel_v6[0],
+            (Field::TunIpv6Dst, _) => self.tunnel_v6[1],
+            (Field::TunGbpId, _) => self.gbp_id.into(),
+            (Field::TunGbpFlags, _) => self.gbp_flags.into(),
+            (Field::PktMark, _) => self.mark.into(),
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_tells_all_registers() {
+        let mut registers = Registers::new(PortNo(7));
+        assert_eq!(registers.told().to_string(), "in_port=7");
+        for (number, field) in (1..).zip(Registers::plain()) {
+            registers.put(field, number);
+        }
+        let told = registers.told();
+        assert_eq!(Registers::of(&told), registers);
+        assert!(told.terms().all(|term| Registers::has(term.field)));
+        assert!(!Registers::has(Field::EthDst) && !Registers::has(Field::Xreg0));
+    }
+}

@@ -1,0 +1,191 @@
+//! The bytes of a continuation: what a switch tells itself by way of a controller.
+//!
+//! They are properties, as Open vSwitch's are, so that its tools find their way
+//! through them: whose it is, and the stack, have its numbers. What is left to be done
+//! stands there as text, the one form that has words for every action in whatever
+//! version the controller speaks. It leaves out how much of a frame goes to a port
+//! that bits of a field name: if that is the controller, all of it does.
+
+use base::{Cookie, DatapathId, TableId};
+use flow::text::parse_actions;
+use flow::{CONTINUATION_BYTES_MAX, Continuation, Instructions, Refusal, Step};
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::dialect::Dialect;
+use crate::message::property;
+use crate::version::Version;
+
+/// `NXCPT_BRIDGE`: sixteen bytes, of which the datapath id is the last eight.
+const BRIDGE: u16 = 0x8000;
+/// `NXCPT_STACK`: one entry of the stack.
+const STACK: u16 = 0x8001;
+/// Ours: a step; its table, its cookie, and what is left as text.
+const STEP: u16 = 0x8100;
+/// Ours: the action set as text, if it is executed in the end.
+const ACTION_SET: u16 = 0x8101;
+
+/// Properties are laid out alike in all versions.
+const DIALECT: Dialect = Dialect::new(Version::V15);
+
+/// The bytes that say how to go on at the switch `of`; none if they would be more than
+/// [`CONTINUATION_BYTES_MAX`].
+#[must_use]
+pub fn encode(continuation: &Continuation, of: DatapathId) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let done = put(continuation, of, &mut Writer::new(&mut out, DIALECT));
+    let fits = done.is_ok() && out.len() <= CONTINUATION_BYTES_MAX;
+    fits.then_some(out)
+}
+
+fn put(
+    continuation: &Continuation,
+    of: DatapathId,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    property::put(BRIDGE, w, |w| {
+        w.zeros(8);
+        w.u64(of.0);
+        Ok(())
+    })?;
+    for entry in &continuation.stack {
+        property::put(STACK, w, |w| {
+            w.number(16, *entry);
+            Ok(())
+        })?;
+    }
+    for step in &continuation.steps {
+        property::put(STEP, w, |w| {
+            w.u8(step.table.0);
+            w.zeros(3);
+            w.u64(step.cookie.0);
+            w.bytes(step.rest.to_string().as_bytes());
+            Ok(())
+        })?;
+    }
+    let Some(set) = &continuation.set else {
+        return Ok(());
+    };
+    let set = Instructions::apply(set.clone()).to_string();
+    property::put(ACTION_SET, w, |w| {
+        w.bytes(set.as_bytes());
+        Ok(())
+    })
+}
+
+/// Reads what [`encode`] has written for the switch `of`.
+///
+/// # Errors
+/// It is another switch's, or nobody's.
+pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
+    let mut r = Reader::new(bytes, DIALECT);
+    let stale = |_| Refusal::ResumeStale;
+    let mut read = Continuation::default();
+    if bytes.len() > CONTINUATION_BYTES_MAX || whose(&mut r).map_err(stale)? != of {
+        return Err(Refusal::ResumeStale);
+    }
+    while !r.is_empty() {
+        let mut property = property::next(&mut r).map_err(stale)?;
+        let value = &mut property.value;
+        match property.kind {
+            STACK => read.stack.push(value.number(16).map_err(stale)?),
+            STEP => read.steps.push(step(value)?),
+            ACTION_SET => {
+                let set = parse_actions(text(value)?).map_err(|_| Refusal::ResumeStale)?;
+                read.set = Some(set);
+            }
+            _ => return Err(Refusal::ResumeStale),
+        }
+        value.end().map_err(stale)?;
+    }
+    Ok(read)
+}
+
+fn whose(r: &mut Reader<'_>) -> Result<DatapathId, Malformed> {
+    let mut property = property::next(r)?;
+    property.value.skip(8)?;
+    let of = property.value.u64()?;
+    property.value.end()?;
+    match property.kind {
+        BRIDGE => Ok(DatapathId(of)),
+        _ => Err(property.unknown()),
+    }
+}
+
+fn step(value: &mut Reader<'_>) -> Result<Step, Refusal> {
+    let mut head = || -> Result<_, Malformed> {
+        let table = TableId(value.u8()?);
+        value.skip(3)?;
+        Ok((table, Cookie(value.u64()?)))
+    };
+    let (table, cookie) = head().map_err(|_| Refusal::ResumeStale)?;
+    let rest = text(value)?.parse().map_err(|_| Refusal::ResumeStale)?;
+    Ok(Step {
+        table,
+        cookie,
+        rest,
+    })
+}
+
+fn text<'a>(value: &mut Reader<'a>) -> Result<&'a str, Refusal> {
+    std::str::from_utf8(value.rest()).map_err(|_| Refusal::ResumeStale)
+}
+
+#[cfg(test)]
+mod tests {
+    use flow::Action;
+
+    use super::*;
+
+    const US: DatapathId = DatapathId(0x1234);
+
+    fn some() -> Continuation {
+        let rest = "push:NXM_NX_REG1[],clear_actions,write_actions(output:2),goto_table:7";
+        let step = Step {
+            table: TableId(3),
+            cookie: Cookie(0x55),
+            rest: rest.parse().expect("instructions"),
+        };
+        let last = Step {
+            table: TableId(0),
+            cookie: Cookie::NONE,
+            rest: Instructions::default(),
+        };
+        Continuation {
+            stack: vec![7, u128::MAX],
+            steps: vec![step, last],
+            set: Some(vec![Action::PopVlan]),
+        }
+    }
+
+    #[test]
+    fn what_was_left_to_be_done_comes_back() {
+        for continuation in [some(), Continuation::default()] {
+            let bytes = encode(&continuation, US).expect("it is short");
+            assert_eq!(decode(&bytes, US), Ok(continuation));
+        }
+    }
+
+    #[test]
+    fn another_switchs_or_a_changed_one_is_stale_and_no_bytes_panic() {
+        let bytes = encode(&some(), US).expect("it is short");
+        assert_eq!(decode(&bytes, DatapathId(1)), Err(Refusal::ResumeStale));
+        assert_eq!(decode(&[], US), Err(Refusal::ResumeStale));
+        for at in 0..bytes.len() {
+            assert!(decode(&bytes[..at], US).is_err() || at % 8 == 0, "{at}");
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                drop(decode(&changed, US));
+            }
+        }
+        let long = vec![0; CONTINUATION_BYTES_MAX + 1];
+        assert_eq!(decode(&long, US), Err(Refusal::ResumeStale));
+    }
+
+    #[test]
+    fn one_that_is_too_long_is_not_told() {
+        let mut continuation = some();
+        continuation.stack = vec![1; CONTINUATION_BYTES_MAX / 24];
+        assert_eq!(encode(&continuation, US), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Packet-in in Nicira's two forms, the same in every version but for the reasons
+//! that a version has; and the message by which a frame that waited goes on, which
+//! is laid out as the second form (`openflow/nicira-ext.h` and `ofp-packet.c` of
+//! Open vSwitch 3.1).
+//!
+//! The first form has an NXM match. The second is a list of properties, and alone
+//! tells what the rule sends along and how to go on.
+
+use base::{BufferId, Cookie, PortNo, TableId};
+use flow::{Match, PacketIn, PacketInReason, Refusal, Registers, Resume};
+
+use super::Body;
+use super::packet_in::{blank, decode_reason, reason_number, surroundings};
+use super::property::{self, Property};
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::oxm::{self, Filter};
+
+/// Reads the first form.
+pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
+    r.skip(4)?;
+    let total_len = r.u16()?;
+    let reason = decode_reason(r)?;
+    let (table, cookie) = (TableId(r.u8()?), Cookie(r.u64()?));
+    let match_len = usize::from(r.u16()?);
+    r.skip(6)?;
+    let place = r.fail(Refusal::MatchBadField);
+    let filter = oxm::decode_nxm(r, match_len)?;
+    r.skip(2)?;
+    let registers = surroundings(&filter.matching).ok_or(place)?;
+    Ok(PacketIn {
+        table,
+        cookie,
+        registers,
+        total_len,
+        data: r.rest().to_vec(),
+        ..blank(reason, registers.in_port)
+    })
+}
+
+/// Appends the first form.
+pub(super) fn encode(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    w.u32(BufferId::NONE.0);
+    w.u16(packet_in.total_len);
+    w.u8(reason_number(packet_in.reason, w.version()));
+    w.u8(packet_in.table.0);
+    w.u64(packet_in.cookie.0);
+    let filter = Filter::of(packet_in.registers.told());
+    oxm::encode_nxm_around(&filter, w, |w| w.zeros(6))?;
+    w.zeros(2);
+    w.bytes(&packet_in.data);
+    Ok(())
+}
+
+/// The properties of the second form (`NXPINT_*`).
+const PACKET: u16 = 0;
+const FULL_LEN: u16 = 1;
+const BUFFER_ID: u16 = 2;
+const TABLE_ID: u16 = 3;
+const COOKIE: u16 = 4;
+const REASON: u16 = 5;
+const METADATA: u16 = 6;
+const USERDATA: u16 = 7;
+const CONTINUATION: u16 = 8;
+
+/// What the second form has said so far.
+struct Told {
+    packet_in: PacketIn,
+    full_len: Option<u32>,
+}
+
+/// Reads the second form.
+pub(super) fn decode_second(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
+    let start = r.clone();
+    let mut told = Told {
+        packet_in: blank(PacketInReason::NoMatch, PortNo::ANY),
+        full_len: None,
+    };
+    told.packet_in.table = TableId::FIRST;
+    while !r.is_empty() {
+        take(&mut told, property::next(r)?)?;
+    }
+    let bad_length = start.fail(Refusal::RequestBadLength);
+    let Told {
+        mut packet_in,
+        full_len,
+    } = told;
+    let len = packet_in.data.len();
+    let total = full_len.map_or(Ok(len), usize::try_from);
+    packet_in.total_len = match total.map(|total| (total >= len, u16::try_from(total))) {
+        Ok((true, Ok(total))) => total,
+        _ => return Err(bad_length),
+    };
+    Ok(packet_in)
+}
+
+/// Takes in a property.
+fn take(told: &mut Told, property: Property<'_>) -> Result<(), Malformed> {
+    let packet_in = &mut told.packet_in;
+    let short = Refusal::PropertyBadLength;
+    let mut value = property.value.clone().on_short(short);
+    match property.kind {
+        PACKET => packet_in.data = value.rest().to_vec(),
+        FULL_LEN => told.full_len = Some(value.u32()?),
+        BUFFER_ID => value.skip(4)?,
+        TABLE_ID => packet_in.table = TableId(value.u8()?),
+        // Numbers of eight bytes are aligned.
+        COOKIE => {
+            value.skip(4)?;
+            packet_in.cookie = Cookie(value.u64()?);
+        }
+        REASON => packet_in.reason = decode_reason(&mut value)?,
+        METADATA => packet_in.registers = decode_metadata(&property)?,
+        USERDATA => packet_in.userdata = value.rest().to_vec(),
+        CONTINUATION => {
+            value.skip(4)?;
+            packet_in.continuation = value.rest().to_vec();
+        }
+        _ => return Err(property.unknown()),
+    }
+    if property.kind == METADATA {
+        return Ok(());
+    }
+    value.end()
+}
+
+fn decode_metadata(property: &Property<'_>) -> Result<Registers, Malformed> {
+    let place = property.fail(Refusal::RequestBadPort);
+    let matching: Match = oxm::decode(property.value.clone())?;
+    surroundings(&matching).ok_or(place)
+}
+
+/// Appends the second form.
+pub(super) fn encode_second(packet_in: &PacketIn, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    put_bytes(PACKET, &packet_in.data, w)?;
+    if usize::from(packet_in.total_len) != packet_in.data.len() {
+        property::put_u32(FULL_LEN, packet_in.total_len.into(), w)?;
+    }
+    put_bytes(TABLE_ID, &[packet_in.table.0], w)?;
+    if packet_in.cookie != Cookie::NONE {
+        property::put(COOKIE, w, |w| {
+            w.zeros(4);
+            w.u64(packet_in.cookie.0);
+            Ok(())
+        })?;
+    }
+    let reason = reason_number(packet_in.reason, w.version());
+    put_bytes(REASON, &[reason], w)?;
+    put_metadata(&packet_in.registers, w)?;
+    put_continuation(&packet_in.continuation, w)?;
+    if packet_in.userdata.is_empty() {
+        return Ok(());
+    }
+    put_bytes(USERDATA, &packet_in.userdata, w)
+}
+
+fn put_bytes(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    property::put(kind, w, |w| {
+        w.bytes(bytes);
+        Ok(())
+    })
+}
+
+fn put_metadata(registers: &Registers, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    property::put(METADATA, w, |w| oxm::encode(&registers.told(), w))
+}
+
+fn put_continuation(continuation: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if continuation.is_empty() {
+        return Ok(());
+    }
+    property::put(CONTINUATION, w, |w| {
+        w.zeros(4);
+        w.bytes(continuation);
+        Ok(())
+    })
+}
+
+impl Body for Resume {
+    /// Whatever else it tells (table, cookie, reason) is of the past.
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let start = r.clone();
+        let told = decode_second(r)?;
+        if told.data.is_empty() {
+            return Err(start.fail(Refusal::RequestBadLength));
+        }
+        Ok(Self {
+            registers: told.registers,
+            data: told.data,
+            continuation: told.continuation,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        put_bytes(PACKET, &self.data, w)?;
+        put_metadata(&self.registers, w)?;
+        put_continuation(&self.continuation, w)
+    }
+}

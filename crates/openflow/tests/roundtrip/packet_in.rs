@@ -1,0 +1,152 @@
+//! Any packet-in, in the form that the dialect has, and any answer to one that waits.
+
+use base::{Cookie, PortNo, TableId};
+use flow::{
+    Action, Continuation, Extension, Instructions, MaxLen, PacketIn, PacketInReason, Registers,
+    Resume, Step,
+};
+use openflow::{Dialect, Message, PacketInFormat, Version};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::strategies::{actions, instructions, port};
+
+/// Any registers, or only a port.
+pub(crate) fn registers(version: Version, all: bool) -> impl Strategy<Value = Registers> {
+    let some = (any::<[u64; 2]>(), any::<[u32; 3]>(), any::<[u128; 2]>());
+    let general = vec(prop_oneof![Just(0), any::<u32>()], 16);
+    (port(version), some, general).prop_map(move |(in_port, some, general)| {
+        if !all {
+            return Registers::new(in_port);
+        }
+        let ([metadata, tunnel_id], [mark, src, dst], tunnel_v6) = some;
+        Registers {
+            metadata,
+            tunnel_id,
+            tunnel_v4: [src, dst],
+            tunnel_v6,
+            mark,
+            general: general.try_into().expect("sixteen"),
+            ..Registers::new(in_port)
+        }
+    })
+}
+
+fn reason(version: Version) -> impl Strategy<Value = PacketInReason> {
+    let mut reasons = vec![
+        PacketInReason::NoMatch,
+        PacketInReason::Action,
+        PacketInReason::InvalidTtl,
+    ];
+    if version >= Version::V14 {
+        reasons.extend([
+            PacketInReason::ActionSet,
+            PacketInReason::Group,
+            PacketInReason::PacketOut,
+        ]);
+    }
+    prop::sample::select(reasons)
+}
+
+/// Whole words of eight bytes, as a continuation is.
+fn continuation() -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<[u8; 8]>(), 0..4).prop_map(|words| words.concat())
+}
+
+pub(crate) fn packet_in(dialect: Dialect) -> BoxedStrategy<Message> {
+    let Dialect {
+        version, packet_in, ..
+    } = dialect;
+    let standard = packet_in == PacketInFormat::Standard;
+    let registers = registers(version, !standard || version >= Version::V12);
+    let second = packet_in == PacketInFormat::Nicira2;
+    let frame = (vec(any::<u8>(), 0..100), 0..1000_u16);
+    let more = (vec(any::<u8>(), 0..20), continuation());
+    let of_rule = (any::<u8>(), any::<u64>());
+    (reason(version), registers, of_rule, frame, more)
+        .prop_map(
+            move |(reason, registers, (table, cookie), (data, cut), (userdata, left))| {
+                let len = u16::try_from(data.len()).expect("short");
+                let from = |first| !standard || version >= first;
+                Message::PacketIn(PacketIn {
+                    reason,
+                    table: if from(Version::V11) {
+                        TableId(table)
+                    } else {
+                        TableId::ALL
+                    },
+                    cookie: if from(Version::V13) {
+                        Cookie(cookie)
+                    } else {
+                        Cookie::NONE
+                    },
+                    registers,
+                    total_len: len + cut,
+                    data,
+                    userdata: if second { userdata } else { Vec::new() },
+                    continuation: if second { left } else { Vec::new() },
+                })
+            },
+        )
+        .boxed()
+}
+
+/// Anything that may be left to be done with a frame.
+pub(crate) fn left() -> impl Strategy<Value = Continuation> {
+    let version = prop::sample::select(Version::ALL.to_vec());
+    let step = version
+        .prop_flat_map(|version| (any::<(u8, u64)>(), instructions(version)))
+        .prop_map(|((table, cookie), rest)| Step {
+            table: TableId(table),
+            cookie: Cookie(cookie),
+            rest: said(rest),
+        });
+    let set = prop::option::of(actions(Version::V10)).prop_map(|set| set.map(all_said));
+    (vec(any::<u128>(), 0..4), vec(step, 0..4), set).prop_map(|(stack, steps, set)| Continuation {
+        stack,
+        steps,
+        set,
+    })
+}
+
+/// Without what has no meaning: how much to send to a port that is no controller. Nor
+/// is it said of a port that bits of a field name: to a controller then goes all.
+fn said(instructions: Instructions) -> Instructions {
+    Instructions {
+        apply: all_said(instructions.apply),
+        write: all_said(instructions.write),
+        ..instructions
+    }
+}
+
+fn all_said(actions: Vec<Action>) -> Vec<Action> {
+    let one = |action| match action {
+        Action::Output { port, .. } if port != PortNo::CONTROLLER => Action::output(port),
+        Action::Extended(Extension::OutputPart { from, .. }) => {
+            let max_len = MaxLen::WHOLE;
+            Action::Extended(Extension::OutputPart { from, max_len })
+        }
+        Action::Extended(Extension::Clone(inside)) => {
+            Action::Extended(Extension::Clone(all_said(inside.to_vec()).into()))
+        }
+        action => action,
+    };
+    // A clause of a conjunction is never done, and so never left.
+    let is_clause =
+        |action: &Action| matches!(action, Action::Extended(Extension::Conjunction { .. }));
+    let done = actions.into_iter().filter(|action| !is_clause(action));
+    done.map(one).collect()
+}
+
+pub(crate) fn resume(dialect: Dialect) -> BoxedStrategy<Message> {
+    let registers = registers(dialect.version, true);
+    (registers, vec(any::<u8>(), 1..100), continuation())
+        .prop_map(|(registers, data, continuation)| {
+            Message::Resume(Resume {
+                registers,
+                data,
+                continuation,
+            })
+        })
+        .boxed()
+}

@@ -1,0 +1,234 @@
+//! Frames that wait for a controller (`ovs-actions(7)`, controller: pause): what is
+//! left to be done with them is put together on the way back from where they stopped,
+//! and is done when they are sent back.
+//!
+//! What a copy was to do waits with the copy; the frame that was copied goes on.
+
+use base::{Cookie, Instant, PortNo};
+use flow::{Action, Continuation, Instructions, Refusal, Registers, Resume, Step};
+use packet::{Frame, Headers, Packet, Pool};
+
+use crate::check::check_continuation;
+use crate::group::groups_of;
+use crate::interpreter::{Arrival, Interpreter, Run};
+use crate::limits::{NESTING_MAX, STACK_MAX};
+use crate::lookup::Tables;
+use crate::pipeline::Pipeline;
+use crate::trace::Trace;
+use crate::verdict::{Cause, Destination, DropReason, PacketInMeta, Verdict};
+
+/// What is being put together of a frame that is to wait.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    meta: Box<PacketInMeta>,
+    continuation: Continuation,
+}
+
+/// What becomes of the action set in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndOfSet {
+    /// It is executed.
+    Executed,
+    /// Nothing: it is a copy's.
+    Never,
+}
+
+/// A frame that waited for a controller and is to go on.
+#[derive(Debug)]
+pub struct Waiting<'a> {
+    /// The frame.
+    pub data: &'a [u8],
+    /// What goes with it.
+    pub registers: Registers,
+    /// How to go on.
+    pub continuation: &'a Continuation,
+    /// When.
+    pub now: Instant,
+}
+
+impl Interpreter {
+    /// Goes on with a frame that waited, of which [`Pipeline::check_resume`] said that
+    /// it can.
+    pub fn resume<'a>(
+        &'a mut self,
+        tables: impl Into<Tables<'a>>,
+        waiting: Waiting<'_>,
+        pool: &'a mut Pool,
+        trace: &'a mut dyn Trace,
+        verdict: &'a mut Verdict,
+    ) {
+        let arrival = Arrival {
+            frame: Frame::from_bytes(waiting.data),
+            from: waiting.registers.in_port,
+            now: waiting.now,
+        };
+        let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
+        run.registers = waiting.registers;
+        run.stack.extend(&waiting.continuation.stack);
+        let mut frame = arrival.frame;
+        let result = run.go_on(&mut frame, waiting.continuation);
+        run.end(frame, result);
+    }
+}
+
+impl Run<'_> {
+    /// The frame stops here. Whoever was doing something with it says what is left.
+    pub(crate) fn begin_pause(&mut self, meta: Box<PacketInMeta>) {
+        self.exited = true;
+        let continuation = Continuation {
+            stack: self.stack.clone(),
+            ..Continuation::default()
+        };
+        self.pause = Some(Pause { meta, continuation });
+    }
+
+    /// These actions of the rule at hand are left.
+    pub(crate) fn leave(&mut self, actions: &[Action]) {
+        let step = Step {
+            table: self.table,
+            cookie: self.cookie,
+            rest: Instructions::apply(actions.to_vec()),
+        };
+        if let Some(pause) = &mut self.pause {
+            pause.continuation.steps.push(step);
+        }
+    }
+
+    /// All that these instructions say behind their actions is left, too.
+    pub(crate) fn leave_instructions(&mut self, instructions: &Instructions) {
+        let steps = self.pause.as_mut();
+        let step = steps.and_then(|pause| pause.continuation.steps.last_mut());
+        if let Some(step) = step {
+            let apply = std::mem::take(&mut step.rest.apply);
+            step.rest = Instructions {
+                meter: None,
+                apply,
+                ..instructions.clone()
+            };
+        }
+    }
+
+    /// Sends a frame that stopped to those whom it waits for, now that all is known
+    /// that is left. The frame is as it was when it stopped.
+    pub(crate) fn wait(&mut self, end: EndOfSet) {
+        let Some(Pause {
+            mut meta,
+            mut continuation,
+        }) = self.pause.take()
+        else {
+            return;
+        };
+        // The last is where the frame's way ends, and is there if only for that.
+        let last = continuation.steps.pop();
+        let nothing = Instructions::default();
+        continuation.steps.retain(|step| step.rest != nothing);
+        continuation.steps.extend(last);
+        if end == EndOfSet::Executed {
+            continuation.set = Some(self.set.actions().to_vec());
+        }
+        if continuation.bytes() > flow::CONTINUATION_BYTES_MAX {
+            self.drop(DropReason::ContinuationTooLong);
+            return;
+        }
+        meta.continuation = Some(continuation);
+        self.promise(Destination::Controller(meta));
+    }
+
+    /// Goes on where a frame stopped.
+    pub(crate) fn go_on(
+        &mut self,
+        frame: &mut Frame,
+        continuation: &Continuation,
+    ) -> Result<(), DropReason> {
+        self.depth = self.pipeline.depth_to_resume(continuation);
+        let mut packet = Packet::read(frame, self.depth).map_err(DropReason::Malformed)?;
+        self.set.write(continuation.set.as_deref().unwrap_or(&[]));
+        self.trace.arrived(packet.frame(), self.registers());
+        let last = continuation.steps.len().saturating_sub(1);
+        for (place, step) in continuation.steps.iter().enumerate() {
+            if self.pause.is_some() {
+                self.leave_step(step);
+                continue;
+            }
+            if self.exited {
+                break;
+            }
+            match self.take_step(&mut packet, step) {
+                // Ends what a resubmission led to, and no more.
+                Err(DropReason::InvalidTtl) if place < last => self.drop(DropReason::InvalidTtl),
+                Ok(false) if place == last && continuation.set.is_some() => return self.missed(),
+                done => drop(done?),
+            }
+        }
+        match continuation.set {
+            Some(_) => self.execute_set(&mut packet),
+            None => {
+                self.wait(EndOfSet::Never);
+                Ok(())
+            }
+        }
+    }
+
+    /// Does what is left of a rule. Answers whether the way ended by a rule.
+    fn take_step(&mut self, packet: &mut Packet<'_>, step: &Step) -> Result<bool, DropReason> {
+        (self.table, self.rule, self.cookie) = (step.table, None, step.cookie);
+        self.cause = match step.cookie {
+            Cookie::NONE => Cause::PacketOut,
+            _ => Cause::Action,
+        };
+        match self.follow(packet, &step.rest)? {
+            Some(table) if !self.exited => {
+                self.table = table;
+                self.count_lookup()?;
+                let found = self.look_up(packet);
+                self.traverse(packet, found)
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// The frame stops again before it came to this step.
+    fn leave_step(&mut self, step: &Step) {
+        if let Some(pause) = &mut self.pause {
+            pause.continuation.steps.push(step.clone());
+        }
+    }
+}
+
+impl Pipeline {
+    /// What is left to be done with a frame that a controller sends back, of which
+    /// `continuation` was read.
+    ///
+    /// # Errors
+    /// The frame came in by no port that is there, is damaged as far as anything looks,
+    /// or what is left is nothing that could be left: it was changed on its way, or a
+    /// group is gone.
+    pub fn check_resume(
+        &self,
+        message: &Resume,
+        continuation: &Continuation,
+    ) -> Result<(), Refusal> {
+        let Registers { in_port, .. } = message.registers;
+        let from_nowhere = matches!(in_port, PortNo::CONTROLLER | PortNo::ANY);
+        if !from_nowhere && self.port(in_port).is_none() {
+            return Err(Refusal::RequestBadPort);
+        }
+        let deep = continuation.stack.len() > STACK_MAX || continuation.steps.len() > NESTING_MAX;
+        if deep {
+            return Err(Refusal::ResumeStale);
+        }
+        check_continuation(continuation)?;
+        self.check_groups(groups_of(continuation.actions()))?;
+        let depth = self.depth_to_resume(continuation);
+        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Refusal::RequestBadPacket),
+        }
+    }
+
+    /// How deep a frame must be read to go on: it may meet the tables.
+    fn depth_to_resume(&self, continuation: &Continuation) -> flow::field::Depth {
+        let actions = continuation.actions().map(crate::rule::depth_of);
+        actions.max().unwrap_or_default().max(self.depth())
+    }
+}
