@@ -2,14 +2,15 @@
 
 use ::flow::Refusal;
 
+use super::forward::held;
 use super::names::Unreadable;
 use super::text::{Hex, Text};
 use super::{NESTING_MAX, print_within};
-use crate::codec::{Malformed, Reader};
+use crate::codec::Reader;
 use crate::header::Header;
 use crate::kinds::Kind;
-use crate::message::row_of;
-use crate::version::Version;
+use crate::message::multipart::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
+use crate::message::{Body, row_of};
 
 /// The steps, by number.
 const STEPS: [&str; 8] = [
@@ -35,34 +36,62 @@ pub(super) fn print_control(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
     Ok(())
 }
 
+/// What may be asked of bundles, by the bit.
+const ASKED: [(u32, &str); 2] = [(1, "timestamp"), (2, "time_set_sched")];
+
+/// The flags that a bundle may have, by the bit.
+const CAPABILITIES: [(u32, &str); 3] = [(1, "atomic"), (2, "ordered"), (4, "time")];
+
+/// Writes what is asked of bundles.
+pub(super) fn print_features_request(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    let BundleFeaturesRequest { flags, times } = BundleFeaturesRequest::decode(r)?;
+    text.push(" flags=");
+    text.bits(flags, &ASKED);
+    write_times(times, text);
+    Ok(())
+}
+
+/// Writes what bundles can do.
+pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let features = BundleFeatures::decode(r)?;
+    text.push(" capabilities=");
+    text.bits(features.capabilities.0.into(), &CAPABILITIES);
+    write_times(features.times, text);
+    Ok(())
+}
+
+fn write_times(times: Option<BundleTimes>, text: &mut Text<'_>) {
+    let Some(times) = times else { return };
+    for (name, time) in [
+        ("accuracy", times.accuracy),
+        ("future_max", times.future_max),
+        ("past_max", times.past_max),
+        ("now", times.now),
+    ] {
+        let (seconds, nanos) = (time.0.as_secs(), time.0.subsec_nanos());
+        write!(text, "\n {name}={seconds}.{nanos:09}s");
+    }
+}
+
 /// Writes a message for a bundle.
 pub(super) fn print_add(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
     let xid = text.message.get(4..8);
     let bundle = r.u32()?;
     r.skip(2)?;
     let flags = r.u16()?;
-    let bad_length = r.fail(Refusal::BundleMessageBadLength);
-    let rest = r.rest();
-    let header = Header::peek(rest).ok_or(bad_length)?;
-    let bytes = rest.get(..usize::from(header.length));
-    let bytes = bytes
-        .filter(|bytes| bytes.len() >= Header::LENGTH)
-        .ok_or(bad_length)?;
-    let refused = |fault| Malformed {
-        fault,
-        ..bad_length
-    };
-    if Version::from_wire(header.version) != Some(r.version()) {
-        return Err(Unreadable("OFPBFC_BAD_VERSION"));
-    }
+    let place = r.clone();
+    let (header, bytes) = held(r)?;
     if bytes.get(4..8) != xid {
-        return Err(refused(Refusal::BundleMessageBadXid).into());
+        return Err(place.fail(Refusal::BundleMessageBadXid).into());
     }
     let mut inside = Reader::new(bytes, r.dialect());
     inside.skip(Header::LENGTH)?;
     match row_of(&header, &mut inside)?.kind {
-        Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PortMod => {}
-        _ => return Err(refused(Refusal::BundleMessageUnsupported).into()),
+        Kind::FlowMod | Kind::GroupMod | Kind::MeterMod | Kind::PacketOut | Kind::PortMod => {}
+        _ => return Err(place.fail(Refusal::BundleMessageUnsupported).into()),
     }
     write!(text, "\n bundle_id={} flags=", Hex(bundle.into()));
     text.bits(flags.into(), &FLAGS);

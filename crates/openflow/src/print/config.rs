@@ -114,26 +114,50 @@ pub(super) fn name(names: &[&str], number: u32) -> String {
     }
 }
 
+/// What is told unasked: by kind, each for primaries and for secondaries.
+type Masks = [[u32; 2]; TOLD.len()];
+
 /// Writes what is told unasked, to a primary controller and to others.
 pub(super) fn print_async(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    // By kind, each for primaries and for secondaries.
-    let mut masks = [[0_u32; 2]; TOLD.len()];
+    let mut masks = Masks::default();
     if r.version() < Version::V14 {
         for kind in &mut masks[..3] {
             *kind = [r.u32()?, r.u32()?];
         }
     } else {
-        while !r.is_empty() {
-            let (kind, mask) = property(r)?;
-            let place = masks.get_mut(usize::from(kind / 2));
-            if let Some(place) = place {
-                place[usize::from(1 - kind % 2)] = mask & KNOWN[usize::from(kind / 2)];
-            }
+        read_masks(r, &mut masks)?;
+    }
+    write_masks(&masks, text);
+    Ok(())
+}
+
+/// Writes what is told unasked, where properties say it before 1.4.
+pub(super) fn print_async_properties(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    let mut masks = Masks::default();
+    read_masks(r, &mut masks)?;
+    write_masks(&masks, text);
+    Ok(())
+}
+
+/// Reads properties, each of which says a mask.
+fn read_masks(r: &mut Reader<'_>, masks: &mut Masks) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let (kind, mask) = property(r)?;
+        let place = masks.get_mut(usize::from(kind / 2));
+        if let Some(place) = place {
+            place[usize::from(1 - kind % 2)] = mask & KNOWN[usize::from(kind / 2)];
         }
     }
+    Ok(())
+}
+
+fn write_masks(masks: &Masks, text: &mut Text<'_>) {
     for (which, title) in ["primary", "secondary"].into_iter().enumerate() {
         writeln!(text, "\n {title}:");
-        for ((label, reasons), masks) in TOLD.iter().zip(&masks) {
+        for ((label, reasons), masks) in TOLD.iter().zip(masks) {
             let mask = masks[which];
             let names = (0..32).filter(|bit| mask >> bit & 1 == 1);
             let names: Vec<_> = names.map(|bit| name(reasons, bit)).collect();
@@ -145,7 +169,6 @@ pub(super) fn print_async(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
             writeln!(text, "{label:>16}: {names}");
         }
     }
-    Ok(())
 }
 
 /// Reads a property: its kind and its mask.
@@ -179,6 +202,16 @@ pub(super) fn print_table_ids(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result
     Ok(())
 }
 
+/// Writes by which number a connection is known to rules.
+pub(super) fn print_controller_id(
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    r.skip(6)?;
+    write!(text, " id={}", r.u16()?);
+    Ok(())
+}
+
 /// Writes which form of packet-in is wished for.
 pub(super) fn print_packet_in_format(
     r: &mut Reader<'_>,
@@ -189,7 +222,7 @@ pub(super) fn print_packet_in_format(
         0 => text.push(" format=standard"),
         1 => text.push(" format=nxt_packet_in"),
         2 => text.push(" format=nxt_packet_in2"),
-        number => write!(text, " format={number}"),
+        _ => return Err(Unreadable("OFPBRC_EPERM")),
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use ::flow::Refusal;
 use super::names::Unreadable;
 use super::rows::{Length, Printer};
 use super::text::Text;
-use super::{flow_stats, group, meter, port, queue, table};
+use super::{bundle, flow_stats, group, meter, monitor, port, queue, table};
 use crate::codec::Reader;
 use crate::kinds::{Kind, Number, Part, PartRow};
 use crate::message::multipart::{MORE, decode_head};
@@ -47,6 +47,8 @@ static ROWS: &[Row] = { use {Part::*, Length::*}; &[
     row(PortDesc,      "PORT_DESC",      (Exactly, port::print_description_request), (More(8), port::print_descriptions)),
     row(TableDesc,     "TABLE_DESC",     (Exactly, nothing),                       (More(8), table::print_descs)),
     row(QueueDesc,     "QUEUE_DESC",     (Exactly, queue::print_desc_request),     (More(8), queue::print_desc_reply)),
+    row(FlowMonitor,   "FLOW_MONITOR",   (More(8), monitor::print_request),        (More(8), monitor::print_reply)),
+    row(BundleFeatures, "BUNDLE_FEATURES", (More(8), bundle::print_features_request), (More(8), bundle::print_features)),
     row(FlowCounts,    "FLOW_STATS",     (More(8), flow_stats::print_request),           (More(8), flow_stats::print_counts)),
 ]};
 
@@ -88,7 +90,7 @@ fn least(kind: Kind, part: Part, version: Version) -> usize {
         (false, Part::Aggregate) => 8,
         (false, Part::GroupFeatures) => 40,
         (false, Part::MeterFeatures) => 16,
-
+        (_, Part::BundleFeatures) => 8,
         _ => 0,
     }
 }

@@ -152,6 +152,23 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
     (BundleMessageUnsupported, "OFPBFC_MSG_UNSUP"),
     (BundleMessageTooMany, "OFPBFC_MSG_TOO_MANY"),
     (BundleMessageFailed, "OFPBFC_MSG_FAILED"),
+    (MonitorUnknown, "OFPMOFC_UNKNOWN"),
+    (MonitorExists, "OFPMOFC_MONITOR_EXISTS"),
+    (MonitorUnknownMonitor, "OFPMOFC_UNKNOWN_MONITOR"),
+    (MonitorBadCommand, "OFPMOFC_BAD_COMMAND"),
+    (MonitorBadFlags, "OFPMOFC_BAD_FLAGS"),
+    (MonitorBadTable, "OFPMOFC_BAD_TABLE_ID"),
+    (MonitorBadOut, "OFPMOFC_BAD_OUT"),
+    (TableFeaturesBadMetadata, "OFPTFFC_BAD_METADATA"),
+    (TableFeaturesBadFeatures, "OFPTFFC_BAD_FEATURES"),
+    (TableFeaturesBadCapabilities, "OFPTFFC_BAD_CAPA"),
+    (TableFeaturesBadSize, "OFPTFFC_BAD_MAX_ENT"),
+    (TableFeaturesBadCommand, "OFPTFFC_BAD_COMMAND"),
+    (TableFeaturesTooMany, "OFPTFFC_TOO_MANY"),
+    (BundleScheduleUnsupported, "OFPBFC_SCHED_NOT_SUPPORTED"),
+    (BundleScheduleFuture, "OFPBFC_SCHED_FUTURE"),
+    (BundleSchedulePast, "OFPBFC_SCHED_PAST"),
+    (ResumeStale, "NXR_STALE"),
 ]};
 
 #[cfg(test)]

@@ -22,12 +22,13 @@ pub(super) const REASONS: [&str; 6] = [
 ];
 
 /// What is told beside the frame.
-struct Told {
-    total_len: u16,
-    reason: u8,
-    table: u8,
-    cookie: u64,
-    matching: Match,
+pub(super) struct Told {
+    pub(super) total_len: u32,
+    pub(super) reason: u8,
+    pub(super) table: u8,
+    /// All ones is none.
+    pub(super) cookie: u64,
+    pub(super) matching: Match,
 }
 
 /// Writes a packet-in.
@@ -35,6 +36,13 @@ pub(super) fn print_in(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Un
     let buffer = BufferId(r.u32()?);
     let told = read_in(r)?;
     let data = r.rest();
+    write_head(&told, buffer, data, text);
+    frame::print(data, text);
+    Ok(())
+}
+
+/// Writes what stands before the frame.
+pub(super) fn write_head(told: &Told, buffer: BufferId, data: &[u8], text: &mut Text<'_>) {
     if told.table != 0 {
         write!(text, " table_id={}", told.table);
     }
@@ -48,20 +56,18 @@ pub(super) fn print_in(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Un
         config::name(&REASONS, told.reason.into())
     );
     write!(text, " data_len={}", data.len());
-    let total = usize::from(told.total_len);
+    let total = u64::from(told.total_len).cmp(&(data.len() as u64));
     if buffer == BufferId::NONE {
         text.push(" (unbuffered)");
-        if total != data.len() {
+        if total.is_ne() {
             text.push(" (***total_len != data_len***)");
         }
     } else {
         write!(text, " buffer=0x{:08x}", buffer.0);
-        if total < data.len() {
+        if total.is_lt() {
             text.push(" (***total_len < data_len***)");
         }
     }
-    frame::print(data, text);
-    Ok(())
 }
 
 /// Reads what stands before the frame.
@@ -75,7 +81,7 @@ fn read_in(r: &mut Reader<'_>) -> Result<Told, Unreadable> {
     };
     match r.version() {
         Version::V10 => {
-            told.total_len = r.u16()?;
+            told.total_len = r.u16()?.into();
             told.matching = from_port(r)?;
             told.reason = r.u8()?;
             r.skip(1)?;
@@ -83,10 +89,10 @@ fn read_in(r: &mut Reader<'_>) -> Result<Told, Unreadable> {
         Version::V11 => {
             told.matching = from_port(r)?;
             r.skip(4)?;
-            (told.total_len, told.reason, told.table) = (r.u16()?, r.u8()?, r.u8()?);
+            (told.total_len, told.reason, told.table) = (r.u16()?.into(), r.u8()?, r.u8()?);
         }
         version => {
-            (told.total_len, told.reason, told.table) = (r.u16()?, r.u8()?, r.u8()?);
+            (told.total_len, told.reason, told.table) = (r.u16()?.into(), r.u8()?, r.u8()?);
             if version != Version::V12 {
                 told.cookie = r.u64()?;
             }

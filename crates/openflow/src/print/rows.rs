@@ -4,7 +4,8 @@
 use super::names::Unreadable;
 use super::text::Text;
 use super::{
-    bundle, config, error, flow, group, hello, meter, multipart, packet, port, queue, table,
+    bundle, config, error, flow, forward, group, hello, meter, monitor, multipart, packet,
+    packet_nicira, port, queue, table,
 };
 use crate::codec::Reader;
 use crate::kinds::{Kind, Number};
@@ -55,6 +56,8 @@ impl Row {
     /// long enough.
     pub(super) fn least(&self, least: usize, version: Version) -> usize {
         match (self.kind, version) {
+            // Likewise to what it tells of the table.
+            (Kind::TableStatus, _) => 8,
             (Kind::PacketIn, Version::V12) => 8,
             (Kind::PacketIn, Version::V13 | Version::V14 | Version::V15) => 16,
             _ => least,
@@ -136,6 +139,16 @@ static ROWS: &[Row] = { use {Kind::*, Length::*}; &[
     row(FlowFormat,         "",                         "SET_FLOW_FORMAT",  Exactly, config::print_flow_format),
     row(TableIds,           "",                         "FLOW_MOD_TABLE_ID", Exactly, config::print_table_ids),
     row(PacketInFormat,     "",                         "SET_PACKET_IN_FORMAT", Exactly, config::print_packet_in_format),
+    row(NxPacketIn,         "",                         "PACKET_IN",        More(1), packet_nicira::print),
+    row(NxPacketIn2,        "",                         "PACKET_IN2",       More(8), packet_nicira::print_second),
+    row(Resume,             "",                         "RESUME",           More(8), packet_nicira::print_second),
+    row(ControllerId,       "",                         "SET_CONTROLLER_ID", Exactly, config::print_controller_id),
+    row(SetAsyncProperties, "",                         "SET_ASYNC_CONFIG2", More(8), config::print_async_properties),
+    row(MonitorCancel,      "",                         "FLOW_MONITOR_CANCEL", Exactly, monitor::print_cancel),
+    row(MonitorPaused,      "",                         "FLOW_MONITOR_PAUSED", Exactly, nothing),
+    row(MonitorResumed,     "",                         "FLOW_MONITOR_RESUMED", Exactly, nothing),
+    row(TableStatus,        "TABLE_STATUS",             "",                 More(8), table::print_status),
+    row(RequestForward,     "REQUESTFORWARD",           "REQUESTFORWARD",   More(8), forward::print),
     row(BundleControl,      "BUNDLE_CONTROL",           "BUNDLE_CONTROL",   More(8), bundle::print_control),
     row(BundleAdd,          "BUNDLE_ADD_MESSAGE",       "BUNDLE_ADD_MESSAGE", More(1), bundle::print_add),
 ]};

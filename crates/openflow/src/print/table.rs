@@ -22,6 +22,9 @@ const VACANCY_PROPERTY: u16 = 3;
 /// The property that says what is evicted (`OFPTMPT_EVICTION`).
 const EVICTION_PROPERTY: u16 = 2;
 
+/// Why the news of a table come, by number.
+const STATUS_REASONS: [&str; 5] = ["", "", "", "VACANCY_DOWN", "VACANCY_UP"];
+
 /// By what is decided which rules are evicted, by the bit.
 const EVICTION_REASONS: [(u32, &str); 3] = [(1, "OTHER"), (2, "IMPORTANCE"), (4, "LIFETIME")];
 
@@ -138,35 +141,51 @@ fn write_settings(config: u32, vacancy: Option<[u8; 2]>, text: &mut Text<'_>) {
 /// Writes how tables are.
 pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
     while !r.is_empty() {
-        let length = usize::from(r.clone().u16()?);
-        let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
-        r.skip(2)?;
-        let table = r.u8()?;
-        r.skip(1)?;
-        let config = r.u32()?;
-        let (mut reasons, mut vacancy) = (0, [0; 3]);
-        while !r.is_empty() {
-            let mut property = property::next(&mut r)?;
-            match property.kind {
-                EVICTION_PROPERTY => reasons = property.value.u32()?,
-                VACANCY_PROPERTY => vacancy = property.value.take()?,
-                _ => return Err(property.unknown().into()),
-            }
-        }
-        let on = |bit| if config & bit != 0 { "on" } else { "off" };
-        write!(text, "\n  table {table}:\n   eviction={}", on(EVICTION));
-        writeln!(text, " eviction_flags={}", eviction_reasons(reasons));
-        write!(text, "   vacancy={}", on(VACANCY));
-        if config & VACANCY != 0 {
-            let [down, up, now] = vacancy;
-            write!(
-                text,
-                " vacancy_down={down}% vacancy_up={up}% vacancy={now}%"
-            );
-        }
-        text.push("\n");
+        print_desc(r, text)?;
     }
     Ok(())
+}
+
+/// Writes how a table is.
+fn print_desc(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let length = usize::from(r.clone().u16()?);
+    let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
+    r.skip(2)?;
+    let table = r.u8()?;
+    r.skip(1)?;
+    let config = r.u32()?;
+    let (mut reasons, mut vacancy) = (0, [0; 3]);
+    while !r.is_empty() {
+        let mut property = property::next(&mut r)?;
+        match property.kind {
+            EVICTION_PROPERTY => reasons = property.value.u32()?,
+            VACANCY_PROPERTY => vacancy = property.value.take()?,
+            _ => return Err(property.unknown().into()),
+        }
+    }
+    let on = |bit| if config & bit != 0 { "on" } else { "off" };
+    write!(text, "\n  table {table}:\n   eviction={}", on(EVICTION));
+    writeln!(text, " eviction_flags={}", eviction_reasons(reasons));
+    write!(text, "   vacancy={}", on(VACANCY));
+    if config & VACANCY != 0 {
+        let [down, up, now] = vacancy;
+        write!(
+            text,
+            " vacancy_down={down}% vacancy_up={up}% vacancy={now}%"
+        );
+    }
+    text.push("\n");
+    Ok(())
+}
+
+/// Writes that a table has changed, and how it is now.
+pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let unknown = r.fail(Refusal::PropertyBadValue);
+    let reason = STATUS_REASONS.get(usize::from(r.u8()?)).copied();
+    let reason = reason.filter(|name| !name.is_empty()).ok_or(unknown)?;
+    r.skip(7)?;
+    write!(text, " reason={reason}\ntable_desc:-");
+    print_desc(r, text)
 }
 
 /// By what is decided which rules are evicted.

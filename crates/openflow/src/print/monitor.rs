@@ -1,0 +1,278 @@
+//! Flow monitors: which changes are asked for, and which there were. The layouts are
+//! told in `message::multipart::flow_monitor`.
+
+use ::flow::{Match, Refusal};
+use base::{GroupId, PortNo, TableId};
+
+use super::names::Unreadable;
+use super::text::{Hex, Text};
+use super::{action, config, flow, port};
+use crate::codec::Reader;
+use crate::oxm;
+use crate::port_no;
+use crate::version::Version;
+
+/// What a monitor is told of, from bit 0.
+const FLAGS: [&str; 6] = ["initial", "add", "delete", "modify", "actions", "own"];
+
+/// Likewise from 1.4 on, where Open vSwitch has no name for the sixth.
+const FLAGS_LATER: [&str; 7] = [
+    "initial",
+    "add",
+    "delete",
+    "modify",
+    "actions",
+    "no_abbrev",
+    "own",
+];
+
+/// The number by which a monitor is ended.
+const DELETE: u8 = 2;
+
+/// What may happen to rules, by the number of 1.4; Nicira's are one less.
+const EVENTS: [&str; 7] = [
+    "INITIAL", "ADDED", "DELETED", "MODIFIED", "ABBREV", "PAUSED", "RESUMED",
+];
+
+/// Those of them that are told in another way than a rule is.
+const DELETED: usize = 2;
+const ABBREV: usize = 4;
+const PAUSED: usize = 5;
+
+/// Bytes of a request before its match.
+const REQUEST: usize = 16;
+
+/// Bytes of what is told of no rule.
+const SHORT: usize = 8;
+
+/// Whether a version has monitors of its own.
+const fn is_standard(version: Version) -> bool {
+    matches!(version, Version::V14 | Version::V15)
+}
+
+/// Writes the number of a monitor that ends.
+pub(super) fn print_cancel(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    write!(text, " id={}", r.u32()?);
+    Ok(())
+}
+
+/// A monitor's members beside its number.
+struct Asked {
+    flags: u16,
+    out_port: PortNo,
+    out_group: u32,
+    table: u8,
+    matching: Match,
+}
+
+/// Writes which changes are asked for.
+pub(super) fn print_request(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        r.clone().skip(REQUEST)?;
+        let id = r.u32()?;
+        let asked = match r.version() {
+            Version::V10 | Version::V11 | Version::V12 => Some(read_nicira(r)?),
+            Version::V13 => Some(read_onf(r)?),
+            Version::V14 | Version::V15 => read_standard(r)?,
+        };
+        write!(text, "\n id={id}");
+        match asked {
+            Some(asked) => write_asked(&asked, r.version(), text),
+            None => text.push(" command=delete"),
+        }
+    }
+    Ok(())
+}
+
+fn read_nicira(r: &mut Reader<'_>) -> Result<Asked, Unreadable> {
+    let (flags, out_port) = (r.u16()?, port_no::decode_u16(r)?);
+    let match_len = usize::from(r.u16()?);
+    let table = r.u8()?;
+    zeros::<5>(r)?;
+    let matching = oxm::decode_nxm(r, match_len)?.matching;
+    Ok(Asked {
+        flags,
+        out_port,
+        out_group: 0,
+        table,
+        matching,
+    })
+}
+
+fn read_onf(r: &mut Reader<'_>) -> Result<Asked, Unreadable> {
+    let flags = r.u16()?;
+    // The match tells its length itself.
+    r.skip(2)?;
+    let (out_port, table) = (port::read_number(r)?, r.u8()?);
+    zeros::<3>(r)?;
+    let matching = oxm::decode_structure(r)?;
+    Ok(Asked {
+        flags,
+        out_port,
+        out_group: 0,
+        table,
+        matching,
+    })
+}
+
+/// Reads a monitor of 1.4 or later; none is one that ends, of which nothing else counts.
+fn read_standard(r: &mut Reader<'_>) -> Result<Option<Asked>, Unreadable> {
+    let (out_port, out_group) = (port::read_number(r)?, r.u32()?);
+    let (flags, table, command) = (r.u16()?, r.u8()?, r.u8()?);
+    let matching = oxm::decode_structure(r)?;
+    Ok((command != DELETE).then_some(Asked {
+        flags,
+        out_port,
+        out_group,
+        table,
+        matching,
+    }))
+}
+
+/// Reads bytes that have to be zero.
+fn zeros<const N: usize>(r: &mut Reader<'_>) -> Result<(), Unreadable> {
+    match r.take::<N>()? {
+        zeros if zeros == [0; N] => Ok(()),
+        _ => Err(Unreadable("NXBRC_MUST_BE_ZERO")),
+    }
+}
+
+fn write_asked(asked: &Asked, version: Version, text: &mut Text<'_>) {
+    let known: &[&str] = match is_standard(version) {
+        false => &FLAGS,
+        true => &FLAGS_LATER,
+    };
+    let set = known.iter().enumerate();
+    let set = set.filter(|(bit, _)| asked.flags >> bit & 1 == 1);
+    let mut names: Vec<_> = set.map(|(_, name)| (*name).to_owned()).collect();
+    let rest = asked.flags >> known.len() << known.len();
+    if rest != 0 || names.is_empty() {
+        names.push(Hex(rest.into()).to_string());
+    }
+    write!(text, " flags={}", names.join(","));
+    if asked.out_port != PortNo::ANY {
+        write!(text, " out_port={}", port::name(asked.out_port));
+    }
+    // A group's number is told with its sign.
+    if asked.out_group != 0 && asked.out_group != GroupId::ANY.0 {
+        write!(text, " out_group={}", asked.out_group.cast_signed());
+    }
+    if asked.table != TableId::ALL.0 {
+        write!(text, " table={}", asked.table);
+    }
+    write_match(&asked.matching, text);
+}
+
+fn write_match(matching: &Match, text: &mut Text<'_>) {
+    match matching.to_string() {
+        fields if fields.is_empty() => {}
+        fields => write!(text, " {fields}"),
+    }
+}
+
+/// Writes what happened to rules.
+pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let bad_length = r.fail(Refusal::RequestBadLength);
+        let length = usize::from(r.clone().u16()?);
+        let mut update = r.sub_or(length, Refusal::RequestBadLength)?;
+        if length < SHORT || length % 8 != 0 {
+            return Err(bad_length.into());
+        }
+        update.skip(2)?;
+        let number = usize::from(update.u16()?);
+        let number = number + usize::from(!is_standard(r.version()));
+        if (ABBREV..EVENTS.len()).contains(&number) && length != SHORT {
+            return Err(bad_length.into());
+        }
+        print_update(number, &mut update, text)?;
+    }
+    Ok(())
+}
+
+/// Writes an update behind its number.
+fn print_update(number: usize, r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let known = number <= ABBREV || is_standard(r.version());
+    let name = EVENTS.get(number).filter(|_| known);
+    let name = name.ok_or(Unreadable("NXBRC_FM_BAD_EVENT"))?;
+    if number == ABBREV {
+        write!(text, "\n event={name} xid={}", Hex(r.u32()?.into()));
+    } else if number >= PAUSED {
+        write!(text, "\n event={name}");
+    } else {
+        let change = read_change(r)?;
+        let actions = match r.version() {
+            Version::V10 | Version::V11 | Version::V12 => action::list(r.clone())?,
+            Version::V13 | Version::V14 | Version::V15 => action::instructions(r)?,
+        };
+        write!(text, "\n event={name}");
+        if number == DELETED {
+            let reason = config::name(&flow::REASONS, change.reason.into());
+            write!(text, " reason={reason}");
+        }
+        write_change(&change, &actions, text);
+    }
+    Ok(())
+}
+
+/// What is told of a rule beside what it does.
+struct Change {
+    reason: u16,
+    table: u8,
+    idle_s: u16,
+    hard_s: u16,
+    cookie: u64,
+    matching: Match,
+}
+
+fn read_change(r: &mut Reader<'_>) -> Result<Change, Unreadable> {
+    if is_standard(r.version()) {
+        let (table, reason) = (r.u8()?, r.u8()?.into());
+        let (idle_s, hard_s) = (r.u16()?, r.u16()?);
+        // The priority is not told.
+        r.skip(2 + 4)?;
+        return Ok(Change {
+            reason,
+            table,
+            idle_s,
+            hard_s,
+            cookie: r.u64()?,
+            matching: oxm::decode_structure(r)?,
+        });
+    }
+    let reason = r.u16()?;
+    r.skip(2)?;
+    let (idle_s, hard_s) = (r.u16()?, r.u16()?);
+    let match_len = usize::from(r.u16()?);
+    let table = r.u8()?;
+    r.skip(1)?;
+    Ok(Change {
+        reason,
+        table,
+        idle_s,
+        hard_s,
+        cookie: r.u64()?,
+        matching: match r.version() {
+            Version::V13 => oxm::decode_structure(r)?,
+            _ => oxm::decode_nxm(r, match_len)?.matching,
+        },
+    })
+}
+
+fn write_change(change: &Change, actions: &str, text: &mut Text<'_>) {
+    write!(text, " table={}", change.table);
+    for (name, seconds) in [
+        ("idle_timeout", change.idle_s),
+        ("hard_timeout", change.hard_s),
+    ] {
+        if seconds != 0 {
+            write!(text, " {name}={seconds}");
+        }
+    }
+    write!(text, " cookie={}", Hex(change.cookie));
+    write_match(&change.matching, text);
+    // A rule that does nothing is told like one of which that is not asked.
+    if actions != "drop" {
+        write!(text, " actions={actions}");
+    }
+}

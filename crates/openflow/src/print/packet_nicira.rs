@@ -1,0 +1,242 @@
+//! Frames for the controller in Nicira's two forms, and frames that go on: what the
+//! second form tells beside the frame, how to go on among it.
+//!
+//! Properties that nobody gave are passed over, as Open vSwitch's tools do.
+
+use ::flow::{Match, Refusal};
+use base::BufferId;
+
+use super::names::Unreadable;
+use super::packet::{Told, write_head};
+use super::text::{Hex, Text};
+use super::{action, frame};
+use crate::codec::Reader;
+use crate::message::property::{self, Property};
+use crate::oxm;
+
+/// The properties of the second form (`NXPINT_*`).
+mod kind {
+    pub(super) const PACKET: u16 = 0;
+    pub(super) const FULL_LEN: u16 = 1;
+    pub(super) const BUFFER: u16 = 2;
+    pub(super) const TABLE: u16 = 3;
+    pub(super) const COOKIE: u16 = 4;
+    pub(super) const REASON: u16 = 5;
+    pub(super) const METADATA: u16 = 6;
+    pub(super) const USERDATA: u16 = 7;
+    pub(super) const CONTINUATION: u16 = 8;
+}
+
+/// The properties of a continuation, as Open vSwitch writes them (`NXCPT_*`).
+mod part {
+    pub(super) const BRIDGE: u16 = 0x8000;
+    pub(super) const STACK: u16 = 0x8001;
+    pub(super) const MIRRORS: u16 = 0x8002;
+    pub(super) const CONNTRACKED: u16 = 0x8003;
+    pub(super) const TABLE: u16 = 0x8004;
+    pub(super) const COOKIE: u16 = 0x8005;
+    pub(super) const ACTIONS: u16 = 0x8006;
+    pub(super) const ACTION_SET: u16 = 0x8007;
+    pub(super) const PORT: u16 = 0x8008;
+}
+
+/// Bytes of an entry of the stack at most.
+const STACK_ENTRY_MAX: usize = 128;
+
+/// Writes a packet-in of the first form.
+pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let buffer = BufferId(r.u32()?);
+    let (total_len, reason, table) = (r.u16()?.into(), r.u8()?, r.u8()?);
+    let cookie = r.u64()?;
+    let match_len = usize::from(r.u16()?);
+    r.skip(6)?;
+    let told = Told {
+        total_len,
+        reason,
+        table,
+        cookie,
+        matching: oxm::decode_nxm(r, match_len)?.matching,
+    };
+    r.skip(2)?;
+    let data = r.rest();
+    write_head(&told, buffer, data, text);
+    frame::print(data, text);
+    Ok(())
+}
+
+/// What the second form tells.
+struct Second<'a> {
+    told: Told,
+    buffer: BufferId,
+    full_len: Option<u32>,
+    data: &'a [u8],
+    userdata: &'a [u8],
+    continuation: Continuation,
+}
+
+/// How to go on.
+#[derive(Default)]
+struct Continuation {
+    bridge: [u8; 16],
+    /// The last that was put on it first.
+    stack: Vec<String>,
+    mirrors: u32,
+    conntracked: bool,
+    table: u8,
+    cookie: u64,
+    actions: Vec<String>,
+    set: Option<String>,
+    port: u32,
+}
+
+/// Writes a packet-in of the second form, or a frame that goes on.
+pub(super) fn print_second(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let bad_length = r.fail(Refusal::RequestBadLength);
+    let mut read = Second {
+        told: Told {
+            total_len: 0,
+            reason: 0,
+            table: 0,
+            cookie: u64::MAX,
+            matching: Match::any(),
+        },
+        buffer: BufferId::NONE,
+        full_len: None,
+        data: &[],
+        userdata: &[],
+        continuation: Continuation::default(),
+    };
+    while !r.is_empty() {
+        take(&mut read, property::next(r)?)?;
+    }
+    let length = u32::try_from(read.data.len()).map_err(|_| bad_length)?;
+    read.told.total_len = read.full_len.unwrap_or(length);
+    if length == 0 || read.told.total_len < length {
+        return Err(bad_length.into());
+    }
+    write_head(&read.told, read.buffer, read.data, text);
+    if !read.userdata.is_empty() {
+        let bytes: Vec<_> = read
+            .userdata
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        write!(text, "\n userdata={}", bytes.join("."));
+    }
+    write_continuation(&read.continuation, text);
+    frame::print(read.data, text);
+    Ok(())
+}
+
+/// Takes in a property of the second form.
+fn take<'a>(read: &mut Second<'a>, property: Property<'a>) -> Result<(), Unreadable> {
+    let mut value = property.value.on_short(Refusal::PropertyBadLength);
+    match property.kind {
+        kind::PACKET => read.data = value.rest(),
+        kind::FULL_LEN => read.full_len = Some(value.u32()?),
+        kind::BUFFER => read.buffer = BufferId(value.u32()?),
+        kind::TABLE => read.told.table = value.u8()?,
+        kind::COOKIE => read.told.cookie = aligned(&mut value)?,
+        kind::REASON => read.told.reason = value.u8()?,
+        kind::METADATA => read.told.matching = oxm::decode(value)?,
+        kind::USERDATA => read.userdata = value.rest(),
+        kind::CONTINUATION => {
+            value.skip(4)?;
+            while !value.is_empty() {
+                go_on(&mut read.continuation, property::next(&mut value)?)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Reads a number of eight bytes, which is aligned.
+fn aligned(value: &mut Reader<'_>) -> Result<u64, Unreadable> {
+    value.skip(4)?;
+    Ok(value.u64()?)
+}
+
+/// Takes in a property of a continuation.
+fn go_on(read: &mut Continuation, property: Property<'_>) -> Result<(), Unreadable> {
+    let mut value = property.value.on_short(Refusal::PropertyBadLength);
+    match property.kind {
+        part::BRIDGE => read.bridge = value.take()?,
+        part::STACK if value.len() > STACK_ENTRY_MAX => {
+            return Err(value.fail(Refusal::PropertyBadLength).into());
+        }
+        part::STACK => read.stack.push(number(value.rest())),
+        part::MIRRORS => read.mirrors = value.u32()?,
+        part::CONNTRACKED => read.conntracked = true,
+        part::TABLE => read.table = value.u8()?,
+        part::COOKIE => read.cookie = aligned(&mut value)?,
+        part::ACTIONS => {
+            let (table, cookie) = (read.table, read.cookie);
+            read.actions
+                .push(format!("unroll_xlate(table={table}, cookie={cookie})"));
+            read.actions.extend(actions(value)?);
+        }
+        part::ACTION_SET => read.set = actions(value)?,
+        part::PORT => read.port = value.u32()?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// The actions in a property, if there are any.
+fn actions(mut value: Reader<'_>) -> Result<Option<String>, Unreadable> {
+    value.skip(4)?;
+    if !value.len().is_multiple_of(8) {
+        return Err(value.fail(Refusal::RequestBadLength).into());
+    }
+    Ok(match value.is_empty() {
+        true => None,
+        false => Some(action::list(value)?),
+    })
+}
+
+/// A number of any length in hexadecimal, without zeros before it.
+fn number(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    match digits.trim_start_matches('0') {
+        "" => "0".to_owned(),
+        digits => format!("0x{digits}"),
+    }
+}
+
+fn write_continuation(read: &Continuation, text: &mut Text<'_>) {
+    if read.bridge != [0; 16] {
+        write!(text, "\n continuation.bridge={}", uuid(read.bridge));
+    }
+    if !read.stack.is_empty() {
+        let stack = read.stack.join(" ");
+        write!(text, "\n continuation.stack=(top) {stack} (bottom)");
+    }
+    if read.mirrors != 0 {
+        write!(text, "\n continuation.mirrors={}", Hex(read.mirrors.into()));
+    }
+    if read.conntracked {
+        text.push("\n continuation.conntracked=true");
+    }
+    if !read.actions.is_empty() {
+        write!(text, "\n continuation.actions={}", read.actions.join(","));
+    }
+    if let Some(set) = &read.set {
+        write!(text, "\n continuation.action_set={set}");
+    }
+    if read.port != 0 {
+        write!(text, "\n continuation.odp_port={}", read.port);
+    }
+}
+
+/// A bridge's name. Open vSwitch writes its four words as its processor has them, and
+/// reads them so: here the least byte comes first, as on most.
+fn uuid(bytes: [u8; 16]) -> String {
+    let (words, _) = bytes.as_chunks::<4>();
+    let digits: String = words
+        .iter()
+        .map(|word| format!("{:08x}", u32::from_le_bytes(*word)))
+        .collect();
+    let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &digits[part]);
+    parts.join("-")
+}
