@@ -9,7 +9,7 @@ use testkit::document::{check_part, table};
 
 use crate::action::rows;
 use crate::faults::{self, Fault};
-use crate::kinds;
+use crate::kinds::{self, NICIRA};
 use crate::version::Version;
 
 const DOCUMENT: &str = "docs/conformance.md";
@@ -133,6 +133,10 @@ fn errors() {
     let short = |fault: Fault| match fault {
         Fault::Plain { kind, code } => format!("{kind}/{code}"),
         Fault::Nicira { kind, code } => format!("nx {kind}/{code}"),
+        Fault::Experimenter {
+            experimenter: NICIRA,
+            kind,
+        } => format!("nx {kind}"),
         Fault::Experimenter { kind, .. } => format!("onf {kind}"),
     };
     let line = |refusal: flow::Refusal| {

@@ -138,10 +138,7 @@ def provoke(folder, version):
     for command in COMMANDS.strip().splitlines():
         words = command.replace("BR", f"unix:{folder}/recorder").split()
         run("ovs-ofctl", "-O", VERSIONS[version], *words)
-    monitor = subprocess.Popen(
-        ["ovs-ofctl", "-O", VERSIONS[version], "monitor", f"unix:{folder}/recorder", "64", "-P", "standard"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )
+    monitor = watch(folder, version, "64", "-P", "standard")
     speakers = [Controller(folder, version), Controller(folder, version)]
     for speaker in speakers:
         speaker.say(2, b"what is said comes back")
@@ -155,9 +152,11 @@ def provoke(folder, version):
         if version > 12:
             speaker.say(26)
         speaker.say(9, struct.pack("!HH", 0, 128))
-    run("ovs-appctl", "-t", f"{folder}/ovs-vswitchd.{pid(folder)}.ctl", "netdev-dummy/receive", "p2",
-        "in_port(2),eth(src=02:00:00:00:00:01,dst=ff:ff:ff:ff:ff:ff),eth_type(0x0806),"
-        "arp(sip=10.0.0.1,tip=10.0.0.2,op=1,sha=02:00:00:00:00:01,tha=00:00:00:00:00:00)")
+        if version < 13:
+            # What others ask of groups is wanted.
+            speaker.say(4, struct.pack("!IIHHI", NICIRA, 27, 11, 8, 3))
+    run("ovs-ofctl", "-O", VERSIONS[version], "add-group", f"unix:{folder}/recorder", "group_id=2,type=all,bucket=output:1")
+    receive(folder)
     vsctl(folder, "add-port", "br", "p3", "--", "set", "interface", "p3", "type=dummy")
     vsctl(folder, "del-port", "br", "p3")
     time.sleep(0.3)
@@ -165,8 +164,33 @@ def provoke(folder, version):
     monitor.wait()
     for speaker in speakers:
         speaker.socket.close()
+    run("ovs-ofctl", "-O", VERSIONS[version], "add-flow", f"{folder}/br.mgmt",
+        "priority=10,arp,actions=load:7->NXM_NX_REG1[],controller(pause,userdata=01.02.03),output:1")
+    for form in "nxt_packet_in", "nxt_packet_in2":
+        monitor = watch(folder, version, "resume", "-P", form)
+        receive(folder)
+        time.sleep(0.3)
+        monitor.terminate()
+        monitor.wait()
     run("ovs-ofctl", "-O", VERSIONS[version], "del-groups", f"{folder}/br.mgmt")
     run("ovs-ofctl", "-O", "OpenFlow13", "del-flows", f"{folder}/br.mgmt")
+
+
+def watch(folder, version, *words):
+    """Starts an ovs-ofctl that is told of what happens."""
+    monitor = subprocess.Popen(
+        ["ovs-ofctl", "-O", VERSIONS[version], "monitor", f"unix:{folder}/recorder", *words],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    time.sleep(0.3)
+    return monitor
+
+
+def receive(folder):
+    """Lets a frame come in."""
+    run("ovs-appctl", "-t", f"{folder}/ovs-vswitchd.{pid(folder)}.ctl", "netdev-dummy/receive", "p2",
+        "in_port(2),eth(src=02:00:00:00:00:01,dst=ff:ff:ff:ff:ff:ff),eth_type(0x0806),"
+        "arp(sip=10.0.0.1,tip=10.0.0.2,op=1,sha=02:00:00:00:00:01,tha=00:00:00:00:00:00)")
 
 
 def pid(folder):

@@ -17,6 +17,10 @@ const UNWRITTEN: &[(Seen, &[Version], &str)] = { use Version::*; &[
         "ovs-ofctl asks for no role, and os-ken does not speak 1.1; the answer is Open vSwitch's"),
     ((Kind::SetAsync, None), &[V11, V12],
         "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
+    ((Kind::ControllerId, None), &[V11, V12, V13, V14, V15],
+        "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
+    ((Kind::MultipartReply, Some(Part::BundleFeatures)), &[V15],
+        "Open vSwitch refuses the request, and os-ken reads the answer but does not write it"),
     ((Kind::MultipartReply, Some(Part::FlowCounts)), &[V15],
         "Open vSwitch refuses the request, and os-ken reads the answer but does not write it"),
 ] };
