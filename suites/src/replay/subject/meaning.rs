@@ -3,7 +3,7 @@
 use base::{Cookie, Xid};
 use flow::{
     Consistency, Field, FlowMod, FlowModCommand, GroupModCommand, MeterModCommand, PacketIn,
-    PacketInReason, PacketOut, Registers,
+    PacketInReason,
 };
 use openflow::{Dialect, Message, Version};
 use packet::Frame;
@@ -37,12 +37,6 @@ pub(super) fn version(message: &Message) -> Version {
             consistency: Consistency::Waived,
             ..
         }) => Version::V10,
-        // Only in 1.5 does more than a port come with a frame (OF 1.5.1, 7.3.6).
-        Message::PacketOut(PacketOut { registers, .. })
-            if *registers != Registers::new(registers.in_port) =>
-        {
-            Version::V15
-        }
         _ => {
             let versions = [Version::V13, Version::V15, Version::V11];
             versions
