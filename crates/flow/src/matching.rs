@@ -119,7 +119,7 @@ impl Match {
     /// Whether every frame that matches fulfils `needs`, by what the terms say.
     #[must_use]
     pub fn satisfies(&self, needs: Prerequisite) -> bool {
-        satisfy(&self.terms(), needs)
+        satisfy(|field| self.exact(field), || self.terms(), needs)
     }
 
     /// Whether the frame satisfies every term.
@@ -158,10 +158,15 @@ impl fmt::Debug for Match {
     }
 }
 
-/// Whether every frame that satisfies `terms` fulfils `needs`.
-fn satisfy(terms: &Terms<'_>, needs: Prerequisite) -> bool {
+/// Whether every frame that fits fulfils `needs`: by the fields given in full, and
+/// by all terms.
+fn satisfy<'a>(
+    exact: impl Fn(Field) -> Option<u128>,
+    terms: impl Fn() -> Terms<'a>,
+    needs: Prerequisite,
+) -> bool {
     let one_of = |field, wanted: &[u128]| {
-        let value = terms.exact(field);
+        let value = exact(field);
         value.is_some_and(|value| wanted.contains(&value))
     };
     let eth_type = |wanted: &[u128]| one_of(Field::EthType, wanted);
@@ -170,8 +175,8 @@ fn satisfy(terms: &Terms<'_>, needs: Prerequisite) -> bool {
     let icmpv6_type = |wanted: &[u128]| icmpv6() && one_of(Field::Icmpv6Type, wanted);
     match needs {
         Prerequisite::None => true,
-        Prerequisite::InPort => terms.on(Field::InPort).is_some(),
-        Prerequisite::VlanTag => terms
+        Prerequisite::InPort => terms().on(Field::InPort).is_some(),
+        Prerequisite::VlanTag => terms()
             .on(Field::VlanVid)
             .is_some_and(|term| term.value & u128::from(VID_PRESENT) != 0),
         Prerequisite::Mpls => eth_type(&[0x8847, 0x8848]),

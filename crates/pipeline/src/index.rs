@@ -7,13 +7,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use foldhash::quality::RandomState;
+
 use crate::rule::{ByIdentity, Identity, Rule};
 
 /// Every rule, or nothing yet. The hash is keyed by chance, lest a controller choose a
 /// million matches of one hash; nothing else depends on it.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    rules: Option<HashSet<ByIdentity>>,
+    rules: Option<HashSet<ByIdentity, RandomState>>,
 }
 
 impl Clone for Index {
@@ -55,6 +57,6 @@ impl Index {
 
     /// Forgets all rules, and gives back the room for them.
     pub(crate) fn clear(&mut self) {
-        self.rules = Some(HashSet::new());
+        self.rules = Some(HashSet::default());
     }
 }

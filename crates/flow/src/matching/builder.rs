@@ -16,6 +16,10 @@ pub struct MatchBuilder {
     length: usize,
     /// The field that comes last; fields mostly come in order.
     last: Option<Field>,
+    /// What most fields need, so that nobody has to look for it: the type of the
+    /// packet and the protocol above IP, which have no masks.
+    eth_type: Option<u128>,
+    ip_proto: Option<u128>,
 }
 
 impl Default for MatchBuilder {
@@ -24,6 +28,8 @@ impl Default for MatchBuilder {
             bytes: [0; LONGEST],
             length: 0,
             last: None,
+            eth_type: None,
+            ip_proto: None,
         }
     }
 }
@@ -56,7 +62,11 @@ impl MatchBuilder {
     /// The value of `field`, if all of it is given.
     #[must_use]
     pub fn exact(&self, field: Field) -> Option<u128> {
-        self.terms().exact(field)
+        match field {
+            Field::EthType => self.eth_type,
+            Field::IpProto => self.ip_proto,
+            _ => self.terms().exact(field),
+        }
     }
 
     /// Asks also for `field & mask == value`. A mask of zero adds nothing; what is
@@ -85,7 +95,7 @@ impl MatchBuilder {
         if field == Field::VlanPcp && self.exact(Field::VlanVid) == Some(0) {
             return Err(Refusal::MatchBadPrerequisite);
         }
-        if !satisfy(&self.terms(), row.needs) {
+        if !satisfy(|field| self.exact(field), || self.terms(), row.needs) {
             return Err(Refusal::MatchBadPrerequisite);
         }
         self.insert(&Term { field, value, mask })
@@ -111,6 +121,7 @@ impl MatchBuilder {
         if behind_all {
             self.push(term);
         } else {
+            self.remember(term);
             let at = self.terms().bytes_before(term.field);
             let length = packed::length_of(term);
             self.bytes.copy_within(at..self.length, at + length);
@@ -122,8 +133,17 @@ impl MatchBuilder {
 
     /// Puts a term behind all others.
     fn push(&mut self, term: &Term) {
+        self.remember(term);
         self.length = packed::put(&mut self.bytes, self.length, term);
         self.last = Some(term.field);
+    }
+
+    const fn remember(&mut self, term: &Term) {
+        match term.field {
+            Field::EthType => self.eth_type = Some(term.value),
+            Field::IpProto => self.ip_proto = Some(term.value),
+            _ => {}
+        }
     }
 
     /// Asks also for what is asked of a view.

@@ -101,7 +101,7 @@ fn features(table: u8, name: &str) -> TableFeatures {
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
         capabilities: TableFlags::default(),
-        flows_max: 1_000_000,
+        flows_max: 1 << 20,
         command: TableFeaturesCommand::Modify,
         next: Vec::new(),
     }
