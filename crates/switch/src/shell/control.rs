@@ -3,6 +3,7 @@
 //! publishes what changed, once for each burst.
 
 mod interfaces;
+mod publication;
 mod questions;
 mod site;
 mod slow;
@@ -13,7 +14,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
-use std::time::Duration;
 
 use base::Instant;
 use openflow::Received;
@@ -30,7 +30,7 @@ use super::worker_thread::WorkerHandle;
 use crate::config::Config;
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
-use crate::dataplane::program::{BridgeId, BridgeProgram, Generation, Program, Publication};
+use crate::dataplane::program::{BridgeId, Generation, Program, Publication};
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::worker::{Command, Event};
 use site::Site;
@@ -38,17 +38,6 @@ use site::Site;
 /// Inputs handled between two publications: long enough to make a burst of
 /// flow-mods cheap, short enough that a rule is in force some milliseconds later.
 const BURST_MAX: usize = 256;
-
-/// A burst of changes is published this often: a rule is in force soon after it
-/// came, and a publication, which costs each worker a look at new tables, is shared
-/// by many. The first change after a pause, and one that a barrier waits for, is
-/// published at once.
-const PUBLICATION_INTERVAL: Duration = Duration::from_micros(500);
-
-/// Programs that wait to be freed until the workers are woken to let go of them. They
-/// share what did not change between them, so a few cost little; asleep, a worker
-/// would keep all of a second's.
-const RETIRED_MAX: usize = 64;
 
 /// What the control thread counts for want of a better place.
 #[derive(Debug, Default)]
@@ -380,89 +369,6 @@ impl Control {
             site.bridge.handle_timeout(now);
         }
         self.look_after_moved_taps(now);
-    }
-
-    /// Publishes the present state of all bridges, if any of it is new and it is time.
-    fn publish(&mut self) {
-        if !self.is_publication_due() {
-            return;
-        }
-        self.next_publication = self.now() + PUBLICATION_INTERVAL;
-        self.generation = Generation(self.generation.0 + 1);
-        let bridges = self.sites.iter_mut().map(|(id, site)| {
-            let (pipeline, compiled, stations) = site.bridge.snapshot();
-            BridgeProgram {
-                id: *id,
-                pipeline,
-                compiled,
-                stations,
-            }
-        });
-        let program = Program {
-            generation: self.generation,
-            bridges: bridges.collect(),
-        };
-        let old = self.tools.publication.swap(Arc::new(program));
-        let gone = self.sites.values().map(|site| site.bridge.removed());
-        let is_large = gone.sum::<usize>() >= LARGE;
-        self.retired.push_back(Retired {
-            program: old,
-            is_large,
-        });
-        for site in self.sites.values_mut() {
-            site.bridge.handle_published(self.generation);
-        }
-        // One that is asleep need not be woken for a new program, only to let go of old ones.
-        if is_large || self.retired.len() > RETIRED_MAX {
-            let workers = self.tools.workers.iter();
-            workers.for_each(WorkerHandle::wake_if_asleep);
-        }
-    }
-
-    fn is_unpublished(&self) -> bool {
-        self.sites.values().any(|site| site.bridge.is_unpublished())
-    }
-
-    fn is_publication_due(&self) -> bool {
-        let is_awaited = |site: &Site| site.bridge.is_publication_awaited();
-        self.is_unpublished()
-            && (self.now() >= self.next_publication || self.sites.values().any(is_awaited))
-    }
-
-    /// Does what waited for the workers, as far as they are.
-    fn settle_passed(&mut self) {
-        self.free_retired();
-        let workers = self.tools.workers.iter();
-        let passed = |worker: &WorkerHandle| match worker.rests() {
-            true => self.generation,
-            false => worker.progress.passed(),
-        };
-        let slowest = workers.map(passed).min();
-        let Some(passed) = slowest.filter(|passed| *passed > self.passed) else {
-            return;
-        };
-        self.passed = passed;
-        let bridges: Vec<_> = self.sites.keys().copied().collect();
-        for bridge in bridges {
-            let mut effects = Vec::new();
-            if let Some(site) = self.sites.get_mut(&bridge) {
-                site.bridge.handle_passed(passed, &mut effects);
-            }
-            self.carry_out(bridge, effects, &mut None);
-        }
-        self.resume_deferred();
-    }
-
-    /// Frees the programs that no worker holds any more.
-    fn free_retired(&mut self) {
-        let workers = self.tools.workers.iter();
-        let held = workers.map(|worker| worker.progress.passed()).min();
-        let is_free = |old: &mut Retired| held.is_some_and(|held| old.program.generation < held);
-        while let Some(old) = self.retired.pop_front_if(is_free) {
-            if old.is_large {
-                self.tools.reaper.free(Box::new(old.program));
-            }
-        }
     }
 
     /// Goes on with messages whose barrier has been answered.
