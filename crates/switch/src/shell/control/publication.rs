@@ -64,7 +64,8 @@ impl Control {
         self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
-    fn is_publication_due(&self) -> bool {
+    /// Whether it is time for the next, or somebody waits for it.
+    pub(super) fn is_publication_due(&self) -> bool {
         let is_awaited = |site: &Site| site.bridge.is_publication_awaited();
         self.is_unpublished()
             && (self.now() >= self.next_publication || self.sites.values().any(is_awaited))
