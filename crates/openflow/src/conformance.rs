@@ -9,6 +9,7 @@ use testkit::document::{check_part, table};
 
 use crate::action::rows;
 use crate::faults::{self, Fault};
+use crate::instruction;
 use crate::kinds::{self, NICIRA};
 use crate::version::Version;
 
@@ -23,6 +24,7 @@ fn the_document_says_what_the_tables_say() {
     messages();
     statistics();
     fields();
+    instructions();
     actions();
     errors();
 }
@@ -88,6 +90,32 @@ fn statistics() {
         .map(|row| (row.part, row.versions.clone(), number(row.number)))
         .collect();
     check_part(DOCUMENT, "statistics", &numbers(&rows));
+}
+
+fn instructions() {
+    // The numbers count from one.
+    let names = [
+        "goto table",
+        "write metadata",
+        "write actions",
+        "apply actions",
+        "clear actions",
+        "meter",
+    ];
+    let line = |(number, name): (u16, &str)| {
+        let cell = |version: &Version| match version {
+            // There a rule has a list of actions.
+            Version::V10 => "-".to_owned(),
+            version if instruction::known(*version).any(|known| known == number) => {
+                number.to_string()
+            }
+            _ => "-".to_owned(),
+        };
+        let cells = Version::ALL.iter().map(cell);
+        [name.to_owned()].into_iter().chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = (1..).zip(names).map(line).collect();
+    check_part(DOCUMENT, "instructions", &table(&BY_VERSION, &rows));
 }
 
 fn actions() {

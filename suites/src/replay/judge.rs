@@ -21,6 +21,11 @@ pub(crate) struct Outcome {
     /// Why there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     explanation: Option<String>,
+    /// Whether it was not played to its end.
+    cut_short: bool,
+    /// Whether the explanation is of such a case.
+    #[serde(skip)]
+    is_to_be_cut_short: bool,
 }
 
 impl Outcome {
@@ -30,19 +35,24 @@ impl Outcome {
         played: Result<Vec<Step>, String>,
         explained: &Explained,
     ) -> Self {
+        let cut_short = played.is_err();
         let difference = match played {
             Ok(steps) => steps.iter().find_map(difference),
             Err(what) => Some(what),
         };
+        let reason = explained.reason(&case);
         Self {
-            explanation: explained.reason(&case).map(str::to_owned),
+            explanation: reason.map(|reason| reason.text.clone()),
+            is_to_be_cut_short: reason.is_some_and(|reason| reason.cut_short),
             difference,
+            cut_short,
             case,
         }
     }
 
     fn is_as_explained(&self) -> bool {
         self.difference.is_some() == self.explanation.is_some()
+            && self.cut_short == self.is_to_be_cut_short
     }
 }
 
@@ -112,6 +122,9 @@ pub(crate) fn write(outcomes: &[Outcome], path: &Path) -> Result<(), Failure> {
 pub(crate) fn report(outcomes: &[Outcome], stale: &[String], path: &Path) -> bool {
     for outcome in outcomes.iter().filter(|outcome| !outcome.is_as_explained()) {
         match &outcome.difference {
+            Some(difference) if outcome.cut_short => {
+                println!("{} cannot be played on:\n    {difference}", outcome.case);
+            }
             Some(difference) => println!("{} differs:\n    {difference}", outcome.case),
             None => println!(
                 "{} does not differ, though the list explains it",

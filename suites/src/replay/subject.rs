@@ -168,6 +168,11 @@ impl OpenVswitchSubject {
         self.peer(version)?.ask(messages)
     }
 
+    /// Says something in the version in which the case means it.
+    fn mean(&mut self, message: Message) -> Told {
+        self.say(version(&message), message)
+    }
+
     /// Says something that may be refused, and tells all that comes of it.
     fn say(&mut self, version: Version, message: Message) -> Told {
         // What is told unasked is told to this one.
@@ -334,15 +339,10 @@ impl Subject for OpenVswitchSubject {
                 self.say(Version::V13, Message::SetConfig(config))
             }
             Event::Standalone(_) => Err("its fail mode is secure".to_owned()),
-            Event::Flow(command) => {
-                let message = Message::FlowMod((**command).clone());
-                self.say(version(command, &message), message)
-            }
-            Event::Group(command) => self.say(Version::V13, Message::GroupMod(command.clone())),
-            Event::Meter(command) => self.say(Version::V13, Message::MeterMod(command.clone())),
-            Event::PacketOut(message) => {
-                self.say(Version::V13, Message::PacketOut(message.clone()))
-            }
+            Event::Flow(command) => self.mean(Message::FlowMod((**command).clone())),
+            Event::Group(command) => self.mean(Message::GroupMod(command.clone())),
+            Event::Meter(command) => self.mean(Message::MeterMod(command.clone())),
+            Event::PacketOut(message) => self.mean(Message::PacketOut(message.clone())),
             Event::Resume(_) => Err("how a frame goes on is its own affair".to_owned()),
             Event::Arrive { port, times, frame } => self.arrive(*port, *times, frame),
             Event::Time(time) => self.pass(*time),

@@ -67,6 +67,9 @@ impl Body for PacketOut {
             faith: Faith::Exact,
         };
         let actions = |w: &mut Writer<'_>| action::encode(&self.actions, context, w);
+        if w.version() != Version::V15 && self.registers != Registers::new(self.registers.in_port) {
+            return Err(w.cannot("what comes with a frame besides its port"));
+        }
         match w.version() {
             Version::V10 => {
                 let in_port = match self.registers.in_port {
@@ -118,4 +121,31 @@ fn decode_context(r: &mut Reader<'_>) -> Result<Registers, Malformed> {
         }
     }
     packet_in::surroundings(&matching).ok_or_else(|| start.fail(Refusal::RequestBadPort))
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Xid;
+
+    use super::*;
+    use crate::dialect::Dialect;
+    use crate::message::Message;
+
+    #[test]
+    fn only_in_15_does_more_than_a_port_come_with_a_frame() {
+        let registers = Registers {
+            metadata: 5,
+            ..Registers::new(PortNo(1))
+        };
+        let message = Message::PacketOut(PacketOut {
+            buffer: None,
+            registers,
+            actions: Vec::new(),
+            data: Vec::new(),
+        });
+        for version in Version::ALL {
+            let said = message.encode(Xid(0), Dialect::new(version), &mut Vec::new());
+            assert_eq!(said.is_ok(), version == Version::V15, "{version}");
+        }
+    }
 }

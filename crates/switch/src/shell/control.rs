@@ -3,7 +3,7 @@
 //! publishes what changed, once for each burst.
 
 mod interfaces;
-mod publishing;
+mod publication;
 mod questions;
 mod site;
 mod slow;
@@ -30,10 +30,9 @@ use super::worker_thread::WorkerHandle;
 use crate::config::Config;
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
-use crate::dataplane::program::{BridgeId, Generation, Publication};
+use crate::dataplane::program::{BridgeId, Generation, Program, Publication};
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::worker::{Command, Event};
-use publishing::Retired;
 use site::Site;
 
 /// Inputs handled between two publications: long enough to make a burst of
@@ -68,6 +67,13 @@ struct Peer {
     outbox: Outbox,
     /// Messages that came after a barrier that is still to be answered.
     deferred: VecDeque<(Box<Received>, Room)>,
+}
+
+/// A program that another has taken the place of.
+struct Retired {
+    program: Arc<Program>,
+    /// Whether it may be the last that holds so many rules that to free it takes long.
+    is_large: bool,
 }
 
 /// What the control thread is given.
@@ -363,30 +369,6 @@ impl Control {
             site.bridge.handle_timeout(now);
         }
         self.look_after_moved_taps(now);
-    }
-
-    /// Does what waited for the workers, as far as they are.
-    fn settle_passed(&mut self) {
-        self.free_retired();
-        let workers = self.tools.workers.iter();
-        let passed = |worker: &WorkerHandle| match worker.rests() {
-            true => self.generation,
-            false => worker.progress.passed(),
-        };
-        let slowest = workers.map(passed).min();
-        let Some(passed) = slowest.filter(|passed| *passed > self.passed) else {
-            return;
-        };
-        self.passed = passed;
-        let bridges: Vec<_> = self.sites.keys().copied().collect();
-        for bridge in bridges {
-            let mut effects = Vec::new();
-            if let Some(site) = self.sites.get_mut(&bridge) {
-                site.bridge.handle_passed(passed, &mut effects);
-            }
-            self.carry_out(bridge, effects, &mut None);
-        }
-        self.resume_deferred();
     }
 
     /// Goes on with messages whose barrier has been answered.

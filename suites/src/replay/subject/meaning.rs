@@ -23,18 +23,21 @@ pub(super) fn deletes(event: &Event) -> bool {
     }
 }
 
-/// The version in which a case means this command: 1.3, or another like it that has
+/// The version in which a case means this message: 1.3, or another like it that has
 /// words for it; or 1.0.
-pub(super) fn version(command: &FlowMod, message: &Message) -> Version {
+pub(super) fn version(message: &Message) -> Version {
     let has_words = |version: &&Version| {
         let mut bytes = Vec::new();
         message
             .encode(Xid(0), Dialect::new(**version), &mut bytes)
             .is_ok()
     };
-    match command.consistency {
-        Consistency::Waived => Version::V10,
-        Consistency::Required => {
+    match message {
+        Message::FlowMod(FlowMod {
+            consistency: Consistency::Waived,
+            ..
+        }) => Version::V10,
+        _ => {
             let versions = [Version::V13, Version::V15, Version::V11];
             versions
                 .iter()

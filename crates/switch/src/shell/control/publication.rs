@@ -1,11 +1,11 @@
-//! Publishing: when the present state of the bridges becomes the workers' program, and
-//! when an old program is freed. What waited for it is done by the control thread.
+//! Programs on their way to the workers: when what changed is published, what
+//! waits until they have passed it, and when old programs are freed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Control;
 use super::site::Site;
+use super::{Control, Retired};
 use crate::dataplane::program::{BridgeProgram, Generation, Program};
 use crate::shell::reaper::LARGE;
 use crate::shell::worker_thread::WorkerHandle;
@@ -20,13 +20,6 @@ const PUBLICATION_INTERVAL: Duration = Duration::from_micros(500);
 /// share what did not change between them, so a few cost little; asleep, a worker
 /// would keep all of a second's.
 const RETIRED_MAX: usize = 64;
-
-/// A program that another has taken the place of.
-pub(super) struct Retired {
-    program: Arc<Program>,
-    /// Whether it may be the last that holds so many rules that to free it takes long.
-    is_large: bool,
-}
 
 impl Control {
     /// Publishes the present state of all bridges, if any of it is new and it is time.
@@ -66,18 +59,44 @@ impl Control {
         }
     }
 
+    /// Whether workers do not run the latest of every bridge yet.
     pub(super) fn is_unpublished(&self) -> bool {
         self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
+    /// Whether it is time for the next, or somebody waits for it.
     pub(super) fn is_publication_due(&self) -> bool {
         let is_awaited = |site: &Site| site.bridge.is_publication_awaited();
         self.is_unpublished()
             && (self.now() >= self.next_publication || self.sites.values().any(is_awaited))
     }
 
+    /// Does what waited for the workers, as far as they are.
+    pub(super) fn settle_passed(&mut self) {
+        self.free_retired();
+        let workers = self.tools.workers.iter();
+        let passed = |worker: &WorkerHandle| match worker.rests() {
+            true => self.generation,
+            false => worker.progress.passed(),
+        };
+        let slowest = workers.map(passed).min();
+        let Some(passed) = slowest.filter(|passed| *passed > self.passed) else {
+            return;
+        };
+        self.passed = passed;
+        let bridges: Vec<_> = self.sites.keys().copied().collect();
+        for bridge in bridges {
+            let mut effects = Vec::new();
+            if let Some(site) = self.sites.get_mut(&bridge) {
+                site.bridge.handle_passed(passed, &mut effects);
+            }
+            self.carry_out(bridge, effects, &mut None);
+        }
+        self.resume_deferred();
+    }
+
     /// Frees the programs that no worker holds any more.
-    pub(super) fn free_retired(&mut self) {
+    fn free_retired(&mut self) {
         let workers = self.tools.workers.iter();
         let held = workers.map(|worker| worker.progress.passed()).min();
         let is_free = |old: &mut Retired| held.is_some_and(|held| old.program.generation < held);
