@@ -185,13 +185,21 @@ pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
         if (ABBREV..EVENTS.len()).contains(&number) && length != SHORT {
             return Err(bad_length.into());
         }
-        print_update(number, &mut update, text)?;
+        let is_bare = print_update(number, &mut update, text)?;
+        // What would part the cookie from the rest stands there also without one.
+        if is_bare && !r.is_empty() {
+            text.push(" ");
+        }
     }
     Ok(())
 }
 
-/// Writes an update behind its number.
-fn print_update(number: usize, r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+/// Writes an update behind its number. Tells whether it ends with a rule's cookie.
+fn print_update(
+    number: usize,
+    r: &mut Reader<'_>,
+    text: &mut Text<'_>,
+) -> Result<bool, Unreadable> {
     let known = number <= ABBREV || is_standard(r.version());
     let name = EVENTS.get(number).filter(|_| known);
     let name = name.ok_or(Unreadable("NXBRC_FM_BAD_EVENT"))?;
@@ -210,9 +218,9 @@ fn print_update(number: usize, r: &mut Reader<'_>, text: &mut Text<'_>) -> Resul
             let reason = config::name(&flow::REASONS, change.reason.into());
             write!(text, " reason={reason}");
         }
-        write_change(&change, &actions, text);
+        return Ok(write_change(&change, &actions, text));
     }
-    Ok(())
+    Ok(false)
 }
 
 /// What is told of a rule beside what it does.
@@ -259,7 +267,8 @@ fn read_change(r: &mut Reader<'_>) -> Result<Change, Unreadable> {
     })
 }
 
-fn write_change(change: &Change, actions: &str, text: &mut Text<'_>) {
+/// Writes what is told of a rule, and tells whether the cookie is the last of it.
+fn write_change(change: &Change, actions: &str, text: &mut Text<'_>) -> bool {
     write!(text, " table={}", change.table);
     for (name, seconds) in [
         ("idle_timeout", change.idle_s),
@@ -272,7 +281,9 @@ fn write_change(change: &Change, actions: &str, text: &mut Text<'_>) {
     write!(text, " cookie={}", Hex(change.cookie));
     write_match(&change.matching, text);
     // A rule that does nothing is told like one of which that is not asked.
-    if actions != "drop" {
+    let is_idle = actions == "drop";
+    if !is_idle {
         write!(text, " actions={actions}");
     }
+    is_idle && change.matching == Match::any()
 }
