@@ -5,6 +5,7 @@
 //! device it passes; several can be up at once without knowing of each other.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use crate::device::PORTS;
 use crate::{
@@ -83,6 +84,10 @@ impl Host {
     }
 }
 
+/// How long cables may take until they carry frames. The kernel looks after
+/// them once a second at the latest.
+const READY: Duration = Duration::from_secs(10);
+
 /// A device, running, between two hosts.
 #[derive(Debug)]
 pub struct Bench {
@@ -121,12 +126,22 @@ impl Bench {
         }
         client.settle(&server, options.kind.bears_offloads())?;
         server.settle(&client, options.kind.bears_offloads())?;
-        Ok(Self {
+        let bench = Self {
             device: Device::start(spawner, clock, &inside, options)?,
             inside,
             client,
             server,
-        })
+        };
+        clock.wait_for("the cables to carry frames", READY, || {
+            Ok(bench.carries()?.then_some(()))
+        })?;
+        Ok(bench)
+    }
+
+    /// Whether the cables of both hosts carry frames.
+    fn carries(&self) -> Result<bool, Failure> {
+        let carries = |host: &Host| host.namespace.carries(host.interface);
+        Ok(carries(&self.client)? && carries(&self.server)?)
     }
 
     /// The host at port 1.

@@ -88,6 +88,17 @@ impl Namespace {
         self.set_up_or_down(interface, false)
     }
 
+    /// Whether `interface` carries frames: the kernel makes it ready some time after
+    /// both ends of its cable are up, and drops what is sent before that.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn carries(&self, interface: &str) -> Result<bool, Failure> {
+        let flags = name(interface).and_then(|name| self.interfaces().flags(&name));
+        let flags = flags.map_err(Failure::to(format!("read the flags of {interface}")))?;
+        Ok(flags.running)
+    }
+
     /// Gives `interface` a hardware address.
     ///
     /// # Errors
