@@ -15,6 +15,11 @@ fn by_run(results: &Results, device: &str, number: impl Fn(&FlowTableOutcome) ->
     ByRun::new(tables.map(|(trial, table)| (trial.run, number(table))))
 }
 
+/// Flows that `device` added a second.
+pub(super) fn added(results: &Results, device: &str) -> ByRun {
+    by_run(results, device, FlowTableOutcome::rate)
+}
+
 pub(super) fn section(results: &Results) -> Markup {
     html! {
         section #flow-table {

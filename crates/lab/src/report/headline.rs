@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 
-use super::{echo, forwarding, parts, tcp};
+use super::{echo, flow_table, forwarding, parts, tcp};
 use crate::analysis::ByRun;
 use crate::format::{decimal, decimals, rate, throughput};
 use crate::record::{DeviceRecord, Trial};
@@ -101,6 +101,14 @@ fn comparisons(results: &Results) -> Vec<Comparison> {
         (b, &forwarding::flat_out(results, b)),
         rate,
         test,
+        Better::Higher,
+    ));
+    cards.extend(Comparison::of(
+        "the rate of adding flows",
+        (a, &flow_table::added(results, a)),
+        (b, &flow_table::added(results, b)),
+        |flows| format!("{} thousand/s", decimal(flows / 1e3, 0)),
+        "twelve exact fields, one connection".to_owned(),
         Better::Higher,
     ));
     cards
@@ -214,9 +222,10 @@ impl Comparison {
 
 fn overview(results: &Results) -> Markup {
     let focus = echo::focus(results);
-    let (has_tcp, has_rates) = (
+    let (has_tcp, has_rates, has_flows) = (
         results.has(crate::Scenario::TcpThroughput),
         results.has(crate::Scenario::ForwardingRate),
+        results.has(crate::Scenario::FlowTable),
     );
     let caption = html! {
         "Means over runs. "
@@ -240,6 +249,7 @@ fn overview(results: &Results) -> Markup {
                 th scope="col" { "Flat out" span.unit { "kpps" } }
                 th scope="col" { "Without loss" span.unit { "kpps" } }
             }
+            @if has_flows { th scope="col" { "Flows added" span.unit { "1000/s" } } }
         }
     };
     let body = html! {
@@ -260,6 +270,7 @@ fn overview(results: &Results) -> Markup {
                         (parts::plain(&forwarding::flat_out(results, name), 1e3))
                         (forwarding::lossless_cell(results, name))
                     }
+                    @if has_flows { (parts::plain(&flow_table::added(results, name), 1e3)) }
                 }
             }
         }
