@@ -13,28 +13,16 @@ use std::time::Instant as Clock;
 
 use base::{Instant, PortNo};
 use fastpath::{Classifier, Looker, Scratch};
+use flow::PortDesc;
 use flow::text::parse_flow_line;
-use flow::{PortConfig, PortDesc, PortFeatures, PortState};
+use packet::Pool;
 use packet::build::Stack;
-use packet::{MacAddr, Pool};
 use pipeline::{Arrival, Interpreter, Limits, Pipeline, Tables, Verdict};
 
 const ROUNDS: usize = 10;
 
 fn port(number: u32) -> PortDesc {
-    PortDesc {
-        number: PortNo(number),
-        hw_addr: MacAddr::default(),
-        name: String::new(),
-        config: PortConfig::default(),
-        state: PortState::default(),
-        current: PortFeatures::default(),
-        advertised: PortFeatures::default(),
-        supported: PortFeatures::default(),
-        peer: PortFeatures::default(),
-        speed_kbps: 0,
-        speed_kbps_max: 0,
-    }
+    PortDesc::new(PortNo(number))
 }
 
 /// Rules, and frames that find them.

@@ -30,7 +30,7 @@ pub(crate) struct TableView {
 
 /// Why a table is not compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uncompiled {
+pub(crate) enum Uncompiled {
     /// It has clauses of conjunctions.
     Conjunctions,
     /// Too many of its rules differ by nothing but their priority.
@@ -73,7 +73,7 @@ pub struct View {
 }
 
 impl View {
-    /// The table, if it has ever had a rule.
+    /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
         self.tables.get(&id).map(Arc::as_ref)

@@ -14,4 +14,4 @@ mod segment;
 mod shape;
 mod tuple;
 
-pub use classifier::{Classifier, Looker, Mark, Scratch, Uncompiled, View};
+pub use classifier::{Classifier, Looker, Mark, Scratch, View};

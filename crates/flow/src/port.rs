@@ -107,6 +107,26 @@ pub struct PortDesc {
     pub speed_kbps_max: u32,
 }
 
+impl PortDesc {
+    /// A port of which nothing is known but its number.
+    #[must_use]
+    pub fn new(number: PortNo) -> Self {
+        Self {
+            number,
+            hw_addr: MacAddr::default(),
+            name: String::new(),
+            config: PortConfig::default(),
+            state: PortState::default(),
+            current: PortFeatures::default(),
+            advertised: PortFeatures::default(),
+            supported: PortFeatures::default(),
+            peer: PortFeatures::default(),
+            speed_kbps: 0,
+            speed_kbps_max: 0,
+        }
+    }
+}
+
 /// What happened to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortReason {

@@ -15,25 +15,25 @@ use crate::faith::Faith;
 use crate::port_no;
 
 /// `OFPFW_*`: each bit wildcards a field.
-mod wild {
-    pub(super) const IN_PORT: u32 = 1 << 0;
-    pub(super) const DL_VLAN: u32 = 1 << 1;
-    pub(super) const DL_SRC: u32 = 1 << 2;
-    pub(super) const DL_DST: u32 = 1 << 3;
-    pub(super) const DL_TYPE: u32 = 1 << 4;
-    pub(super) const NW_PROTO: u32 = 1 << 5;
-    pub(super) const TP_SRC: u32 = 1 << 6;
-    pub(super) const TP_DST: u32 = 1 << 7;
+pub(crate) mod wild {
+    pub(crate) const IN_PORT: u32 = 1 << 0;
+    pub(crate) const DL_VLAN: u32 = 1 << 1;
+    pub(crate) const DL_SRC: u32 = 1 << 2;
+    pub(crate) const DL_DST: u32 = 1 << 3;
+    pub(crate) const DL_TYPE: u32 = 1 << 4;
+    pub(crate) const NW_PROTO: u32 = 1 << 5;
+    pub(crate) const TP_SRC: u32 = 1 << 6;
+    pub(crate) const TP_DST: u32 = 1 << 7;
     /// Six bits: how many low bits of the address do not count; 32 or more, all.
-    pub(super) const NW_SRC_SHIFT: u32 = 8;
-    pub(super) const NW_DST_SHIFT: u32 = 14;
-    pub(super) const NW_BITS: u32 = 0x3f;
-    pub(super) const DL_VLAN_PCP: u32 = 1 << 20;
-    pub(super) const NW_TOS: u32 = 1 << 21;
+    pub(crate) const NW_SRC_SHIFT: u32 = 8;
+    pub(crate) const NW_DST_SHIFT: u32 = 14;
+    pub(crate) const NW_BITS: u32 = 0x3f;
+    pub(crate) const DL_VLAN_PCP: u32 = 1 << 20;
+    pub(crate) const NW_TOS: u32 = 1 << 21;
     /// All of them, as Open vSwitch writes it.
-    pub(super) const ALL: u32 = 0x0038_20ff;
+    pub(crate) const ALL: u32 = 0x0038_20ff;
     /// Every bit that has a meaning.
-    pub(super) const KNOWN: u32 = (1 << 22) - 1;
+    pub(crate) const KNOWN: u32 = (1 << 22) - 1;
 }
 
 /// `OFP_VLAN_NONE`: only frames without a tag.

@@ -11,29 +11,17 @@ use std::hint::black_box;
 use std::time::Instant as Clock;
 
 use base::{Instant, PortNo};
+use flow::PortDesc;
 use flow::text::parse_flow_line;
-use flow::{PortConfig, PortDesc, PortFeatures, PortState};
+use packet::Pool;
 use packet::build::Stack;
-use packet::{MacAddr, Pool};
 use pipeline::{Arrival, Interpreter, Limits, Pipeline, Verdict};
 
 const ROUNDS: usize = 20;
 const FRAMES: u64 = 200_000;
 
 fn port(number: u32) -> PortDesc {
-    PortDesc {
-        number: PortNo(number),
-        hw_addr: MacAddr::default(),
-        name: String::new(),
-        config: PortConfig::default(),
-        state: PortState::default(),
-        current: PortFeatures::default(),
-        advertised: PortFeatures::default(),
-        supported: PortFeatures::default(),
-        peer: PortFeatures::default(),
-        speed_kbps: 0,
-        speed_kbps_max: 0,
-    }
+    PortDesc::new(PortNo(number))
 }
 
 fn pipeline(flows: &[String]) -> Pipeline {

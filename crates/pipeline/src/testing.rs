@@ -2,9 +2,9 @@
 
 use base::{Instant, PortNo};
 use flow::text::parse_flow_line;
-use flow::{FlowMod, PortConfig, PortDesc, PortFeatures, PortState, Refusal};
+use flow::{FlowMod, PortDesc, Refusal};
 use packet::build::Stack;
-use packet::{Frame, MacAddr, Pool};
+use packet::{Frame, Pool};
 
 use crate::flow_mod::Changes;
 use crate::interpreter::{Arrival, Interpreter};
@@ -28,19 +28,7 @@ pub(crate) fn pipeline(flows: &[&str]) -> Pipeline {
 }
 
 pub(crate) fn port(number: u32) -> PortDesc {
-    PortDesc {
-        number: PortNo(number),
-        hw_addr: MacAddr::default(),
-        name: String::new(),
-        config: PortConfig::default(),
-        state: PortState::default(),
-        current: PortFeatures::default(),
-        advertised: PortFeatures::default(),
-        supported: PortFeatures::default(),
-        peer: PortFeatures::default(),
-        speed_kbps: 0,
-        speed_kbps_max: 0,
-    }
+    PortDesc::new(PortNo(number))
 }
 
 pub(crate) fn flow(line: &str) -> FlowMod {

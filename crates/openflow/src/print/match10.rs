@@ -8,6 +8,7 @@ use packet::MacAddr;
 use super::names::Unreadable;
 use super::port;
 use crate::codec::Reader;
+use crate::match10::wild;
 use crate::port_no;
 
 /// The words for a type, and for a type and a protocol.
@@ -23,22 +24,6 @@ const PROTOCOLS: [(u8, &str); 4] = [(ICMP, "icmp"), (6, "tcp"), (17, "udp"), (13
 const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 const ICMP: u8 = 1;
-
-/// The bits that say what does not count.
-mod wild {
-    pub(super) const IN_PORT: u32 = 1 << 0;
-    pub(super) const DL_VLAN: u32 = 1 << 1;
-    pub(super) const DL_SRC: u32 = 1 << 2;
-    pub(super) const DL_DST: u32 = 1 << 3;
-    pub(super) const DL_TYPE: u32 = 1 << 4;
-    pub(super) const NW_PROTO: u32 = 1 << 5;
-    pub(super) const TP_SRC: u32 = 1 << 6;
-    pub(super) const TP_DST: u32 = 1 << 7;
-    pub(super) const NW_SRC_SHIFT: u32 = 8;
-    pub(super) const NW_DST_SHIFT: u32 = 14;
-    pub(super) const DL_VLAN_PCP: u32 = 1 << 20;
-    pub(super) const NW_TOS: u32 = 1 << 21;
-}
 
 /// The type and the protocol, as far as they count.
 struct Kind {
@@ -124,7 +109,7 @@ pub(super) fn members(r: &mut Reader<'_>) -> Result<String, Unreadable> {
 
 /// An address of which so many lower bits do not count as the lower six bits of `open` say.
 fn network(address: u32, open: u32) -> String {
-    match open & 0x3f {
+    match open & wild::NW_BITS {
         0 => Ipv4Addr::from(address).to_string(),
         open @ 1..=31 => format!("{}/{}", Ipv4Addr::from(address), 32 - open),
         _ => "*".to_owned(),

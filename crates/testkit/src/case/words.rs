@@ -6,10 +6,10 @@ use std::time::Duration;
 use base::{Cookie, PortNo};
 use flow::{
     Continuation, Field, FlowRemoved, FlowRemovedReason, FragmentHandling, Instructions,
-    PacketInReason, PortConfig, PortDesc, PortFeatures, PortState, Refusal,
+    PacketInReason, PortConfig, PortDesc, PortState, Refusal,
 };
+use packet::Frame;
 use packet::build::Stack;
-use packet::{Frame, MacAddr};
 use pipeline::{Cause, PacketInMeta};
 
 /// What can be said of a port.
@@ -54,17 +54,10 @@ pub(super) fn port_desc(text: &str) -> Result<PortDesc, String> {
         state.0 |= bit.0;
     }
     Ok(PortDesc {
-        number: port(number)?,
-        hw_addr: MacAddr::default(),
         name: format!("p{number}"),
         config,
         state,
-        current: PortFeatures::default(),
-        advertised: PortFeatures::default(),
-        supported: PortFeatures::default(),
-        peer: PortFeatures::default(),
-        speed_kbps: 0,
-        speed_kbps_max: 0,
+        ..PortDesc::new(port(number)?)
     })
 }
 

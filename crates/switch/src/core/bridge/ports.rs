@@ -171,17 +171,14 @@ impl PortEntry {
 fn describe(number: PortNo, status: &Status) -> PortDesc {
     let (current, speed_kbps) = speed(status.speed_mbps);
     PortDesc {
-        number,
         hw_addr: status.address,
         name: status.name.clone(),
         config: admin_config(PortConfig::default(), status.up),
         state: state(status.carrier),
         current,
-        advertised: PortFeatures::default(),
-        supported: PortFeatures::default(),
-        peer: PortFeatures::default(),
         speed_kbps,
         speed_kbps_max: speed_kbps,
+        ..PortDesc::new(number)
     }
 }
 

@@ -1,8 +1,8 @@
 //! A worker between memory ports, turned by hand.
 
 use fastpath::Classifier;
+use flow::PortState;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
-use flow::{PortConfig, PortFeatures, PortState};
 use packet::MacAddr;
 use pipeline::{Limits, Pipeline};
 use ports::Port;
@@ -71,17 +71,8 @@ impl Rig {
         let command = Command::AddPort(key(number), queue);
         assert!(self.commands.push(command).is_ok(), "the ring has room");
         self.pipeline.set_port(&PortDesc {
-            number: PortNo(number),
-            hw_addr: MacAddr::default(),
-            name: String::new(),
-            config: PortConfig::default(),
             state: PortState::LIVE,
-            current: PortFeatures::default(),
-            advertised: PortFeatures::default(),
-            supported: PortFeatures::default(),
-            peer: PortFeatures::default(),
-            speed_kbps: 0,
-            speed_kbps_max: 0,
+            ..PortDesc::new(PortNo(number))
         });
     }
 
