@@ -10,6 +10,7 @@
 use flow::field::{VID_PRESENT, frag};
 use flow::{Field, Match, Registers};
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
@@ -38,13 +39,15 @@ mod lane {
     pub(super) const DST: usize = 1;
     /// `eth_src`, the tag.
     pub(super) const SRC: usize = 2;
-    /// Source and target of IPv4 or ARP; MPLS; PBB.
+    /// Source and target of IPv4 or ARP; MPLS; PBB; the network service header; what is
+    /// reserved in neighbour discovery.
     pub(super) const NETWORK: usize = 3;
     /// Protocol, ToS, TTL, fragment; the ports, or ICMP's type and code.
     pub(super) const UPPER: usize = 4;
-    /// The flow label, extension headers, TCP's flags; ARP's opcode.
+    /// The type of the first option of neighbour discovery, the flow label, extension
+    /// headers, TCP's flags; ARP's opcode.
     pub(super) const DETAILS: usize = 5;
-    /// Two words each.
+    /// Two words each; the context of the network service header.
     pub(super) const IPV6_SRC: usize = 6;
     pub(super) const IPV6_DST: usize = 8;
     pub(super) const ND_TARGET: usize = 10;
@@ -61,9 +64,9 @@ mod lane {
     pub(super) const TUNNEL_V6_DST: usize = 19;
     /// The mark and the conjunction.
     pub(super) const MARK: usize = 21;
-    /// The output of the action set.
+    /// What is zero of all frames that are looked up here; the output of the action set.
     pub(super) const SET_OUTPUT: usize = 22;
-    /// The tunnel's group policy, and its flags.
+    /// The tunnel's flags: of ERSPAN, its own, of the group policy; with its group policy.
     pub(super) const TUNNEL_POLICY: usize = 23;
     /// Two registers a word.
     pub(super) const REGISTERS: usize = 24;
@@ -101,8 +104,12 @@ fn place(field: Field) -> Option<Place> {
     if field.view().is_some() {
         return None;
     }
+    of_headers(field).or_else(|| beside(field))
+}
+
+/// Where a field of the frame itself is.
+const fn of_headers(field: Field) -> Option<Place> {
     Some(match field {
-        Field::InPort | Field::InPhyPort => at(lane::ARRIVAL, 32),
         Field::EthDst => at(lane::DST, 16),
         Field::EthType => at(lane::DST, 0),
         Field::EthSrc => at(lane::SRC, 16),
@@ -139,6 +146,26 @@ fn place(field: Field) -> Option<Place> {
         Field::ArpTha => if_there(lane::TARGET, 0, has::ARP_ADDRESSES),
         Field::Ipv6NdSll => if_there(lane::SENDER, 0, has::SLL),
         Field::Ipv6NdTll => if_there(lane::TARGET, 0, has::TLL),
+        Field::NshFlags => at(lane::NETWORK, 56),
+        Field::NshTtl => at(lane::NETWORK, 48),
+        Field::NshMdtype => at(lane::NETWORK, 40),
+        Field::NshNp => at(lane::NETWORK, 32),
+        Field::NshSpi => at(lane::NETWORK, 8),
+        Field::NshSi => at(lane::NETWORK, 0),
+        Field::NshC1 => at(lane::IPV6_SRC, 32),
+        Field::NshC2 => at(lane::IPV6_SRC, 0),
+        Field::NshC3 => at(lane::IPV6_SRC + 1, 32),
+        Field::NshC4 => at(lane::IPV6_SRC + 1, 0),
+        Field::NdReserved => if_there(lane::NETWORK, 0, has::ND),
+        Field::NdOptionsType => if_there(lane::DETAILS, 52, has::ND),
+        _ => return None,
+    })
+}
+
+/// Where a field is that goes with the frame.
+const fn beside(field: Field) -> Option<Place> {
+    Some(match field {
+        Field::InPort | Field::InPhyPort => at(lane::ARRIVAL, 32),
         Field::Metadata => at(lane::METADATA, 0),
         Field::TunnelId => at(lane::TUNNEL_ID, 0),
         Field::TunSrc => at(lane::TUNNEL_V4, 32),
@@ -147,10 +174,19 @@ fn place(field: Field) -> Option<Place> {
         Field::TunIpv6Dst => at(lane::TUNNEL_V6_DST, 0),
         Field::TunGbpId => at(lane::TUNNEL_POLICY, 32),
         Field::TunGbpFlags => at(lane::TUNNEL_POLICY, 0),
+        Field::TunFlags => at(lane::TUNNEL_POLICY, 8),
+        Field::TunErspanIdx => at(lane::TUNNEL_POLICY, 12),
+        Field::TunErspanVer => at(lane::TUNNEL_POLICY, 48),
+        Field::TunErspanDir => at(lane::TUNNEL_POLICY, 52),
+        Field::TunErspanHwid => at(lane::TUNNEL_POLICY, 54),
         Field::PktMark => at(lane::MARK, 32),
         Field::ConjId => at(lane::MARK, 0),
         Field::ActsetOutput => at(lane::SET_OUTPUT, 0),
-        Field::PacketType => at(lane::SET_OUTPUT, 32),
+        Field::PacketType
+        | Field::TunGtpuFlags
+        | Field::TunGtpuMsgtype
+        | Field::DpHash
+        | Field::RecircId => at(lane::SET_OUTPUT, 32),
         _ => return None,
     })
 }
@@ -185,7 +221,7 @@ impl Lanes {
         self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);
         self.wide(lane::TUNNEL_V6_SRC, registers.tunnel_v6[0]);
         self.wide(lane::TUNNEL_V6_DST, registers.tunnel_v6[1]);
-        self.0[lane::TUNNEL_POLICY] = pair([registers.gbp_id.into(), registers.gbp_flags.into()]);
+        self.0[lane::TUNNEL_POLICY] = policy(registers);
         self.0[lane::MARK] = pair([registers.mark, registers.conjunction]);
         self.0[lane::SET_OUTPUT] = registers.set_output.0.into();
         let places = &mut self.0[lane::REGISTERS..];
@@ -216,6 +252,7 @@ impl Lanes {
             Network::Pbb(tag) => {
                 self.0[lane::NETWORK] = u64::from(tag.uca) << 24 | u64::from(tag.isid);
             }
+            Network::Nsh(header) => self.nsh(header),
             Network::Arp(arp) => {
                 self.0[lane::DETAILS] = arp.op.into();
                 if let Some(addresses) = &arp.addresses {
@@ -238,6 +275,18 @@ impl Lanes {
                     u64::from(ip.flow_label) << 32 | u64::from(ip.extensions.0) << 16;
             }
         }
+    }
+
+    fn nsh(&mut self, header: &Nsh) {
+        self.0[lane::NETWORK] = u64::from(header.flags) << 56
+            | u64::from(header.ttl) << 48
+            | u64::from(header.md_type) << 40
+            | u64::from(header.next) << 32
+            | u64::from(header.path) << 8
+            | u64::from(header.index);
+        let [first, second, third, fourth] = header.context;
+        self.0[lane::IPV6_SRC] = pair([first, second]);
+        self.0[lane::IPV6_SRC + 1] = pair([third, fourth]);
     }
 
     fn ip(&mut self, protocol: IpProto, tos: u8, ttl: u8, fragment: Fragment) {
@@ -277,6 +326,9 @@ impl Lanes {
         };
         self.0[lane::ARRIVAL] |= has::ND;
         self.wide(lane::ND_TARGET, nd.target.to_bits());
+        self.0[lane::NETWORK] = nd.reserved.into();
+        let option = nd.option.map_or(0, |option| option.kind);
+        self.0[lane::DETAILS] |= u64::from(option) << 52;
         let address = |option: LinkLayer| option.address.to_u64();
         if let Some(source) = nd.sll {
             self.0[lane::ARRIVAL] |= has::SLL;
@@ -291,6 +343,18 @@ impl Lanes {
     fn wide(&mut self, lane: usize, value: u128) {
         (self.0[lane], self.0[lane + 1]) = halves(value);
     }
+}
+
+/// What a tunnel tells besides its ends and its key.
+fn policy(registers: &Registers) -> u64 {
+    let erspan = registers.erspan;
+    u64::from(registers.gbp_flags)
+        | u64::from(registers.tunnel_flags) << 8
+        | u64::from(erspan.index) << 12
+        | u64::from(registers.gbp_id) << 32
+        | u64::from(erspan.version) << 48
+        | u64::from(erspan.direction) << 52
+        | u64::from(erspan.hardware) << 54
 }
 
 fn pair(of: [u32; 2]) -> u64 {

@@ -193,6 +193,7 @@ fn satisfy<'a>(
         Prerequisite::Nd => icmpv6_type(&[135, 136]),
         Prerequisite::NdSolicitation => icmpv6_type(&[135]),
         Prerequisite::NdAdvertisement => icmpv6_type(&[136]),
+        Prerequisite::Nsh => eth_type(&[0x894f]),
     }
 }
 

@@ -178,6 +178,16 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::Ipv6NdTarget => packet.set_nd_target(v6),
         Field::Ipv6NdSll => packet.set_nd_sll(mac),
         Field::Ipv6NdTll => packet.set_nd_tll(mac),
+        Field::NdReserved => packet.set_nd_reserved(low_u32(value)),
+        Field::NdOptionsType => packet.set_nd_option_type(low_u8(value)),
+        Field::NshFlags => packet.set_nsh_flags(low_u8(value)),
+        Field::NshTtl => packet.set_nsh_ttl(low_u8(value)),
+        Field::NshSpi => packet.set_nsh_path(low_u32(value)),
+        Field::NshSi => packet.set_nsh_index(low_u8(value)),
+        Field::NshC1 => packet.set_nsh_context(0, low_u32(value)),
+        Field::NshC2 => packet.set_nsh_context(1, low_u32(value)),
+        Field::NshC3 => packet.set_nsh_context(2, low_u32(value)),
+        Field::NshC4 => packet.set_nsh_context(3, low_u32(value)),
         // Another transport's ports; or no field of the frame that may be written.
         _ => {}
     }

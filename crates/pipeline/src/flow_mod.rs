@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
 use flow::{
-    FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
+    Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
     Instructions, Match, Refusal,
 };
 
@@ -123,6 +123,7 @@ impl Pipeline {
 
     fn add(&mut self, command: &FlowMod, cookie: Cookie, now: Instant) -> Result<Changes, Refusal> {
         check_table(command.table)?;
+        check_match(&command.matching)?;
         check_instructions(
             &command.instructions,
             &command.matching,
@@ -346,6 +347,16 @@ fn identity(command: &FlowMod, table: TableId) -> Identity {
         priority: Reverse(command.priority),
         matching: command.matching.clone(),
     }
+}
+
+/// Judges whether rules may ask for this: what data paths of another kind tell of a frame
+/// among themselves is none of the controller's.
+fn check_match(matching: &Match) -> Result<(), Refusal> {
+    let inner = [Field::DpHash, Field::RecircId];
+    if inner.iter().any(|field| matching.term(*field).is_some()) {
+        return Err(Refusal::RequestPermission);
+    }
+    Ok(())
 }
 
 fn check_table(table: TableId) -> Result<(), Refusal> {

@@ -51,6 +51,7 @@ impl Known {
             Prerequisite::Sctp => ip(132),
             Prerequisite::Icmpv4 => eth_type(&[0x0800]) && one_of(self.ip_proto, &[1]),
             Prerequisite::Icmpv6 => eth_type(&[0x86dd]) && one_of(self.ip_proto, &[58]),
+            Prerequisite::Nsh => eth_type(&[0x894f]),
             Prerequisite::Nd => nd(&[135, 136]),
             Prerequisite::NdSolicitation => nd(&[135]),
             Prerequisite::NdAdvertisement => nd(&[136]),

@@ -13,7 +13,7 @@ use flow::{
     Extension, Field, MaxLen, PacketInReason, Part, Refusal, Sample, SampleDirection, ToController,
 };
 
-use super::encode::{Context, put, set_field};
+use super::encode::{Context, put, reg_load2, set_field, short_header};
 use super::{Bad, Kind};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::message::packet_in;
@@ -207,10 +207,10 @@ fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), Inexpress
     if w.version() == Version::V15 {
         return set_field(to.field(), to.place(u128::from(value)), to.mask(), w);
     }
+    let Some(header) = short_header(to.field()) else {
+        return reg_load2(to.field(), to.place(u128::from(value)), to.mask(), w);
+    };
     let place = place(to, w)?;
-    let header = oxm::header_of(to.field(), Prefer::Nxm, false)
-        .filter(|header| header.length == to.field().bytes())
-        .ok_or_else(|| w.cannot("writing a part of this field"))?;
     put(Kind::RegLoad, w, |w| {
         w.u16(place);
         header.encode(w);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::{Cookie, MeterId, PortNo, TableId};
+use flow::field::{EXPERIMENTER, FieldInfo};
 use flow::{
     Action, Bundle, BundleAlgorithm, Extension, Field, HashFields, Learn, LearnFlags, LearnSource,
     LearnSpec, MaxLen, Multipath, MultipathAlgorithm, PacketInReason, Part, Sample,
@@ -34,8 +35,14 @@ fn any_part() -> impl Strategy<Value = Part> {
 }
 
 fn target() -> impl Strategy<Value = Part> {
-    let rows = Field::all().filter(|row| row.writable);
+    let rows = Field::all().filter(|row| row.writable && !is_experimenters(row));
     part_of(rows.map(|row| row.field).collect(), 64)
+}
+
+/// Whether the field is an experimenter's: where a part of it is loaded, it is written
+/// as if it were set, and comes back so.
+fn is_experimenters(row: &FieldInfo) -> bool {
+    row.nxm.is_some_and(|id| id.class == EXPERIMENTER)
 }
 
 /// A port that both 16 and 32 bits can say.
