@@ -334,6 +334,7 @@ fn one_master_and_its_slaves(ground: &Ground) -> Outcome {
     let stale = RoleRequest {
         role: Some(Role::Master),
         generation: Some(1),
+        ..RoleRequest::default()
     };
     first.refused(&Message::RoleRequest(stale), 11, 0);
     assert_eq!(switch.flows("dump-flows br0")?.len(), 1);
@@ -403,9 +404,15 @@ fn role(
     role: Option<Role>,
     generation: Option<u64>,
 ) -> Result<(Role, Option<u64>), Failure> {
-    let request = Message::RoleRequest(RoleRequest { role, generation });
+    let request = Message::RoleRequest(RoleRequest {
+        role,
+        generation,
+        ..RoleRequest::default()
+    });
     match peer.ask(&request)? {
-        Message::RoleReply(RoleReply { role, generation }) => Ok((role, generation)),
+        Message::RoleReply(RoleReply {
+            role, generation, ..
+        }) => Ok((role, generation)),
         other => panic!("no role: {other:?}"),
     }
 }

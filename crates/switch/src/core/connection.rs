@@ -2,12 +2,15 @@
 //! be told unasked. Roles among all peers of a bridge are settled here too.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base::Xid;
 use flow::{
-    FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, TableReason,
+    FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, ShortId, TableReason,
 };
-use openflow::{AsyncConfig, ForwardedRequest, MultipartRequest, RoleReason, Version};
+use openflow::{
+    AsyncConfig, ControllerReason, ForwardedRequest, MultipartRequest, RoleReason, Version,
+};
 
 use super::bundles::Bundles;
 use super::monitors::Monitors;
@@ -37,10 +40,14 @@ const MISS_SEND_LEN_PRIMARY: u16 = 128;
 pub(crate) struct Connection {
     /// What it is to the bridge.
     pub(crate) kind: Kind,
+    /// Where it is met, if the bridge was told to go there (OF 1.5.1, 6.3.1).
+    pub(crate) uri: Option<Arc<str>>,
     /// What it speaks.
     pub(crate) version: Version,
     /// Its role.
     pub(crate) role: Role,
+    /// The number by which it is known to the others, if it asked for one (1.5).
+    pub(crate) short_id: Option<ShortId>,
     /// Bytes of a missed frame that it wants.
     pub(crate) miss_send_len: u16,
     /// What it wants to be told.
@@ -62,8 +69,10 @@ impl Connection {
     pub(crate) fn new(kind: Kind, version: Version) -> Self {
         Self {
             kind,
+            uri: None,
             version,
             role: Role::Equal,
+            short_id: None,
             miss_send_len: match kind {
                 Kind::Primary => MISS_SEND_LEN_PRIMARY,
                 Kind::Service => MISS_SEND_LEN_SERVICE,
@@ -118,6 +127,13 @@ impl Connection {
     #[must_use]
     pub(crate) fn wants_table_status(&self, reason: TableReason) -> bool {
         self.listens() && self.masks().wants_table_status(reason)
+    }
+
+    /// Whether it is told how other controllers are.
+    #[must_use]
+    pub(crate) fn wants_controller_status(&self, reason: ControllerReason) -> bool {
+        let has_words = self.version >= Version::V15;
+        has_words && self.listens() && self.masks().wants_controller_status(reason)
     }
 
     /// Whether it is told what another controller asked. Before 1.3 there are no meters.
@@ -208,16 +224,20 @@ impl Connections {
         self.generation
     }
 
-    /// Gives a peer the role it asks for; a new master makes the old one a slave.
-    /// Returns the role it then has.
+    /// Gives a peer the role and the short id it asks for; a new master makes the old one
+    /// a slave. Returns the role it then has.
     ///
     /// # Errors
-    /// The election it names is older than the newest known.
+    /// Another peer has the short id, or the election it names is older than the newest
+    /// known.
     pub(crate) fn take_role(
         &mut self,
         id: ConnectionId,
         request: RoleRequest,
     ) -> Result<Role, Refusal> {
+        if request.short_id.is_some_and(|wanted| self.has(wanted, id)) {
+            return Err(Refusal::RoleIdInUse);
+        }
         if let Some(named) = request.generation {
             // A serial number: what is less than half a turn behind is older.
             if self
@@ -241,7 +261,14 @@ impl Connections {
         if let Some(role) = request.role {
             peer.role = role;
         }
+        peer.short_id = request.short_id.or(peer.short_id);
         Ok(peer.role)
+    }
+
+    /// Whether a peer other than `but` has this short id.
+    fn has(&self, short_id: ShortId, but: ConnectionId) -> bool {
+        self.iter()
+            .any(|(id, peer)| id != but && peer.short_id == Some(short_id))
     }
 }
 
@@ -264,6 +291,7 @@ mod tests {
         RoleRequest {
             role: Some(role),
             generation: Some(generation),
+            ..RoleRequest::default()
         }
     }
 
@@ -272,10 +300,7 @@ mod tests {
         let mut peers = pair();
         assert_eq!(peers.take_role(A, wish(Role::Master, 1)), Ok(Role::Master));
         assert_eq!(peers.take_role(B, wish(Role::Master, 2)), Ok(Role::Master));
-        let question = RoleRequest {
-            role: None,
-            generation: None,
-        };
+        let question = RoleRequest::default();
         assert_eq!(peers.take_role(A, question), Ok(Role::Slave));
         let slave = peers.find(A).expect("there");
         assert_eq!(slave.check_may_change(), Err(Refusal::RequestIsSlave));

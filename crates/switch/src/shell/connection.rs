@@ -102,6 +102,8 @@ pub(crate) struct Purpose {
     pub(crate) bridge: Arc<str>,
     /// What the peer is to the bridge.
     pub(crate) kind: Kind,
+    /// Where the peer is met, if the bridge goes there.
+    pub(crate) uri: Option<Arc<str>>,
     /// How the bridge speaks with it.
     pub(crate) options: Options,
 }

@@ -100,6 +100,7 @@ impl Bridge {
             | Message::MonitorPaused
             | Message::MonitorResumed
             | Message::TableStatus(_)
+            | Message::ControllerStatus(_)
             | Message::RequestForward(_) => Err(Refusal::RequestBadType),
         }
     }
@@ -170,14 +171,17 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<Message, Refusal> {
         let before = self.connections.master();
+        let standings = self.standings();
         let role = self.connections.take_role(id, request)?;
         if let Some(old) = before.filter(|old| *old != id && role == Role::Master) {
             self.tell_role_lost(old, effects);
         }
+        self.tell_standings(&standings, effects);
         self.settle_mode();
         Ok(Message::RoleReply(RoleReply {
             role,
             generation: self.connections.generation(),
+            short_id: self.peer(id)?.short_id,
         }))
     }
 

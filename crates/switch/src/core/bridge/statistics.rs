@@ -90,6 +90,9 @@ impl Bridge {
                 self.set_table_features(id, &wanted)?;
                 self.all_table_features(id)?
             }
+            MultipartRequest::ControllerStatus => {
+                MultipartReply::ControllerStatus(self.controller_statuses())
+            }
             MultipartRequest::BundleFeatures(asked) => {
                 MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)
             }

@@ -235,18 +235,21 @@ impl Control {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Primary,
+            uri: Some(target.to_string().into()),
             options: speaking(site.protocols),
         };
         let _in_runtime = runtime.enter();
         let task = connect(target.clone(), purpose, exchange);
-        site.controllers.insert(target, task);
         site.bridge.handle_controllers(true, now);
+        site.bridge.handle_controller_added(&target.to_string());
+        site.controllers.insert(target, task);
     }
 
     fn remove_controller(&mut self, bridge: &str, target: &Target) {
         let now = self.now();
         if let Some((_, site)) = self.site_named(bridge) {
             site.controllers.remove(target);
+            site.bridge.handle_controller_removed(&target.to_string());
             site.bridge
                 .handle_controllers(!site.controllers.is_empty(), now);
         }
@@ -314,6 +317,7 @@ impl Control {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Service,
+            uri: None,
             options,
         };
         ListenSite {
