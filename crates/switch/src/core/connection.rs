@@ -27,6 +27,29 @@ pub(crate) enum Kind {
     /// A tool, or a controller that came by itself. It is told nothing unasked until
     /// it sets a miss_send_len, as with Open vSwitch, and the fail mode ignores it.
     Service,
+    /// Another connection to a controller that the bridge went to. What is asked by it,
+    /// the controller asks; of what it is told unasked, frames come this way.
+    Auxiliary(Auxiliary),
+}
+
+/// Which auxiliary connection it is (OF 1.3.5, 6.3.6; OF 1.5.1, 6.3.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Auxiliary {
+    /// The controller's main connection.
+    pub(crate) main: ConnectionId,
+    /// Its number among those of the controller, from one.
+    pub(crate) number: u8,
+}
+
+impl Kind {
+    /// Which auxiliary connection it is; none if it is a main one.
+    #[must_use]
+    pub(crate) const fn auxiliary(self) -> Option<Auxiliary> {
+        match self {
+            Self::Auxiliary(auxiliary) => Some(auxiliary),
+            Self::Primary | Self::Service => None,
+        }
+    }
 }
 
 /// Bytes of a missed frame that a service connection wants before it says so.
@@ -75,7 +98,7 @@ impl Connection {
             short_id: None,
             miss_send_len: match kind {
                 Kind::Primary => MISS_SEND_LEN_PRIMARY,
-                Kind::Service => MISS_SEND_LEN_SERVICE,
+                Kind::Service | Kind::Auxiliary(_) => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
             controller: 0,
@@ -157,6 +180,12 @@ impl Connection {
         self.version >= Version::V14 && wanted
     }
 
+    /// Which auxiliary connection it is; none if it is a main one.
+    #[must_use]
+    pub(crate) const fn auxiliary(&self) -> Option<Auxiliary> {
+        self.kind.auxiliary()
+    }
+
     fn listens(&self) -> bool {
         self.kind == Kind::Primary || self.miss_send_len != 0
     }
@@ -191,6 +220,38 @@ impl Connections {
     /// A peer.
     pub(crate) fn find(&mut self, id: ConnectionId) -> Option<&mut Connection> {
         self.peers.get_mut(&id)
+    }
+
+    /// The main connection of the controller that this one leads to: itself, or that of
+    /// which it is an auxiliary. All of a controller's connections have one role, and
+    /// what is set by one of them holds for all.
+    #[must_use]
+    pub(crate) fn main_of(&self, id: ConnectionId) -> ConnectionId {
+        let auxiliary = self.peers.get(&id).and_then(Connection::auxiliary);
+        auxiliary.map_or(id, |auxiliary| auxiliary.main)
+    }
+
+    /// By which connection a frame of a flow with this hash goes to a controller: always
+    /// the same of the auxiliary ones, and without any the main one
+    /// (OF 1.3.5, 6.3.6).
+    #[must_use]
+    pub(crate) fn carrier(&self, main: ConnectionId, hash: u64) -> ConnectionId {
+        let auxiliaries = || {
+            let peers = self.iter();
+            peers.filter(|(_, peer)| peer.auxiliary().is_some_and(|of| of.main == main))
+        };
+        let count = auxiliaries().count() as u64;
+        let chosen = hash
+            .checked_rem(count)
+            .and_then(|of| usize::try_from(of).ok());
+        let carrier = chosen.and_then(|chosen| auxiliaries().nth(chosen));
+        carrier.map_or(main, |(id, _)| id)
+    }
+
+    /// Whether any controller has more than one connection.
+    #[must_use]
+    pub(crate) fn any_auxiliary(&self) -> bool {
+        self.peers.values().any(|peer| peer.auxiliary().is_some())
     }
 
     /// All peers, oldest first.

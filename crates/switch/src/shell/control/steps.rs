@@ -113,6 +113,7 @@ impl Control {
         let mut site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             protocols: config.protocols,
+            auxiliary: config.auxiliary,
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -239,7 +240,8 @@ impl Control {
             options: speaking(site.protocols),
         };
         let _in_runtime = runtime.enter();
-        let task = connect(target.clone(), purpose, exchange);
+        let auxiliaries = site.auxiliary.count();
+        let task = connect(target.clone(), auxiliaries, purpose, exchange);
         site.bridge.handle_controllers(true, now);
         site.bridge.handle_controller_added(&target.to_string());
         site.controllers.insert(target, task);

@@ -4,6 +4,7 @@ use flow::ShortId;
 use openflow::{AsyncChange, ChannelState, ControllerReason, ControllerStatus, MaskChange};
 
 use super::*;
+use crate::core::connection::Auxiliary;
 
 const FIRST: ConnectionId = ConnectionId(21);
 const SECOND: ConnectionId = ConnectionId(22);
@@ -193,4 +194,79 @@ fn who_does_not_want_news_of_controllers_is_not_told() {
     };
     let sent = rig.send(TOOL, Message::ControllerStatus(status));
     assert_eq!(super::told(&sent), ["23 refused: RequestBadType"]);
+}
+
+/// A bridge under a controller with two auxiliary connections.
+fn rig_with_auxiliaries() -> (Rig, [ConnectionId; 2]) {
+    let mut rig = Rig::new(FailMode::Secure, true);
+    rig.bridge
+        .handle_up(FIRST, Connection::new(Kind::Primary, Version::V13));
+    let auxiliaries = [1, 2].map(|number| {
+        let kind = Kind::Auxiliary(Auxiliary {
+            main: FIRST,
+            number,
+        });
+        let id = ConnectionId(FIRST.0 + 100 + u64::from(number));
+        rig.bridge
+            .handle_up(id, Connection::new(kind, Version::V13));
+        id
+    });
+    rig.pass();
+    (rig, auxiliaries)
+}
+
+/// By which connections the frames of these UDP ports come.
+fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
+    let told = ports.map(|port| {
+        let text = format!("eth / ipv4 / udp(src={port})");
+        let stack: packet::build::Stack = text.parse().expect("legal");
+        let frame = stack.build().bytes().to_vec();
+        let effects = rig.effects(|bridge, _, effects| {
+            bridge.handle_packet_in(miss(Cause::MissRule), frame, effects);
+        });
+        match &effects[..] {
+            [Effect::Tell(id, _)] => id.0,
+            other => panic!("told otherwise than once: {other:?}"),
+        }
+    });
+    told.collect()
+}
+
+#[test]
+fn frames_come_by_auxiliary_connections_each_flow_by_one() {
+    let (mut rig, [one, two]) = rig_with_auxiliaries();
+    let first = carriers(&mut rig, 1..64);
+    assert!(first.contains(&one.0) && first.contains(&two.0));
+    assert!(!first.contains(&FIRST.0), "the main one is for the rest");
+    assert_eq!(carriers(&mut rig, 1..64), first, "a flow keeps its way");
+    rig.bridge.handle_down(one);
+    assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == two.0));
+    rig.bridge.handle_down(two);
+    assert!(carriers(&mut rig, 1..64).iter().all(|id| *id == FIRST.0));
+}
+
+#[test]
+fn all_connections_of_a_controller_are_one_controller() {
+    let (mut rig, [one, two]) = rig_with_auxiliaries();
+    let port = rig.add_port(4);
+    assert_eq!(told(&port), ["21 told PortStatus"]);
+    let effects = rig.send(two, Message::FeaturesRequest);
+    let Effect::Reply(to, _, reply) = &effects[0] else {
+        panic!("{effects:?}")
+    };
+    let Message::FeaturesReply(reply) = &**reply else {
+        panic!("{reply:?}")
+    };
+    assert_eq!((*to, reply.features.auxiliary_id), (two, 2));
+    let asked = rig.send(one, role(Some(Role::Slave), 1, 0));
+    assert_eq!(told(&asked), ["122 RoleReply"]);
+    for id in [FIRST, one, two] {
+        let refused = rig.send(id, rule(FlowModCommand::Add, FlowFlags(0)));
+        let wanted = format!("{} refused: RequestIsSlave", id.0);
+        assert_eq!(told(&refused), [wanted]);
+    }
+    // One whose main connection is gone is about to go, and does nothing any more.
+    rig.bridge.handle_down(FIRST);
+    let refused = rig.send(one, rule(FlowModCommand::Add, FlowFlags(0)));
+    assert_eq!(told(&refused), ["122 refused: RequestPermission"]);
 }
