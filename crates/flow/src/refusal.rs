@@ -301,6 +301,9 @@ pub enum Refusal {
     /// Unknown role.
     #[error("unknown role")]
     RoleBad,
+    /// Another controller has this short id (1.5).
+    #[error("the short id is another controller's")]
+    RoleIdInUse,
 
     /// A meter-mod that failed without a better reason.
     #[error("meter modification failed")]

@@ -284,6 +284,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(RoleStale,                      near(1, 5),      of(11, 0)),
     row(RoleUnsupported,                near(1, 5),      of(11, 1)),
     row(RoleBad,                        nx(1, 513),      of(11, 2)),
+    row(RoleIdInUse,                    near(1, 5),      of(11, 4)),
 
     // 1.0 has no meters either.
     row(MeterModUnknown,                near(1, 1),      of(12, 0)),
@@ -396,6 +397,9 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(RoleStale,                      V11, V11, near(1, 5)),
     except(RoleUnsupported,                V11, V11, near(1, 5)),
     except(RoleBad,                        V11, V11, nx(1, 513)),
+    // Before 1.5 controllers have no short ids.
+    except(RoleIdInUse,                    V11, V11, near(1, 5)),
+    except(RoleIdInUse,                    V12, V14, near(11, 1)),
 
     // Before 1.3 there are no meters, and no table features either.
     except(MeterModUnknown,                V11, V12, near(1, 1)),

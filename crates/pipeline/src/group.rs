@@ -187,8 +187,10 @@ fn collect_groups(action: &Action, named: &mut Vec<GroupId>) {
     }
 }
 
-/// The hash of a frame's addresses: the same in both directions.
-pub(crate) fn hash_of(key: &Key) -> u64 {
+/// The hash of a frame's addresses: the same in both directions, and for all frames of a
+/// connection.
+#[must_use]
+pub fn hash_of(key: &Key) -> u64 {
     /// Source and destination of each layer.
     const PAIRS: [(Field, Field); 6] = [
         (Field::EthSrc, Field::EthDst),

@@ -49,6 +49,7 @@ mod verdict;
 
 pub use counters::{Counters, Totals};
 pub use flow_mod::{Changes, Removal};
+pub use group::hash_of;
 pub use history::Happening;
 pub use interpreter::{Arrival, Interpreter};
 pub use learn::Learned;

@@ -118,6 +118,7 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
     (RoleStale, "OFPRRFC_STALE"),
     (RoleUnsupported, "OFPRRFC_UNSUP"),
     (RoleBad, "OFPRRFC_BAD_ROLE"),
+    (RoleIdInUse, "OFPRRFC_ID_IN_USE"),
     (MeterModUnknown, "OFPMMFC_UNKNOWN"),
     (MeterModExists, "OFPMMFC_METER_EXISTS"),
     (MeterModInvalidMeter, "OFPMMFC_INVALID_METER"),
