@@ -14,7 +14,7 @@ use flow::Registers;
 use packet::Headers;
 use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
-use crate::lanes::{self, Lanes};
+use crate::lanes::{Conditions, Lanes};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Shape};
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
@@ -296,15 +296,16 @@ impl Table {
 
     /// Puts a rule in. Answers whether the table is to be shown anew.
     fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
-        let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
+        let conditions = Conditions::of(rule.matching());
+        let shape = Shape::of(&conditions);
         let fresh = !self.tuples.contains_key(&shape);
         let tuple = self
             .tuples
             .entry(shape)
-            .or_insert_with_key(|shape| Tuple::new(shape.clone(), hasher));
+            .or_insert_with_key(|shape| Tuple::new(shape.clone(), hasher, epoch));
         let clauses = usize::from(rule.is_clause());
         self.clauses += clauses;
-        match tuple.insert(&key, rule, epoch) {
+        match tuple.insert(&conditions, rule, epoch) {
             Ok(stale) => stale || fresh || clauses > 0,
             Err(TooManyAlike) => {
                 self.outside += 1;
@@ -315,10 +316,11 @@ impl Table {
 
     /// Takes a rule out. Answers whether the table is to be shown anew.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
+        let conditions = Conditions::of(rule.matching());
+        let shape = Shape::of(&conditions);
         let tuple = self.tuples.get_mut(&shape);
-        let removed =
-            tuple.and_then(|tuple| Some((tuple.remove(&key, rule, epoch)?, tuple.is_empty())));
+        let removed = tuple
+            .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
         let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
         match removed {

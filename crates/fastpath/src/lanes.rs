@@ -81,22 +81,56 @@ struct Place {
     shift: u32,
     /// The bit that says whether it is there; zero if it always is.
     has: u64,
+    /// Whether it has 128 bits.
+    is_wide: bool,
 }
 
 const fn at(lane: usize, shift: u32) -> Place {
-    Place {
-        lane,
-        shift,
-        has: 0,
-    }
+    if_there(lane, shift, 0)
 }
 
 const fn if_there(lane: usize, shift: u32, has: u64) -> Place {
-    Place { lane, shift, has }
+    Place {
+        lane,
+        shift,
+        has,
+        is_wide: false,
+    }
+}
+
+const fn wide_at(lane: usize) -> Place {
+    wide_if_there(lane, 0)
+}
+
+const fn wide_if_there(lane: usize, has: u64) -> Place {
+    Place {
+        lane,
+        shift: 0,
+        has,
+        is_wide: true,
+    }
+}
+
+/// Where each field is.
+static PLACES: [Option<Place>; Field::COUNT] = {
+    let mut places = [None; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        places[index] = place(Field::ALL[index]);
+        index += 1;
+    }
+    places
+};
+
+/// Where the field of a match is.
+#[inline]
+fn place_of(field: Field) -> &'static Place {
+    let place = PLACES[field as usize].as_ref();
+    place.expect("a match holds no views")
 }
 
 /// Where `field` is; none for a view, which no match holds.
-fn place(field: Field) -> Option<Place> {
+const fn place(field: Field) -> Option<Place> {
     if let Some(number) = field.register() {
         let shift = if number.is_multiple_of(2) { 32 } else { 0 };
         return Some(at(lane::REGISTERS + number / 2, shift));
@@ -139,9 +173,9 @@ const fn of_headers(field: Field) -> Option<Place> {
         Field::Ipv6Exthdr => at(lane::DETAILS, 16),
         Field::TcpFlags => if_there(lane::DETAILS, 0, has::TRANSPORT),
         Field::ArpOp => at(lane::DETAILS, 0),
-        Field::Ipv6Src => at(lane::IPV6_SRC, 0),
-        Field::Ipv6Dst => at(lane::IPV6_DST, 0),
-        Field::Ipv6NdTarget => if_there(lane::ND_TARGET, 0, has::ND),
+        Field::Ipv6Src => wide_at(lane::IPV6_SRC),
+        Field::Ipv6Dst => wide_at(lane::IPV6_DST),
+        Field::Ipv6NdTarget => wide_if_there(lane::ND_TARGET, has::ND),
         Field::ArpSha => if_there(lane::SENDER, 0, has::ARP_ADDRESSES),
         Field::ArpTha => if_there(lane::TARGET, 0, has::ARP_ADDRESSES),
         Field::Ipv6NdSll => if_there(lane::SENDER, 0, has::SLL),
@@ -170,8 +204,8 @@ const fn beside(field: Field) -> Option<Place> {
         Field::TunnelId => at(lane::TUNNEL_ID, 0),
         Field::TunSrc => at(lane::TUNNEL_V4, 32),
         Field::TunDst => at(lane::TUNNEL_V4, 0),
-        Field::TunIpv6Src => at(lane::TUNNEL_V6_SRC, 0),
-        Field::TunIpv6Dst => at(lane::TUNNEL_V6_DST, 0),
+        Field::TunIpv6Src => wide_at(lane::TUNNEL_V6_SRC),
+        Field::TunIpv6Dst => wide_at(lane::TUNNEL_V6_DST),
         Field::TunGbpId => at(lane::TUNNEL_POLICY, 32),
         Field::TunGbpFlags => at(lane::TUNNEL_POLICY, 0),
         Field::TunFlags => at(lane::TUNNEL_POLICY, 8),
@@ -343,6 +377,25 @@ impl Lanes {
     fn wide(&mut self, lane: usize, value: u128) {
         (self.0[lane], self.0[lane + 1]) = halves(value);
     }
+
+    /// Whether the frame is one that `matching` accepts. As a rule's are those words
+    /// that it wants, and so this tells too whether two rules of one shape want the same.
+    #[inline]
+    pub(crate) fn fit(&self, matching: &Match) -> bool {
+        let present = self.0[lane::ARRIVAL];
+        matching.terms().all(|term| {
+            let place = place_of(term.field);
+            let ((upper, lower), (upper_mask, lower_mask)) =
+                (halves(term.value), halves(term.mask));
+            present & place.has == place.has
+                && if place.is_wide {
+                    self.0[place.lane] & upper_mask == upper
+                        && self.0[place.lane + 1] & lower_mask == lower
+                } else {
+                    self.0[place.lane] >> place.shift & lower_mask == lower
+                }
+        })
+    }
 }
 
 /// What a tunnel tells besides its ends and its key.
@@ -367,41 +420,50 @@ fn halves(value: u128) -> (u64, u64) {
     (half(value >> 64), half(value))
 }
 
-/// A word of a rule's conditions: which bits count, and what they must be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Condition {
-    pub(crate) mask: u64,
-    pub(crate) value: u64,
+/// What a rule asks of each word: which bits count, and what they must be.
+#[derive(Clone, Debug)]
+pub(crate) struct Conditions {
+    masks: [u64; LANES],
+    /// The words of a frame that has what is wanted, and nothing else.
+    pub(crate) values: Lanes,
 }
 
-/// What `matching` asks of each word.
-pub(crate) fn conditions(matching: &Match) -> [Condition; LANES] {
-    let mut words = [Condition::default(); LANES];
-    for term in matching.terms() {
-        let place = place(term.field).expect("a match holds no views");
-        words[lane::ARRIVAL].mask |= place.has;
-        words[lane::ARRIVAL].value |= place.has;
-        if term.field.info().bits > 64 {
+impl Conditions {
+    /// What `matching` asks.
+    pub(crate) fn of(matching: &Match) -> Self {
+        let mut conditions = Self {
+            masks: [0; LANES],
+            values: Lanes::new(),
+        };
+        for term in matching.terms() {
+            let place = place_of(term.field);
+            if place.has != 0 {
+                conditions.and(lane::ARRIVAL, place.has, place.has);
+            }
             let ((upper, lower), (upper_mask, lower_mask)) =
                 (halves(term.value), halves(term.mask));
-            and(&mut words[place.lane], upper, upper_mask);
-            and(&mut words[place.lane + 1], lower, lower_mask);
-        } else {
-            let ((_, value), (_, mask)) = (halves(term.value), halves(term.mask));
-            and(
-                &mut words[place.lane],
-                value << place.shift,
-                mask << place.shift,
-            );
+            if place.is_wide {
+                conditions.and(place.lane, upper, upper_mask);
+                conditions.and(place.lane + 1, lower, lower_mask);
+            } else {
+                let shift = place.shift;
+                conditions.and(place.lane, lower << shift, lower_mask << shift);
+            }
         }
+        conditions
     }
-    words
-}
 
-/// And these bits too.
-fn and(word: &mut Condition, value: u64, mask: u64) {
-    word.value |= value;
-    word.mask |= mask;
+    /// And these bits too.
+    const fn and(&mut self, lane: usize, value: u64, mask: u64) {
+        self.values.0[lane] |= value;
+        self.masks[lane] |= mask;
+    }
+
+    /// The words that count, and which bits of them.
+    pub(crate) fn masks(&self) -> impl Iterator<Item = (u8, u64)> {
+        let masks = (0..).zip(self.masks);
+        masks.filter(|(_, mask)| *mask != 0)
+    }
 }
 
 #[cfg(test)]

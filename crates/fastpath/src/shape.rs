@@ -3,31 +3,21 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::lanes::{Condition, LANES, Lanes};
+use crate::lanes::{Conditions, Lanes};
 
 /// The words that count, and which bits of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape(Box<[(u8, u64)]>);
 
 impl Shape {
-    /// The shape of these conditions, and the values that they want.
-    pub(crate) fn split(words: &[Condition; LANES]) -> (Self, Vec<u64>) {
-        let counting = (0..).zip(words).filter(|(_, word)| word.mask != 0);
-        let (masks, values) = counting
-            .map(|(lane, word)| ((lane, word.mask), word.value))
-            .unzip();
-        let masks: Vec<_> = masks;
-        (Self(masks.into()), values)
-    }
-
-    /// How many words count.
-    pub(crate) fn words(&self) -> usize {
-        self.0.len()
+    /// The shape of a rule with these conditions.
+    pub(crate) fn of(conditions: &Conditions) -> Self {
+        Self(conditions.masks().collect())
     }
 
     /// What a frame has in the places that count.
     #[inline]
-    pub(crate) fn of<'a>(&'a self, lanes: &'a Lanes) -> impl Iterator<Item = u64> + Clone + 'a {
+    pub(crate) fn words<'a>(&'a self, lanes: &'a Lanes) -> impl Iterator<Item = u64> + Clone + 'a {
         self.0.iter().map(|(lane, mask)| lanes.word(*lane) & mask)
     }
 }
@@ -51,11 +41,27 @@ impl Hasher {
     }
 
     #[inline]
-    pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> u64 {
+    pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> Hash {
         let [first, second] = self.seeds;
         let mixed = words.fold(first, |hash, word| fold(hash ^ word, second));
-        fold(mixed, first)
+        let [a, b, c, d, e, f, ..] = fold(mixed, first).to_be_bytes();
+        Hash {
+            segment: u16::from_be_bytes([a, b]),
+            tag: u16::from_be_bytes([c, d]),
+            bucket: u16::from_be_bytes([e, f]),
+        }
     }
+}
+
+/// A hash, by what its bits are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hash {
+    /// The upper bits say which segment.
+    pub(crate) segment: u16,
+    /// Kept where an entry is found, so that few rules are looked at in vain.
+    pub(crate) tag: u16,
+    /// The lower bits say which bucket.
+    pub(crate) bucket: u16,
 }
 
 /// Both halves of the product.

@@ -400,6 +400,17 @@ impl Field {
     /// How many fields there are.
     pub const COUNT: usize = Self::IpTos as usize + 1;
 
+    /// All fields, in order.
+    pub const ALL: [Self; Self::COUNT] = {
+        let mut all = [Self::InPort; Self::COUNT];
+        let mut index = 0;
+        while index < Self::COUNT {
+            all[index] = FIELDS[index].field;
+            index += 1;
+        }
+        all
+    };
+
     /// The field's row.
     #[must_use]
     pub fn info(self) -> &'static FieldInfo {

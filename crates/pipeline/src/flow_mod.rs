@@ -22,7 +22,6 @@ use flow::{
 };
 
 use crate::check::check_instructions;
-use crate::counters::Counters;
 use crate::group::groups_of;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
@@ -148,7 +147,7 @@ impl Pipeline {
         let counters = old
             .as_ref()
             .filter(keeps)
-            .map_or_else(|| Counters::new(self.writers()), |old| old.counters.clone());
+            .map_or_else(|| self.ledger().counters(), |old| old.counters.clone());
         counters.touch(now);
         let place = old.map_or_else(
             || Place::new(command.priority, self.next_serial()),
@@ -223,7 +222,7 @@ impl Pipeline {
     /// `old` with the instructions of `command`.
     fn modified(&mut self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
-            let counters = Counters::new(self.writers());
+            let counters = self.ledger().counters();
             counters.touch(old.last_used());
             counters
         } else {

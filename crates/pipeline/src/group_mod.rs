@@ -214,8 +214,8 @@ impl Pipeline {
             return Err(Refusal::GroupModOutOfBuckets);
         }
         self.check_buckets(command)?;
-        let group = Group::new(command, old.as_deref(), self.writers(), now);
-        table.check_chain(&group)?;
+        let group = Group::new(command, old.as_deref(), self.ledger(), now);
+        self.groups().check_chain(&group)?;
         self.groups_mut().put(group);
         Ok(())
     }

@@ -34,7 +34,7 @@ use flow::field::Depth;
 use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
 use imbl::OrdMap;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Ledger};
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
@@ -63,7 +63,8 @@ pub enum MissPolicy {
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     limits: Limits,
-    writers: usize,
+    /// Where counters come from.
+    ledger: Ledger,
     tables: OrdMap<TableId, Table>,
     settings: OrdMap<TableId, Settings>,
     /// Frames looked up, and frames that found a rule, of each table.
@@ -92,14 +93,16 @@ impl Pipeline {
     /// the same time.
     #[must_use]
     pub fn new(limits: Limits, writers: usize) -> Self {
-        let counters = || (0..=TableId::LAST.0).map(|_| Counters::new(writers));
+        let mut ledger = Ledger::new(writers);
+        let mut counters = || (0..=TableId::LAST.0).map(|_| ledger.counters()).collect();
+        let (looked_up, matched) = (counters(), counters());
         Self {
             limits,
-            writers,
+            ledger,
             tables: OrdMap::new(),
             settings: OrdMap::new(),
-            looked_up: counters().collect(),
-            matched: counters().collect(),
+            looked_up,
+            matched,
             expiry: Expiry::default(),
             index: Index::default(),
             serial: 0,
@@ -248,8 +251,9 @@ impl Pipeline {
         &mut self.settings
     }
 
-    pub(crate) const fn writers(&self) -> usize {
-        self.writers
+    /// Where counters come from.
+    pub(crate) const fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
     pub(crate) const fn expiry(&self) -> &Expiry {

@@ -315,3 +315,43 @@ fn views_stand_while_the_tables_are_written() {
     drop(views);
     assert_eq!(reader.join().expect("all was as it should be"), STEPS);
 }
+
+/// Entries keep their epochs as ages of sixteen bits: more publications than that, with
+/// a rule that comes and goes and one that stays, and views that are kept all the while.
+#[test]
+fn views_stand_however_many_publications_follow() {
+    const PUBLICATIONS: u32 = 200_000;
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let seen = Seen {
+        stack: "",
+        registers: Registers::new(PortNo(1)),
+    };
+    let frame = |port: u32| {
+        let stack = format!("eth / ipv4 / udp(dst={port})");
+        stack.parse::<Stack>().expect("a stack").build()
+    };
+    let (staying, moving) = (frame(1), frame(2));
+    let stays = "udp,tp_dst=1,actions=output:1";
+    apply(&mut pipeline, &mut classifier, FlowModCommand::Add, stays);
+    let mut kept = Vec::new();
+    for step in 0..PUBLICATIONS {
+        let (command, flow) = match step % 2 {
+            0 => (FlowModCommand::Add, "udp,tp_dst=2,actions=output:1"),
+            _ => (FlowModCommand::DeleteStrict, "priority=32768,udp,tp_dst=2"),
+        };
+        // Mostly nothing is written at all, and so nothing is remade in time.
+        if step % 1000 < 2 {
+            apply(&mut pipeline, &mut classifier, command, flow);
+        } else {
+            classifier.publish(&pipeline);
+            continue;
+        }
+        let view = classifier.publish(&pipeline);
+        kept.push((view, step % 2 == 0));
+    }
+    for (view, is_there) in &kept {
+        assert!(looked_up(view, &seen, &staying).is_some());
+        assert_eq!(looked_up(view, &seen, &moving).is_some(), *is_there);
+    }
+}
