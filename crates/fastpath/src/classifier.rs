@@ -181,8 +181,19 @@ impl Classifier {
     /// Tables without rules.
     #[must_use]
     pub fn new() -> Self {
+        Self::hashing(Hasher::new())
+    }
+
+    /// Tables without rules that hash by this seed, for measurements that come out the
+    /// same each time. Whoever knows the seed can choose rules that collide.
+    #[must_use]
+    pub fn with_seed(seed: u64) -> Self {
+        Self::hashing(Hasher::with_seeds([seed, seed.rotate_left(32)]))
+    }
+
+    fn hashing(hasher: Hasher) -> Self {
         Self {
-            hasher: Hasher::new(),
+            hasher,
             next: 1,
             tables: BTreeMap::new(),
             views: Arc::default(),

@@ -34,9 +34,14 @@ impl Hasher {
     /// One with seeds of its own.
     pub(crate) fn new() -> Self {
         let source = RandomState::new();
+        Self::with_seeds([source.hash_one(0), source.hash_one(1)])
+    }
+
+    /// One that others may know.
+    pub(crate) const fn with_seeds([first, second]: [u64; 2]) -> Self {
         Self {
             // Odd, so that no multiplication loses a bit of the other factor.
-            seeds: [source.hash_one(0) | 1, source.hash_one(1) | 1],
+            seeds: [first | 1, second | 1],
         }
     }
 
