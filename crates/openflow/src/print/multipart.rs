@@ -6,7 +6,9 @@ use ::flow::Refusal;
 use super::names::Unreadable;
 use super::rows::{Length, Printer};
 use super::text::Text;
-use super::{bundle, controllers, flow_stats, group, meter, monitor, port, queue, table};
+use super::{
+    bundle, controllers, flow_stats, group, meter, monitor, port, queue, table, table_features,
+};
 use crate::codec::Reader;
 use crate::kinds::{Kind, Number, Part, PartRow};
 use crate::message::multipart::{MORE, decode_head};
@@ -43,7 +45,7 @@ static ROWS: &[Row] = { use {Part::*, Length::*}; &[
     row(Meter,         "METER",          (Exactly, meter::print_request),          (More(8), meter::print_stats)),
     row(MeterConfig,   "METER_CONFIG",   (Exactly, meter::print_request),          (More(8), meter::print_configs)),
     row(MeterFeatures, "METER_FEATURES", (Exactly, nothing),                       (Exactly, meter::print_features)),
-    row(TableFeatures, "TABLE_FEATURES", (More(8), table::print_features),         (More(8), table::print_features)),
+    row(TableFeatures, "TABLE_FEATURES", (More(8), table_features::print),         (More(8), table_features::print)),
     row(PortDesc,      "PORT_DESC",      (Exactly, port::print_description_request), (More(8), port::print_descriptions)),
     row(TableDesc,     "TABLE_DESC",     (Exactly, nothing),                       (More(8), table::print_descs)),
     row(QueueDesc,     "QUEUE_DESC",     (Exactly, queue::print_desc_request),     (More(8), queue::print_desc_reply)),

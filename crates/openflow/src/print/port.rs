@@ -6,6 +6,7 @@ use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
 use super::names::Unreadable;
+use super::port_counters::Counters;
 use super::table;
 use super::text::{Known, Seconds, Text};
 use crate::codec::Reader;
@@ -29,6 +30,17 @@ const STATE: [(u32, &str); 3] = [
     (PortState::BLOCKED.0, "BLOCKED"),
     (PortState::LIVE.0, "LIVE"),
 ];
+
+/// What a spanning tree makes of a port of 1.0, by two bits of its state.
+const TREE_MASK: u32 = 3 << 8;
+const TREE: [(u32, &str); 3] = [
+    (1 << 8, "STP_LEARN"),
+    (2 << 8, "STP_FORWARD"),
+    (3 << 8, "STP_BLOCK"),
+];
+
+/// Bytes of a port of 1.0 before its state.
+const STATE_V10: usize = 28;
 
 const FEATURES: [(u32, &str); 16] = [
     (1 << 0, "10MB-HD"),
@@ -159,15 +171,41 @@ pub(super) fn print_descriptions(
     text: &mut Text<'_>,
 ) -> Result<(), Unreadable> {
     text.line();
-    let (mut ports, done) = all(r, |r| {
-        read_number(&mut r.clone())?;
-        Ok(PortDesc::decode(r)?)
-    });
-    ports.sort_by_key(|port| port.number);
+    let (mut ports, done) = all(r, Told::read);
+    ports.sort_by_key(|told| told.port.number);
     for port in &ports {
         write_port(port, r.version(), text);
     }
     done
+}
+
+/// A port, and what a spanning tree makes of it.
+struct Told {
+    port: PortDesc,
+    tree: &'static str,
+}
+
+impl Told {
+    fn read(r: &mut Reader<'_>) -> Result<Self, Unreadable> {
+        read_number(&mut r.clone())?;
+        let mut state = r.clone();
+        let port = PortDesc::decode(r)?;
+        let tree = match r.version() {
+            Version::V10 => {
+                state.skip(STATE_V10)?;
+                tree(state.u32()?)
+            }
+            _ => "",
+        };
+        Ok(Self { port, tree })
+    }
+}
+
+/// What the state bits of 1.0 say of a spanning tree: nothing of a port that listens, since
+/// that is also how a port is without one (OF 1.0.1, 5.2.1).
+fn tree(state: u32) -> &'static str {
+    let found = TREE.iter().find(|(bits, _)| state & TREE_MASK == *bits);
+    found.map_or("", |(_, name)| name)
 }
 
 /// Reads what follows one another: those in front of the first that cannot be read, and
@@ -191,14 +229,14 @@ pub(super) fn print_status(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<()
     let reason = REASONS.get(usize::from(r.u8()?));
     let reason = reason.ok_or(Unreadable("NXBRC_BAD_REASON"))?;
     r.skip(7)?;
-    read_number(&mut r.clone())?;
-    let port = PortDesc::decode(r)?;
+    let port = Told::read(r)?;
     write!(text, " {reason}:");
     write_port(&port, r.version(), text);
     Ok(())
 }
 
-fn write_port(port: &PortDesc, version: Version, text: &mut Text<'_>) {
+fn write_port(told: &Told, version: Version, text: &mut Text<'_>) {
+    let Told { port, tree } = told;
     let label: String = port
         .name
         .chars()
@@ -213,7 +251,14 @@ fn write_port(port: &PortDesc, version: Version, text: &mut Text<'_>) {
     text.push("     config:     ");
     text.bits(port.config.0, &CONFIG);
     text.push("\n     state:      ");
-    text.bits(port.state.0, &STATE);
+    match (tree.is_empty(), port.state.0) {
+        (true, state) => text.bits(state, &STATE),
+        (false, 0) => text.push(tree),
+        (false, state) => {
+            write!(text, "{tree} ");
+            text.bits(state, &STATE);
+        }
+    }
     text.push("\n");
     for (name, PortFeatures(bits)) in [
         ("current:    ", port.current),
@@ -311,6 +356,8 @@ struct Counts {
     /// received frame errors, overruns and wrong checksums, and collisions.
     numbers: [u64; 12],
     duration: Option<Seconds>,
+    /// What is beyond these.
+    further: Counters,
 }
 
 /// Writes what ports counted.
@@ -347,6 +394,7 @@ fn read(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
         port,
         numbers,
         duration,
+        further: Counters::default(),
     })
 }
 
@@ -360,19 +408,26 @@ fn read_v14(r: &mut Reader<'_>) -> Result<Counts, Unreadable> {
     for number in &mut numbers[..8] {
         *number = r.u64()?;
     }
+    let mut further = Counters::default();
     while !r.is_empty() {
-        let mut property = property::next(&mut r)?;
-        if property.kind == ETHERNET {
-            property.value.skip(4)?;
-            for number in &mut numbers[8..] {
-                *number = property.value.u64()?;
+        let property = property::next(&mut r)?;
+        match property.kind {
+            ETHERNET => {
+                let mut r = property.value.on_short(Refusal::PropertyBadLength);
+                r.skip(4)?;
+                for number in &mut numbers[8..] {
+                    *number = r.u64()?;
+                }
             }
+            property::EXPERIMENTER => further.read(&property)?,
+            _ => {}
         }
     }
     Ok(Counts {
         port,
         numbers,
         duration,
+        further,
     })
 }
 
@@ -402,4 +457,5 @@ fn write_counts(counts: &Counts, text: &mut Text<'_>) {
     if let Some(duration) = &counts.duration {
         writeln!(text, "           duration={duration}");
     }
+    counts.further.write(text);
 }

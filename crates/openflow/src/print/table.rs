@@ -1,8 +1,10 @@
-//! Tables: how they are set, what they can do and what they counted.
+//! Tables: how they are set, and what they counted. What they can do is in
+//! `table_features`.
 
 use base::TableId;
 
 use super::names::Unreadable;
+use super::table_features::{Features, MISS, Table};
 use super::text::Text;
 use crate::codec::{Malformed, Reader};
 use crate::message::property;
@@ -28,9 +30,6 @@ const STATUS_REASONS: [&str; 5] = ["", "", "", "VACANCY_DOWN", "VACANCY_UP"];
 /// By what is decided which rules are evicted, by the bit.
 const EVICTION_REASONS: [(u32, &str); 3] = [(1, "OTHER"), (2, "IMPORTANCE"), (4, "LIFETIME")];
 
-/// What becomes of a frame that no rule matches, before 1.3.
-const MISS: [&str; 3] = ["controller", "continue", "drop"];
-
 /// Actions by the bit of their number in 1.0, and as they are ordered in a list.
 const ACTIONS_V10: [(u32, &str); 12] = [
     (1 << 0, "output"),
@@ -48,7 +47,7 @@ const ACTIONS_V10: [(u32, &str); 12] = [
 ];
 
 /// Likewise in later versions; those up to bit 14 are of 1.1 alone.
-const ACTIONS: [(u32, &str); 23] = [
+const ACTIONS: [(u32, &str); 24] = [
     (1 << 0, "output"),
     (1 << 22, "group"),
     (1 << 25, "set_field"),
@@ -66,30 +65,33 @@ const ACTIONS: [(u32, &str); 23] = [
     (1 << 9, "mod_tp_src"),
     (1 << 10, "mod_tp_dst"),
     (1 << 24, "dec_ttl"),
+    (1 << 13, "set_mpls_label"),
+    (1 << 14, "set_mpls_tc"),
     (1 << 15, "set_mpls_ttl"),
     (1 << 16, "dec_mpls_ttl"),
     (1 << 19, "push_mpls"),
     (1 << 20, "pop_mpls"),
     (1 << 21, "set_queue"),
-    (1 << 29, "meter"),
 ];
 
-/// The names of the actions whose bits are set.
+/// The names of the actions whose bits are set, or that there are none.
 pub(super) fn actions(bits: u32, version: Version) -> String {
+    match action_names(bits, version) {
+        names if names.is_empty() => "<none>".to_owned(),
+        names => names,
+    }
+}
+
+/// The names of the actions whose bits are set.
+pub(super) fn action_names(bits: u32, version: Version) -> String {
     let (table, known): (&[(u32, &str)], u32) = match version {
         Version::V10 => (&ACTIONS_V10, 0xfff),
         Version::V11 => (&ACTIONS, 0x01ff_ffff),
-        Version::V12 => (&ACTIONS, 0x03ff_8001),
-        Version::V13 | Version::V14 => (&ACTIONS, 0x03ff_8001),
-        Version::V15 => (&ACTIONS, 0x23ff_8001),
+        Version::V12 | Version::V13 | Version::V14 | Version::V15 => (&ACTIONS, 0x03ff_8001),
     };
     let set = table.iter().filter(|(bit, _)| bits & known & bit != 0);
     let names: Vec<_> = set.map(|(_, name)| *name).collect();
-    if names.is_empty() {
-        "<none>".to_owned()
-    } else {
-        names.join(" ")
-    }
+    names.join(" ")
 }
 
 /// Writes how a table is to be.
@@ -199,57 +201,37 @@ fn eviction_reasons(bits: u32) -> String {
     }
 }
 
-/// Writes what tables can do.
-pub(super) fn print_features(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    while !r.is_empty() {
-        let length = usize::from(r.clone().u16()?);
-        let mut r = r.sub_or(length, Refusal::RequestBadLength)?;
-        r.skip(2)?;
-        let table = r.u8()?;
-        r.skip(5)?;
-        let name = r.text(NAME)?;
-        writeln!(text, "\n  table {table} (\"{name}\"):");
-    }
-    Ok(())
-}
-
-/// Writes what tables counted.
+/// Writes what tables counted, and what they can do if the version tells it here.
 pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
     let mut last = None;
     while !r.is_empty() {
-        let table = r.u8()?;
-        r.skip(match r.version() {
-            Version::V11 | Version::V12 => 7,
-            _ => 3,
-        })?;
-        let abilities = abilities(r)?;
-        let (active, lookups, matched) = (r.u32()?, r.u64()?, r.u64()?);
-        writeln!(text, "\n  table {table}:");
-        writeln!(
-            text,
-            "    active={active}, lookup={lookups}, matched={matched}"
-        );
-        if let Some(abilities) = abilities {
-            if last.as_ref() == Some(&abilities) {
-                text.push("    (same features)\n");
-            } else {
-                text.push(&abilities);
-            }
-            last = Some(abilities);
-        }
+        let table = read_stats(r)?;
+        table.write(last.as_ref(), text);
+        last = Some(table);
     }
     Ok(())
 }
 
-/// Reads what a table can do, which versions before 1.3 tell with its counts.
-fn abilities(r: &mut Reader<'_>) -> Result<Option<String>, Unreadable> {
-    let skipped = match r.version() {
-        Version::V10 => 4,
-        Version::V11 => 24,
-        Version::V12 => 64,
-        Version::V13 | Version::V14 | Version::V15 => return Ok(None),
+fn read_stats(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
+    let id = TableId(r.u8()?);
+    r.skip(match r.version() {
+        Version::V11 | Version::V12 => 7,
+        _ => 3,
+    })?;
+    let name = match r.version() {
+        Version::V10 | Version::V11 | Version::V12 => r.text(NAME)?,
+        Version::V13 | Version::V14 | Version::V15 => String::new(),
     };
-    r.skip(NAME + skipped)?;
-    let most = r.u32()?;
-    Ok(Some(format!("    max_entries={most}\n")))
+    let features = match r.version() {
+        Version::V10 => Features::read_v10(r)?,
+        Version::V11 => Features::read_v11(r)?,
+        Version::V12 => Features::read_v12(r)?,
+        Version::V13 | Version::V14 | Version::V15 => Features::default(),
+    };
+    Ok(Table {
+        id,
+        name,
+        counts: Some((r.u32()?, r.u64()?, r.u64()?)),
+        features,
+    })
 }

@@ -1,0 +1,395 @@
+//! Fields by the names that Open vSwitch 3.1 gives them where a table's features are
+//! told: all that it knows, also those that no rule here can have.
+//!
+//! Not the registry of fields that rules match (`flow::field`): a table of another
+//! switch may tell of any.
+
+use std::collections::BTreeSet;
+
+use super::names::Unreadable;
+use crate::codec::Reader;
+use crate::faults::ONF;
+use crate::oxm::Header;
+use ::flow::Refusal;
+
+/// A field: its row, and which of the row's it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Known {
+    row: usize,
+    nth: u8,
+}
+
+/// Fields, in the order in which they are told.
+pub(super) type Fields = BTreeSet<Known>;
+
+/// Whose fields begin with the number of whose they are, and those numbers.
+const EXPERIMENTER: u16 = 0xffff;
+const NICIRA: u32 = 0x2320;
+const NSH: u32 = 0x005a_d650;
+
+/// Bytes of an experimenter's number.
+const EXPERIMENTER_BYTES: usize = 4;
+
+/// The class of the specification's own fields.
+const BASIC: u16 = 0x8000;
+
+/// The newest field that OpenFlow 1.2 has a bit for.
+const NEWEST_OF_12: u8 = 35;
+
+/// How many names in a row are told by the first and the last.
+const RANGE: usize = 3;
+
+/// Fields that differ in a number: their name, how many there are, their bytes, and the
+/// header that the first has, or the headers.
+struct Row {
+    stem: &'static str,
+    count: u8,
+    bytes: Bytes,
+    headers: &'static [Id],
+}
+
+/// How long a field is.
+#[derive(Clone, Copy)]
+enum Bytes {
+    Exactly(usize),
+    UpTo(usize),
+}
+
+impl Bytes {
+    /// Whether a header may say so.
+    const fn are(self, length: usize, masked: bool) -> bool {
+        match self {
+            Self::Exactly(bytes) if masked => length == 2 * bytes,
+            Self::Exactly(bytes) => length == bytes,
+            Self::UpTo(bytes) => masked || length <= bytes,
+        }
+    }
+}
+
+/// What stands in a header: the class, whose field it is, and its number.
+#[derive(PartialEq, Eq)]
+struct Id(u16, Option<u32>, u8);
+
+const fn of(number: u8) -> Id {
+    Id(0, None, number)
+}
+
+const fn nx(number: u8) -> Id {
+    Id(1, None, number)
+}
+
+const fn oxm(number: u8) -> Id {
+    Id(BASIC, None, number)
+}
+
+const fn ext(experimenter: u32, number: u8) -> Id {
+    Id(EXPERIMENTER, Some(experimenter), number)
+}
+
+const fn row(stem: &'static str, bytes: usize, headers: &'static [Id]) -> Row {
+    many(stem, 1, Bytes::Exactly(bytes), headers)
+}
+
+const fn many(stem: &'static str, count: u8, bytes: Bytes, headers: &'static [Id]) -> Row {
+    Row {
+        stem,
+        count,
+        bytes,
+        headers,
+    }
+}
+
+/// In the order in which Open vSwitch tells them. The two fields of its class `0x1000` are
+/// parts of neighbour discovery.
+#[rustfmt::skip]
+static ROWS: &[Row] = &[
+    row("dp_hash",         4,  &[nx(35), ext(NICIRA, 0)]),
+    row("recirc_id",       4,  &[nx(36)]),
+    row("packet_type",     4,  &[oxm(44)]),
+    row("conj_id",         4,  &[nx(37)]),
+    row("tun_id",          8,  &[nx(16), oxm(38)]),
+    row("tun_src",         4,  &[nx(31)]),
+    row("tun_dst",         4,  &[nx(32)]),
+    row("tun_ipv6_src",    16, &[nx(109)]),
+    row("tun_ipv6_dst",    16, &[nx(110)]),
+    row("tun_flags",       2,  &[nx(104)]),
+    row("tun_gbp_id",      2,  &[nx(38)]),
+    row("tun_gbp_flags",   1,  &[nx(39)]),
+    row("tun_erspan_idx",  4,  &[ext(NICIRA, 11)]),
+    row("tun_erspan_ver",  1,  &[ext(NICIRA, 12)]),
+    row("tun_erspan_dir",  1,  &[ext(NICIRA, 13)]),
+    row("tun_erspan_hwid", 1,  &[ext(NICIRA, 14)]),
+    row("tun_gtpu_flags",  1,  &[ext(NICIRA, 15)]),
+    row("tun_gtpu_msgtype", 1, &[ext(NICIRA, 16)]),
+    many("tun_metadata", 64, Bytes::UpTo(124), &[nx(40)]),
+    row("metadata",        8,  &[oxm(2)]),
+    row("in_port",         2,  &[of(0)]),
+    row("in_port_oxm",     4,  &[oxm(0)]),
+    row("actset_output",   4,  &[ext(ONF, 43), oxm(43)]),
+    row("pkt_mark",        4,  &[nx(33)]),
+    row("ct_state",        4,  &[nx(105)]),
+    row("ct_zone",         2,  &[nx(106)]),
+    row("ct_mark",         4,  &[nx(107)]),
+    row("ct_label",        16, &[nx(108)]),
+    row("ct_nw_proto",     1,  &[nx(119)]),
+    row("ct_nw_src",       4,  &[nx(120)]),
+    row("ct_nw_dst",       4,  &[nx(121)]),
+    row("ct_ipv6_src",     16, &[nx(122)]),
+    row("ct_ipv6_dst",     16, &[nx(123)]),
+    row("ct_tp_src",       2,  &[nx(124)]),
+    row("ct_tp_dst",       2,  &[nx(125)]),
+    many("reg",   16, Bytes::Exactly(4),  &[nx(0)]),
+    many("xreg",  8,  Bytes::Exactly(8),  &[Id(0x8001, None, 0)]),
+    many("xxreg", 4,  Bytes::Exactly(16), &[nx(111)]),
+    row("eth_src",         6,  &[of(2), oxm(4)]),
+    row("eth_dst",         6,  &[of(1), oxm(3)]),
+    row("eth_type",        2,  &[of(3), oxm(5)]),
+    row("vlan_tci",        2,  &[of(4)]),
+    row("vlan_vid",        2,  &[oxm(6)]),
+    row("vlan_pcp",        1,  &[oxm(7)]),
+    row("mpls_label",      4,  &[oxm(34)]),
+    row("mpls_tc",         1,  &[oxm(35)]),
+    row("mpls_bos",        1,  &[oxm(36)]),
+    row("mpls_ttl",        1,  &[nx(30)]),
+    row("ip_src",          4,  &[of(7), oxm(11)]),
+    row("ip_dst",          4,  &[of(8), oxm(12)]),
+    row("ipv6_src",        16, &[nx(19), oxm(26)]),
+    row("ipv6_dst",        16, &[nx(20), oxm(27)]),
+    row("ipv6_label",      4,  &[nx(27), oxm(28)]),
+    row("nw_proto",        1,  &[of(6), oxm(10)]),
+    row("nw_tos",          1,  &[of(5)]),
+    row("ip_dscp",         1,  &[oxm(8)]),
+    row("nw_ecn",          1,  &[nx(28), oxm(9)]),
+    row("nw_ttl",          1,  &[nx(29)]),
+    row("ip_frag",         1,  &[nx(26)]),
+    row("arp_op",          2,  &[of(15), oxm(21)]),
+    row("arp_spa",         4,  &[of(16), oxm(22)]),
+    row("arp_tpa",         4,  &[of(17), oxm(23)]),
+    row("arp_sha",         6,  &[nx(17), oxm(24)]),
+    row("arp_tha",         6,  &[nx(18), oxm(25)]),
+    row("tcp_src",         2,  &[of(9), oxm(13)]),
+    row("tcp_dst",         2,  &[of(10), oxm(14)]),
+    row("tcp_flags",       2,  &[nx(34), ext(ONF, 42), oxm(42)]),
+    row("udp_src",         2,  &[of(11), oxm(15)]),
+    row("udp_dst",         2,  &[of(12), oxm(16)]),
+    row("sctp_src",        2,  &[oxm(17)]),
+    row("sctp_dst",        2,  &[oxm(18)]),
+    row("icmp_type",       1,  &[of(13), oxm(19)]),
+    row("icmp_code",       1,  &[of(14), oxm(20)]),
+    row("icmpv6_type",     1,  &[nx(21), oxm(29)]),
+    row("icmpv6_code",     1,  &[nx(22), oxm(30)]),
+    row("nd_target",       16, &[nx(23), oxm(31)]),
+    row("nd_sll",          6,  &[nx(24), oxm(32)]),
+    row("nd_tll",          6,  &[nx(25), oxm(33)]),
+    row("nd_reserved",     4,  &[Id(0x1000, None, 1)]),
+    row("nd_options_type", 1,  &[Id(0x1000, None, 2)]),
+    row("nsh_flags",       1,  &[ext(NSH, 1)]),
+    row("nsh_mdtype",      1,  &[ext(NSH, 2)]),
+    row("nsh_np",          1,  &[ext(NSH, 3)]),
+    row("nsh_spi",         4,  &[ext(NSH, 4)]),
+    row("nsh_si",          1,  &[ext(NSH, 5)]),
+    row("nsh_c1",          4,  &[ext(NSH, 6)]),
+    row("nsh_c2",          4,  &[ext(NSH, 7)]),
+    row("nsh_c3",          4,  &[ext(NSH, 8)]),
+    row("nsh_c4",          4,  &[ext(NSH, 9)]),
+    row("nsh_ttl",         1,  &[ext(NSH, 10)]),
+];
+
+/// Fields by the bits of 1.0 that make them count for nothing.
+const WILDCARDS_V10: [(u32, &str); 12] = [
+    (1 << 0, "in_port"),
+    (1 << 1, "vlan_vid"),
+    (1 << 2, "eth_src"),
+    (1 << 3, "eth_dst"),
+    (1 << 4, "eth_type"),
+    (1 << 5, "nw_proto"),
+    (1 << 6, "tcp_src"),
+    (1 << 7, "tcp_dst"),
+    (0x3f << 8, "ip_src"),
+    (0x3f << 14, "ip_dst"),
+    (1 << 20, "vlan_pcp"),
+    (1 << 21, "nw_tos"),
+];
+
+/// Fields by the bits of 1.1; bit 10 is of none.
+const BITS_V11: [(u32, &str); 15] = [
+    (1 << 0, "in_port"),
+    (1 << 1, "vlan_vid"),
+    (1 << 2, "vlan_pcp"),
+    (1 << 3, "eth_type"),
+    (1 << 4, "nw_tos"),
+    (1 << 5, "nw_proto"),
+    (1 << 6, "tcp_src"),
+    (1 << 7, "tcp_dst"),
+    (1 << 8, "mpls_label"),
+    (1 << 9, "mpls_tc"),
+    (1 << 11, "eth_src"),
+    (1 << 12, "eth_dst"),
+    (1 << 13, "ip_src"),
+    (1 << 14, "ip_dst"),
+    (1 << 15, "metadata"),
+];
+
+/// The fields whose bits of 1.0 are set.
+pub(super) fn of_wildcards_v10(bits: u32) -> Fields {
+    by_bits(bits, &WILDCARDS_V10)
+}
+
+/// The fields whose bits of 1.1 are set.
+pub(super) fn of_bits_v11(bits: u32) -> Fields {
+    by_bits(bits, &BITS_V11)
+}
+
+fn by_bits(bits: u32, names: &[(u32, &str)]) -> Fields {
+    let set = names.iter().filter(|(bit, _)| bits & bit != 0);
+    set.filter_map(|(_, name)| {
+        let row = ROWS.iter().position(|row| row.stem == *name)?;
+        Some(Known { row, nth: 0 })
+    })
+    .collect()
+}
+
+/// The fields whose bits of 1.2 are set: each has the bit of its number.
+pub(super) fn of_bits_v12(bits: u64) -> Fields {
+    let set = (0..=NEWEST_OF_12).filter(|number| bits >> number & 1 == 1);
+    set.filter_map(|number| find(&oxm(number)).map(|(known, _)| known))
+        .collect()
+}
+
+/// Headers to the end of `r`: the fields that are told exactly, and those under masks.
+/// What nobody knows is passed over.
+pub(super) fn read(r: &Reader<'_>) -> Result<(Fields, Fields), Unreadable> {
+    let mut r = r.clone().on_short(Refusal::MatchBadLength);
+    let (mut exact, mut masked) = (Fields::new(), Fields::new());
+    while !r.is_empty() {
+        let header = Header::decode(&mut r)?;
+        let (experimenter, length) = if header.id.class == EXPERIMENTER {
+            let length = header.length.checked_sub(EXPERIMENTER_BYTES);
+            (Some(r.u32()?), length.unwrap_or(0))
+        } else {
+            (None, header.length)
+        };
+        let id = Id(header.id.class, experimenter, header.id.number);
+        let found = find(&id).filter(|(_, bytes)| bytes.are(length, header.masked));
+        if let Some((known, _)) = found {
+            let fields = if header.masked {
+                &mut masked
+            } else {
+                &mut exact
+            };
+            fields.insert(known);
+        }
+    }
+    Ok((exact, masked))
+}
+
+/// The field with this header, and how long it is.
+fn find(id: &Id) -> Option<(Known, Bytes)> {
+    ROWS.iter().enumerate().find_map(|(index, row)| {
+        let nth = row.headers.iter().find_map(|first| {
+            let nth = id.2.checked_sub(first.2)?;
+            (first.0 == id.0 && first.1 == id.1 && nth < row.count).then_some(nth)
+        })?;
+        Some((Known { row: index, nth }, row.bytes))
+    })
+}
+
+/// The names of fields, in short.
+pub(super) fn names(fields: &Fields) -> String {
+    let names = fields.iter().map(|known| {
+        let row = &ROWS[known.row];
+        match row.count {
+            1 => row.stem.to_owned(),
+            _ => format!("{}{}", row.stem, known.nth),
+        }
+    });
+    let names: Vec<String> = names.collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    abbreviate(&names).join(" ")
+}
+
+/// Names in short: those that begin alike are told together, and of those that count on
+/// the first and the last.
+fn abbreviate(mut names: &[&str]) -> Vec<String> {
+    let mut told = Vec::new();
+    while let [first, ..] = names {
+        let alike = alike(names);
+        let counting = counting(names);
+        let taken = if alike > 1 {
+            let (prefix, _) = first.split_once('_').expect("names alike have a prefix");
+            let rests = names[..alike].iter().map(|name| &name[prefix.len() + 1..]);
+            let rests = abbreviate(&rests.collect::<Vec<_>>()).join(",");
+            told.push(format!("{prefix}_{{{rests}}}"));
+            alike
+        } else if counting >= RANGE {
+            told.push(format!("{first}...{}", names[counting - 1]));
+            counting
+        } else {
+            told.push((*first).to_owned());
+            1
+        };
+        names = &names[taken..];
+    }
+    told
+}
+
+/// How many names at the front have the same words before their first underscore.
+fn alike(names: &[&str]) -> usize {
+    let prefix = |name: &&str| name.split_once('_').map(|(prefix, _)| prefix.to_owned());
+    let Some(first) = names.first().and_then(prefix) else {
+        return 0;
+    };
+    let same = |name: &&&str| prefix(name).as_ref() == Some(&first);
+    names.iter().take_while(same).count()
+}
+
+/// How many names at the front are the same but for a number that counts on.
+fn counting(names: &[&str]) -> usize {
+    let Some(first) = names.first() else {
+        return 0;
+    };
+    let stem = first.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let Ok(start) = first[stem.len()..].parse::<usize>() else {
+        return 0;
+    };
+    let numbered = names.iter().zip(start..);
+    let same = |(name, number): &(&&str, usize)| **name == format!("{stem}{number}");
+    numbered.take_while(same).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn short(names: &str) -> String {
+        abbreviate(&names.split(' ').collect::<Vec<_>>()).join(" ")
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_told_together() {
+        assert_eq!(
+            short("tcp_src tcp_dst tcp_flags nw_tos"),
+            "tcp_{src,dst,flags} nw_tos"
+        );
+        assert_eq!(short("in_port in_port_oxm"), "in_{port,port_oxm}");
+        assert_eq!(
+            short("ct_mark ct_nw_src ct_nw_dst ct_tp_src"),
+            "ct_{mark,nw_{src,dst},tp_src}"
+        );
+        assert_eq!(short("ip_dscp nw_ecn"), "ip_dscp nw_ecn");
+    }
+
+    #[test]
+    fn of_names_that_count_on_the_first_and_the_last_are_told() {
+        assert_eq!(short("reg1 reg2 reg3 reg5 reg6"), "reg1...reg3 reg5 reg6");
+        assert_eq!(short("nsh_c1 nsh_c2 nsh_c3 nsh_ttl"), "nsh_{c1...c3,ttl}");
+    }
+
+    #[test]
+    fn every_name_of_older_bits_is_a_field() {
+        assert_eq!(of_wildcards_v10(u32::MAX).len(), WILDCARDS_V10.len());
+        assert_eq!(of_bits_v11(u32::MAX).len(), BITS_V11.len());
+        // There is no field for a port below a port.
+        assert_eq!(of_bits_v12(u64::MAX).len(), usize::from(NEWEST_OF_12));
+    }
+}

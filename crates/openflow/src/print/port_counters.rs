@@ -1,0 +1,132 @@
+//! What ports count beyond OpenFlow's own counters: properties of Intel's, which Open
+//! vSwitch 3.1 tells by (`openflow/intel-ext.h`). Those of others are passed over.
+
+use super::names::Unreadable;
+use super::text::Text;
+use crate::codec::Reader;
+use crate::message::property::Property;
+use ::flow::Refusal;
+
+/// The experimenter, and its two kinds of counters.
+const INTEL: u32 = 0xaa01;
+const RFC2819: u32 = 1;
+const CUSTOM: u32 = 2;
+
+/// Letters of a custom counter's name that are told.
+const NAME_MAX: usize = 63;
+
+/// How many custom counters stand in a line.
+const LINE: usize = 3;
+
+/// A counter that is not kept.
+const UNKNOWN: u64 = u64::MAX;
+
+/// The counters of RFC 2819 by their names, in the order of the wire, and whether they
+/// count what was received. Each side is told in a line.
+const COUNTERS: [(bool, &str); 21] = [
+    (true, "1_to_64_packets"),
+    (true, "65_to_127_packets"),
+    (true, "128_to_255_packets"),
+    (true, "256_to_511_packets"),
+    (true, "512_to_1023_packets"),
+    (true, "1024_to_1522_packets"),
+    (true, "1523_to_max_packets"),
+    (false, "1_to_64_packets"),
+    (false, "65_to_127_packets"),
+    (false, "128_to_255_packets"),
+    (false, "256_to_511_packets"),
+    (false, "512_to_1023_packets"),
+    (false, "1024_to_1522_packets"),
+    (false, "1523_to_max_packets"),
+    (false, "multicast_packets"),
+    (true, "broadcast_packets"),
+    (false, "broadcast_packets"),
+    (true, "undersized_errors"),
+    (true, "oversize_errors"),
+    (true, "rx_fragmented_errors"),
+    (true, "rx_jabber_errors"),
+];
+
+/// What a port counts beyond OpenFlow's own counters.
+#[derive(Default)]
+pub(super) struct Counters {
+    rfc2819: Option<[u64; COUNTERS.len()]>,
+    custom: Vec<(String, u64)>,
+}
+
+impl Counters {
+    /// Reads an experimenter's property.
+    pub(super) fn read(&mut self, property: &Property<'_>) -> Result<(), Unreadable> {
+        let mut r = property.value.clone().on_short(Refusal::PropertyBadLength);
+        match (r.u32()?, r.u32()?) {
+            (INTEL, RFC2819) => self.rfc2819 = Some(read_rfc2819(&mut r)?),
+            (INTEL, CUSTOM) => self.custom = read_custom(&mut r)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&self, text: &mut Text<'_>) {
+        if let Some(counts) = &self.rfc2819 {
+            write_side("rx", true, counts, text);
+            write_side("tx", false, counts, text);
+        }
+        if !self.custom.is_empty() {
+            write_custom(&self.custom, text);
+        }
+    }
+}
+
+fn read_rfc2819(r: &mut Reader<'_>) -> Result<[u64; COUNTERS.len()], Unreadable> {
+    let bad_length = r.fail(Refusal::PropertyBadLength);
+    r.skip(4)?;
+    let mut counts = [0; COUNTERS.len()];
+    for count in &mut counts {
+        *count = r.u64()?;
+    }
+    if r.is_empty() {
+        Ok(counts)
+    } else {
+        Err(bad_length.into())
+    }
+}
+
+fn read_custom(r: &mut Reader<'_>) -> Result<Vec<(String, u64)>, Unreadable> {
+    r.skip(2)?;
+    let mut custom = Vec::new();
+    for _ in 0..r.u16()? {
+        let length = usize::from(r.u8()?);
+        let name = r.bytes(length)?;
+        let name = String::from_utf8_lossy(&name[..length.min(NAME_MAX)]);
+        custom.push((name.into_owned(), r.u64()?));
+    }
+    Ok(custom)
+}
+
+/// Writes what was received or sent, if any of it is known.
+fn write_side(side: &str, received: bool, counts: &[u64; COUNTERS.len()], text: &mut Text<'_>) {
+    let named = COUNTERS.iter().zip(counts);
+    let known = named.filter(|((of, _), count)| *of == received && **count != UNKNOWN);
+    let told: String = known
+        .map(|((_, name), count)| format!("{name}={count}, "))
+        .collect();
+    if !told.is_empty() {
+        writeln!(text, "           {side} rfc2819 {told}");
+    }
+}
+
+/// Writes counters by the names that the switch gives them; those without are passed over.
+fn write_custom(custom: &[(String, u64)], text: &mut Text<'_>) {
+    text.push("           CUSTOM Statistics");
+    for (index, (name, count)) in custom.iter().enumerate() {
+        if !name.is_empty() {
+            let apart = if index.is_multiple_of(LINE) {
+                "\n                      "
+            } else {
+                " "
+            };
+            write!(text, "{apart}{name}={count},");
+        }
+    }
+    text.push("\n");
+}
