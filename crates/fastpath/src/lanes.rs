@@ -138,7 +138,10 @@ const fn place(field: Field) -> Option<Place> {
     if field.view().is_some() {
         return None;
     }
-    of_headers(field).or_else(|| beside(field))
+    match of_headers(field) {
+        None => beside(field),
+        place => place,
+    }
 }
 
 /// Where a field of the frame itself is.
