@@ -14,7 +14,7 @@ use flow::Registers;
 use packet::Headers;
 use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
-use crate::lanes::{Conditions, Lanes};
+use crate::lanes::{Conditions, LANES, Lanes};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Shape};
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
@@ -308,12 +308,16 @@ impl Table {
     /// Puts a rule in. Answers whether the table is to be shown anew.
     fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
         let conditions = Conditions::of(rule.matching());
-        let shape = Shape::of(&conditions);
-        let fresh = !self.tuples.contains_key(&shape);
-        let tuple = self
-            .tuples
-            .entry(shape)
-            .or_insert_with_key(|shape| Tuple::new(shape.clone(), hasher, epoch));
+        let mut room = [(0, 0); LANES];
+        let masks = conditions.masks(&mut room);
+        let fresh = !self.tuples.contains_key(masks);
+        if fresh {
+            let shape = Shape::of(masks);
+            let tuple = Tuple::new(shape.clone(), hasher, epoch);
+            self.tuples.insert(shape, tuple);
+        }
+        let tuple = self.tuples.get_mut(masks);
+        let tuple = tuple.expect("it was there, or is now");
         let clauses = usize::from(rule.is_clause());
         self.clauses += clauses;
         match tuple.insert(&conditions, rule, epoch) {
@@ -328,8 +332,9 @@ impl Table {
     /// Takes a rule out. Answers whether the table is to be shown anew.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
         let conditions = Conditions::of(rule.matching());
-        let shape = Shape::of(&conditions);
-        let tuple = self.tuples.get_mut(&shape);
+        let mut room = [(0, 0); LANES];
+        let masks = conditions.masks(&mut room);
+        let tuple = self.tuples.get_mut(masks);
         let removed = tuple
             .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
         let clauses = usize::from(rule.is_clause());
@@ -337,7 +342,7 @@ impl Table {
         match removed {
             Some((stale, false)) => stale || clauses > 0,
             Some((_, true)) => {
-                self.tuples.remove(&shape);
+                self.tuples.remove(masks);
                 true
             }
             None => {

@@ -426,6 +426,8 @@ fn halves(value: u128) -> (u64, u64) {
 /// What a rule asks of each word: which bits count, and what they must be.
 #[derive(Clone, Debug)]
 pub(crate) struct Conditions {
+    /// Which words count, a bit for each.
+    counting: u32,
     masks: [u64; LANES],
     /// The words of a frame that has what is wanted, and nothing else.
     pub(crate) values: Lanes,
@@ -435,6 +437,7 @@ impl Conditions {
     /// What `matching` asks.
     pub(crate) fn of(matching: &Match) -> Self {
         let mut conditions = Self {
+            counting: 0,
             masks: [0; LANES],
             values: Lanes::new(),
         };
@@ -460,12 +463,22 @@ impl Conditions {
     const fn and(&mut self, lane: usize, value: u64, mask: u64) {
         self.values.0[lane] |= value;
         self.masks[lane] |= mask;
+        if mask != 0 {
+            self.counting |= 1 << lane;
+        }
     }
 
-    /// The words that count, and which bits of them.
-    pub(crate) fn masks(&self) -> impl Iterator<Item = (u8, u64)> {
-        let masks = (0..).zip(self.masks);
-        masks.filter(|(_, mask)| *mask != 0)
+    /// The words that count, and which bits of them, put into `room`.
+    pub(crate) fn masks<'a>(&self, room: &'a mut [(u8, u64); LANES]) -> &'a [(u8, u64)] {
+        let (mut counting, mut count) = (self.counting, 0);
+        while counting != 0 {
+            let lane = counting.trailing_zeros();
+            let mask = self.masks[lane as usize];
+            room[count] = (lane.try_into().expect("there are not so many"), mask);
+            counting &= counting - 1;
+            count += 1;
+        }
+        &room[..count]
     }
 }
 

@@ -154,10 +154,11 @@ impl Segment {
         for bucket in self.places(hash) {
             for slot in &self.buckets[bucket].0 {
                 let [tag, number] = split(slot.load(Ordering::Acquire));
-                if tag == hash.tag
-                    && let Some(number) = number.checked_sub(1)
-                    && self.entry(number).is_some_and(|entry| is_it(number, entry))
-                {
+                let Some(number) = number.checked_sub(1) else {
+                    // They are filled from the front.
+                    break;
+                };
+                if tag == hash.tag && self.entry(number).is_some_and(|entry| is_it(number, entry)) {
                     return Some(number);
                 }
             }
@@ -185,10 +186,38 @@ impl Segment {
 
     /// Writes an entry that is there from `epoch` on. By the one writer only.
     pub(crate) fn insert(&self, hash: Hash, rule: &Arc<Rule>, epoch: Epoch) -> Result<(), Full> {
+        let link = self.link_for(hash, rule).ok_or(Full)?;
+        self.write(link, hash, rule, epoch)
+    }
+
+    /// A segment of `capacity` with these entries, made in `epoch`.
+    pub(crate) fn of<'a>(
+        living: impl Iterator<Item = &'a Living<'a>>,
+        capacity: usize,
+        epoch: Epoch,
+    ) -> Result<Self, Full> {
+        let segment = Self::new(capacity, epoch);
+        for Living { hash, rule, again } in living {
+            let last = segment.entries[..segment.written()].last();
+            let link = match last.and_then(OnceLock::get).filter(|_| *again) {
+                Some(last) => Link::After(last),
+                None => Link::Slot(segment.free_slot(*hash).ok_or(Full)?),
+            };
+            segment.write(link, *hash, rule, epoch)?;
+        }
+        Ok(segment)
+    }
+
+    fn write(
+        &self,
+        link: Link<'_>,
+        hash: Hash,
+        rule: &Arc<Rule>,
+        epoch: Epoch,
+    ) -> Result<(), Full> {
         let place = self.written();
         let entry = self.entries.get(place).ok_or(Full)?;
         let number = u16::try_from(place).expect("the capacity is less");
-        let link = self.link_for(hash, rule).ok_or(Full)?;
         self.hashes[place].store(rest_of(hash), Ordering::Relaxed);
         let fresh = entry.set(Entry {
             rule: Arc::clone(rule),
@@ -216,15 +245,16 @@ impl Segment {
             }
             return Some(Link::After(last));
         }
-        let room = |bucket: &usize| {
-            let free = |slot: &&AtomicU32| slot.load(Ordering::Relaxed) == 0;
-            self.buckets[*bucket].0.iter().filter(free).count()
-        };
-        let emptier = self.places(hash).into_iter().max_by_key(room)?;
-        let mut slots = self.buckets[emptier].0.iter();
-        slots
-            .find(|slot| slot.load(Ordering::Relaxed) == 0)
-            .map(Link::Slot)
+        self.free_slot(hash).map(Link::Slot)
+    }
+
+    /// The first free slot of the emptier of the two buckets.
+    fn free_slot(&self, hash: Hash) -> Option<&AtomicU32> {
+        let buckets = self.places(hash).map(|bucket| &self.buckets[bucket].0);
+        let is_free = |slot: &AtomicU32| slot.load(Ordering::Relaxed) == 0;
+        let free = buckets.map(|slots| Some((slots.iter().position(is_free)?, slots)));
+        let least = free.into_iter().flatten().min_by_key(|(used, _)| *used);
+        least.map(|(used, slots)| &slots[used])
     }
 
     /// Lets the entry of `rule` die in `epoch`. Answers whether there was one. By
@@ -263,11 +293,12 @@ impl Segment {
                 tag,
                 self.hashes[usize::from(number)].load(Ordering::Relaxed),
             );
-            let mut entry = self.entry(number);
+            let (mut entry, mut again) = (self.entry(number), false);
             while let Some(this) = entry {
                 if this.is_alive() {
                     let rule = &this.rule;
-                    living.push(Living { hash, rule });
+                    living.push(Living { hash, rule, again });
+                    again = true;
                 }
                 entry = self.entry(this.next.load(Ordering::Relaxed));
             }
@@ -281,6 +312,8 @@ impl Segment {
 pub(crate) struct Living<'a> {
     pub(crate) hash: Hash,
     pub(crate) rule: &'a Arc<Rule>,
+    /// Whether it wants the same as the one before it.
+    again: bool,
 }
 
 /// From where an entry is found.

@@ -1,24 +1,31 @@
 //! The shape of a rule: which bits of which words it asks about. Rules of one
 //! shape differ only in the values, so one hash finds the one that fits a frame.
 
+use std::borrow::Borrow;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::lanes::{Conditions, Lanes};
+use crate::lanes::Lanes;
 
 /// The words that count, and which bits of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape(Box<[(u8, u64)]>);
 
 impl Shape {
-    /// The shape of a rule with these conditions.
-    pub(crate) fn of(conditions: &Conditions) -> Self {
-        Self(conditions.masks().collect())
+    /// The shape of a rule with these masks.
+    pub(crate) fn of(masks: &[(u8, u64)]) -> Self {
+        Self(masks.into())
     }
 
     /// What a frame has in the places that count.
     #[inline]
     pub(crate) fn words<'a>(&'a self, lanes: &'a Lanes) -> impl Iterator<Item = u64> + Clone + 'a {
         self.0.iter().map(|(lane, mask)| lanes.word(*lane) & mask)
+    }
+}
+
+impl Borrow<[(u8, u64)]> for Shape {
+    fn borrow(&self) -> &[(u8, u64)] {
+        &self.0
     }
 }
 

@@ -219,11 +219,8 @@ fn fill<'a>(
 ) -> Result<Segment, TooManyAlike> {
     let mut capacity = capacity;
     while capacity <= ALIKE_MAX {
-        let segment = Segment::new(capacity, epoch);
-        let mut living = living.clone();
-        let all = living.try_for_each(|entry| segment.insert(entry.hash, entry.rule, epoch));
-        match all {
-            Ok(()) => return Ok(segment),
+        match Segment::of(living.clone(), capacity, epoch) {
+            Ok(segment) => return Ok(segment),
             Err(Full) => capacity *= 2,
         }
     }

@@ -396,6 +396,17 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(IpTos,        "ip_tos",       "nw_tos",        8, None,    of(5),   No,  true,  Ip,              Network),
 ];
 
+/// What [`Field::full_mask`] answers.
+static FULL_MASKS: [u128; Field::COUNT] = {
+    let mut masks = [0; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        masks[index] = u128::MAX >> (128 - FIELDS[index].bits as u32);
+        index += 1;
+    }
+    masks
+};
+
 impl Field {
     /// How many fields there are.
     pub const COUNT: usize = Self::IpTos as usize + 1;
@@ -424,8 +435,8 @@ impl Field {
 
     /// All ones, as wide as the field.
     #[must_use]
-    pub fn full_mask(self) -> u128 {
-        u128::MAX >> (128 - u32::from(self.info().bits))
+    pub const fn full_mask(self) -> u128 {
+        FULL_MASKS[self as usize]
     }
 
     /// Whole bytes that the value takes on the wire. Twenty bits take four of

@@ -41,7 +41,11 @@ pub(crate) fn check_instructions(
 ) -> Result<(), Refusal> {
     check_count(instructions.actions())?;
     check_conjunctions(&instructions.apply)?;
-    let mut known = Known::of(matching);
+    let mut known = if instructions.actions().all(fits_any) {
+        Known::default()
+    } else {
+        Known::of(matching)
+    };
     check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
     let mut set = ActionSet::default();
     set.write(&instructions.write);
@@ -217,6 +221,19 @@ fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal>
         return Err(Refusal::ActionBadSetArgument);
     }
     Ok(())
+}
+
+/// Whether the action fits any frame, and leaves it as it is: then nothing need be
+/// known of the frame.
+const fn fits_any(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Output { .. }
+            | Action::Enqueue { .. }
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::Meter(_)
+    )
 }
 
 /// Judges an action by what is known of the frames it will meet.

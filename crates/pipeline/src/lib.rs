@@ -37,6 +37,7 @@ mod port;
 mod recent;
 mod registers;
 mod rule;
+mod runs;
 mod settings;
 mod statistics;
 mod story;

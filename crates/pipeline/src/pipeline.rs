@@ -394,11 +394,14 @@ impl Pipeline {
         for id in self.table_ids(table) {
             let table = self.tables.remove(&id).unwrap_or_default();
             changes.removed.reserve(table.len());
-            if table.len() == self.rules {
+            let are_all = table.len() == self.rules;
+            if are_all {
                 self.index.clear();
             }
             for rule in table.rules() {
-                self.index.remove(&rule.identity);
+                if !are_all {
+                    self.index.remove(&rule.identity);
+                }
                 self.expiry.disarm(rule);
                 self.left(Arc::clone(rule), reason, now, changes);
             }
