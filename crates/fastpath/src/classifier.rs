@@ -14,7 +14,7 @@ use flow::Registers;
 use packet::Headers;
 use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
-use crate::lanes::{self, Lanes};
+use crate::lanes::{self, Lanes, Parts};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Shape};
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
@@ -24,6 +24,8 @@ use crate::tuple::{TooManyAlike, Tuple, TupleView};
 pub(crate) struct TableView {
     /// By the highest priority, from the top.
     tuples: Vec<TupleView>,
+    /// What of a frame they look at.
+    pub(crate) parts: Parts,
     /// Why the interpreter has to look itself.
     pub(crate) uncompiled: Option<Uncompiled>,
 }
@@ -114,7 +116,7 @@ impl Lookup for Looker<'_> {
             return Found::Unknown;
         }
         let mut lanes = self.lanes.borrow_mut();
-        lanes.fill(headers, registers);
+        lanes.fill(table.parts, headers, registers);
         let found = self.view.look_up(table, &lanes);
         Found::Rule(found.map(AsRef::as_ref))
     }
@@ -355,7 +357,12 @@ impl Table {
         } else {
             None
         };
-        TableView { tuples, uncompiled }
+        let parts = tuples.iter().map(TupleView::parts);
+        TableView {
+            parts: parts.fold(Parts::default(), Parts::and),
+            tuples,
+            uncompiled,
+        }
     }
 }
 

@@ -131,12 +131,14 @@ impl Segment {
     #[inline]
     fn first(&self, hash: u64, key: impl Iterator<Item = u64> + Clone) -> Option<u16> {
         let tag = tag(hash);
-        let [one, other] = self.places(hash);
-        for bucket in [one, other] {
+        for bucket in self.places(hash) {
             for slot in &self.buckets[bucket].0 {
-                let slot = slot.load(Ordering::Acquire);
-                let [high, low, ..] = split(slot);
-                if high == tag && low != 0 && self.has_key(low - 1, key.clone()) {
+                let [high, low] = split(slot.load(Ordering::Acquire));
+                // They are filled from the first on, and never emptied.
+                if low == 0 {
+                    break;
+                }
+                if high == tag && self.has_key(low - 1, key.clone()) {
                     return Some(low - 1);
                 }
             }

@@ -3,7 +3,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::lanes::{Condition, LANES, Lanes};
+use crate::lanes::{Condition, LANES, Lanes, Parts};
 
 /// The words that count, and which bits of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,15 @@ impl Shape {
     /// How many words count.
     pub(crate) fn words(&self) -> usize {
         self.0.len()
+    }
+
+    /// The parts of a frame that they are in.
+    pub(crate) fn parts(&self) -> Parts {
+        let parts = self
+            .0
+            .iter()
+            .map(|(lane, mask)| Parts::of(usize::from(*lane), *mask));
+        parts.fold(Parts::default(), Parts::and)
     }
 
     /// What a frame has in the places that count.

@@ -168,9 +168,9 @@ fn walked(pipeline: &Pipeline, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> 
 
 fn looked_up(view: &View, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
-    let mut lanes = Lanes::new();
-    lanes.fill(&headers, &seen.registers);
     let table = view.table(TableId(0))?;
+    let mut lanes = Lanes::new();
+    lanes.fill(table.parts, &headers, &seen.registers);
     assert_eq!(table.uncompiled, None);
     view.look_up(table, &lanes).cloned()
 }
