@@ -66,19 +66,22 @@ impl TableView {
     }
 }
 
+/// The tables by their number, up to the last that has rules.
+type Views = Vec<Option<Arc<TableView>>>;
+
 /// All tables as they were at one moment.
 #[derive(Clone, Debug)]
 pub struct View {
     epoch: Epoch,
     hasher: Hasher,
-    tables: Arc<BTreeMap<TableId, Arc<TableView>>>,
+    tables: Arc<Views>,
 }
 
 impl View {
     /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
-        self.tables.get(&id).map(Arc::as_ref)
+        self.tables.get(usize::from(id.0))?.as_deref()
     }
 
     /// The rule that a frame finds there.
@@ -156,7 +159,7 @@ pub struct Classifier {
     /// What is written now is seen from this epoch on.
     next: Epoch,
     tables: BTreeMap<TableId, Table>,
-    views: Arc<BTreeMap<TableId, Arc<TableView>>>,
+    views: Arc<Views>,
     /// What is yet to be written.
     noted: Vec<RuleChange>,
 }
@@ -264,14 +267,23 @@ impl Classifier {
         match fate {
             Fate::Emptied => {
                 self.tables.remove(&id);
-                Arc::make_mut(&mut self.views).remove(&id);
+                self.put(id, None);
             }
             Fate::Kept { stale: true } => {
                 let view = self.table(id).view();
-                Arc::make_mut(&mut self.views).insert(id, Arc::new(view));
+                self.put(id, Some(Arc::new(view)));
             }
             Fate::Kept { stale: false } => {}
         }
+    }
+
+    /// Has this seen of a table from now on.
+    fn put(&mut self, id: TableId, view: Option<Arc<TableView>>) {
+        let (views, place) = (Arc::make_mut(&mut self.views), usize::from(id.0));
+        views.resize(views.len().max(place + 1), None);
+        views[place] = view;
+        let last = views.iter().rposition(Option::is_some);
+        views.truncate(last.map_or(0, |last| last + 1));
     }
 }
 

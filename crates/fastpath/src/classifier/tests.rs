@@ -315,3 +315,25 @@ fn views_stand_while_the_tables_are_written() {
     drop(views);
     assert_eq!(reader.join().expect("all was as it should be"), STEPS);
 }
+
+#[test]
+fn tables_come_and_go_and_the_others_stay() {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let mut change = |command, flow| {
+        apply(&mut pipeline, &mut classifier, command, flow);
+        classifier.publish(&pipeline)
+    };
+    let there = |view: &View| {
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let found = tables.filter(|table| view.table(*table).is_some());
+        found.map(|table| table.0).collect::<Vec<_>>()
+    };
+    let low = change(FlowModCommand::Add, "table=3,actions=drop");
+    let both = change(FlowModCommand::Add, "table=253,actions=drop");
+    let high = change(FlowModCommand::Delete, "table=3");
+    let none = change(FlowModCommand::Delete, "table=253");
+    let views = [low, both, high, none];
+    let wanted: [&[u8]; 4] = [&[3], &[3, 253], &[253], &[]];
+    assert_eq!(views.each_ref().map(there), wanted);
+}
