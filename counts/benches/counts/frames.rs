@@ -23,7 +23,7 @@ fn parse(frame: (Frame, Depth)) -> (Headers, Frame) {
     (headers, frame)
 }
 
-/// Frames that a worker is about to run.
+/// Frames that a worker is about to run. In a box, so that handing it over is no copy.
 struct Work {
     bed: Bed,
     view: View,
@@ -34,19 +34,19 @@ struct Work {
 /// The seed of all hashes.
 pub(crate) const SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-fn work(scene: &Scene) -> Work {
+fn work(scene: &Scene) -> Box<Work> {
     let bed = scene.lay();
     let mut classifier = Classifier::with_seed(SEED);
     for changes in &bed.changes {
         classifier.note(changes);
     }
     let view = classifier.publish(&bed.pipeline);
-    let mut work = Work {
+    let mut work = Box::new(Work {
         bed,
         view,
         scratch: Scratch::new(),
         runner: Runner::new(),
-    };
+    });
     // The first frame finds buffers that have yet to grow.
     work.walk();
     work.compiled();
@@ -75,7 +75,7 @@ impl Work {
 #[bench::twelve_fields(work(&Scene::twelve_fields()))]
 #[bench::ten_tables(work(&Scene::ten_tables()))]
 #[bench::ten_tables_with_registers(work(&Scene::ten_tables_with_registers()))]
-fn walk(mut work: Work) -> Work {
+fn walk(mut work: Box<Work>) -> Box<Work> {
     work.walk();
     work
 }
@@ -89,7 +89,7 @@ fn walk(mut work: Work) -> Work {
 #[bench::ten_tables_with_registers(work(&Scene::ten_tables_with_registers()))]
 #[bench::group(work(&Scene::group()))]
 #[bench::meter(work(&Scene::meter()))]
-fn compiled(mut work: Work) -> Work {
+fn compiled(mut work: Box<Work>) -> Box<Work> {
     work.compiled();
     work
 }

@@ -16,7 +16,8 @@ use crate::frames::SEED;
 /// The frame that no rule is for.
 const STRANGER: &str = "eth / ipv6 / udp(dst=9)";
 
-/// A compiled table, and a frame that was read.
+/// A compiled table, and a frame that was read. In a box, so that handing it over is no
+/// copy.
 struct Question {
     view: View,
     scratch: Scratch,
@@ -25,24 +26,24 @@ struct Question {
 }
 
 /// The same table, and a frame that finds a rule, or that does not.
-fn hit(scene: &Scene) -> Question {
+fn hit(scene: &Scene) -> Box<Question> {
     let bytes = scene.lay().frames.swap_remove(0);
     question(scene, &bytes)
 }
 
-fn miss(scene: &Scene) -> Question {
+fn miss(scene: &Scene) -> Box<Question> {
     question(scene, &frame(STRANGER))
 }
 
-fn question(scene: &Scene, bytes: &[u8]) -> Question {
+fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
     let (_, _, view) = compiled(scene);
     let headers = Headers::parse(&Frame::from_bytes(bytes), Depth::Transport).unwrap();
-    Question {
+    Box::new(Question {
         view,
         scratch: Scratch::new(),
         headers,
         registers: Registers::new(PortNo(1)),
-    }
+    })
 }
 
 fn compiled(scene: &Scene) -> (Pipeline, Classifier, View) {
@@ -70,7 +71,7 @@ fn one_shape() -> Scene {
 #[bench::ten_shapes_miss(miss(&Scene::ten_shapes()))]
 #[bench::thousand_rules_hit(hit(&thousand()))]
 #[bench::thousand_rules_miss(miss(&thousand()))]
-fn find(question: Question) -> Question {
+fn find(question: Box<Question>) -> Box<Question> {
     let looker = Looker::new(&question.view, &question.scratch);
     let found = looker.look_up(TableId(0), &question.headers, &question.registers);
     assert!(matches!(black_box(found), Found::Rule(_)));
@@ -86,25 +87,25 @@ struct More {
     view: Option<View>,
 }
 
-fn more() -> More {
+fn more() -> Box<More> {
     let (pipeline, classifier, view) = compiled(&thousand());
     let flow = |n| format!("udp,nw_src=10.1.0.{n},tp_dst={n},actions=output:2");
     let flows = (0..100).map(flow);
-    More {
+    Box::new(More {
         pipeline,
         classifier,
         commands: flows.map(|flow| parse_flow_line(&flow).unwrap()).collect(),
         changes: Vec::with_capacity(100),
         view: Some(view),
-    }
+    })
 }
 
 /// With what the pipeline has done already.
-fn added() -> More {
+fn added() -> Box<More> {
     hundred_added(more())
 }
 
-fn hundred_added(mut more: More) -> More {
+fn hundred_added(mut more: Box<More>) -> Box<More> {
     for command in &more.commands {
         let changes = more.pipeline.flow_mod(command, Instant::START).unwrap();
         more.changes.push(changes);
@@ -114,13 +115,13 @@ fn hundred_added(mut more: More) -> More {
 
 #[library_benchmark]
 #[bench::to_the_tables(more())]
-fn add_hundred(more: More) -> More {
+fn add_hundred(more: Box<More>) -> Box<More> {
     hundred_added(more)
 }
 
 #[library_benchmark]
 #[bench::hundred(added())]
-fn publish(mut more: More) -> More {
+fn publish(mut more: Box<More>) -> Box<More> {
     for changes in &more.changes {
         more.classifier.note(changes);
     }

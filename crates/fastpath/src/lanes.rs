@@ -7,7 +7,7 @@
 //! the type of packet has it (a later fragment has no ports) has a bit that says
 //! whether it is there, and every rule on the field asks for the bit too.
 
-use flow::field::{VID_PRESENT, frag};
+use flow::field::{REGISTERS, VID_PRESENT, frag};
 use flow::{Field, Match, Registers};
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
 use packet::wire::nsh::Nsh;
@@ -228,6 +228,42 @@ const fn beside(field: Field) -> Option<Place> {
     })
 }
 
+/// Which words a table asks for, in parts that are taken in together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts(u8);
+
+impl Parts {
+    /// Addresses, type and tag.
+    const LINK: Self = Self(1);
+    /// What is behind them, and which of it is there.
+    const UPPER: Self = Self(2);
+    /// What goes with the frame, but for the general registers.
+    const KNOWN: Self = Self(4);
+    /// The general registers.
+    const REGISTERS: Self = Self(8);
+
+    /// The part that has these bits of word `lane`. The port of arrival, which stands in
+    /// one word with what is there, is no part: it is always taken in.
+    pub(crate) const fn of(lane: usize, mask: u64) -> Self {
+        match lane {
+            lane::ARRIVAL if mask << 32 == 0 => Self(0),
+            lane::DST | lane::SRC => Self::LINK,
+            lane::METADATA..lane::REGISTERS => Self::KNOWN,
+            lane::REGISTERS.. => Self::REGISTERS,
+            _ => Self::UPPER,
+        }
+    }
+
+    /// These and those.
+    pub(crate) const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    const fn have(self, part: Self) -> bool {
+        self.0 & part.0 != 0
+    }
+}
+
 /// The words of one frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes([u64; LANES]);
@@ -243,16 +279,27 @@ impl Lanes {
         self.0[usize::from(lane) % LANES]
     }
 
-    /// Takes in a frame, and what goes with it.
-    pub(crate) fn fill(&mut self, headers: &Headers, registers: &Registers) {
+    /// Takes in `parts` of a frame, and of what goes with it. The words of others are
+    /// anything then.
+    #[inline]
+    pub(crate) fn fill(&mut self, parts: Parts, headers: &Headers, registers: &Registers) {
         self.0[lane::ARRIVAL] = u64::from(registers.in_port.0) << 32;
-        self.registers(registers);
-        self.link(&headers.link);
-        self.network(&headers.network);
-        self.transport(&headers.transport);
+        if parts.have(Parts::LINK) {
+            self.link(&headers.link);
+        }
+        if parts.have(Parts::UPPER) {
+            self.network(&headers.network);
+            self.transport(&headers.transport);
+        }
+        if parts.have(Parts::KNOWN) {
+            self.known(registers);
+        }
+        if parts.have(Parts::REGISTERS) {
+            self.registers(&registers.general);
+        }
     }
 
-    fn registers(&mut self, registers: &Registers) {
+    fn known(&mut self, registers: &Registers) {
         self.0[lane::METADATA] = registers.metadata;
         self.0[lane::TUNNEL_ID] = registers.tunnel_id;
         self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);
@@ -261,8 +308,11 @@ impl Lanes {
         self.0[lane::TUNNEL_POLICY] = policy(registers);
         self.0[lane::MARK] = pair([registers.mark, registers.conjunction]);
         self.0[lane::SET_OUTPUT] = registers.set_output.0.into();
+    }
+
+    fn registers(&mut self, general: &[u32; REGISTERS]) {
         let places = &mut self.0[lane::REGISTERS..];
-        let (pairs, _) = registers.general.as_chunks::<2>();
+        let (pairs, _) = general.as_chunks::<2>();
         for (place, of_two) in places.iter_mut().zip(pairs) {
             *place = pair(*of_two);
         }

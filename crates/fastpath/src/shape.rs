@@ -4,7 +4,7 @@
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, Parts};
 
 /// The words that count, and which bits of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +14,15 @@ impl Shape {
     /// The shape of a rule with these masks.
     pub(crate) fn of(masks: &[(u8, u64)]) -> Self {
         Self(masks.into())
+    }
+
+    /// The parts of a frame that they are in.
+    pub(crate) fn parts(&self) -> Parts {
+        let parts = self
+            .0
+            .iter()
+            .map(|(lane, mask)| Parts::of(usize::from(*lane), *mask));
+        parts.fold(Parts::default(), Parts::and)
     }
 
     /// What a frame has in the places that count.

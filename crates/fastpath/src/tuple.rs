@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
-use crate::lanes::{Conditions, Lanes};
+use crate::lanes::{Conditions, Lanes, Parts};
 use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment};
 use crate::shape::{Hash, Hasher, Shape};
 
@@ -69,6 +69,11 @@ pub(crate) struct TupleView {
 }
 
 impl TupleView {
+    /// The parts of a frame that it looks at.
+    pub(crate) fn parts(&self) -> Parts {
+        self.shape.parts()
+    }
+
     /// The rule of the highest priority that the frame fits, as `epoch` saw it.
     #[inline]
     pub(crate) fn find(&self, lanes: &Lanes, hasher: Hasher, epoch: Epoch) -> Option<&Arc<Rule>> {

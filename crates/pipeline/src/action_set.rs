@@ -145,6 +145,9 @@ impl ActionSet {
     /// The actions that are executed, in their order. Where there is a group there
     /// is no output, which comes behind it.
     pub(crate) fn actions(&self) -> &[Action] {
+        if self.actions.is_empty() {
+            return &[];
+        }
         let executed = match self.actions.iter().map(step).find(|step| *step >= LAST) {
             Some(last) => self.actions.partition_point(|action| step(action) <= last),
             None => self.actions.len(),

@@ -168,7 +168,8 @@ pub(crate) struct Run<'a> {
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.
     pub(crate) weight: Totals,
-    /// What else goes with it; the port and the set's output stand elsewhere.
+    /// What else goes with it; of the port and the set's output it knows when they
+    /// were gathered.
     pub(crate) registers: Registers,
     pub(crate) table: TableId,
     /// The rule whose actions are done; none of a packet-out.
@@ -212,7 +213,8 @@ impl<'a> Run<'a> {
         if !ingress.is_some_and(|port| port.receives(dst)) {
             return Err(DropReason::IngressClosed);
         }
-        self.trace.arrived(packet.frame(), self.registers());
+        self.gather();
+        self.trace.arrived(packet.frame(), &self.registers);
         if pipeline.standalone() {
             self.promise(Destination::Normal);
             return Ok(());
@@ -228,7 +230,8 @@ impl<'a> Run<'a> {
         let depth = self.pipeline.depth_for(actions);
         self.depth = depth;
         let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
-        self.trace.arrived(packet.frame(), self.registers());
+        self.gather();
+        self.trace.arrived(packet.frame(), &self.registers);
         self.apply(&mut packet, actions)?;
         self.execute_set(&mut packet)
     }
@@ -279,8 +282,9 @@ impl<'a> Run<'a> {
     /// The rule of the current table that the frame finds.
     pub(crate) fn look_up(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
         self.forget_conjunction();
+        self.gather();
         let lookup = self.lookup;
-        let found = match lookup.look_up(self.table, packet.headers(), &self.registers()) {
+        let found = match lookup.look_up(self.table, packet.headers(), &self.registers) {
             Found::Rule(found) => found,
             Found::Unknown => self.search(packet),
         };
@@ -349,8 +353,6 @@ impl<'a> Run<'a> {
         if self.set.len() > ACTION_SET_MAX {
             return Err(DropReason::ActionSetTooLong);
         }
-        let output = self.set.output();
-        self.key.set(Field::ActsetOutput, output.0.into());
         if let Some(write) = instructions.metadata {
             let metadata = self.registers.metadata & !write.mask | write.value & write.mask;
             self.set_register(Field::Metadata, metadata.into());
@@ -412,11 +414,16 @@ impl<'a> Run<'a> {
         self.key
     }
 
-    /// Makes the key fit the frame again.
+    /// Makes the key fit the frame again. The action set changes without a word to the
+    /// key, and is taken away while it is executed.
     fn refresh(&mut self, packet: &Packet<'_>) {
+        self.gather();
         if self.key_is_stale {
-            self.key.fill(packet.headers(), self.registers());
+            self.key.fill(packet.headers(), self.registers);
             self.key_is_stale = false;
+        } else {
+            let output = self.registers.set_output;
+            self.key.set(Field::ActsetOutput, output.0.into());
         }
     }
 
@@ -476,7 +483,8 @@ impl<'a> Run<'a> {
         if self.verdict.egress.is_empty() && drops.iter().all(|reason| reason.is_aside()) {
             self.drop(DropReason::NoOutput);
         }
-        self.trace.finished(&frame, self.registers());
+        self.gather();
+        self.trace.finished(&frame, &self.registers);
         self.settle(frame);
     }
 }

@@ -143,7 +143,8 @@ impl Run<'_> {
         self.depth = self.pipeline.depth_to_resume(continuation);
         let mut packet = Packet::read(frame, self.depth).map_err(DropReason::Malformed)?;
         self.set.write(continuation.set.as_deref().unwrap_or(&[]));
-        self.trace.arrived(packet.frame(), self.registers());
+        self.gather();
+        self.trace.arrived(packet.frame(), &self.registers);
         let last = continuation.steps.len().saturating_sub(1);
         for (place, step) in continuation.steps.iter().enumerate() {
             if self.pause.is_some() {

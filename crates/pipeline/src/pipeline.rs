@@ -122,11 +122,7 @@ impl Pipeline {
     /// How deep a frame is read, by the rules there are.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let deepest = Depth::ALL
-            .into_iter()
-            .zip(self.depths)
-            .rfind(|(_, rules)| *rules > 0)
-            .map_or(Depth::Link, |(depth, _)| depth)
+        let deepest = deepest(self.depths)
             .max(self.groups.depth())
             .max(self.meters.depth());
         match self.fragments {
@@ -437,5 +433,14 @@ const fn these(table: TableId) -> RangeInclusive<TableId> {
     match table {
         TableId::ALL => TableId::FIRST..=TableId::ALL,
         one => one..=one,
+    }
+}
+
+/// The deepest that any is read for, where so many are for each depth.
+pub(crate) const fn deepest(depths: [usize; Depth::ALL.len()]) -> Depth {
+    match depths {
+        [_, 0, 0] => Depth::Link,
+        [_, _, 0] => Depth::Network,
+        _ => Depth::Transport,
     }
 }

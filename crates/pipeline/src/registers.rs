@@ -9,12 +9,15 @@ use crate::interpreter::Run;
 
 impl Run<'_> {
     /// What is known of the frame besides its bytes.
-    pub(crate) fn registers(&self) -> Registers {
-        Registers {
-            in_port: self.from,
-            set_output: self.set.output(),
-            ..self.registers
-        }
+    pub(crate) fn registers(&mut self) -> Registers {
+        self.gather();
+        self.registers
+    }
+
+    /// Puts among the registers what stands elsewhere.
+    pub(crate) fn gather(&mut self) {
+        self.registers.in_port = self.from;
+        self.registers.set_output = self.set.output();
     }
 
     /// Writes `field` whole, if it is one that goes with the frame; else answers false.

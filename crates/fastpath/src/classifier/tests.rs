@@ -168,9 +168,9 @@ fn walked(pipeline: &Pipeline, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> 
 
 fn looked_up(view: &View, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
-    let mut lanes = Lanes::new();
-    lanes.fill(&headers, &seen.registers);
     let table = view.table(TableId(0))?;
+    let mut lanes = Lanes::new();
+    lanes.fill(table.parts, &headers, &seen.registers);
     assert_eq!(table.uncompiled, None);
     view.look_up(table, &lanes).cloned()
 }
@@ -354,4 +354,26 @@ fn views_stand_however_many_publications_follow() {
         assert!(looked_up(view, &seen, &staying).is_some());
         assert_eq!(looked_up(view, &seen, &moving).is_some(), *is_there);
     }
+}
+
+#[test]
+fn tables_come_and_go_and_the_others_stay() {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let mut change = |command, flow| {
+        apply(&mut pipeline, &mut classifier, command, flow);
+        classifier.publish(&pipeline)
+    };
+    let there = |view: &View| {
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let found = tables.filter(|table| view.table(*table).is_some());
+        found.map(|table| table.0).collect::<Vec<_>>()
+    };
+    let low = change(FlowModCommand::Add, "table=3,actions=drop");
+    let both = change(FlowModCommand::Add, "table=253,actions=drop");
+    let high = change(FlowModCommand::Delete, "table=3");
+    let none = change(FlowModCommand::Delete, "table=253");
+    let views = [low, both, high, none];
+    let wanted: [&[u8]; 4] = [&[3], &[3, 253], &[253], &[]];
+    assert_eq!(views.each_ref().map(there), wanted);
 }
