@@ -32,7 +32,7 @@ const ARROWS: [Arrows; 19] = {
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("cli",      &["switch", "lab", "tools"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
-        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "testbed", "testkit"]),
+        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),
     ]
