@@ -16,6 +16,7 @@ use packet::wire::icmpv6::{ADVERTISEMENT, SOLICITATION};
 use packet::wire::nsh::MD_TYPE1;
 use packet::{Depth, Frame, Headers, MacAddr};
 
+use crate::extension::PacketType;
 use crate::field::{Field, VID_PRESENT, frag};
 use crate::key::Key;
 use crate::matching::Match;
@@ -57,9 +58,11 @@ impl Wanted<'_> {
     }
 
     fn stack(&self) -> Stack {
-        let eth_type = match self.has(Field::EthType) {
-            true => EtherType(self.get(Field::EthType)),
-            false => ANY_TYPE,
+        let kind = PacketType(self.get(Field::PacketType));
+        let eth_type = match (self.has(Field::EthType), kind.ether_type()) {
+            (true, _) => EtherType(self.get(Field::EthType)),
+            (false, Some(bare)) => EtherType(bare),
+            (false, None) => ANY_TYPE,
         };
         let named = (eth_type != EtherType::LLC).then_some(eth_type);
         let tag: u16 = self.get(Field::VlanVid);

@@ -34,6 +34,9 @@ pub enum Field {
     Metadata,
     /// The tunnel's key; zero where there is no tunnel.
     TunnelId,
+    /// The kind of packet: zero for an Ethernet frame (OF 1.5.1, 7.2.3.11). It comes
+    /// before all that is in the packet, whose prerequisite it may be.
+    PacketType,
     /// Ethernet destination.
     EthDst,
     /// Ethernet source.
@@ -130,8 +133,6 @@ pub enum Field {
     ConjId,
     /// The port that the action set outputs to; `0xfffffff7` for none (ONF EXT-233).
     ActsetOutput,
-    /// The kind of packet: zero, for Ethernet (OF 1.5.1, 7.2.3.11).
-    PacketType,
     /// The tunnel's group policy; zero where there is none (`ovs-fields(7)`).
     TunGbpId,
     /// Flags of the tunnel's group policy; zero where there is none.
@@ -291,6 +292,7 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(InPhyPort,    "in_phy_port",   "in_phy_port",  32, oxm(1),  None,    No,   false, InPort,          Link),
     row!(Metadata,     "metadata",      "metadata",     64, oxm(2),  None,    Any,  true,  None,            Link),
     row!(TunnelId,     "tunnel_id",     "tun_id",       64, oxm(38), nx(16),  Any,  true,  None,            Link),
+    row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
     row!(EthDst,       "eth_dst",       "dl_dst",       48, oxm(3),  of(1),   Any,  true,  None,            Link),
     row!(EthSrc,       "eth_src",       "dl_src",       48, oxm(4),  of(2),   Any,  true,  None,            Link),
     row!(EthType,      "eth_type",      "dl_type",      16, oxm(5),  of(3),   No,   true,  None,            Link),
@@ -339,7 +341,6 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(TunIpv6Dst,   "tun_ipv6_dst", "tun_ipv6_dst",128, None,    nx(110), Any, true,  None,            Link),
     row!(ConjId,       "conj_id",      "conj_id",      32, None,    nx(37),  No,  false, None,            Link),
     row!(ActsetOutput, "actset_output","actset_output", 32, onf(43), None,    No,  false, None,            Link),
-    row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
     row!(TunGbpId,     "tun_gbp_id",   "tun_gbp_id",   16, None,    nx(38),  Any, true,  None,            Link),
     row!(TunGbpFlags,  "tun_gbp_flags","tun_gbp_flags", 8, None,    nx(39),  Any, true,  None,            Link),
     row!(NshFlags,      "nsh_flags",      "nsh_flags",       8, None,    nsh(1),      Any, true,  Nsh,             Network),

@@ -39,6 +39,12 @@ impl Key {
         field.view()?.read(|part| self.get(part))
     }
 
+    /// Whether it is that of an Ethernet frame, and not of a bare packet.
+    #[must_use]
+    pub fn is_ethernet(&self) -> bool {
+        self.get(Field::PacketType).is_none_or(|kind| kind == 0)
+    }
+
     /// Gives `field`, which must not be a view, a value.
     ///
     /// # Panics
@@ -60,9 +66,11 @@ impl Key {
         let port = u128::from(registers.in_port.0);
         self.put(Field::InPort, port);
         self.put(Field::InPhyPort, port);
-        self.put(Field::PacketType, 0);
+        self.put(Field::PacketType, u128::from(registers.packet_type.0));
         self.registers(&registers);
-        self.link(&headers.link);
+        if registers.packet_type.is_ethernet() {
+            self.link(&headers.link);
+        }
         self.network(&headers.network);
         self.transport(&headers.transport);
     }
@@ -265,7 +273,7 @@ mod tests {
         let of_frame = Field::all().filter(|row| row.field <= Field::Ipv6NdTll);
         let known = of_frame.filter_map(|row| Some((row.name, key.get(row.field)?)));
         let parts = known
-            .skip(4)
+            .skip(5)
             .map(|(name, value)| format!("{name}={value:x}"));
         parts.collect::<Vec<_>>().join(" ")
     }

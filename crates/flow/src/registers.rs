@@ -3,6 +3,7 @@
 
 use base::PortNo;
 
+use crate::extension::PacketType;
 use crate::field::{Field, REGISTERS};
 use crate::matching::Match;
 
@@ -27,6 +28,9 @@ pub struct Registers {
     pub tunnel_flags: u8,
     /// What a tunnel of ERSPAN tells; zero where there is none.
     pub erspan: Erspan,
+    /// The kind of packet. One that is no Ethernet frame stands in its buffer behind an
+    /// Ethernet header all the same, with addresses of zero and its own type.
+    pub packet_type: PacketType,
     /// The mark that goes with the frame.
     pub mark: u32,
     /// The conjunction that the lookup has satisfied; zero for none.
@@ -69,6 +73,7 @@ impl Registers {
                 direction: 0,
                 hardware: 0,
             },
+            packet_type: PacketType::ETHERNET,
             mark: 0,
             conjunction: 0,
             set_output: PortNo::UNSET,
@@ -88,6 +93,7 @@ impl Registers {
             Field::TunIpv6Dst,
             Field::TunGbpId,
             Field::TunGbpFlags,
+            Field::PacketType,
             Field::TunFlags,
             Field::TunErspanVer,
             Field::TunErspanIdx,
@@ -153,6 +159,7 @@ impl Registers {
             (Field::TunIpv6Dst, _) => self.tunnel_v6[1] = value,
             (Field::TunGbpId, _) => self.gbp_id = u16::try_from(short & 0xffff).expect("16 bits"),
             (Field::TunGbpFlags, _) => self.gbp_flags = octet,
+            (Field::PacketType, _) => self.packet_type = PacketType(short),
             (Field::TunFlags, _) => self.tunnel_flags = octet,
             (Field::TunErspanVer, _) => self.erspan.version = octet,
             (Field::TunErspanIdx, _) => self.erspan.index = short,
@@ -176,6 +183,7 @@ impl Registers {
             (Field::TunIpv6Dst, _) => self.tunnel_v6[1],
             (Field::TunGbpId, _) => self.gbp_id.into(),
             (Field::TunGbpFlags, _) => self.gbp_flags.into(),
+            (Field::PacketType, _) => self.packet_type.0.into(),
             (Field::TunFlags, _) => self.tunnel_flags.into(),
             (Field::TunErspanVer, _) => self.erspan.version.into(),
             (Field::TunErspanIdx, _) => self.erspan.index.into(),

@@ -13,6 +13,7 @@ use flow::{
 
 use crate::action_set::ActionSet;
 use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
+use crate::encap::is_of_ethernet;
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
@@ -258,6 +259,8 @@ fn check_consistency(
 fn needs_oxm(action: &Action) -> bool {
     let needy = |field: &Field| field.info().needs != Prerequisite::None;
     match action {
+        // As Open vSwitch has it, in all versions.
+        Action::Extended(Extension::DecNshTtl) => true,
         Action::SetField { field, .. } => needy(field),
         Action::Extended(extension) => touches(extension).iter().any(needy),
         _ => false,
@@ -275,8 +278,10 @@ fn fits(action: &Action, known: &Known) -> bool {
             ..
         }
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
+        Action::SetField { field, .. } if is_of_ethernet(*field) && known.is_bare() => false,
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
         Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(Extension::DecNshTtl) => known.fulfils(Prerequisite::Nsh),
         Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
         Action::Extended(extension) => touches(extension)
             .iter()

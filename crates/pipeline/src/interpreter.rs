@@ -13,6 +13,7 @@ use packet::{Frame, Packet, Pool};
 use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
+use crate::encap::kept;
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Found, Lookup, Tables};
 use crate::pause::{EndOfSet, Pause};
@@ -90,7 +91,7 @@ impl Interpreter {
         verdict: &'a mut Verdict,
     ) {
         let arrival = Arrival {
-            frame: Frame::from_bytes(&message.data),
+            frame: kept(&message.data, message.registers.packet_type),
             from: message.registers.in_port,
             now,
         };
@@ -284,7 +285,12 @@ impl<'a> Run<'a> {
         self.forget_conjunction();
         self.gather();
         let lookup = self.lookup;
-        let found = match lookup.look_up(self.table, packet.headers(), &self.registers) {
+        // Compiled tables know Ethernet frames only.
+        let found = match self.is_bare() {
+            true => Found::Unknown,
+            false => lookup.look_up(self.table, packet.headers(), &self.registers),
+        };
+        let found = match found {
             Found::Rule(found) => found,
             Found::Unknown => self.search(packet),
         };

@@ -13,6 +13,7 @@ mod check_extension;
 mod choice;
 mod conjunction;
 mod counters;
+mod encap;
 mod expiry;
 mod extension;
 mod flow_mod;

@@ -275,7 +275,10 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
 fn depth_of_extension(extension: &Extension) -> Depth {
     let touched = touches(extension).into_iter();
     let own = match extension {
-        Extension::DecTtl(_) => Depth::Network,
+        Extension::DecTtl(_)
+        | Extension::Encap(_)
+        | Extension::Decap { .. }
+        | Extension::DecNshTtl => Depth::Network,
         Extension::FinTimeout { .. } => Depth::Transport,
         Extension::Clone(actions) => actions.iter().map(depth_of).max().unwrap_or_default(),
         Extension::Multipath(multipath) => depth_of_hash(multipath.fields),

@@ -69,7 +69,10 @@ fn describe(frame: &Frame, registers: Registers) -> String {
     let quiet = |field: Field| {
         use Field as F;
         field > F::Ipv6NdTll
-            || matches!(field, F::Metadata | F::TunnelId | F::IpFrag | F::Ipv6Exthdr)
+            || matches!(
+                field,
+                F::Metadata | F::TunnelId | F::PacketType | F::IpFrag | F::Ipv6Exthdr
+            )
     };
     let Some(key) = key(frame, registers) else {
         return "a frame that cannot be read".to_owned();

@@ -3,6 +3,7 @@
 //! numbers are stands in the table of [`super`]). Hashes are in [`hash`],
 //! and `learn` is in [`learn`].
 
+mod encap;
 mod hash;
 mod learn;
 
@@ -59,6 +60,9 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
         }
         Kind::Conjunction => decode_conjunction(r)?,
         Kind::CheckPacketLarger => decode_check_packet_larger(r)?,
+        Kind::Encap => encap::decode(r)?,
+        Kind::Decap => encap::decode_decap(r)?,
+        Kind::DecNshTtl => Extension::DecNshTtl,
         Kind::Sample | Kind::Sample2 | Kind::Sample3 => decode_sample(kind, r)?,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
@@ -123,6 +127,9 @@ pub(super) fn encode(
             w.u16(to.offset().into());
             encode_field(to.field(), w)
         }),
+        Extension::Encap(header) => encap::encode(header, w),
+        Extension::Decap { left } => encap::encode_decap(*left, w),
+        Extension::DecNshTtl => put(Kind::DecNshTtl, w, |_| Ok(())),
         Extension::Sample(sample) => encode_sample(sample, w),
     }
 }
