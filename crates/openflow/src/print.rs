@@ -46,6 +46,8 @@ use crate::message::row_of;
 use crate::version::Version;
 use ::flow::Refusal;
 use names::Unreadable;
+#[cfg(test)]
+pub(crate) use names::refusal as name_of;
 use text::Text;
 
 /// How much is printed.

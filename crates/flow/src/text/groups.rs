@@ -19,9 +19,10 @@ use super::{address, instructions};
 use crate::group::{Bucket, GroupDesc, GroupKind, GroupMod, GroupModCommand};
 
 /// The commands by the words of group files.
-const COMMANDS: [(GroupModCommand, &str); 3] = [
+const COMMANDS: [(GroupModCommand, &str); 4] = [
     (GroupModCommand::Add, "add"),
     (GroupModCommand::Modify, "modify"),
+    (GroupModCommand::AddOrModify, "add_or_mod"),
     (GroupModCommand::Delete, "delete"),
 ];
 
