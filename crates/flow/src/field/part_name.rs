@@ -1,7 +1,7 @@
 //! The long names that fields bear where bits of them are meant, as
 //! `NXM_OF_ETH_SRC[0..15]`: the class, and a name in capital letters.
 
-use super::Field;
+use super::{Field, WireId};
 
 /// Names that are not made of the registry's.
 #[rustfmt::skip]
@@ -34,6 +34,17 @@ impl Field {
             None => self.oxm_name(),
             Some(id) if id.class == 0 => format!("NXM_OF_{}", self.capitals()),
             Some(_) => format!("NXM_NX_{}", self.capitals()),
+        }
+    }
+
+    /// The name of one of its headers: the class decides whose name it is. Of a header that
+    /// is not the field's, the class is still told.
+    #[must_use]
+    pub fn header_name(self, id: WireId) -> String {
+        match id.class {
+            0 | 1 => self.part_name(),
+            0xffff if self.info().oxm == Some(id) => format!("ONFOXM_ET_{}", self.capitals()),
+            _ => self.oxm_name(),
         }
     }
 
