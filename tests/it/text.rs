@@ -100,18 +100,25 @@ fn instructions_are_told_as_ovs_ofctl_tells_their_bytes(ground: &Ground) -> Outc
         ("parse-instructions OpenFlow13", Version::V13),
         ("parse-instructions OpenFlow15", Version::V15),
     ] {
-        let (mut script, mut ours) = (String::new(), Vec::new());
         let encoded = flows
             .iter()
             .filter_map(|flow| encode_instructions(&flow.instructions, version).ok());
-        for bytes in encoded.filter(|bytes| !bytes.is_empty()) {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let _ = writeln!(script, "ovs-ofctl -voff {tool} <<< {hex} | head -1");
-            ours.push(print_piece(Piece::Instructions, &bytes, version));
+        let encoded: Vec<Vec<u8>> = encoded.filter(|bytes| !bytes.is_empty()).collect();
+        let told = encoded
+            .iter()
+            .map(|bytes| print_piece(Piece::Instructions, bytes, version));
+        let ours: Vec<String> = told.collect();
+        let mut theirs = String::new();
+        for batch in encoded.chunks(BATCH) {
+            let mut script = String::new();
+            for bytes in batch {
+                let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                let _ = writeln!(script, "ovs-ofctl -voff {tool} <<< {hex} | head -1");
+            }
+            let file = ground.file("ask.sh");
+            fs::write(&file, script)?;
+            theirs += &rig.ran(&format!("bash {}", file.display()))?.output;
         }
-        let file = ground.file("ask.sh");
-        fs::write(&file, script)?;
-        let theirs = rig.ran(&format!("bash {}", file.display()))?.output;
         let mut same = 0;
         for (theirs, ours) in theirs.lines().zip(&ours) {
             if JUDGED.iter().any(|reason| theirs.ends_with(reason)) || ours.contains(TAGGED) {
@@ -199,7 +206,7 @@ fn groups_become_the_messages_that_ovs_ofctl_makes_of_them(ground: &Ground) -> O
     Ok(())
 }
 
-/// Groups that one script asks the tool about.
+/// Lists or groups that one script asks the tool about.
 const BATCH: usize = 40;
 
 /// Fails for a group that the tool makes another message of.
