@@ -317,7 +317,7 @@ mod tests {
         };
         assert_eq!(told("in_port", false), "in_port=2;in_port=7;");
         assert_eq!(told("in_port", true), "in_port=7;in_port=2;");
-        assert_eq!(told("priority", true), ";in_port=2;in_port=7");
+        assert_eq!(told("priority", false), ";in_port=2;in_port=7");
         assert!(Order::by("prot", false).is_err());
     }
 
