@@ -27,14 +27,20 @@ sctp.sctp._checksum = lambda self, data: crc_of_text(self, data.decode("latin-1"
 # How long a round of sending takes at least, in seconds.
 ROUND = 0.002
 
+# How often a case is tried whose frames were not sent as fast as it wants: on a busy
+# machine that says nothing of the switch.
+TRIES = 3
+# The share of them that has to be sent.
+ENOUGH = 0.99
+
 
 class Judge(tester.OfTester):
     """Runs cases until the queue is empty."""
 
     # Why the case that runs now fails, if it does.
     reason = None
-    # Frames a second that were sent last, of a case that wants many.
-    offered = None
+    # Frames a second that were sent last, of a case that wants many, and how many it wants.
+    offered = wanted = None
 
     def _set_logger(self):
         # The whole story would be megabytes; the reasons are in the verdicts.
@@ -51,7 +57,11 @@ class Judge(tester.OfTester):
         """Runs the cases of one file, numbered from 1."""
         for number, case in enumerate(tester.TestFile(path, self.logger).tests, 1):
             start = time.monotonic()
-            reason = self.judge(case)
+            for _ in range(TRIES):
+                self.offered = self.wanted = None
+                reason = self.judge(case)
+                if reason is None or self.has_offered_enough():
+                    break
             verdict = {
                 "file": os.path.realpath(path),
                 "number": number,
@@ -59,6 +69,10 @@ class Judge(tester.OfTester):
                 "seconds": round(time.monotonic() - start, 3),
             }
             verdicts.write(json.dumps(verdict) + "\n")
+
+    def has_offered_enough(self):
+        """Whether a case got the frames that it wants; most want none at a rate."""
+        return self.offered is None or self.offered >= ENOUGH * self.wanted
 
     def judge(self, case):
         """Runs one case and returns why it failed, or None."""
@@ -98,6 +112,7 @@ class Judge(tester.OfTester):
         cable = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         cable.bind((f"t{self.tester_sw.tester_send_port}", 0))
         start, sent = time.monotonic(), 0
+        self.wanted = rate
         while self.ingress_event is not None and not self.ingress_event.is_set():
             hub.sleep(ROUND)
             elapsed = time.monotonic() - start

@@ -38,6 +38,11 @@ const NO_CACHE: &str = "other_config:flow-limit=0";
 /// has counted has to be told soon.
 const FRESH_CACHE: &str = "other_config:max-revalidator=50";
 
+/// What the tester's switch may be late for at each port: on a busy machine it sleeps
+/// for tenths of a second, in which thousands of frames come that it has to count.
+/// Each takes some 2,300 bytes of the kernel's memory.
+const LATE: usize = 32 << 20;
+
 /// What a lab is built of.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -145,6 +150,7 @@ fn start_tester(
          -- add-port tester t3 -- set interface t3 ofport_request=3 \
          -- set-controller tester tcp:127.0.0.1:6653",
     )?;
+    tester.widen_sockets(LATE)?;
     Ok(tester)
 }
 

@@ -3,7 +3,8 @@
 //!
 //! The suite so far is the switch tester of os-ken: it plays a case's frames
 //! through the switch under test and looks at what comes out. Its own switch is
-//! Open vSwitch. Beside it, `replay` plays our own cases on a real Open vSwitch. What os-ken's cases mean and how they are judged is not ours; which of
+//! Open vSwitch. Beside it, `replay` plays our own cases on the switch and on
+//! Open vSwitch. What os-ken's cases mean and how they are judged is not ours; which of
 //! them are known to fail, and why, is in `suites/os_ken/expected.toml`.
 
 #![allow(

@@ -18,8 +18,8 @@ use crate::verdict::Verdict;
 const TICK: Duration = Duration::from_millis(250);
 
 /// How long a lab may go without a verdict. The longest cases send for thirty
-/// seconds and wait for a few answers.
-const STALL: Duration = Duration::from_secs(120);
+/// seconds, wait for a few answers, and may be tried three times.
+const STALL: Duration = Duration::from_secs(200);
 
 /// How long all labs may take: twice what the whole takes on two busy cores.
 const LIMIT: Duration = Duration::from_secs(40 * 60);

@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use base::PortNo;
 use flow::{
-    FragmentHandling, PacketIn, PacketInReason, PortReason, Role, RoleRequest, SwitchConfig,
+    FragmentHandling, PacketIn, PacketInReason, PortReason, Role, RoleRequest, ShortId,
+    SwitchConfig,
 };
-use openflow::{Message, RoleReply, Version};
+use openflow::{
+    ChannelState, ControllerReason, ControllerStatus, Message, MultipartReply, MultipartRequest,
+    RoleReply, Version,
+};
 use testbed::{Failure, Process};
 
 use crate::ground::{Ground, Outcome, PATIENCE, Rule, Stop, rules};
@@ -28,6 +32,9 @@ pub(crate) const RULES: &[Rule] = rules![
     a_controller_that_falls_silent_is_left,
     every_controller_is_told,
     one_master_and_its_slaves,
+    controllers_of_openflow_15_hear_of_each_other,
+    auxiliary_connections_carry_frames_and_fall_with_the_main_one,
+    under_debians_testcontroller_hosts_talk_by_auxiliary_connections,
     a_missed_frame_comes_whole_with_its_port,
 ];
 
@@ -334,9 +341,133 @@ fn one_master_and_its_slaves(ground: &Ground) -> Outcome {
     let stale = RoleRequest {
         role: Some(Role::Master),
         generation: Some(1),
+        ..RoleRequest::default()
     };
     first.refused(&Message::RoleRequest(stale), 11, 0);
     assert_eq!(switch.flows("dump-flows br0")?.len(), 1);
+    Ok(())
+}
+
+fn controllers_of_openflow_15_hear_of_each_other(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let desks = [Desk::open(ground)?, Desk::open(ground)?];
+    let _switch = start_under(&rig, &desks)?;
+    let mut first = desks[0].meet(Version::V15)?;
+    first.barrier();
+    let mut second = desks[1].meet(Version::V15)?;
+    let status = |message: &Message| match message {
+        Message::ControllerStatus(status) => Some(status.clone()),
+        _ => None,
+    };
+    let news = first.hear("that the other came", status)?;
+    let wanted = ControllerStatus {
+        short_id: None,
+        role: Role::Equal,
+        reason: ControllerReason::ChannelStatus,
+        channel: ChannelState::Up,
+        uri: Some(desks[1].target()),
+    };
+    assert_eq!(news, wanted);
+    let request = Message::RoleRequest(RoleRequest {
+        role: Some(Role::Master),
+        generation: Some(1),
+        short_id: ShortId::new(5),
+    });
+    second.ask(&request)?;
+    let news = first.hear("that the other is master", status)?;
+    let wanted = ControllerStatus {
+        short_id: ShortId::new(5),
+        role: Role::Master,
+        reason: ControllerReason::Role,
+        ..wanted
+    };
+    assert_eq!(news, wanted);
+    first.refused(&request, 11, 4);
+    drop(second);
+    let down = |message: &Message| {
+        status(message).filter(|status| status.reason == ControllerReason::ChannelStatus)
+    };
+    let news = first.hear("that the other is gone", down)?;
+    assert_eq!(
+        (news.role, news.channel, news.uri),
+        (Role::Master, ChannelState::Down, Some(desks[1].target()))
+    );
+    let question = Message::MultipartRequest(MultipartRequest::ControllerStatus);
+    let Message::MultipartReply {
+        reply: MultipartReply::ControllerStatus(all),
+        ..
+    } = first.ask(&question)?
+    else {
+        panic!("no statuses");
+    };
+    let here = all.iter().filter(|one| one.channel == ChannelState::Up);
+    let here: Vec<_> = here.map(|one| one.uri.clone()).collect();
+    assert_eq!((all.len(), here), (2, vec![Some(desks[0].target())]));
+    Ok(())
+}
+
+fn auxiliary_connections_carry_frames_and_fall_with_the_main_one(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let desk = Desk::open(ground)?;
+    let target = desk.target();
+    let _switch = rig.start(&format!(
+        "--bridge br0 --fail-mode secure --port p1 --port p2 --controller {target} --auxiliary 2"
+    ))?;
+    let mut peers = Vec::new();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let mut peer = desk.meet(Version::V13)?;
+        ids.push(match peer.ask(&Message::FeaturesRequest)? {
+            Message::FeaturesReply(reply) => reply.features.auxiliary_id,
+            other => panic!("no features: {other:?}"),
+        });
+        peers.push(peer);
+    }
+    assert_eq!(ids[0], 0, "the main one is first");
+    ids.sort_unstable();
+    assert_eq!(ids, [0, 1, 2]);
+    // A rule that came by an auxiliary one is the controller's, and so are its frames.
+    peers[1].add("actions=CONTROLLER:65535")?;
+    peers[1].barrier();
+    let stacks: Vec<_> = (1..=32)
+        .map(|port| format!("eth / ipv4 / udp(src={port})"))
+        .collect();
+    let stacks: Vec<_> = stacks.iter().map(String::as_str).collect();
+    rig.host(1).send(&stacks)?;
+    let mut told = [0; 3];
+    ground.wait_until("all frames to come", || {
+        for (count, peer) in told.iter_mut().zip(&mut peers) {
+            *count += peer.heard().iter().filter_map(packet_in).count();
+        }
+        Ok(told.iter().sum::<usize>() == stacks.len())
+    })?;
+    assert!(told[0] == 0 && told[1] > 0 && told[2] > 0, "{told:?}");
+    // One of them may go alone: it is sought again.
+    let lost = peers.pop();
+    drop(lost);
+    peers.push(desk.meet(Version::V13)?);
+    // With the main one all go.
+    peers.remove(0);
+    for peer in peers {
+        peer.await_end()?;
+    }
+    let mut main = desk.meet(Version::V13)?;
+    let reply = main.ask(&Message::FeaturesRequest)?;
+    assert!(matches!(reply, Message::FeaturesReply(reply) if reply.features.auxiliary_id == 0));
+    Ok(())
+}
+
+/// To Debian's controller each connection is a switch, and it answers where it was asked.
+fn under_debians_testcontroller_hosts_talk_by_auxiliary_connections(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let _controller = testcontroller(&rig, "ptcp:6653:127.0.0.1 -O OpenFlow13")?;
+    let switch = rig.start(&format!(
+        "{THREE} --fail-mode secure {TARGET} --auxiliary 3"
+    ))?;
+    hosts_talk(&rig, &switch, "idle_timeout=60,", true)?;
+    let connections = rig.ran("ss -Htn state established dport = :6653")?;
+    let connections: Vec<_> = connections.output.lines().collect();
+    assert_eq!(connections.len(), 4, "{connections:#?}");
     Ok(())
 }
 
@@ -403,9 +534,15 @@ fn role(
     role: Option<Role>,
     generation: Option<u64>,
 ) -> Result<(Role, Option<u64>), Failure> {
-    let request = Message::RoleRequest(RoleRequest { role, generation });
+    let request = Message::RoleRequest(RoleRequest {
+        role,
+        generation,
+        ..RoleRequest::default()
+    });
     match peer.ask(&request)? {
-        Message::RoleReply(RoleReply { role, generation }) => Ok((role, generation)),
+        Message::RoleReply(RoleReply {
+            role, generation, ..
+        }) => Ok((role, generation)),
         other => panic!("no role: {other:?}"),
     }
 }

@@ -185,6 +185,19 @@ impl<'g> Peer<'g> {
         Ok(self.heard.drain(..).map(|(xid, _)| xid).collect())
     }
 
+    /// Waits until the switch has closed the connection.
+    pub(crate) fn await_end(mut self) -> Result<(), Failure> {
+        let failure = || Failure::to("wait for the end of a connection");
+        self.stream
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(failure())?;
+        let mut rest = Vec::new();
+        match self.stream.read_to_end(&mut rest) {
+            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(failure()(error)),
+            _ => Ok(()),
+        }
+    }
+
     fn wait_for(
         &mut self,
         what: &str,

@@ -106,10 +106,12 @@ fn common(version: Version) -> Vec<(&'static str, Message)> {
     let role = RoleRequest {
         role: Some(Role::Master),
         generation: (version >= Version::V12).then_some(5),
+        short_id: None,
     };
     let granted = RoleReply {
         role: Role::Slave,
         generation: (version >= Version::V12).then_some(5),
+        short_id: None,
     };
     let roles = if version >= Version::V12 {
         ["OFPT_ROLE_REQUEST", "OFPT_ROLE_REPLY"]

@@ -1,4 +1,4 @@
-//! The conformance suites that others wrote, and our cases on Open vSwitch: what they
+//! The conformance suites that others wrote, and our cases on switches that run: what they
 //! need is installed, the switch and the package `suites` are built, and that does the
 //! rest.
 
@@ -20,8 +20,11 @@ pub(crate) const QUICK: [&str; 7] = [
     "of10/match",
 ];
 
-/// Our own cases, played on Open vSwitch.
+/// Our own cases, played on switches that run.
 const CASES: &str = "cases";
+
+/// Those.
+const SWITCHES: [&str; 2] = ["comporta", "open-vswitch"];
 
 /// Installs what is missing and runs the suites with these options.
 pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failure> {
@@ -39,8 +42,10 @@ pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<Outcome, Fa
     let (cases, others): (Vec<&str>, Vec<&str>) =
         options.iter().partition(|option| **option == CASES);
     let mut outcome = shell.run(&mut build)?;
-    if outcome == Outcome::Success && (options.is_empty() || !cases.is_empty()) {
-        outcome = shell.run(&mut Command::new("target/debug/replay"))?;
+    for switch in SWITCHES {
+        if outcome == Outcome::Success && (options.is_empty() || !cases.is_empty()) {
+            outcome = shell.run(Command::new("target/debug/replay").args(["--on", switch]))?;
+        }
     }
     if outcome == Outcome::Success && (options.is_empty() || !others.is_empty()) {
         outcome = shell.run(Command::new("target/debug/suites").args(others))?;

@@ -9,6 +9,7 @@
 )]
 
 mod conform;
+mod counts;
 mod demo;
 mod metadata;
 mod setup;
@@ -32,8 +33,9 @@ cargo xtask COMMAND
 
   setup                 install what tests and demonstration need (Debian, root)
   tidy                  check what the compiler does not
-  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs system conform
+  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs counts system conform
   conform [PREFIX]...   others' conformance suites and our cases on Open vSwitch, all of it, only `cases`, or files that begin so (of13/meter)
+  counts [--bless]      count the instructions of hot code, and say what takes more than before; or take that as the measure
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 
@@ -63,7 +65,7 @@ const INTERRUPTED: u8 = 130;
 /// Carries out the command that `words` name.
 fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
     match words {
-        ["setup"] => setup::run(shell).map(|()| ExitCode::SUCCESS),
+        ["setup"] => setup::all(shell).map(|()| ExitCode::SUCCESS),
         ["tidy"] => {
             let findings = tidy::run(&Tree::read(shell.root())?);
             tidy::print(&findings);
@@ -74,6 +76,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         }
         ["test", options @ ..] => test::run(shell, options),
         ["conform", options @ ..] => conform::run(shell, options),
+        ["counts", options @ ..] => counts::run(shell, options),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use crate::Failure;
+use crate::counts::gungraun_version;
+use crate::metadata::cargo;
 use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
@@ -60,7 +62,40 @@ const FOR_SUITES: Venv = Venv {
     requirements: "suites/requirements.txt",
 };
 
-/// Installs what is missing.
+/// Where cargo puts programs that it installs, from the project's root.
+const TOOLS: &str = "target/tools";
+
+/// What runs the benches that count instructions.
+pub(crate) const RUNNER: &str = "target/tools/bin/gungraun-runner";
+
+/// Installs what is missing of all that tests need.
+pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
+    run(shell)?;
+    counting(shell)
+}
+
+/// Installs what is missing of what counting instructions needs: the runner of the
+/// version that the project's gungraun asks for. It is built without optimization: it
+/// waits for valgrind most of the time.
+pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
+    if !is_there("valgrind") {
+        install(shell, &["valgrind"])?;
+    }
+    let version = gungraun_version(shell.root())?;
+    let list = fs::read_to_string(shell.root().join(TOOLS).join(".crates.toml"));
+    let wanted = format!("\"gungraun-runner {version} ");
+    if list.is_ok_and(|list| list.contains(&wanted)) && shell.root().join(RUNNER).is_file() {
+        return Ok(());
+    }
+    println!("setup: building gungraun-runner {version} into {TOOLS}");
+    let mut command = Command::new(cargo());
+    command
+        .args(["install", "gungraun-runner", "--version", &version])
+        .args(["--locked", "--debug", "--quiet", "--root", TOOLS]);
+    succeed(shell, &mut command)
+}
+
+/// Installs what is missing of what demonstration and system tests need.
 pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
     let missing = missing_packages();
     if !missing.is_empty() {

@@ -50,6 +50,29 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
+/// What is done with the lines that a program prints.
+enum Output<'a> {
+    /// They pass through.
+    Passes,
+    /// They pass through, and by this.
+    Heard(&'a mut dyn FnMut(&str)),
+    /// This takes them.
+    Taken(&'a mut dyn FnMut(&str)),
+}
+
+impl Output<'_> {
+    fn line(&mut self, line: &str) {
+        match self {
+            Self::Passes => println!("{line}"),
+            Self::Heard(hear) => {
+                println!("{line}");
+                hear(line);
+            }
+            Self::Taken(take) => take(line),
+        }
+    }
+}
+
 /// Starts programs in the project's root, one at a time.
 pub(crate) struct Shell {
     root: PathBuf,
@@ -85,7 +108,7 @@ impl Shell {
 
     /// Runs `command`; what it prints passes through.
     pub(crate) fn run(&mut self, command: &mut Command) -> Result<Outcome, Failure> {
-        self.supervise(command, None, None)
+        self.supervise(command, None, Output::Passes)
     }
 
     /// Runs `command`; each line of its standard output passes through, and by `hear`.
@@ -94,7 +117,16 @@ impl Shell {
         command: &mut Command,
         hear: &mut dyn FnMut(&str),
     ) -> Result<Outcome, Failure> {
-        self.supervise(command, None, Some(hear))
+        self.supervise(command, None, Output::Heard(hear))
+    }
+
+    /// Runs `command`; each line of its standard output goes to `take` and nowhere else.
+    pub(crate) fn run_taken(
+        &mut self,
+        command: &mut Command,
+        take: &mut dyn FnMut(&str),
+    ) -> Result<Outcome, Failure> {
+        self.supervise(command, None, Output::Taken(take))
     }
 
     /// As [`Shell::run_heard`], and ends it after `limit`.
@@ -104,7 +136,7 @@ impl Shell {
         limit: Duration,
         hear: &mut dyn FnMut(&str),
     ) -> Result<Outcome, Failure> {
-        self.supervise(command, Some(limit), Some(hear))
+        self.supervise(command, Some(limit), Output::Heard(hear))
     }
 
     /// Starts `command` and stays with it to its end.
@@ -112,16 +144,14 @@ impl Shell {
         &mut self,
         command: &mut Command,
         limit: Option<Duration>,
-        hear: Option<&mut dyn FnMut(&str)>,
+        mut output: Output<'_>,
     ) -> Result<Outcome, Failure> {
-        if hear.is_some() {
+        if !matches!(output, Output::Passes) {
             command.stdout(Stdio::piped());
         }
         let mut running = Running::start(command.current_dir(&self.root), limit)?;
-        let mut ignore = |_: &str| {};
-        let hear = hear.unwrap_or(&mut ignore);
         while !running.is_over() {
-            running.wait_a_tick(hear)?;
+            running.wait_a_tick(&mut output)?;
             let told = self.told_to_end.swap(false, Ordering::Relaxed);
             if told {
                 running.end(self.interrupted)?;
@@ -193,12 +223,9 @@ impl Running {
     }
 
     /// Takes in the next event, if there is one soon.
-    fn wait_a_tick(&mut self, hear: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+    fn wait_a_tick(&mut self, output: &mut Output<'_>) -> Result<(), Failure> {
         match self.events.recv_timeout(TICK) {
-            Ok(Event::Line(line)) => {
-                println!("{line}");
-                hear(&line);
-            }
+            Ok(Event::Line(line)) => output.line(&line),
             Ok(Event::Closed) => self.open = false,
             Ok(Event::Ended(status)) => {
                 self.status = Some(status?);
@@ -266,6 +293,16 @@ mod tests {
         });
         assert!(matches!(outcome, Ok(Outcome::Failed(status)) if status.code() == Some(3)));
         assert_eq!(heard, ["one", "two"]);
+    }
+
+    #[test]
+    fn output_is_taken_line_by_line() {
+        let mut taken = Vec::new();
+        let outcome = shell().run_taken(&mut sh("printf 'one\\ntwo'"), &mut |line| {
+            taken.push(line.to_owned());
+        });
+        assert!(matches!(outcome, Ok(Outcome::Success)));
+        assert_eq!(taken, ["one", "two"]);
     }
 
     #[test]

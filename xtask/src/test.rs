@@ -10,7 +10,7 @@ use crate::metadata::{Metadata, cargo};
 use crate::shell::{Outcome, Shell, now};
 use crate::summary::Tally;
 use crate::tidy::Tree;
-use crate::{Failure, conform, setup, tidy};
+use crate::{Failure, conform, counts, setup, tidy};
 
 /// One step: its name, what it is, and how it is done.
 struct Step {
@@ -25,13 +25,14 @@ const SYSTEM_TESTS: &str = "tests";
 const BINARY: &str = "cli";
 
 #[rustfmt::skip]
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "setup",  about: "what the tests need",                     run: set_up },
     Step { name: "tidy",   about: "what the compiler does not check",        run: check_tidiness },
     Step { name: "fmt",    about: "formatting",                              run: check_format },
     Step { name: "clippy", about: "lints, as errors",                        run: check_lints },
     Step { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
     Step { name: "docs",   about: "documentation, warnings as errors",       run: build_docs },
+    Step { name: "counts", about: "instructions of hot code, against the baseline",       run: count_instructions },
     Step { name: "system", about: "real processes in namespaces",            run: run_system_tests },
     Step { name: "conform", about: "others' conformance suites, but for their half-minute cases", run: run_suites },
 ];
@@ -151,7 +152,7 @@ fn counted(shell: &mut Shell, name: &str, command: &mut Command) -> Result<Tally
 }
 
 /// What to say of a command that did not end well.
-fn explain(outcome: &Outcome) -> String {
+pub(crate) fn explain(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Success => "succeeded".to_owned(),
         Outcome::Failed(status) => format!("the command failed, {status}; see above"),
@@ -161,7 +162,7 @@ fn explain(outcome: &Outcome) -> String {
 }
 
 fn set_up(shell: &mut Shell) -> Result<Tally, Failure> {
-    setup::run(shell).map(|()| Tally::passed())
+    setup::all(shell).map(|()| Tally::passed())
 }
 
 fn check_tidiness(shell: &mut Shell) -> Result<Tally, Failure> {
@@ -200,6 +201,10 @@ fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
 fn build_docs(shell: &mut Shell) -> Result<Tally, Failure> {
     let mut command = cargo_with(&["doc", "--workspace", "--no-deps"]);
     one(shell, "docs", command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn count_instructions(shell: &mut Shell) -> Result<Tally, Failure> {
+    counts::check(shell)
 }
 
 fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {

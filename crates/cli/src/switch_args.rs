@@ -10,9 +10,10 @@ use switch::config::{
 };
 
 /// Options that belong to the bridge before them.
-const OF_A_BRIDGE: [&str; 7] = [
+const OF_A_BRIDGE: [&str; 8] = [
     "port",
     "controller",
+    "auxiliary",
     "listen",
     "fail-mode",
     "datapath-id",
@@ -39,6 +40,7 @@ pub(crate) fn command() -> Command {
         .arg(of_a_bridge("bridge", "NAME", "A bridge; its LOCAL port is an interface of this name"))
         .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], or tap:NAME[=NUMBER] to have a TAP made"))
         .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT] or unix:PATH"))
+        .arg(of_a_bridge("auxiliary", "COUNT", "Further connections to each controller, 0 to 16 [default: 0]"))
         .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS] or punix:PATH"))
         .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (the default) or secure"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
@@ -134,7 +136,10 @@ fn apply<'a>(
     value: &str,
     given: &mut Vec<&'a str>,
 ) -> Result<(), ConfigError> {
-    let once = matches!(option, "fail-mode" | "datapath-id" | "protocols");
+    let once = matches!(
+        option,
+        "auxiliary" | "fail-mode" | "datapath-id" | "protocols"
+    );
     if once && given.contains(&option) {
         let problem = format!("given twice for bridge {}: give it once", bridge.name);
         return Err(ConfigError::new(format!("--{option}"), problem));
@@ -143,6 +148,7 @@ fn apply<'a>(
     match option {
         "port" => bridge.ports.push(value.parse()?),
         "controller" => bridge.controllers.push(value.parse()?),
+        "auxiliary" => bridge.auxiliary = value.parse()?,
         "listen" => bridge.listen.push(value.parse()?),
         "fail-mode" => bridge.fail_mode = value.parse::<FailMode>()?,
         "flow-limit" => bridge.flow_limits.push(value.parse()?),

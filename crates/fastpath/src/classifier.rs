@@ -14,7 +14,7 @@ use flow::Registers;
 use packet::Headers;
 use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
-use crate::lanes::{self, Lanes};
+use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Shape};
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
@@ -24,6 +24,8 @@ use crate::tuple::{TooManyAlike, Tuple, TupleView};
 pub(crate) struct TableView {
     /// By the highest priority, from the top.
     tuples: Vec<TupleView>,
+    /// What of a frame they look at.
+    pub(crate) parts: Parts,
     /// Why the interpreter has to look itself.
     pub(crate) uncompiled: Option<Uncompiled>,
 }
@@ -64,19 +66,22 @@ impl TableView {
     }
 }
 
+/// The tables by their number, up to the last that has rules.
+type Views = Vec<Option<Arc<TableView>>>;
+
 /// All tables as they were at one moment.
 #[derive(Clone, Debug)]
 pub struct View {
     epoch: Epoch,
     hasher: Hasher,
-    tables: Arc<BTreeMap<TableId, Arc<TableView>>>,
+    tables: Arc<Views>,
 }
 
 impl View {
     /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
-        self.tables.get(&id).map(Arc::as_ref)
+        self.tables.get(usize::from(id.0))?.as_deref()
     }
 
     /// The rule that a frame finds there.
@@ -114,7 +119,7 @@ impl Lookup for Looker<'_> {
             return Found::Unknown;
         }
         let mut lanes = self.lanes.borrow_mut();
-        lanes.fill(headers, registers);
+        lanes.fill(table.parts, headers, registers);
         let found = self.view.look_up(table, &lanes);
         Found::Rule(found.map(AsRef::as_ref))
     }
@@ -154,7 +159,7 @@ pub struct Classifier {
     /// What is written now is seen from this epoch on.
     next: Epoch,
     tables: BTreeMap<TableId, Table>,
-    views: Arc<BTreeMap<TableId, Arc<TableView>>>,
+    views: Arc<Views>,
     /// What is yet to be written.
     noted: Vec<RuleChange>,
 }
@@ -181,8 +186,19 @@ impl Classifier {
     /// Tables without rules.
     #[must_use]
     pub fn new() -> Self {
+        Self::hashing(Hasher::new())
+    }
+
+    /// Tables without rules that hash by this seed, for measurements that come out the
+    /// same each time. Whoever knows the seed can choose rules that collide.
+    #[must_use]
+    pub fn with_seed(seed: u64) -> Self {
+        Self::hashing(Hasher::with_seeds([seed, seed.rotate_left(32)]))
+    }
+
+    fn hashing(hasher: Hasher) -> Self {
         Self {
-            hasher: Hasher::new(),
+            hasher,
             next: 1,
             tables: BTreeMap::new(),
             views: Arc::default(),
@@ -251,14 +267,23 @@ impl Classifier {
         match fate {
             Fate::Emptied => {
                 self.tables.remove(&id);
-                Arc::make_mut(&mut self.views).remove(&id);
+                self.put(id, None);
             }
             Fate::Kept { stale: true } => {
                 let view = self.table(id).view();
-                Arc::make_mut(&mut self.views).insert(id, Arc::new(view));
+                self.put(id, Some(Arc::new(view)));
             }
             Fate::Kept { stale: false } => {}
         }
+    }
+
+    /// Has this seen of a table from now on.
+    fn put(&mut self, id: TableId, view: Option<Arc<TableView>>) {
+        let (views, place) = (Arc::make_mut(&mut self.views), usize::from(id.0));
+        views.resize(views.len().max(place + 1), None);
+        views[place] = view;
+        let last = views.iter().rposition(Option::is_some);
+        views.truncate(last.map_or(0, |last| last + 1));
     }
 }
 
@@ -296,15 +321,20 @@ impl Table {
 
     /// Puts a rule in. Answers whether the table is to be shown anew.
     fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
-        let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
-        let fresh = !self.tuples.contains_key(&shape);
-        let tuple = self
-            .tuples
-            .entry(shape)
-            .or_insert_with_key(|shape| Tuple::new(shape.clone(), hasher));
+        let conditions = Conditions::of(rule.matching());
+        let mut room = [(0, 0); LANES];
+        let masks = conditions.masks(&mut room);
+        let fresh = !self.tuples.contains_key(masks);
+        if fresh {
+            let shape = Shape::of(masks);
+            let tuple = Tuple::new(shape.clone(), hasher, epoch);
+            self.tuples.insert(shape, tuple);
+        }
+        let tuple = self.tuples.get_mut(masks);
+        let tuple = tuple.expect("it was there, or is now");
         let clauses = usize::from(rule.is_clause());
         self.clauses += clauses;
-        match tuple.insert(&key, rule, epoch) {
+        match tuple.insert(&conditions, rule, epoch) {
             Ok(stale) => stale || fresh || clauses > 0,
             Err(TooManyAlike) => {
                 self.outside += 1;
@@ -315,16 +345,18 @@ impl Table {
 
     /// Takes a rule out. Answers whether the table is to be shown anew.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        let (shape, key) = Shape::split(&lanes::conditions(rule.matching()));
-        let tuple = self.tuples.get_mut(&shape);
-        let removed =
-            tuple.and_then(|tuple| Some((tuple.remove(&key, rule, epoch)?, tuple.is_empty())));
+        let conditions = Conditions::of(rule.matching());
+        let mut room = [(0, 0); LANES];
+        let masks = conditions.masks(&mut room);
+        let tuple = self.tuples.get_mut(masks);
+        let removed = tuple
+            .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
         let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
         match removed {
             Some((stale, false)) => stale || clauses > 0,
             Some((_, true)) => {
-                self.tuples.remove(&shape);
+                self.tuples.remove(masks);
                 true
             }
             None => {
@@ -344,7 +376,12 @@ impl Table {
         } else {
             None
         };
-        TableView { tuples, uncompiled }
+        let parts = tuples.iter().map(TupleView::parts);
+        TableView {
+            parts: parts.fold(Parts::default(), Parts::and),
+            tuples,
+            uncompiled,
+        }
     }
 }
 

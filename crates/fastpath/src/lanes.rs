@@ -7,9 +7,10 @@
 //! the type of packet has it (a later fragment has no ports) has a bit that says
 //! whether it is there, and every rule on the field asks for the bit too.
 
-use flow::field::{VID_PRESENT, frag};
+use flow::field::{REGISTERS, VID_PRESENT, frag};
 use flow::{Field, Match, Registers};
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
@@ -38,13 +39,15 @@ mod lane {
     pub(super) const DST: usize = 1;
     /// `eth_src`, the tag.
     pub(super) const SRC: usize = 2;
-    /// Source and target of IPv4 or ARP; MPLS; PBB.
+    /// Source and target of IPv4 or ARP; MPLS; PBB; the network service header; what is
+    /// reserved in neighbour discovery.
     pub(super) const NETWORK: usize = 3;
     /// Protocol, ToS, TTL, fragment; the ports, or ICMP's type and code.
     pub(super) const UPPER: usize = 4;
-    /// The flow label, extension headers, TCP's flags; ARP's opcode.
+    /// The type of the first option of neighbour discovery, the flow label, extension
+    /// headers, TCP's flags; ARP's opcode.
     pub(super) const DETAILS: usize = 5;
-    /// Two words each.
+    /// Two words each; the context of the network service header.
     pub(super) const IPV6_SRC: usize = 6;
     pub(super) const IPV6_DST: usize = 8;
     pub(super) const ND_TARGET: usize = 10;
@@ -61,9 +64,9 @@ mod lane {
     pub(super) const TUNNEL_V6_DST: usize = 19;
     /// The mark and the conjunction.
     pub(super) const MARK: usize = 21;
-    /// The output of the action set.
+    /// What is zero of all frames that are looked up here; the output of the action set.
     pub(super) const SET_OUTPUT: usize = 22;
-    /// The tunnel's group policy, and its flags.
+    /// The tunnel's flags: of ERSPAN, its own, of the group policy; with its group policy.
     pub(super) const TUNNEL_POLICY: usize = 23;
     /// Two registers a word.
     pub(super) const REGISTERS: usize = 24;
@@ -78,22 +81,56 @@ struct Place {
     shift: u32,
     /// The bit that says whether it is there; zero if it always is.
     has: u64,
+    /// Whether it has 128 bits.
+    is_wide: bool,
 }
 
 const fn at(lane: usize, shift: u32) -> Place {
-    Place {
-        lane,
-        shift,
-        has: 0,
-    }
+    if_there(lane, shift, 0)
 }
 
 const fn if_there(lane: usize, shift: u32, has: u64) -> Place {
-    Place { lane, shift, has }
+    Place {
+        lane,
+        shift,
+        has,
+        is_wide: false,
+    }
+}
+
+const fn wide_at(lane: usize) -> Place {
+    wide_if_there(lane, 0)
+}
+
+const fn wide_if_there(lane: usize, has: u64) -> Place {
+    Place {
+        lane,
+        shift: 0,
+        has,
+        is_wide: true,
+    }
+}
+
+/// Where each field is.
+static PLACES: [Option<Place>; Field::COUNT] = {
+    let mut places = [None; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        places[index] = place(Field::ALL[index]);
+        index += 1;
+    }
+    places
+};
+
+/// Where the field of a match is.
+#[inline]
+fn place_of(field: Field) -> &'static Place {
+    let place = PLACES[field as usize].as_ref();
+    place.expect("a match holds no views")
 }
 
 /// Where `field` is; none for a view, which no match holds.
-fn place(field: Field) -> Option<Place> {
+const fn place(field: Field) -> Option<Place> {
     if let Some(number) = field.register() {
         let shift = if number.is_multiple_of(2) { 32 } else { 0 };
         return Some(at(lane::REGISTERS + number / 2, shift));
@@ -101,8 +138,15 @@ fn place(field: Field) -> Option<Place> {
     if field.view().is_some() {
         return None;
     }
+    match of_headers(field) {
+        None => beside(field),
+        place => place,
+    }
+}
+
+/// Where a field of the frame itself is.
+const fn of_headers(field: Field) -> Option<Place> {
     Some(match field {
-        Field::InPort | Field::InPhyPort => at(lane::ARRIVAL, 32),
         Field::EthDst => at(lane::DST, 16),
         Field::EthType => at(lane::DST, 0),
         Field::EthSrc => at(lane::SRC, 16),
@@ -132,27 +176,92 @@ fn place(field: Field) -> Option<Place> {
         Field::Ipv6Exthdr => at(lane::DETAILS, 16),
         Field::TcpFlags => if_there(lane::DETAILS, 0, has::TRANSPORT),
         Field::ArpOp => at(lane::DETAILS, 0),
-        Field::Ipv6Src => at(lane::IPV6_SRC, 0),
-        Field::Ipv6Dst => at(lane::IPV6_DST, 0),
-        Field::Ipv6NdTarget => if_there(lane::ND_TARGET, 0, has::ND),
+        Field::Ipv6Src => wide_at(lane::IPV6_SRC),
+        Field::Ipv6Dst => wide_at(lane::IPV6_DST),
+        Field::Ipv6NdTarget => wide_if_there(lane::ND_TARGET, has::ND),
         Field::ArpSha => if_there(lane::SENDER, 0, has::ARP_ADDRESSES),
         Field::ArpTha => if_there(lane::TARGET, 0, has::ARP_ADDRESSES),
         Field::Ipv6NdSll => if_there(lane::SENDER, 0, has::SLL),
         Field::Ipv6NdTll => if_there(lane::TARGET, 0, has::TLL),
+        Field::NshFlags => at(lane::NETWORK, 56),
+        Field::NshTtl => at(lane::NETWORK, 48),
+        Field::NshMdtype => at(lane::NETWORK, 40),
+        Field::NshNp => at(lane::NETWORK, 32),
+        Field::NshSpi => at(lane::NETWORK, 8),
+        Field::NshSi => at(lane::NETWORK, 0),
+        Field::NshC1 => at(lane::IPV6_SRC, 32),
+        Field::NshC2 => at(lane::IPV6_SRC, 0),
+        Field::NshC3 => at(lane::IPV6_SRC + 1, 32),
+        Field::NshC4 => at(lane::IPV6_SRC + 1, 0),
+        Field::NdReserved => if_there(lane::NETWORK, 0, has::ND),
+        Field::NdOptionsType => if_there(lane::DETAILS, 52, has::ND),
+        _ => return None,
+    })
+}
+
+/// Where a field is that goes with the frame.
+const fn beside(field: Field) -> Option<Place> {
+    Some(match field {
+        Field::InPort | Field::InPhyPort => at(lane::ARRIVAL, 32),
         Field::Metadata => at(lane::METADATA, 0),
         Field::TunnelId => at(lane::TUNNEL_ID, 0),
         Field::TunSrc => at(lane::TUNNEL_V4, 32),
         Field::TunDst => at(lane::TUNNEL_V4, 0),
-        Field::TunIpv6Src => at(lane::TUNNEL_V6_SRC, 0),
-        Field::TunIpv6Dst => at(lane::TUNNEL_V6_DST, 0),
+        Field::TunIpv6Src => wide_at(lane::TUNNEL_V6_SRC),
+        Field::TunIpv6Dst => wide_at(lane::TUNNEL_V6_DST),
         Field::TunGbpId => at(lane::TUNNEL_POLICY, 32),
         Field::TunGbpFlags => at(lane::TUNNEL_POLICY, 0),
+        Field::TunFlags => at(lane::TUNNEL_POLICY, 8),
+        Field::TunErspanIdx => at(lane::TUNNEL_POLICY, 12),
+        Field::TunErspanVer => at(lane::TUNNEL_POLICY, 48),
+        Field::TunErspanDir => at(lane::TUNNEL_POLICY, 52),
+        Field::TunErspanHwid => at(lane::TUNNEL_POLICY, 54),
         Field::PktMark => at(lane::MARK, 32),
         Field::ConjId => at(lane::MARK, 0),
         Field::ActsetOutput => at(lane::SET_OUTPUT, 0),
-        Field::PacketType => at(lane::SET_OUTPUT, 32),
+        Field::PacketType
+        | Field::TunGtpuFlags
+        | Field::TunGtpuMsgtype
+        | Field::DpHash
+        | Field::RecircId => at(lane::SET_OUTPUT, 32),
         _ => return None,
     })
+}
+
+/// Which words a table asks for, in parts that are taken in together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts(u8);
+
+impl Parts {
+    /// Addresses, type and tag.
+    const LINK: Self = Self(1);
+    /// What is behind them, and which of it is there.
+    const UPPER: Self = Self(2);
+    /// What goes with the frame, but for the general registers.
+    const KNOWN: Self = Self(4);
+    /// The general registers.
+    const REGISTERS: Self = Self(8);
+
+    /// The part that has these bits of word `lane`. The port of arrival, which stands in
+    /// one word with what is there, is no part: it is always taken in.
+    pub(crate) const fn of(lane: usize, mask: u64) -> Self {
+        match lane {
+            lane::ARRIVAL if mask << 32 == 0 => Self(0),
+            lane::DST | lane::SRC => Self::LINK,
+            lane::METADATA..lane::REGISTERS => Self::KNOWN,
+            lane::REGISTERS.. => Self::REGISTERS,
+            _ => Self::UPPER,
+        }
+    }
+
+    /// These and those.
+    pub(crate) const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    const fn have(self, part: Self) -> bool {
+        self.0 & part.0 != 0
+    }
 }
 
 /// The words of one frame.
@@ -170,26 +279,40 @@ impl Lanes {
         self.0[usize::from(lane) % LANES]
     }
 
-    /// Takes in a frame, and what goes with it.
-    pub(crate) fn fill(&mut self, headers: &Headers, registers: &Registers) {
+    /// Takes in `parts` of a frame, and of what goes with it. The words of others are
+    /// anything then.
+    #[inline]
+    pub(crate) fn fill(&mut self, parts: Parts, headers: &Headers, registers: &Registers) {
         self.0[lane::ARRIVAL] = u64::from(registers.in_port.0) << 32;
-        self.registers(registers);
-        self.link(&headers.link);
-        self.network(&headers.network);
-        self.transport(&headers.transport);
+        if parts.have(Parts::LINK) {
+            self.link(&headers.link);
+        }
+        if parts.have(Parts::UPPER) {
+            self.network(&headers.network);
+            self.transport(&headers.transport);
+        }
+        if parts.have(Parts::KNOWN) {
+            self.known(registers);
+        }
+        if parts.have(Parts::REGISTERS) {
+            self.registers(&registers.general);
+        }
     }
 
-    fn registers(&mut self, registers: &Registers) {
+    fn known(&mut self, registers: &Registers) {
         self.0[lane::METADATA] = registers.metadata;
         self.0[lane::TUNNEL_ID] = registers.tunnel_id;
         self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);
         self.wide(lane::TUNNEL_V6_SRC, registers.tunnel_v6[0]);
         self.wide(lane::TUNNEL_V6_DST, registers.tunnel_v6[1]);
-        self.0[lane::TUNNEL_POLICY] = pair([registers.gbp_id.into(), registers.gbp_flags.into()]);
+        self.0[lane::TUNNEL_POLICY] = policy(registers);
         self.0[lane::MARK] = pair([registers.mark, registers.conjunction]);
         self.0[lane::SET_OUTPUT] = registers.set_output.0.into();
+    }
+
+    fn registers(&mut self, general: &[u32; REGISTERS]) {
         let places = &mut self.0[lane::REGISTERS..];
-        let (pairs, _) = registers.general.as_chunks::<2>();
+        let (pairs, _) = general.as_chunks::<2>();
         for (place, of_two) in places.iter_mut().zip(pairs) {
             *place = pair(*of_two);
         }
@@ -216,6 +339,7 @@ impl Lanes {
             Network::Pbb(tag) => {
                 self.0[lane::NETWORK] = u64::from(tag.uca) << 24 | u64::from(tag.isid);
             }
+            Network::Nsh(header) => self.nsh(header),
             Network::Arp(arp) => {
                 self.0[lane::DETAILS] = arp.op.into();
                 if let Some(addresses) = &arp.addresses {
@@ -238,6 +362,18 @@ impl Lanes {
                     u64::from(ip.flow_label) << 32 | u64::from(ip.extensions.0) << 16;
             }
         }
+    }
+
+    fn nsh(&mut self, header: &Nsh) {
+        self.0[lane::NETWORK] = u64::from(header.flags) << 56
+            | u64::from(header.ttl) << 48
+            | u64::from(header.md_type) << 40
+            | u64::from(header.next) << 32
+            | u64::from(header.path) << 8
+            | u64::from(header.index);
+        let [first, second, third, fourth] = header.context;
+        self.0[lane::IPV6_SRC] = pair([first, second]);
+        self.0[lane::IPV6_SRC + 1] = pair([third, fourth]);
     }
 
     fn ip(&mut self, protocol: IpProto, tos: u8, ttl: u8, fragment: Fragment) {
@@ -277,6 +413,9 @@ impl Lanes {
         };
         self.0[lane::ARRIVAL] |= has::ND;
         self.wide(lane::ND_TARGET, nd.target.to_bits());
+        self.0[lane::NETWORK] = nd.reserved.into();
+        let option = nd.option.map_or(0, |option| option.kind);
+        self.0[lane::DETAILS] |= u64::from(option) << 52;
         let address = |option: LinkLayer| option.address.to_u64();
         if let Some(source) = nd.sll {
             self.0[lane::ARRIVAL] |= has::SLL;
@@ -291,6 +430,37 @@ impl Lanes {
     fn wide(&mut self, lane: usize, value: u128) {
         (self.0[lane], self.0[lane + 1]) = halves(value);
     }
+
+    /// Whether the frame is one that `matching` accepts. As a rule's are those words
+    /// that it wants, and so this tells too whether two rules of one shape want the same.
+    #[inline]
+    pub(crate) fn fit(&self, matching: &Match) -> bool {
+        let present = self.0[lane::ARRIVAL];
+        matching.terms().all(|term| {
+            let place = place_of(term.field);
+            let ((upper, lower), (upper_mask, lower_mask)) =
+                (halves(term.value), halves(term.mask));
+            present & place.has == place.has
+                && if place.is_wide {
+                    self.0[place.lane] & upper_mask == upper
+                        && self.0[place.lane + 1] & lower_mask == lower
+                } else {
+                    self.0[place.lane] >> place.shift & lower_mask == lower
+                }
+        })
+    }
+}
+
+/// What a tunnel tells besides its ends and its key.
+fn policy(registers: &Registers) -> u64 {
+    let erspan = registers.erspan;
+    u64::from(registers.gbp_flags)
+        | u64::from(registers.tunnel_flags) << 8
+        | u64::from(erspan.index) << 12
+        | u64::from(registers.gbp_id) << 32
+        | u64::from(erspan.version) << 48
+        | u64::from(erspan.direction) << 52
+        | u64::from(erspan.hardware) << 54
 }
 
 fn pair(of: [u32; 2]) -> u64 {
@@ -303,41 +473,63 @@ fn halves(value: u128) -> (u64, u64) {
     (half(value >> 64), half(value))
 }
 
-/// A word of a rule's conditions: which bits count, and what they must be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Condition {
-    pub(crate) mask: u64,
-    pub(crate) value: u64,
+/// What a rule asks of each word: which bits count, and what they must be.
+#[derive(Clone, Debug)]
+pub(crate) struct Conditions {
+    /// Which words count, a bit for each.
+    counting: u32,
+    masks: [u64; LANES],
+    /// The words of a frame that has what is wanted, and nothing else.
+    pub(crate) values: Lanes,
 }
 
-/// What `matching` asks of each word.
-pub(crate) fn conditions(matching: &Match) -> [Condition; LANES] {
-    let mut words = [Condition::default(); LANES];
-    for term in matching.terms() {
-        let place = place(term.field).expect("a match holds no views");
-        words[lane::ARRIVAL].mask |= place.has;
-        words[lane::ARRIVAL].value |= place.has;
-        if term.field.info().bits > 64 {
+impl Conditions {
+    /// What `matching` asks.
+    pub(crate) fn of(matching: &Match) -> Self {
+        let mut conditions = Self {
+            counting: 0,
+            masks: [0; LANES],
+            values: Lanes::new(),
+        };
+        for term in matching.terms() {
+            let place = place_of(term.field);
+            if place.has != 0 {
+                conditions.and(lane::ARRIVAL, place.has, place.has);
+            }
             let ((upper, lower), (upper_mask, lower_mask)) =
                 (halves(term.value), halves(term.mask));
-            and(&mut words[place.lane], upper, upper_mask);
-            and(&mut words[place.lane + 1], lower, lower_mask);
-        } else {
-            let ((_, value), (_, mask)) = (halves(term.value), halves(term.mask));
-            and(
-                &mut words[place.lane],
-                value << place.shift,
-                mask << place.shift,
-            );
+            if place.is_wide {
+                conditions.and(place.lane, upper, upper_mask);
+                conditions.and(place.lane + 1, lower, lower_mask);
+            } else {
+                let shift = place.shift;
+                conditions.and(place.lane, lower << shift, lower_mask << shift);
+            }
+        }
+        conditions
+    }
+
+    /// And these bits too.
+    const fn and(&mut self, lane: usize, value: u64, mask: u64) {
+        self.values.0[lane] |= value;
+        self.masks[lane] |= mask;
+        if mask != 0 {
+            self.counting |= 1 << lane;
         }
     }
-    words
-}
 
-/// And these bits too.
-fn and(word: &mut Condition, value: u64, mask: u64) {
-    word.value |= value;
-    word.mask |= mask;
+    /// The words that count, and which bits of them, put into `room`.
+    pub(crate) fn masks<'a>(&self, room: &'a mut [(u8, u64); LANES]) -> &'a [(u8, u64)] {
+        let (mut counting, mut count) = (self.counting, 0);
+        while counting != 0 {
+            let lane = counting.trailing_zeros();
+            let mask = self.masks[lane as usize];
+            room[count] = (lane.try_into().expect("there are not so many"), mask);
+            counting &= counting - 1;
+            count += 1;
+        }
+        &room[..count]
+    }
 }
 
 #[cfg(test)]

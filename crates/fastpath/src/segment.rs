@@ -4,16 +4,22 @@
 //! A place is found by either of two buckets, so that a full bucket is rare; what
 //! finds no place makes the segment *full*, and its owner makes a larger one or
 //! two of it. Nothing is ever moved, and an entry is written once: a reader finds
-//! it whole or not at all.
+//! it whole or not at all. What it wants of a frame is not written beside it: the
+//! rule says so itself, and is needed anyhow by a frame that finds it.
 //!
 //! Which entries a reader sees is decided by its *epoch*: an entry is there from
 //! the epoch in which it was born until the one in which it died. So a reader of
-//! an older epoch sees what was there then, whatever is written meanwhile.
+//! an older epoch sees what was there then, whatever is written meanwhile. Epochs
+//! are kept as *ages*, counted from the one in which the segment was made: who sees
+//! the segment at all is of that epoch or a later one.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pipeline::Rule;
+
+use crate::lanes::{Conditions, Lanes};
+use crate::shape::Hash;
 
 /// The number of a publication. Readers of it see what was born until then and
 /// had not died.
@@ -30,35 +36,33 @@ const SLOTS: usize = 8;
 /// No entry.
 const NONE: u16 = u16::MAX;
 
+/// The age at which an entry dies that lives.
+const NEVER: u16 = u16::MAX;
+
 /// Sixteen bits of the hash above, an entry's number plus one below; zero for none.
 #[derive(Debug, Default)]
 struct Bucket([AtomicU32; SLOTS]);
 
+/// There may be a million: it is kept small.
 #[derive(Debug)]
 struct Entry {
-    rule: OnceLock<Arc<Rule>>,
-    born: AtomicU64,
-    /// [`u64::MAX`] while it lives.
-    died: AtomicU64,
-    /// The next entry with the same key.
+    rule: Arc<Rule>,
+    born: u16,
+    /// [`NEVER`] while it lives.
+    died: AtomicU16,
+    /// The next entry that wants the same.
     next: AtomicU16,
 }
 
 impl Entry {
-    const fn new() -> Self {
-        Self {
-            rule: OnceLock::new(),
-            born: AtomicU64::new(0),
-            died: AtomicU64::new(u64::MAX),
-            next: AtomicU16::new(NONE),
-        }
+    #[inline]
+    fn is_seen(&self, age: u64) -> bool {
+        let died = self.died.load(Ordering::Relaxed);
+        u64::from(self.born) <= age && (died == NEVER || age < died.into())
     }
 
-    #[inline]
-    fn seen(&self, epoch: Epoch) -> Option<&Arc<Rule>> {
-        let there =
-            self.born.load(Ordering::Relaxed) <= epoch && epoch < self.died.load(Ordering::Relaxed);
-        self.rule.get().filter(|_| there)
+    fn is_alive(&self) -> bool {
+        self.died.load(Ordering::Relaxed) == NEVER
     }
 }
 
@@ -69,11 +73,12 @@ pub(crate) struct Full;
 /// See the top of this file.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// Words of a key.
-    words: usize,
+    /// The epoch in which it was made.
+    made: Epoch,
     buckets: Box<[Bucket]>,
-    keys: Box<[AtomicU64]>,
-    entries: Box<[Entry]>,
+    entries: Box<[OnceLock<Entry>]>,
+    /// What a tag leaves out of each entry's hash; the writer's own.
+    hashes: Box<[AtomicU32]>,
     /// How many entries were written; the writer's own.
     used: AtomicU32,
     /// How many of them have died; the writer's own.
@@ -81,15 +86,16 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// One with room for `capacity` entries, a power of two, with keys of so many words.
-    pub(crate) fn new(capacity: usize, words: usize) -> Self {
+    /// One with room for `capacity` entries, a power of two, for readers from epoch
+    /// `made` on.
+    pub(crate) fn new(capacity: usize, made: Epoch) -> Self {
         // Two slots an entry.
         let buckets = (2 * capacity).div_ceil(SLOTS).next_power_of_two();
         Self {
-            words,
+            made,
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
-            keys: (0..capacity * words).map(|_| AtomicU64::new(0)).collect(),
-            entries: (0..capacity).map(|_| Entry::new()).collect(),
+            entries: (0..capacity).map(|_| OnceLock::new()).collect(),
+            hashes: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
             used: AtomicU32::new(0),
             dead: AtomicU32::new(0),
         }
@@ -106,84 +112,124 @@ impl Segment {
         dead > 8 && 2 * dead > self.used.load(Ordering::Relaxed)
     }
 
-    /// The rule of the highest priority under the key, as `epoch` saw it.
+    /// Whether so many publications have been since it was made that it must be remade
+    /// before it is written to: at the fastest that is half a minute's.
+    pub(crate) const fn is_old(&self, epoch: Epoch) -> bool {
+        self.age(epoch) >= NEVER as u64
+    }
+
+    /// How long after the segment was made that is, in publications.
+    const fn age(&self, epoch: Epoch) -> u64 {
+        epoch.saturating_sub(self.made)
+    }
+
+    fn age_to_write(&self, epoch: Epoch) -> u16 {
+        u16::try_from(self.age(epoch)).expect("the owner remakes a segment that is old")
+    }
+
     #[inline]
-    pub(crate) fn find(
-        &self,
-        hash: u64,
-        key: impl Iterator<Item = u64> + Clone,
-        epoch: Epoch,
-    ) -> Option<&Arc<Rule>> {
-        let mut place = self.first(hash, key);
+    fn entry(&self, number: u16) -> Option<&Entry> {
+        self.entries.get(usize::from(number))?.get()
+    }
+
+    /// The rule that a frame of these words and this hash finds, as `epoch` saw it.
+    #[inline]
+    pub(crate) fn find(&self, hash: Hash, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
+        let age = self.age(epoch);
+        let fits = |_: u16, entry: &Entry| lanes.fit(entry.rule.matching());
+        let mut entry = self.first(hash, fits).and_then(|first| self.entry(first));
         let mut best: Option<&Arc<Rule>> = None;
-        while let Some(entry) = place.and_then(|place| self.entries.get(usize::from(place))) {
-            if let Some(rule) = entry.seen(epoch)
-                && best.is_none_or(|best| rule.priority() > best.priority())
-            {
-                best = Some(rule);
+        while let Some(this) = entry {
+            if this.is_seen(age) && best.is_none_or(|best| this.rule.is_tried_before(best)) {
+                best = Some(&this.rule);
             }
-            place = Some(entry.next.load(Ordering::Acquire));
+            entry = self.entry(this.next.load(Ordering::Acquire));
         }
         best
     }
 
-    /// The first entry under the key.
+    /// The first entry with the hash's tag that it is.
     #[inline]
-    fn first(&self, hash: u64, key: impl Iterator<Item = u64> + Clone) -> Option<u16> {
-        let tag = tag(hash);
-        let [one, other] = self.places(hash);
-        for bucket in [one, other] {
+    fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<u16> {
+        for bucket in self.places(hash) {
             for slot in &self.buckets[bucket].0 {
-                let slot = slot.load(Ordering::Acquire);
-                let [high, low, ..] = split(slot);
-                if high == tag && low != 0 && self.has_key(low - 1, key.clone()) {
-                    return Some(low - 1);
+                let [tag, number] = split(slot.load(Ordering::Acquire));
+                let Some(number) = number.checked_sub(1) else {
+                    // They are filled from the front.
+                    break;
+                };
+                if tag == hash.tag && self.entry(number).is_some_and(|entry| is_it(number, entry)) {
+                    return Some(number);
                 }
             }
         }
         None
     }
 
-    #[inline]
-    fn has_key(&self, entry: u16, key: impl Iterator<Item = u64>) -> bool {
-        let start = usize::from(entry) * self.words;
-        let stored = self.keys[start..start + self.words].iter();
-        stored
-            .zip(key)
-            .all(|(stored, wanted)| stored.load(Ordering::Relaxed) == wanted)
+    /// The first entry that wants the same as `rule`, whose shape is that of all.
+    fn first_like(&self, hash: Hash, rule: &Rule) -> Option<&Entry> {
+        let rest = rest_of(hash);
+        let first = self.first(hash, |number, entry| {
+            self.hashes[usize::from(number)].load(Ordering::Relaxed) == rest
+                && wants_same(rule, &entry.rule)
+        })?;
+        self.entry(first)
     }
 
-    /// The two buckets that a key may be in.
+    /// The two buckets that what has the hash may be in; the tag and one tell the other.
     #[inline]
-    fn places(&self, hash: u64) -> [usize; 2] {
-        let [.., second, first] = quarters(hash);
+    fn places(&self, hash: Hash) -> [usize; 2] {
         let mask = self.buckets.len() - 1;
-        [usize::from(first) & mask, usize::from(second) & mask]
+        let one = usize::from(hash.bucket);
+        [one & mask, (one ^ usize::from(hash.tag)) & mask]
     }
 
     /// Writes an entry that is there from `epoch` on. By the one writer only.
-    pub(crate) fn insert(
+    pub(crate) fn insert(&self, hash: Hash, rule: &Arc<Rule>, epoch: Epoch) -> Result<(), Full> {
+        let link = self.link_for(hash, rule).ok_or(Full)?;
+        self.write(link, hash, rule, epoch)
+    }
+
+    /// A segment of `capacity` with these entries, made in `epoch`.
+    pub(crate) fn of<'a>(
+        living: impl Iterator<Item = &'a Living<'a>>,
+        capacity: usize,
+        epoch: Epoch,
+    ) -> Result<Self, Full> {
+        let segment = Self::new(capacity, epoch);
+        for Living { hash, rule, again } in living {
+            let last = segment.entries[..segment.written()].last();
+            let link = match last.and_then(OnceLock::get).filter(|_| *again) {
+                Some(last) => Link::After(last),
+                None => Link::Slot(segment.free_slot(*hash).ok_or(Full)?),
+            };
+            segment.write(link, *hash, rule, epoch)?;
+        }
+        Ok(segment)
+    }
+
+    fn write(
         &self,
-        hash: u64,
-        key: &[u64],
+        link: Link<'_>,
+        hash: Hash,
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Result<(), Full> {
         let place = self.written();
         let entry = self.entries.get(place).ok_or(Full)?;
         let number = u16::try_from(place).expect("the capacity is less");
-        let link = self.link_for(hash, key).ok_or(Full)?;
-        let start = place * self.words;
-        for (stored, word) in self.keys[start..].iter().zip(key) {
-            stored.store(*word, Ordering::Relaxed);
-        }
-        entry.born.store(epoch, Ordering::Relaxed);
-        let fresh = entry.rule.set(Arc::clone(rule));
+        self.hashes[place].store(rest_of(hash), Ordering::Relaxed);
+        let fresh = entry.set(Entry {
+            rule: Arc::clone(rule),
+            born: self.age_to_write(epoch),
+            died: AtomicU16::new(NEVER),
+            next: AtomicU16::new(NONE),
+        });
         fresh.expect("an entry is written once");
         match link {
             Link::After(last) => last.next.store(number, Ordering::Release),
             Link::Slot(slot) => {
-                let value = u32::from(tag(hash)) << 16 | u32::from(number + 1);
+                let value = u32::from(hash.tag) << 16 | u32::from(number + 1);
                 slot.store(value, Ordering::Release);
             }
         }
@@ -191,42 +237,37 @@ impl Segment {
         Ok(())
     }
 
-    /// Where a new entry under the key is to be found from.
-    fn link_for(&self, hash: u64, key: &[u64]) -> Option<Link<'_>> {
-        if let Some(first) = self.first(hash, key.iter().copied()) {
-            let mut last = &self.entries[usize::from(first)];
-            while let Some(next) = self
-                .entries
-                .get(usize::from(last.next.load(Ordering::Relaxed)))
-            {
+    /// From where a new entry is to be found.
+    fn link_for(&self, hash: Hash, rule: &Rule) -> Option<Link<'_>> {
+        if let Some(mut last) = self.first_like(hash, rule) {
+            while let Some(next) = self.entry(last.next.load(Ordering::Relaxed)) {
                 last = next;
             }
             return Some(Link::After(last));
         }
-        let places = self.places(hash);
-        let room = |bucket: &usize| {
-            let free = |slot: &&AtomicU32| slot.load(Ordering::Relaxed) == 0;
-            self.buckets[*bucket].0.iter().filter(free).count()
-        };
-        let emptier = places.into_iter().max_by_key(room)?;
-        let mut slots = self.buckets[emptier].0.iter();
-        slots
-            .find(|slot| slot.load(Ordering::Relaxed) == 0)
-            .map(Link::Slot)
+        self.free_slot(hash).map(Link::Slot)
+    }
+
+    /// The first free slot of the emptier of the two buckets.
+    fn free_slot(&self, hash: Hash) -> Option<&AtomicU32> {
+        let buckets = self.places(hash).map(|bucket| &self.buckets[bucket].0);
+        let is_free = |slot: &AtomicU32| slot.load(Ordering::Relaxed) == 0;
+        let free = buckets.map(|slots| Some((slots.iter().position(is_free)?, slots)));
+        let least = free.into_iter().flatten().min_by_key(|(used, _)| *used);
+        least.map(|(used, slots)| &slots[used])
     }
 
     /// Lets the entry of `rule` die in `epoch`. Answers whether there was one. By
     /// the one writer only.
-    pub(crate) fn remove(&self, hash: u64, key: &[u64], rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        let mut place = self.first(hash, key.iter().copied());
-        while let Some(entry) = place.and_then(|place| self.entries.get(usize::from(place))) {
-            let alive = entry.died.load(Ordering::Relaxed) == Epoch::MAX;
-            if alive && entry.rule.get().is_some_and(|of| Arc::ptr_eq(of, rule)) {
-                entry.died.store(epoch, Ordering::Relaxed);
+    pub(crate) fn remove(&self, hash: Hash, rule: &Arc<Rule>, epoch: Epoch) -> bool {
+        let mut entry = self.first_like(hash, rule);
+        while let Some(this) = entry {
+            if this.is_alive() && Arc::ptr_eq(&this.rule, rule) {
+                this.died.store(self.age_to_write(epoch), Ordering::Relaxed);
                 self.dead.fetch_add(1, Ordering::Relaxed);
                 return true;
             }
-            place = Some(entry.next.load(Ordering::Relaxed));
+            entry = self.entry(this.next.load(Ordering::Relaxed));
         }
         false
     }
@@ -240,54 +281,92 @@ impl Segment {
         usize::try_from(self.used.load(Ordering::Relaxed)).expect("an index")
     }
 
-    /// What has not died.
-    pub(crate) fn living(&self) -> impl Iterator<Item = Living<'_>> {
-        let entries = self.entries[..self.written()].iter().enumerate();
-        entries.filter_map(|(number, entry)| {
-            let alive = entry.died.load(Ordering::Relaxed) == Epoch::MAX;
-            let rule = entry.rule.get().filter(|_| alive)?;
-            let start = number * self.words;
-            let key = self.keys[start..start + self.words].iter();
-            Some(Living {
-                key: key.map(|word| word.load(Ordering::Relaxed)).collect(),
-                born: entry.born.load(Ordering::Relaxed),
-                rule,
-            })
-        })
+    /// What has not died; of those that want the same, in their order.
+    pub(crate) fn living(&self) -> Vec<Living<'_>> {
+        let mut living = Vec::with_capacity(self.written());
+        for slot in self.buckets.iter().flat_map(|bucket| &bucket.0) {
+            let [tag, number] = split(slot.load(Ordering::Relaxed));
+            let Some(number) = number.checked_sub(1) else {
+                continue;
+            };
+            let hash = hash_of(
+                tag,
+                self.hashes[usize::from(number)].load(Ordering::Relaxed),
+            );
+            let (mut entry, mut again) = (self.entry(number), false);
+            while let Some(this) = entry {
+                if this.is_alive() {
+                    let rule = &this.rule;
+                    living.push(Living { hash, rule, again });
+                    again = true;
+                }
+                entry = self.entry(this.next.load(Ordering::Relaxed));
+            }
+        }
+        living
     }
 }
 
 /// An entry that has not died.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Living<'a> {
-    pub(crate) key: Box<[u64]>,
-    pub(crate) born: Epoch,
+    pub(crate) hash: Hash,
     pub(crate) rule: &'a Arc<Rule>,
+    /// Whether it wants the same as the one before it.
+    again: bool,
 }
 
 /// From where an entry is found.
 enum Link<'a> {
-    /// From the last one with the same key.
+    /// From the last one that wants the same.
     After(&'a Entry),
     /// From this free slot.
     Slot(&'a AtomicU32),
 }
 
-/// What a slot keeps of the hash, so that few keys are compared in vain.
-fn tag(hash: u64) -> u16 {
-    let [_, tag, ..] = quarters(hash);
-    tag
+/// Whether two rules of one shape want the same.
+fn wants_same(one: &Rule, other: &Rule) -> bool {
+    let wanted = Conditions::of(one.matching()).values;
+    wanted.fit(other.matching())
 }
 
-/// The sixteens of bits, from above.
-#[inline]
-fn quarters(hash: u64) -> [u16; 4] {
-    let [a, b, c, d, e, f, g, h] = hash.to_be_bytes();
-    [[a, b], [c, d], [e, f], [g, h]].map(u16::from_be_bytes)
+/// What is left of a hash without its tag.
+fn rest_of(hash: Hash) -> u32 {
+    u32::from(hash.segment) << 16 | u32::from(hash.bucket)
+}
+
+/// The hash with this tag and this rest.
+fn hash_of(tag: u16, rest: u32) -> Hash {
+    let [segment, bucket] = split(rest);
+    Hash {
+        segment,
+        tag,
+        bucket,
+    }
 }
 
 #[inline]
 fn split(slot: u32) -> [u16; 2] {
     let [a, b, c, d] = slot.to_be_bytes();
     [[a, b], [c, d]].map(u16::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_small() {
+        assert_eq!(size_of::<OnceLock<Entry>>(), 24);
+    }
+
+    #[test]
+    fn a_hash_is_put_together_again() {
+        let hash = Hash {
+            segment: 0x1234,
+            tag: 0x5678,
+            bucket: 0x9abc,
+        };
+        assert_eq!(hash_of(hash.tag, rest_of(hash)), hash);
+    }
 }

@@ -1,34 +1,40 @@
 //! The shape of a rule: which bits of which words it asks about. Rules of one
 //! shape differ only in the values, so one hash finds the one that fits a frame.
 
+use std::borrow::Borrow;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::lanes::{Condition, LANES, Lanes};
+use crate::lanes::{Lanes, Parts};
 
 /// The words that count, and which bits of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape(Box<[(u8, u64)]>);
 
 impl Shape {
-    /// The shape of these conditions, and the values that they want.
-    pub(crate) fn split(words: &[Condition; LANES]) -> (Self, Vec<u64>) {
-        let counting = (0..).zip(words).filter(|(_, word)| word.mask != 0);
-        let (masks, values) = counting
-            .map(|(lane, word)| ((lane, word.mask), word.value))
-            .unzip();
-        let masks: Vec<_> = masks;
-        (Self(masks.into()), values)
+    /// The shape of a rule with these masks.
+    pub(crate) fn of(masks: &[(u8, u64)]) -> Self {
+        Self(masks.into())
     }
 
-    /// How many words count.
-    pub(crate) fn words(&self) -> usize {
-        self.0.len()
+    /// The parts of a frame that they are in.
+    pub(crate) fn parts(&self) -> Parts {
+        let parts = self
+            .0
+            .iter()
+            .map(|(lane, mask)| Parts::of(usize::from(*lane), *mask));
+        parts.fold(Parts::default(), Parts::and)
     }
 
     /// What a frame has in the places that count.
     #[inline]
-    pub(crate) fn of<'a>(&'a self, lanes: &'a Lanes) -> impl Iterator<Item = u64> + Clone + 'a {
+    pub(crate) fn words<'a>(&'a self, lanes: &'a Lanes) -> impl Iterator<Item = u64> + Clone + 'a {
         self.0.iter().map(|(lane, mask)| lanes.word(*lane) & mask)
+    }
+}
+
+impl Borrow<[(u8, u64)]> for Shape {
+    fn borrow(&self) -> &[(u8, u64)] {
+        &self.0
     }
 }
 
@@ -44,18 +50,39 @@ impl Hasher {
     /// One with seeds of its own.
     pub(crate) fn new() -> Self {
         let source = RandomState::new();
+        Self::with_seeds([source.hash_one(0), source.hash_one(1)])
+    }
+
+    /// One that others may know.
+    pub(crate) const fn with_seeds([first, second]: [u64; 2]) -> Self {
         Self {
             // Odd, so that no multiplication loses a bit of the other factor.
-            seeds: [source.hash_one(0) | 1, source.hash_one(1) | 1],
+            seeds: [first | 1, second | 1],
         }
     }
 
     #[inline]
-    pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> u64 {
+    pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> Hash {
         let [first, second] = self.seeds;
         let mixed = words.fold(first, |hash, word| fold(hash ^ word, second));
-        fold(mixed, first)
+        let [a, b, c, d, e, f, ..] = fold(mixed, first).to_be_bytes();
+        Hash {
+            segment: u16::from_be_bytes([a, b]),
+            tag: u16::from_be_bytes([c, d]),
+            bucket: u16::from_be_bytes([e, f]),
+        }
     }
+}
+
+/// A hash, by what its bits are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hash {
+    /// The upper bits say which segment.
+    pub(crate) segment: u16,
+    /// Kept where an entry is found, so that few rules are looked at in vain.
+    pub(crate) tag: u16,
+    /// The lower bits say which bucket.
+    pub(crate) bucket: u16,
 }
 
 /// Both halves of the product.

@@ -7,17 +7,16 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
-use crate::lanes::Lanes;
+use crate::lanes::{Conditions, Lanes, Parts};
 use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment};
-use crate::shape::{Hasher, Shape};
+use crate::shape::{Hash, Hasher, Shape};
 
-/// The most entries of a segment whose keys are all the same, which no splitting
+/// The most entries of a segment whose hashes are all the same, which no splitting
 /// tells apart: an entry's number has sixteen bits.
 const ALIKE_MAX: usize = 32_768;
 
-/// How many bits of the hash choose a segment at most: the buckets and the tag
-/// have the others.
-const BITS_MAX: u32 = 16;
+/// How many bits of the hash choose a segment at most: all that are for it.
+const BITS_MAX: u32 = u16::BITS;
 
 /// There are too many rules that differ by nothing but their priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,13 +31,14 @@ struct Directory {
 }
 
 impl Directory {
-    fn place(&self, hash: u64) -> usize {
-        let upper = hash.checked_shr(u64::BITS - self.bits).unwrap_or(0);
-        usize::try_from(upper).expect("sixteen bits at most")
+    #[inline]
+    fn place(&self, hash: Hash) -> usize {
+        let upper = hash.segment.checked_shr(BITS_MAX - self.bits);
+        usize::from(upper.unwrap_or(0))
     }
 
     #[inline]
-    fn segment(&self, hash: u64) -> &Arc<Segment> {
+    fn segment(&self, hash: Hash) -> &Arc<Segment> {
         &self.segments[self.place(hash)]
     }
 
@@ -69,12 +69,16 @@ pub(crate) struct TupleView {
 }
 
 impl TupleView {
+    /// The parts of a frame that it looks at.
+    pub(crate) fn parts(&self) -> Parts {
+        self.shape.parts()
+    }
+
     /// The rule of the highest priority that the frame fits, as `epoch` saw it.
     #[inline]
     pub(crate) fn find(&self, lanes: &Lanes, hasher: Hasher, epoch: Epoch) -> Option<&Arc<Rule>> {
-        let key = self.shape.of(lanes);
-        let hash = hasher.hash(self.shape.of(lanes));
-        self.directory.segment(hash).find(hash, key, epoch)
+        let hash = hasher.hash(self.shape.words(lanes));
+        self.directory.segment(hash).find(hash, lanes, epoch)
     }
 }
 
@@ -89,8 +93,8 @@ pub(crate) struct Tuple {
 }
 
 impl Tuple {
-    pub(crate) fn new(shape: Shape, hasher: Hasher) -> Self {
-        let segment = Segment::new(CAPACITY_MIN, shape.words());
+    pub(crate) fn new(shape: Shape, hasher: Hasher, epoch: Epoch) -> Self {
+        let segment = Segment::new(CAPACITY_MIN, epoch);
         Self {
             shape: Arc::new(shape),
             hasher,
@@ -123,27 +127,33 @@ impl Tuple {
     /// to be shown anew.
     pub(crate) fn insert(
         &mut self,
-        key: &[u64],
+        conditions: &Conditions,
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Result<bool, TooManyAlike> {
-        let hash = self.hasher.hash(key.iter().copied());
+        let hash = self.hash(conditions);
         let highest = self.highest();
-        let mut remade = false;
-        while let Err(Full) = self.directory.segment(hash).insert(hash, key, rule, epoch) {
-            self.remake(hash, 1)?;
+        let mut remade = self.renew(hash, epoch)?;
+        while let Err(Full) = self.directory.segment(hash).insert(hash, rule, epoch) {
+            self.remake(hash, 1, epoch)?;
             remade = true;
         }
         *self.priorities.entry(rule.priority()).or_default() += 1;
-        Ok(remade || self.highest() != highest)
+        Ok(remade || rule.priority() > highest)
     }
 
     /// Takes a rule out as of `epoch`. Answers whether the tuple is to be shown
     /// anew; none if the rule is not there.
-    pub(crate) fn remove(&mut self, key: &[u64], rule: &Arc<Rule>, epoch: Epoch) -> Option<bool> {
-        let hash = self.hasher.hash(key.iter().copied());
+    pub(crate) fn remove(
+        &mut self,
+        conditions: &Conditions,
+        rule: &Arc<Rule>,
+        epoch: Epoch,
+    ) -> Option<bool> {
+        let hash = self.hash(conditions);
+        let renewed = self.renew(hash, epoch).ok()?;
         let segment = Arc::clone(self.directory.segment(hash));
-        if !segment.remove(hash, key, rule, epoch) {
+        if !segment.remove(hash, rule, epoch) {
             return None;
         }
         let highest = self.highest();
@@ -153,25 +163,39 @@ impl Tuple {
                 self.priorities.remove(&rule.priority());
             }
         }
-        let remade = segment.is_mostly_dead() && self.remake(hash, 0).is_ok();
-        Some(remade || self.highest() != highest)
+        let remade = segment.is_mostly_dead() && self.remake(hash, 0, epoch).is_ok();
+        Some(renewed || remade || self.highest() != highest)
+    }
+
+    fn hash(&self, conditions: &Conditions) -> Hash {
+        self.hasher.hash(self.shape.words(&conditions.values))
+    }
+
+    /// Makes sure that the segment of `hash` can be written to. Answers whether it was
+    /// remade for that.
+    fn renew(&mut self, hash: Hash, epoch: Epoch) -> Result<bool, TooManyAlike> {
+        let is_old = self.directory.segment(hash).is_old(epoch);
+        if is_old {
+            self.remake(hash, 0, epoch)?;
+        }
+        Ok(is_old)
     }
 
     /// Puts another segment, or two, in the place of the one of `hash`: without
     /// the dead, and with room for so many more.
-    fn remake(&mut self, hash: u64, more: usize) -> Result<(), TooManyAlike> {
+    fn remake(&mut self, hash: Hash, more: usize, epoch: Epoch) -> Result<(), TooManyAlike> {
         let place = self.directory.place(hash);
         let old = Arc::clone(&self.directory.segments[place]);
-        let living: Vec<_> = old.living().collect();
-        let alike = living.windows(2).all(|two| two[0].key == two[1].key);
-        // Full before its time: its buckets are too few for these keys.
+        let living = old.living();
+        let alike = living.windows(2).all(|two| two[0].hash == two[1].hash);
+        // Full before its time: its buckets are too few for these hashes.
         let crowded = more > 0 && !old.is_used_up();
         let enough = if crowded { old.capacity() + 1 } else { 0 };
         let capacity = room_for(living.len() + more).max(enough.next_power_of_two());
         let directory = Arc::make_mut(&mut self.directory);
         let splits = capacity > CAPACITY_MAX && !alike && directory.bits < BITS_MAX;
         if !splits {
-            let remade = self.hasher.fill(capacity, self.shape.words(), &living)?;
+            let remade = fill(capacity, living.iter(), epoch)?;
             let places = directory.places_of(place);
             directory.segments[places].fill(Arc::new(remade));
             return Ok(());
@@ -182,43 +206,30 @@ impl Tuple {
         let places = directory.places_of(directory.place(hash));
         let middle = places.start + places.len() / 2;
         for half in [places.start..middle, middle..places.end] {
-            let of_half = |entry: &&Living<'_>| {
-                let hash = self.hasher.hash(entry.key.iter().copied());
-                half.contains(&directory.place(hash))
-            };
-            let part: Vec<_> = living.iter().filter(of_half).cloned().collect();
-            let remade = self
-                .hasher
-                .fill(room_for(part.len() + 1), self.shape.words(), &part)?;
+            let of_half = |entry: &&Living<'_>| half.contains(&directory.place(entry.hash));
+            let part = living.iter().filter(of_half);
+            let remade = fill(room_for(part.clone().count() + 1), part, epoch)?;
             directory.segments[half].fill(Arc::new(remade));
         }
         Ok(())
     }
 }
 
-impl Hasher {
-    /// A segment of these entries, of the capacity or, if its buckets do not
-    /// serve, of the next that do.
-    fn fill(
-        self,
-        capacity: usize,
-        words: usize,
-        living: &[Living<'_>],
-    ) -> Result<Segment, TooManyAlike> {
-        let mut capacity = capacity;
-        while capacity <= ALIKE_MAX {
-            let segment = Segment::new(capacity, words);
-            let all = living.iter().try_for_each(|entry| {
-                let hash = self.hash(entry.key.iter().copied());
-                segment.insert(hash, &entry.key, entry.rule, entry.born)
-            });
-            match all {
-                Ok(()) => return Ok(segment),
-                Err(Full) => capacity *= 2,
-            }
+/// A segment of these entries, made in `epoch`: of the capacity or, if its buckets do
+/// not serve, of the next that do.
+fn fill<'a>(
+    capacity: usize,
+    living: impl Iterator<Item = &'a Living<'a>> + Clone,
+    epoch: Epoch,
+) -> Result<Segment, TooManyAlike> {
+    let mut capacity = capacity;
+    while capacity <= ALIKE_MAX {
+        match Segment::of(living.clone(), capacity, epoch) {
+            Ok(segment) => return Ok(segment),
+            Err(Full) => capacity *= 2,
         }
-        Err(TooManyAlike)
     }
+    Err(TooManyAlike)
 }
 
 /// The capacity for so many entries and as many to come.

@@ -1,5 +1,7 @@
 //! What a controller asks the switch to do.
 
+use std::num::NonZeroU16;
+
 use base::{BufferId, Cookie, GroupId, PortNo, TableId};
 use packet::MacAddr;
 
@@ -228,11 +230,32 @@ pub enum Role {
     Slave,
 }
 
+/// The number by which a controller is known to the others (OF 1.5.1, 7.3.9).
+/// `OFPCID_UNDEFINED`, which is zero, is nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ShortId(NonZeroU16);
+
+impl ShortId {
+    /// The id with this number; none for zero.
+    #[must_use]
+    pub fn new(number: u16) -> Option<Self> {
+        NonZeroU16::new(number).map(Self)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0.get()
+    }
+}
+
 /// A request to take on a role, or merely to be told it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleRequest {
     /// The role wanted; none asks for the present one.
     pub role: Option<Role>,
     /// Which election the controllers are at; older ones are refused.
     pub generation: Option<u64>,
+    /// The number wanted (1.5); none leaves it as it is.
+    pub short_id: Option<ShortId>,
 }

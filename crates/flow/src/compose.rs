@@ -7,14 +7,16 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use packet::build::{
-    Arp, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Pbb, Sctp, Stack, Tcp,
-    TcpFlags, Udp, Vlan,
+    Arp, Bytes, Data, Eth, FragmentExt, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls, Nd, Nsh, Pbb, Sctp,
+    Stack, Tcp, TcpFlags, Udp, Vlan,
 };
 use packet::wire::IpProto;
 use packet::wire::ethernet::EtherType;
 use packet::wire::icmpv6::{ADVERTISEMENT, SOLICITATION};
+use packet::wire::nsh::MD_TYPE1;
 use packet::{Depth, Frame, Headers, MacAddr};
 
+use crate::extension::PacketType;
 use crate::field::{Field, VID_PRESENT, frag};
 use crate::key::Key;
 use crate::matching::Match;
@@ -56,9 +58,11 @@ impl Wanted<'_> {
     }
 
     fn stack(&self) -> Stack {
-        let eth_type = match self.has(Field::EthType) {
-            true => EtherType(self.get(Field::EthType)),
-            false => ANY_TYPE,
+        let kind = PacketType(self.get(Field::PacketType));
+        let eth_type = match (self.has(Field::EthType), kind.ether_type()) {
+            (true, _) => EtherType(self.get(Field::EthType)),
+            (false, Some(bare)) => EtherType(bare),
+            (false, None) => ANY_TYPE,
         };
         let named = (eth_type != EtherType::LLC).then_some(eth_type);
         let tag: u16 = self.get(Field::VlanVid);
@@ -88,6 +92,7 @@ impl Wanted<'_> {
                 ssap: 0,
                 control: 0,
             }),
+            EtherType::NSH => stack.with(self.nsh()),
             EtherType::PBB => stack.with(self.pbb()).with(Eth::default()),
             _ if eth_type.is_mpls() => stack.with(self.mpls()).with(Data { len: 4 }),
             _ => stack,
@@ -118,6 +123,28 @@ impl Wanted<'_> {
             isid: self.get(Field::PbbIsid),
             uca: self.get::<u8>(Field::PbbUca) == 1,
             ..Pbb::default()
+        }
+    }
+
+    fn nsh(&self) -> Nsh {
+        let words = [Field::NshC1, Field::NshC2, Field::NshC3, Field::NshC4];
+        let words = words.map(|field| self.get::<u32>(field).to_be_bytes());
+        let md_type = match self.has(Field::NshMdtype) {
+            true => self.get(Field::NshMdtype),
+            false => MD_TYPE1,
+        };
+        let metadata = match md_type {
+            MD_TYPE1 => words.concat(),
+            _ => Vec::new(),
+        };
+        Nsh {
+            spi: self.get(Field::NshSpi),
+            si: self.get(Field::NshSi),
+            ttl: self.get(Field::NshTtl),
+            flags: self.get(Field::NshFlags),
+            mdtype: md_type,
+            np: Some(self.get(Field::NshNp)),
+            md: Bytes(metadata),
         }
     }
 
@@ -211,6 +238,7 @@ impl Wanted<'_> {
                 kind,
                 code,
                 target: Ipv6Addr::from_bits(self.get(Field::Ipv6NdTarget)),
+                flags: self.get(Field::NdReserved),
                 sll: option(Field::Ipv6NdSll),
                 tll: option(Field::Ipv6NdTll),
                 ..Nd::default()
@@ -279,6 +307,14 @@ mod tests {
                 Field::Ipv6Exthdr,
                 Field::IpFrag,
                 Field::TcpFlags,
+                Field::NshFlags,
+                Field::NshTtl,
+                Field::NshMdtype,
+                Field::NdOptionsType,
+                Field::TunGtpuFlags,
+                Field::TunGtpuMsgtype,
+                Field::DpHash,
+                Field::RecircId,
             ];
             let usual = !rare.into_iter().any(|field| matching.term(field).is_some());
             // No frame has a length for a type, or a tag behind its tags.

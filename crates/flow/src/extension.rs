@@ -1,9 +1,10 @@
 //! The actions that Nicira and Open vSwitch added to OpenFlow's own, in every
 //! version alike (`ovs-actions(7)` of Open vSwitch 3.1).
 //!
-//! Not here: connection tracking, translation of addresses, and the kinds of
-//! packet that are no Ethernet; their actions are refused where they are read.
+//! Not here: connection tracking and translation of addresses; their actions are
+//! refused where they are read.
 
+mod encap;
 mod hash;
 mod learn;
 mod part;
@@ -15,6 +16,7 @@ use base::{MeterId, PortNo, TableId};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 
+pub use encap::{Encap, NshProperty, PacketType};
 pub use hash::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
 pub use learn::{Learn, LearnFlags, LearnSource, LearnSpec};
 pub use part::Part;
@@ -103,6 +105,15 @@ pub enum Extension {
         /// The bit.
         to: Part,
     },
+    /// Put a header around the packet.
+    Encap(Encap),
+    /// Take the outermost header off the packet.
+    Decap {
+        /// What is left behind it, where the header does not tell.
+        left: Option<PacketType>,
+    },
+    /// Lower the TTL of the network service header; at zero the packet is invalid.
+    DecNshTtl,
     /// Report some frames to a collector of flow records.
     Sample(Sample),
 }

@@ -3,15 +3,22 @@
 //!
 //! Sources: OF 1.3.5, table 12 (OXM); `ovs-fields(7)` of Open vSwitch 3.1 (NXM,
 //! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
-//! OF 1.5.1, 7.2.3.9 (packet registers).
+//! OF 1.5.1, 7.2.3.9 (packet registers); RFC 8300 (the network service header).
 
 mod basic;
+mod needs;
 mod part_name;
 pub(crate) mod view;
+mod wire;
 
 use std::fmt;
 
 pub use packet::Depth;
+
+pub use needs::{Maskable, Prerequisite};
+pub use wire::{EXPERIMENTER, ONF, WireId};
+
+use wire::{ericsson, et, nsh, nx, of, onf, oxm, xreg};
 
 pub use view::{Masked, REGISTERS, View, widen};
 
@@ -27,6 +34,9 @@ pub enum Field {
     Metadata,
     /// The tunnel's key; zero where there is no tunnel.
     TunnelId,
+    /// The kind of packet: zero for an Ethernet frame (OF 1.5.1, 7.2.3.11). It comes
+    /// before all that is in the packet, whose prerequisite it may be.
+    PacketType,
     /// Ethernet destination.
     EthDst,
     /// Ethernet source.
@@ -123,12 +133,52 @@ pub enum Field {
     ConjId,
     /// The port that the action set outputs to; `0xfffffff7` for none (ONF EXT-233).
     ActsetOutput,
-    /// The kind of packet: zero, for Ethernet (OF 1.5.1, 7.2.3.11).
-    PacketType,
     /// The tunnel's group policy; zero where there is none (`ovs-fields(7)`).
     TunGbpId,
     /// Flags of the tunnel's group policy; zero where there is none.
     TunGbpFlags,
+    /// The two flags of the network service header.
+    NshFlags,
+    /// Its time to live.
+    NshTtl,
+    /// The type of its metadata.
+    NshMdtype,
+    /// What follows it: 1 IPv4, 2 IPv6, 3 Ethernet, 4 another such header.
+    NshNp,
+    /// The service path.
+    NshSpi,
+    /// Where on the service path it is.
+    NshSi,
+    /// The first word of context; zero if the metadata are of another type.
+    NshC1,
+    /// The second word of context.
+    NshC2,
+    /// The third word of context.
+    NshC3,
+    /// The fourth word of context.
+    NshC4,
+    /// The flags and zeros before the target of a neighbour solicitation or advertisement.
+    NdReserved,
+    /// The type of its first link-layer option; zero without one.
+    NdOptionsType,
+    /// Whether the tunnel says that the frame is for operations and maintenance.
+    TunFlags,
+    /// The version of ERSPAN; zero where there is no such tunnel.
+    TunErspanVer,
+    /// The port of the mirrored traffic.
+    TunErspanIdx,
+    /// Its direction: 0 ingress, 1 egress.
+    TunErspanDir,
+    /// What has mirrored it.
+    TunErspanHwid,
+    /// Flags of the tunnel of GTP; zero where there is none.
+    TunGtpuFlags,
+    /// The type of its message.
+    TunGtpuMsgtype,
+    /// A hash of the frame that another data path would have made: zero. No rule may match it.
+    DpHash,
+    /// The round through another data path: zero. No rule may match it.
+    RecircId,
     /// Register 0; zero when the frame arrives.
     Reg0,
     /// Register 1; zero when the frame arrives.
@@ -193,63 +243,6 @@ pub enum Field {
     IpTos,
 }
 
-/// What another field must hold before this one has a meaning (OF 1.3.5, table 13).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prerequisite {
-    /// Nothing.
-    None,
-    /// `in_port` is given.
-    InPort,
-    /// There is a VLAN tag.
-    VlanTag,
-    /// The type is MPLS, unicast or multicast.
-    Mpls,
-    /// The type is that of provider backbone bridging.
-    Pbb,
-    /// The type is ARP or RARP.
-    Arp,
-    /// The type is IPv4 or IPv6.
-    Ip,
-    /// The type is IPv4.
-    Ipv4,
-    /// The type is IPv6.
-    Ipv6,
-    /// IPv4 or IPv6 and TCP.
-    Tcp,
-    /// IPv4 or IPv6 and UDP.
-    Udp,
-    /// IPv4 or IPv6 and SCTP.
-    Sctp,
-    /// IPv4 and ICMP.
-    Icmpv4,
-    /// IPv6 and ICMPv6.
-    Icmpv6,
-    /// ICMPv6 neighbour solicitation or advertisement.
-    Nd,
-    /// ICMPv6 neighbour solicitation.
-    NdSolicitation,
-    /// ICMPv6 neighbour advertisement.
-    NdAdvertisement,
-}
-
-/// Which masks a field takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Maskable {
-    /// None but all ones.
-    No,
-    /// Any.
-    Any,
-}
-
-/// The two numbers of an OXM or NXM header: class and field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WireId {
-    /// The class: `0x8000` basic, `0x0000` and `0x0001` Nicira, `0xffff` experimenter.
-    pub class: u16,
-    /// The field's number in its class.
-    pub number: u8,
-}
-
 /// One row of the registry.
 #[derive(Debug)]
 pub struct FieldInfo {
@@ -273,42 +266,6 @@ pub struct FieldInfo {
     pub needs: Prerequisite,
     /// How deep the frame must be read for it.
     pub depth: Depth,
-}
-
-const fn oxm(number: u8) -> Option<WireId> {
-    Some(WireId {
-        class: 0x8000,
-        number,
-    })
-}
-
-const fn onf(number: u8) -> Option<WireId> {
-    Some(WireId {
-        class: 0xffff,
-        number,
-    })
-}
-
-/// The class of the packet registers (OF 1.5.1, 7.2.3.9).
-const fn xreg(number: u8) -> Option<WireId> {
-    Some(WireId {
-        class: 0x8001,
-        number,
-    })
-}
-
-const fn of(number: u8) -> Option<WireId> {
-    Some(WireId {
-        class: 0x0000,
-        number,
-    })
-}
-
-const fn nx(number: u8) -> Option<WireId> {
-    Some(WireId {
-        class: 0x0001,
-        number,
-    })
 }
 
 macro_rules! row {
@@ -335,6 +292,7 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(InPhyPort,    "in_phy_port",   "in_phy_port",  32, oxm(1),  None,    No,   false, InPort,          Link),
     row!(Metadata,     "metadata",      "metadata",     64, oxm(2),  None,    Any,  true,  None,            Link),
     row!(TunnelId,     "tunnel_id",     "tun_id",       64, oxm(38), nx(16),  Any,  true,  None,            Link),
+    row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
     row!(EthDst,       "eth_dst",       "dl_dst",       48, oxm(3),  of(1),   Any,  true,  None,            Link),
     row!(EthSrc,       "eth_src",       "dl_src",       48, oxm(4),  of(2),   Any,  true,  None,            Link),
     row!(EthType,      "eth_type",      "dl_type",      16, oxm(5),  of(3),   No,   true,  None,            Link),
@@ -383,9 +341,29 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(TunIpv6Dst,   "tun_ipv6_dst", "tun_ipv6_dst",128, None,    nx(110), Any, true,  None,            Link),
     row!(ConjId,       "conj_id",      "conj_id",      32, None,    nx(37),  No,  false, None,            Link),
     row!(ActsetOutput, "actset_output","actset_output", 32, onf(43), None,    No,  false, None,            Link),
-    row!(PacketType,   "packet_type",  "packet_type",  32, oxm(44), None,    No,  false, None,            Link),
     row!(TunGbpId,     "tun_gbp_id",   "tun_gbp_id",   16, None,    nx(38),  Any, true,  None,            Link),
     row!(TunGbpFlags,  "tun_gbp_flags","tun_gbp_flags", 8, None,    nx(39),  Any, true,  None,            Link),
+    row!(NshFlags,      "nsh_flags",      "nsh_flags",       8, None,    nsh(1),      Any, true,  Nsh,             Network),
+    row!(NshTtl,        "nsh_ttl",        "nsh_ttl",         8, None,    nsh(10),     No,  true,  Nsh,             Network),
+    row!(NshMdtype,     "nsh_mdtype",     "nsh_mdtype",      8, None,    nsh(2),      No,  false, Nsh,             Network),
+    row!(NshNp,         "nsh_np",         "nsh_np",          8, None,    nsh(3),      No,  false, Nsh,             Network),
+    row!(NshSpi,        "nsh_spi",        "nsh_spi",        24, None,    nsh(4),      No,  true,  Nsh,             Network),
+    row!(NshSi,         "nsh_si",         "nsh_si",          8, None,    nsh(5),      No,  true,  Nsh,             Network),
+    row!(NshC1,         "nsh_c1",         "nsh_c1",         32, None,    nsh(6),      Any, true,  Nsh,             Network),
+    row!(NshC2,         "nsh_c2",         "nsh_c2",         32, None,    nsh(7),      Any, true,  Nsh,             Network),
+    row!(NshC3,         "nsh_c3",         "nsh_c3",         32, None,    nsh(8),      Any, true,  Nsh,             Network),
+    row!(NshC4,         "nsh_c4",         "nsh_c4",         32, None,    nsh(9),      Any, true,  Nsh,             Network),
+    row!(NdReserved,    "nd_reserved",    "nd_reserved",    32, None,    ericsson(1), No,  true,  Nd,              Transport),
+    row!(NdOptionsType, "nd_options_type", "nd_options_type",  8, None,    ericsson(2), No,  true,  Nd,              Transport),
+    row!(TunFlags,      "tun_flags",      "tun_flags",       1, None,    nx(104),     Any, true,  None,            Link),
+    row!(TunErspanVer,  "tun_erspan_ver", "tun_erspan_ver",  4, None,    et(12),      Any, true,  None,            Link),
+    row!(TunErspanIdx,  "tun_erspan_idx", "tun_erspan_idx", 20, None,    et(11),      Any, true,  None,            Link),
+    row!(TunErspanDir,  "tun_erspan_dir", "tun_erspan_dir",  1, None,    et(13),      Any, true,  None,            Link),
+    row!(TunErspanHwid, "tun_erspan_hwid", "tun_erspan_hwid",  6, None,    et(14),      Any, true,  None,            Link),
+    row!(TunGtpuFlags,  "tun_gtpu_flags", "gtpu_flags",      8, None,    et(15),      Any, false, None,            Link),
+    row!(TunGtpuMsgtype, "tun_gtpu_msgtype", "gtpu_msgtype",    8, None,    et(16),      Any, false, None,            Link),
+    row!(DpHash,        "dp_hash",        "dp_hash",        32, None,    nx(35),      Any, false, None,            Link),
+    row!(RecircId,      "recirc_id",      "recirc_id",      32, None,    nx(36),      No,  false, None,            Link),
     row!(Reg0,         "reg0",         "reg0",         32, None,    nx(0),   Any, true,  None,            Link),
     row!(Reg1,         "reg1",         "reg1",         32, None,    nx(1),   Any, true,  None,            Link),
     row!(Reg2,         "reg2",         "reg2",         32, None,    nx(2),   Any, true,  None,            Link),
@@ -419,9 +397,31 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(IpTos,        "ip_tos",       "nw_tos",        8, None,    of(5),   No,  true,  Ip,              Network),
 ];
 
+/// What [`Field::full_mask`] answers.
+static FULL_MASKS: [u128; Field::COUNT] = {
+    let mut masks = [0; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        masks[index] = u128::MAX >> (128 - FIELDS[index].bits as u32);
+        index += 1;
+    }
+    masks
+};
+
 impl Field {
     /// How many fields there are.
     pub const COUNT: usize = Self::IpTos as usize + 1;
+
+    /// All fields, in order.
+    pub const ALL: [Self; Self::COUNT] = {
+        let mut all = [Self::InPort; Self::COUNT];
+        let mut index = 0;
+        while index < Self::COUNT {
+            all[index] = FIELDS[index].field;
+            index += 1;
+        }
+        all
+    };
 
     /// The field's row.
     #[must_use]
@@ -436,17 +436,19 @@ impl Field {
 
     /// All ones, as wide as the field.
     #[must_use]
-    pub fn full_mask(self) -> u128 {
-        u128::MAX >> (128 - u32::from(self.info().bits))
+    pub const fn full_mask(self) -> u128 {
+        FULL_MASKS[self as usize]
     }
 
     /// Whole bytes that the value takes on the wire. Twenty bits take four of
-    /// them (OF 1.3.5, table 12: `mpls_label`, `ipv6_flabel`).
+    /// them (OF 1.3.5, table 12: `mpls_label`, `ipv6_flabel`), and some fields are
+    /// wider there than any value of them (`ovs-fields(7)`).
     #[must_use]
     pub fn bytes(self) -> usize {
-        match self.info().bits {
-            20 => 4,
-            bits => usize::from(bits.div_ceil(8)),
+        match (self, self.info().bits) {
+            (Self::NshSpi, _) | (_, 20) => 4,
+            (Self::TunFlags, _) => 2,
+            (_, bits) => usize::from(bits.div_ceil(8)),
         }
     }
 

@@ -6,6 +6,7 @@
 //! read, because no rule asks for it, is not there either.
 
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
+use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
@@ -38,6 +39,12 @@ impl Key {
         field.view()?.read(|part| self.get(part))
     }
 
+    /// Whether it is that of an Ethernet frame, and not of a bare packet.
+    #[must_use]
+    pub fn is_ethernet(&self) -> bool {
+        self.get(Field::PacketType).is_none_or(|kind| kind == 0)
+    }
+
     /// Gives `field`, which must not be a view, a value.
     ///
     /// # Panics
@@ -59,9 +66,11 @@ impl Key {
         let port = u128::from(registers.in_port.0);
         self.put(Field::InPort, port);
         self.put(Field::InPhyPort, port);
-        self.put(Field::PacketType, 0);
+        self.put(Field::PacketType, u128::from(registers.packet_type.0));
         self.registers(&registers);
-        self.link(&headers.link);
+        if registers.packet_type.is_ethernet() {
+            self.link(&headers.link);
+        }
         self.network(&headers.network);
         self.transport(&headers.transport);
     }
@@ -75,6 +84,20 @@ impl Key {
         self.put(Field::TunIpv6Dst, registers.tunnel_v6[1]);
         self.put(Field::TunGbpId, u128::from(registers.gbp_id));
         self.put(Field::TunGbpFlags, u128::from(registers.gbp_flags));
+        self.put(Field::TunFlags, u128::from(registers.tunnel_flags));
+        self.put(Field::TunErspanVer, u128::from(registers.erspan.version));
+        self.put(Field::TunErspanIdx, u128::from(registers.erspan.index));
+        self.put(Field::TunErspanDir, u128::from(registers.erspan.direction));
+        self.put(Field::TunErspanHwid, u128::from(registers.erspan.hardware));
+        // What only tunnels of GTP have, and only data paths of another kind.
+        for field in [
+            Field::TunGtpuFlags,
+            Field::TunGtpuMsgtype,
+            Field::DpHash,
+            Field::RecircId,
+        ] {
+            self.put(field, 0);
+        }
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
         self.put(Field::ActsetOutput, u128::from(registers.set_output.0));
@@ -111,6 +134,7 @@ impl Key {
                 self.put(Field::PbbIsid, u128::from(tag.isid));
                 self.put(Field::PbbUca, u128::from(tag.uca));
             }
+            Network::Nsh(header) => self.nsh(header),
             Network::Arp(arp) => {
                 self.put(Field::ArpOp, u128::from(arp.op));
                 if let Some(addresses) = &arp.addresses {
@@ -132,6 +156,19 @@ impl Key {
                 self.put(Field::Ipv6Flabel, u128::from(ip.flow_label));
                 self.put(Field::Ipv6Exthdr, u128::from(ip.extensions.0));
             }
+        }
+    }
+
+    fn nsh(&mut self, header: &Nsh) {
+        self.put(Field::NshFlags, u128::from(header.flags));
+        self.put(Field::NshTtl, u128::from(header.ttl));
+        self.put(Field::NshMdtype, u128::from(header.md_type));
+        self.put(Field::NshNp, u128::from(header.next));
+        self.put(Field::NshSpi, u128::from(header.path));
+        self.put(Field::NshSi, u128::from(header.index));
+        let fields = [Field::NshC1, Field::NshC2, Field::NshC3, Field::NshC4];
+        for (field, word) in fields.into_iter().zip(header.context) {
+            self.put(field, u128::from(word));
         }
     }
 
@@ -178,6 +215,9 @@ impl Key {
         if let Some(nd) = &icmp.nd {
             let address = |option: LinkLayer| u128::from(option.address.to_u64());
             self.put(Field::Ipv6NdTarget, nd.target.to_bits());
+            self.put(Field::NdReserved, u128::from(nd.reserved));
+            let option = nd.option.map_or(0, |option| option.kind);
+            self.put(Field::NdOptionsType, u128::from(option));
             if let Some(sll) = nd.sll {
                 self.put(Field::Ipv6NdSll, address(sll));
             }
@@ -233,7 +273,7 @@ mod tests {
         let of_frame = Field::all().filter(|row| row.field <= Field::Ipv6NdTll);
         let known = of_frame.filter_map(|row| Some((row.name, key.get(row.field)?)));
         let parts = known
-            .skip(4)
+            .skip(5)
             .map(|(name, value)| format!("{name}={value:x}"));
         parts.collect::<Vec<_>>().join(" ")
     }
@@ -270,6 +310,7 @@ mod tests {
             "eth / vlan / arp",
             "eth / mpls",
             "eth / pbb / eth / ipv4 / tcp",
+            "eth / nsh / eth / ipv4",
             "eth / ipv4 / tcp",
             "eth / ipv4 / udp",
             "eth / ipv6 / sctp",

@@ -26,14 +26,15 @@ pub mod text;
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Resume,
-    Role, RoleRequest, SwitchConfig,
+    Role, RoleRequest, ShortId, SwitchConfig,
 };
 pub use compose::compose;
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, Step};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{
-    Bundle, BundleAlgorithm, Extension, HashFields, Learn, LearnFlags, LearnSource, LearnSpec,
-    Multipath, MultipathAlgorithm, NESTING_MAX, Part, Sample, SampleDirection, ToController,
+    Bundle, BundleAlgorithm, Encap, Extension, HashFields, Learn, LearnFlags, LearnSource,
+    LearnSpec, Multipath, MultipathAlgorithm, NESTING_MAX, NshProperty, PacketType, Part, Sample,
+    SampleDirection, ToController,
 };
 pub use field::Field;
 pub use group::{

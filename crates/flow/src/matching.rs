@@ -9,6 +9,7 @@ mod packed;
 
 use std::fmt;
 
+use crate::extension::PacketType;
 use crate::field::{Field, Prerequisite, VID_PRESENT};
 use crate::key::Key;
 use crate::refusal::Refusal;
@@ -122,10 +123,12 @@ impl Match {
         satisfy(|field| self.exact(field), || self.terms(), needs)
     }
 
-    /// Whether the frame satisfies every term.
+    /// Whether the frame satisfies every term. A match that does not say which kind of
+    /// packet it is for is for Ethernet frames (OF 1.5.1, 7.2.3.11).
     #[must_use]
     pub fn accepts(&self, key: &Key) -> bool {
-        self.terms().all(|term| term.accepts(key))
+        let meant = key.is_ethernet() || self.term(Field::PacketType).is_some();
+        meant && self.terms().all(|term| term.accepts(key))
     }
 
     /// Whether every frame that `other` accepts is accepted by `self`: what a
@@ -158,6 +161,12 @@ impl fmt::Debug for Match {
     }
 }
 
+/// The type that an Ethernet header would have before bare packets of this kind.
+pub(crate) fn of_bare_packets(kind: u128) -> Option<u128> {
+    let kind = PacketType(u32::try_from(kind).ok()?);
+    kind.ether_type().map(u128::from)
+}
+
 /// Whether every frame that fits fulfils `needs`: by the fields given in full, and
 /// by all terms.
 fn satisfy<'a>(
@@ -169,7 +178,11 @@ fn satisfy<'a>(
         let value = exact(field);
         value.is_some_and(|value| wanted.contains(&value))
     };
-    let eth_type = |wanted: &[u128]| one_of(Field::EthType, wanted);
+    let eth_type = |wanted: &[u128]| {
+        let behind = || of_bare_packets(exact(Field::PacketType)?);
+        let known = exact(Field::EthType).or_else(behind);
+        known.is_some_and(|value| wanted.contains(&value))
+    };
     let ip_proto = |wanted| one_of(Field::IpProto, &[wanted]);
     let icmpv6 = || eth_type(&[0x86dd]) && ip_proto(58);
     let icmpv6_type = |wanted: &[u128]| icmpv6() && one_of(Field::Icmpv6Type, wanted);
@@ -193,6 +206,7 @@ fn satisfy<'a>(
         Prerequisite::Nd => icmpv6_type(&[135, 136]),
         Prerequisite::NdSolicitation => icmpv6_type(&[135]),
         Prerequisite::NdAdvertisement => icmpv6_type(&[136]),
+        Prerequisite::Nsh => eth_type(&[0x894f]),
     }
 }
 

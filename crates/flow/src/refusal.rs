@@ -103,6 +103,15 @@ pub enum Refusal {
     /// Set-field's value does not fit the field.
     #[error("bad value of a set-field")]
     ActionBadSetArgument,
+    /// No such header can be put around a packet (Open vSwitch's extension).
+    #[error("unknown header to put around packets")]
+    ActionBadHeaderType,
+    /// A header that is to be put around packets has no such property (Open vSwitch's extension).
+    #[error("unknown property of a header to put around packets")]
+    ActionUnknownProperty,
+    /// The property cannot be so (Open vSwitch's extension).
+    #[error("bad property of a header to put around packets")]
+    ActionBadProperty,
 
     /// Unknown instruction.
     #[error("unknown instruction")]
@@ -301,6 +310,9 @@ pub enum Refusal {
     /// Unknown role.
     #[error("unknown role")]
     RoleBad,
+    /// Another controller has this short id (1.5).
+    #[error("the short id is another controller's")]
+    RoleIdInUse,
 
     /// A meter-mod that failed without a better reason.
     #[error("meter modification failed")]

@@ -3,6 +3,7 @@
 
 use base::PortNo;
 
+use crate::extension::PacketType;
 use crate::field::{Field, REGISTERS};
 use crate::matching::Match;
 
@@ -23,6 +24,13 @@ pub struct Registers {
     pub gbp_id: u16,
     /// Flags of the tunnel's group policy; zero where there is none.
     pub gbp_flags: u8,
+    /// Flags of the tunnel; zero where there is none.
+    pub tunnel_flags: u8,
+    /// What a tunnel of ERSPAN tells; zero where there is none.
+    pub erspan: Erspan,
+    /// The kind of packet. One that is no Ethernet frame stands in its buffer behind an
+    /// Ethernet header all the same, with addresses of zero and its own type.
+    pub packet_type: PacketType,
     /// The mark that goes with the frame.
     pub mark: u32,
     /// The conjunction that the lookup has satisfied; zero for none.
@@ -31,6 +39,19 @@ pub struct Registers {
     pub set_output: PortNo,
     /// The general registers.
     pub general: [u32; REGISTERS],
+}
+
+/// What a tunnel of ERSPAN tells of the frame that it mirrors (`ovs-fields(7)`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erspan {
+    /// The version, four bits: 1 or 2.
+    pub version: u8,
+    /// The port that is mirrored, twenty bits.
+    pub index: u32,
+    /// Zero for ingress, one for egress.
+    pub direction: u8,
+    /// What mirrors it, six bits.
+    pub hardware: u8,
 }
 
 impl Registers {
@@ -45,6 +66,14 @@ impl Registers {
             tunnel_v6: [0; 2],
             gbp_id: 0,
             gbp_flags: 0,
+            tunnel_flags: 0,
+            erspan: Erspan {
+                version: 0,
+                index: 0,
+                direction: 0,
+                hardware: 0,
+            },
+            packet_type: PacketType::ETHERNET,
             mark: 0,
             conjunction: 0,
             set_output: PortNo::UNSET,
@@ -64,6 +93,12 @@ impl Registers {
             Field::TunIpv6Dst,
             Field::TunGbpId,
             Field::TunGbpFlags,
+            Field::PacketType,
+            Field::TunFlags,
+            Field::TunErspanVer,
+            Field::TunErspanIdx,
+            Field::TunErspanDir,
+            Field::TunErspanHwid,
             Field::PktMark,
         ]
         .into_iter()
@@ -107,9 +142,12 @@ impl Registers {
             .expect("no register needs another field")
     }
 
-    /// Writes a register whole; bits beyond its width are lost.
-    fn put(&mut self, field: Field, value: u128) {
+    /// Writes a register whole; bits beyond its width are lost. Answers whether there
+    /// is one.
+    pub fn put(&mut self, field: Field, value: u128) -> bool {
+        let value = value & field.full_mask();
         let short = u32::try_from(value & u128::from(u32::MAX)).expect("32 bits");
+        let octet = u8::try_from(value & u128::from(u8::MAX)).expect("8 bits");
         let long = u64::try_from(value & u128::from(u64::MAX)).expect("64 bits");
         match (field, field.register()) {
             (_, Some(number)) => self.general[number] = short,
@@ -120,11 +158,18 @@ impl Registers {
             (Field::TunIpv6Src, _) => self.tunnel_v6[0] = value,
             (Field::TunIpv6Dst, _) => self.tunnel_v6[1] = value,
             (Field::TunGbpId, _) => self.gbp_id = u16::try_from(short & 0xffff).expect("16 bits"),
-            (Field::TunGbpFlags, _) => self.gbp_flags = u8::try_from(short & 0xff).expect("8 bits"),
+            (Field::TunGbpFlags, _) => self.gbp_flags = octet,
+            (Field::PacketType, _) => self.packet_type = PacketType(short),
+            (Field::TunFlags, _) => self.tunnel_flags = octet,
+            (Field::TunErspanVer, _) => self.erspan.version = octet,
+            (Field::TunErspanIdx, _) => self.erspan.index = short,
+            (Field::TunErspanDir, _) => self.erspan.direction = octet,
+            (Field::TunErspanHwid, _) => self.erspan.hardware = octet,
             (Field::PktMark, _) => self.mark = short,
             (Field::ConjId, _) => self.conjunction = short,
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     fn value(&self, field: Field) -> u128 {
@@ -138,6 +183,12 @@ impl Registers {
             (Field::TunIpv6Dst, _) => self.tunnel_v6[1],
             (Field::TunGbpId, _) => self.gbp_id.into(),
             (Field::TunGbpFlags, _) => self.gbp_flags.into(),
+            (Field::PacketType, _) => self.packet_type.0.into(),
+            (Field::TunFlags, _) => self.tunnel_flags.into(),
+            (Field::TunErspanVer, _) => self.erspan.version.into(),
+            (Field::TunErspanIdx, _) => self.erspan.index.into(),
+            (Field::TunErspanDir, _) => self.erspan.direction.into(),
+            (Field::TunErspanHwid, _) => self.erspan.hardware.into(),
             (Field::PktMark, _) => self.mark.into(),
             _ => 0,
         }
@@ -153,7 +204,7 @@ mod tests {
         let mut registers = Registers::new(PortNo(7));
         assert_eq!(registers.told().to_string(), "in_port=7");
         for (number, field) in (1..).zip(Registers::plain()) {
-            registers.put(field, number);
+            assert!(registers.put(field, number * 2 + 1));
         }
         let told = registers.told();
         assert_eq!(Registers::of(&told), registers);

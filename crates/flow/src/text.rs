@@ -23,6 +23,7 @@
 mod action_read;
 mod action_write;
 mod address;
+mod encap;
 mod error;
 mod extension_read;
 mod extension_write;

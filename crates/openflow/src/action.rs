@@ -5,7 +5,7 @@
 //!
 //! Nicira's actions are read in every version, as Open vSwitch does. Those that
 //! mean something else than the specification's own are in `action::extension`.
-//! Connection tracking, and packets that are no Ethernet, are refused by name.
+//! Connection tracking is refused by name.
 
 mod argument;
 mod encode;

@@ -137,7 +137,10 @@ fn fields() {
     let id = |id: Option<WireId>| {
         id.map_or_else(
             || "-".to_owned(),
-            |id| format!("{:#06x}:{}", id.class, id.number),
+            |id| match id.experimenter {
+                0 => format!("{:#06x}:{}", id.class, id.number),
+                whose => format!("{whose:#010x}:{}", id.number),
+            },
         )
     };
     let yes = |yes: bool| if yes { "yes" } else { "-" }.to_owned();

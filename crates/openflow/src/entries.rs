@@ -19,10 +19,7 @@ const BASIC: u16 = 0x8000;
 
 /// A condition on cookies, which is no field; its bytes tell it from a field of the same
 /// number.
-const COOKIE: WireId = WireId {
-    class: 1,
-    number: 30,
-};
+const COOKIE: WireId = WireId::new(1, 30);
 const COOKIE_NAME: &str = "NXM_NX_COOKIE";
 const COOKIE_BYTES: usize = 8;
 
@@ -49,11 +46,11 @@ pub(crate) fn write(r: &Reader<'_>) -> Result<String, Malformed> {
     while !r.is_empty() {
         let header = Header::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
-        let mut experimenter = 0;
-        if header.id.class == EXPERIMENTER {
-            experimenter = payload.u32()?;
-        }
-        let name = name(&header, experimenter);
+        let id = match header.id.class {
+            EXPERIMENTER => WireId::of_experimenter(payload.u32()?, header.id.number),
+            _ => header.id,
+        };
+        let name = name(&header, id);
         let half = payload.len() / (1 + usize::from(header.masked));
         let value = hex(payload.bytes(half)?);
         told.push(match header.masked {
@@ -67,26 +64,21 @@ pub(crate) fn write(r: &Reader<'_>) -> Result<String, Malformed> {
     })
 }
 
-/// The name of a header, without its mask.
-fn name(header: &Header, experimenter: u32) -> String {
+/// The name of a header, without its mask. Whose it is, is known from `id`.
+fn name(header: &Header, id: WireId) -> String {
     let cookie = COOKIE_BYTES << usize::from(header.masked);
     if header.id == COOKIE && header.length == cookie {
         return COOKIE_NAME.to_owned();
     }
-    let known = header.id.class != EXPERIMENTER || experimenter == ONF;
-    let named = field(header.id).filter(|_| known);
-    named.map_or_else(
-        || format!("{:04x}{:02x}", header.id.class, header.id.number << 1),
-        |field| field.header_name(header.id),
+    field(id).map_or_else(
+        || format!("{:04x}{:02x}", id.class, id.number << 1),
+        |field| field.header_name(id),
     )
 }
 
 /// The field of a header, whichever of its headers that is.
 fn field(id: WireId) -> Option<Field> {
-    let onf = WireId {
-        class: EXPERIMENTER,
-        number: id.number,
-    };
+    let onf = WireId::of_experimenter(ONF, id.number);
     // What was ONF's became the specification's own in 1.5, under the same number.
     let moved = (id.class == BASIC).then(|| Field::from_oxm(onf)).flatten();
     Field::from_oxm(id)
@@ -139,7 +131,7 @@ fn entry_bytes(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
         (Some(_), false) => return Err("a mask wants a name that ends in _W".to_owned()),
     };
     let whose = match id.class {
-        EXPERIMENTER => ONF.to_be_bytes().to_vec(),
+        EXPERIMENTER => id.experimenter.to_be_bytes().to_vec(),
         _ => Vec::new(),
     };
     let count = whose.len() + value.len() + mask.len();
@@ -158,8 +150,8 @@ fn header_of(name: &str) -> Option<(WireId, usize)> {
         return Some((COOKIE, COOKIE_BYTES));
     }
     Field::all().find_map(|row| {
-        let moved = row.oxm.filter(|id| id.class == EXPERIMENTER);
-        let moved = moved.map(|id| WireId { class: BASIC, ..id });
+        let moved = row.oxm.filter(|id| id.experimenter == ONF);
+        let moved = moved.map(|id| WireId::new(BASIC, id.number));
         let ids = [row.nxm, row.oxm, moved].into_iter().flatten();
         let mut named = ids.filter(|id| row.field.header_name(*id) == name);
         Some((named.next()?, row.field.bytes()))

@@ -178,7 +178,6 @@ const fn except(refusal: Refusal, from: Version, to: Version, entry: Entry) -> E
 static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(HelloIncompatible,              of(0, 0),        of(0, 0)),
     row(HelloPermission,                of(0, 1),        of(0, 1)),
-
     row(RequestBadVersion,              of(1, 0),        of(1, 0)),
     row(RequestBadType,                 of(1, 1),        of(1, 1)),
     row(RequestBadMultipart,            of(1, 2),        of(1, 2)),
@@ -210,6 +209,9 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(ActionBadSetType,               nx(1, 523),      of(2, 13)),
     row(ActionBadSetLength,             nx(1, 524),      of(2, 14)),
     row(ActionBadSetArgument,           nx(1, 525),      of(2, 15)),
+    row(ActionBadHeaderType,            near(2, 5),      nicira(39)),
+    row(ActionUnknownProperty,          near(2, 5),      nicira(40)),
+    row(ActionBadProperty,              near(2, 5),      nicira(41)),
 
     row(InstructionUnknown,             near(3, 5),      of(3, 0)),
     row(InstructionUnsupported,         nx(2, 257),      of(3, 1)),
@@ -284,6 +286,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(RoleStale,                      near(1, 5),      of(11, 0)),
     row(RoleUnsupported,                near(1, 5),      of(11, 1)),
     row(RoleBad,                        nx(1, 513),      of(11, 2)),
+    row(RoleIdInUse,                    near(1, 5),      of(11, 4)),
 
     // 1.0 has no meters either.
     row(MeterModUnknown,                near(1, 1),      of(12, 0)),
@@ -355,7 +358,6 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(RequestBadPort,                 V11, V11, nx(1, 514)),
     except(RequestBadPacket,               V11, V11, near(1, 6)),
     except(RequestMultipartOverflow,       V11, V12, near(1, 2)),
-
     except(RequestPipelineFieldsOnly,      V11, V14, near(1, 5)),
 
     except(ActionBadSetType,               V11, V11, nx(1, 523)),
@@ -396,6 +398,9 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(RoleStale,                      V11, V11, near(1, 5)),
     except(RoleUnsupported,                V11, V11, near(1, 5)),
     except(RoleBad,                        V11, V11, nx(1, 513)),
+    // Before 1.5 controllers have no short ids.
+    except(RoleIdInUse,                    V11, V11, near(1, 5)),
+    except(RoleIdInUse,                    V12, V14, near(11, 1)),
 
     // Before 1.3 there are no meters, and no table features either.
     except(MeterModUnknown,                V11, V12, near(1, 1)),
@@ -473,6 +478,9 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
 
     // Before 1.4 monitors are Nicira's, in 1.3 ONF's with Nicira's numbers.
     except(MonitorUnknown,               V11, V13, near(1, 2)),
+    except(ActionBadHeaderType,          V11, V12, near(2, 5)),
+    except(ActionUnknownProperty,        V11, V12, near(2, 5)),
+    except(ActionBadProperty,            V11, V12, near(2, 5)),
     except(MonitorExists,                V11, V11, nx(1, 517)),
     except(MonitorExists,                V12, V13, nicira(6)),
     except(MonitorUnknownMonitor,        V11, V11, nx(1, 519)),

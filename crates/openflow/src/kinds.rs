@@ -61,6 +61,7 @@ pub(crate) enum Kind {
     TableStatus,
     RequestForward,
     SetAsyncProperties,
+    ControllerStatus,
 }
 
 /// Every kind of statistics, by its meaning.
@@ -87,6 +88,7 @@ pub(crate) enum Part {
     FlowCounts,
     FlowMonitor,
     BundleFeatures,
+    ControllerStatus,
 }
 
 /// Where a number stands.
@@ -246,6 +248,7 @@ pub(crate) const ROWS: &[Row] = {
     row(BundleAdd,          V13, V13, Onf(2301),   8, Controller),
     row(BundleControl,      V14, V15, Own(33),     8, Either),
     row(BundleAdd,          V14, V15, Own(34),     8, Controller),
+    row(ControllerStatus,   V15, V15, Own(35),    16, Switch),
     ]
 };
 
@@ -274,6 +277,7 @@ pub(crate) const PARTS: &[PartRow] = {
     part(QueueDesc,     V14, V15, Own(15)),
     part(FlowMonitor,   V14, V15, Own(16)),
     part(FlowCounts,    V15, V15, Own(17)),
+    part(ControllerStatus, V15, V15, Own(18)),
     part(BundleFeatures,V15, V15, Own(19)),
     part(NxFlow,        V10, V10, Nicira(0)),
     part(NxAggregate,   V10, V10, Nicira(1)),

@@ -43,6 +43,7 @@ pub use faults::Fault;
 pub use message::Message;
 pub use message::asynchronous::{AsyncChange, AsyncConfig, AsyncMasks, MaskChange};
 pub use message::bundle::{BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, WallTime};
+pub use message::controller_status::{ChannelState, ControllerReason, ControllerStatus};
 pub use message::error::ErrorMessage;
 pub use message::features::FeaturesReply;
 pub use message::hello::Hello;

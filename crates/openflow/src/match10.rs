@@ -8,7 +8,7 @@
 //! and code.
 
 use flow::field::VID_PRESENT;
-use flow::{Field, Match, MatchBuilder, Refusal, Term, Terms};
+use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
@@ -246,17 +246,18 @@ fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
 
 /// The fields of the transport protocol that the others name.
 fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
-    let Some((src, dst)) = transport_fields(&building.terms()) else {
+    let Some((src, dst)) = transport_fields(|field| building.exact(field)) else {
         return Ok(());
     };
     add_if(raw.counts(wild::TP_SRC), building, src, raw.tp_src.into())?;
     add_if(raw.counts(wild::TP_DST), building, dst, raw.tp_dst.into())
 }
 
-/// What the transport ports mean where the others say what they do.
-pub(crate) fn transport_fields(terms: &Terms<'_>) -> Option<(Field, Field)> {
-    let eth_type = terms.exact(Field::EthType)?;
-    match (terms.exact(Field::IpProto)?, eth_type) {
+/// What the transport ports mean where the others say what they do: those that are
+/// given in full.
+pub(crate) fn transport_fields(exact: impl Fn(Field) -> Option<u128>) -> Option<(Field, Field)> {
+    let eth_type = exact(Field::EthType)?;
+    match (exact(Field::IpProto)?, eth_type) {
         (6, _) => Some((Field::TcpSrc, Field::TcpDst)),
         (17, _) => Some((Field::UdpSrc, Field::UdpDst)),
         (132, _) => Some((Field::SctpSrc, Field::SctpDst)),
@@ -389,7 +390,7 @@ fn say_network(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bo
 /// Writes `term` down if it is about the transport protocol and can be said.
 fn say_transport(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
-    let Some((src, dst)) = transport_fields(&matching.terms()) else {
+    let Some((src, dst)) = transport_fields(|field| matching.exact(field)) else {
         return false;
     };
     if foreign || !term.is_exact() {

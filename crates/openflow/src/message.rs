@@ -6,6 +6,7 @@
 pub(crate) mod asynchronous;
 pub(crate) mod bundle;
 pub(crate) mod config;
+pub(crate) mod controller_status;
 pub(crate) mod error;
 pub(crate) mod extension;
 pub(crate) mod features;
@@ -39,6 +40,7 @@ use crate::header::Header;
 use crate::kinds::{self, Kind, Number, Row, Sender};
 use asynchronous::{AsyncChange, AsyncConfig};
 use bundle::{BundleAdd, BundleControl};
+use controller_status::ControllerStatus;
 use error::ErrorMessage;
 use features::FeaturesReply;
 use hello::Hello;
@@ -131,6 +133,8 @@ pub enum Message {
     BundleAdd(BundleAdd),
     /// News of a table (1.4).
     TableStatus(TableStatus),
+    /// News of a controller that the switch goes to (1.5).
+    ControllerStatus(ControllerStatus),
     /// What another controller asked, and was done (1.4).
     RequestForward(RequestForward),
     /// Take this flow monitor away (before 1.4).
@@ -268,6 +272,7 @@ impl Message {
             Self::GetAsyncReply(_) => Kind::GetAsyncReply,
             Self::SetAsync(change) => asynchronous::kind(change, dialect.version),
             Self::TableStatus(_) => Kind::TableStatus,
+            Self::ControllerStatus(_) => Kind::ControllerStatus,
             Self::RequestForward(_) => Kind::RequestForward,
             Self::BundleControl(_) => Kind::BundleControl,
             Self::BundleAdd(_) => Kind::BundleAdd,
@@ -357,6 +362,7 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::SetAsync => Message::SetAsync(Body::decode(r)?),
         Kind::SetAsyncProperties => Message::SetAsync(asynchronous::decode_properties(r)?),
         Kind::TableStatus => Message::TableStatus(Body::decode(r)?),
+        Kind::ControllerStatus => Message::ControllerStatus(Body::decode(r)?),
         Kind::RequestForward => Message::RequestForward(request_forward::decode(r)?),
         Kind::BundleControl => Message::BundleControl(Body::decode(r)?),
         Kind::BundleAdd => unreachable!("its transaction id is needed, which the caller has"),
@@ -412,6 +418,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         },
         Message::TableStatus(body) => body.encode(w)?,
         Message::RoleStatus(body) => body.encode(w)?,
+        Message::ControllerStatus(body) => body.encode(w)?,
         Message::BundleControl(body) => body.encode(w)?,
         Message::Hello(_)
         | Message::MultipartReply { .. }

@@ -7,18 +7,15 @@
 //! together here. What 1.0 itself calls a match is in `match10`.
 
 use base::{Cookie, PortNo};
-use flow::field::WireId;
+use flow::field::{EXPERIMENTER, ONF, WireId};
 use flow::{Field, Match, MatchBuilder, Refusal, Term};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
-use crate::faults::ONF;
+use crate::kinds::NICIRA;
 use crate::match11;
 use crate::port_no;
 use crate::version::Version;
-
-/// The class whose fields begin with the number of whose they are.
-const EXPERIMENTER_CLASS: u16 = 0xffff;
 
 /// The class of the specification's own fields.
 const BASIC_CLASS: u16 = 0x8000;
@@ -29,7 +26,7 @@ const BASIC_IN_15: [Field; 2] = [Field::TcpFlags, Field::ActsetOutput];
 
 /// The field that had ONF's header before it had this one.
 fn basic_in_15(header: WireId) -> Option<Field> {
-    let onf = id(EXPERIMENTER_CLASS, header.number);
+    let onf = WireId::of_experimenter(ONF, header.number);
     let fields = BASIC_IN_15.into_iter();
     let mut same = fields.filter(|field| field.info().oxm == Some(onf));
     same.next().filter(|_| header.class == BASIC_CLASS)
@@ -41,12 +38,15 @@ const NXM_IP_TOS: WireId = id(0x0000, 5);
 /// Shares its number with `mpls_ttl`, which has one byte.
 const NXM_COOKIE: WireId = id(0x0001, 30);
 
+/// The other header of `dp_hash`, which it has had since Open vSwitch 2.4.
+const NXOXM_ET_DP_HASH: WireId = WireId::of_experimenter(NICIRA, 0);
+
 /// A VLAN tag's control information holds the id below, then "there is a tag",
 /// then the priority.
 const PCP_SHIFT: u32 = 13;
 
 const fn id(class: u16, number: u8) -> WireId {
-    WireId { class, number }
+    WireId::new(class, number)
 }
 
 /// What a header says about the bytes behind it.
@@ -72,7 +72,7 @@ impl Header {
 
     /// The header of `field`, alone or with a mask.
     fn new(field: Field, id: WireId, masked: bool) -> Self {
-        let experimenter = if id.class == EXPERIMENTER_CLASS { 4 } else { 0 };
+        let experimenter = if id.class == EXPERIMENTER { 4 } else { 0 };
         Self {
             id,
             masked,
@@ -83,7 +83,7 @@ impl Header {
     /// Appends the header, and whose field it is if it is an experimenter's.
     pub(crate) fn encode(mut self, w: &mut Writer<'_>) {
         let basic = id(BASIC_CLASS, self.id.number);
-        if self.id.class == EXPERIMENTER_CLASS
+        if self.id.experimenter == ONF
             && w.version() == Version::V15
             && basic_in_15(basic).is_some()
         {
@@ -92,8 +92,8 @@ impl Header {
         w.u16(self.id.class);
         w.u8(self.id.number << 1 | u8::from(self.masked));
         w.number(1, self.length as u128);
-        if self.id.class == EXPERIMENTER_CLASS {
-            w.u32(ONF);
+        if self.id.class == EXPERIMENTER {
+            w.u32(self.id.experimenter);
         }
     }
 
@@ -103,10 +103,14 @@ impl Header {
         if let Some(field) = basic_in_15(self.id) {
             return Ok(Some(field));
         }
-        if self.id.class == EXPERIMENTER_CLASS && r.u32()? != ONF {
-            return Ok(None);
+        let id = match self.id.class {
+            EXPERIMENTER => WireId::of_experimenter(r.u32()?, self.id.number),
+            _ => self.id,
+        };
+        if id == NXOXM_ET_DP_HASH {
+            return Ok(Some(Field::DpHash));
         }
-        Ok(Field::from_oxm(self.id).or_else(|| Field::from_nxm(self.id)))
+        Ok(Field::from_oxm(id).or_else(|| Field::from_nxm(id)))
     }
 }
 

@@ -12,6 +12,7 @@
 mod action;
 mod bundle;
 mod config;
+mod controllers;
 mod error;
 mod error_names;
 mod fields;

@@ -12,6 +12,7 @@ use crate::wire::icmpv6::Icmpv6;
 use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
 use crate::wire::mpls::Mpls;
+use crate::wire::nsh::Nsh;
 use crate::wire::pbb::Pbb;
 use crate::wire::sctp::Sctp;
 use crate::wire::tcp::Tcp;
@@ -25,7 +26,7 @@ pub enum Depth {
     /// The Ethernet header and VLAN tags.
     #[default]
     Link,
-    /// And ARP, MPLS, PBB, IPv4, IPv6 with its extension headers.
+    /// And ARP, MPLS, PBB, NSH, IPv4, IPv6 with its extension headers.
     Network,
     /// And TCP, UDP, SCTP, ICMP, ICMPv6, neighbour discovery.
     Transport,
@@ -45,6 +46,8 @@ pub enum Network {
     Mpls(Mpls),
     /// The outermost service instance tag; the customer's frame behind it is not read.
     Pbb(Pbb),
+    /// A network service header; what follows it is not read.
+    Nsh(Nsh),
     /// ARP or RARP.
     Arp(Arp),
     /// IPv4.
@@ -121,7 +124,11 @@ impl Headers {
         match &self.network {
             Network::Ipv4(ip) => Some(ip.protocol),
             Network::Ipv6(ip) => Some(ip.protocol),
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => None,
+            Network::None
+            | Network::Mpls(_)
+            | Network::Pbb(_)
+            | Network::Nsh(_)
+            | Network::Arp(_) => None,
         }
     }
 
@@ -131,7 +138,11 @@ impl Headers {
         match &self.network {
             Network::Ipv4(ip) => Some(ip.fragment),
             Network::Ipv6(ip) => Some(ip.fragment),
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => None,
+            Network::None
+            | Network::Mpls(_)
+            | Network::Pbb(_)
+            | Network::Nsh(_)
+            | Network::Arp(_) => None,
         }
     }
 
@@ -183,6 +194,7 @@ impl Headers {
             EtherType::MPLS | EtherType::MPLS_MULTICAST => {
                 self.network = Network::Mpls(Mpls::parse(rest)?);
             }
+            EtherType::NSH => self.network = Network::Nsh(Nsh::parse(rest)?),
             EtherType::PBB => self.network = Network::Pbb(Pbb::parse(rest)?),
             _ => {}
         }

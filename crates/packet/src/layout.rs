@@ -1,5 +1,5 @@
-//! Where the IP packet of a frame is, also below an MPLS stack: what finishing a
-//! checksum and cutting a frame into segments need to know.
+//! Where the IP packet of a frame is, also below an MPLS stack or within other headers
+//! and frames: what finishing a checksum and cutting a frame into segments need to know.
 //!
 //! Unlike [`Headers`](crate::Headers) this guesses, by the first four bits below
 //! the stack: a frame with offload metadata has been IP since it was made.
@@ -7,6 +7,8 @@
 use crate::headers::{Network, Transport, Upper};
 use crate::wire::ethernet::EtherType;
 use crate::wire::mpls::{self, Mpls};
+use crate::wire::nsh::{self, Nsh};
+use crate::wire::pbb;
 use crate::{Depth, Headers, Link, Malformed};
 
 /// The IP packet of a frame.
@@ -28,17 +30,8 @@ impl Layout {
 
     fn read(bytes: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut link = Link::parse(bytes)?;
-        while link.eth_type.is_mpls() {
-            let at = link.payload_at();
-            let entry = Mpls::parse(&bytes[at..])?;
-            link.type_at += mpls::LEN;
-            if entry.bottom {
-                link.eth_type = match bytes.get(link.payload_at()).map(|byte| byte >> 4) {
-                    Some(4) => EtherType::IPV4,
-                    Some(6) => EtherType::IPV6,
-                    _ => return Ok(None),
-                };
-            }
+        while let Some(inner) = inner(link, bytes)? {
+            link = inner;
         }
         let mut headers = Headers {
             link,
@@ -54,4 +47,48 @@ impl Layout {
             upper,
         }))
     }
+}
+
+/// What stands behind the header that `link` announces; none if it is the last that
+/// anything stands behind. Each is further on in the frame.
+fn inner(mut link: Link, bytes: &[u8]) -> Result<Option<Link>, Malformed> {
+    let at = link.payload_at();
+    let rest = &bytes[at.min(bytes.len())..];
+    if link.eth_type.is_mpls() {
+        let entry = Mpls::parse(rest)?;
+        link.type_at += mpls::LEN;
+        if entry.bottom {
+            link.eth_type = match rest.get(mpls::LEN).map(|byte| byte >> 4) {
+                Some(4) => EtherType::IPV4,
+                Some(6) => EtherType::IPV6,
+                _ => return frame_at(at + mpls::LEN, bytes).map(Some),
+            };
+        }
+        return Ok(Some(link));
+    }
+    match link.eth_type {
+        EtherType::PBB => frame_at(at + pbb::LEN, bytes).map(Some),
+        EtherType::NSH => {
+            let header = Nsh::parse(rest)?;
+            link.type_at += usize::from(header.len);
+            link.eth_type = match header.next {
+                nsh::next::IPV4 => EtherType::IPV4,
+                nsh::next::IPV6 => EtherType::IPV6,
+                nsh::next::NSH => EtherType::NSH,
+                _ => return frame_at(link.payload_at(), bytes).map(Some),
+            };
+            Ok(Some(link))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The link layer of the frame that begins at `at`.
+fn frame_at(at: usize, bytes: &[u8]) -> Result<Link, Malformed> {
+    let link = Link::parse(bytes.get(at..).ok_or(Malformed::Runt)?)?;
+    Ok(Link {
+        tags_end: link.tags_end + at,
+        type_at: link.type_at + at,
+        ..link
+    })
 }

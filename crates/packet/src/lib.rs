@@ -23,5 +23,5 @@ pub use link::Link;
 pub use mac::MacAddr;
 pub use malformed::Malformed;
 pub use offload::{Checksum, Offload, Segmentation, SegmentationKind};
-pub use rewrite::{Packet, RewriteError, TtlExpired};
+pub use rewrite::{Inside, Packet, RewriteError, TtlExpired, Unsupported};
 pub use segment::{SegmentError, segment};

@@ -17,6 +17,10 @@ pub enum Malformed {
     MplsTruncated,
     /// The frame ends within a service instance tag, or the customer's addresses behind it.
     PbbTruncated,
+    /// The frame ends within a network service header.
+    NshTruncated,
+    /// A network service header of another version, or not as long as its type wants it.
+    NshHeader,
     /// The frame ends within an ARP packet.
     ArpTruncated,
     /// The frame ends within the fixed IPv4 header.
@@ -61,11 +65,13 @@ pub enum Malformed {
 
 impl Malformed {
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Runt,
         Self::VlanTruncated,
         Self::MplsTruncated,
         Self::PbbTruncated,
+        Self::NshTruncated,
+        Self::NshHeader,
         Self::ArpTruncated,
         Self::Ipv4Truncated,
         Self::Ipv4Version,
@@ -102,6 +108,8 @@ impl Malformed {
             Self::VlanTruncated => "vlan_truncated",
             Self::MplsTruncated => "mpls_truncated",
             Self::PbbTruncated => "pbb_truncated",
+            Self::NshTruncated => "nsh_truncated",
+            Self::NshHeader => "nsh_header",
             Self::ArpTruncated => "arp_truncated",
             Self::Ipv4Truncated => "ipv4_truncated",
             Self::Ipv4Version => "ipv4_version",

@@ -59,7 +59,7 @@ fn read(frame: &Frame) -> BTreeMap<&'static str, String> {
             said.insert("ipv6.hlim", ip.hop_limit.to_string());
             said.insert("ipv6.flow", format!("{:#08x}", ip.flow_label));
         }
-        Network::None | Network::Mpls(_) | Network::Pbb(_) => {}
+        Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Nsh(_) => {}
     }
     match headers.transport {
         Transport::Tcp(tcp) => {

@@ -27,11 +27,11 @@ fn kind(action: &Action) -> Kind {
 }
 
 /// The step of what writes fields.
-const WRITES: u8 = 13;
+const WRITES: u8 = 14;
 
 /// The step of groups; behind it are outputs, and what comes to an output. Of these
 /// only the first is taken.
-const LAST: u8 = 15;
+const LAST: u8 = 16;
 
 /// The action's step in the order of execution: that of the specification, and where
 /// it leaves it open, Open vSwitch's.
@@ -41,12 +41,15 @@ const fn step(action: &Action) -> u8 {
         Action::PopVlan => 2,
         Action::PopPbb => 3,
         Action::PopMpls(_) => 4,
-        Action::PushMpls(_) => 5,
-        Action::PushPbb(_) => 6,
-        Action::PushVlan(_) => 7,
-        Action::CopyTtlOut => 8,
-        Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => 9,
-        Action::DecMplsTtl => 10,
+        Action::Extended(Extension::Decap { .. }) => 5,
+        Action::Extended(Extension::Encap(_)) => 6,
+        Action::PushMpls(_) => 7,
+        Action::PushPbb(_) => 8,
+        Action::PushVlan(_) => 9,
+        Action::CopyTtlOut => 10,
+        Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => 11,
+        Action::DecMplsTtl => 12,
+        Action::Extended(Extension::DecNshTtl) => 13,
         Action::SetField { .. }
         | Action::SetVlanVid(_)
         | Action::SetVlanPcp(_)
@@ -58,11 +61,11 @@ const fn step(action: &Action) -> u8 {
         | Action::SetMplsTtl(_)
         | Action::SetIpTtl(_) => WRITES,
         // Quality of service (OF 1.5.1, 5.6.1).
-        Action::Meter(_) | Action::SetQueue(_) => 14,
+        Action::Meter(_) | Action::SetQueue(_) => 15,
         Action::Group(_) => LAST,
-        Action::Output { .. } | Action::Enqueue { .. } => 16,
+        Action::Output { .. } | Action::Enqueue { .. } => 17,
         // Open vSwitch looks up again in place of an output.
-        Action::Extended(Extension::Resubmit { .. }) => 17,
+        Action::Extended(Extension::Resubmit { .. }) => 18,
         Action::Extended(_) => WRITES,
     }
 }
@@ -145,6 +148,9 @@ impl ActionSet {
     /// The actions that are executed, in their order. Where there is a group there
     /// is no output, which comes behind it.
     pub(crate) fn actions(&self) -> &[Action] {
+        if self.actions.is_empty() {
+            return &[];
+        }
         let executed = match self.actions.iter().map(step).find(|step| *step >= LAST) {
             Some(last) => self.actions.partition_point(|action| step(action) <= last),
             None => self.actions.len(),

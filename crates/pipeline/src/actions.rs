@@ -7,6 +7,7 @@ use flow::field::VID_PRESENT;
 use flow::{Action, Field, MaxLen};
 use packet::{MacAddr, Packet, RewriteError, Transport, TtlExpired};
 
+use crate::encap::is_of_ethernet;
 use crate::interpreter::Run;
 use crate::verdict::DropReason;
 
@@ -44,6 +45,7 @@ impl Run<'_> {
             Action::Enqueue { port, .. } => self.output(packet, *port, MaxLen::WHOLE),
             Action::SetQueue(_) => Ok(()),
             Action::Extended(extension) => self.extend(packet, extension),
+            change if self.is_bare() && is_of_frames(change) => Ok(()),
             change => {
                 self.keep(packet)?;
                 self.changes();
@@ -67,7 +69,7 @@ impl Run<'_> {
                 None => return Ok(()),
             }
         };
-        if self.set_register(field, value) {
+        if self.set_register(field, value) || (self.is_bare() && is_of_ethernet(field)) {
             return Ok(());
         }
         self.keep(packet)?;
@@ -96,12 +98,27 @@ impl Run<'_> {
         done.map_err(failed)
     }
 
-    fn lowered(&mut self, done: Result<(), TtlExpired>) -> Result<(), DropReason> {
+    pub(crate) fn lowered(&mut self, done: Result<(), TtlExpired>) -> Result<(), DropReason> {
         done.map_err(|TtlExpired| self.expired())
     }
 }
 
-fn failed(error: RewriteError) -> DropReason {
+/// Whether the action is about Ethernet frames, and nothing to a bare packet.
+const fn is_of_frames(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::SetVlanVid(_)
+            | Action::SetVlanPcp(_)
+            | Action::PushVlan(_)
+            | Action::PopVlan
+            | Action::PushMpls(_)
+            | Action::PopMpls(_)
+            | Action::PushPbb(_)
+            | Action::PopPbb
+    )
+}
+
+pub(crate) fn failed(error: RewriteError) -> DropReason {
     match error {
         RewriteError::NoRoom(_) => DropReason::NoRoom,
         RewriteError::Malformed(reason) => DropReason::Malformed(reason),
@@ -178,6 +195,16 @@ fn write_field(packet: &mut Packet<'_>, field: Field, value: u128) -> Result<(),
         Field::Ipv6NdTarget => packet.set_nd_target(v6),
         Field::Ipv6NdSll => packet.set_nd_sll(mac),
         Field::Ipv6NdTll => packet.set_nd_tll(mac),
+        Field::NdReserved => packet.set_nd_reserved(low_u32(value)),
+        Field::NdOptionsType => packet.set_nd_option_type(low_u8(value)),
+        Field::NshFlags => packet.set_nsh_flags(low_u8(value)),
+        Field::NshTtl => packet.set_nsh_ttl(low_u8(value)),
+        Field::NshSpi => packet.set_nsh_path(low_u32(value)),
+        Field::NshSi => packet.set_nsh_index(low_u8(value)),
+        Field::NshC1 => packet.set_nsh_context(0, low_u32(value)),
+        Field::NshC2 => packet.set_nsh_context(1, low_u32(value)),
+        Field::NshC3 => packet.set_nsh_context(2, low_u32(value)),
+        Field::NshC4 => packet.set_nsh_context(3, low_u32(value)),
         // Another transport's ports; or no field of the frame that may be written.
         _ => {}
     }

@@ -13,6 +13,7 @@ use flow::{
 
 use crate::action_set::ActionSet;
 use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
+use crate::encap::is_of_ethernet;
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
 
@@ -41,7 +42,11 @@ pub(crate) fn check_instructions(
 ) -> Result<(), Refusal> {
     check_count(instructions.actions())?;
     check_conjunctions(&instructions.apply)?;
-    let mut known = Known::of(matching);
+    let mut known = if instructions.actions().all(fits_any) {
+        Known::default()
+    } else {
+        Known::of(matching)
+    };
     check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
     let mut set = ActionSet::default();
     set.write(&instructions.write);
@@ -219,6 +224,19 @@ fn check_set_field(field: Field, value: u128, mask: u128) -> Result<(), Refusal>
     Ok(())
 }
 
+/// Whether the action fits any frame, and leaves it as it is: then nothing need be
+/// known of the frame.
+const fn fits_any(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Output { .. }
+            | Action::Enqueue { .. }
+            | Action::SetQueue(_)
+            | Action::Group(_)
+            | Action::Meter(_)
+    )
+}
+
 /// Judges an action by what is known of the frames it will meet.
 fn check_consistency(
     action: &Action,
@@ -241,6 +259,8 @@ fn check_consistency(
 fn needs_oxm(action: &Action) -> bool {
     let needy = |field: &Field| field.info().needs != Prerequisite::None;
     match action {
+        // As Open vSwitch has it, in all versions.
+        Action::Extended(Extension::DecNshTtl) => true,
         Action::SetField { field, .. } => needy(field),
         Action::Extended(extension) => touches(extension).iter().any(needy),
         _ => false,
@@ -258,8 +278,10 @@ fn fits(action: &Action, known: &Known) -> bool {
             ..
         }
         | Action::PopVlan => known.fulfils(Prerequisite::VlanTag),
+        Action::SetField { field, .. } if is_of_ethernet(*field) && known.is_bare() => false,
         Action::SetField { field, .. } => known.fulfils(field.info().needs),
         Action::Extended(Extension::DecTtl(_)) => ip(),
+        Action::Extended(Extension::DecNshTtl) => known.fulfils(Prerequisite::Nsh),
         Action::Extended(Extension::FinTimeout { .. }) => known.fulfils(Prerequisite::Tcp),
         Action::Extended(extension) => touches(extension)
             .iter()

@@ -30,6 +30,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         Extension::Conjunction {
             clause, clauses, ..
         } => within(clause < clauses && CLAUSES.contains(clauses)),
+        Extension::Encap(encap) if !encap.is_possible() => Err(Refusal::ActionBadProperty),
         Extension::Sample(sample) => within(sample.probability != 0),
         Extension::Learn(learn) => check_learn(learn),
         // A clause is a rule's, not a frame's.
@@ -43,6 +44,9 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         | Extension::DecTtl(_)
         | Extension::FinTimeout { .. }
         | Extension::PopQueue
+        | Extension::Encap(_)
+        | Extension::Decap { .. }
+        | Extension::DecNshTtl
         | Extension::Note(_)
         | Extension::Exit
         | Extension::Clone(_) => Ok(()),
@@ -107,6 +111,9 @@ pub(crate) const fn may_be_written(extension: &Extension) -> bool {
         Extension::Load { .. }
             | Extension::Move { .. }
             | Extension::DecTtl(_)
+            | Extension::Encap(_)
+            | Extension::Decap { .. }
+            | Extension::DecNshTtl
             | Extension::Resubmit { .. }
     )
 }
@@ -146,6 +153,9 @@ pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
         | Extension::Clone(_)
         | Extension::FinTimeout { .. }
         | Extension::Conjunction { .. }
+        | Extension::Encap(_)
+        | Extension::Decap { .. }
+        | Extension::DecNshTtl
         | Extension::Sample(_) => Vec::new(),
     }
 }

@@ -4,6 +4,9 @@
 //!
 //! A reader may see a frame in one cell's packets and not yet in its bytes; a
 //! writer that has passed on (its next batch) has written both.
+//!
+//! Cells lie in sheets, which many counters share: there may be a million. A sheet goes
+//! with the last of its counters, and none of its cells is used twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,10 +31,92 @@ const APART: usize = 4;
 /// How many writers have their cells side by side: one worker and the control thread.
 const CLOSE: usize = 2;
 
+/// Cells of a sheet: 3 kB, for 64 counters of one worker and the control thread. It is
+/// what one counter can keep from being freed.
+const SHEET: usize = 128;
+
+/// Cells, side by side.
+#[derive(Debug)]
+struct Sheet {
+    cells: [Cell; SHEET],
+    /// Those of a counter with more writers than have room.
+    rest: Box<[Cell]>,
+}
+
+impl Sheet {
+    /// With room for a counter of so many cells, and for others if they are few.
+    fn new(cells: usize) -> Self {
+        let rest = SHEET..cells;
+        Self {
+            cells: std::array::from_fn(|_| Cell::default()),
+            rest: rest.map(|_| Cell::default()).collect(),
+        }
+    }
+
+    #[inline]
+    fn cell(&self, place: usize) -> Option<&Cell> {
+        let rest = || self.rest.get(place - SHEET);
+        self.cells.get(place).or_else(rest)
+    }
+}
+
 /// The counts of a rule or a table. A clone is the same counts.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    cells: Arc<[Cell]>,
+    sheet: Arc<Sheet>,
+    /// Where its cells begin, and how many they are.
+    first: u16,
+    cells: u16,
+}
+
+/// Where counters come from.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// Cells that each counter has.
+    cells: u16,
+    /// The sheet that is not full, and how many of its cells are used.
+    open: Option<(Arc<Sheet>, u16)>,
+}
+
+/// A clone gives other counters, of as many writers.
+impl Clone for Ledger {
+    fn clone(&self) -> Self {
+        let cells = self.cells;
+        Self { cells, open: None }
+    }
+}
+
+impl Ledger {
+    /// For counters of so many writers.
+    ///
+    /// # Panics
+    /// If they are more than sixteen thousand.
+    pub(crate) fn new(writers: usize) -> Self {
+        let cells = if writers <= CLOSE {
+            writers
+        } else {
+            (writers - 1) * APART + 1
+        };
+        Self {
+            cells: u16::try_from(cells).expect("there are not so many cores"),
+            open: None,
+        }
+    }
+
+    /// Counters at zero.
+    pub(crate) fn counters(&mut self) -> Counters {
+        let cells = self.cells;
+        let fits = |(_, used): &(_, u16)| usize::from(used + cells) <= SHEET;
+        let open = self.open.take().filter(fits);
+        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(Sheet::new(cells.into())), 0));
+        let counters = Counters {
+            sheet: Arc::clone(&sheet),
+            first,
+            cells,
+        };
+        self.open = Some((sheet, first.saturating_add(cells)));
+        counters
+    }
 }
 
 /// The number of one who looks on: what it counts is nobody's.
@@ -47,40 +132,36 @@ pub struct Totals {
 }
 
 impl Counters {
-    /// Zero, with a cell for each of `writers`.
-    pub(crate) fn new(writers: usize) -> Self {
-        let cells = if writers <= CLOSE {
-            writers
-        } else {
-            (writers - 1) * APART + 1
-        };
-        Self {
-            cells: (0..cells).map(|_| Cell::default()).collect(),
-        }
-    }
-
     /// Whether they are the same counts, not only equal ones.
     pub(crate) fn are(&self, others: &Self) -> bool {
-        Arc::ptr_eq(&self.cells, &others.cells)
+        Arc::ptr_eq(&self.sheet, &others.sheet) && self.first == others.first
     }
 
     /// Takes note of a use that is not counted. Only the last writer, the one who
     /// changes the tables, may do so.
     pub(crate) fn touch(&self, now: Instant) {
-        if let Some(last) = self.cells.last() {
+        if let Some(last) = self.cells().last() {
             last.used.fetch_max(now.as_nanos(), Ordering::Relaxed);
         }
+    }
+
+    /// All cells.
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        let first = usize::from(self.first);
+        let places = first..first + usize::from(self.cells);
+        places.filter_map(|place| self.sheet.cell(place))
     }
 
     /// The cell of `writer`, if it has one.
     #[inline]
     fn cell(&self, writer: usize) -> Option<&Cell> {
-        let place = if self.cells.len() <= CLOSE {
+        let cells = usize::from(self.cells);
+        let place = if cells <= CLOSE {
             writer
         } else {
             writer.saturating_mul(APART)
         };
-        self.cells.get(place)
+        (place < cells).then(|| self.sheet.cell(usize::from(self.first) + place))?
     }
 
     /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
@@ -103,7 +184,7 @@ impl Counters {
     #[must_use]
     pub fn totals(&self) -> Totals {
         let sum = |counter: fn(&Cell) -> &AtomicU64| {
-            let values = self.cells.iter().map(counter);
+            let values = self.cells().map(counter);
             values.fold(0, |sum: u64, value| {
                 sum.wrapping_add(value.load(Ordering::Relaxed))
             })
@@ -117,10 +198,7 @@ impl Counters {
     /// When somebody counted last; the start of time if nobody has.
     #[must_use]
     pub fn last_used(&self) -> Instant {
-        let used = self
-            .cells
-            .iter()
-            .map(|cell| cell.used.load(Ordering::Relaxed));
+        let used = self.cells().map(|cell| cell.used.load(Ordering::Relaxed));
         Instant::from_nanos(used.max().unwrap_or(0))
     }
 }
@@ -131,7 +209,7 @@ mod tests {
 
     #[test]
     fn each_of_many_writers_has_a_cache_line_to_itself() {
-        let counters = Counters::new(5);
+        let counters = Ledger::new(5).counters();
         let places = (0..5).map(|writer| counters.cell(writer).expect("a cell"));
         let places: Vec<_> = places.map(|cell| std::ptr::from_ref(cell).addr()).collect();
         let lines = |place: usize| (place / 64, (place + size_of::<Cell>() - 1) / 64);
@@ -144,8 +222,31 @@ mod tests {
     }
 
     #[test]
+    fn no_two_counters_share_a_cell() {
+        for writers in [1, 2, 3, 7, 31, 33, 200] {
+            let mut ledger = Ledger::new(writers);
+            let counters: Vec<_> = (0..300).map(|_| ledger.counters()).collect();
+            for (number, counters) in (1..).zip(&counters) {
+                let more = Totals {
+                    packets: number,
+                    bytes: 0,
+                };
+                (0..writers).for_each(|writer| counters.add(writer, more, Instant::START));
+                assert!(counters.cell(writers).is_none());
+            }
+            for (number, counters) in (1..).zip(&counters) {
+                assert_eq!(counters.totals().packets, number * writers as u64);
+                assert!(counters.are(&counters.clone()));
+            }
+            assert!(!counters[0].are(&counters[1]));
+            let other = ledger.clone().counters();
+            assert!(counters.iter().all(|counters| !counters.are(&other)));
+        }
+    }
+
+    #[test]
     fn a_reader_adds_up_what_the_writers_counted() {
-        let counters = Counters::new(2);
+        let counters = Ledger::new(2).counters();
         assert_eq!(counters.totals(), Totals::default());
         let one = Totals {
             packets: 1,

@@ -53,6 +53,13 @@ impl Run<'_> {
             }
             Extension::Learn(learn) => return self.learn(packet, learn),
             Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
+            Extension::Encap(encap) => return self.encap(packet, encap),
+            Extension::Decap { left } => return self.decap(packet, *left),
+            Extension::DecNshTtl => {
+                self.keep(packet)?;
+                self.changes();
+                return self.lowered(packet.dec_nsh_ttl());
+            }
             Extension::Sample(_) => self.drop(DropReason::NoCollector),
             // Met by the lookup; for nobody's eyes but the controller's; and no port has
             // a queue but one.

@@ -17,12 +17,11 @@ use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
 use flow::{
-    FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
+    Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
     Instructions, Match, Refusal,
 };
 
 use crate::check::check_instructions;
-use crate::counters::Counters;
 use crate::group::groups_of;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
@@ -123,6 +122,7 @@ impl Pipeline {
 
     fn add(&mut self, command: &FlowMod, cookie: Cookie, now: Instant) -> Result<Changes, Refusal> {
         check_table(command.table)?;
+        check_match(&command.matching)?;
         check_instructions(
             &command.instructions,
             &command.matching,
@@ -147,7 +147,7 @@ impl Pipeline {
         let counters = old
             .as_ref()
             .filter(keeps)
-            .map_or_else(|| Counters::new(self.writers()), |old| old.counters.clone());
+            .map_or_else(|| self.ledger().counters(), |old| old.counters.clone());
         counters.touch(now);
         let place = old.map_or_else(
             || Place::new(command.priority, self.next_serial()),
@@ -222,7 +222,7 @@ impl Pipeline {
     /// `old` with the instructions of `command`.
     fn modified(&mut self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
-            let counters = Counters::new(self.writers());
+            let counters = self.ledger().counters();
             counters.touch(old.last_used());
             counters
         } else {
@@ -346,6 +346,16 @@ fn identity(command: &FlowMod, table: TableId) -> Identity {
         priority: Reverse(command.priority),
         matching: command.matching.clone(),
     }
+}
+
+/// Judges whether rules may ask for this: what data paths of another kind tell of a frame
+/// among themselves is none of the controller's.
+fn check_match(matching: &Match) -> Result<(), Refusal> {
+    let inner = [Field::DpHash, Field::RecircId];
+    if inner.iter().any(|field| matching.term(*field).is_some()) {
+        return Err(Refusal::RequestPermission);
+    }
+    Ok(())
 }
 
 fn check_table(table: TableId) -> Result<(), Refusal> {

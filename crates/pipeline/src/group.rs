@@ -17,7 +17,7 @@ use flow::{
 };
 
 use crate::action_set::ActionSet;
-use crate::counters::Counters;
+use crate::counters::{Counters, Ledger};
 use crate::hash::Mixer;
 use crate::rule::depth_of;
 
@@ -51,21 +51,21 @@ impl Group {
     pub(crate) fn new(
         command: &GroupMod,
         old: Option<&Self>,
-        writers: usize,
+        ledger: &mut Ledger,
         now: Instant,
     ) -> Self {
         let mut buckets: Vec<Bucket> = Vec::with_capacity(command.buckets.len());
         for given in &command.buckets {
             let twins = buckets.iter().filter(|other| is_twin(&other.given, given));
             let seed = seed(given, twins.count());
-            buckets.push(Bucket::new(given.clone(), seed, writers));
+            buckets.push(Bucket::new(given.clone(), seed, ledger));
         }
         Self {
             id: command.group,
             kind: command.kind,
             buckets,
             created: old.map_or(now, |old| old.created),
-            counters: old.map_or_else(|| Counters::new(writers), |old| old.counters.clone()),
+            counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
         }
     }
 
@@ -135,14 +135,14 @@ impl Group {
 }
 
 impl Bucket {
-    fn new(given: flow::Bucket, seed: u64, writers: usize) -> Self {
+    fn new(given: flow::Bucket, seed: u64, ledger: &mut Ledger) -> Self {
         let mut set = ActionSet::default();
         set.write(&given.actions);
         Self {
             rewrites: set.actions().iter().any(rewrites),
             set,
             seed,
-            counters: Counters::new(writers),
+            counters: ledger.counters(),
             given,
         }
     }
@@ -187,8 +187,10 @@ fn collect_groups(action: &Action, named: &mut Vec<GroupId>) {
     }
 }
 
-/// The hash of a frame's addresses: the same in both directions.
-pub(crate) fn hash_of(key: &Key) -> u64 {
+/// The hash of a frame's addresses: the same in both directions, and for all frames of a
+/// connection.
+#[must_use]
+pub fn hash_of(key: &Key) -> u64 {
     /// Source and destination of each layer.
     const PAIRS: [(Field, Field); 6] = [
         (Field::EthSrc, Field::EthDst),

@@ -21,7 +21,7 @@ use crate::flow_mod::Changes;
 use crate::group::{Group, groups_of};
 use crate::limits::{BUCKETS_PER_GROUP_MAX, CHAIN_MAX};
 use crate::meter_mod::meters_of;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{Pipeline, deepest};
 use crate::rule::Rule;
 use crate::users::Users;
 
@@ -46,10 +46,8 @@ impl GroupTable {
     }
 
     /// How deep a frame must be read for the groups.
-    pub(crate) fn depth(&self) -> Depth {
-        let deepest = Depth::ALL.into_iter().zip(self.depths);
-        let deepest = deepest.rev().find(|(_, groups)| *groups > 0);
-        deepest.map_or(Depth::Link, |(depth, _)| depth)
+    pub(crate) const fn depth(&self) -> Depth {
+        deepest(self.depths)
     }
 
     /// Takes note of a rule.
@@ -214,8 +212,8 @@ impl Pipeline {
             return Err(Refusal::GroupModOutOfBuckets);
         }
         self.check_buckets(command)?;
-        let group = Group::new(command, old.as_deref(), self.writers(), now);
-        table.check_chain(&group)?;
+        let group = Group::new(command, old.as_deref(), self.ledger(), now);
+        self.groups().check_chain(&group)?;
         self.groups_mut().put(group);
         Ok(())
     }

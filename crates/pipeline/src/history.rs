@@ -8,7 +8,7 @@ use flow::{FlowEvent, FlowRemovedReason};
 
 use crate::flow_mod::Changes;
 use crate::pipeline::Pipeline;
-use crate::rule::{Identity, Rule};
+use crate::rule::{Place, Rule};
 
 /// What happened to a rule.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ impl Changes {
         let replaced = self.removed.iter().filter(|gone| gone.reason.is_none());
         let mut replaced = replaced.map(|gone| &gone.rule).peekable();
         let came = self.added.iter().filter_map(move |rule| {
-            let same = |old: &&Arc<Rule>| is_at(old) == is_at(rule);
+            let same = |old: &&Arc<Rule>| place_of(old) == place_of(rule);
             let old = replaced.next_if(same).map(Arc::clone);
             let event = match &old {
                 Some(old) if self.is_modification && does_same(old, rule) => return None,
@@ -69,7 +69,7 @@ impl Pipeline {
                     (None, None) => return None,
                     (Some(_), None) => (known.next(), None),
                     (None, Some(_)) => (None, now.next()),
-                    (Some(old), Some(new)) => match is_at(old).cmp(is_at(new)) {
+                    (Some(old), Some(new)) => match place_of(old).cmp(&place_of(new)) {
                         Ordering::Less => (known.next(), None),
                         Ordering::Greater => (None, now.next()),
                         Ordering::Equal => (known.next(), now.next()),
@@ -101,9 +101,10 @@ fn between(old: Option<&Arc<Rule>>, new: Option<&Arc<Rule>>, is_first: bool) -> 
     })
 }
 
-/// Where a rule is, in the order of tables and of lookup.
-const fn is_at(rule: &Rule) -> &Identity {
-    &rule.identity
+/// Where a rule is, in the order of tables and of lookup. One that takes another's place
+/// has it; one that comes again after it was gone has a place of its own.
+const fn place_of(rule: &Rule) -> (TableId, Place) {
+    (rule.table(), rule.place)
 }
 
 fn does_same(old: &Rule, new: &Rule) -> bool {

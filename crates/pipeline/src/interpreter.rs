@@ -13,6 +13,7 @@ use packet::{Frame, Packet, Pool};
 use crate::action_set::ActionSet;
 use crate::conjunction;
 use crate::counters::{OBSERVER, Totals};
+use crate::encap::kept;
 use crate::limits::{ACTION_SET_MAX, BUCKETS_PER_FRAME_MAX};
 use crate::lookup::{Found, Lookup, Tables};
 use crate::pause::{EndOfSet, Pause};
@@ -90,7 +91,7 @@ impl Interpreter {
         verdict: &'a mut Verdict,
     ) {
         let arrival = Arrival {
-            frame: Frame::from_bytes(&message.data),
+            frame: kept(&message.data, message.registers.packet_type),
             from: message.registers.in_port,
             now,
         };
@@ -168,7 +169,8 @@ pub(crate) struct Run<'a> {
     pub(crate) from: PortNo,
     /// What it counts for: itself, as it came.
     pub(crate) weight: Totals,
-    /// What else goes with it; the port and the set's output stand elsewhere.
+    /// What else goes with it; of the port and the set's output it knows when they
+    /// were gathered.
     pub(crate) registers: Registers,
     pub(crate) table: TableId,
     /// The rule whose actions are done; none of a packet-out.
@@ -212,7 +214,8 @@ impl<'a> Run<'a> {
         if !ingress.is_some_and(|port| port.receives(dst)) {
             return Err(DropReason::IngressClosed);
         }
-        self.trace.arrived(packet.frame(), self.registers());
+        self.gather();
+        self.trace.arrived(packet.frame(), &self.registers);
         if pipeline.standalone() {
             self.promise(Destination::Normal);
             return Ok(());
@@ -228,7 +231,8 @@ impl<'a> Run<'a> {
         let depth = self.pipeline.depth_for(actions);
         self.depth = depth;
         let mut packet = Packet::read(frame, depth).map_err(DropReason::Malformed)?;
-        self.trace.arrived(packet.frame(), self.registers());
+        self.gather();
+        self.trace.arrived(packet.frame(), &self.registers);
         self.apply(&mut packet, actions)?;
         self.execute_set(&mut packet)
     }
@@ -279,8 +283,14 @@ impl<'a> Run<'a> {
     /// The rule of the current table that the frame finds.
     pub(crate) fn look_up(&mut self, packet: &Packet<'_>) -> Option<&'a Rule> {
         self.forget_conjunction();
+        self.gather();
         let lookup = self.lookup;
-        let found = match lookup.look_up(self.table, packet.headers(), &self.registers()) {
+        // Compiled tables know Ethernet frames only.
+        let found = match self.is_bare() {
+            true => Found::Unknown,
+            false => lookup.look_up(self.table, packet.headers(), &self.registers),
+        };
+        let found = match found {
             Found::Rule(found) => found,
             Found::Unknown => self.search(packet),
         };
@@ -349,8 +359,6 @@ impl<'a> Run<'a> {
         if self.set.len() > ACTION_SET_MAX {
             return Err(DropReason::ActionSetTooLong);
         }
-        let output = self.set.output();
-        self.key.set(Field::ActsetOutput, output.0.into());
         if let Some(write) = instructions.metadata {
             let metadata = self.registers.metadata & !write.mask | write.value & write.mask;
             self.set_register(Field::Metadata, metadata.into());
@@ -412,11 +420,16 @@ impl<'a> Run<'a> {
         self.key
     }
 
-    /// Makes the key fit the frame again.
+    /// Makes the key fit the frame again. The action set changes without a word to the
+    /// key, and is taken away while it is executed.
     fn refresh(&mut self, packet: &Packet<'_>) {
+        self.gather();
         if self.key_is_stale {
-            self.key.fill(packet.headers(), self.registers());
+            self.key.fill(packet.headers(), self.registers);
             self.key_is_stale = false;
+        } else {
+            let output = self.registers.set_output;
+            self.key.set(Field::ActsetOutput, output.0.into());
         }
     }
 
@@ -476,7 +489,8 @@ impl<'a> Run<'a> {
         if self.verdict.egress.is_empty() && drops.iter().all(|reason| reason.is_aside()) {
             self.drop(DropReason::NoOutput);
         }
-        self.trace.finished(&frame, self.registers());
+        self.gather();
+        self.trace.finished(&frame, &self.registers);
         self.settle(frame);
     }
 }

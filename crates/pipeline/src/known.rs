@@ -2,7 +2,7 @@
 //! satisfied and the actions done to it since.
 
 use flow::field::{Prerequisite, VID_PRESENT};
-use flow::{Action, Extension, Field, Match};
+use flow::{Action, Encap, Extension, Field, Match, PacketType};
 
 use crate::check_extension::written;
 
@@ -13,6 +13,8 @@ pub(crate) struct Known {
     tag: bool,
     ip_proto: Option<u128>,
     icmpv6_type: Option<u128>,
+    /// Whether it has no Ethernet header, or may have none.
+    bare: bool,
 }
 
 impl Known {
@@ -21,11 +23,17 @@ impl Known {
         let present = u128::from(VID_PRESENT);
         let vlan = matching.term(Field::VlanVid);
         Self {
-            eth_type: matching.exact(Field::EthType),
+            eth_type: matching.exact(Field::EthType).or_else(|| of_bare(matching)),
             tag: vlan.is_some_and(|term| term.value & present != 0),
             ip_proto: matching.exact(Field::IpProto),
             icmpv6_type: matching.exact(Field::Icmpv6Type),
+            bare: matching.exact(Field::PacketType).unwrap_or(0) != 0,
         }
+    }
+
+    /// Whether the Ethernet header may be missing.
+    pub(crate) const fn is_bare(&self) -> bool {
+        self.bare
     }
 
     /// Whether the frame certainly has what `needs` asks for.
@@ -51,6 +59,7 @@ impl Known {
             Prerequisite::Sctp => ip(132),
             Prerequisite::Icmpv4 => eth_type(&[0x0800]) && one_of(self.ip_proto, &[1]),
             Prerequisite::Icmpv6 => eth_type(&[0x86dd]) && one_of(self.ip_proto, &[58]),
+            Prerequisite::Nsh => eth_type(&[0x894f]),
             Prerequisite::Nd => nd(&[135, 136]),
             Prerequisite::NdSolicitation => nd(&[135]),
             Prerequisite::NdAdvertisement => nd(&[136]),
@@ -70,6 +79,14 @@ impl Known {
             Action::PushPbb(eth_type) => self.become_type(Some(u128::from(*eth_type))),
             Action::PopPbb => self.become_type(None),
             Action::SetField { field, value, mask } => self.wrote(*field, *mask, Some(*value)),
+            Action::Extended(Extension::Encap(encap)) => self.become_packet(encap),
+            Action::Extended(Extension::Decap { .. }) if self.bare => {
+                self.become_type(None);
+                self.bare = true;
+            }
+            Action::Extended(Extension::Decap { .. }) => {
+                (self.bare, self.tag) = (true, false);
+            }
             Action::Extended(extension) => {
                 let value = match extension {
                     Extension::Load { to, value } => Some(to.place(u128::from(*value))),
@@ -105,6 +122,18 @@ impl Known {
         }
     }
 
+    /// Follows a header that is put around: before it nothing is known.
+    fn become_packet(&mut self, encap: &Encap) {
+        let kind = encap.makes();
+        match kind.ether_type() {
+            None => self.bare = false,
+            Some(eth_type) => {
+                self.become_type(Some(u128::from(eth_type)));
+                self.bare = true;
+            }
+        }
+    }
+
     /// Another frame now: of this type if it is known, and without a tag as far as is known.
     fn become_type(&mut self, eth_type: Option<u128>) {
         *self = Self {
@@ -112,4 +141,10 @@ impl Known {
             ..Self::default()
         };
     }
+}
+
+/// The type that bare packets are of, if the match is for those.
+fn of_bare(matching: &Match) -> Option<u128> {
+    let kind = u32::try_from(matching.exact(Field::PacketType)?).ok()?;
+    PacketType(kind).ether_type().map(u128::from)
 }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{Instant, MeterId};
 use flow::{BandKind, BandStats, MeterConfig, MeterFlags, MeterMod, MeterStats};
 
-use crate::counters::{Counters, OBSERVER, Totals};
+use crate::counters::{Counters, Ledger, OBSERVER, Totals};
 
 /// Ticks of a nanosecond: fine enough that a frame's cost at a million frames a
 /// second is not rounded by more than a ten-thousandth. 64 bits of them are 36 years.
@@ -74,17 +74,17 @@ impl Meter {
     pub(crate) fn new(
         command: &MeterMod,
         old: Option<&Self>,
-        writers: usize,
+        ledger: &mut Ledger,
         now: Instant,
     ) -> Self {
         let bands = command.bands.iter();
-        let bands = bands.map(|given| Band::new(*given, command.flags, writers));
+        let bands = bands.map(|given| Band::new(*given, command.flags, ledger));
         Self {
             id: command.meter,
             flags: command.flags,
             bands: bands.collect(),
             created: old.map_or(now, |old| old.created),
-            counters: old.map_or_else(|| Counters::new(writers), |old| old.counters.clone()),
+            counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
         }
     }
 
@@ -150,7 +150,7 @@ impl Meter {
 }
 
 impl Band {
-    fn new(given: flow::Band, flags: MeterFlags, writers: usize) -> Self {
+    fn new(given: flow::Band, flags: MeterFlags, ledger: &mut Ledger) -> Self {
         // A burst is given in what the rate is a number of in a second.
         let burst = u128::from(given.burst) * u128::from(TICKS_PER_SEC) / u128::from(given.rate);
         let burst = u64::try_from(burst).unwrap_or(u64::MAX);
@@ -162,7 +162,7 @@ impl Band {
                 USUAL_BURST
             },
             full_at: AtomicU64::new(0),
-            counters: Counters::new(writers),
+            counters: ledger.counters(),
         }
     }
 

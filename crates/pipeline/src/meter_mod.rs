@@ -122,8 +122,8 @@ impl Pipeline {
         if !id.is_ordinary() && !id.is_virtual() {
             return Err(Refusal::MeterModInvalidMeter);
         }
-        let (room, writers) = (self.limits().meters, self.writers());
-        let table = self.meters_mut();
+        let room = self.limits().meters;
+        let table = self.meters();
         let old = table.find(id).cloned();
         match (&old, adds) {
             (Some(_), true) => return Err(Refusal::MeterModExists),
@@ -134,7 +134,8 @@ impl Pipeline {
             (None, true) | (Some(_), false) => {}
         }
         check_bands(command)?;
-        table.put(id, Meter::new(command, old.as_deref(), writers, now));
+        let meter = Meter::new(command, old.as_deref(), self.ledger(), now);
+        self.meters_mut().put(id, meter);
         Ok(())
     }
 

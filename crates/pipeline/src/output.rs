@@ -82,7 +82,7 @@ impl Run<'_> {
     }
 
     /// What goes with the frame to controllers that gave themselves no id.
-    pub(crate) fn packet_in(&self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
+    pub(crate) fn packet_in(&mut self, max_len: Option<MaxLen>) -> Box<PacketInMeta> {
         Box::new(PacketInMeta {
             cause: self.cause,
             table: self.table,

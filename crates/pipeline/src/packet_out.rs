@@ -4,9 +4,10 @@
 use base::PortNo;
 use flow::field::Depth;
 use flow::{Action, Extension, PacketOut, Refusal};
-use packet::{Frame, Headers};
+use packet::Headers;
 
 use crate::check::check_packet_out;
+use crate::encap::frame_of;
 use crate::group::groups_of;
 use crate::meter_mod::meters_of;
 use crate::pipeline::Pipeline;
@@ -32,7 +33,9 @@ impl Pipeline {
         self.check_groups(groups_of(&message.actions))?;
         self.check_meters(meters_of(&message.actions))?;
         let depth = self.depth_for(&message.actions);
-        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
+        let frame = frame_of(&message.data, message.registers.packet_type);
+        let frame = frame.ok_or(Refusal::RequestBadPacket)?;
+        match Headers::parse(&frame, depth) {
             Ok(_) => Ok(()),
             Err(_) => Err(Refusal::RequestBadPacket),
         }

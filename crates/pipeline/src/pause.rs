@@ -9,6 +9,7 @@ use flow::{Action, Continuation, Instructions, Refusal, Registers, Resume, Step}
 use packet::{Frame, Headers, Packet, Pool};
 
 use crate::check::check_continuation;
+use crate::encap::{frame_of, kept};
 use crate::group::groups_of;
 use crate::interpreter::{Arrival, Interpreter, Run};
 use crate::limits::{NESTING_MAX, STACK_MAX};
@@ -58,7 +59,7 @@ impl Interpreter {
         verdict: &'a mut Verdict,
     ) {
         let arrival = Arrival {
-            frame: Frame::from_bytes(waiting.data),
+            frame: kept(waiting.data, waiting.registers.packet_type),
             from: waiting.registers.in_port,
             now: waiting.now,
         };
@@ -143,7 +144,8 @@ impl Run<'_> {
         self.depth = self.pipeline.depth_to_resume(continuation);
         let mut packet = Packet::read(frame, self.depth).map_err(DropReason::Malformed)?;
         self.set.write(continuation.set.as_deref().unwrap_or(&[]));
-        self.trace.arrived(packet.frame(), self.registers());
+        self.gather();
+        self.trace.arrived(packet.frame(), &self.registers);
         let last = continuation.steps.len().saturating_sub(1);
         for (place, step) in continuation.steps.iter().enumerate() {
             if self.pause.is_some() {
@@ -220,7 +222,9 @@ impl Pipeline {
         check_continuation(continuation)?;
         self.check_groups(groups_of(continuation.actions()))?;
         let depth = self.depth_to_resume(continuation);
-        match Headers::parse(&Frame::from_bytes(&message.data), depth) {
+        let frame = frame_of(&message.data, message.registers.packet_type);
+        let frame = frame.ok_or(Refusal::RequestBadPacket)?;
+        match Headers::parse(&frame, depth) {
             Ok(_) => Ok(()),
             Err(_) => Err(Refusal::RequestBadPacket),
         }

@@ -34,7 +34,7 @@ use flow::field::Depth;
 use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
 use imbl::OrdMap;
 
-use crate::counters::Counters;
+use crate::counters::{Counters, Ledger};
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
@@ -63,7 +63,8 @@ pub enum MissPolicy {
 #[derive(Clone, Debug)]
 pub struct Pipeline {
     limits: Limits,
-    writers: usize,
+    /// Where counters come from.
+    ledger: Ledger,
     tables: OrdMap<TableId, Table>,
     settings: OrdMap<TableId, Settings>,
     /// Frames looked up, and frames that found a rule, of each table.
@@ -92,14 +93,16 @@ impl Pipeline {
     /// the same time.
     #[must_use]
     pub fn new(limits: Limits, writers: usize) -> Self {
-        let counters = || (0..=TableId::LAST.0).map(|_| Counters::new(writers));
+        let mut ledger = Ledger::new(writers);
+        let mut counters = || (0..=TableId::LAST.0).map(|_| ledger.counters()).collect();
+        let (looked_up, matched) = (counters(), counters());
         Self {
             limits,
-            writers,
+            ledger,
             tables: OrdMap::new(),
             settings: OrdMap::new(),
-            looked_up: counters().collect(),
-            matched: counters().collect(),
+            looked_up,
+            matched,
             expiry: Expiry::default(),
             index: Index::default(),
             serial: 0,
@@ -119,11 +122,7 @@ impl Pipeline {
     /// How deep a frame is read, by the rules there are.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let deepest = Depth::ALL
-            .into_iter()
-            .zip(self.depths)
-            .rfind(|(_, rules)| *rules > 0)
-            .map_or(Depth::Link, |(depth, _)| depth)
+        let deepest = deepest(self.depths)
             .max(self.groups.depth())
             .max(self.meters.depth());
         match self.fragments {
@@ -248,8 +247,9 @@ impl Pipeline {
         &mut self.settings
     }
 
-    pub(crate) const fn writers(&self) -> usize {
-        self.writers
+    /// Where counters come from.
+    pub(crate) const fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
     }
 
     pub(crate) const fn expiry(&self) -> &Expiry {
@@ -390,11 +390,14 @@ impl Pipeline {
         for id in self.table_ids(table) {
             let table = self.tables.remove(&id).unwrap_or_default();
             changes.removed.reserve(table.len());
-            if table.len() == self.rules {
+            let are_all = table.len() == self.rules;
+            if are_all {
                 self.index.clear();
             }
             for rule in table.rules() {
-                self.index.remove(&rule.identity);
+                if !are_all {
+                    self.index.remove(&rule.identity);
+                }
                 self.expiry.disarm(rule);
                 self.left(Arc::clone(rule), reason, now, changes);
             }
@@ -430,5 +433,14 @@ const fn these(table: TableId) -> RangeInclusive<TableId> {
     match table {
         TableId::ALL => TableId::FIRST..=TableId::ALL,
         one => one..=one,
+    }
+}
+
+/// The deepest that any is read for, where so many are for each depth.
+pub(crate) const fn deepest(depths: [usize; Depth::ALL.len()]) -> Depth {
+    match depths {
+        [_, 0, 0] => Depth::Link,
+        [_, _, 0] => Depth::Network,
+        _ => Depth::Transport,
     }
 }

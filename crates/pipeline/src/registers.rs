@@ -4,17 +4,20 @@ use base::PortNo;
 use flow::field::{View, widen};
 use flow::{Field, Registers};
 
-use crate::actions::{low_u8, low_u16, low_u32, low_u64};
+use crate::actions::{low_u16, low_u32};
 use crate::interpreter::Run;
 
 impl Run<'_> {
     /// What is known of the frame besides its bytes.
-    pub(crate) fn registers(&self) -> Registers {
-        Registers {
-            in_port: self.from,
-            set_output: self.set.output(),
-            ..self.registers
-        }
+    pub(crate) fn registers(&mut self) -> Registers {
+        self.gather();
+        self.registers
+    }
+
+    /// Puts among the registers what stands elsewhere.
+    pub(crate) fn gather(&mut self) {
+        self.registers.in_port = self.from;
+        self.registers.set_output = self.set.output();
     }
 
     /// Writes `field` whole, if it is one that goes with the frame; else answers false.
@@ -26,23 +29,15 @@ impl Run<'_> {
             }
             return true;
         }
-        let registers = &mut self.registers;
-        match (field, field.register()) {
-            (_, Some(number)) => registers.general[number] = low_u32(value),
-            (Field::Metadata, _) => registers.metadata = low_u64(value),
-            (Field::TunnelId, _) => registers.tunnel_id = low_u64(value),
-            (Field::TunSrc, _) => registers.tunnel_v4[0] = low_u32(value),
-            (Field::TunDst, _) => registers.tunnel_v4[1] = low_u32(value),
-            (Field::TunIpv6Src, _) => registers.tunnel_v6[0] = value,
-            (Field::TunIpv6Dst, _) => registers.tunnel_v6[1] = value,
-            (Field::TunGbpId, _) => registers.gbp_id = low_u16(value),
-            (Field::TunGbpFlags, _) => registers.gbp_flags = low_u8(value),
-            (Field::PktMark, _) => registers.mark = low_u32(value),
-            (Field::InPort, _) => self.from = PortNo(low_u32(value)),
-            (Field::NxInPort, _) => {
+        match field {
+            Field::InPort => self.from = PortNo(low_u32(value)),
+            Field::NxInPort => {
                 let port = widen(low_u16(value));
                 return self.set_register(Field::InPort, port.into());
             }
+            // It is the lookup that writes it.
+            Field::ConjId => return false,
+            field if self.registers.put(field, value) => {}
             _ => return false,
         }
         self.key.set(field, value);

@@ -5,7 +5,6 @@
 
 use std::borrow::Borrow;
 use std::cmp::{Ordering, Reverse};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,6 +34,9 @@ pub(crate) struct Place(u64);
 impl Place {
     /// Bits of the number of a rule: enough for a million a second for nine years.
     const SERIAL_BITS: u32 = 48;
+
+    /// Before all others.
+    pub(crate) const FIRST: Self = Self(0);
 
     /// The place of the rule of this number.
     pub(crate) const fn new(priority: u16, serial: u64) -> Self {
@@ -91,12 +93,6 @@ impl PartialEq for ByIdentity {
 }
 
 impl Eq for ByIdentity {}
-
-impl Hash for ByIdentity {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.identity.hash(state);
-    }
-}
 
 impl PartialOrd for ByIdentity {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
@@ -175,8 +171,8 @@ impl Rule {
     /// How deep a frame must be read for it.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let terms = self.matching().terms();
-        let of_match = terms.map(|term| term.field.info().depth).max();
+        let fields = self.matching().terms().fields();
+        let of_match = fields.map(|field| field.info().depth).max();
         let of_actions = self.instructions.actions().map(depth_of).max();
         of_match.max(of_actions).unwrap_or_default()
     }
@@ -279,7 +275,10 @@ pub(crate) fn depth_of(action: &Action) -> Depth {
 fn depth_of_extension(extension: &Extension) -> Depth {
     let touched = touches(extension).into_iter();
     let own = match extension {
-        Extension::DecTtl(_) => Depth::Network,
+        Extension::DecTtl(_)
+        | Extension::Encap(_)
+        | Extension::Decap { .. }
+        | Extension::DecNshTtl => Depth::Network,
         Extension::FinTimeout { .. } => Depth::Transport,
         Extension::Clone(actions) => actions.iter().map(depth_of).max().unwrap_or_default(),
         Extension::Multipath(multipath) => depth_of_hash(multipath.fields),

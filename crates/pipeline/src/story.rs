@@ -69,7 +69,10 @@ fn describe(frame: &Frame, registers: Registers) -> String {
     let quiet = |field: Field| {
         use Field as F;
         field > F::Ipv6NdTll
-            || matches!(field, F::Metadata | F::TunnelId | F::IpFrag | F::Ipv6Exthdr)
+            || matches!(
+                field,
+                F::Metadata | F::TunnelId | F::PacketType | F::IpFrag | F::Ipv6Exthdr
+            )
     };
     let Some(key) = key(frame, registers) else {
         return "a frame that cannot be read".to_owned();
@@ -96,8 +99,8 @@ fn key(frame: &Frame, registers: Registers) -> Option<Key> {
 }
 
 impl Trace for Story {
-    fn arrived(&mut self, frame: &Frame, registers: Registers) {
-        let first = describe(frame, registers);
+    fn arrived(&mut self, frame: &Frame, registers: &Registers) {
+        let first = describe(frame, *registers);
         self.line(format_args!("Flow: {first}\n"));
         self.text += &self.title;
         self.first = first;
@@ -188,8 +191,8 @@ impl Trace for Story {
         self.line(format_args!("     >> {what}: {}", reason.name()));
     }
 
-    fn finished(&mut self, frame: &Frame, registers: Registers) {
-        let last = describe(frame, registers);
+    fn finished(&mut self, frame: &Frame, registers: &Registers) {
+        let last = describe(frame, *registers);
         if last == self.first {
             self.line(format_args!("\nFinal flow: unchanged"));
         } else {

@@ -1,17 +1,16 @@
 //! One table: rules in the order in which they are tried.
 
-use std::ops::Bound;
 use std::sync::Arc;
 
 use flow::Key;
-use imbl::OrdMap;
 
 use crate::rule::{Identity, Place, Rule};
+use crate::runs::Runs;
 
 /// The rules of a table. A clone shares them until one of the two changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
-    rules: OrdMap<Place, Arc<Rule>>,
+    rules: Runs,
     /// How many of the rules are clauses of conjunctions.
     clauses: usize,
 }
@@ -32,7 +31,7 @@ impl Table {
 
     /// All rules, in the order of lookup.
     pub(crate) fn rules(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.rules.values()
+        self.rules.iter()
     }
 
     /// The rules behind a place, or all, in the order of lookup.
@@ -40,15 +39,16 @@ impl Table {
         &self,
         last: Option<Place>,
     ) -> impl Iterator<Item = &Arc<Rule>> + use<'_> {
-        let start = last.map_or(Bound::Unbounded, Bound::Excluded);
-        let range = self.rules.range((start, Bound::Unbounded));
-        range.map(|(_, rule)| rule)
+        let from = last.unwrap_or(Place::FIRST);
+        let rules = self.rules.from(from);
+        rules.skip_while(move |rule| last == Some(rule.place))
     }
 
     /// The rules of a priority.
     fn rules_of(&self, priority: u16) -> impl Iterator<Item = &Arc<Rule>> {
-        let range = self.rules.range(Place::all_of(priority));
-        range.map(|(_, rule)| rule)
+        let places = Place::all_of(priority);
+        let rules = self.rules.from(*places.start());
+        rules.take_while(move |rule| places.contains(&rule.place))
     }
 
     /// The rule of this identity, found by looking at all of its priority.
@@ -65,13 +65,13 @@ impl Table {
     /// Puts a rule in. Answers the one that was in its place.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         self.clauses += usize::from(rule.is_clause());
-        let old = self.rules.insert(rule.place, rule);
+        let old = self.rules.insert(rule);
         self.without(old)
     }
 
     /// Takes the rule in this place out.
     pub(crate) fn remove(&mut self, place: Place) -> Option<Arc<Rule>> {
-        let old = self.rules.remove(&place);
+        let old = self.rules.remove(place);
         self.without(old)
     }
 

@@ -11,7 +11,7 @@ use crate::verdict::{Destination, DropReason};
 /// Hears each step of one frame, in order.
 pub trait Trace {
     /// The frame was let in, and this is known of it besides.
-    fn arrived(&mut self, _frame: &Frame, _registers: Registers) {}
+    fn arrived(&mut self, _frame: &Frame, _registers: &Registers) {}
 
     /// A table was asked; it has this rule for the frame, or none.
     fn looked_up(&mut self, _table: TableId, _found: Option<&Rule>) {}
@@ -38,7 +38,7 @@ pub trait Trace {
     fn dropped(&mut self, _reason: DropReason) {}
 
     /// The frame is done with; this is how it is in the end.
-    fn finished(&mut self, _frame: &Frame, _registers: Registers) {}
+    fn finished(&mut self, _frame: &Frame, _registers: &Registers) {}
 }
 
 impl Trace for () {}

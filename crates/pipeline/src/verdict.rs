@@ -161,6 +161,8 @@ pub enum DropReason {
     ActionSetTooLong,
     /// A rule was not learned: there are as many of its cookie as there may be.
     LearnLimit,
+    /// A header was to be put around it, or taken off it, that cannot be of a packet like it.
+    UnsupportedPacketType,
     /// It was not reported to a collector of samples: there is none.
     NoCollector,
 }
@@ -214,7 +216,7 @@ impl DropReason {
 }
 
 #[rustfmt::skip]
-const OTHERS: [(DropReason, &str); 22] = [
+const OTHERS: [(DropReason, &str); 23] = [
     (DropReason::IngressClosed,   "ingress_closed"),
     (DropReason::Fragment,        "fragment"),
     (DropReason::NoMatch,         "no_match"),
@@ -236,6 +238,7 @@ const OTHERS: [(DropReason, &str); 22] = [
     (DropReason::StackTooDeep,    "stack_too_deep"),
     (DropReason::ActionSetTooLong, "action_set_too_long"),
     (DropReason::LearnLimit,      "learn_limit"),
+    (DropReason::UnsupportedPacketType, "unsupported_packet_type"),
     (DropReason::NoCollector,     "no_collector"),
 ];
 

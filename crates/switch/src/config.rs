@@ -5,6 +5,7 @@
 //! A value only: nothing is opened and nothing is started here. How one value
 //! is turned into the next is `reconcile`'s business.
 
+mod auxiliaries;
 mod port;
 mod target;
 
@@ -15,6 +16,7 @@ use base::{DatapathId, TableId};
 use openflow::Versions;
 use serde::Deserialize;
 
+pub use auxiliaries::Auxiliaries;
 pub use port::{PortKind, PortSpec, number_ports};
 pub use target::{Listen, Target};
 
@@ -94,6 +96,9 @@ pub struct BridgeConfig {
     /// The versions of OpenFlow it speaks; all, if nobody says otherwise.
     #[serde(default = "all_versions", deserialize_with = "protocols_from_list")]
     pub protocols: Versions,
+    /// How many connections it has to each controller beside the main one.
+    #[serde(default)]
+    pub auxiliary: Auxiliaries,
     /// Tables that may have fewer rules than others.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
@@ -148,6 +153,7 @@ impl BridgeConfig {
             fail_mode: FailMode::default(),
             datapath_id: None,
             protocols: Versions::ALL,
+            auxiliary: Auxiliaries::default(),
             flow_limits: Vec::new(),
         }
     }

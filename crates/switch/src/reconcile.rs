@@ -68,8 +68,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose fail mode, datapath id, versions or
-/// limits change is made anew: all are part of what controllers were told.
+/// The steps from `old` to `new`. A bridge whose fail mode, datapath id, versions,
+/// auxiliary connections or limits change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
 #[must_use]
@@ -80,6 +80,7 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
             old.fail_mode == new.fail_mode
                 && old.datapath_id == new.datapath_id
                 && old.protocols == new.protocols
+                && old.auxiliary == new.auxiliary
                 && old.flow_limits == new.flow_limits
         }
         _ => false,

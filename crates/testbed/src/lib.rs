@@ -32,6 +32,7 @@ mod open_vswitch;
 mod process;
 mod raw;
 mod requirements;
+mod sockets;
 mod usage;
 
 pub use bench::{Bench, Host};

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner};
+use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, sockets};
 
 /// Where Debian keeps the schema of the database.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
@@ -116,6 +116,21 @@ impl OpenVswitch {
             .chain(words.split_whitespace())
             .collect();
         vsctl(&self.spawner, &self.directory, &words, &mut self.commands)
+    }
+
+    /// Lets the daemon be late for what comes in at its ports, `bytes` at each (with
+    /// what the kernel needs to keep them). It leaves its sockets at the kernel's
+    /// default, 212,992 bytes: of frames of 1,500 bytes some ninety, which a second of
+    /// twenty thousand brings in five milliseconds.
+    ///
+    /// # Errors
+    /// The system refuses it, or there are no such ports.
+    pub fn widen_sockets(&self, bytes: usize) -> Result<(), Failure> {
+        let failure = || Failure::to("widen the sockets of ovs-vswitchd");
+        match sockets::widen(self.daemon.pid(), bytes).map_err(failure())? {
+            0 => Err(failure()(std::io::Error::other("it has none"))),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Cases: timed scripts that say what the tables mean, run by the interpreter
-//! and, in time, by every compiled form of it.
+//! Cases: timed scripts that say what the tables mean, run by the interpreter as it
+//! walks along the rules, and as it looks into the compiled tables.
 //!
 //! ```text
 //! # The copy that leaves shows the new TTL; the rule counts the frame that came.
@@ -60,16 +60,22 @@ use std::path::Path;
 
 pub use script::{Count, Event};
 
-use player::Player;
+use player::{Player, Way};
 use script::{Line, read};
 
-/// Runs the script in `text`, and asks whether it says what happens.
+/// Runs the script in `text`, walked and compiled, and asks whether it says what happens.
 ///
 /// # Errors
 /// A line that is not understood, or the first difference, told with the frame's
 /// way through the tables.
 pub fn check(text: &str) -> Result<(), String> {
-    let played = play(text)?;
+    Way::ALL.into_iter().try_for_each(|way| {
+        check_one(text, way).map_err(|difference| format!("{way:?}: {difference}"))
+    })
+}
+
+fn check_one(text: &str, way: Way) -> Result<(), String> {
+    let played = play(text, way)?;
     let Some(index) = (0..played.wanted.len().max(played.happened.len()))
         .find(|index| played.wanted.get(*index) != played.happened.get(*index))
     else {
@@ -108,7 +114,7 @@ pub fn run_folder(folder: &Path) {
     let mut failures = Vec::new();
     for path in cases {
         let text = fs::read_to_string(&path).expect("readable");
-        match play(&text) {
+        match play(&text, Way::Walked) {
             Ok(played) if update => {
                 fs::write(&path, played.happened.join("\n") + "\n").expect("writable");
             }
@@ -198,8 +204,8 @@ impl Played {
     }
 }
 
-fn play(text: &str) -> Result<Played, String> {
-    let mut player = Player::new();
+fn play(text: &str, way: Way) -> Result<Played, String> {
+    let mut player = Player::new(way);
     let mut played = Played {
         wanted: Vec::new(),
         happened: Vec::new(),

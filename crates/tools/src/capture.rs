@@ -199,7 +199,11 @@ impl Segment {
         let (from, to) = match headers.network {
             Network::Ipv4(ip) => (ip.src.into(), ip.dst.into()),
             Network::Ipv6(ip) => (ip.src.into(), ip.dst.into()),
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => return None,
+            Network::None
+            | Network::Mpls(_)
+            | Network::Nsh(_)
+            | Network::Pbb(_)
+            | Network::Arp(_) => return None,
         };
         let header = bytes.get(headers.transport_at()?..headers.transport_end()?)?;
         let payload = header.get(usize::from(header.get(12)? >> 4) * 4..)?;

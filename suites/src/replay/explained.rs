@@ -1,4 +1,5 @@
-//! Why Open vSwitch does otherwise: `crates/pipeline/cases/open_vswitch.toml`.
+//! Why a switch that runs does otherwise than a case says: `crates/pipeline/cases/open_vswitch.toml`
+//! and `comporta.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -83,38 +84,56 @@ mod tests {
 
     use super::*;
 
-    const LIST: &str = include_str!("../../../crates/pipeline/cases/open_vswitch.toml");
+    const OPEN_VSWITCH: &str = include_str!("../../../crates/pipeline/cases/open_vswitch.toml");
+    const COMPORTA: &str = include_str!("../../../crates/pipeline/cases/comporta.toml");
 
     const DOCUMENT: &str = "docs/conformance.md";
 
     // One test, for the parts are in one file.
     #[test]
     fn the_document_tells_of_each_difference() {
-        let list: List = toml::from_str(LIST).expect("a list");
-        check_part(DOCUMENT, "cases", &peers(&list));
-        check_part(DOCUMENT, "differences", &differences(list));
+        let read = |text| toml::from_str::<List>(text).expect("a list");
+        let (open_vswitch, comporta) = (read(OPEN_VSWITCH), read(COMPORTA));
+        check_part(DOCUMENT, "cases", &peers(&open_vswitch, &comporta));
+        check_part(
+            DOCUMENT,
+            "differences",
+            &differences("Open vSwitch", open_vswitch),
+        );
+        check_part(
+            DOCUMENT,
+            "wires",
+            &differences("`comporta switch`", comporta),
+        );
     }
 
     /// What the cases came to on whom.
-    fn peers(list: &List) -> String {
+    fn peers(open_vswitch: &List, comporta: &List) -> String {
         let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/pipeline/cases");
         let cases = fs::read_dir(cases).expect("the folder of cases");
         let is_case = |path: &Path| path.extension().is_some_and(|end| end == "case");
         let all = cases.filter(|entry| is_case(&entry.as_ref().expect("readable").path()));
         let all = all.count();
-        let explained = |cut_short| {
+        let explained = |list: &List, cut_short| {
             let list = list.difference.iter();
             let list = list.filter(|difference| difference.cut_short == cut_short);
             list.map(|difference| difference.cases.len()).sum::<usize>()
         };
-        let (cut, other) = (explained(true), explained(false));
+        let counts = |list| {
+            let (cut, other) = (explained(list, true), explained(list, false));
+            [all, all - cut - other, other, cut]
+        };
         let row = |peer: &str, counts: [usize; 4]| {
             let counts = counts.iter().map(ToString::to_string);
             [peer.to_owned()].into_iter().chain(counts).collect()
         };
-        let rows: [Vec<String>; 2] = [
-            row("`cargo test -p pipeline`", [all, all, 0, 0]),
-            row("Open vSwitch 3.1.0", [all, all - cut - other, other, cut]),
+        let rows: [Vec<String>; 3] = [
+            row(
+                "`cargo test -p pipeline`, walked and compiled",
+                [all, all, 0, 0],
+            ),
+            row("`comporta switch`, on wires", counts(comporta)),
+            row("Open vSwitch 3.1.0", counts(open_vswitch)),
         ];
         let heads = [
             "",
@@ -126,7 +145,7 @@ mod tests {
         table(&heads, &rows)
     }
 
-    fn differences(list: List) -> String {
+    fn differences(who: &str, list: List) -> String {
         let row = |difference: Difference| {
             let cases = difference.cases.iter().map(|case| format!("`{case}`"));
             let cases: Vec<String> = cases.collect();
@@ -137,7 +156,7 @@ mod tests {
             vec![difference.reason + end, cases.join(", ")]
         };
         let rows: Vec<_> = list.difference.into_iter().map(row).collect();
-        table(&["Open vSwitch", "case"], &rows)
+        table(&[who, "case"], &rows)
     }
 
     #[test]

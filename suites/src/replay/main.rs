@@ -1,10 +1,12 @@
-//! Plays the cases of `crates/pipeline/cases` on a real Open vSwitch: `cargo xtask
-//! conform` starts it. Where the two differ, `crates/pipeline/cases/open_vswitch.toml`
-//! says why; a difference that it does not explain fails, and so does an explanation
-//! of none.
+//! Plays the cases of `crates/pipeline/cases` on a switch that runs: on a real Open
+//! vSwitch, and on Comporta as users start it. `cargo xtask conform` starts it. Where
+//! what happens is not what a case says, `crates/pipeline/cases/open_vswitch.toml` or
+//! `comporta.toml` says why; a difference that it does not explain fails, and so does
+//! an explanation of none.
 //!
 //! Open vSwitch has dummy ports and a dummy clock then, so that frames come and go and
-//! time passes exactly when a case says so; all else is what its users run.
+//! time passes exactly when a case says so; all else is what its users run. Comporta
+//! has real interfaces and the machine's clock.
 
 #![allow(
     clippy::print_stdout,
@@ -12,28 +14,33 @@
 )]
 
 mod capture;
+mod comporta;
 mod control;
 mod explained;
 mod judge;
+mod open_vswitch;
 mod peer;
-mod subject;
+mod peers;
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{fs, thread};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use testbed::{Clock, Failure, Namespace, Requirement, Spawner};
+use testkit::case::Subject;
 
+use comporta::ComportaSubject;
 use explained::Explained;
 use judge::Outcome;
-use subject::OpenVswitchSubject;
+use open_vswitch::OpenVswitchSubject;
 
-/// Plays the project's cases on Open vSwitch.
+/// Plays the project's cases on a switch that runs.
 #[derive(Debug, Parser)]
 struct Options {
     /// Where the cases are, and the explanations of differences.
@@ -43,17 +50,77 @@ struct Options {
         default_value = "crates/pipeline/cases"
     )]
     cases: PathBuf,
-    /// Where the outcomes are written, a line of JSON each.
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "results/conformance/open-vswitch.jsonl"
-    )]
-    output: PathBuf,
+    /// The switch.
+    #[arg(long, value_enum, default_value_t = Switch::OpenVswitch)]
+    on: Switch,
+    /// The program `comporta`.
+    #[arg(long, value_name = "FILE", default_value = "target/debug/comporta")]
+    comporta: PathBuf,
+    /// Where the outcomes are written, a line of JSON each [default: results/conformance/SWITCH.jsonl]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// Only cases whose names begin so [default: all]
     #[arg(value_name = "PREFIX")]
     only: Vec<String>,
 }
+
+/// The switches that cases are played on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    OpenVswitch,
+    Comporta,
+}
+
+impl Switch {
+    /// Its name, in files.
+    const fn file(self) -> &'static str {
+        match self {
+            Self::OpenVswitch => "open-vswitch",
+            Self::Comporta => "comporta",
+        }
+    }
+
+    /// Its name, in sentences.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::OpenVswitch => "Open vSwitch",
+            Self::Comporta => "comporta switch",
+        }
+    }
+
+    /// Where its differences are explained.
+    const fn list(self) -> &'static str {
+        match self {
+            Self::OpenVswitch => "open_vswitch.toml",
+            Self::Comporta => "comporta.toml",
+        }
+    }
+
+    /// What must be there to play on it.
+    fn needs(self) -> Vec<Requirement> {
+        let mut needs = vec![Requirement::Namespaces];
+        match self {
+            Self::OpenVswitch => needs.extend(testbed::OpenVswitch::requirements()),
+            Self::Comporta => needs.push(Requirement::Veth),
+        }
+        needs
+    }
+}
+
+/// A switch that cases are played on, one after the other.
+trait Stage: Subject {
+    /// How long to listen for what comes of an event: a case that is not as it should be
+    /// is played again with more patience, for a busy machine lets it wait.
+    const LINGER: [Duration; 3];
+    /// How words begin that a case is not held to, where the clock is the machine's.
+    const UNCERTAIN: &'static [&'static str];
+
+    /// Begins a case: nothing is left of the last.
+    fn start_over(&mut self, linger: Duration) -> Result<(), Failure>;
+}
+
+/// How many cases are played at once on real wires.
+const AT_ONCE: usize = 8;
 
 /// What a shell says of a program that Ctrl-C ended: 128 and the signal's number.
 const INTERRUPTED: u8 = 130;
@@ -80,29 +147,100 @@ fn run(options: &Options) -> Result<Option<bool>, Failure> {
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::clone(&told_to_end)).map_err(Failure::to("catch signals"))?;
     }
-    let mut needs = vec![Requirement::Namespaces];
-    needs.extend(testbed::OpenVswitch::requirements());
+    let needs = options.on.needs();
     testbed::check(&needs).map_err(|missing| Failure::to("run")(std::io::Error::other(missing)))?;
-    let cases = cases(options)?;
-    let explained = Explained::read(&options.cases.join("open_vswitch.toml"))?;
-    let namespace = Namespace::new()?;
-    let mut subject = OpenVswitchSubject::start(&Spawner::new()?, &namespace, &Clock::start())?;
-    let mut outcomes = Vec::new();
-    for (name, text) in cases {
-        if told_to_end.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        subject.start_over()?;
-        let played = testkit::case::replay(&text, &mut subject);
-        outcomes.push(Outcome::new(name, played, &explained));
-    }
+    let explained = Explained::read(&options.cases.join(options.on.list()))?;
+    let outcomes = match options.on {
+        Switch::OpenVswitch => on_open_vswitch(options, &explained, &told_to_end)?,
+        Switch::Comporta => on_comporta(options, &explained, &told_to_end)?,
+    };
+    let Some(outcomes) = outcomes else {
+        return Ok(None);
+    };
     let stale = if options.only.is_empty() {
         explained.of_nothing(outcomes.iter().map(|outcome| outcome.case.as_str()))
     } else {
         Vec::new()
     };
-    judge::write(&outcomes, &options.output)?;
-    Ok(Some(judge::report(&outcomes, &stale, &options.output)))
+    let by_default = || format!("results/conformance/{}.jsonl", options.on.file()).into();
+    let output = options.output.clone().unwrap_or_else(by_default);
+    judge::write(&outcomes, &output)?;
+    let name = options.on.name();
+    Ok(Some(judge::report(name, &outcomes, &stale, &output)))
+}
+
+/// Plays all cases there; nothing, if it was told to end before it was done.
+fn on_open_vswitch(
+    options: &Options,
+    explained: &Explained,
+    told_to_end: &AtomicBool,
+) -> Result<Option<Vec<Outcome>>, Failure> {
+    let namespace = Namespace::new()?;
+    let mut subject = OpenVswitchSubject::start(&Spawner::new()?, &namespace, &Clock::start())?;
+    let mut outcomes = Vec::new();
+    for (name, text) in cases(options)? {
+        if told_to_end.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        outcomes.push(patiently(&name, &text, &mut subject, explained)?);
+    }
+    Ok(Some(outcomes))
+}
+
+/// Plays all cases there, several at a time, for they mostly wait; nothing, if it was
+/// told to end before it was done.
+fn on_comporta(
+    options: &Options,
+    explained: &Explained,
+    told_to_end: &AtomicBool,
+) -> Result<Option<Vec<Outcome>>, Failure> {
+    let cases = Mutex::new(cases(options)?.into_iter());
+    let play = |number| -> Result<Vec<Outcome>, Failure> {
+        let (spawner, clock) = (Spawner::new()?, Clock::start());
+        let program = options.comporta.clone();
+        let mut subject = ComportaSubject::new(number, program, &spawner, &clock)?;
+        let mut outcomes = Vec::new();
+        while !told_to_end.load(Ordering::Relaxed) {
+            let next = cases.lock().expect("nobody panics with it").next();
+            let Some((name, text)) = next else { break };
+            outcomes.push(patiently(&name, &text, &mut subject, explained)?);
+        }
+        Ok(outcomes)
+    };
+    let outcomes: Result<Vec<_>, Failure> = thread::scope(|scope| {
+        let players: Vec<_> = (0..AT_ONCE)
+            .map(|number| scope.spawn(move || play(number)))
+            .collect();
+        let end =
+            |player: thread::ScopedJoinHandle<'_, _>| player.join().expect("no player panics");
+        players.into_iter().map(end).collect()
+    });
+    let mut outcomes: Vec<_> = outcomes?.into_iter().flatten().collect();
+    outcomes.sort_by(|a, b| a.case.cmp(&b.case));
+    Ok((!told_to_end.load(Ordering::Relaxed)).then_some(outcomes))
+}
+
+/// Plays a case, again and with more patience if it is not as it should be.
+fn patiently<S: Stage>(
+    name: &str,
+    text: &str,
+    stage: &mut S,
+    explained: &Explained,
+) -> Result<Outcome, Failure> {
+    let mut play = |linger| {
+        stage.start_over(linger)?;
+        let played = testkit::case::replay(text, stage);
+        let name = name.to_owned();
+        Ok(Outcome::new(name, played, explained, S::UNCERTAIN))
+    };
+    let [first, second, last] = S::LINGER;
+    for linger in [first, second] {
+        let outcome = play(linger)?;
+        if outcome.is_as_explained() {
+            return Ok(outcome);
+        }
+    }
+    play(last)
 }
 
 /// The names and texts of the cases that are wanted, by name.

@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 19] = {
+const ARROWS: [Arrows; 20] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -32,7 +32,8 @@ const ARROWS: [Arrows; 19] = {
         row("tools",    &["base", "packet", "flow", "openflow"]),
         row("cli",      &["switch", "lab", "tools"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
-        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "testbed", "testkit"]),
+        row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
+        row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),
     ]

@@ -1,4 +1,5 @@
-//! SPDX licence expressions (SPDX 2.3, annex D): `MIT OR (Apache-2.0 AND BSD-3-Clause)`.
+//! SPDX licence expressions (SPDX 3.0.1, annex B): `MIT OR (Apache-2.0 AND BSD-3-Clause)`.
+//! What joins licences is in capitals or in small letters, not mixed.
 
 /// What an expression asks of who uses the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +20,14 @@ pub(super) fn judge(expression: &str, allowed: &[&str]) -> Verdict {
         .replace('/', " OR ")
         .replace('(', " ( ")
         .replace(')', " ) ");
+    let words = spaced.split_whitespace().map(|word| match word {
+        "or" => "OR",
+        "and" => "AND",
+        "with" => "WITH",
+        word => word,
+    });
     let mut parser = Parser {
-        words: spaced.split_whitespace().peekable(),
+        words: words.peekable(),
         allowed,
     };
     match parser.any() {
@@ -90,6 +97,7 @@ mod tests {
             "MIT",
             "MIT OR GPL-3.0",
             "GPL-3.0 OR MIT",
+            "GPL-3.0 or MIT and Apache-2.0",
             "MIT/GPL-3.0",
             "MIT AND Apache-2.0",
             "(MIT OR GPL-3.0) AND Apache-2.0",
@@ -125,6 +133,7 @@ mod tests {
             "",
             "MIT OR",
             "OR MIT",
+            "MIT Or Apache-2.0",
             "(MIT",
             "MIT)",
             "MIT Apache-2.0",

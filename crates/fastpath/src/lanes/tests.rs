@@ -13,3 +13,11 @@ fn every_field_has_a_place() {
         );
     }
 }
+
+#[test]
+fn a_wide_field_has_two_words() {
+    for row in Field::all().filter(|row| row.field.view().is_none()) {
+        let is_wide = row.bits > 64;
+        assert_eq!(place_of(row.field).is_wide, is_wide, "{}", row.name);
+    }
+}

@@ -12,7 +12,7 @@ static ROWS: [Option<u8>; 128] = {
     let mut rows = [None; 128];
     let mut row = 0;
     while row < Field::COUNT {
-        if let Some(WireId { class, number }) = FIELDS[row].oxm
+        if let Some(WireId { class, number, .. }) = FIELDS[row].oxm
             && class == CLASS
         {
             rows[number as usize] = Some(FIELDS[row].field as u8);

@@ -1,11 +1,11 @@
 //! The long names that fields bear where bits of them are meant, as
 //! `NXM_OF_ETH_SRC[0..15]`: the class, and a name in capital letters.
 
-use super::{Field, WireId};
+use super::{EXPERIMENTER, Field, WireId};
 
 /// Names that are not made of the registry's.
 #[rustfmt::skip]
-const ODD: [(Field, &str); 15] = { use Field::*; [
+const ODD: [(Field, &str); 23] = { use Field::*; [
     (NxInPort,     "NXM_OF_IN_PORT"),
     (Ipv4Src,      "NXM_OF_IP_SRC"),
     (Ipv4Dst,      "NXM_OF_IP_DST"),
@@ -21,7 +21,18 @@ const ODD: [(Field, &str); 15] = { use Field::*; [
     (TunDst,       "NXM_NX_TUN_IPV4_DST"),
     (ActsetOutput, "ONFOXM_ET_ACTSET_OUTPUT"),
     (IpTos,        "NXM_OF_IP_TOS"),
+    (TunErspanVer, "NXOXM_ET_ERSPAN_VER"),
+    (TunErspanIdx, "NXOXM_ET_ERSPAN_IDX"),
+    (TunErspanDir, "NXOXM_ET_ERSPAN_DIR"),
+    (TunErspanHwid,"NXOXM_ET_ERSPAN_HWID"),
+    (TunGtpuFlags, "NXOXM_ET_GTPU_FLAGS"),
+    (TunGtpuMsgtype,"NXOXM_ET_GTPU_MSGTYPE"),
+    (NdReserved,   "ERICOXM_OF_ICMPV6_ND_RESERVED"),
+    (NdOptionsType,"ERICOXM_OF_ICMPV6_ND_OPTIONS_TYPE"),
 ]};
+
+/// Another long name, since Open vSwitch 2.4.
+const DP_HASH: &str = "NXOXM_ET_DP_HASH";
 
 impl Field {
     /// The name that `ovs-ofctl` gives it where bits of it are meant: Nicira's, if it has one.
@@ -32,6 +43,7 @@ impl Field {
         }
         match self.info().nxm {
             None => self.oxm_name(),
+            Some(id) if id.class == EXPERIMENTER => format!("NXOXM_{}", self.capitals()),
             Some(id) if id.class == 0 => format!("NXM_OF_{}", self.capitals()),
             Some(_) => format!("NXM_NX_{}", self.capitals()),
         }
@@ -42,8 +54,9 @@ impl Field {
     #[must_use]
     pub fn header_name(self, id: WireId) -> String {
         match id.class {
+            _ if self.info().nxm == Some(id) => self.part_name(),
             0 | 1 => self.part_name(),
-            0xffff if self.info().oxm == Some(id) => format!("ONFOXM_ET_{}", self.capitals()),
+            EXPERIMENTER => format!("ONFOXM_ET_{}", self.capitals()),
             _ => self.oxm_name(),
         }
     }
@@ -51,6 +64,9 @@ impl Field {
     /// The field of this long name, Nicira's or the specification's.
     #[must_use]
     pub fn from_part_name(name: &str) -> Option<Self> {
+        if name == DP_HASH {
+            return Some(Self::DpHash);
+        }
         let bears = |field: Self| field.part_name() == name || field.oxm_name() == name;
         Self::all().map(|row| row.field).find(|field| bears(*field))
     }

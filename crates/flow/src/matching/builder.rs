@@ -110,6 +110,7 @@ impl MatchBuilder {
     }
 
     /// Puts a term, unless its mask is empty, in its place.
+    #[inline]
     fn insert(&mut self, term: &Term) -> Result<(), Refusal> {
         let behind_all = self.last.is_none_or(|last| last < term.field);
         if !behind_all && self.terms().on(term.field).is_some() {
@@ -132,12 +133,14 @@ impl MatchBuilder {
     }
 
     /// Puts a term behind all others.
+    #[inline]
     fn push(&mut self, term: &Term) {
         self.remember(term);
-        self.length = packed::put(&mut self.bytes, self.length, term);
+        self.length = packed::append(&mut self.bytes, self.length, term);
         self.last = Some(term.field);
     }
 
+    #[inline]
     const fn remember(&mut self, term: &Term) {
         match term.field {
             Field::EthType => self.eth_type = Some(term.value),

@@ -111,6 +111,17 @@ impl<'a> Terms<'a> {
         }
     }
 
+    /// The fields of those that are left. To ask for no more is a good deal cheaper.
+    pub fn fields(&self) -> impl Iterator<Item = Field> + use<'a> {
+        let mut rest = self.rest;
+        std::iter::from_fn(move || {
+            let (head, tail) = rest.split_first()?;
+            let this = Head::of(*head)?;
+            rest = &tail[this.length()..];
+            Some(this.field)
+        })
+    }
+
     /// The value of `field`, if all of it is given.
     #[must_use]
     pub fn exact(&self, field: Field) -> Option<u128> {
@@ -159,11 +170,10 @@ impl Head {
     /// What `head` says; none if there is no term.
     #[inline]
     fn of(head: u8) -> Option<Self> {
-        let number = (head >> 1).checked_sub(1)?;
-        let field = FIELDS[usize::from(number)].field;
+        let number = usize::from(head >> 1).checked_sub(1)?;
         Some(Self {
-            field,
-            width: usize::from(WIDTHS[usize::from(number)]),
+            field: Field::ALL[number],
+            width: usize::from(WIDTHS[number]),
             masked: head & MASKED != 0,
         })
     }
@@ -177,15 +187,14 @@ impl Head {
     /// The term whose value `bytes` begin with.
     #[inline]
     fn term(self, bytes: &[u8]) -> Term {
-        let (value, behind) = bytes.split_at(self.width);
         let mask = if self.masked {
-            number(&behind[..self.width])
+            number(&bytes[self.width..], self.width)
         } else {
             self.field.full_mask()
         };
         Term {
             field: self.field,
-            value: number(value),
+            value: number(bytes, self.width),
             mask,
         }
     }
@@ -202,22 +211,44 @@ static WIDTHS: [u8; Field::COUNT] = {
     widths
 };
 
-/// Puts a term behind `bytes[..at]`, in its own form. Answers where it ends.
+/// Puts a term behind `bytes[..at]`, in its own form, before what may be there already.
+/// Answers where it ends.
 pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
-    let masked = !term.is_exact();
-    let number = term.field as u8 + 1;
-    bytes[at] = number << 1 | u8::from(masked);
     let width = usize::from(WIDTHS[term.field as usize]);
-    let mut end = at + 1;
+    let mut end = put_head(bytes, at, term);
     let mut put = |number: u128| {
         bytes[end..end + width].copy_from_slice(&number.to_be_bytes()[16 - width..]);
         end += width;
     };
     put(term.value);
-    if masked {
+    if !term.is_exact() {
         put(term.mask);
     }
     end
+}
+
+/// Puts a term behind `bytes[..at]`, in its own form, with nothing behind it that
+/// matters. Answers where it ends.
+#[inline]
+pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
+    let width = usize::from(WIDTHS[term.field as usize]);
+    let number = u64::try_from(term.value);
+    let room = bytes.get_mut(at + 1..).and_then(<[u8]>::first_chunk_mut);
+    match (number, room) {
+        (Ok(number), Some(room)) if width <= room.len() && term.is_exact() => {
+            // Its bytes to the front, and zeros behind them.
+            *room = (number << (u64::BITS as usize - 8 * width)).to_be_bytes();
+            put_head(bytes, at, term) + width
+        }
+        _ => put(bytes, at, term),
+    }
+}
+
+#[inline]
+fn put_head(bytes: &mut [u8], at: usize, term: &Term) -> usize {
+    let number = term.field as u8 + 1;
+    bytes[at] = number << 1 | u8::from(!term.is_exact());
+    at + 1
 }
 
 /// Bytes that a term takes.
@@ -226,17 +257,14 @@ pub(super) fn length_of(term: &Term) -> usize {
     1 + (width << u32::from(!term.is_exact()))
 }
 
-/// The number that these bytes are, the uppermost first.
+/// The number that the first `width` of these bytes are, the uppermost first.
 #[inline]
-fn number(bytes: &[u8]) -> u128 {
-    match *bytes {
-        [a] => u128::from(a),
-        [a, b] => u128::from(u16::from_be_bytes([a, b])),
-        [a, b, c, d] => u128::from(u32::from_be_bytes([a, b, c, d])),
-        [a, b, c, d, e, f] => u128::from(u64::from_be_bytes([0, 0, a, b, c, d, e, f])),
-        [a, b, c, d, e, f, g, h] => u128::from(u64::from_be_bytes([a, b, c, d, e, f, g, h])),
-        _ => bytes
-            .iter()
-            .fold(0, |number, byte| number << 8 | u128::from(*byte)),
+fn number(bytes: &[u8], width: usize) -> u128 {
+    if let Some(word) = bytes.first_chunk()
+        && let Some(behind) = word.len().checked_sub(width)
+    {
+        return u128::from(u64::from_be_bytes(*word) >> (8 * behind));
     }
+    let bytes = bytes[..width].iter();
+    bytes.fold(0, |number, byte| number << 8 | u128::from(*byte))
 }

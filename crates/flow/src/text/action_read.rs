@@ -63,15 +63,12 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Open vSwitch's actions that this switch does not have.
-const FOREIGN: [&str; 8] = [
+const FOREIGN: [&str; 5] = [
     "ct",
     "ct_clear",
     "debug_recirc",
     "debug_slow",
-    "dec_nsh_ttl",
-    "decap",
     "delete_field",
-    "encap",
 ];
 
 /// Reads `item` as an action: by name, or a port that stands for an output to it.

@@ -8,7 +8,7 @@ use super::error::ParseError;
 use super::number::{Bounded, number, unsigned};
 use super::part::part;
 use super::piece::{Item, Items, Piece};
-use super::{address, instructions, learn};
+use super::{address, encap, instructions, learn};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
@@ -40,6 +40,9 @@ const ACTIONS: &[(&str, Read)] = &[
     ("conjunction",      conjunction),
     ("check_pkt_larger", check_packet_larger),
     ("sample",           sample),
+    ("encap",            encap::encap),
+    ("decap",            encap::decap),
+    ("dec_nsh_ttl",      |item| item.bare().map(|()| Extension::DecNshTtl)),
 ];
 
 /// The names of Nicira's actions.

@@ -58,6 +58,14 @@ impl fmt::Display for Extension {
                 clauses,
             } => write!(f, "conjunction({id},{}/{clauses})", u16::from(*clause) + 1),
             Self::CheckPacketLarger { bytes, to } => write!(f, "check_pkt_larger({bytes})->{to}"),
+            Self::Encap(encap) => write!(f, "{encap}"),
+            Self::Decap { left: None } => f.write_str("decap()"),
+            Self::Decap { left: Some(left) } => {
+                let (space, kind) = left.parts();
+                let kind = Hex(kind.into());
+                write!(f, "decap(packet_type(ns={space},type={kind}))")
+            }
+            Self::DecNshTtl => f.write_str("dec_nsh_ttl"),
             Self::Sample(sample) => write_sample(f, sample),
         }
     }

@@ -34,12 +34,15 @@ pub(super) fn whole(text: Piece<'_>) -> Result<Match, ParseError> {
 pub(super) fn value(field: Field, piece: Piece<'_>) -> Result<Masked, ParseError> {
     let full = field.full_mask();
     match names::form(field) {
-        Form::Decimal | Form::Hex(_) => masked(piece, full, |part| unsigned(part, full)),
+        Form::Decimal | Form::Octet | Form::Hex(_) => {
+            masked(piece, full, |part| unsigned(part, full))
+        }
         Form::Mac => address::mac(piece, full),
         Form::Ipv4 => address::ipv4(piece, full),
         Form::Ipv6 => address::ipv6(piece, full),
         Form::Port => port(field, piece),
         Form::Flags => special::tcp_flags(piece),
+        Form::TunnelFlags => special::tunnel_flags(piece),
         Form::Fragment => special::fragment(piece),
         Form::Typed => Ok((special::packet_type(piece)?, full)),
     }
@@ -243,6 +246,7 @@ fn prerequisite(needs: Prerequisite) -> &'static str {
         Prerequisite::Icmpv6 => "`icmp6`",
         Prerequisite::Nd => "`icmp6,icmp_type=135` or `icmp6,icmp_type=136`",
         Prerequisite::NdSolicitation => "`icmp6,icmp_type=135`",
+        Prerequisite::Nsh => "`dl_type=0x894f`",
         Prerequisite::NdAdvertisement => "`icmp6,icmp_type=136`",
     }
 }

@@ -9,7 +9,7 @@ use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
 
 /// How many fields stand before the protocol's name.
-const BEFORE_PROTOCOL: usize = 4;
+const BEFORE_PROTOCOL: usize = 6;
 
 /// How many fields no match holds, being views.
 const VIEWS: usize = Field::IpTos as usize - Field::Reg15 as usize;
@@ -20,14 +20,17 @@ const VIEWS: usize = Field::IpTos as usize - Field::Reg15 as usize;
 const ORDER: [Field; Field::COUNT - VIEWS - 1] = {
     use Field::*;
     [
-        PktMark, ConjId, ActsetOutput, PacketType,
+        PktMark, RecircId, DpHash, ConjId, ActsetOutput, PacketType,
         Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7,
         Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
         TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, TunGbpId, TunGbpFlags,
+        TunErspanVer, TunErspanIdx, TunErspanDir, TunErspanHwid, TunGtpuFlags, TunGtpuMsgtype, TunFlags,
         Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
+        NshFlags, NshTtl, NshMdtype, NshNp, NshSpi, NshSi, NshC1, NshC2, NshC3, NshC4,
         Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr,
         IpProto, ArpOp, ArpSha, ArpTha, IpDscp, IpEcn, IpTtl, MplsLabel, MplsTc, MplsBos, MplsTtl, PbbIsid, PbbUca, IpFrag,
         Icmpv4Type, Icmpv4Code, Icmpv6Type, Icmpv6Code, Ipv6NdTarget, Ipv6NdSll, Ipv6NdTll,
+        NdReserved, NdOptionsType,
         TcpSrc, TcpDst, UdpSrc, UdpDst, SctpSrc, SctpDst, TcpFlags,
     ]
 };
@@ -122,9 +125,11 @@ fn write_term(f: &mut fmt::Formatter<'_>, term: &Term) -> fmt::Result {
     write!(f, "{}=", match_name(term.field))?;
     match names::form(term.field) {
         _ if term.field == Field::IpDscp => write!(f, "{}", term.value << 2),
-        Form::Decimal if term.is_exact() => write!(f, "{}", term.value),
+        Form::Decimal | Form::Octet if term.is_exact() => write!(f, "{}", term.value),
         Form::Decimal => write!(f, "0x{:x}/0x{:x}", term.value, term.mask),
+        Form::Octet => write!(f, "0x{:02x}/0x{:02x}", term.value, term.mask),
         Form::Hex(digits) => write_hex(f, pair, digits, term.is_exact()),
+        Form::TunnelFlags => special::write_tunnel_flags(f, term.value),
         Form::Flags => special::write_tcp_flags(f, pair),
         Form::Fragment => special::write_fragment(f, pair),
         Form::Typed => special::write_packet_type(f, term.value),
@@ -191,10 +196,12 @@ pub(super) fn write_set_value(
 ) -> fmt::Result {
     let exact = pair.1 == field.full_mask();
     match names::form(field) {
-        Form::Decimal if exact => write!(f, "{}", pair.0),
-        Form::Decimal => write!(f, "{}/0x{:x}", pair.0, pair.1),
+        Form::Decimal | Form::Octet if exact => write!(f, "{}", pair.0),
+        Form::Decimal | Form::Octet => write!(f, "{}/0x{:x}", pair.0, pair.1),
         Form::Hex(_) | Form::Flags | Form::Fragment => write_hex(f, pair, 1, exact),
         Form::Typed => special::write_packet_type(f, pair.0),
+        Form::TunnelFlags if pair.0 == 0 => f.write_str("0"),
+        Form::TunnelFlags => f.write_str("oam"),
         Form::Port if field == Field::NxInPort => {
             let port = u16::try_from(pair.0).expect("the field has 16 bits");
             address::write_port(f, widen(port).into())

@@ -8,6 +8,8 @@ use crate::field::Field;
 pub(super) enum Form {
     /// A decimal number; with a mask, both are hexadecimal in a match.
     Decimal,
+    /// A decimal number of eight bits; with a mask, both are hexadecimal and of two digits.
+    Octet,
     /// A hexadecimal number of at least so many digits in a match.
     Hex(usize),
     /// An Ethernet address.
@@ -20,6 +22,8 @@ pub(super) enum Form {
     Port,
     /// TCP flags by name.
     Flags,
+    /// Flags of a tunnel by name.
+    TunnelFlags,
     /// A kind of fragment by name.
     Fragment,
     /// A name space and a type in it.
@@ -74,6 +78,7 @@ const NAMES: [Names; Field::COUNT] = {
         row(InPhyPort,    "in_phy_port", Port,     &[]),
         row(Metadata,     "metadata",    Hex(1),   &[]),
         row(TunnelId,     "tun_id",      Hex(1),   &["tunnel_id"]),
+        row(PacketType,    "packet_type", Typed,    &[]),
         row(EthDst,       "eth_dst",     Mac,      &["dl_dst"]),
         row(EthSrc,       "eth_src",     Mac,      &["dl_src"]),
         row(EthType,      "eth_type",    Hex(4),   &["dl_type"]),
@@ -122,9 +127,29 @@ const NAMES: [Names; Field::COUNT] = {
         row(TunIpv6Dst,    "tun_ipv6_dst",Ipv6,     &[]),
         row(ConjId,        "conj_id",     Decimal,  &[]),
         row(ActsetOutput,  "actset_output",Port,     &[]),
-        row(PacketType,    "packet_type", Typed,    &[]),
         row(TunGbpId,      "tun_gbp_id",  Decimal,  &[]),
         row(TunGbpFlags,   "tun_gbp_flags",Hex(1),  &[]),
+        row(NshFlags,       "nsh_flags",       Octet, &[]),
+        row(NshTtl,         "nsh_ttl",         Decimal, &[]),
+        row(NshMdtype,      "nsh_mdtype",      Decimal, &[]),
+        row(NshNp,          "nsh_np",          Decimal, &[]),
+        row(NshSpi,         "nsh_spi",         Hex(1), &["nsp"]),
+        row(NshSi,          "nsh_si",          Decimal, &["nsi"]),
+        row(NshC1,          "nsh_c1",          Hex(1), &["nshc1"]),
+        row(NshC2,          "nsh_c2",          Hex(1), &["nshc2"]),
+        row(NshC3,          "nsh_c3",          Hex(1), &["nshc3"]),
+        row(NshC4,          "nsh_c4",          Hex(1), &["nshc4"]),
+        row(NdReserved,     "nd_reserved",     Decimal, &[]),
+        row(NdOptionsType,  "nd_options_type", Decimal, &[]),
+        row(TunFlags,       "tun_flags",       TunnelFlags, &[]),
+        row(TunErspanVer,   "tun_erspan_ver",  Decimal, &[]),
+        row(TunErspanIdx,   "tun_erspan_idx",  Hex(1), &[]),
+        row(TunErspanDir,   "tun_erspan_dir",  Decimal, &[]),
+        row(TunErspanHwid,  "tun_erspan_hwid", Hex(1), &[]),
+        row(TunGtpuFlags,   "tun_gtpu_flags",  Hex(1), &["gtpu_flags"]),
+        row(TunGtpuMsgtype, "tun_gtpu_msgtype", Decimal, &["gtpu_msgtype"]),
+        row(DpHash,         "dp_hash",         Hex(1), &[]),
+        row(RecircId,       "recirc_id",       Hex(1), &[]),
         row(Reg0,          "reg0",        Hex(1),   &[]),
         row(Reg1,          "reg1",        Hex(1),   &[]),
         row(Reg2,          "reg2",        Hex(1),   &[]),
@@ -229,18 +254,7 @@ pub(super) const PROTOCOLS: [Protocol; 17] = {
 };
 
 /// Beginnings of the names of Open vSwitch's fields that this switch does not have.
-const FOREIGN_FIELDS: [&str; 10] = [
-    "ct_",
-    "dp_hash",
-    "gtpu_",
-    "igmp_",
-    "nd_options_type",
-    "nd_reserved",
-    "nsh_",
-    "recirc_id",
-    "skb_priority",
-    "tun_",
-];
+const FOREIGN_FIELDS: [&str; 4] = ["ct_", "igmp_", "skb_priority", "tun_metadata"];
 
 /// What `name` means in a match; none if it is no field's name.
 pub(super) fn meaning(name: &str) -> Option<Meaning> {

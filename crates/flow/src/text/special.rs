@@ -1,4 +1,5 @@
-//! Values with words or bits of their own: VLAN tags, ToS, TCP flags, fragments.
+//! Values with words or bits of their own: VLAN tags, ToS, flags of TCP and of tunnels,
+//! fragments.
 
 use std::fmt;
 
@@ -164,6 +165,32 @@ pub(super) fn write_tcp_flags(f: &mut fmt::Formatter<'_>, (flags, mask): Masked)
         }
     }
     Ok(())
+}
+
+/// The one flag of a tunnel (`ovs-fields(7)`, tun_flags).
+const TUNNEL_OAM: &str = "oam";
+
+/// Reads `tun_flags`: `+oam`, `-oam`, `oam`, or numbers.
+pub(super) fn tunnel_flags(piece: Piece<'_>) -> Result<Masked, ParseError> {
+    let full = Field::TunFlags.full_mask();
+    let (sign, name) = match piece.text.strip_prefix(['+', '-']) {
+        Some(_) => piece.cut(1),
+        None => piece.cut(0),
+    };
+    match (sign.text, name.text) {
+        ("-", TUNNEL_OAM) => Ok((0, full)),
+        (_, TUNNEL_OAM) => Ok((1, full)),
+        ("", text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+            masked(piece, full, |part| unsigned(part, full))
+        }
+        _ => Err(piece.wrong("a tunnel's flag is wanted: +oam or -oam")),
+    }
+}
+
+/// Writes the flags of a tunnel in a match.
+pub(super) fn write_tunnel_flags(f: &mut fmt::Formatter<'_>, flags: u128) -> fmt::Result {
+    let sign = if flags == 0 { '-' } else { '+' };
+    write!(f, "{sign}{TUNNEL_OAM}")
 }
 
 /// Kinds of fragment: name, value, mask.

@@ -10,7 +10,7 @@ use crate::codec::{Inexpressible, Writer};
 use crate::faith::Faith;
 use crate::faults::ONF;
 use crate::kinds::NICIRA;
-use crate::oxm::{self, Prefer};
+use crate::oxm::{self, Header, Prefer};
 use crate::port_no;
 use crate::version::Version;
 
@@ -229,16 +229,17 @@ fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
     })
 }
 
-/// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most.
+/// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most; or,
+/// for an experimenter's field, for which that has no room, `NXAST_REG_LOAD2`.
 fn reg_loads(
     field: Field,
     value: u128,
     mask: u128,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    let header = oxm::header_of(field, Prefer::Nxm, false)
-        .filter(|header| header.length == field.bytes())
-        .ok_or_else(|| w.cannot("writing a part of this field"))?;
+    let Some(header) = short_header(field) else {
+        return reg_load2(field, value, mask, w);
+    };
     let mut left = mask;
     while left != 0 {
         let offset = left.trailing_zeros();
@@ -253,6 +254,32 @@ fn reg_loads(
         left &= !(ones << offset);
     }
     Ok(())
+}
+
+/// The header of `field`, if nobody is named behind it.
+pub(super) fn short_header(field: Field) -> Option<Header> {
+    let header = oxm::header_of(field, Prefer::Nxm, false);
+    header.filter(|header| header.length == field.bytes())
+}
+
+/// Appends `NXAST_REG_LOAD2`, which has the field as a match has it.
+pub(super) fn reg_load2(
+    field: Field,
+    value: u128,
+    mask: u128,
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let masked = mask != field.full_mask();
+    let header = oxm::header_of(field, Prefer::Nxm, masked)
+        .ok_or_else(|| w.cannot("writing a part of this field"))?;
+    put(Kind::RegLoad2, w, |w| {
+        header.encode(w);
+        w.number(field.bytes(), value);
+        if masked {
+            w.number(field.bytes(), mask);
+        }
+        Ok(())
+    })
 }
 
 /// Appends a meter as the action that it is in 1.5.

@@ -3,6 +3,7 @@
 //! numbers are stands in the table of [`super`]). Hashes are in [`hash`],
 //! and `learn` is in [`learn`].
 
+mod encap;
 mod hash;
 mod learn;
 
@@ -13,7 +14,7 @@ use flow::{
     Extension, Field, MaxLen, PacketInReason, Part, Refusal, Sample, SampleDirection, ToController,
 };
 
-use super::encode::{Context, put, set_field};
+use super::encode::{Context, put, reg_load2, set_field, short_header};
 use super::{Bad, Kind};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::message::packet_in;
@@ -59,6 +60,9 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
         }
         Kind::Conjunction => decode_conjunction(r)?,
         Kind::CheckPacketLarger => decode_check_packet_larger(r)?,
+        Kind::Encap => encap::decode(r)?,
+        Kind::Decap => encap::decode_decap(r)?,
+        Kind::DecNshTtl => Extension::DecNshTtl,
         Kind::Sample | Kind::Sample2 | Kind::Sample3 => decode_sample(kind, r)?,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
@@ -123,6 +127,9 @@ pub(super) fn encode(
             w.u16(to.offset().into());
             encode_field(to.field(), w)
         }),
+        Extension::Encap(header) => encap::encode(header, w),
+        Extension::Decap { left } => encap::encode_decap(*left, w),
+        Extension::DecNshTtl => put(Kind::DecNshTtl, w, |_| Ok(())),
         Extension::Sample(sample) => encode_sample(sample, w),
     }
 }
@@ -207,10 +214,10 @@ fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), Inexpress
     if w.version() == Version::V15 {
         return set_field(to.field(), to.place(u128::from(value)), to.mask(), w);
     }
+    let Some(header) = short_header(to.field()) else {
+        return reg_load2(to.field(), to.place(u128::from(value)), to.mask(), w);
+    };
     let place = place(to, w)?;
-    let header = oxm::header_of(to.field(), Prefer::Nxm, false)
-        .filter(|header| header.length == to.field().bytes())
-        .ok_or_else(|| w.cannot("writing a part of this field"))?;
     put(Kind::RegLoad, w, |w| {
         w.u16(place);
         header.encode(w);

@@ -68,6 +68,9 @@ pub(crate) enum Kind {
     Sample,
     Sample2,
     Sample3,
+    Encap,
+    Decap,
+    DecNshTtl,
     Meter,
 }
 
@@ -175,7 +178,7 @@ pub(crate) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*
     row(DecMplsTtl,    V10..=V15, Nicira(26), Exactly(16),  0),
     row(SetMplsLabel,  V10..=V15, Nicira(30), Exactly(16),  2),
     row(SetMplsTc,     V10..=V15, Nicira(31), Exactly(16),  0),
-    row(RegLoad2,      V10..=V14, Nicira(33), AtLeast(24),  6),
+    row(RegLoad2,      V10..=V14, Nicira(33), AtLeast(24),  0),
     row(Group,         V10..=V10, Nicira(40), Exactly(16),  2),
     row(Resubmit,      V10..=V15, Nicira(1), Exactly(16), 0),
     row(RegMove,       V10..=V14, Nicira(6), AtLeast(24), 0),
@@ -201,6 +204,9 @@ pub(crate) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*
     row(Sample3,       V10..=V15, Nicira(41),Exactly(32), 0),
     row(Clone,         V10..=V15, Nicira(42),AtLeast(16), 6),
     row(Learn2,        V10..=V15, Nicira(45),AtLeast(40), 0),
+    row(Encap,         V13..=V15, Nicira(46),AtLeast(16), 0),
+    row(Decap,         V13..=V15, Nicira(47),Exactly(16), 0),
+    row(DecNshTtl,     V10..=V15, Nicira(48),Exactly(16), 0),
     row(CheckPacketLarger, V10..=V15, Nicira(49),AtLeast(24), 0),
     row(CopyField,     V13..=V13, Onf(3200), AtLeast(32), 2),
 ]};

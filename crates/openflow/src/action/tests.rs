@@ -207,9 +207,10 @@ fn a_queue_taken_back_behind_one_output_is_an_output_by_way_of_it() {
 
 #[test]
 fn nicira_loads_under_a_mask() {
-    // NXAST_REG_LOAD2 of eth_src under a mask: 10 + 6 + 4 + 12 = 32 bytes.
-    let mut bytes = vec![0xff, 0xff, 0, 32, 0, 0, 0x23, 0x20, 0, 33, 0, 0, 0, 0, 0, 0];
+    // NXAST_REG_LOAD2 of eth_src under a mask: 10 + 4 + 12 bytes, and padding.
+    let mut bytes = vec![0xff, 0xff, 0, 32, 0, 0, 0x23, 0x20, 0, 33];
     bytes.extend([0, 0, 5, 12, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0xff]);
+    bytes.extend([0; 6]);
     let set = Action::SetField {
         field: Field::EthSrc,
         value: 5,
@@ -217,8 +218,8 @@ fn nicira_loads_under_a_mask() {
     };
     assert_eq!(read(&bytes, Version::V10), Ok(vec![set.clone()]));
     assert_eq!(read(&bytes, Version::V13), Ok(vec![set]));
-    bytes[25] = 6;
-    bytes[31] = 1;
+    bytes[19] = 6;
+    bytes[25] = 1;
     let fault = read(&bytes, Version::V13).map_err(|malformed| malformed.fault);
     assert_eq!(fault, Err(Refusal::ActionBadSetArgument));
 }

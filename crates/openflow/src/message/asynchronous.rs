@@ -4,6 +4,7 @@
 
 use flow::{FlowRemovedReason, PacketInReason, PortReason, Refusal, TableReason};
 
+use super::controller_status::{self, ControllerReason};
 use super::request_forward::ForwardedRequest;
 use super::role::{self, RoleReason};
 use super::{Body, flow_removed, packet_in, port_status, property, table_mod};
@@ -27,6 +28,8 @@ pub struct AsyncMasks {
     pub table_status: u32,
     /// Kinds of requests by others (1.4, and Nicira's form with properties).
     pub request_forward: u32,
+    /// Reasons of controller-status messages (1.5).
+    pub controller_status: u32,
 }
 
 impl AsyncMasks {
@@ -54,6 +57,12 @@ impl AsyncMasks {
         self.table_status >> table_mod::reason_number(reason) & 1 == 1
     }
 
+    /// Whether news of a controller for this reason are wanted.
+    #[must_use]
+    pub const fn wants_controller_status(self, reason: ControllerReason) -> bool {
+        self.controller_status >> controller_status::reason_number(reason) & 1 == 1
+    }
+
     /// Whether such a request of another controller is wanted.
     #[must_use]
     pub const fn wants_request(self, request: &ForwardedRequest) -> bool {
@@ -79,7 +88,7 @@ pub struct AsyncConfig {
 impl AsyncConfig {
     /// What holds until a controller of this version says otherwise (OF 1.3.5, 7.3.10;
     /// OF 1.4.1, 7.3.10): all but frames whose TTL ran out and what others ask; a slave
-    /// hears of ports and of its role only.
+    /// hears of ports, of its role and of the other controllers only.
     #[must_use]
     pub const fn initial(version: Version) -> Self {
         let (packet_in, flow_removed, role_status) = match version {
@@ -91,6 +100,10 @@ impl AsyncConfig {
             Version::V10 | Version::V11 | Version::V12 | Version::V13 => 0,
             Version::V14 | Version::V15 => 0b1_1000,
         };
+        let controller_status = match version {
+            Version::V15 => 0b11_1111,
+            _ => 0,
+        };
         Self {
             active: AsyncMasks {
                 packet_in,
@@ -99,6 +112,7 @@ impl AsyncConfig {
                 role_status,
                 table_status,
                 request_forward: 0,
+                controller_status,
             },
             slave: AsyncMasks {
                 packet_in: 0,
@@ -107,6 +121,7 @@ impl AsyncConfig {
                 role_status,
                 table_status: 0,
                 request_forward: 0,
+                controller_status,
             },
         }
     }
@@ -156,6 +171,8 @@ pub struct MaskChange {
     pub table_status: Option<u32>,
     /// Kinds of requests by others (1.4).
     pub request_forward: Option<u32>,
+    /// Reasons of controller-status messages (1.5).
+    pub controller_status: Option<u32>,
 }
 
 impl From<AsyncConfig> for AsyncChange {
@@ -181,9 +198,9 @@ struct Place(u16);
 /// The masks that 1.3 has, in its order; each is that of a master, then of a slave.
 const PLACES_V13: [Place; 6] = [Place(1), Place(0), Place(3), Place(2), Place(5), Place(4)];
 
-/// All masks. The numbers behind them are those of messages of 1.5 that this switch
-/// never sends: triggers by statistics, and the status of other controllers.
-const PLACES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+/// All masks. The numbers that are left out are those of a message of 1.5 that this
+/// switch never sends: of triggers by statistics.
+const PLACES: [u16; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15];
 
 impl Place {
     fn of(self, config: &mut AsyncConfig) -> &mut u32 {
@@ -198,7 +215,8 @@ impl Place {
             2 => &mut masks.flow_removed,
             3 => &mut masks.role_status,
             4 => &mut masks.table_status,
-            _ => &mut masks.request_forward,
+            5 => &mut masks.request_forward,
+            _ => &mut masks.controller_status,
         }
     }
 
@@ -214,7 +232,8 @@ impl Place {
             2 => &mut masks.flow_removed,
             3 => &mut masks.role_status,
             4 => &mut masks.table_status,
-            _ => &mut masks.request_forward,
+            5 => &mut masks.request_forward,
+            _ => &mut masks.controller_status,
         }
     }
 }
@@ -251,7 +270,8 @@ impl Body for AsyncConfig {
         let mut change = AsyncChange::from(*self);
         if has_properties(w.version()) {
             let mut config = *self;
-            for place in PLACES.map(Place) {
+            let known = PLACES.map(Place).into_iter();
+            for place in known.filter(|place| place.0 < last_kind(w.version())) {
                 *place.of_change(&mut change) = Some(*place.of(&mut config));
             }
         }

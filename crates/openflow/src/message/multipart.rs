@@ -6,6 +6,7 @@
 //! monitors; else it may not.
 
 mod bundle_features;
+mod description;
 mod flow_monitor;
 mod flow_stats;
 mod flow_stats_v15;
@@ -31,6 +32,7 @@ pub use table_features::{TableFeatures, TableFeaturesCommand};
 use parts::Parts;
 
 use super::Body;
+use super::controller_status::ControllerStatus;
 use super::queue_config::QueueDesc;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::{Dialect, Form};
@@ -81,6 +83,8 @@ pub enum MultipartRequest {
     FlowMonitor(Vec<MonitorRequest>),
     /// What can bundles do? (1.5)
     BundleFeatures(BundleFeaturesRequest),
+    /// How are the controllers that the switch goes to? (1.5)
+    ControllerStatus,
 }
 
 /// What is told.
@@ -122,6 +126,8 @@ pub enum MultipartReply {
     FlowMonitor(Vec<FlowUpdate>),
     /// What bundles can do (1.5).
     BundleFeatures(BundleFeatures),
+    /// How the controllers are that the switch goes to (1.5).
+    ControllerStatus(Vec<ControllerStatus>),
 }
 
 impl MultipartReply {
@@ -145,6 +151,9 @@ impl MultipartReply {
             (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
             (Self::QueueDesc(all), Self::QueueDesc(mut more)) => all.append(&mut more),
             (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
+            (Self::ControllerStatus(all), Self::ControllerStatus(mut more)) => {
+                all.append(&mut more);
+            }
             (_, more) => return Err(more),
         }
         Ok(())
@@ -173,6 +182,7 @@ impl MultipartReply {
             Self::QueueDesc(_) => Part::QueueDesc,
             Self::FlowMonitor(_) => Part::FlowMonitor,
             Self::BundleFeatures(_) => Part::BundleFeatures,
+            Self::ControllerStatus(_) => Part::ControllerStatus,
         }
     }
 }
@@ -225,6 +235,7 @@ impl MultipartRequest {
             Self::QueueDesc(_) => Part::QueueDesc,
             Self::FlowMonitor(_) => Part::FlowMonitor,
             Self::BundleFeatures(_) => Part::BundleFeatures,
+            Self::ControllerStatus => Part::ControllerStatus,
         }
     }
 }
@@ -333,6 +344,7 @@ fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartReques
         Part::QueueDesc => MultipartRequest::QueueDesc(Body::decode(r)?),
         Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
         Part::FlowMonitor => MultipartRequest::FlowMonitor(entries(r, Body::decode)?),
+        Part::ControllerStatus => MultipartRequest::ControllerStatus,
     })
 }
 
@@ -378,7 +390,8 @@ pub(crate) fn encode_request(
         | MultipartRequest::Table
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
-        | MultipartRequest::TableDesc => {}
+        | MultipartRequest::TableDesc
+        | MultipartRequest::ControllerStatus => {}
         MultipartRequest::TableFeatures(tables) => {
             let encode = |table| table_features::encode_request(table, w);
             tables.iter().try_for_each(encode)?;
@@ -412,6 +425,7 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::QueueDesc => MultipartReply::QueueDesc(entries(r, Body::decode)?),
         Part::FlowMonitor => MultipartReply::FlowMonitor(entries(r, Body::decode)?),
         Part::BundleFeatures => MultipartReply::BundleFeatures(Body::decode(r)?),
+        Part::ControllerStatus => MultipartReply::ControllerStatus(entries(r, Body::decode)?),
         Part::FlowCounts => {
             MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
         }
@@ -469,30 +483,10 @@ pub(crate) fn encode_reply(
         MultipartReply::MeterConfig(list) => parts.all(list, Body::encode)?,
         MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
         MultipartReply::BundleFeatures(body) => parts.one(|w| body.encode(w))?,
+        MultipartReply::ControllerStatus(list) => parts.all(list, Body::encode)?,
     }
     parts.close(more);
     Ok(())
-}
-
-impl Body for Description {
-    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(Self {
-            manufacturer: r.text(256)?,
-            hardware: r.text(256)?,
-            software: r.text(256)?,
-            serial_number: r.text(32)?,
-            datapath: r.text(256)?,
-        })
-    }
-
-    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-        w.text(256, &self.manufacturer);
-        w.text(256, &self.hardware);
-        w.text(256, &self.software);
-        w.text(32, &self.serial_number);
-        w.text(256, &self.datapath);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

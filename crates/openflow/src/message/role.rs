@@ -1,8 +1,8 @@
 //! Roles: a controller's standing with the switch (OF 1.3.5, 7.3.9; OF 1.4.1,
-//! 7.4.4), and
+//! 7.4.4), the number by which it is known to the others (OF 1.5.1, 7.3.9), and
 //! Nicira's form of it in OpenFlow 1.0 and 1.1, which know no elections.
 
-use flow::{Refusal, Role, RoleRequest};
+use flow::{Refusal, Role, RoleRequest, ShortId};
 
 use super::Body;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -18,6 +18,8 @@ pub struct RoleReply {
     pub role: Role,
     /// The election that the controllers are at, if there was one.
     pub generation: Option<u64>,
+    /// The number by which it is known to the others, if it has one (1.5).
+    pub short_id: Option<ShortId>,
 }
 
 /// Whether the form is Nicira's.
@@ -29,7 +31,7 @@ const fn is_nicira(version: Version) -> bool {
 }
 
 /// The role with this number in the version; none for "as it is".
-fn decode_role(r: &mut Reader<'_>) -> Result<Option<Role>, Malformed> {
+pub(super) fn decode_role(r: &mut Reader<'_>) -> Result<Option<Role>, Malformed> {
     let bad = r.fail(Refusal::RoleBad);
     match (is_nicira(r.version()), r.u32()?) {
         (false, 0) => Ok(None),
@@ -40,7 +42,33 @@ fn decode_role(r: &mut Reader<'_>) -> Result<Option<Role>, Malformed> {
     }
 }
 
-fn encode_role(role: Role, w: &mut Writer<'_>) {
+/// Reads a short id and the padding behind it, or the padding in its place.
+fn decode_short_id(r: &mut Reader<'_>) -> Result<Option<ShortId>, Malformed> {
+    let number = r.u16()?;
+    r.skip(2)?;
+    let has_ids = r.version() >= Version::V15;
+    Ok(ShortId::new(number).filter(|_| has_ids))
+}
+
+fn encode_short_id(short_id: Option<ShortId>, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if w.version() < Version::V15 {
+        encode_no_short_id(short_id, w)?;
+    }
+    w.u16(short_number(short_id));
+    w.zeros(2);
+    Ok(())
+}
+
+fn encode_no_short_id(short_id: Option<ShortId>, w: &Writer<'_>) -> Result<(), Inexpressible> {
+    short_id.map_or(Ok(()), |_| Err(w.cannot("a short id of a controller")))
+}
+
+/// The number of a short id on the wire.
+pub(crate) fn short_number(short_id: Option<ShortId>) -> u16 {
+    short_id.map_or(0, ShortId::number)
+}
+
+pub(super) fn encode_role(role: Role, w: &mut Writer<'_>) {
     let number = match role {
         Role::Equal => 0,
         Role::Master => 1,
@@ -57,13 +85,16 @@ impl Body for RoleRequest {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let role = decode_role(r)?;
         if is_nicira(r.version()) {
-            let generation = None;
-            return Ok(Self { role, generation });
+            return Ok(Self {
+                role,
+                ..Self::default()
+            });
         }
-        r.skip(4)?;
+        let short_id = decode_short_id(r)?;
         let generation = r.u64()?;
         Ok(Self {
             role,
+            short_id,
             // The others take part in no election.
             generation: match role {
                 Some(Role::Master | Role::Slave) => Some(generation),
@@ -80,12 +111,12 @@ impl Body for RoleRequest {
                 if self.generation.is_some() {
                     return Err(w.cannot("an election among controllers"));
                 }
-                return Ok(());
+                return encode_no_short_id(self.short_id, w);
             }
             (false, None) => w.u32(0),
             (false, Some(role)) => encode_role(role, w),
         }
-        w.zeros(4);
+        encode_short_id(self.short_id, w)?;
         let elected = matches!(self.role, Some(Role::Master | Role::Slave));
         if elected && self.generation.is_none() {
             return Err(w.cannot("this role without an election"));
@@ -99,21 +130,27 @@ impl Body for RoleReply {
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let bad = r.fail(Refusal::RoleBad);
         let role = decode_role(r)?.ok_or(bad)?;
-        let generation = if is_nicira(r.version()) {
-            None
+        let (short_id, generation) = if is_nicira(r.version()) {
+            (None, None)
         } else {
-            r.skip(4)?;
-            Some(r.u64()?).filter(|generation| *generation != GENERATION_NONE)
+            let short_id = decode_short_id(r)?;
+            let generation = Some(r.u64()?).filter(|generation| *generation != GENERATION_NONE);
+            (short_id, generation)
         };
-        Ok(Self { role, generation })
+        Ok(Self {
+            role,
+            generation,
+            short_id,
+        })
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
         encode_role(self.role, w);
-        if !is_nicira(w.version()) {
-            w.zeros(4);
-            w.u64(self.generation.unwrap_or(GENERATION_NONE));
+        if is_nicira(w.version()) {
+            return encode_no_short_id(self.short_id, w);
         }
+        encode_short_id(self.short_id, w)?;
+        w.u64(self.generation.unwrap_or(GENERATION_NONE));
         Ok(())
     }
 }

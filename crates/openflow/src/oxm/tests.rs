@@ -61,7 +61,17 @@ fn least(field: Field) -> Match {
         Field::SctpSrc | Field::SctpDst => &[(Field::EthType, 0x0800), (Field::IpProto, 132)],
         Field::Icmpv4Type | Field::Icmpv4Code => &[(Field::EthType, 0x0800), (Field::IpProto, 1)],
         Field::Icmpv6Type | Field::Icmpv6Code => &[(Field::EthType, 0x86dd), (Field::IpProto, 58)],
-        Field::Ipv6NdTarget | Field::Ipv6NdSll => &[
+        Field::NshFlags
+        | Field::NshTtl
+        | Field::NshMdtype
+        | Field::NshNp
+        | Field::NshSpi
+        | Field::NshSi
+        | Field::NshC1
+        | Field::NshC2
+        | Field::NshC3
+        | Field::NshC4 => &[(Field::EthType, 0x894f)],
+        Field::Ipv6NdTarget | Field::Ipv6NdSll | Field::NdReserved | Field::NdOptionsType => &[
             (Field::EthType, 0x86dd),
             (Field::IpProto, 58),
             (Field::Icmpv6Type, 135),

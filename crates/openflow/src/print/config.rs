@@ -53,7 +53,7 @@ pub(super) fn print_role(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), 
 }
 
 /// Reads a role, and whether it is none.
-fn role(r: &mut Reader<'_>, nicira: bool) -> Result<(&'static str, bool), Unreadable> {
+pub(super) fn role(r: &mut Reader<'_>, nicira: bool) -> Result<(&'static str, bool), Unreadable> {
     let unknown = r.fail(Refusal::RoleBad);
     match (r.u32()?, nicira) {
         (0, false) => Ok(("nochange", true)),

@@ -51,7 +51,13 @@ fn of_the_switch(field: Field) -> bool {
     field > F::Ipv6NdTll
         || matches!(
             field,
-            F::InPort | F::InPhyPort | F::Metadata | F::TunnelId | F::Ipv6Exthdr | F::ActsetOutput
+            F::InPort
+                | F::InPhyPort
+                | F::Metadata
+                | F::TunnelId
+                | F::PacketType
+                | F::Ipv6Exthdr
+                | F::ActsetOutput
         )
 }
 

@@ -6,7 +6,9 @@ use ::flow::Refusal;
 use super::names::Unreadable;
 use super::rows::{Length, Printer};
 use super::text::Text;
-use super::{bundle, flow_stats, group, meter, monitor, port, queue, table, table_features};
+use super::{
+    bundle, controllers, flow_stats, group, meter, monitor, port, queue, table, table_features,
+};
 use crate::codec::Reader;
 use crate::kinds::{Kind, Number, Part, PartRow};
 use crate::message::multipart::{MORE, decode_head};
@@ -49,6 +51,7 @@ static ROWS: &[Row] = { use {Part::*, Length::*}; &[
     row(QueueDesc,     "QUEUE_DESC",     (Exactly, queue::print_desc_request),     (More(8), queue::print_desc_reply)),
     row(FlowMonitor,   "FLOW_MONITOR",   (More(8), monitor::print_request),        (More(8), monitor::print_reply)),
     row(BundleFeatures, "BUNDLE_FEATURES", (More(8), bundle::print_features_request), (More(8), bundle::print_features)),
+    row(ControllerStatus, "CONTROLLER_STATUS", (Exactly, nothing),                 (More(8), controllers::print)),
     row(FlowCounts,    "FLOW_STATS",     (More(8), flow_stats::print_request),           (More(8), flow_stats::print_counts)),
 ]};
 

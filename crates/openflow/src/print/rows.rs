@@ -4,8 +4,8 @@
 use super::names::Unreadable;
 use super::text::Text;
 use super::{
-    bundle, config, error, flow, forward, group, hello, meter, monitor, multipart, packet,
-    packet_nicira, port, queue, table,
+    bundle, config, controllers, error, flow, forward, group, hello, meter, monitor, multipart,
+    packet, packet_nicira, port, queue, table,
 };
 use crate::codec::Reader;
 use crate::kinds::{Kind, Number};
@@ -149,6 +149,7 @@ static ROWS: &[Row] = { use {Kind::*, Length::*}; &[
     row(MonitorResumed,     "",                         "FLOW_MONITOR_RESUMED", Exactly, nothing),
     row(TableStatus,        "TABLE_STATUS",             "",                 More(8), table::print_status),
     row(RequestForward,     "REQUESTFORWARD",           "REQUESTFORWARD",   More(8), forward::print),
+    row(ControllerStatus,   "CONTROLLER_STATUS",        "",                 More(8), controllers::print_news),
     row(BundleControl,      "BUNDLE_CONTROL",           "BUNDLE_CONTROL",   More(8), bundle::print_control),
     row(BundleAdd,          "BUNDLE_ADD_MESSAGE",       "BUNDLE_ADD_MESSAGE", More(1), bundle::print_add),
 ]};

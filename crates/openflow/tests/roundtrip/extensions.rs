@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use base::{Cookie, MeterId, PortNo, TableId};
+use flow::field::{EXPERIMENTER, FieldInfo};
 use flow::{
-    Action, Bundle, BundleAlgorithm, Extension, Field, HashFields, Learn, LearnFlags, LearnSource,
-    LearnSpec, MaxLen, Multipath, MultipathAlgorithm, PacketInReason, Part, Sample,
-    SampleDirection, ToController,
+    Action, Bundle, BundleAlgorithm, Encap, Extension, Field, HashFields, Learn, LearnFlags,
+    LearnSource, LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NshProperty, PacketInReason,
+    PacketType, Part, Sample, SampleDirection, ToController,
 };
 use openflow::Version;
 use proptest::collection::vec;
@@ -34,8 +35,14 @@ fn any_part() -> impl Strategy<Value = Part> {
 }
 
 fn target() -> impl Strategy<Value = Part> {
-    let rows = Field::all().filter(|row| row.writable);
+    let rows = Field::all().filter(|row| row.writable && !is_experimenters(row));
     part_of(rows.map(|row| row.field).collect(), 64)
+}
+
+/// Whether the field is an experimenter's: where a part of it is loaded, it is written
+/// as if it were set, and comes back so.
+fn is_experimenters(row: &FieldInfo) -> bool {
+    row.nxm.is_some_and(|id| id.class == EXPERIMENTER)
 }
 
 /// A port that both 16 and 32 bits can say.
@@ -175,6 +182,21 @@ fn sample() -> impl Strategy<Value = Sample> {
     )
 }
 
+/// A header to be put around packets, with properties that can be.
+fn encap() -> impl Strategy<Value = Encap> {
+    let tlv = (any::<u16>(), any::<u8>(), vec(any::<u8>(), 0..20));
+    let property = prop_oneof![
+        (1..=2_u8).prop_map(NshProperty::MdType),
+        tlv.prop_map(|(class, kind, value)| NshProperty::Tlv { class, kind, value }),
+    ];
+    prop_oneof![
+        Just(Encap::Ethernet),
+        Just(Encap::Mpls),
+        Just(Encap::MplsMulticast),
+        vec(property, 0..5).prop_map(|properties| Encap::Nsh(properties.into())),
+    ]
+}
+
 /// One that has no other actions in it.
 fn simple() -> BoxedStrategy<Extension> {
     let resubmit = (option::of(port()), 0..=254_u8).prop_map(|(port, table)| Extension::Resubmit {
@@ -218,6 +240,9 @@ fn simple() -> BoxedStrategy<Extension> {
         (any::<u16>(), part_of(vec![Field::Reg3, Field::Metadata], 1))
             .prop_map(|(bytes, to)| Extension::CheckPacketLarger { bytes, to }),
         sample().prop_map(Extension::Sample),
+        encap().prop_map(Extension::Encap),
+        option::of((0..0xfffe_u32).prop_map(PacketType)).prop_map(|left| Extension::Decap { left }),
+        Just(Extension::DecNshTtl),
     ]
     .boxed()
 }
@@ -227,6 +252,7 @@ pub(crate) fn extension(version: Version) -> BoxedStrategy<Extension> {
     let simple = simple().prop_map(move |extension| match extension {
         // 1.5 has one action for all writes.
         Extension::Load { to, .. } if version == Version::V15 => Extension::Push(to),
+        Extension::Encap(_) | Extension::Decap { .. } if version < Version::V13 => Extension::Exit,
         extension => extension,
     });
     let simple = simple.boxed();

@@ -659,6 +659,7 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
                 role_status: masks[3].filter(|_| properties),
                 table_status: masks[3].map(|mask| mask ^ 5).filter(|_| properties),
                 request_forward: masks[2].map(|mask| mask ^ 6),
+                controller_status: masks[1].filter(|_| version >= Version::V15),
             };
             Message::SetAsync(AsyncChange {
                 active: masks(active),
@@ -777,6 +778,46 @@ fn new_in_v14(version: Version) -> BoxedStrategy<Message> {
     .boxed()
 }
 
+/// What 1.5 tells of controllers.
+fn controllers() -> BoxedStrategy<Message> {
+    let roles = prop::sample::select(vec![Role::Equal, Role::Master, Role::Slave]);
+    let reasons = prop::sample::select(vec![
+        ControllerReason::Request,
+        ControllerReason::ChannelStatus,
+        ControllerReason::Role,
+        ControllerReason::Added,
+        ControllerReason::Removed,
+        ControllerReason::ShortId,
+        ControllerReason::Experimenter,
+    ]);
+    let channels = prop::sample::select(vec![ChannelState::Up, ChannelState::Down]);
+    let known = (any::<u16>(), option::of("[a-z:.0-9]{0,30}"));
+    let status =
+        (roles, reasons, channels, known).prop_map(|(role, reason, channel, (short_id, uri))| {
+            ControllerStatus {
+                short_id: ShortId::new(short_id),
+                role,
+                reason,
+                channel,
+                uri,
+            }
+        });
+    let role = any::<(u16, u64)>().prop_map(|(short_id, generation)| RoleRequest {
+        role: Some(Role::Master),
+        generation: Some(generation),
+        short_id: ShortId::new(short_id),
+    });
+    prop_oneof![
+        status.clone().prop_map(Message::ControllerStatus),
+        vec(status, 0..5).prop_map(|all| MultipartReply::ControllerStatus(all).into()),
+        Just(Message::MultipartRequest(
+            MultipartRequest::ControllerStatus
+        )),
+        role.prop_map(Message::RoleRequest),
+    ]
+    .boxed()
+}
+
 /// Any message that the dialect can say.
 pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
     let version = dialect.version;
@@ -804,6 +845,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
             groups::commands(version),
             groups::meter_replies(),
             new_in_v14(version),
+            controllers(),
             flow_counts(version)
         ]
         .boxed(),

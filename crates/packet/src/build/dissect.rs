@@ -5,7 +5,7 @@
 
 use super::Stack;
 use super::layer::{Data, Gso, Layer, Pad, Raw};
-use super::link::{Arp, Eth, Llc, Mpls, Pbb, Snap, Vlan};
+use super::link::{Arp, Eth, Llc, Mpls, Nsh, Pbb, Snap, Vlan};
 use super::network::{Ah, Destination, FragmentExt, HopByHop, Ipv4, Ipv6, Routing};
 use super::text::{Bytes, TcpFlags};
 use super::transport::{Fill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};
@@ -91,6 +91,7 @@ impl Stack {
             _ if whole.is_mpls() && bytes.len() >= 4 => self.mpls(bytes),
             _ if eth_type < 0x0600 => self.llc(usize::from(eth_type), bytes),
             EtherType::PBB => self.pbb(bytes),
+            EtherType::NSH => self.nsh(bytes),
             EtherType::ARP | EtherType::RARP => self.arp(bytes),
             EtherType::IPV4 => self.ipv4(bytes),
             EtherType::IPV6 => self.ipv6(bytes),
@@ -142,6 +143,29 @@ impl Stack {
             uca: tag.uca,
         });
         self.ethernet(&bytes[wire::pbb::LEN..])
+    }
+
+    fn nsh(&mut self, bytes: &[u8]) -> usize {
+        let Ok(header) = wire::nsh::Nsh::parse(bytes) else {
+            return self.data(bytes);
+        };
+        let (whole, rest) = bytes.split_at(header.len.into());
+        self.push(Nsh {
+            spi: header.path,
+            si: header.index,
+            ttl: header.ttl,
+            flags: header.flags,
+            mdtype: header.md_type,
+            np: Some(header.next),
+            md: Bytes(whole[wire::nsh::BASE_LEN..].to_vec()),
+        });
+        match header.next {
+            wire::nsh::next::IPV4 => self.ipv4(rest),
+            wire::nsh::next::IPV6 => self.ipv6(rest),
+            wire::nsh::next::ETHERNET => self.ethernet(rest),
+            wire::nsh::next::NSH => self.nsh(rest),
+            _ => self.data(rest),
+        }
     }
 
     fn llc(&mut self, len: usize, bytes: &[u8]) -> usize {

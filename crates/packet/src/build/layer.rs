@@ -4,7 +4,7 @@ use super::text::{Bytes, Visit};
 use super::transport::Fill;
 use super::{
     Ah, Around, Arp, Destination, Eth, FragmentExt, HopByHop, Icmp, Icmpv6, Ipv4, Ipv6, Llc, Mpls,
-    Nd, Pbb, Routing, Sctp, Snap, Tcp, Udp, Vlan,
+    Nd, Nsh, Pbb, Routing, Sctp, Snap, Tcp, Udp, Vlan,
 };
 use crate::SegmentationKind;
 use crate::wire::ethernet::EtherType;
@@ -23,6 +23,7 @@ pub enum Layer {
     Llc(Llc),
     Mpls(Mpls),
     Pbb(Pbb),
+    Nsh(Nsh),
     Arp(Arp),
     Ipv4(Ipv4),
     Ipv6(Ipv6),
@@ -127,6 +128,7 @@ layers! {
     Llc(Llc) = "llc",
     Mpls(Mpls) = "mpls",
     Pbb(Pbb) = "pbb",
+    Nsh(Nsh) = "nsh",
     Arp(Arp) = "arp",
     Ipv4(Ipv4) = "ipv4",
     Ipv6(Ipv6) = "ipv6",
@@ -155,6 +157,7 @@ impl Layer {
             Self::Vlan(vlan) => vlan.tpid,
             Self::Mpls(_) => EtherType::MPLS,
             Self::Pbb(_) => EtherType::PBB,
+            Self::Nsh(_) => EtherType::NSH,
             Self::Arp(_) => EtherType::ARP,
             Self::Ipv4(_) => EtherType::IPV4,
             Self::Ipv6(_) => EtherType::IPV6,

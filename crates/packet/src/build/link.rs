@@ -1,15 +1,16 @@
-//! Ethernet, LLC, VLAN tags, MPLS entries, service instance tags, ARP.
+//! Ethernet, LLC, VLAN tags, MPLS entries, service instance tags, network service
+//! headers, ARP.
 
 use std::net::Ipv4Addr;
 
 use super::layer::{Layer, Part};
-use super::text::Visit;
+use super::text::{Bytes, Visit};
 use super::{Around, short};
 use crate::MacAddr;
 use crate::wire::arp::Addresses;
 use crate::wire::ethernet::{self, EtherType, Ethernet};
 use crate::wire::vlan::Tag;
-use crate::wire::{arp, mpls, pbb};
+use crate::wire::{arp, mpls, nsh, pbb};
 
 /// The station that test frames go to.
 pub(super) const DST: MacAddr = MacAddr([2, 0, 0, 0, 0, 2]);
@@ -86,6 +87,25 @@ pub struct Pbb {
     pub uca: bool,
 }
 
+/// A network service header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nsh {
+    /// The service path.
+    pub spi: u32,
+    /// Where on the path it is.
+    pub si: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// The two flags.
+    pub flags: u8,
+    /// The type of the metadata.
+    pub mdtype: u8,
+    /// What follows; by default what the next layer is, or zero.
+    pub np: Option<u8>,
+    /// The metadata: sixteen bytes of type 1.
+    pub md: Bytes,
+}
+
 /// An ARP packet for IPv4 over Ethernet; in RARP the Ethernet header says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arp {
@@ -141,6 +161,21 @@ impl Default for Mpls {
             tc: 0,
             bos: None,
             ttl: 64,
+        }
+    }
+}
+
+impl Default for Nsh {
+    /// One of type 1 whose context is zero.
+    fn default() -> Self {
+        Self {
+            spi: 1,
+            si: nsh::INDEX_DEFAULT,
+            ttl: nsh::TTL_DEFAULT,
+            flags: 0,
+            mdtype: nsh::MD_TYPE1,
+            np: None,
+            md: Bytes(vec![0; nsh::LEN_MD1 - nsh::BASE_LEN]),
         }
     }
 }
@@ -264,6 +299,39 @@ impl Part for Pbb {
             isid: self.isid,
         };
         tag.emit().to_vec()
+    }
+}
+
+impl Part for Nsh {
+    fn fields(&mut self, visit: &mut Visit<'_>) {
+        visit("spi", &mut self.spi);
+        visit("si", &mut self.si);
+        visit("ttl", &mut self.ttl);
+        visit("flags", &mut self.flags);
+        visit("mdtype", &mut self.mdtype);
+        visit("np", &mut self.np);
+        visit("md", &mut self.md);
+    }
+
+    fn emit(&self, around: &Around<'_>) -> Vec<u8> {
+        let next = match around.inner {
+            Some(Layer::Ipv4(_)) => nsh::next::IPV4,
+            Some(Layer::Ipv6(_)) => nsh::next::IPV6,
+            Some(Layer::Eth(_)) => nsh::next::ETHERNET,
+            Some(Layer::Nsh(_)) => nsh::next::NSH,
+            _ => 0,
+        };
+        let header = nsh::Nsh {
+            flags: self.flags,
+            ttl: self.ttl,
+            len: u8::try_from(nsh::BASE_LEN + self.md.0.len()).unwrap_or(u8::MAX),
+            md_type: self.mdtype,
+            next: self.np.unwrap_or(next),
+            path: self.spi,
+            index: self.si,
+            context: [0; 4],
+        };
+        [&header.emit()[..], &self.md.0].concat()
     }
 }
 

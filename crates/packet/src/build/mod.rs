@@ -28,7 +28,7 @@ mod tests;
 use crate::{Checksum, Frame, Offload, Segmentation};
 
 pub use layer::{Data, Gso, Layer, Pad, Raw};
-pub use link::{Arp, Eth, Llc, Mpls, Pbb, Snap, Vlan};
+pub use link::{Arp, Eth, Llc, Mpls, Nsh, Pbb, Snap, Vlan};
 pub use network::{Ah, Destination, FragmentExt, HopByHop, Ipv4, Ipv6, Routing};
 pub use text::{BadStack, Bytes, TcpFlags};
 pub use transport::{Fill, Icmp, Icmpv6, Nd, Sctp, Tcp, Udp};

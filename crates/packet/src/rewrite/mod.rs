@@ -6,9 +6,11 @@
 //! does nothing. What a frame still owes (an unfinished checksum, segments) it
 //! owes afterwards too: no change finishes anything.
 
+mod encap;
 mod link;
 mod mpls;
 mod network;
+mod nsh;
 mod pbb;
 mod transport;
 mod ttl;
@@ -19,6 +21,7 @@ mod tests;
 
 use crate::{Depth, Frame, Headers, Malformed, NoRoom};
 
+pub use encap::{Inside, Unsupported};
 pub use ttl::TtlExpired;
 
 /// The least length of a frame, its check sequence not counted (IEEE 802.3, 3.2.8).

@@ -54,7 +54,7 @@ impl Packet<'_> {
             },
             Network::Ipv4(ip) => first(ip.ttl),
             Network::Ipv6(ip) => first(ip.hop_limit),
-            Network::None | Network::Pbb(_) | Network::Arp(_) => first(0),
+            Network::None | Network::Pbb(_) | Network::Nsh(_) | Network::Arp(_) => first(0),
         };
         let at = self.headers.network_at();
         self.frame.open(at, 4)?;

@@ -74,7 +74,11 @@ impl Packet<'_> {
                 ip.traffic_class = change(ip.traffic_class);
                 self.write_first_word();
             }
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => {}
+            Network::None
+            | Network::Mpls(_)
+            | Network::Pbb(_)
+            | Network::Nsh(_)
+            | Network::Arp(_) => {}
         }
     }
 
@@ -89,7 +93,11 @@ impl Packet<'_> {
                 ip.hop_limit = ttl;
                 self.write_network(ipv6::HOP_LIMIT, [ttl], Cover::Nothing);
             }
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => {}
+            Network::None
+            | Network::Mpls(_)
+            | Network::Pbb(_)
+            | Network::Nsh(_)
+            | Network::Arp(_) => {}
         }
     }
 
@@ -102,7 +110,11 @@ impl Packet<'_> {
         let (old, at, cover) = match &self.headers.network {
             Network::Ipv4(ip) => (ip.protocol, ipv4::PROTOCOL, Cover::Header),
             Network::Ipv6(ip) => (ip.protocol, usize::from(ip.protocol_at), Cover::Nothing),
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => return Ok(()),
+            Network::None
+            | Network::Mpls(_)
+            | Network::Pbb(_)
+            | Network::Nsh(_)
+            | Network::Arp(_) => return Ok(()),
         };
         self.write_network(at, [protocol], cover);
         self.follow_protocol(old, IpProto(protocol));

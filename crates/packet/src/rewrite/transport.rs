@@ -67,6 +67,24 @@ impl Packet<'_> {
         }
     }
 
+    /// Sets the four bytes before the target of a neighbour solicitation or advertisement.
+    pub fn set_nd_reserved(&mut self, reserved: u32) {
+        if let Some(nd) = self.nd() {
+            nd.reserved = reserved;
+            self.write_transport(icmpv6::RESERVED, reserved.to_be_bytes());
+        }
+    }
+
+    /// Sets the type of the first option that carries an Ethernet address, if there is
+    /// one: whose address it is.
+    pub fn set_nd_option_type(&mut self, kind: u8) {
+        if let Some(option) = self.nd().and_then(|nd| nd.option) {
+            self.write_transport(option.at, [kind]);
+            // The type of an option is none of its damages.
+            let _ = self.headers.read_transport(self.frame.bytes());
+        }
+    }
+
     /// Sets the code of ICMPv6.
     pub fn set_icmpv6_code(&mut self, code: u8) {
         if let Transport::Icmpv6(header) = &mut self.headers.transport {

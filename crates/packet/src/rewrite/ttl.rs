@@ -29,7 +29,11 @@ impl Packet<'_> {
         let ttl = match &self.headers.network {
             Network::Ipv4(ip) => ip.ttl,
             Network::Ipv6(ip) => ip.hop_limit,
-            Network::None | Network::Mpls(_) | Network::Pbb(_) | Network::Arp(_) => return Ok(()),
+            Network::None
+            | Network::Mpls(_)
+            | Network::Pbb(_)
+            | Network::Nsh(_)
+            | Network::Arp(_) => return Ok(()),
         };
         self.set_ip_ttl(lowered(ttl)?);
         Ok(())
@@ -56,7 +60,7 @@ impl Packet<'_> {
         match &self.headers.network {
             Network::Mpls(_) => self.set_mpls_ttl(ttl),
             Network::Ipv4(_) | Network::Ipv6(_) => self.set_ip_ttl(ttl),
-            Network::None | Network::Pbb(_) | Network::Arp(_) => {}
+            Network::None | Network::Pbb(_) | Network::Nsh(_) | Network::Arp(_) => {}
         }
     }
 
@@ -66,7 +70,7 @@ impl Packet<'_> {
             Network::Mpls(entry) => entry.ttl,
             Network::Ipv4(ip) => ip.ttl,
             Network::Ipv6(ip) => ip.hop_limit,
-            Network::None | Network::Pbb(_) | Network::Arp(_) => return,
+            Network::None | Network::Pbb(_) | Network::Nsh(_) | Network::Arp(_) => return,
         };
         let Some(inner) = self.inner_ttl() else {
             return;
@@ -99,7 +103,7 @@ impl Packet<'_> {
                     _ => None,
                 }
             }
-            Network::None | Network::Pbb(_) | Network::Arp(_) => None,
+            Network::None | Network::Pbb(_) | Network::Nsh(_) | Network::Arp(_) => None,
         }
     }
 
@@ -123,7 +127,7 @@ impl Packet<'_> {
     }
 }
 
-fn lowered(ttl: u8) -> Result<u8, TtlExpired> {
+pub(super) fn lowered(ttl: u8) -> Result<u8, TtlExpired> {
     match ttl {
         0 | 1 => Err(TtlExpired),
         _ => Ok(ttl - 1),

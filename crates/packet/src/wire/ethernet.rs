@@ -40,6 +40,8 @@ impl EtherType {
     pub const MPLS_MULTICAST: Self = Self(0x8848);
     /// A service instance tag of provider backbone bridging (802.1ah).
     pub const PBB: Self = Self(0x88e7);
+    /// The network service header (RFC 8300).
+    pub const NSH: Self = Self(0x894f);
     /// None: an 802.2 frame without SNAP, or with one of another organisation
     /// (OF 1.0.1, 5.2.3).
     pub const LLC: Self = Self(0x05ff);

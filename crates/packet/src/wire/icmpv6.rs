@@ -23,6 +23,8 @@ pub const TYPE: usize = 0;
 pub const CODE: usize = 1;
 /// Where the checksum is.
 pub const CHECKSUM: usize = 2;
+/// Where the reserved bytes of a solicitation or advertisement are.
+pub const RESERVED: usize = 4;
 /// Where the target of a solicitation or advertisement is.
 pub const TARGET: usize = 8;
 
@@ -51,12 +53,16 @@ pub struct Icmpv6 {
 /// A neighbour solicitation or advertisement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nd {
+    /// The four bytes before the target: an advertisement's flags, and zeros.
+    pub reserved: u32,
     /// Whose link-layer address is asked or told.
     pub target: Ipv6Addr,
     /// The sender's, in a solicitation.
     pub sll: Option<LinkLayer>,
     /// The target's, in an advertisement.
     pub tll: Option<LinkLayer>,
+    /// The first option that carries an Ethernet address.
+    pub option: Option<FirstOption>,
 }
 
 /// A link-layer address option.
@@ -65,6 +71,15 @@ pub struct LinkLayer {
     /// The address.
     pub address: MacAddr,
     /// Where it stands, counted from the ICMPv6 header.
+    pub at: usize,
+}
+
+/// An option with an address, whoever's it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstOption {
+    /// The sender's or the target's.
+    pub kind: u8,
+    /// Where the option's type stands, counted from the ICMPv6 header.
     pub at: usize,
 }
 
@@ -97,10 +112,13 @@ impl Nd {
     fn parse(kind: u8, bytes: &[u8]) -> Result<Self, Malformed> {
         let message: &[u8; ND_LEN] = bytes.first_chunk().ok_or(Malformed::NdTruncated)?;
         let target = std::array::from_fn::<u8, 16, _>(|index| message[TARGET + index]);
+        let reserved = std::array::from_fn(|index| message[RESERVED + index]);
         let mut nd = Self {
+            reserved: u32::from_be_bytes(reserved),
             target: Ipv6Addr::from(target),
             sll: None,
             tll: None,
+            option: None,
         };
         let mut at = ND_LEN;
         while at < bytes.len() {
@@ -108,6 +126,9 @@ impl Nd {
             let len = usize::from(eighths) * 8;
             if len == 0 || len > bytes.len() - at {
                 return Err(Malformed::NdOption);
+            }
+            if len == OPTION_LEN && matches!(option, OPTION_SOURCE | OPTION_TARGET) {
+                nd.option.get_or_insert(FirstOption { kind: option, at });
             }
             let place = match (kind, option) {
                 (SOLICITATION, OPTION_SOURCE) => Some(&mut nd.sll),
@@ -153,6 +174,8 @@ mod tests {
             at: 34,
         };
         assert_eq!((nd.sll, nd.tll), (Some(first), None));
+        let option = FirstOption { kind: 1, at: 32 };
+        assert_eq!((nd.reserved, nd.option), (0, Some(option)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::*;
 
 fn group(line: &str) -> Group {
     let command = parse_group_line(line).expect(line);
-    Group::new(&command, None, 1, Instant::START)
+    Group::new(&command, None, &mut Ledger::new(1), Instant::START)
 }
 
 /// A select group whose buckets send out of these ports, with these weights.

@@ -84,3 +84,34 @@ fn between_two_snapshots_each_rule_is_told_once_and_in_pieces() {
     assert_eq!(first, ["8 Initial", "7 Initial", "6 Initial", "5 Initial"]);
     assert_eq!(told(before.changes_since(Some(&before), None)), [""; 0]);
 }
+
+/// Rules of one priority lie in the order in which they came, whatever they match.
+#[test]
+fn rules_of_one_priority_are_told_apart_in_whatever_order_they_came() {
+    let ports = [3, 1, 4, 2];
+    let mut pipeline = pipeline(&[]);
+    for port in ports {
+        let line = format!("priority=7,in_port={port},actions=drop");
+        apply(&mut pipeline, &line).expect(&line);
+    }
+    let before = pipeline.clone();
+    let matched = |happening: Happening| {
+        let port = happening.rule.matching().exact(flow::Field::InPort);
+        format!("{:?} {:?}", port.expect("all match one"), happening.event)
+    };
+    let told = |now: &Pipeline| -> Vec<_> {
+        let changes = now.changes_since(Some(&before), None);
+        changes.map(matched).collect()
+    };
+    apply(&mut pipeline, "delete_strict priority=7,in_port=3").expect("it is there");
+    assert_eq!(told(&pipeline), ["3 Removed(Delete)"]);
+    apply(&mut pipeline, "priority=7,in_port=3,actions=drop").expect("there is room");
+    assert_eq!(told(&pipeline), ["3 Removed(Delete)", "3 Added"]);
+    apply(
+        &mut pipeline,
+        "modify_strict priority=7,in_port=2,actions=output:1",
+    )
+    .expect("it is there");
+    let all = ["3 Removed(Delete)", "2 Modified", "3 Added"];
+    assert_eq!(told(&pipeline), all);
+}

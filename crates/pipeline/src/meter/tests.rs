@@ -10,7 +10,7 @@ use super::*;
 
 fn meter(line: &str, writers: usize) -> Meter {
     let command = parse_meter_line(line).expect(line);
-    Meter::new(&command, None, writers, Instant::START)
+    Meter::new(&command, None, &mut Ledger::new(writers), Instant::START)
 }
 
 /// A frame of so many bytes.

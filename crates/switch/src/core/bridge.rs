@@ -7,6 +7,7 @@
 //! that is gone) waits here for the publication's generation to be passed.
 
 mod commit;
+mod controllers;
 mod frames;
 mod notices;
 mod ports;
@@ -17,7 +18,7 @@ mod tables;
 mod trace;
 mod watching;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
@@ -25,7 +26,7 @@ use fastpath::{Classifier, Scratch, View};
 use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
 };
-use openflow::{Excerpt, Message, WallTime};
+use openflow::{ChannelState, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
@@ -90,6 +91,8 @@ pub(crate) struct Bridge {
     connections: Connections,
     /// Whether controllers are configured, connected or not.
     has_controllers: bool,
+    /// Where they are met, each once.
+    controllers: BTreeSet<Arc<str>>,
     config: SwitchConfig,
     interpreter: Interpreter,
     scratch: Scratch,
@@ -110,7 +113,7 @@ pub(crate) struct Bridge {
     vacancies: Vec<TableStatus>,
     /// Bundles that wait for their time.
     scheduled: Vec<Scheduled>,
-    /// What is to be done about bundles whose time has come.
+    /// What is still to be done: about bundles whose time has come, and news of controllers.
     late: Vec<Effect>,
 }
 
@@ -149,6 +152,7 @@ impl Bridge {
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,
+            controllers: BTreeSet::new(),
             config: SwitchConfig::default(),
             interpreter: Interpreter::new(writers - 1),
             scratch: Scratch::new(),
@@ -248,11 +252,13 @@ impl Bridge {
     /// Takes note that a peer has said hello.
     pub(crate) fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
         self.connections.insert(id, connection);
+        self.note_channel(id, ChannelState::Up);
         self.settle_mode();
     }
 
     /// Takes note that a peer is gone.
     pub(crate) fn handle_down(&mut self, id: ConnectionId) {
+        self.note_channel(id, ChannelState::Down);
         self.connections.remove(id);
         self.count_watchers();
         self.scheduled.retain(|waiting| !waiting.is_of(id));

@@ -2,12 +2,15 @@
 //! be told unasked. Roles among all peers of a bridge are settled here too.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base::Xid;
 use flow::{
-    FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, TableReason,
+    FlowRemovedReason, PacketInReason, PortReason, Refusal, Role, RoleRequest, ShortId, TableReason,
 };
-use openflow::{AsyncConfig, ForwardedRequest, MultipartRequest, RoleReason, Version};
+use openflow::{
+    AsyncConfig, ControllerReason, ForwardedRequest, MultipartRequest, RoleReason, Version,
+};
 
 use super::bundles::Bundles;
 use super::monitors::Monitors;
@@ -24,6 +27,29 @@ pub(crate) enum Kind {
     /// A tool, or a controller that came by itself. It is told nothing unasked until
     /// it sets a miss_send_len, as with Open vSwitch, and the fail mode ignores it.
     Service,
+    /// Another connection to a controller that the bridge went to. What is asked by it,
+    /// the controller asks; of what it is told unasked, frames come this way.
+    Auxiliary(Auxiliary),
+}
+
+/// Which auxiliary connection it is (OF 1.3.5, 6.3.6; OF 1.5.1, 6.3.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Auxiliary {
+    /// The controller's main connection.
+    pub(crate) main: ConnectionId,
+    /// Its number among those of the controller, from one.
+    pub(crate) number: u8,
+}
+
+impl Kind {
+    /// Which auxiliary connection it is; none if it is a main one.
+    #[must_use]
+    pub(crate) const fn auxiliary(self) -> Option<Auxiliary> {
+        match self {
+            Self::Auxiliary(auxiliary) => Some(auxiliary),
+            Self::Primary | Self::Service => None,
+        }
+    }
 }
 
 /// Bytes of a missed frame that a service connection wants before it says so.
@@ -37,10 +63,14 @@ const MISS_SEND_LEN_PRIMARY: u16 = 128;
 pub(crate) struct Connection {
     /// What it is to the bridge.
     pub(crate) kind: Kind,
+    /// Where it is met, if the bridge was told to go there (OF 1.5.1, 6.3.1).
+    pub(crate) uri: Option<Arc<str>>,
     /// What it speaks.
     pub(crate) version: Version,
     /// Its role.
     pub(crate) role: Role,
+    /// The number by which it is known to the others, if it asked for one (1.5).
+    pub(crate) short_id: Option<ShortId>,
     /// Bytes of a missed frame that it wants.
     pub(crate) miss_send_len: u16,
     /// What it wants to be told.
@@ -62,11 +92,13 @@ impl Connection {
     pub(crate) fn new(kind: Kind, version: Version) -> Self {
         Self {
             kind,
+            uri: None,
             version,
             role: Role::Equal,
+            short_id: None,
             miss_send_len: match kind {
                 Kind::Primary => MISS_SEND_LEN_PRIMARY,
-                Kind::Service => MISS_SEND_LEN_SERVICE,
+                Kind::Service | Kind::Auxiliary(_) => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
             controller: 0,
@@ -120,6 +152,13 @@ impl Connection {
         self.listens() && self.masks().wants_table_status(reason)
     }
 
+    /// Whether it is told how other controllers are.
+    #[must_use]
+    pub(crate) fn wants_controller_status(&self, reason: ControllerReason) -> bool {
+        let has_words = self.version >= Version::V15;
+        has_words && self.listens() && self.masks().wants_controller_status(reason)
+    }
+
     /// Whether it is told what another controller asked. Before 1.3 there are no meters.
     #[must_use]
     pub(crate) fn wants_request(&self, request: &ForwardedRequest) -> bool {
@@ -139,6 +178,12 @@ impl Connection {
             .active
             .wants_role_status(RoleReason::MasterRequest);
         self.version >= Version::V14 && wanted
+    }
+
+    /// Which auxiliary connection it is; none if it is a main one.
+    #[must_use]
+    pub(crate) const fn auxiliary(&self) -> Option<Auxiliary> {
+        self.kind.auxiliary()
     }
 
     fn listens(&self) -> bool {
@@ -177,6 +222,38 @@ impl Connections {
         self.peers.get_mut(&id)
     }
 
+    /// The main connection of the controller that this one leads to: itself, or that of
+    /// which it is an auxiliary. All of a controller's connections have one role, and
+    /// what is set by one of them holds for all.
+    #[must_use]
+    pub(crate) fn main_of(&self, id: ConnectionId) -> ConnectionId {
+        let auxiliary = self.peers.get(&id).and_then(Connection::auxiliary);
+        auxiliary.map_or(id, |auxiliary| auxiliary.main)
+    }
+
+    /// By which connection a frame of a flow with this hash goes to a controller: always
+    /// the same of the auxiliary ones, and without any the main one
+    /// (OF 1.3.5, 6.3.6).
+    #[must_use]
+    pub(crate) fn carrier(&self, main: ConnectionId, hash: u64) -> ConnectionId {
+        let auxiliaries = || {
+            let peers = self.iter();
+            peers.filter(|(_, peer)| peer.auxiliary().is_some_and(|of| of.main == main))
+        };
+        let count = auxiliaries().count() as u64;
+        let chosen = hash
+            .checked_rem(count)
+            .and_then(|of| usize::try_from(of).ok());
+        let carrier = chosen.and_then(|chosen| auxiliaries().nth(chosen));
+        carrier.map_or(main, |(id, _)| id)
+    }
+
+    /// Whether any controller has more than one connection.
+    #[must_use]
+    pub(crate) fn any_auxiliary(&self) -> bool {
+        self.peers.values().any(|peer| peer.auxiliary().is_some())
+    }
+
     /// All peers, oldest first.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection)> {
         self.peers.iter().map(|(id, connection)| (*id, connection))
@@ -208,16 +285,20 @@ impl Connections {
         self.generation
     }
 
-    /// Gives a peer the role it asks for; a new master makes the old one a slave.
-    /// Returns the role it then has.
+    /// Gives a peer the role and the short id it asks for; a new master makes the old one
+    /// a slave. Returns the role it then has.
     ///
     /// # Errors
-    /// The election it names is older than the newest known.
+    /// Another peer has the short id, or the election it names is older than the newest
+    /// known.
     pub(crate) fn take_role(
         &mut self,
         id: ConnectionId,
         request: RoleRequest,
     ) -> Result<Role, Refusal> {
+        if request.short_id.is_some_and(|wanted| self.has(wanted, id)) {
+            return Err(Refusal::RoleIdInUse);
+        }
         if let Some(named) = request.generation {
             // A serial number: what is less than half a turn behind is older.
             if self
@@ -241,7 +322,14 @@ impl Connections {
         if let Some(role) = request.role {
             peer.role = role;
         }
+        peer.short_id = request.short_id.or(peer.short_id);
         Ok(peer.role)
+    }
+
+    /// Whether a peer other than `but` has this short id.
+    fn has(&self, short_id: ShortId, but: ConnectionId) -> bool {
+        self.iter()
+            .any(|(id, peer)| id != but && peer.short_id == Some(short_id))
     }
 }
 
@@ -264,6 +352,7 @@ mod tests {
         RoleRequest {
             role: Some(role),
             generation: Some(generation),
+            ..RoleRequest::default()
         }
     }
 
@@ -272,10 +361,7 @@ mod tests {
         let mut peers = pair();
         assert_eq!(peers.take_role(A, wish(Role::Master, 1)), Ok(Role::Master));
         assert_eq!(peers.take_role(B, wish(Role::Master, 2)), Ok(Role::Master));
-        let question = RoleRequest {
-            role: None,
-            generation: None,
-        };
+        let question = RoleRequest::default();
         assert_eq!(peers.take_role(A, question), Ok(Role::Slave));
         let slave = peers.find(A).expect("there");
         assert_eq!(slave.check_may_change(), Err(Refusal::RequestIsSlave));

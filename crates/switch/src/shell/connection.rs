@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use base::Xid;
 use flow::Refusal;
-use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side};
+use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side, Version};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task;
 use tokio::time::Instant as TokioInstant;
 
@@ -102,6 +102,8 @@ pub(crate) struct Purpose {
     pub(crate) bridge: Arc<str>,
     /// What the peer is to the bridge.
     pub(crate) kind: Kind,
+    /// Where the peer is met, if the bridge goes there.
+    pub(crate) uri: Option<Arc<str>>,
     /// How the bridge speaks with it.
     pub(crate) options: Options,
 }
@@ -131,12 +133,13 @@ pub(crate) struct Ending {
     pub(crate) was_up: bool,
 }
 
-/// Serves one peer until either side ends it. If the task is dropped meanwhile,
-/// the control thread is told all the same.
+/// Serves one peer until either side ends it, and says in `up` which version was agreed
+/// on. If the task is dropped meanwhile, the control thread is told all the same.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite,
     id: ConnectionId,
     purpose: Purpose,
+    up: Option<oneshot::Sender<Version>>,
     inbox: Inbox,
     clock: Clock,
 ) -> Ending {
@@ -147,6 +150,7 @@ pub(crate) async fn serve(
     let connection = Connection {
         id,
         purpose,
+        up,
         channel: Channel::new(Side::Switch, options, clock.now()),
         inbox,
         clock,
@@ -168,6 +172,8 @@ pub(crate) async fn serve(
 struct Connection {
     id: ConnectionId,
     purpose: Purpose,
+    /// Waits for the peer's hello.
+    up: Option<oneshot::Sender<Version>>,
     channel: Channel,
     inbox: Inbox,
     clock: Clock,
@@ -274,7 +280,11 @@ impl Connection {
         None
     }
 
-    fn introduce(&mut self, version: openflow::Version) {
+    fn introduce(&mut self, version: Version) {
+        if let Some(up) = self.up.take() {
+            // Who does not wait any more is told nothing.
+            let _ = up.send(version);
+        }
         if let Some(outbox) = self.outbox.take() {
             self.inbox.send(Input::Up {
                 id: self.id,

@@ -220,8 +220,11 @@ impl Control {
         let Some((bridge, site)) = self.site_named(&purpose.bridge) else {
             return;
         };
-        site.bridge
-            .handle_up(id, Connection::new(purpose.kind, version));
+        let connection = Connection {
+            uri: purpose.uri.clone(),
+            ..Connection::new(purpose.kind, version)
+        };
+        site.bridge.handle_up(id, connection);
         tracing::debug!(bridge = &*purpose.bridge, %version, "a peer said hello");
         let deferred = VecDeque::new();
         self.peers.insert(

@@ -1,18 +1,20 @@
 //! How connections come about: going to controllers, with a pause that grows
 //! while they do not answer, and waiting for peers at sockets.
 
+mod auxiliary;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use openflow::Version;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::clock::Clock;
-use super::connection::{Ending, Purpose, Reason, serve};
+use super::connection::{Ending, Purpose, serve};
 use super::inbox::Inbox;
 use crate::config::Target;
 use crate::core::connection::ConnectionId;
@@ -50,9 +52,8 @@ impl Exchange {
         }
     }
 
-    async fn serve(&self, stream: impl AsyncRead + AsyncWrite, purpose: Purpose) -> Ending {
-        let id = ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        serve(stream, id, purpose, self.inbox.clone(), self.clock).await
+    fn next_id(&self) -> ConnectionId {
+        ConnectionId(self.next_id.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -72,56 +73,93 @@ impl Drop for Task {
     }
 }
 
-/// Goes to a controller, again and again.
-pub(crate) fn connect(target: Target, purpose: Purpose, exchange: Exchange) -> Task {
+/// Goes to a controller, again and again, by a main connection and, while that is up, as
+/// many auxiliary ones.
+pub(crate) fn connect(
+    target: Target,
+    auxiliaries: u8,
+    purpose: Purpose,
+    exchange: Exchange,
+) -> Task {
     Task::spawn(async move {
-        let mut pause = BACKOFF_FIRST;
-        let mut silent = false;
+        let mut visits = Visits::new(target.to_string(), &purpose);
         loop {
-            match visit(&target, &purpose, &exchange).await {
-                Ok(Ending {
-                    was_up: true,
-                    reason,
-                }) => {
-                    tracing::warn!(bridge = &*purpose.bridge, %target, %reason, "controller lost");
-                    (pause, silent) = (BACKOFF_FIRST, false);
-                }
-                // Once for a row of failures: a controller that is away for a night is one line.
-                Ok(Ending { reason, .. }) if !silent => {
-                    tracing::warn!(bridge = &*purpose.bridge, %target, %reason, "controller said no hello; trying again");
-                    silent = true;
-                }
-                Err(error) if !silent => {
-                    tracing::warn!(bridge = &*purpose.bridge, %target, %error, "controller not reached; trying again");
-                    silent = true;
-                }
-                _ => {}
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(BACKOFF_MAX);
+            let ended = match reach(&target).await {
+                Ok(peer) => Ok(auxiliary::serve(peer, auxiliaries, &purpose, &exchange).await),
+                Err(error) => Err(error),
+            };
+            visits.rest(ended).await;
         }
     })
 }
 
-async fn visit(target: &Target, purpose: &Purpose, exchange: &Exchange) -> io::Result<Ending> {
-    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    match target {
-        Target::Tcp { host, port } => {
-            let connecting = TcpStream::connect((host.as_str(), *port));
-            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
-                .await
-                .map_err(late)??;
-            stream.set_nodelay(true)?;
-            Ok(exchange.serve(stream, purpose.clone()).await)
-        }
-        Target::Unix(path) => {
-            let connecting = UnixStream::connect(path);
-            let stream = tokio::time::timeout(CONNECT_TIMEOUT, connecting)
-                .await
-                .map_err(late)??;
-            Ok(exchange.serve(stream, purpose.clone()).await)
+/// Visits to a controller, and the pauses between them, which grow while nobody is there.
+struct Visits {
+    target: String,
+    bridge: Arc<str>,
+    /// Which auxiliary connection it is for, if it is for one.
+    auxiliary: Option<u8>,
+    pause: Duration,
+    /// Whether it was said that nobody is there.
+    silent: bool,
+}
+
+impl Visits {
+    fn new(target: String, purpose: &Purpose) -> Self {
+        let auxiliary = purpose.kind.auxiliary();
+        Self {
+            target,
+            bridge: Arc::clone(&purpose.bridge),
+            auxiliary: auxiliary.map(|auxiliary| auxiliary.number),
+            pause: BACKOFF_FIRST,
+            silent: false,
         }
     }
+
+    /// Says how a visit ended, and rests until the next.
+    async fn rest(&mut self, ended: io::Result<Ending>) {
+        let (bridge, target, auxiliary) = (&*self.bridge, &*self.target, self.auxiliary);
+        match ended {
+            Ok(Ending {
+                was_up: true,
+                reason,
+            }) => {
+                tracing::warn!(bridge, %target, auxiliary, %reason, "controller lost");
+                (self.pause, self.silent) = (BACKOFF_FIRST, false);
+            }
+            // Once for a row of failures: a controller that is away for a night is one line.
+            Ok(Ending { reason, .. }) if !self.silent => {
+                tracing::warn!(bridge, %target, auxiliary, %reason, "controller said no hello; trying again");
+                self.silent = true;
+            }
+            Err(error) if !self.silent => {
+                tracing::warn!(bridge, %target, auxiliary, %error, "controller not reached; trying again");
+                self.silent = true;
+            }
+            _ => {}
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(BACKOFF_MAX);
+    }
+}
+
+async fn reach(target: &Target) -> io::Result<Peer> {
+    in_time(async {
+        Ok(match target {
+            Target::Tcp { host, port } => {
+                Peer::Tcp(TcpStream::connect((host.as_str(), *port)).await?)
+            }
+            Target::Unix(path) => Peer::Unix(UnixStream::connect(path).await?),
+        })
+    })
+    .await
+}
+
+/// Gives up on a peer that does not let us in.
+async fn in_time(connecting: impl Future<Output = io::Result<Peer>>) -> io::Result<Peer> {
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let connected = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
+    connected.await.map_err(late)?
 }
 
 /// A socket at which peers are waited for.
@@ -170,7 +208,9 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             };
             let (purpose, exchange) = (purpose.clone(), exchange.clone());
             peers.spawn(async move {
-                let reason = peer.serve(&exchange, purpose).await;
+                let Ending { reason, .. } = peer
+                    .serve(exchange.next_id(), purpose, &exchange, None)
+                    .await;
                 tracing::debug!(%reason, "a peer has left");
                 drop(place);
             });
@@ -178,21 +218,31 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
     })
 }
 
+/// A peer, connected.
 enum Peer {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
 impl Peer {
-    async fn serve(self, exchange: &Exchange, purpose: Purpose) -> Reason {
+    /// Speaks with it under this id until either side ends it. In `up` it is said which
+    /// version was agreed on.
+    async fn serve(
+        self,
+        id: ConnectionId,
+        purpose: Purpose,
+        exchange: &Exchange,
+        up: Option<oneshot::Sender<Version>>,
+    ) -> Ending {
+        let (inbox, clock) = (exchange.inbox.clone(), exchange.clock);
         match self {
             Self::Tcp(stream) => {
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a peer will be answered slowly");
                 }
-                exchange.serve(stream, purpose).await.reason
+                serve(stream, id, purpose, up, inbox, clock).await
             }
-            Self::Unix(stream) => exchange.serve(stream, purpose).await.reason,
+            Self::Unix(stream) => serve(stream, id, purpose, up, inbox, clock).await,
         }
     }
 }

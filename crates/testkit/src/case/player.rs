@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
+use fastpath::{Classifier, Looker, Scratch, View};
 use flow::text::Brief;
 use flow::{FlowMod, FlowStats, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Verdict, Waiting,
+    Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Tables, Verdict, Waiting,
 };
 
 use super::counts::{self, Counts};
@@ -21,8 +22,23 @@ const BUFFERS: usize = 64;
 /// The lines that tell what came of an event, and how frames went.
 type Told = (Vec<String>, String);
 
+/// Who finds the rule that a frame fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// The interpreter, by a walk along the rules.
+    Walked,
+    /// The tables compiled for lookup, as the switch's workers use them.
+    Compiled,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 2] = [Self::Walked, Self::Compiled];
+}
+
 pub(super) struct Player {
     pipeline: Pipeline,
+    /// Beside it, if it is to be looked into by them.
+    compiled: Option<Compiled>,
     interpreter: Interpreter,
     pool: Pool,
     verdict: Verdict,
@@ -34,10 +50,35 @@ pub(super) struct Player {
 /// Which switch it is.
 const DATAPATH: DatapathId = DatapathId(1);
 
-impl Player {
-    pub(super) fn new() -> Self {
+/// The tables compiled, which are told of each change.
+struct Compiled {
+    classifier: Classifier,
+    view: View,
+    scratch: Scratch,
+}
+
+impl Compiled {
+    fn new(pipeline: &Pipeline) -> Self {
+        let mut classifier = Classifier::new();
         Self {
-            pipeline: Pipeline::new(Limits::default(), 1),
+            view: classifier.publish(pipeline),
+            classifier,
+            scratch: Scratch::new(),
+        }
+    }
+
+    fn looker(&self) -> Looker<'_> {
+        Looker::new(&self.view, &self.scratch)
+    }
+}
+
+impl Player {
+    pub(super) fn new(way: Way) -> Self {
+        let pipeline = Pipeline::new(Limits::default(), 1);
+        let compiled = (way == Way::Compiled).then(|| Compiled::new(&pipeline));
+        Self {
+            pipeline,
+            compiled,
             interpreter: Interpreter::new(0),
             pool: Pool::new(BUFFERS),
             verdict: Verdict::new(),
@@ -59,13 +100,16 @@ impl Player {
                 effects.extend(result.err().map(words::refused));
             }
             Event::Flow(command) => {
-                effects = outcome(self.pipeline.flow_mod(command, self.now));
+                let done = self.pipeline.flow_mod(command, self.now);
+                effects = self.outcome_of(done);
             }
             Event::Group(command) => {
-                effects = outcome(self.pipeline.group_mod(command, self.now));
+                let done = self.pipeline.group_mod(command, self.now);
+                effects = self.outcome_of(done);
             }
             Event::Meter(command) => {
-                effects = outcome(self.pipeline.meter_mod(command, self.now));
+                let done = self.pipeline.meter_mod(command, self.now);
+                effects = self.outcome_of(done);
             }
             Event::PacketOut(message) => return Ok(self.packet_out(message)),
             Event::Resume(changed) => return self.resume(changed),
@@ -81,7 +125,7 @@ impl Player {
             Event::Time(time) => {
                 self.now += *time;
                 let changes = self.pipeline.expire(self.now);
-                effects = told(&changes);
+                effects = self.told(&changes);
             }
             Event::Dump(request) => effects = self.dump(request),
             Event::Groups => effects = self.groups(),
@@ -124,8 +168,9 @@ impl Player {
     fn arrive(&mut self, from: PortNo, frame: &Frame) -> Told {
         let arrival = self.arrival(from, frame);
         let mut story = Story::new();
+        let looker = self.compiled.as_ref().map(Compiled::looker);
         self.interpreter.run(
-            &self.pipeline,
+            tables(&self.pipeline, looker.as_ref()),
             arrival,
             &mut self.pool,
             &mut story,
@@ -140,8 +185,10 @@ impl Player {
         }
         let (pool, mut story) = (&mut self.pool, Story::new());
         let verdict = &mut self.verdict;
+        let looker = self.compiled.as_ref().map(Compiled::looker);
+        let tables = tables(&self.pipeline, looker.as_ref());
         self.interpreter
-            .packet_out(&self.pipeline, message, self.now, pool, &mut story, verdict);
+            .packet_out(tables, message, self.now, pool, &mut story, verdict);
         (self.outcome(), story.text().to_owned())
     }
 
@@ -170,8 +217,10 @@ impl Player {
             now: self.now,
         };
         let (pool, mut story) = (&mut self.pool, Story::new());
+        let looker = self.compiled.as_ref().map(Compiled::looker);
+        let tables = tables(&self.pipeline, looker.as_ref());
         self.interpreter
-            .resume(&self.pipeline, waiting, pool, &mut story, &mut self.verdict);
+            .resume(tables, waiting, pool, &mut story, &mut self.verdict);
         Ok((self.outcome(), story.text().to_owned()))
     }
 
@@ -216,9 +265,31 @@ impl Player {
             .for_each(|frame| self.pool.put(frame));
         assert_eq!(self.pool.missing(), 0, "a frame got lost");
         for learned in std::mem::take(&mut self.verdict.learned) {
-            lines.extend(outcome(self.pipeline.learn(&learned, self.now)));
+            let done = self.pipeline.learn(&learned, self.now);
+            lines.extend(self.outcome_of(done));
         }
         lines
+    }
+
+    /// What is heard of a command.
+    fn outcome_of(&mut self, done: Result<Changes, Refusal>) -> Vec<String> {
+        match done {
+            Ok(changes) => self.told(&changes),
+            Err(refusal) => vec![words::refused(refusal)],
+        }
+    }
+
+    /// What the controllers hear of a change, which the compiled tables take note of.
+    fn told(&mut self, changes: &Changes) -> Vec<String> {
+        if let Some(compiled) = &mut self.compiled {
+            compiled.classifier.note(changes);
+            compiled.view = compiled.classifier.publish(&self.pipeline);
+        }
+        let events = changes.removed.iter().filter_map(pipeline::Removal::event);
+        let events = events.map(|event| words::flow_removed(&event));
+        events
+            .chain(changes.complaint.map(words::refused))
+            .collect()
     }
 
     /// Answers a count, in the words of the question.
@@ -270,19 +341,10 @@ impl Player {
     }
 }
 
-/// What is heard of a command.
-fn outcome(done: Result<Changes, Refusal>) -> Vec<String> {
-    match done {
-        Ok(changes) => told(&changes),
-        Err(refusal) => vec![words::refused(refusal)],
+/// The tables, and who looks into them.
+fn tables<'a>(pipeline: &'a Pipeline, looker: Option<&'a Looker<'a>>) -> Tables<'a> {
+    match looker {
+        Some(lookup) => Tables { pipeline, lookup },
+        None => pipeline.into(),
     }
-}
-
-/// What the controllers hear of a change.
-fn told(changes: &Changes) -> Vec<String> {
-    let events = changes.removed.iter().filter_map(pipeline::Removal::event);
-    let events = events.map(|event| words::flow_removed(&event));
-    events
-        .chain(changes.complaint.map(words::refused))
-        .collect()
 }

@@ -7,9 +7,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use packet::build::Stack;
+use packet::wire::ethernet::EtherType;
+use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{
-    Checksum, Depth, Frame, Headers, MacAddr, Network, Offload, Packet, Pool, RewriteError,
+    Checksum, Depth, Frame, Headers, Inside, MacAddr, Network, Offload, Packet, Pool, RewriteError,
     Segmentation, SegmentationKind, segment,
 };
 
@@ -84,10 +86,10 @@ fn deepest(frame: &Frame) -> Option<Depth> {
 }
 
 /// How many rewrites there are.
-const CHANGES: u8 = 41;
+const CHANGES: u8 = 49;
 
 /// Those that say anew what follows: it may then be damaged, or have another checksum.
-const RETYPING: [u8; 3] = [28, 39, 40];
+const RETYPING: [u8; 3] = [28, 38, 39];
 
 fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
     let mut changed = frame.clone();
@@ -109,6 +111,14 @@ fn check_change(frame: &Frame, depth: Depth, change: u8, seed: u8) {
                 "change {change}: {changed:?}"
             );
         }
+    }
+}
+
+/// What a new header is put before.
+const fn inside(seed: u8) -> Inside {
+    match seed % 2 {
+        0 => Inside::Frame,
+        _ => Inside::Packet,
     }
 }
 
@@ -169,9 +179,34 @@ fn rewrite(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteE
             packet.set_pbb_isid(word.into());
             packet.set_pbb_uca(seed % 2 == 1);
         }
-        38 => packet.set_mpls_bos(seed % 2 == 1),
-        39 => packet.set_eth_type(eth_type)?,
-        _ => packet.set_ip_proto(seed)?,
+        38 => packet.set_eth_type(eth_type)?,
+        39 => packet.set_ip_proto(seed)?,
+        _ => rewrite_more(packet, change, seed)?,
+    }
+    Ok(())
+}
+
+/// As [`rewrite`]: headers around packets, and what stands in them.
+fn rewrite_more(packet: &mut Packet<'_>, change: u8, seed: u8) -> Result<(), RewriteError> {
+    let word = u16::from_be_bytes([seed, seed.reverse_bits()]);
+    match change {
+        40 => packet.set_mpls_bos(seed % 2 == 1),
+        41 => {
+            packet.set_nd_reserved(word.into());
+            packet.set_nd_option_type(seed);
+        }
+        42 => {
+            packet.set_nsh_flags(seed);
+            packet.set_nsh_path(word.into());
+            packet.set_nsh_index(seed);
+            packet.set_nsh_context(usize::from(seed % 5), word.into());
+        }
+        43 => drop(packet.dec_nsh_ttl()),
+        44 => drop(packet.push_nsh(inside(seed), Nsh::default(), &[seed; 16])?),
+        45 => drop(packet.pop_nsh()?),
+        46 => packet.encap_mpls(inside(seed), EtherType::MPLS)?,
+        47 => drop(packet.decap_mpls((seed.is_multiple_of(2)).then_some(EtherType::IPV4))?),
+        _ => drop(packet.strip_ethernet()),
     }
     Ok(())
 }

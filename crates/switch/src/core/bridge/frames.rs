@@ -5,6 +5,7 @@ use base::{Instant, PortNo};
 use fastpath::Looker;
 use flow::{MaxLen, PacketIn, PacketOut, Refusal, Resume};
 use openflow::continuation;
+use packet::wire::ethernet;
 use packet::{Frame, Link};
 use pipeline::{Destination, PacketInMeta, Pipeline, Tables, Verdict, Waiting};
 
@@ -110,6 +111,10 @@ impl Bridge {
         mut data: Vec<u8>,
         effects: &mut Vec<Effect>,
     ) {
+        if !meta.registers.packet_type.is_ethernet() {
+            // A bare packet is kept behind a header that it does not have.
+            data.drain(..ethernet::LEN.min(data.len()));
+        }
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
         // A frame that waits has to come back whole.
         if meta.max_len == Some(MaxLen(0)) && meta.continuation.is_none() {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use base::PortNo;
-use flow::{PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Role};
+use flow::{Key, PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Registers, Role};
 use openflow::{Message, RoleReason, RoleStatus, Version};
+use packet::{Depth, Frame, Headers};
 use pipeline::{Cause, Removal};
 
 use super::{Bridge, ConnectionId, Effect};
@@ -43,9 +44,27 @@ impl Bridge {
                     reason,
                     ..message.clone()
                 };
-                self.tell(Message::PacketIn(message), wants, effects);
+                self.tell_frame(message, wants, effects);
             }
         }
+    }
+
+    /// Tells those who want to know of a frame, each by that of its connections by which
+    /// frames of this flow go.
+    fn tell_frame(
+        &self,
+        message: PacketIn,
+        wants: impl Fn(&Connection) -> bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let hash = match self.connections.any_auxiliary() {
+            true => flow_hash(&message.data),
+            false => 0,
+        };
+        let message = Arc::new(Message::PacketIn(message));
+        let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
+        let carriers = listeners.map(|(id, _)| self.connections.carrier(id, hash));
+        effects.extend(carriers.map(|id| Effect::Tell(id, Arc::clone(&message))));
     }
 
     /// Tells of the end of rules that asked for it.
@@ -110,4 +129,15 @@ impl Bridge {
         let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
         effects.extend(listeners.map(|(id, _)| Effect::Tell(id, Arc::clone(&message))));
     }
+}
+
+/// A number for the flow of a frame: that by which a select group keeps it together. All
+/// frames that are damaged are one flow.
+fn flow_hash(frame: &[u8]) -> u64 {
+    let headers = Headers::parse(&Frame::from_bytes(frame), Depth::Transport);
+    headers.map_or(0, |headers| {
+        let mut key = Key::new();
+        key.fill(&headers, Registers::new(PortNo::ANY));
+        pipeline::hash_of(&key)
+    })
 }

@@ -48,22 +48,24 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
+        // Whose request it is, by whichever connection it came.
+        let main = self.connections.main_of(id);
         if changes_something(&message) {
-            self.peer(id)?.check_may_change()?;
+            self.peer(main)?.check_may_change()?;
         }
-        let by = Some((id, xid));
+        let by = Some((main, xid));
         match message {
             Message::FeaturesRequest => self.features(id).map(Some),
-            Message::GetConfigRequest => self.switch_config(id).map(Some),
-            Message::SetConfig(config) => self.set_config(id, config).map(|()| None),
+            Message::GetConfigRequest => self.switch_config(main).map(Some),
+            Message::SetConfig(config) => self.set_config(main, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
             Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
             Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
-            Message::ControllerId(controller) => self.name_peer(id, controller).map(|()| None),
+            Message::ControllerId(controller) => self.name_peer(main, controller).map(|()| None),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
-            Message::GroupMod(command) => self.group_mod(command, (id, xid), now, effects),
-            Message::MeterMod(command) => self.meter_mod(command, (id, xid), now, effects),
+            Message::GroupMod(command) => self.group_mod(command, (main, xid), now, effects),
+            Message::MeterMod(command) => self.meter_mod(command, (main, xid), now, effects),
             Message::MultipartRequest(request) => self.multipart(id, xid, request, now, effects),
             Message::MultipartFragment(part) => self.fragment(id, xid, part).map(|()| None),
             Message::BundleControl(control) => self.bundle_step(id, xid, control, now, effects),
@@ -74,9 +76,9 @@ impl Bridge {
                 Ok(None)
             }
             Message::QueueConfigRequest(port) => self.queues(port).map(Some),
-            Message::RoleRequest(request) => self.role(id, request, effects).map(Some),
-            Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(id)?.wants))),
-            Message::SetAsync(change) => self.set_async(id, &change).map(|()| None),
+            Message::RoleRequest(request) => self.role(main, request, effects).map(Some),
+            Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.peer(main)?.wants))),
+            Message::SetAsync(change) => self.set_async(main, &change).map(|()| None),
             Message::Error(error) => {
                 tracing::debug!(bridge = self.name(), ?error, "a peer refused a message");
                 Ok(None)
@@ -100,6 +102,7 @@ impl Bridge {
             | Message::MonitorPaused
             | Message::MonitorResumed
             | Message::TableStatus(_)
+            | Message::ControllerStatus(_)
             | Message::RequestForward(_) => Err(Refusal::RequestBadType),
         }
     }
@@ -170,14 +173,17 @@ impl Bridge {
         effects: &mut Vec<Effect>,
     ) -> Result<Message, Refusal> {
         let before = self.connections.master();
+        let standings = self.standings();
         let role = self.connections.take_role(id, request)?;
         if let Some(old) = before.filter(|old| *old != id && role == Role::Master) {
             self.tell_role_lost(old, effects);
         }
+        self.tell_standings(&standings, effects);
         self.settle_mode();
         Ok(Message::RoleReply(RoleReply {
             role,
             generation: self.connections.generation(),
+            short_id: self.peer(id)?.short_id,
         }))
     }
 

@@ -21,7 +21,9 @@ const CAPABILITIES: Capabilities = Capabilities::FLOW_STATS
 
 impl Bridge {
     pub(super) fn features(&mut self, id: ConnectionId) -> Result<Message, Refusal> {
-        let ports = match self.peer(id)?.version {
+        let peer = self.peer(id)?;
+        let auxiliary_id = peer.auxiliary().map_or(0, |auxiliary| auxiliary.number);
+        let ports = match peer.version {
             Version::V10 | Version::V11 | Version::V12 => self.port_descs(PortNo::ANY)?,
             Version::V13 | Version::V14 | Version::V15 => Vec::new(),
         };
@@ -29,7 +31,7 @@ impl Bridge {
             datapath_id: self.identity.datapath_id,
             buffers: BUFFERS,
             tables: TableId::LAST.0 + 1,
-            auxiliary_id: 0,
+            auxiliary_id,
             capabilities: CAPABILITIES,
         };
         Ok(Message::FeaturesReply(FeaturesReply { features, ports }))
@@ -89,6 +91,9 @@ impl Bridge {
             MultipartRequest::TableFeatures(wanted) => {
                 self.set_table_features(id, &wanted)?;
                 self.all_table_features(id)?
+            }
+            MultipartRequest::ControllerStatus => {
+                MultipartReply::ControllerStatus(self.controller_statuses())
             }
             MultipartRequest::BundleFeatures(asked) => {
                 MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)

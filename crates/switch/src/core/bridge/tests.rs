@@ -16,6 +16,7 @@ use pipeline::{Cause, PacketInMeta};
 use super::*;
 use crate::core::connection::Kind;
 
+mod controllers;
 mod groups;
 mod monitors;
 mod tables;
@@ -201,6 +202,7 @@ fn a_slave_looks_and_does_not_touch() {
     let slave = RoleRequest {
         role: Some(Role::Slave),
         generation: Some(1),
+        ..RoleRequest::default()
     };
     assert_eq!(
         told(&rig.send(NEW, Message::RoleRequest(slave))),
@@ -488,6 +490,7 @@ fn a_master_that_another_replaces_is_told_from_1_4_on() {
         Message::RoleRequest(RoleRequest {
             role: Some(Role::Master),
             generation: Some(generation),
+            ..RoleRequest::default()
         })
     };
     for (version, news) in [
@@ -602,6 +605,7 @@ fn a_bundle_goes_with_its_connection_and_is_not_for_slaves() {
     let slave = RoleRequest {
         role: Some(Role::Slave),
         generation: Some(1),
+        ..RoleRequest::default()
     };
     rig.send(NEW, Message::RoleRequest(slave));
     let denied = rig.send(NEW, bundle(BundleStep::OpenRequest));

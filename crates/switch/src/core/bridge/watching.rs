@@ -77,7 +77,8 @@ impl Bridge {
         }
         let changes = Arc::new(std::mem::take(&mut self.recorded));
         for (id, peer) in self.connections.iter() {
-            if let Some(updates) = peer.monitors.updates(&changes, id) {
+            let own = self.connections.main_of(id);
+            if let Some(updates) = peer.monitors.updates(&changes, own) {
                 effects.push(Effect::Update(id, Box::new(Dump::Updates(updates))));
             }
         }

@@ -8,7 +8,7 @@ use openflow::Versions;
 use packet::MacAddr;
 use ports::Port;
 
-use crate::config::{Listen, Target};
+use crate::config::{Auxiliaries, Listen, Target};
 use crate::core::bridge::Bridge;
 use crate::reconcile::NumberedPort;
 use crate::shell::peers::Task;
@@ -41,6 +41,8 @@ pub(super) struct Site {
     pub(super) bridge: Bridge,
     /// The versions it speaks.
     pub(super) protocols: Versions,
+    /// How many auxiliary connections it has to each controller.
+    pub(super) auxiliary: Auxiliaries,
     /// Its ports.
     pub(super) ports: BTreeMap<PortNo, PortSite>,
     /// The controllers it connects to.

@@ -113,6 +113,7 @@ impl Control {
         let mut site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             protocols: config.protocols,
+            auxiliary: config.auxiliary,
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -235,18 +236,22 @@ impl Control {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Primary,
+            uri: Some(target.to_string().into()),
             options: speaking(site.protocols),
         };
         let _in_runtime = runtime.enter();
-        let task = connect(target.clone(), purpose, exchange);
-        site.controllers.insert(target, task);
+        let auxiliaries = site.auxiliary.count();
+        let task = connect(target.clone(), auxiliaries, purpose, exchange);
         site.bridge.handle_controllers(true, now);
+        site.bridge.handle_controller_added(&target.to_string());
+        site.controllers.insert(target, task);
     }
 
     fn remove_controller(&mut self, bridge: &str, target: &Target) {
         let now = self.now();
         if let Some((_, site)) = self.site_named(bridge) {
             site.controllers.remove(target);
+            site.bridge.handle_controller_removed(&target.to_string());
             site.bridge
                 .handle_controllers(!site.controllers.is_empty(), now);
         }
@@ -314,6 +319,7 @@ impl Control {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Service,
+            uri: None,
             options,
         };
         ListenSite {

@@ -72,6 +72,7 @@ fn a_slave_changes_no_group_and_no_meter() {
     let slave = RoleRequest {
         role: Some(Role::Slave),
         generation: Some(1),
+        ..RoleRequest::default()
     };
     rig.send(NEW, Message::RoleRequest(slave));
     for change in [

@@ -152,6 +152,7 @@ fn a_table_takes_a_name_and_what_it_cannot_do_is_refused() {
     let slave = RoleRequest {
         role: Some(Role::Slave),
         generation: Some(1),
+        ..RoleRequest::default()
     };
     rig.send(V15, Message::RoleRequest(slave));
     let denied = ["15 refused: RequestIsSlave"];

@@ -10,7 +10,7 @@ use packet::Frame;
 use testkit::case::{Event, words};
 
 /// Whether rules may end by this event.
-pub(super) fn deletes(event: &Event) -> bool {
+pub(crate) fn deletes(event: &Event) -> bool {
     match event {
         Event::Flow(command) => matches!(
             command.command,

@@ -1,15 +1,49 @@
-//! What Open vSwitch is asked for: its rules, groups and meters, and their counts.
+//! What a switch is asked for: its rules, groups, meters and ports, and their counts.
 
-use base::{GroupId, MeterId, TableId};
+use base::{GroupId, MeterId, PortNo, TableId};
 use flow::text::Brief;
-use flow::{FlowMod, FlowStats, FlowStatsRequest};
+use flow::{FlowMod, FlowStats, FlowStatsRequest, PortDesc, PortStats};
 use openflow::{Form, Message, MultipartReply, MultipartRequest, Version};
 use testkit::case::counts::{self, Counts};
-use testkit::case::words;
+use testkit::case::{Count, words};
 
-use super::{OpenVswitchSubject, Told};
+use super::{Peers, Told};
 
-impl OpenVswitchSubject {
+impl Peers {
+    /// Answers a count, in the words of the question.
+    pub(crate) fn count(&mut self, count: &Count) -> Result<String, String> {
+        let counts = match count {
+            Count::Flow { rule, .. } => self.flow_counts(rule)?,
+            Count::Table { table, .. } => self.table_counts(*table)?,
+            Count::Group { group, .. } => self.group_counts(*group)?,
+            Count::Meter { meter, .. } => self.meter_counts(*meter),
+        };
+        count.answer(&counts)
+    }
+
+    pub(super) fn port_descs(&mut self, port: PortNo) -> Result<Vec<PortDesc>, String> {
+        let replies = self.multipart(MultipartRequest::PortDesc(port))?;
+        let ports = replies.into_iter().map(|reply| match reply {
+            MultipartReply::PortDesc(ports) => ports,
+            _ => Vec::new(),
+        });
+        Ok(ports.flatten().collect())
+    }
+
+    /// Frames that have come in by this port.
+    pub(crate) fn received(&mut self, port: PortNo) -> Result<u64, String> {
+        let replies = self.multipart(MultipartRequest::Port(port))?;
+        let ports = replies.into_iter().map(|reply| match reply {
+            MultipartReply::Port(ports) => ports,
+            _ => Vec::new(),
+        });
+        let ports: Vec<PortStats> = ports.flatten().collect();
+        ports
+            .first()
+            .map(|stats| stats.rx_packets)
+            .ok_or_else(|| format!("port {port} is not there"))
+    }
+
     fn multipart(&mut self, request: MultipartRequest) -> Result<Vec<MultipartReply>, String> {
         let heard = self.ask(Version::V13, &[Message::MultipartRequest(request)])?;
         heard
@@ -31,13 +65,13 @@ impl OpenVswitchSubject {
         Ok(rules.flatten().collect())
     }
 
-    pub(super) fn dump(&mut self, request: FlowStatsRequest) -> Told {
+    pub(crate) fn dump(&mut self, request: FlowStatsRequest) -> Told {
         let rules = self.flows(request)?;
         let lines = rules.iter().map(|rule| Brief(rule).to_string());
         Ok(lines.map(|line| words::indented("=", &line)).collect())
     }
 
-    pub(super) fn groups(&mut self) -> Told {
+    pub(crate) fn groups(&mut self) -> Told {
         let replies = self.multipart(MultipartRequest::GroupDesc(GroupId::ALL))?;
         let groups = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::GroupDesc(groups) => groups,
@@ -48,7 +82,7 @@ impl OpenVswitchSubject {
             .collect())
     }
 
-    pub(super) fn meters(&mut self) -> Told {
+    pub(crate) fn meters(&mut self) -> Told {
         let replies = self.multipart(MultipartRequest::MeterConfig(MeterId::ALL))?;
         let meters = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::MeterConfig(meters) => meters,
@@ -59,7 +93,7 @@ impl OpenVswitchSubject {
             .collect())
     }
 
-    pub(super) fn flow_counts(&mut self, rule: &FlowMod) -> Result<Counts, String> {
+    fn flow_counts(&mut self, rule: &FlowMod) -> Result<Counts, String> {
         let rules = self.flows(FlowStatsRequest {
             table: rule.table,
             ..FlowStatsRequest::all()
@@ -75,7 +109,7 @@ impl OpenVswitchSubject {
         Ok(counts)
     }
 
-    pub(super) fn table_counts(&mut self, table: u8) -> Result<Counts, String> {
+    fn table_counts(&mut self, table: u8) -> Result<Counts, String> {
         let replies = self.multipart(MultipartRequest::Table)?;
         let mut tables = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::Table(tables) => tables,
@@ -85,7 +119,7 @@ impl OpenVswitchSubject {
         Ok(stats.as_ref().map(counts::of_table).unwrap_or_default())
     }
 
-    pub(super) fn group_counts(&mut self, group: GroupId) -> Result<Counts, String> {
+    fn group_counts(&mut self, group: GroupId) -> Result<Counts, String> {
         let replies = self.multipart(MultipartRequest::Group(group))?;
         let mut groups = replies.into_iter().flat_map(|reply| match reply {
             MultipartReply::Group(groups) => groups,
@@ -99,7 +133,7 @@ impl OpenVswitchSubject {
     }
 
     /// Of a meter that is not there, which is refused, nothing.
-    pub(super) fn meter_counts(&mut self, meter: MeterId) -> Counts {
+    fn meter_counts(&mut self, meter: MeterId) -> Counts {
         let replies = self
             .multipart(MultipartRequest::Meter(meter))
             .unwrap_or_default();

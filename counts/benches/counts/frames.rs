@@ -1,0 +1,97 @@
+//! A frame: read, and run through tables by a walk along their rules or by compiled
+//! lookups.
+
+use std::hint::black_box;
+
+use fastpath::{Classifier, Looker, Scratch, View};
+use gungraun::{library_benchmark, library_benchmark_group};
+use packet::{Depth, Frame, Headers};
+use pipeline::Tables;
+use testkit::bed::{Bed, FRAME, Runner, Scene, frame};
+
+fn frame_of(text: &str, depth: Depth) -> (Frame, Depth) {
+    (Frame::from_bytes(&frame(text)), depth)
+}
+
+#[library_benchmark]
+#[bench::link(frame_of(FRAME, Depth::Link))]
+#[bench::tcp(frame_of(FRAME, Depth::Transport))]
+#[bench::vlan_udp6(frame_of("eth / vlan(vid=5) / ipv6 / udp / data(6)", Depth::Transport))]
+fn parse(frame: (Frame, Depth)) -> (Headers, Frame) {
+    let (frame, depth) = frame;
+    let headers = Headers::parse(black_box(&frame), depth).unwrap();
+    (headers, frame)
+}
+
+/// Frames that a worker is about to run. In a box, so that handing it over is no copy.
+struct Work {
+    bed: Bed,
+    view: View,
+    scratch: Scratch,
+    runner: Runner,
+}
+
+/// The seed of all hashes.
+pub(crate) const SEED: u64 = 0x243f_6a88_85a3_08d3;
+
+fn work(scene: &Scene) -> Box<Work> {
+    let bed = scene.lay();
+    let mut classifier = Classifier::with_seed(SEED);
+    for changes in &bed.changes {
+        classifier.note(changes);
+    }
+    let view = classifier.publish(&bed.pipeline);
+    let mut work = Box::new(Work {
+        bed,
+        view,
+        scratch: Scratch::new(),
+        runner: Runner::new(),
+    });
+    // The first frame finds buffers that have yet to grow.
+    work.walk();
+    work.compiled();
+    work
+}
+
+impl Work {
+    fn walk(&mut self) {
+        let verdict = self.runner.run(&self.bed.pipeline, &self.bed.frames[0]);
+        assert_eq!(black_box(verdict).egress.len(), 1);
+    }
+
+    fn compiled(&mut self) {
+        let looker = Looker::new(&self.view, &self.scratch);
+        let tables = Tables {
+            pipeline: &self.bed.pipeline,
+            lookup: &looker,
+        };
+        let verdict = self.runner.run(tables, &self.bed.frames[0]);
+        assert_eq!(black_box(verdict).egress.len(), 1);
+    }
+}
+
+#[library_benchmark]
+#[bench::one_rule(work(&Scene::one_rule()))]
+#[bench::twelve_fields(work(&Scene::twelve_fields()))]
+#[bench::ten_tables(work(&Scene::ten_tables()))]
+#[bench::ten_tables_with_registers(work(&Scene::ten_tables_with_registers()))]
+fn walk(mut work: Box<Work>) -> Box<Work> {
+    work.walk();
+    work
+}
+
+#[library_benchmark]
+#[bench::one_rule(work(&Scene::one_rule()))]
+#[bench::twelve_fields(work(&Scene::twelve_fields()))]
+#[bench::normal(work(&Scene::normal()))]
+#[bench::rewritten(work(&Scene::rewritten()))]
+#[bench::ten_tables(work(&Scene::ten_tables()))]
+#[bench::ten_tables_with_registers(work(&Scene::ten_tables_with_registers()))]
+#[bench::group(work(&Scene::group()))]
+#[bench::meter(work(&Scene::meter()))]
+fn compiled(mut work: Box<Work>) -> Box<Work> {
+    work.compiled();
+    work
+}
+
+library_benchmark_group!(name = traffic, benchmarks = [parse, walk, compiled]);

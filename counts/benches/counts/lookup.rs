@@ -1,0 +1,132 @@
+//! One table: a frame looked up in its compiled form, and a rule put into both.
+
+use std::hint::black_box;
+
+use base::{Instant, PortNo, TableId};
+use fastpath::{Classifier, Looker, Scratch, View};
+use flow::text::parse_flow_line;
+use flow::{FlowMod, Registers};
+use gungraun::{library_benchmark, library_benchmark_group};
+use packet::{Depth, Frame, Headers};
+use pipeline::{Changes, Found, Lookup, Pipeline};
+use testkit::bed::{Scene, TWELVE_FIELDS, frame};
+
+use crate::frames::SEED;
+
+/// The frame that no rule is for.
+const STRANGER: &str = "eth / ipv6 / udp(dst=9)";
+
+/// A compiled table, and a frame that was read. In a box, so that handing it over is no
+/// copy.
+struct Question {
+    view: View,
+    scratch: Scratch,
+    headers: Headers,
+    registers: Registers,
+}
+
+/// The same table, and a frame that finds a rule, or that does not.
+fn hit(scene: &Scene) -> Box<Question> {
+    let bytes = scene.lay().frames.swap_remove(0);
+    question(scene, &bytes)
+}
+
+fn miss(scene: &Scene) -> Box<Question> {
+    question(scene, &frame(STRANGER))
+}
+
+fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
+    let (_, _, view) = compiled(scene);
+    let headers = Headers::parse(&Frame::from_bytes(bytes), Depth::Transport).unwrap();
+    Box::new(Question {
+        view,
+        scratch: Scratch::new(),
+        headers,
+        registers: Registers::new(PortNo(1)),
+    })
+}
+
+fn compiled(scene: &Scene) -> (Pipeline, Classifier, View) {
+    let bed = scene.lay();
+    let mut classifier = Classifier::with_seed(SEED);
+    for changes in &bed.changes {
+        classifier.note(changes);
+    }
+    let view = classifier.publish(&bed.pipeline);
+    (bed.pipeline, classifier, view)
+}
+
+fn thousand() -> Scene {
+    Scene::exact("1,000 exact flows", 1000)
+}
+
+fn one_shape() -> Scene {
+    Scene::new("one shape", &[TWELVE_FIELDS])
+}
+
+#[library_benchmark]
+#[bench::one_shape_hit(hit(&one_shape()))]
+#[bench::one_shape_miss(miss(&one_shape()))]
+#[bench::ten_shapes_hit(hit(&Scene::ten_shapes()))]
+#[bench::ten_shapes_miss(miss(&Scene::ten_shapes()))]
+#[bench::thousand_rules_hit(hit(&thousand()))]
+#[bench::thousand_rules_miss(miss(&thousand()))]
+fn find(question: Box<Question>) -> Box<Question> {
+    let looker = Looker::new(&question.view, &question.scratch);
+    let found = looker.look_up(TableId(0), &question.headers, &question.registers);
+    assert!(matches!(black_box(found), Found::Rule(_)));
+    question
+}
+
+/// Tables of a thousand rules, and a hundred more.
+struct More {
+    pipeline: Pipeline,
+    classifier: Classifier,
+    commands: Vec<FlowMod>,
+    changes: Vec<Changes>,
+    view: Option<View>,
+}
+
+fn more() -> Box<More> {
+    let (pipeline, classifier, view) = compiled(&thousand());
+    let flow = |n| format!("udp,nw_src=10.1.0.{n},tp_dst={n},actions=output:2");
+    let flows = (0..100).map(flow);
+    Box::new(More {
+        pipeline,
+        classifier,
+        commands: flows.map(|flow| parse_flow_line(&flow).unwrap()).collect(),
+        changes: Vec::with_capacity(100),
+        view: Some(view),
+    })
+}
+
+/// With what the pipeline has done already.
+fn added() -> Box<More> {
+    hundred_added(more())
+}
+
+fn hundred_added(mut more: Box<More>) -> Box<More> {
+    for command in &more.commands {
+        let changes = more.pipeline.flow_mod(command, Instant::START).unwrap();
+        more.changes.push(changes);
+    }
+    more
+}
+
+#[library_benchmark]
+#[bench::to_the_tables(more())]
+fn add_hundred(more: Box<More>) -> Box<More> {
+    hundred_added(more)
+}
+
+#[library_benchmark]
+#[bench::hundred(added())]
+fn publish(mut more: Box<More>) -> Box<More> {
+    for changes in &more.changes {
+        more.classifier.note(changes);
+    }
+    more.view = Some(more.classifier.publish(&more.pipeline));
+    more
+}
+
+library_benchmark_group!(name = tables, benchmarks = [find, add_hundred, publish]);

@@ -1,0 +1,32 @@
+//! A flow in words.
+
+use std::hint::black_box;
+
+use flow::FlowMod;
+use flow::text::parse_flow_line;
+use gungraun::{library_benchmark, library_benchmark_group};
+use testkit::bed::TWELVE_FIELDS;
+
+const ACTIONS: &str = "table=3,tcp,reg0=7,\
+     actions=push_vlan:0x8100,mod_vlan_vid:5,load:1->NXM_NX_REG1[],output:2,resubmit(,4)";
+
+fn flow(line: &str) -> FlowMod {
+    parse_flow_line(line).unwrap()
+}
+
+#[library_benchmark]
+#[bench::twelve_fields(TWELVE_FIELDS)]
+#[bench::actions(ACTIONS)]
+fn read(line: &str) -> FlowMod {
+    parse_flow_line(black_box(line)).unwrap()
+}
+
+#[library_benchmark]
+#[bench::twelve_fields(flow(TWELVE_FIELDS))]
+#[bench::actions(flow(ACTIONS))]
+fn print(flow: FlowMod) -> (FlowMod, String) {
+    let text = black_box(&flow).to_string();
+    (flow, text)
+}
+
+library_benchmark_group!(name = words, benchmarks = [read, print]);

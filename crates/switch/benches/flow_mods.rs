@@ -1,0 +1,200 @@
+//! What a flow-mod costs from its bytes to a compiled table, without sockets and
+//! threads: nanoseconds each of reading it, of the tables and of compiling, and the
+//! memory that a rule takes. Flows are those of the lab's experiment `flow-table`.
+//! `cargo bench -p switch --bench flow_mods -- 1000000`; for counts of instructions, run
+//! what that builds under `valgrind --tool=callgrind`.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a measurement prints, and may fail"
+)]
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use base::{Instant, PortNo, TableId, Xid};
+use fastpath::Classifier;
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, MatchBuilder};
+use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
+use pipeline::{Limits, Pipeline};
+
+/// Flows, unless another number is given.
+const FLOWS: u32 = 200_000;
+
+/// Bytes that a connection reads at once while its peer does not pause.
+const READ_LEN: usize = 64 * 1024;
+
+/// What a part of the flows took.
+#[derive(Clone, Copy, Default)]
+struct Took {
+    reading: Duration,
+    tables: Duration,
+    compiling: Duration,
+    flows: u32,
+}
+
+impl Took {
+    fn print(&self, name: &str) {
+        let each = |took: Duration| took.as_secs_f64() * 1e9 / f64::from(self.flows.max(1));
+        let (reading, tables, compiling) =
+            (each(self.reading), each(self.tables), each(self.compiling));
+        println!(
+            "{name:8} {reading:7.0} ns read {tables:7.0} ns tables {compiling:7.0} ns compile {:7.0} ns in all",
+            reading + tables + compiling
+        );
+    }
+}
+
+/// What a switch has of it: without its threads.
+struct Bench {
+    channel: Channel,
+    pipeline: Pipeline,
+    classifier: Classifier,
+    snapshot: Option<(Pipeline, fastpath::View)>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let options = Options {
+            versions: Versions::only(Version::V10),
+            ..Options::default()
+        };
+        let mut channel = Channel::new(Side::Switch, options, Instant::START);
+        let peer = Channel::new(Side::Controller, options, Instant::START);
+        channel.handle_input(peer.pending(), Instant::START);
+        assert!(matches!(channel.poll_event(), Some(Event::Up(_))));
+        Self {
+            channel,
+            pipeline: Pipeline::new(Limits::default(), 2),
+            classifier: Classifier::new(),
+            snapshot: None,
+        }
+    }
+
+    /// One read from the socket, and a publication.
+    fn read(&mut self, bytes: &[u8], took: &mut Took) {
+        let began = processor_time();
+        self.channel.handle_input(bytes, Instant::START);
+        let mut messages = Vec::new();
+        while let Some(event) = self.channel.poll_event() {
+            let Event::Received(received) = event else {
+                panic!("{event:?}");
+            };
+            messages.push(Box::new(received));
+        }
+        let read = processor_time();
+        for received in messages {
+            let Message::FlowMod(command) = received.message else {
+                panic!("{received:?}");
+            };
+            let changes = self.pipeline.flow_mod(&command, Instant::START).unwrap();
+            self.classifier.note(&changes);
+            took.flows += 1;
+        }
+        let changed = processor_time();
+        let view = self.classifier.publish(&self.pipeline);
+        self.snapshot = Some((self.pipeline.clone(), view));
+        let compiled = processor_time();
+        took.reading += read - began;
+        took.tables += changed - read;
+        took.compiling += compiled - changed;
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Took {
+        let mut took = Took::default();
+        for bytes in bytes.chunks(READ_LEN) {
+            self.read(bytes, &mut took);
+        }
+        took
+    }
+
+    fn delete_all(&mut self) -> Duration {
+        let everything = FlowMod {
+            table: TableId::ALL,
+            ..FlowMod::new(
+                FlowModCommand::Delete,
+                0,
+                Match::any(),
+                Instructions::default(),
+            )
+        };
+        let began = processor_time();
+        let changes = self.pipeline.flow_mod(&everything, Instant::START).unwrap();
+        self.classifier.note(&changes);
+        self.snapshot = Some((
+            self.pipeline.clone(),
+            self.classifier.publish(&self.pipeline),
+        ));
+        let took = processor_time() - began;
+        drop(black_box(changes));
+        took
+    }
+}
+
+/// The messages that add the flows of these numbers.
+fn messages(numbers: std::ops::Range<u32>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for number in numbers {
+        let actions = Instructions::apply(vec![Action::output(PortNo(1 + number % 2))]);
+        let flow = FlowMod::new(FlowModCommand::Add, u16::MAX, matching(number), actions);
+        let message = Message::FlowMod(flow);
+        message.encode(Xid(1), Version::V10, &mut bytes).unwrap();
+    }
+    bytes
+}
+
+fn matching(number: u32) -> Match {
+    let address = 0x0a00_0000 | number.wrapping_mul(0x9e_3779) & 0x00ff_ffff;
+    let fields: [(Field, u128); 12] = [
+        (Field::InPort, 1),
+        (Field::EthDst, 0x0200_0000_0002),
+        (Field::EthSrc, 0x0200_0000_0001),
+        (Field::EthType, 0x0800),
+        (Field::VlanVid, 0x1005),
+        (Field::VlanPcp, 3),
+        (Field::IpDscp, 9),
+        (Field::IpProto, 6),
+        (Field::Ipv4Src, address.into()),
+        (Field::Ipv4Dst, 0x0b00_0001),
+        (Field::TcpSrc, 1000),
+        (Field::TcpDst, 80),
+    ];
+    let mut building = MatchBuilder::default();
+    for (field, value) in fields {
+        building.add_exact(field, value).unwrap();
+    }
+    building.build()
+}
+
+/// What this thread has had of processors: a machine that does other things too
+/// disturbs it less than a clock.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    let nanos = text.split(' ').next().unwrap();
+    Duration::from_nanos(nanos.parse().unwrap())
+}
+
+/// Bytes of this process that are in memory.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kilobytes: f64 = line.trim_end_matches("kB").trim().parse().unwrap();
+    kilobytes * 1024.0
+}
+
+fn main() {
+    let flows = std::env::args().find_map(|argument| argument.parse().ok());
+    let flows = flows.unwrap_or(FLOWS);
+    let part = flows / 100;
+    let [first, middle, last] = [0..part, part..flows - part, flows - part..flows].map(messages);
+    let mut bench = Bench::new();
+    let before = resident();
+    bench.add(&first).print("first");
+    bench.add(&middle).print("middle");
+    bench.add(&last).print("last");
+    let grown = (resident() - before) / f64::from(flows);
+    println!("{grown:.0} bytes a flow");
+    let deleted = bench.delete_all();
+    println!("all deleted in {:.3} s", deleted.as_secs_f64());
+}

@@ -1,0 +1,53 @@
+//! How many auxiliary connections a bridge has to each of its controllers.
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::ConfigError;
+
+/// A number of auxiliary connections (OF 1.3.5, 6.3.6), none by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "u8")]
+pub struct Auxiliaries(u8);
+
+impl Auxiliaries {
+    /// The most: as many as a controller has cores to read them with. Each costs what any
+    /// connection does.
+    pub const MAX: u8 = 16;
+
+    /// How many.
+    #[must_use]
+    pub const fn count(self) -> u8 {
+        self.0
+    }
+}
+
+impl FromStr for Auxiliaries {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let count = text.parse::<u8>().ok();
+        let count = count.and_then(|count| Self::try_from(count).ok());
+        count.ok_or_else(|| wrong(text))
+    }
+}
+
+impl TryFrom<u8> for Auxiliaries {
+    type Error = ConfigError;
+
+    fn try_from(count: u8) -> Result<Self, ConfigError> {
+        if count > Self::MAX {
+            return Err(wrong(&count.to_string()));
+        }
+        Ok(Self(count))
+    }
+}
+
+fn wrong(text: &str) -> ConfigError {
+    let problem = format!(
+        "'{text}' is no number of auxiliary connections: use 0 to {}",
+        Auxiliaries::MAX
+    );
+    ConfigError::new("--auxiliary", problem)
+}

@@ -1,0 +1,126 @@
+//! Auxiliary connections (OF 1.3.5, 6.3.6; OF 1.5.1, 6.3.8): further ones to the same
+//! controller, from the same address to the same place. They are made when the main one is
+//! up, are sought again while it lasts, and end with it.
+
+use std::fmt;
+use std::future::pending;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use openflow::{Options, Version, Versions};
+use tokio::net::{TcpSocket, UnixStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+
+use super::{Exchange, Peer, Visits, in_time};
+use crate::core::connection::{Auxiliary, ConnectionId, Kind};
+use crate::shell::connection::{Ending, Purpose};
+
+/// How a controller was reached, so that it can be in the same way again.
+#[derive(Clone)]
+enum Way {
+    Tcp { from: IpAddr, to: SocketAddr },
+    Unix(PathBuf),
+}
+
+/// Speaks with a controller by its main connection until that ends, and meanwhile by
+/// `count` auxiliary ones.
+pub(super) async fn serve(peer: Peer, count: u8, purpose: &Purpose, exchange: &Exchange) -> Ending {
+    let id = exchange.next_id();
+    let (up, is_up) = oneshot::channel();
+    let way = Way::of(&peer);
+    let main = peer.serve(id, purpose.clone(), exchange, Some(up));
+    let others = attend(id, count, way, is_up, purpose, exchange);
+    // What is not done in the other when one of them is done is dropped: so all auxiliary
+    // connections end with the main one.
+    tokio::select! {
+        ending = main => ending,
+        never = others => match never {},
+    }
+}
+
+/// What is never there.
+enum Never {}
+
+/// Waits for the main connection, and goes by the others as long as it is let.
+async fn attend(
+    main: ConnectionId,
+    count: u8,
+    way: io::Result<Way>,
+    up: oneshot::Receiver<Version>,
+    purpose: &Purpose,
+    exchange: &Exchange,
+) -> Never {
+    let mut connections = JoinSet::new();
+    // Before 1.3 a controller has one connection.
+    if let (Ok(way), Ok(version @ (Version::V13 | Version::V14 | Version::V15))) = (way, up.await) {
+        for number in 1..=count {
+            let purpose = Purpose {
+                kind: Kind::Auxiliary(Auxiliary { main, number }),
+                uri: None,
+                options: Options {
+                    versions: Versions::only(version),
+                    ..purpose.options
+                },
+                bridge: purpose.bridge.clone(),
+            };
+            let (way, exchange) = (way.clone(), exchange.clone());
+            connections.spawn(async move {
+                let mut visits = Visits::new(way.to_string(), &purpose);
+                loop {
+                    let ended = match in_time(way.reach()).await {
+                        Ok(peer) => {
+                            let id = exchange.next_id();
+                            Ok(peer.serve(id, purpose.clone(), &exchange, None).await)
+                        }
+                        Err(error) => Err(error),
+                    };
+                    visits.rest(ended).await;
+                }
+            });
+        }
+    }
+    pending().await
+}
+
+impl Way {
+    /// How the peer was reached.
+    fn of(peer: &Peer) -> io::Result<Self> {
+        match peer {
+            Peer::Tcp(stream) => Ok(Self::Tcp {
+                from: stream.local_addr()?.ip(),
+                to: stream.peer_addr()?,
+            }),
+            Peer::Unix(stream) => {
+                let address = stream.peer_addr()?;
+                let path = address.as_pathname();
+                let path = path.ok_or(io::ErrorKind::AddrNotAvailable)?;
+                Ok(Self::Unix(path.to_owned()))
+            }
+        }
+    }
+
+    async fn reach(&self) -> io::Result<Peer> {
+        match self {
+            Self::Tcp { from, to } => {
+                let socket = match to {
+                    SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                    SocketAddr::V6(_) => TcpSocket::new_v6()?,
+                };
+                socket.bind(SocketAddr::new(*from, 0))?;
+                Ok(Peer::Tcp(socket.connect(*to).await?))
+            }
+            Self::Unix(path) => Ok(Peer::Unix(UnixStream::connect(path).await?)),
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { to, .. } => write!(f, "tcp:{to}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}

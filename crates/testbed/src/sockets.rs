@@ -1,0 +1,58 @@
+//! Packet sockets that another process has open, changed from outside: a program under
+//! observation is run as it is packaged, and none of its options says how long a
+//! queue its sockets have.
+
+use std::os::fd::AsFd;
+use std::{fs, io};
+
+use rustix::net::{AddressFamily, sockopt};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+/// Lets each packet socket of the process hold `bytes` of what it has not yet been
+/// read of, and says how many there are. Needs the right to trace the process.
+pub(crate) fn widen(pid: Pid, bytes: usize) -> io::Result<usize> {
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let mut widened = 0;
+    for entry in fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()))? {
+        let name = entry?.file_name();
+        let Some(number) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // What was closed meanwhile is none of its sockets.
+        let Ok(descriptor) = pidfd_getfd(process.as_fd(), number, PidfdGetfdFlags::empty()) else {
+            continue;
+        };
+        if sockopt::socket_domain(&descriptor) == Ok(AddressFamily::PACKET) {
+            sockopt::set_socket_recv_buffer_size_force(&descriptor, bytes)?;
+            widened += 1;
+        }
+    }
+    Ok(widened)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process;
+
+    use rustix::net::{SocketType, socket};
+
+    use super::*;
+
+    #[test]
+    fn a_packet_socket_is_widened_from_outside_and_no_other() {
+        let Ok(packets) = socket(AddressFamily::PACKET, SocketType::RAW, None) else {
+            assert!(!rustix::process::geteuid().is_root(), "root may open one");
+            println!("skipped: packet sockets need root");
+            return;
+        };
+        let stream = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+        let before = sockopt::socket_recv_buffer_size(&stream).expect("its size");
+        let own = i32::try_from(process::id()).ok().and_then(Pid::from_raw);
+        let widened = widen(own.expect("a process id"), 1 << 24).expect("it is ours to change");
+        assert!(widened >= 1);
+        // The kernel doubles what it is told, for its own needs (socket(7)).
+        let size = sockopt::socket_recv_buffer_size(&packets);
+        assert_eq!(size, Ok(2 << 24));
+        assert_eq!(sockopt::socket_recv_buffer_size(&stream), Ok(before));
+    }
+}

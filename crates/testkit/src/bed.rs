@@ -1,0 +1,300 @@
+//! Tables, and frames that find something in them: what is measured by the clock and
+//! what is counted in instructions is the same.
+//!
+//! A [`Scene`] says in words what there is, a [`Bed`] has it, and a [`Runner`] does
+//! what a worker does with a frame, without ports.
+
+use base::{Instant, PortNo};
+use flow::PortDesc;
+use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
+use packet::Pool;
+use packet::build::Stack;
+use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict};
+
+/// A frame that all rules with conditions on one are for.
+pub const FRAME: &str = "eth / ipv4 / tcp / data(6)";
+
+/// The rule of twelve fields that [`FRAME`] finds: all that OpenFlow 1.0 has.
+pub const TWELVE_FIELDS: &str = "priority=10,in_port=1,dl_src=02:00:00:00:00:01,\
+     dl_dst=02:00:00:00:00:02,dl_vlan=0xffff,tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=0,\
+     tp_src=1000,tp_dst=80,actions=output:2";
+
+/// How many ports there are, from 1 on; frames come in by the first.
+const PORTS: u32 = 4;
+
+/// What is in the tables, and the frames, in words.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// What it shows.
+    pub name: &'static str,
+    /// Groups, meters and flows, as `ovs-ofctl` takes them.
+    groups: Vec<String>,
+    meters: Vec<String>,
+    flows: Vec<String>,
+    /// Frames of which each leaves by one port.
+    frames: Vec<String>,
+}
+
+impl Scene {
+    /// These flows, and [`FRAME`].
+    #[must_use]
+    pub fn new(name: &'static str, flows: &[&str]) -> Self {
+        Self {
+            name,
+            groups: Vec::new(),
+            meters: Vec::new(),
+            flows: flows.iter().map(ToString::to_string).collect(),
+            frames: vec![FRAME.to_owned()],
+        }
+    }
+
+    /// The cheapest there is.
+    #[must_use]
+    pub fn one_rule() -> Self {
+        Self::new("one rule, in_port", &["in_port=1,actions=output:2"])
+    }
+
+    /// One rule on all that OpenFlow 1.0 can ask.
+    #[must_use]
+    pub fn twelve_fields() -> Self {
+        Self::new("one rule, twelve fields", &[TWELVE_FIELDS])
+    }
+
+    /// One rule that leaves it to the stations that were learnt.
+    #[must_use]
+    pub fn normal() -> Self {
+        Self::new("one rule, NORMAL", &["priority=0,actions=NORMAL"])
+    }
+
+    /// One rule that writes, and so mends checksums.
+    #[must_use]
+    pub fn rewritten() -> Self {
+        let flow = "tcp,actions=mod_nw_dst:10.0.0.9,mod_tp_dst:7,output:2";
+        Self::new("one rule, two fields rewritten", &[flow])
+    }
+
+    /// One table after the other.
+    #[must_use]
+    pub fn ten_tables() -> Self {
+        let leading = |n| format!("table={n},in_port=1,actions=goto_table:{}", n + 1);
+        let last = "table=9,in_port=1,actions=output:2".to_owned();
+        Self {
+            flows: (0..9).map(leading).chain([last]).collect(),
+            ..Self::new("ten tables", &[])
+        }
+    }
+
+    /// One table after the other, each of which asks and writes a register.
+    #[must_use]
+    pub fn ten_tables_with_registers() -> Self {
+        let leading = |n| {
+            let next = n + 1;
+            format!("table={n},tcp,reg0={n},actions=load:{next}->NXM_NX_REG0[],resubmit(,{next})")
+        };
+        let last = "table=9,tcp,reg0=9,actions=output:2".to_owned();
+        Self {
+            flows: (0..9).map(leading).chain([last]).collect(),
+            ..Self::new("ten tables with registers", &[])
+        }
+    }
+
+    /// A group that chooses by a hash.
+    #[must_use]
+    pub fn group() -> Self {
+        let group = "group_id=1,type=select,bucket=output:2,bucket=output:3,bucket=output:4";
+        Self {
+            groups: vec![group.to_owned()],
+            ..Self::new("a select group", &["in_port=1,actions=group:1"])
+        }
+    }
+
+    /// A meter that lets pass.
+    #[must_use]
+    pub fn meter() -> Self {
+        let meter = "meter=1,pktps,burst,stats,band=type=drop,rate=1000000,burst_size=1000000";
+        Self {
+            meters: vec![meter.to_owned()],
+            ..Self::new("a meter", &["in_port=1,actions=meter:1,output:2"])
+        }
+    }
+
+    /// So many rules of one shape, and a frame for each.
+    #[must_use]
+    pub fn exact(name: &'static str, count: u32) -> Self {
+        let flow = |n: u32| {
+            let [_, port, upper, lower] = n.to_be_bytes();
+            format!("udp,nw_src=10.0.{upper}.{lower},tp_dst={port},actions=output:2")
+        };
+        let frame = |n: u32| {
+            let [_, port, upper, lower] = n.to_be_bytes();
+            format!("eth / ipv4(src=10.0.{upper}.{lower}) / udp(dst={port})")
+        };
+        // A hundred thousand frames would not fit the caches, which is another matter.
+        let step = usize::try_from(count / 2000 + 1).expect("it fits");
+        Self {
+            flows: (0..count).map(flow).collect(),
+            frames: (0..count).step_by(step).map(frame).collect(),
+            ..Self::new(name, &[])
+        }
+    }
+
+    /// Ten shapes of rules, of which the last tried is the one of [`FRAME`].
+    #[must_use]
+    pub fn ten_shapes() -> Self {
+        let other = |bits| format!("priority={bits},tcp,nw_src=192.168.0.0/{bits},actions=drop");
+        let found = "priority=1,tcp,nw_src=10.0.0.0/8,actions=output:2".to_owned();
+        Self {
+            flows: (16..25).map(other).chain([found]).collect(),
+            ..Self::new("ten shapes", &[])
+        }
+    }
+
+    /// A hundred rules that [`FRAME`] fits not, and one below that it does.
+    #[must_use]
+    pub fn last_of_many() -> Self {
+        let other = |n| format!("priority=10,tcp,tp_dst={n},actions=output:2");
+        let found = "priority=1,in_port=1,actions=output:2".to_owned();
+        Self {
+            flows: (1000..1100).map(other).chain([found]).collect(),
+            ..Self::new("the last of 101 rules", &[])
+        }
+    }
+
+    /// How many flows there are.
+    #[must_use]
+    pub const fn flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Makes what is told of.
+    ///
+    /// # Panics
+    /// If the words are none, or the tables do not take what they say.
+    #[must_use]
+    pub fn lay(&self) -> Bed {
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        for number in 1..=PORTS {
+            pipeline.set_port(&PortDesc::new(PortNo(number)));
+        }
+        for line in &self.groups {
+            let command = parse_group_line(line).expect(line);
+            pipeline.group_mod(&command, Instant::START).expect(line);
+        }
+        for line in &self.meters {
+            let command = parse_meter_line(line).expect(line);
+            pipeline.meter_mod(&command, Instant::START).expect(line);
+        }
+        let mut add = |line: &String| {
+            let command = parse_flow_line(line).expect(line);
+            pipeline.flow_mod(&command, Instant::START).expect(line)
+        };
+        let changes = self.flows.iter().map(&mut add).collect();
+        Bed {
+            changes,
+            frames: self.frames.iter().map(|text| frame(text)).collect(),
+            pipeline,
+        }
+    }
+}
+
+/// The bytes of a frame.
+///
+/// # Panics
+/// If `text` is no frame.
+#[must_use]
+pub fn frame(text: &str) -> Vec<u8> {
+    text.parse::<Stack>().expect(text).build().bytes().to_vec()
+}
+
+/// Tables with rules, and frames.
+#[derive(Debug)]
+pub struct Bed {
+    /// The tables.
+    pub pipeline: Pipeline,
+    /// What adding the flows changed, in their order.
+    pub changes: Vec<Changes>,
+    /// The frames.
+    pub frames: Vec<Vec<u8>>,
+}
+
+/// A worker without ports: its memory, and a clock that moves a microsecond a frame.
+pub struct Runner {
+    pool: Pool,
+    interpreter: Interpreter,
+    verdict: Verdict,
+    now: Instant,
+}
+
+impl Runner {
+    /// How many buffers it has.
+    const BUFFERS: usize = 64;
+
+    /// One who has run nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            pool: Pool::new(Self::BUFFERS),
+            interpreter: Interpreter::new(0),
+            verdict: Verdict::new(),
+            now: Instant::START,
+        }
+    }
+
+    /// Runs a frame that came in by the first port, and answers what became of it.
+    ///
+    /// # Panics
+    /// If it is longer than any buffer.
+    pub fn run<'a>(&mut self, tables: impl Into<Tables<'a>>, bytes: &[u8]) -> &Verdict {
+        self.verdict
+            .frames
+            .drain(..)
+            .for_each(|frame| self.pool.put(frame));
+        let mut frame = self.pool.take().expect("all were put back");
+        frame.copy_from(bytes).expect("it is short");
+        self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
+        let arrival = Arrival {
+            frame,
+            from: PortNo(1),
+            now: self.now,
+        };
+        let (tables, pool) = (tables.into(), &mut self.pool);
+        self.interpreter
+            .run(tables, arrival, pool, &mut (), &mut self.verdict);
+        &self.verdict
+    }
+}
+
+impl Default for Runner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_frame_of_each_scene_leaves_by_one_port() {
+        for scene in [
+            Scene::one_rule(),
+            Scene::twelve_fields(),
+            Scene::normal(),
+            Scene::rewritten(),
+            Scene::ten_tables(),
+            Scene::ten_tables_with_registers(),
+            Scene::group(),
+            Scene::meter(),
+            Scene::exact("some", 300),
+            Scene::ten_shapes(),
+            Scene::last_of_many(),
+        ] {
+            let (bed, mut runner) = (scene.lay(), Runner::new());
+            assert_eq!(bed.changes.len(), scene.flows());
+            for bytes in &bed.frames {
+                let verdict = runner.run(&bed.pipeline, bytes);
+                assert_eq!(verdict.egress.len(), 1, "{}", scene.name);
+            }
+        }
+    }
+}

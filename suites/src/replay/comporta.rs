@@ -1,0 +1,421 @@
+//! Comporta as something that cases happen to: the program that users start, on cables
+//! and with controllers, all of it real, the clock too.
+//!
+//! ```text
+//!   frames of a case                    what a case says to the switch
+//!     e1    e2    ..                       b0.mgmt (1.0, 1.1, 1.3, 1.5)
+//!     |     |                                 |
+//!     p1    p2    ..   b0 (LOCAL)             |
+//!   +--------------------------------------------+
+//!   |               comporta switch              |
+//!   +--------------------------------------------+
+//! ```
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{env, fs, io, process};
+
+use base::PortNo;
+use flow::text::parse_group_line;
+use flow::{PortConfig, PortDesc, PortState};
+use openflow::{Message, Version};
+use packet::{Frame, Pool};
+use pipeline::MissPolicy;
+use ports::af_packet::AfPacket;
+use ports::{Batch, Port, Queue};
+use testbed::{Clock, Failure, Namespace, Offload, Process, Program, RawSocket, Spawner};
+use testkit::case::{Count, Event, Subject, words};
+
+use crate::Stage;
+use crate::peers::{Peers, Told};
+
+/// The bridge, and the interface of its LOCAL port.
+const BRIDGE: &str = "b0";
+
+/// How long the switch may take to start, and to follow a change of its ports.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The longest that a case may let pass: here it passes no faster than it does.
+const TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How long a frame may take into the switch, on a machine busy with other work.
+const ON_THE_WAY: Duration = Duration::from_secs(5);
+
+/// Bytes of a frame on the longest cable (as long as any case's).
+const MTU: u32 = 9_216;
+
+/// What makes the workers go over to a new program without a change that anybody sees:
+/// behind the barrier that follows, they have finished with the frames that they had.
+const PASSING: [&str; 2] = [
+    "add group_id=4294901504,type=indirect,bucket=actions=drop",
+    "delete group_id=4294901504",
+];
+
+/// A case's switch, its cables, and what speaks to it.
+pub(crate) struct ComportaSubject<'a> {
+    program: PathBuf,
+    spawner: &'a Spawner,
+    clock: &'a Clock,
+    directory: PathBuf,
+    /// How long to listen for what comes of an event.
+    linger: Duration,
+    bench: Option<Bench>,
+}
+
+/// What a case has for itself. Dropped in this order: the switch first.
+struct Bench {
+    switch: Process,
+    peers: Peers,
+    ports: BTreeMap<PortNo, Cable>,
+    namespace: Namespace,
+}
+
+/// The far end of a port's cable.
+struct Cable {
+    name: String,
+    end: String,
+    sender: RawSocket,
+    queue: Box<dyn Queue>,
+    pool: Pool,
+    batch: Batch,
+    /// How the port was said to be.
+    said: PortDesc,
+}
+
+impl Drop for ComportaSubject<'_> {
+    fn drop(&mut self) {
+        self.bench = None;
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl<'a> ComportaSubject<'a> {
+    /// A subject that starts `program` for each case. Several at once are told apart by
+    /// their numbers.
+    pub(crate) fn new(
+        number: usize,
+        program: PathBuf,
+        spawner: &'a Spawner,
+        clock: &'a Clock,
+    ) -> Result<Self, Failure> {
+        // Short, for a path of a Unix socket has 107 bytes at most.
+        let directory = env::temp_dir().join(format!("comporta-wires-{}-{number}", process::id()));
+        fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
+        Ok(Self {
+            program,
+            spawner,
+            clock,
+            directory,
+            linger: Duration::ZERO,
+            bench: None,
+        })
+    }
+
+    fn config(&self) -> PathBuf {
+        self.directory.join("switch.toml")
+    }
+
+    /// Writes what the switch is to have.
+    fn write_config(&self, ports: &[String]) -> Result<(), Failure> {
+        let ports: Vec<String> = ports.iter().map(|port| format!("\"{port}\"")).collect();
+        let text = format!(
+            "[[bridge]]\nname = \"{BRIDGE}\"\nfail-mode = \"secure\"\nports = [{}]\n",
+            ports.join(", ")
+        );
+        fs::write(self.config(), text).map_err(Failure::to("write the switch's file"))
+    }
+
+    fn bench(&mut self) -> &mut Bench {
+        self.bench.as_mut().expect("a case starts over first")
+    }
+
+    /// Has the switch read its file again, and waits until it has done what is there.
+    fn reconcile(&mut self) -> Result<(), String> {
+        let bench = self.bench.as_mut().expect("a case starts over first");
+        let wanted = bench.ports.keys().filter(|port| **port != PortNo::LOCAL);
+        let wanted: Vec<PortNo> = wanted.copied().collect();
+        let said: Vec<String> = wanted
+            .iter()
+            .map(|port| format!("p{port}={port}"))
+            .collect();
+        self.write_config(&said).map_err(told)?;
+        let bench = self.bench.as_mut().expect("a case starts over first");
+        bench.switch.hang_up().map_err(told)?;
+        let Bench { peers, .. } = bench;
+        let done = self.clock.wait_for("the ports to be there", PATIENCE, || {
+            let there = peers.ports().map_err(failure)?;
+            let there = there.iter().map(|port| port.number);
+            let mut there: Vec<_> = there.filter(|port| *port != PortNo::LOCAL).collect();
+            there.sort();
+            Ok((there == wanted).then_some(()))
+        });
+        done.map_err(told)
+    }
+
+    fn set_ports(&mut self, wanted: &[PortDesc]) -> Told {
+        let bench = self.bench();
+        let mut laid = false;
+        for port in wanted {
+            if !bench.ports.contains_key(&port.number) {
+                let cable = Cable::lay(&bench.namespace, port).map_err(told)?;
+                bench.ports.insert(port.number, cable);
+                laid |= port.number != PortNo::LOCAL;
+            }
+        }
+        self.bench().peers.listen()?;
+        if laid {
+            self.reconcile()?;
+        }
+        for port in wanted {
+            self.set_port(port)?;
+        }
+        self.seen()
+    }
+
+    /// Has the port be as it is said to be.
+    fn set_port(&mut self, port: &PortDesc) -> Result<(), String> {
+        let clock = self.clock;
+        let bench = self.bench();
+        let cable = bench.ports.get_mut(&port.number).ok_or("no such port")?;
+        if port.state.0 & PortState::BLOCKED.0 != 0 {
+            return Err("no spanning tree blocks a port".to_owned());
+        }
+        if port.config != cable.said.config {
+            bench.peers.configure(&cable.name, port)?;
+        }
+        let is_cut = |desc: &PortDesc| desc.state.0 & PortState::LINK_DOWN.0 != 0;
+        if is_cut(port) != is_cut(&cable.said) {
+            match is_cut(port) {
+                true => bench.namespace.set_down(&cable.end),
+                false => bench.namespace.set_up(&cable.end),
+            }
+            .map_err(told)?;
+        }
+        cable.said = port.clone();
+        let (number, carries) = (port.number, cable.carries());
+        let Bench { peers, .. } = bench;
+        let done = clock.wait_for("a port's link", PATIENCE, || {
+            let ports = peers.ports().map_err(failure)?;
+            let there = ports.iter().find(|there| there.number == number);
+            let there = there.is_some_and(|there| is_cut(there) != carries);
+            Ok(there.then_some(()))
+        });
+        done.map_err(told)
+    }
+
+    fn remove_port(&mut self, port: PortNo) -> Told {
+        self.bench().ports.remove(&port);
+        self.reconcile()?;
+        self.seen()
+    }
+
+    fn set_miss(&mut self, miss: MissPolicy) -> Told {
+        let word = match miss {
+            MissPolicy::Controller => "controller",
+            MissPolicy::Drop => "drop",
+        };
+        let peers = &mut self.bench().peers;
+        let socket = peers.socket().display();
+        peers.ofctl(&format!("-O OpenFlow11 mod-table {socket} all {word}"))?;
+        Ok(Vec::new())
+    }
+
+    fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> Told {
+        if frame.offload != packet::Offload::default() {
+            return Err("a cable carries no frame that is to be finished".to_owned());
+        }
+        let clock = self.clock;
+        let bench = self.bench();
+        bench.peers.listen()?;
+        let cable = bench.ports.get(&port).ok_or("no cable at this port")?;
+        // A frame that finds no link does not get away.
+        if cable.carries() {
+            let before = bench.peers.received(port)?;
+            let frames = vec![frame.bytes(); times];
+            let sent = cable.sender.send(&frames).map_err(told)?;
+            let expected = before + u64::try_from(sent).map_err(told)?;
+            if sent < times {
+                return Err("no room for a frame".to_owned());
+            }
+            let deadline = clock.now() + ON_THE_WAY;
+            while bench.peers.received(port)? < expected && clock.now() < deadline {}
+        }
+        self.passed()
+    }
+
+    /// What has come of a frame that the switch has received.
+    fn passed(&mut self) -> Told {
+        for line in PASSING {
+            let group_mod = parse_group_line(line).map_err(told)?;
+            let peers = &mut self.bench().peers;
+            peers.ask(Version::V15, &[Message::GroupMod(group_mod)])?;
+        }
+        self.seen()
+    }
+
+    /// What has come of what happened last.
+    fn seen(&mut self) -> Told {
+        let linger = self.linger;
+        let bench = self.bench();
+        let mut lines = bench.peers.overheard(Some(linger))?;
+        for (port, cable) in &mut bench.ports {
+            for frame in cable.take().map_err(told)? {
+                lines.push(words::sent(&port.to_string(), &frame));
+            }
+        }
+        Ok(lines)
+    }
+
+    fn pass(&mut self, time: Duration) -> Told {
+        if time > TIME_MAX {
+            return Err("nobody can wait so long".to_owned());
+        }
+        let clock = self.clock;
+        let peers = &mut self.bench().peers;
+        peers.listen()?;
+        peers.wait_until(clock.now() + time, clock)?;
+        self.seen()
+    }
+}
+
+impl Cable {
+    /// Lays a cable to a port that is yet to be opened; to LOCAL there is one already.
+    fn lay(namespace: &Namespace, port: &PortDesc) -> Result<Self, Failure> {
+        let number = port.number;
+        let (name, end) = match number {
+            PortNo::LOCAL => (BRIDGE.to_owned(), BRIDGE.to_owned()),
+            number => (format!("p{number}"), format!("e{number}")),
+        };
+        if number != PortNo::LOCAL {
+            namespace.join(&end, namespace, &name)?;
+            for interface in [&end, &name] {
+                // A switch under test gets what is on the wire, and no more.
+                namespace.set_offload(interface, Offload::TxChecksum, false)?;
+                namespace.set_mtu(interface, MTU)?;
+            }
+            namespace.set_up(&name)?;
+        }
+        namespace.set_up(&end)?;
+        let interface = end.parse().expect("the name is legal");
+        let mut opened = namespace
+            .run(|| AfPacket::open(&interface, NonZeroUsize::MIN))?
+            .map_err(|error| Failure::to("open a cable's end")(io::Error::other(error)))?;
+        Ok(Self {
+            sender: namespace.raw_sender(&end)?,
+            queue: opened.take_queues().remove(0),
+            pool: Pool::new(2 * Batch::FRAMES_MAX),
+            batch: Batch::new(),
+            said: PortDesc {
+                config: PortConfig::default(),
+                state: PortState::default(),
+                ..port.clone()
+            },
+            name,
+            end,
+        })
+    }
+
+    /// Whether both ends are up, as they were said to be.
+    const fn carries(&self) -> bool {
+        self.said.state.0 & PortState::LINK_DOWN.0 == 0
+            && self.said.config.0 & PortConfig::DOWN.0 == 0
+    }
+
+    /// The frames that have come out of the port.
+    fn take(&mut self) -> io::Result<Vec<Frame>> {
+        let mut frames = Vec::new();
+        loop {
+            self.queue.receive(&mut self.pool, &mut self.batch)?;
+            if self.batch.is_empty() {
+                return Ok(frames);
+            }
+            for frame in self.batch.drain() {
+                frames.push(Frame::from_bytes(frame.bytes()));
+                self.pool.put(frame);
+            }
+        }
+    }
+}
+
+impl Stage for ComportaSubject<'_> {
+    const LINGER: [Duration; 3] = [
+        Duration::from_millis(2),
+        Duration::from_millis(20),
+        Duration::from_millis(200),
+    ];
+    const UNCERTAIN: &'static [&'static str] = &["duration="];
+
+    /// A new switch without ports in place of the last.
+    fn start_over(&mut self, linger: Duration) -> Result<(), Failure> {
+        self.linger = linger;
+        self.bench = None;
+        self.write_config(&[])?;
+        let namespace = Namespace::new()?;
+        let program = Program::new(&self.program)
+            .args(["switch", "--config"])
+            .arg(self.config())
+            .arg("--rundir")
+            .arg(self.directory.join("run"))
+            .inside(&namespace)
+            .log(self.directory.join("comporta.log"));
+        let mut switch = self.spawner.start(program)?;
+        self.clock
+            .wait_for("the switch to be ready", PATIENCE, || {
+                if !switch.is_running() {
+                    let status = switch.wait(Duration::ZERO)?;
+                    return Err(switch.failed(status));
+                }
+                Ok(switch.written()?.contains("INFO ready").then_some(()))
+            })?;
+        let socket = self.directory.join("run").join(format!("{BRIDGE}.mgmt"));
+        let log = self.directory.join("ovs-ofctl.log");
+        self.bench = Some(Bench {
+            switch,
+            peers: Peers::to(socket, self.spawner, log),
+            ports: BTreeMap::new(),
+            namespace,
+        });
+        Ok(())
+    }
+}
+
+impl Subject for ComportaSubject<'_> {
+    fn play(&mut self, event: &Event) -> Told {
+        if let Some(told) = self.bench().peers.convey(event) {
+            let mut told = told?;
+            told.extend(self.passed()?);
+            return Ok(told);
+        }
+        match event {
+            Event::Ports(ports) => self.set_ports(ports),
+            Event::PortGone(port) => self.remove_port(*port),
+            Event::Miss(miss) => self.set_miss(*miss),
+            Event::Standalone(_) => Err("its fail mode is secure".to_owned()),
+            Event::Resume(_) => Err("how a frame goes on is said on another wire".to_owned()),
+            Event::Arrive { port, times, frame } => self.arrive(*port, *times, frame),
+            Event::Time(time) => self.pass(*time),
+            Event::Dump(request) => self.bench().peers.dump(request.clone()),
+            Event::Groups => self.bench().peers.groups(),
+            Event::Meters => self.bench().peers.meters(),
+            Event::Fragments(_)
+            | Event::Flow(_)
+            | Event::Group(_)
+            | Event::Meter(_)
+            | Event::PacketOut(_) => Err("it is conveyed".to_owned()),
+        }
+    }
+
+    fn count(&mut self, count: &Count) -> Result<String, String> {
+        self.bench().peers.count(count)
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn failure(what: String) -> Failure {
+    Failure::to("ask the switch")(io::Error::other(what))
+}

@@ -1,0 +1,269 @@
+//! Open vSwitch as something that cases happen to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{env, fs, process};
+
+use base::PortNo;
+use flow::{PortDesc, PortState};
+use packet::Frame;
+use pipeline::MissPolicy;
+use testbed::{Clock, Failure, Namespace, OpenVswitch, Site, Spawner};
+use testkit::case::{Count, Event, Subject, words};
+
+use crate::Stage;
+use crate::capture::Capture;
+use crate::control::Control;
+use crate::peers::{Peers, Told, deletes};
+
+/// How long the daemon may take for its sockets, and a tool to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Nothing is kept of what it decided for a frame: the next may find other rules.
+const NO_CACHE: &str = "other_config:flow-limit=0";
+
+/// It looks behind as many tags as it can.
+const TWO_TAGS: &str = "other_config:vlan-limit=2";
+
+/// In steps of so many milliseconds: rules expire when it looks.
+const STEP_MS: &str = "500";
+
+/// A running Open vSwitch and what speaks to it.
+pub(crate) struct OpenVswitchSubject {
+    switch: OpenVswitch,
+    control: Control,
+    spawner: Spawner,
+    clock: Clock,
+    directory: PathBuf,
+    peers: Peers,
+    /// What ports have sent.
+    ports: BTreeMap<PortNo, Capture>,
+    /// How long to listen for what comes of the end of rules.
+    linger: Duration,
+    /// Bridges so far: each case has one of its own.
+    bridges: usize,
+    /// Whether the event may be the end of rules.
+    deletes: bool,
+}
+
+impl Drop for OpenVswitchSubject {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl OpenVswitchSubject {
+    /// Starts the daemon, and stops its clock.
+    pub(crate) fn start(
+        spawner: &Spawner,
+        inside: &Namespace,
+        clock: &Clock,
+    ) -> Result<Self, Failure> {
+        // Short, for a path of a Unix socket has 107 bytes at most.
+        let directory = env::temp_dir().join(format!("comporta-replay-{}", process::id()));
+        fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
+        let site = Site {
+            spawner,
+            inside,
+            directory: &directory,
+            cores: &[],
+        };
+        let switch = OpenVswitch::start_dummy(site, clock, &[NO_CACHE, TWO_TAGS])?;
+        let socket = directory.join("vswitchd.ctl");
+        let mut control = clock.wait_for("the daemon's control socket", PATIENCE, || {
+            Ok(Control::connect(&socket).ok())
+        })?;
+        let stopped = control.ask("time/stop", &[]).map(drop);
+        stopped.map_err(|what| Failure::to("stop its clock")(std::io::Error::other(what)))?;
+        Ok(Self {
+            switch,
+            control,
+            spawner: spawner.clone(),
+            clock: *clock,
+            directory,
+            peers: Peers::to(PathBuf::new(), spawner, PathBuf::new()),
+            ports: BTreeMap::new(),
+            linger: Duration::ZERO,
+            bridges: 0,
+            deletes: false,
+        })
+    }
+
+    fn bridge(&self) -> String {
+        format!("b{}", self.bridges)
+    }
+
+    /// What has come of what happened last.
+    fn seen(&mut self) -> Told {
+        let deletes = std::mem::take(&mut self.deletes);
+        let mut told = self.peers.overheard(deletes.then_some(self.linger))?;
+        for (port, capture) in &mut self.ports {
+            for bytes in capture.take().map_err(|error| error.to_string())? {
+                told.push(words::sent(&port.to_string(), &Frame::from_bytes(&bytes)));
+            }
+        }
+        Ok(told)
+    }
+
+    /// Where what a port sends is kept.
+    fn capture(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.pcap"))
+    }
+
+    fn vsctl(&mut self, words: &str) -> Result<(), String> {
+        self.switch
+            .vsctl(words)
+            .map_err(|failure| failure.to_string())
+    }
+
+    /// Makes a port, or changes it.
+    fn set_port(&mut self, port: &PortDesc) -> Result<(), String> {
+        let (name, bridge) = (self.name(port.number), self.bridge());
+        if !self.ports.contains_key(&port.number) {
+            let capture = self.capture(&name);
+            self.ports
+                .insert(port.number, Capture::new(capture.clone()));
+            if port.number == PortNo::LOCAL {
+                // Its bridge has it anyway; a case that does not speak of it sees none of it.
+                return Ok(());
+            }
+            self.vsctl(&format!(
+                "add-port {bridge} {name} -- set interface {name} type=dummy mtu_request=9216 ofport_request={} \
+                 options:tx_pcap={}",
+                port.number,
+                capture.display()
+            ))?;
+        }
+        if port.state != PortState::default() {
+            return Err("a dummy port's link cannot be taken down".to_owned());
+        }
+        self.peers.configure(&name, port)
+    }
+
+    fn name(&self, port: PortNo) -> String {
+        match port {
+            PortNo::LOCAL => self.bridge(),
+            port => format!("{}p{port}", self.bridge()),
+        }
+    }
+
+    fn arrive(&mut self, port: PortNo, times: usize, frame: &Frame) -> Told {
+        if frame.offload != packet::Offload::default() {
+            return Err("a cable carries no frame that is to be finished".to_owned());
+        }
+        self.peers.listen()?;
+        let name = self.name(port);
+        let hex: String = frame
+            .bytes()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let mut told = Vec::new();
+        for _ in 0..times {
+            self.control.ask("netdev-dummy/receive", &[&name, &hex])?;
+            told.extend(self.seen()?);
+        }
+        Ok(told)
+    }
+
+    fn set_ports(&mut self, ports: &[PortDesc]) -> Told {
+        for port in ports {
+            self.set_port(port)?;
+        }
+        self.seen()
+    }
+
+    fn remove_port(&mut self, port: PortNo) -> Told {
+        let name = self.name(port);
+        self.ports.remove(&port);
+        self.vsctl(&format!("del-port {name}"))?;
+        self.seen()
+    }
+
+    fn set_miss(&self, miss: MissPolicy) -> Told {
+        let word = match miss {
+            MissPolicy::Controller => "controller",
+            MissPolicy::Drop => "drop",
+        };
+        let socket = self.peers.socket().display();
+        self.peers
+            .ofctl(&format!("-O OpenFlow11 mod-table {socket} all {word}"))?;
+        Ok(Vec::new())
+    }
+
+    fn pass(&mut self, time: Duration) -> Told {
+        self.peers.listen()?;
+        let millis = time.as_millis().to_string();
+        self.control.ask("time/warp", &[&millis, STEP_MS])?;
+        self.seen()
+    }
+}
+
+impl Stage for OpenVswitchSubject {
+    /// For what the daemon does behind a barrier: it frees rules, and tells of them,
+    /// when none of its threads may look at them any more.
+    const LINGER: [Duration; 3] = [
+        Duration::from_millis(20),
+        Duration::from_millis(100),
+        Duration::from_millis(500),
+    ];
+    const UNCERTAIN: &'static [&'static str] = &[];
+
+    /// A new bridge in place of the last, with nothing on it.
+    fn start_over(&mut self, linger: Duration) -> Result<(), Failure> {
+        self.linger = linger;
+        self.ports.clear();
+        if self.bridges > 0 {
+            self.switch.vsctl(&format!("del-br {}", self.bridge()))?;
+        }
+        self.bridges += 1;
+        let bridge = self.bridge();
+
+        self.switch.vsctl(&format!(
+            "add-br {bridge} -- set bridge {bridge} datapath_type=dummy fail-mode=secure \
+             protocols=OpenFlow10,OpenFlow11,OpenFlow12,OpenFlow13,OpenFlow14,OpenFlow15 \
+             -- set interface {bridge} options:tx_pcap={}",
+            self.capture(&bridge).display()
+        ))?;
+        let socket = self.directory.join(format!("{bridge}.mgmt"));
+        self.clock.wait_for("the bridge's socket", PATIENCE, || {
+            Ok(socket.exists().then_some(()))
+        })?;
+        let log = self.directory.join("ovs-ofctl.log");
+        self.peers = Peers::to(socket, &self.spawner, log);
+        Ok(())
+    }
+}
+
+impl Subject for OpenVswitchSubject {
+    fn play(&mut self, event: &Event) -> Told {
+        self.deletes = deletes(event);
+        if let Some(told) = self.peers.convey(event) {
+            let mut told = told?;
+            told.extend(self.seen()?);
+            return Ok(told);
+        }
+        match event {
+            Event::Ports(ports) => self.set_ports(ports),
+            Event::PortGone(port) => self.remove_port(*port),
+            Event::Miss(miss) => self.set_miss(*miss),
+            Event::Standalone(_) => Err("its fail mode is secure".to_owned()),
+            Event::Resume(_) => Err("how a frame goes on is its own affair".to_owned()),
+            Event::Arrive { port, times, frame } => self.arrive(*port, *times, frame),
+            Event::Time(time) => self.pass(*time),
+            Event::Dump(request) => self.peers.dump(request.clone()),
+            Event::Groups => self.peers.groups(),
+            Event::Meters => self.peers.meters(),
+            Event::Fragments(_)
+            | Event::Flow(_)
+            | Event::Group(_)
+            | Event::Meter(_)
+            | Event::PacketOut(_) => Err("it is conveyed".to_owned()),
+        }
+    }
+
+    fn count(&mut self, count: &Count) -> Result<String, String> {
+        self.peers.count(count)
+    }
+}
