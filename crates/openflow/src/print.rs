@@ -78,6 +78,21 @@ pub fn print(bytes: &[u8], detail: Detail) -> String {
     print_within(bytes, detail, 0)
 }
 
+/// The text of a list of actions, or the name of what is wrong with it.
+pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
+    action::list(r).map_err(|Unreadable(name)| name)
+}
+
+/// The text of what a rule does, or the name of what is wrong with it.
+pub(crate) fn instructions(mut r: Reader<'_>) -> Result<String, &'static str> {
+    action::instructions(&mut r).map_err(|Unreadable(name)| name)
+}
+
+/// Open vSwitch's name for what is wrong.
+pub(crate) fn reason(malformed: Malformed) -> &'static str {
+    Unreadable::from(malformed).0
+}
+
 /// As `print`, within so many other messages.
 fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
     if bytes.is_empty() {
