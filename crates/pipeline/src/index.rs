@@ -25,7 +25,21 @@ const PARTS: usize = 64;
 pub(crate) struct Index {
     hasher: RandomState,
     /// As many as there are parts, once it is made.
-    parts: Vec<HashTable<Arc<Rule>>>,
+    parts: Vec<HashTable<Entry>>,
+}
+
+/// A rule, and the hash of its identity: a table that grows does not ask each of its
+/// rules, which lie all over the memory.
+#[derive(Debug)]
+struct Entry {
+    hash: u64,
+    rule: Arc<Rule>,
+}
+
+impl Entry {
+    fn is(&self, hash: u64, identity: &Identity) -> bool {
+        self.hash == hash && self.rule.identity == *identity
+    }
 }
 
 impl Clone for Index {
@@ -50,7 +64,8 @@ impl Index {
     pub(crate) fn get(&self, identity: &Identity) -> Option<&Arc<Rule>> {
         let hash = self.hasher.hash_one(identity);
         let part = self.parts.get(part_of(hash))?;
-        part.find(hash, |rule| rule.identity == *identity)
+        let entry = part.find(hash, |entry| entry.is(hash, identity))?;
+        Some(&entry.rule)
     }
 
     /// Takes a rule in, in place of one of the same identity.
@@ -59,18 +74,19 @@ impl Index {
         let Some(part) = self.parts.get_mut(part_of(hash)) else {
             return;
         };
-        let is_same = |other: &Arc<Rule>| other.identity == rule.identity;
-        let again = |rule: &Arc<Rule>| self.hasher.hash_one(&rule.identity);
-        part.entry(hash, is_same, again).insert(Arc::clone(rule));
+        let is_same = |entry: &Entry| entry.is(hash, &rule.identity);
+        let rule = Arc::clone(rule);
+        part.entry(hash, is_same, |entry| entry.hash)
+            .insert(Entry { hash, rule });
     }
 
     /// Forgets a rule.
     pub(crate) fn remove(&mut self, identity: &Identity) {
         let hash = self.hasher.hash_one(identity);
         if let Some(part) = self.parts.get_mut(part_of(hash))
-            && let Ok(rule) = part.find_entry(hash, |rule| rule.identity == *identity)
+            && let Ok(entry) = part.find_entry(hash, |entry| entry.is(hash, identity))
         {
-            rule.remove();
+            entry.remove();
         }
     }
 
