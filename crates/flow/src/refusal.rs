@@ -477,9 +477,34 @@ pub enum Refusal {
     /// A continuation that this switch did not make, or that fits it no more.
     #[error("a continuation that is not of this switch")]
     ResumeStale,
+
+    /// Unknown command for the map of tunnel options.
+    #[error("unknown command for the map of tunnel options")]
+    TlvBadCommand,
+    /// A tunnel option cannot be so long.
+    #[error("a tunnel option cannot be so long")]
+    TlvBadLength,
+    /// There is no such field for a tunnel option.
+    #[error("no such field for a tunnel option")]
+    TlvBadField,
+    /// The values of all tunnel options have no room.
+    #[error("no room for the values of so many tunnel options")]
+    TlvTableFull,
+    /// The field has a tunnel option.
+    #[error("the field has a tunnel option")]
+    TlvAlreadyMapped,
+    /// The tunnel option has a field.
+    #[error("the tunnel option has a field")]
+    TlvDuplicate,
+    /// A rule uses the field of a tunnel option that is to lose it.
+    #[error("a rule uses the field of the tunnel option")]
+    TlvInUse,
+    /// The field has no tunnel option.
+    #[error("the field has no tunnel option")]
+    TlvUnmapped,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::ResumeStale as usize + 1;
+    pub const COUNT: usize = Self::TlvUnmapped as usize + 1;
 }

@@ -62,6 +62,12 @@ impl Bridge {
             Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
             Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
             Message::ControllerId(controller) => self.name_peer(main, controller).map(|()| None),
+            Message::TlvTableMod(change) => {
+                self.pipeline.tlv_table_mod(&change)?;
+                self.unpublished = true;
+                Ok(None)
+            }
+            Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(self.pipeline.tlv_table()))),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
             Message::GroupMod(command) => self.group_mod(command, (main, xid), now, effects),
@@ -103,7 +109,8 @@ impl Bridge {
             | Message::MonitorResumed
             | Message::TableStatus(_)
             | Message::ControllerStatus(_)
-            | Message::RequestForward(_) => Err(Refusal::RequestBadType),
+            | Message::RequestForward(_)
+            | Message::TlvTableReply(_) => Err(Refusal::RequestBadType),
         }
     }
 
@@ -246,6 +253,7 @@ fn changes_something(message: &Message) -> bool {
         Message::FlowMod(_)
             | Message::PacketOut(_)
             | Message::Resume(_)
+            | Message::TlvTableMod(_)
             | Message::PortMod(_)
             | Message::TableMod(_)
             | Message::GroupMod(_)
