@@ -1,5 +1,5 @@
 //! The map of tunnel options, made and told by `ovs-ofctl` of Open vSwitch 3.1 in every
-//! version.
+//! version. Not in 1.1, in which it does not send these messages.
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::rig::Rig;
@@ -9,9 +9,8 @@ pub(crate) const RULES: &[Rule] = rules![
     a_map_of_tunnel_options_that_cannot_be_is_refused_by_its_name,
 ];
 
-const FORMS: [&str; 6] = [
+const FORMS: [&str; 5] = [
     "-O OpenFlow10",
-    "-O OpenFlow11",
     "-O OpenFlow12",
     "-O OpenFlow13",
     "-O OpenFlow14",

@@ -338,10 +338,7 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::NxPacketIn => Message::PacketIn(packet_in_nicira::decode(r)?),
         Kind::NxPacketIn2 => Message::PacketIn(packet_in_nicira::decode_second(r)?),
         Kind::Resume => Message::Resume(Body::decode(r)?),
-        Kind::ControllerId => {
-            r.skip(6)?;
-            Message::ControllerId(r.u16()?)
-        }
+        Kind::ControllerId => Message::ControllerId(extension::decode_controller_id(r)?),
         Kind::TlvTableMod => Message::TlvTableMod(Body::decode(r)?),
         Kind::TlvTableRequest => Message::TlvTableRequest,
         Kind::TlvTableReply => Message::TlvTableReply(Body::decode(r)?),
