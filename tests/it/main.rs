@@ -26,6 +26,7 @@ mod standalone;
 mod tables;
 mod tap;
 mod text;
+mod tlv;
 mod tools;
 mod trace;
 mod truth;
@@ -43,6 +44,7 @@ const THEMES: &[&[Rule]] = &[
     ofctl::RULES,
     printing::RULES,
     ofp_print::RULES,
+    tlv::RULES,
     tools::RULES,
     text::RULES,
     walk::RULES,

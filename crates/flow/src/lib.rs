@@ -22,6 +22,7 @@ mod registers;
 mod statistics;
 mod table;
 pub mod text;
+mod tlv;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
@@ -61,3 +62,4 @@ pub use table::{
     EvictionFlags, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,
     VacancyLimits,
 };
+pub use tlv::{TlvCommand, TlvMapping, TlvTable, TlvTableMod};

@@ -350,14 +350,12 @@ pub enum Refusal {
     /// More bands than a meter has room for.
     #[error("too many meter bands")]
     MeterModOutOfBands,
-
     /// Table features cannot be set.
     #[error("table features cannot be changed")]
     TableFeaturesPermission,
     /// A table in the table features does not exist.
     #[error("table features for a table that does not exist")]
     TableFeaturesBadTable,
-
     /// Unknown kind of property (1.4).
     #[error("unknown property")]
     PropertyBadType,
@@ -373,25 +371,21 @@ pub enum Refusal {
     /// Unknown experimenter of a property.
     #[error("unknown experimenter of a property")]
     PropertyBadExperimenter,
-
     /// There is no such bucket to insert behind or to remove (1.5).
     #[error("no such bucket")]
     GroupModUnknownBucket,
     /// There is a bucket of this number already (1.5).
     #[error("there is a bucket of this number")]
     GroupModBucketExists,
-
     /// What surrounds a frame is told by a field of its headers (1.5).
     #[error("a header field where only pipeline fields may be")]
     RequestPipelineFieldsOnly,
-
     /// A mask of asynchronous messages has bits that mean nothing (1.4).
     #[error("bad mask of asynchronous messages")]
     AsyncInvalid,
     /// An asynchronous message that this switch does not have (1.4).
     #[error("unsupported configuration of asynchronous messages")]
     AsyncUnsupported,
-
     /// There is no such bundle, or there is one already.
     #[error("no such bundle, or one already")]
     BundleBadId,
@@ -444,7 +438,6 @@ pub enum Refusal {
     /// A port or group that no rule can send to.
     #[error("no such output to monitor")]
     MonitorBadOut,
-
     /// Metadata bits that a table does not have.
     #[error("unsupported metadata of a table")]
     TableFeaturesBadMetadata,
@@ -463,7 +456,6 @@ pub enum Refusal {
     /// More tables than there can be.
     #[error("too many tables")]
     TableFeaturesTooMany,
-
     /// A bundle is to be done at a time that it does not name, or the other way round (1.5).
     #[error("the time of the bundle is not supported")]
     BundleScheduleUnsupported,
@@ -473,13 +465,36 @@ pub enum Refusal {
     /// A bundle's time lies too far in the past (1.5).
     #[error("the time of the bundle lies too far in the past")]
     BundleSchedulePast,
-
     /// A continuation that this switch did not make, or that fits it no more.
     #[error("a continuation that is not of this switch")]
     ResumeStale,
+    /// Unknown command for the map of tunnel options.
+    #[error("unknown command for the map of tunnel options")]
+    TlvBadCommand,
+    /// A tunnel option cannot be so long.
+    #[error("a tunnel option cannot be so long")]
+    TlvBadLength,
+    /// There is no such field for a tunnel option.
+    #[error("no such field for a tunnel option")]
+    TlvBadField,
+    /// The values of all tunnel options have no room.
+    #[error("no room for the values of so many tunnel options")]
+    TlvTableFull,
+    /// The field has a tunnel option.
+    #[error("the field has a tunnel option")]
+    TlvAlreadyMapped,
+    /// The tunnel option has a field.
+    #[error("the tunnel option has a field")]
+    TlvDuplicate,
+    /// A rule uses the field of a tunnel option that is to lose it.
+    #[error("a rule uses the field of the tunnel option")]
+    TlvInUse,
+    /// The field has no tunnel option.
+    #[error("the field has no tunnel option")]
+    TlvUnmapped,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::ResumeStale as usize + 1;
+    pub const COUNT: usize = Self::TlvUnmapped as usize + 1;
 }

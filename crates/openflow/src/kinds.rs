@@ -62,6 +62,9 @@ pub(crate) enum Kind {
     RequestForward,
     SetAsyncProperties,
     ControllerStatus,
+    TlvTableMod,
+    TlvTableRequest,
+    TlvTableReply,
 }
 
 /// Every kind of statistics, by its meaning.
@@ -241,6 +244,9 @@ pub(crate) const ROWS: &[Row] = {
     row(MonitorPaused,      V13, V13, Onf(1871),   0, Switch),
     row(MonitorResumed,     V13, V13, Onf(1872),   0, Switch),
     row(ControllerId,       V10, V15, Nicira(20),  8, Controller),
+    row(TlvTableMod,        V10, V15, Nicira(24),  8, Controller),
+    row(TlvTableRequest,    V10, V15, Nicira(25),  0, Controller),
+    row(TlvTableReply,      V10, V15, Nicira(26), 16, Switch),
     row(Resume,             V10, V15, Nicira(28),  0, Controller),
     row(NxPacketIn2,        V10, V15, Nicira(30),  0, Switch),
     // In 1.3, ONF's extension 230.

@@ -27,11 +27,12 @@ pub(crate) mod queue_config;
 pub(crate) mod request_forward;
 pub(crate) mod role;
 pub(crate) mod table_mod;
+pub(crate) mod tlv_table;
 
 use base::{PortNo, Xid};
 use flow::{
     FlowMod, FlowRemoved, GroupMod, MeterMod, MonitorId, PacketIn, PacketOut, PortMod, PortStatus,
-    Refusal, Resume, RoleRequest, SwitchConfig, TableMod, TableStatus,
+    Refusal, Resume, RoleRequest, SwitchConfig, TableMod, TableStatus, TlvTable, TlvTableMod,
 };
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
@@ -78,6 +79,12 @@ pub enum Message {
     Resume(Resume),
     /// Which id a controller gives itself, so that rules can send to it (Nicira's).
     ControllerId(u16),
+    /// A change to the map of tunnel options (Nicira's).
+    TlvTableMod(TlvTableMod),
+    /// Which field holds which tunnel option (Nicira's)?
+    TlvTableRequest,
+    /// The map of tunnel options (Nicira's).
+    TlvTableReply(TlvTable),
     /// A rule is gone.
     FlowRemoved(FlowRemoved),
     /// Something happened to a port.
@@ -251,6 +258,9 @@ impl Message {
             Self::PacketIn(_) => packet_in::kind(dialect),
             Self::Resume(_) => Kind::Resume,
             Self::ControllerId(_) => Kind::ControllerId,
+            Self::TlvTableMod(_) => Kind::TlvTableMod,
+            Self::TlvTableRequest => Kind::TlvTableRequest,
+            Self::TlvTableReply(_) => Kind::TlvTableReply,
             Self::FlowRemoved(_) => flow_removed::kind(dialect),
             Self::PortStatus(_) => Kind::PortStatus,
             Self::PacketOut(_) => Kind::PacketOut,
@@ -328,10 +338,10 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Message, Malformed> {
         Kind::NxPacketIn => Message::PacketIn(packet_in_nicira::decode(r)?),
         Kind::NxPacketIn2 => Message::PacketIn(packet_in_nicira::decode_second(r)?),
         Kind::Resume => Message::Resume(Body::decode(r)?),
-        Kind::ControllerId => {
-            r.skip(6)?;
-            Message::ControllerId(r.u16()?)
-        }
+        Kind::ControllerId => Message::ControllerId(extension::decode_controller_id(r)?),
+        Kind::TlvTableMod => Message::TlvTableMod(Body::decode(r)?),
+        Kind::TlvTableRequest => Message::TlvTableRequest,
+        Kind::TlvTableReply => Message::TlvTableReply(Body::decode(r)?),
         Kind::FlowRemoved => Message::FlowRemoved(flow_removed::decode(r)?),
         Kind::NxFlowRemoved => Message::FlowRemoved(flow_removed::decode_nicira(r)?),
         Kind::PortStatus => Message::PortStatus(Body::decode(r)?),
@@ -383,6 +393,7 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
         | Message::BarrierRequest
         | Message::BarrierReply
         | Message::GetAsyncRequest
+        | Message::TlvTableRequest
         | Message::MonitorPaused
         | Message::MonitorResumed => {}
         Message::MonitorCancel(monitor) => w.u32(monitor.0),
@@ -397,6 +408,8 @@ fn encode_body(message: &Message, w: &mut Writer<'_>) -> Result<(), Inexpressibl
             w.zeros(6);
             w.u16(*id);
         }
+        Message::TlvTableMod(body) => body.encode(w)?,
+        Message::TlvTableReply(body) => body.encode(w)?,
         Message::FlowRemoved(body) => flow_removed::encode(body, w)?,
         Message::PortStatus(body) => body.encode(w)?,
         Message::PacketOut(body) => body.encode(w)?,

@@ -36,6 +36,7 @@ mod rows;
 mod table;
 mod table_features;
 mod text;
+mod tlv_table;
 
 use crate::codec::{Malformed, Reader};
 use crate::dialect::{Dialect, Extension};

@@ -36,6 +36,9 @@ dump-table-desc BR
 queue-stats BR
 add-flow BR priority=9,arp,actions=CONTROLLER
 dump-flows BR
+add-tlv-map BR {class=0xffff,type=0,len=4}->tun_metadata0,{class=0x102,type=0x80,len=8}->tun_metadata5
+dump-tlv-map BR
+del-tlv-map BR
 probe BR
 """
 

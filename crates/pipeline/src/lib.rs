@@ -45,6 +45,7 @@ mod story;
 mod table;
 #[cfg(test)]
 mod testing;
+mod tlv;
 mod trace;
 mod users;
 mod verdict;

@@ -44,6 +44,17 @@ impl Default for Limits {
     }
 }
 
+/// How many fields there are for options of tunnels: more than any protocol of them has in
+/// use at once. Each costs every frame's key a place.
+pub(crate) const TLV_FIELDS: u16 = 32;
+
+/// The most bytes of an option's value: as wide as a field is here.
+pub(crate) const TLV_LENGTH_MAX: u8 = 16;
+
+/// The most bytes of all options' values together: what the headers of Geneve have room
+/// for, and as many as with Open vSwitch.
+pub(crate) const TLV_SPACE_MAX: u32 = 256;
+
 /// The most actions that a rule or a packet-out may have: an output to every
 /// port of a large bridge, with a rewrite before each. A frame may leave so
 /// many times in every table, no more often.

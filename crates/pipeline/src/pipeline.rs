@@ -47,6 +47,7 @@ use crate::recent::Recent;
 use crate::rule::{Identity, Rule};
 use crate::settings::Settings;
 use crate::table::Table;
+use crate::tlv::Options;
 
 /// What becomes of a frame that no rule of a table matches, not even a
 /// table-miss rule.
@@ -82,6 +83,7 @@ pub struct Pipeline {
     groups: GroupTable,
     meters: MeterTable,
     learners: Learners,
+    pub(crate) options: Options,
     ports: OrdMap<PortNo, PortView>,
     fragments: FragmentHandling,
     miss: MissPolicy,
@@ -112,6 +114,7 @@ impl Pipeline {
             groups: GroupTable::default(),
             meters: MeterTable::default(),
             learners: Learners::default(),
+            options: Options::default(),
             ports: OrdMap::new(),
             fragments: FragmentHandling::Normal,
             miss: MissPolicy::Drop,

@@ -19,6 +19,8 @@ const UNWRITTEN: &[(Seen, &[Version], &str)] = { use Version::*; &[
         "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
     ((Kind::ControllerId, None), &[V11, V12, V13, V14, V15],
         "ovs-ofctl sends it in no version, and os-ken has Nicira's in 1.0 only"),
+    ((Kind::TlvTableMod, None), &[V11],
+        "ovs-ofctl does not send it in 1.1, and os-ken does not know it"),
     ((Kind::MultipartReply, Some(Part::BundleFeatures)), &[V15],
         "Open vSwitch refuses the request, os-ken reads the answer but does not write it, and \
          libofproto's has times that are none"),

@@ -52,6 +52,12 @@ pub(crate) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Malfor
     }
 }
 
+/// Reads the number that a controller gives itself, behind padding.
+pub(crate) fn decode_controller_id(r: &mut Reader<'_>) -> Result<u16, Malformed> {
+    r.skip(6)?;
+    r.u16()
+}
+
 /// Appends the body of such a message.
 pub(crate) fn encode(extension: Extension, w: &mut Writer<'_>) {
     match extension {

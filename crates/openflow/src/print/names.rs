@@ -173,6 +173,14 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
     (BundleScheduleFuture, "OFPBFC_SCHED_FUTURE"),
     (BundleSchedulePast, "OFPBFC_SCHED_PAST"),
     (ResumeStale, "NXR_STALE"),
+    (TlvBadCommand, "NXTTMFC_BAD_COMMAND"),
+    (TlvBadLength, "NXTTMFC_BAD_OPT_LEN"),
+    (TlvBadField, "NXTTMFC_BAD_FIELD_IDX"),
+    (TlvTableFull, "NXTTMFC_TABLE_FULL"),
+    (TlvAlreadyMapped, "NXTTMFC_ALREADY_MAPPED"),
+    (TlvDuplicate, "NXTTMFC_DUP_ENTRY"),
+    (TlvInUse, "NXTTMFC_INVALID_TLV_DEL"),
+    (TlvUnmapped, "NXFMFC_INVALID_TLV_FIELD"),
 ]};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::names::Unreadable;
 use super::text::Text;
 use super::{
     bundle, config, controllers, error, flow, forward, group, hello, meter, monitor, multipart,
-    packet, packet_nicira, port, queue, table,
+    packet, packet_nicira, port, queue, table, tlv_table,
 };
 use crate::codec::Reader;
 use crate::kinds::{Kind, Number};
@@ -142,6 +142,9 @@ static ROWS: &[Row] = { use {Kind::*, Length::*}; &[
     row(NxPacketIn,         "",                         "PACKET_IN",        More(1), packet_nicira::print),
     row(NxPacketIn2,        "",                         "PACKET_IN2",       More(8), packet_nicira::print_second),
     row(Resume,             "",                         "RESUME",           More(8), packet_nicira::print_second),
+    row(TlvTableMod,        "",                         "TLV_TABLE_MOD",    More(8), tlv_table::print_mod),
+    row(TlvTableRequest,    "",                         "TLV_TABLE_REQUEST", Exactly, nothing),
+    row(TlvTableReply,      "",                         "TLV_TABLE_REPLY",  More(8), tlv_table::print_reply),
     row(ControllerId,       "",                         "SET_CONTROLLER_ID", Exactly, config::print_controller_id),
     row(SetAsyncProperties, "",                         "SET_ASYNC_CONFIG2", More(8), config::print_async_properties),
     row(MonitorCancel,      "",                         "FLOW_MONITOR_CANCEL", Exactly, monitor::print_cancel),

@@ -863,6 +863,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => crate::packet_in::packet_in(dialect),
         1 => crate::packet_in::resume(dialect),
         1 => any::<u16>().prop_map(Message::ControllerId),
+        1 => tlv_table(),
         1 => packet_out(version),
         1 => port_mod(version),
         1 => features_reply(version),
@@ -873,6 +874,37 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => monitors::messages(version),
     ]
     .boxed()
+}
+
+/// The map of tunnel options, and changes of it.
+fn tlv_table() -> BoxedStrategy<Message> {
+    let mapping = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u16>());
+    let mapping = mapping.prop_map(|(class, kind, length, index)| TlvMapping {
+        class,
+        kind,
+        length,
+        index,
+    });
+    let commands = vec![TlvCommand::Add, TlvCommand::Delete, TlvCommand::Clear];
+    let sizes = (any::<u32>(), any::<u16>());
+    (prop::sample::select(commands), sizes, vec(mapping, 0..6))
+        .prop_flat_map(|(command, (space_max, fields_max), mappings)| {
+            let command = TlvTableMod {
+                command,
+                mappings: mappings.clone(),
+            };
+            let table = TlvTable {
+                space_max,
+                fields_max,
+                mappings,
+            };
+            prop_oneof![
+                Just(Message::TlvTableRequest),
+                Just(Message::TlvTableMod(command)),
+                Just(Message::TlvTableReply(table)),
+            ]
+        })
+        .boxed()
 }
 
 /// Rules of any kind at all, to be told in good faith.

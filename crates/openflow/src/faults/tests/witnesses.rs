@@ -38,6 +38,8 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (MeterModUnknown,                "there is always a better reason"),
     (TableFeaturesPermission,        "a slave is told that it is one"),
     (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
+    (TlvInUse,                       "no rule uses the field of a tunnel option"),
+    (TlvUnmapped,                    "no rule uses the field of a tunnel option"),
     (AsyncInvalid,                   "a mask may have any bits; those without a meaning do nothing"),
 ] };
 
@@ -62,6 +64,7 @@ impl Files {
         let lists = [
             "flow/src/refusal.rs",
             "faults.rs",
+            "faults/exceptions.rs",
             "witnesses.rs",
             "names.rs",
             "conformance/limits.rs",

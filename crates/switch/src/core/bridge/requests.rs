@@ -3,6 +3,7 @@
 use base::{Instant, PortNo, Xid};
 use flow::{
     GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig,
+    TlvTableMod,
 };
 use openflow::{
     AsyncChange, ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received,
@@ -62,6 +63,8 @@ impl Bridge {
             Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
             Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
             Message::ControllerId(controller) => self.name_peer(main, controller).map(|()| None),
+            Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),
+            Message::TlvTableRequest => Ok(Some(Message::TlvTableReply(self.pipeline.tlv_table()))),
             Message::PortMod(command) => self.port_mod(id, command, effects).map(|()| None),
             Message::TableMod(command) => self.table_mod(id, &command).map(|()| None),
             Message::GroupMod(command) => self.group_mod(command, (main, xid), now, effects),
@@ -103,7 +106,8 @@ impl Bridge {
             | Message::MonitorResumed
             | Message::TableStatus(_)
             | Message::ControllerStatus(_)
-            | Message::RequestForward(_) => Err(Refusal::RequestBadType),
+            | Message::RequestForward(_)
+            | Message::TlvTableReply(_) => Err(Refusal::RequestBadType),
         }
     }
 
@@ -135,6 +139,12 @@ impl Bridge {
         self.note(changes, Some(by));
         self.forward(ForwardedRequest::MeterMod(command), by, effects);
         Ok(None)
+    }
+
+    fn tlv_table_mod(&mut self, change: &TlvTableMod) -> Result<(), Refusal> {
+        self.pipeline.tlv_table_mod(change)?;
+        self.unpublished = true;
+        Ok(())
     }
 
     fn name_peer(&mut self, id: ConnectionId, controller: u16) -> Result<(), Refusal> {
@@ -246,6 +256,7 @@ fn changes_something(message: &Message) -> bool {
         Message::FlowMod(_)
             | Message::PacketOut(_)
             | Message::Resume(_)
+            | Message::TlvTableMod(_)
             | Message::PortMod(_)
             | Message::TableMod(_)
             | Message::GroupMod(_)

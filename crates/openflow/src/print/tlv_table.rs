@@ -1,0 +1,87 @@
+//! The map of the options of tunnels.
+
+use ::flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
+
+use super::names::Unreadable;
+use super::text::Text;
+use crate::codec::{Malformed, Reader};
+use crate::message::Body as _;
+
+/// Bytes of the longest option that Geneve has room for.
+const LENGTH_MAX: u8 = 124;
+
+/// How many fields for options there are numbers for.
+const FIELDS: u16 = 64;
+
+/// Writes a change of the map.
+pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let at = r.fail(Refusal::TlvBadField).at;
+    let change = TlvTableMod::decode(r)?;
+    check(&change.mappings, at)?;
+    let word = match change.command {
+        TlvCommand::Add => "ADD",
+        TlvCommand::Delete => "DEL",
+        TlvCommand::Clear => {
+            text.push("\n CLEAR");
+            return Ok(());
+        }
+    };
+    write!(text, "\n {word}");
+    print_mappings(&change.mappings, text);
+    Ok(())
+}
+
+/// Writes the map.
+pub(super) fn print_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    let at = r.fail(Refusal::TlvBadField).at;
+    let table = TlvTable::decode(r)?;
+    check(&table.mappings, at)?;
+    let lengths = table.mappings.iter().map(|one| u32::from(one.length));
+    write!(text, "\n max option space={}", table.space_max);
+    write!(text, " max fields={}", table.fields_max);
+    write!(
+        text,
+        "\n allocated option space={}\n\n",
+        lengths.sum::<u32>()
+    );
+    print_mappings(&table.mappings, text);
+    Ok(())
+}
+
+/// What no switch could have.
+fn check(mappings: &[TlvMapping], at: usize) -> Result<(), Malformed> {
+    for mapping in mappings {
+        let fault = if !mapping.length.is_multiple_of(4) || mapping.length > LENGTH_MAX {
+            Refusal::TlvBadLength
+        } else if mapping.index >= FIELDS {
+            Refusal::TlvBadField
+        } else {
+            continue;
+        };
+        return Err(Malformed { fault, at });
+    }
+    Ok(())
+}
+
+fn print_mappings(mappings: &[TlvMapping], text: &mut Text<'_>) {
+    text.push(" mapping table:\n");
+    text.push("  class  type  length  match field\n");
+    text.push(" ------  ----  ------  --------------");
+    for mapping in mappings {
+        let (class, kind) = (hexadecimal(mapping.class), hexadecimal(mapping.kind.into()));
+        write!(text, "\n {class:>6}  {kind:>4}");
+        write!(
+            text,
+            "  {:>6}  tun_metadata{}",
+            mapping.length, mapping.index
+        );
+    }
+}
+
+/// Zero without a prefix, as C has it.
+fn hexadecimal(number: u16) -> String {
+    match number {
+        0 => "0".to_owned(),
+        _ => format!("{number:#x}"),
+    }
+}
