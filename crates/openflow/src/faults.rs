@@ -310,6 +310,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(PropertyBadValue,               near(1, 5),      of(14, 2)),
     row(PropertyDuplicate,              near(1, 5),      of(14, 4)),
     row(PropertyBadExperimenter,        near(1, 3),      of(14, 5)),
+    row(PropertyBadExperimenterType,    near(1, 4),      of(14, 6)),
 
     row(GroupModUnknownBucket,          near(1, 1),      of(6, 15)),
     row(GroupModBucketExists,           near(1, 1),      of(6, 16)),
@@ -441,6 +442,8 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(PropertyDuplicate,              V13, V13, onf(4444)),
     except(PropertyBadExperimenter,        V11, V12, near(1, 3)),
     except(PropertyBadExperimenter,        V13, V13, onf(4445)),
+    except(PropertyBadExperimenterType,    V11, V12, near(1, 4)),
+    except(PropertyBadExperimenterType,    V13, V13, onf(4446)),
 
     except(AsyncInvalid,                   V11, V13, near(1, 5)),
     except(AsyncUnsupported,               V11, V13, near(1, 5)),
