@@ -420,6 +420,7 @@ fn group_mod() -> GroupMod {
         kind: GroupKind::Select,
         group: GroupId(5),
         place: BucketId::ALL,
+        selection: None,
         buckets: vec![bucket(0, 1), bucket(1, 2)],
     }
 }

@@ -1,12 +1,16 @@
 //! What a controller asks of the group table, and is told of it (OF 1.3.5, 5.6,
 //! 7.3.4.2 and 7.3.5.9 to 7.3.5.11).
 
+mod selection;
+
 use std::time::Duration;
 
 use base::{BucketId, GroupId, PortNo};
 
 use crate::action::Action;
 use crate::refusal::Refusal;
+
+pub use selection::{Selection, SelectionFields, SelectionMethod};
 
 /// What a group-mod does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub struct GroupMod {
     pub group: GroupId,
     /// Where buckets come and go; [`BucketId::ALL`] in the other commands.
     pub place: BucketId,
+    /// How a select group chooses, if it is told (Netronome's).
+    pub selection: Option<Selection>,
     /// Its buckets.
     pub buckets: Vec<Bucket>,
 }
@@ -129,6 +135,8 @@ pub struct GroupDesc {
     pub kind: GroupKind,
     /// The group.
     pub group: GroupId,
+    /// How it chooses, if it was told.
+    pub selection: Option<Selection>,
     /// Its buckets, as they were given.
     pub buckets: Vec<Bucket>,
 }
@@ -211,6 +219,7 @@ mod tests {
             kind: GroupKind::Select,
             group: GroupId(1),
             place,
+            selection: None,
             buckets: ids.iter().copied().map(bucket).collect(),
         };
         let buckets = command.buckets_after(&[bucket(10), bucket(20), bucket(30)])?;

@@ -40,7 +40,7 @@ pub use extension::{
 pub use field::Field;
 pub use group::{
     Bucket, BucketStats, GroupCapabilities, GroupDesc, GroupFeatures, GroupKind, GroupMod,
-    GroupModCommand, GroupStats,
+    GroupModCommand, GroupStats, Selection, SelectionFields, SelectionMethod,
 };
 pub use key::Key;
 pub use matching::{Match, MatchBuilder, Term, Terms};

@@ -371,6 +371,9 @@ pub enum Refusal {
     /// Unknown experimenter of a property.
     #[error("unknown experimenter of a property")]
     PropertyBadExperimenter,
+    /// Unknown property of a known experimenter.
+    #[error("unknown property of an experimenter")]
+    PropertyBadExperimenterType,
     /// There is no such bucket to insert behind or to remove (1.5).
     #[error("no such bucket")]
     GroupModUnknownBucket,

@@ -40,6 +40,7 @@ mod nearest;
 mod number;
 mod part;
 mod piece;
+mod selection;
 mod special;
 
 use std::str::FromStr;

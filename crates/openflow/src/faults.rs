@@ -313,6 +313,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(PropertyBadValue,               near(1, 5),      of(14, 2)),
     row(PropertyDuplicate,              near(1, 5),      of(14, 4)),
     row(PropertyBadExperimenter,        near(1, 3),      of(14, 5)),
+    row(PropertyBadExperimenterType,    near(1, 4),      of(14, 6)),
 
     row(GroupModUnknownBucket,          near(1, 1),      of(6, 15)),
     row(GroupModBucketExists,           near(1, 1),      of(6, 16)),

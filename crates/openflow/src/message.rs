@@ -26,6 +26,7 @@ pub(crate) mod property;
 pub(crate) mod queue_config;
 pub(crate) mod request_forward;
 pub(crate) mod role;
+pub(crate) mod selection;
 pub(crate) mod table_mod;
 pub(crate) mod tlv_table;
 

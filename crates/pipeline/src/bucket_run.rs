@@ -8,7 +8,7 @@ use base::{GroupId, MeterId};
 use flow::{Action, Field, GroupKind, MaxLen};
 use packet::Packet;
 
-use crate::group::{Bucket, Group, hash_of};
+use crate::group::{Bucket, Group};
 use crate::interpreter::Run;
 use crate::limits::NESTING_MAX;
 use crate::meter::Outcome;
@@ -29,7 +29,7 @@ impl Run<'_> {
             }
             GroupKind::Indirect => Some(0).filter(|_| !group.buckets.is_empty()),
             GroupKind::Select => {
-                let hash = hash_of(self.fields(packet));
+                let hash = group.hash(self.fields(packet));
                 group.draw(hash, |bucket| self.is_alive(bucket))
             }
             GroupKind::FastFailover => {

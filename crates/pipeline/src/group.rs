@@ -9,11 +9,17 @@
 //! shares are their weights, a flow stays together, and when a bucket comes, goes,
 //! dies or gets another weight, only frames move that come to it or leave it.
 //! Both directions of a connection draw the same.
+//!
+//! A group that is told how to choose (`flow::Selection`) draws from the fields that it
+//! is told alone, and from the number beside them; so nothing else of a frame moves it.
+
+use std::hash::{Hash, Hasher};
 
 use base::{GroupId, Instant};
 use flow::field::Depth;
 use flow::{
     Action, BucketStats, Extension, Field, GroupDesc, GroupKind, GroupMod, GroupStats, Key,
+    Selection, SelectionFields, SelectionMethod,
 };
 
 use crate::action_set::ActionSet;
@@ -26,6 +32,8 @@ use crate::rule::depth_of;
 pub(crate) struct Group {
     pub(crate) id: GroupId,
     pub(crate) kind: GroupKind,
+    /// How it chooses, if it was told.
+    selection: Option<Selection>,
     pub(crate) buckets: Vec<Bucket>,
     pub(crate) created: Instant,
     pub(crate) counters: Counters,
@@ -63,6 +71,7 @@ impl Group {
         Self {
             id: command.group,
             kind: command.kind,
+            selection: command.selection.clone(),
             buckets,
             created: old.map_or(now, |old| old.created),
             counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
@@ -86,8 +95,45 @@ impl Group {
         let actions = self.buckets.iter().flat_map(|bucket| &bucket.given.actions);
         let deepest = actions.map(depth_of).max().unwrap_or_default();
         match self.kind {
-            GroupKind::Select => Depth::Transport,
+            GroupKind::Select => deepest.max(self.hashed_depth()),
             GroupKind::All | GroupKind::Indirect | GroupKind::FastFailover => deepest,
+        }
+    }
+
+    /// How deep a frame must be read for what is hashed of it.
+    fn hashed_depth(&self) -> Depth {
+        match self.hashed() {
+            Some(fields) => fields.depth(),
+            None => Depth::Transport,
+        }
+    }
+
+    /// The fields that alone are hashed; none if it is what is hashed by default.
+    fn hashed(&self) -> Option<&SelectionFields> {
+        match &self.selection.as_ref()?.method {
+            SelectionMethod::Hash(fields) => Some(fields).filter(|fields| !fields.is_empty()),
+            SelectionMethod::Datapath => None,
+        }
+    }
+
+    /// The number by which a frame with these fields draws a bucket.
+    pub(crate) fn hash(&self, key: &Key) -> u64 {
+        let param = self
+            .selection
+            .as_ref()
+            .map_or(0, |selection| selection.param);
+        match (self.hashed(), param) {
+            // A number that nobody gave changes nothing.
+            (None, 0) => hash_of(key),
+            (None, param) => Mixer::new().of((param, hash_of(key))),
+            (Some(fields), param) => {
+                let mut mixer = Mixer::new();
+                param.hash(&mut mixer);
+                for (field, mask) in fields.iter() {
+                    key.get(field).map(|value| value & mask).hash(&mut mixer);
+                }
+                mixer.finish()
+            }
         }
     }
 
@@ -109,6 +155,7 @@ impl Group {
         GroupDesc {
             kind: self.kind,
             group: self.id,
+            selection: self.selection.clone(),
             buckets: buckets.collect(),
         }
     }

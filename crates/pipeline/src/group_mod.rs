@@ -187,6 +187,7 @@ impl Pipeline {
             &GroupMod {
                 command: GroupModCommand::Modify,
                 kind: desc.kind,
+                selection: desc.selection,
                 buckets: command.buckets_after(&desc.buckets)?,
                 ..*command
             },

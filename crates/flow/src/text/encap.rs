@@ -58,8 +58,8 @@ fn tlv(piece: Piece<'_>) -> Result<NshProperty, ParseError> {
     let (class, (kind, value)) = parts.ok_or_else(|| piece.wrong(wanted))?;
     let value = value.trim();
     let digits = match value.text.strip_prefix("0x") {
-        Some(digits) if !digits.is_empty() => value.cut(2).1,
-        _ => return Err(value.wrong(wanted)),
+        Some(_) => value.cut(2).1,
+        None => return Err(value.wrong(wanted)),
     };
     Ok(NshProperty::Tlv {
         class: number(class.trim())?,

@@ -1,12 +1,13 @@
 //! Groups as text, the way `ovs-ofctl` 3.1 reads and prints them.
 //!
 //! ```text
-//! group  = [command] "group_id=" number ["," "type=" kind] ["," "command_bucket_id=" place] {"," "bucket=" bucket}
+//! group  = [command] "group_id=" number ["," "type=" kind] ["," "command_bucket_id=" place]
+//!          ["," selection] {"," "bucket=" bucket}
 //! place  = number | "first" | "last" | "all"
 //! bucket = {name (":" | "=") value ","} ["actions="] actions
 //! ```
 //!
-//! Not here: selection methods, which OpenFlow 1.5 leaves to experimenters.
+//! How a select group chooses is in `selection`.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,9 +17,9 @@ use base::{BucketId, GroupId, PortNo};
 use super::error::ParseError;
 use super::match_write::Commas;
 use super::number::number;
-use super::piece::{Item, Items, Piece};
-use super::{address, instructions};
-use crate::group::{Bucket, GroupDesc, GroupKind, GroupMod, GroupModCommand};
+use super::piece::{Items, Piece};
+use super::{address, instructions, selection};
+use crate::group::{Bucket, GroupDesc, GroupKind, GroupMod, GroupModCommand, Selection};
 
 /// The commands by the words of group files.
 const COMMANDS: [(GroupModCommand, &str); 6] = [
@@ -45,9 +46,6 @@ const KINDS: [(GroupKind, &str); 5] = [
     (GroupKind::FastFailover, "ff"),
     (GroupKind::FastFailover, "fast_failover"),
 ];
-
-/// How a select group chooses, which is the switch's affair here.
-const FOREIGN: [&str; 3] = ["fields", "selection_method", "selection_method_param"];
 
 /// The weight of a bucket that names none.
 const fn usual_weight(kind: GroupKind) -> u16 {
@@ -81,12 +79,14 @@ pub(super) fn group_mod(command: GroupModCommand, line: Piece<'_>) -> Result<Gro
         None => return Err(end.wrong("the group is missing: `group_id=`")),
     };
     let (kind, place) = head.kind_and_place(command, !texts.is_empty(), line)?;
+    let selection = head.selection(kind)?;
     let buckets = texts.into_iter().map(|text| bucket(kind, text));
     Ok(GroupMod {
         command,
         kind,
         group,
         place,
+        selection,
         buckets: numbered(buckets.collect::<Result<_, _>>()?),
     })
 }
@@ -108,14 +108,15 @@ fn numbered(buckets: Vec<(Option<BucketId>, Bucket)>) -> Vec<Bucket> {
 
 /// What stands before the buckets.
 #[derive(Default)]
-struct Head {
+struct Head<'a> {
     group: Option<GroupId>,
     kind: Option<GroupKind>,
     place: Option<BucketId>,
+    selection: selection::Draft<'a>,
 }
 
-impl Head {
-    fn read(text: Piece<'_>) -> Result<Self, ParseError> {
+impl<'a> Head<'a> {
+    fn read(text: Piece<'a>) -> Result<Self, ParseError> {
         let mut head = Self::default();
         let mut items = Items::new(text);
         while let Some(item) = items.next_item()? {
@@ -126,14 +127,26 @@ impl Head {
                     let place = bucket_id(item.required()?, &PLACES)?;
                     head.place.replace(place).is_some()
                 }
-                name if FOREIGN.contains(&name) => return Err(foreign(item)),
-                _ => return Err(item.key.wrong("unknown key of a group")),
+                _ => match head.selection.take(item)? {
+                    Some(first) => !first,
+                    None => return Err(item.key.wrong("unknown key of a group")),
+                },
             };
             if given_before {
                 return Err(item.key.wrong("given before"));
             }
         }
         Ok(head)
+    }
+
+    /// How the group chooses, if that is said of one that does.
+    fn selection(self, kind: GroupKind) -> Result<Option<Selection>, ParseError> {
+        match self.selection.said() {
+            Some(word) if kind != GroupKind::Select => {
+                Err(word.wrong("only a select group chooses, and only where it is made"))
+            }
+            _ => self.selection.finish(),
+        }
     }
 
     /// The kind of group, and the place among its buckets, if the command has them.
@@ -180,10 +193,6 @@ fn bucket_id(piece: Piece<'_>, names: &[(BucketId, &str)]) -> Result<BucketId, P
         return Err(piece.wrong("no bucket has this number"));
     }
     Ok(id)
-}
-
-fn foreign(item: Item<'_>) -> ParseError {
-    item.key.wrong("not supported yet: OpenFlow 1.5 has this")
 }
 
 fn kind(piece: Piece<'_>) -> Result<GroupKind, ParseError> {
@@ -254,7 +263,6 @@ fn bucket(kind: GroupKind, text: Piece<'_>) -> Result<(Option<BucketId>, Bucket)
                 bucket.actions = instructions::action_list(behind.cut(1).1)?;
                 return Ok((id, bucket));
             }
-            name if FOREIGN.contains(&name) => return Err(foreign(item)),
             _ => {
                 bucket.actions = instructions::action_list(actions)?;
                 return Ok((id, bucket));
@@ -277,6 +285,7 @@ impl fmt::Display for GroupDesc {
     /// Writes the group as `ovs-ofctl dump-groups` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "group_id={},type={}", self.group.0, self.kind)?;
+        write_selection(f, self.selection.as_ref())?;
         write_buckets(f, self.kind, &self.buckets)
     }
 }
@@ -298,6 +307,7 @@ impl fmt::Display for GroupMod {
                 group,
             ) => {
                 write!(f, "group_id={},type={}", group.0, self.kind)?;
+                write_selection(f, self.selection.as_ref())?;
                 write_buckets(f, self.kind, &self.buckets)
             }
             (GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets, group) => {
@@ -310,6 +320,11 @@ impl fmt::Display for GroupMod {
             }
         }
     }
+}
+
+/// Writes how the group chooses, if it was told.
+fn write_selection(f: &mut fmt::Formatter<'_>, selection: Option<&Selection>) -> fmt::Result {
+    selection.map_or(Ok(()), |selection| write!(f, ",{selection}"))
 }
 
 /// Writes buckets; their numbers, unless they are those of their places.

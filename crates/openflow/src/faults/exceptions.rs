@@ -96,6 +96,8 @@ pub(super) static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(PropertyDuplicate,              V13, V13, onf(4444)),
     except(PropertyBadExperimenter,        V11, V12, near(1, 3)),
     except(PropertyBadExperimenter,        V13, V13, onf(4445)),
+    except(PropertyBadExperimenterType,    V11, V12, near(1, 4)),
+    except(PropertyBadExperimenterType,    V13, V13, onf(4446)),
 
     except(AsyncInvalid,                   V11, V13, near(1, 5)),
     except(AsyncUnsupported,               V11, V13, near(1, 5)),

@@ -6,7 +6,7 @@
 use base::{BucketId, GroupId, PortNo};
 use flow::{Bucket, GroupKind, GroupMod, GroupModCommand, Match, Refusal};
 
-use super::{Body, property};
+use super::{Body, property, selection};
 use crate::action::{self, Context};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
@@ -77,6 +77,7 @@ impl Body for GroupMod {
             kind,
             group,
             place: BucketId::ALL,
+            selection: None,
             buckets: Vec::new(),
         };
         if numbers_buckets(r.version()) {
@@ -99,6 +100,9 @@ impl Body for GroupMod {
         w.u32(self.group.0);
         let mut buckets = self.buckets.iter();
         if !numbers_buckets(w.version()) {
+            if self.selection.is_some() {
+                return Err(w.cannot("how a select group chooses"));
+            }
             return buckets.try_for_each(|bucket| encode_bucket(bucket, Faith::Exact, w));
         }
         let place = |w: &mut Writer<'_>| {
@@ -110,7 +114,11 @@ impl Body for GroupMod {
             let faith = Faith::Exact;
             buckets.try_for_each(|bucket| encode_bucket_v15(bucket, self.kind, faith, w))
         };
-        w.counted(place, buckets).map(drop)
+        w.counted(place, buckets)?;
+        match &self.selection {
+            Some(selection) => selection::encode(selection, w),
+            None => Ok(()),
+        }
     }
 }
 
@@ -125,7 +133,7 @@ pub(crate) const fn kind_number(kind: GroupKind) -> u8 {
 }
 
 /// Reads what 1.5 has behind the group's number: the place, the buckets, and
-/// properties, of which there are none but experimenters'.
+/// properties.
 fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Malformed> {
     let length = usize::from(r.u16()?);
     r.skip(2)?;
@@ -139,11 +147,17 @@ fn decode_buckets_v15(r: &mut Reader<'_>, read: &mut GroupMod) -> Result<(), Mal
     while !buckets.is_empty() {
         read.buckets.push(decode_bucket_v15(&mut buckets)?);
     }
-    if r.is_empty() {
-        Ok(())
-    } else {
-        Err(property::next(r)?.unknown())
-    }
+    read.selection = selection::decode(r, chooses(read.command, read.kind))?;
+    Ok(())
+}
+
+/// Whether a group-mod may say how the group chooses.
+const fn chooses(command: GroupModCommand, kind: GroupKind) -> bool {
+    use GroupModCommand::{Add, AddOrModify, Modify};
+    matches!(
+        (command, kind),
+        (Add | Modify | AddOrModify, GroupKind::Select)
+    )
 }
 
 /// A bucket that is told nothing of, with this number.

@@ -7,7 +7,7 @@ use super::names::Unreadable;
 use super::text::{Hex, Seconds, Text};
 use super::{action, table};
 use crate::codec::Reader;
-use crate::message::property;
+use crate::message::{property, selection};
 use crate::port_no;
 use crate::version::Version;
 
@@ -38,16 +38,14 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     }
     r.skip(1)?;
     let group = GroupId(r.u32()?);
-    let mut place = None;
+    let (mut place, mut choice) = (None, String::new());
     let buckets = if numbers_buckets(r.version()) {
         let length = usize::from(r.u16()?);
         r.skip(2)?;
         place = Some(BucketId(r.u32()?)).filter(|_| one_by_one);
         let mut inside = r.sub_or(length, Refusal::GroupModBadBucket)?;
         let told = buckets(kind, &mut inside)?;
-        if !r.is_empty() {
-            return Err(property::next(r)?.unknown().into());
-        }
+        choice = selection(r, kind == SELECT && !one_by_one && command != "DEL")?;
         told
     } else {
         buckets(kind, r)?
@@ -60,8 +58,15 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     if !one_by_one {
         write!(text, ",type={}", kind_name(kind));
     }
+    text.push(&choice);
     text.push(&buckets);
     Ok(())
+}
+
+/// Reads how a group chooses, if it says so; `wanted` is whether it may.
+fn selection(r: &mut Reader<'_>, wanted: bool) -> Result<String, Unreadable> {
+    let read = selection::decode(r, wanted)?;
+    Ok(read.map_or_else(String::new, |selection| format!(",{selection}")))
 }
 
 fn place_name(place: BucketId) -> String {
@@ -183,16 +188,19 @@ pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
         let kind = r.u8()?;
         r.skip(1)?;
         let group = r.u32()?;
+        let mut choice = String::new();
         let buckets = if numbers_buckets(r.version()) {
             let length = usize::from(r.u16()?);
             r.skip(6)?;
-            buckets(kind, &mut r.sub_or(length, Refusal::RequestBadLength)?)?
+            let told = buckets(kind, &mut r.sub_or(length, Refusal::RequestBadLength)?)?;
+            choice = selection(&mut r, kind == SELECT)?;
+            told
         } else {
             buckets(kind, &mut r)?
         };
         write!(
             text,
-            "\n group_id={group},type={}{buckets}",
+            "\n group_id={group},type={}{choice}{buckets}",
             kind_name(kind)
         );
     }

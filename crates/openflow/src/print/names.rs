@@ -141,6 +141,7 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
     (PropertyBadValue, "OFPBPC_BAD_VALUE"),
     (PropertyDuplicate, "OFPBPC_DUP_TYPE"),
     (PropertyBadExperimenter, "OFPBPC_BAD_EXPERIMENTER"),
+    (PropertyBadExperimenterType, "OFPBPC_BAD_EXP_TYPE"),
     (GroupModUnknownBucket, "OFPGMFC_UNKNOWN_BUCKET"),
     (GroupModBucketExists, "OFPGMFC_BUCKET_EXISTS"),
     (RequestPipelineFieldsOnly, "OFPBRC_PIPELINE_FIELDS_ONLY"),

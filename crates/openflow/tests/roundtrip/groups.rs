@@ -5,8 +5,9 @@ use std::time::Duration;
 use base::{BucketId, GroupId, MeterId, PortNo};
 use flow::*;
 use openflow::*;
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use proptest::{option, sample};
 
 use crate::strategies::actions;
 
@@ -76,9 +77,11 @@ pub(crate) fn replies(version: Version) -> BoxedStrategy<Message> {
             }
         },
     );
-    let desc = (any::<u32>(), buckets(version)).prop_map(|(group, buckets)| GroupDesc {
+    let desc = (any::<u32>(), selection(version), buckets(version));
+    let desc = desc.prop_map(|(group, selection, buckets)| GroupDesc {
         kind: GroupKind::Select,
         group: GroupId(group),
+        selection,
         buckets,
     });
     let features = any::<(u32, [u32; 4])>().prop_map(|(bits, groups_max)| GroupFeatures {
@@ -142,10 +145,40 @@ pub(crate) fn meter_replies() -> BoxedStrategy<Message> {
     .boxed()
 }
 
+/// How a select group chooses, where a version can say so.
+fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
+    if !matches!(version, Version::V10 | Version::V15) {
+        return Just(None).boxed();
+    }
+    let every: Vec<Field> = Field::all().map(|row| row.field).collect();
+    let every: Vec<Field> = every
+        .into_iter()
+        .filter(|field| field.info().oxm.or(field.info().nxm).is_some())
+        .collect();
+    let fields = btree_map(sample::select(every), any::<u128>(), 0..5).prop_map(|masks| {
+        let mut fields = SelectionFields::default();
+        for (field, mask) in masks {
+            // Whole, if it cannot be had in part.
+            let some = fields.add(field, mask | 1);
+            some.or_else(|_| fields.add(field, u128::MAX))
+                .expect("each field is named once");
+        }
+        SelectionMethod::Hash(fields)
+    });
+    let method = prop_oneof![fields, Just(SelectionMethod::Datapath)];
+    let told = (method, any::<u64>()).prop_map(|(method, param)| Selection { method, param });
+    option::of(told).boxed()
+}
+
 /// Changes to groups and meters, of those that the version has.
 pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
-    let group = (buckets(version), 0..=0xffff_ff00_u32, any::<bool>());
-    let group = group.prop_map(move |(buckets, group, insert)| {
+    let group = (
+        buckets(version),
+        selection(version),
+        0..=0xffff_ff00_u32,
+        any::<bool>(),
+    );
+    let group = group.prop_map(move |(buckets, selection, group, insert)| {
         let (command, place) = match version {
             Version::V10 | Version::V15 if insert => {
                 (GroupModCommand::InsertBuckets, BucketId::LAST)
@@ -158,6 +191,7 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
             kind: GroupKind::Select,
             group: GroupId(group),
             place,
+            selection: selection.filter(|_| command != GroupModCommand::InsertBuckets),
             buckets,
         })
     });

@@ -10,7 +10,7 @@ use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
 use flow::{
     Action, Band, BandKind, Bucket, Field, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest,
     GroupKind, GroupMod, GroupModCommand, Instructions, Match, MaxLen, MetadataWrite, MeterFlags,
-    MeterMod, MeterModCommand, Refusal,
+    MeterMod, MeterModCommand, Refusal, Selection, SelectionFields, SelectionMethod,
 };
 use openflow::{Form, Message, MultipartReply, Version};
 use pipeline::{Limits, Pipeline};
@@ -233,8 +233,28 @@ fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
         kind: if deletes { GroupKind::All } else { kind },
         group,
         place: BucketId::ALL,
+        selection: (kind == GroupKind::Select && !deletes)
+            .then(|| selection(draw))
+            .flatten(),
         buckets,
     }
+}
+
+/// How a select group chooses, now and then.
+fn selection(draw: &mut Draw<'_>) -> Option<Selection> {
+    let method = match draw.below(8) {
+        0 => SelectionMethod::Datapath,
+        1 => {
+            let mut fields = SelectionFields::default();
+            let field = draw.of(&[Field::Ipv4Dst, Field::TcpSrc, Field::Reg0]);
+            let mask = draw.of(&[0xff, u128::MAX]);
+            fields.add(field, mask).expect("the mask has some bits");
+            SelectionMethod::Hash(fields)
+        }
+        _ => return None,
+    };
+    let param = draw.of(&[0, 7]);
+    Some(Selection { method, param })
 }
 
 fn bucket(draw: &mut Draw<'_>, kind: GroupKind) -> Bucket {

@@ -2,21 +2,29 @@
 //! whatever there can be is.
 
 use base::{BucketId, MeterId};
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
 use proptest::sample::select;
 
 use super::random::action;
 use super::*;
-use crate::group::{Bucket, GroupDesc, GroupKind, GroupModCommand};
+use crate::group::{
+    Bucket, GroupDesc, GroupKind, GroupModCommand, Selection, SelectionFields, SelectionMethod,
+};
 use crate::meter::{Band, BandKind, MeterConfig, MeterFlags, MeterModCommand};
 
 /// What `ovs-ofctl ofp-print` 3.1.0 makes of group-mods in OpenFlow 1.3.
-const GROUPS: [&str; 5] = [
+const GROUPS: [&str; 10] = [
     "group_id=7,type=select,bucket=weight:3,actions=output:1,bucket=weight:5,actions=set_field:02:00:00:00:00:01->eth_dst,output:2",
     "group_id=8,type=all,bucket=actions=output:1,bucket=actions=output:2",
     "group_id=9,type=indirect,bucket=actions=push_vlan:0x8100,set_field:4097->vlan_vid,output:1",
     "group_id=10,type=ff,bucket=watch_port:1,actions=output:1,bucket=watch_group:8,actions=output:2",
     "group_id=11,type=select,bucket=actions=group:8,bucket=weight:0,actions=drop",
+    "group_id=1,type=select,selection_method=hash,selection_method_param=7,fields(tun_id,in_port,eth_src,vlan_vid,ip_src=255.255.0.0,ip_dst,tcp_dst=255),bucket=actions=output:1",
+    "group_id=1,type=select,selection_method=hash,fields=ip_dst=255.255.255.0,bucket=actions=output:1",
+    "group_id=1,type=select,selection_method=hash,fields(packet_type,tun_flags,metadata=0xff00,in_port_oxm,actset_output,reg0=0xff,xreg1,eth_dst=01:00:00:00:00:00,vlan_tci=0xff,ipv6_src=ffff::,nw_tos,ip_frag,tcp_flags=fin|syn,icmp_type),bucket=actions=output:1",
+    "group_id=1,type=select,selection_method=hash,fields(vlan_vid=4095,mpls_label,ip_dscp,nw_ecn,nw_ttl,tcp_dst,udp_dst=255,sctp_dst),bucket=actions=output:1",
+    "group_id=1,type=select,selection_method=dp_hash,selection_method_param=4294967299,bucket=actions=output:1",
 ];
 
 /// And of meter-mods.
@@ -30,6 +38,7 @@ fn desc(group: &GroupMod) -> GroupDesc {
     GroupDesc {
         kind: group.kind,
         group: group.group,
+        selection: group.selection.clone(),
         buckets: group.buckets.clone(),
     }
 }
@@ -112,14 +121,22 @@ fn a_deletion_means_one_or_all() {
 
 /// Lines that mean nothing, and the complaint.
 #[rustfmt::skip]
-const BAD_GROUPS: [(&str, &str); 16] = [
+const BAD_GROUPS: [(&str, &str); 24] = [
     ("type=all,bucket=drop", "column 21: the group is missing: `group_id=`"),
     ("group_id=1,bucket=drop", "column 23: the kind of group is missing: `type=`"),
     ("group_id=all,type=all", "column 1, `group_id=all,type=all`: one group is wanted, not all"),
     ("group_id=1,type=any", "column 17, `any`: all, select, indirect or ff is wanted"),
     ("group_id=1,group_id=2,type=all", "column 12, `group_id`: given before"),
     ("group_id=1,type=all,foo=1", "column 21, `foo`: unknown key of a group"),
-    ("group_id=1,type=all,selection_method=hash", "column 21, `selection_method`: not supported yet: OpenFlow 1.5 has this"),
+    ("group_id=1,type=all,selection_method=hash", "column 38, `hash`: only a select group chooses, and only where it is made"),
+    ("group_id=1,type=select,selection_method=best", "column 41, `best`: hash or dp_hash is wanted"),
+    ("group_id=1,type=select,selection_method_param=1", "column 24, `selection_method_param`: `selection_method=` is missing"),
+    ("group_id=1,type=select,selection_method=dp_hash,fields=ip_dst", "column 49, `fields`: only `selection_method=hash` has fields"),
+    ("group_id=1,type=select,selection_method=hash,fields(ip_dst,nw_dst)", "column 60, `nw_dst`: given before"),
+    ("group_id=1,type=select,selection_method=hash,fields=ip_dst=0.0.0.0", "column 53, `ip_dst`: no such mask of this field"),
+    ("group_id=1,type=select,selection_method=hash,fields=nw_proto=3", "column 53, `nw_proto`: no such mask of this field"),
+    ("group_id=1,type=select,selection_method=hash,fields=tcp_dst=1/1", "column 61, `1/1`: a mask alone is wanted"),
+    ("delete group_id=1,selection_method=hash", "column 36, `hash`: only a select group chooses, and only where it is made"),
     ("group_id=1,type=all,bucket", "column 21, `bucket`: `bucket=` is wanted"),
     ("group_id=1,type=all,bucket=weight:1", "column 28, `weight:1`: the bucket's actions are missing"),
     ("group_id=1,type=all,command_bucket_id=1", "column 1, `group_id=1,type=all,command_bucket_id=1`: only buckets that come or go have a place"),
@@ -155,6 +172,22 @@ fn what_is_wrong_is_told_where_it_stands() {
     }
 }
 
+fn selection() -> impl Strategy<Value = Selection> {
+    let every: Vec<Field> = Field::all().map(|row| row.field).collect();
+    let fields = btree_map(select(every), any::<u128>(), 0..5).prop_map(|masks| {
+        let mut fields = SelectionFields::default();
+        for (field, mask) in masks {
+            // Whole, if it cannot be had in part.
+            let some = fields.add(field, mask | 1);
+            some.or_else(|_| fields.add(field, u128::MAX))
+                .expect("each field is named once");
+        }
+        SelectionMethod::Hash(fields)
+    });
+    let method = prop_oneof![fields, Just(SelectionMethod::Datapath)];
+    (method, any::<u64>()).prop_map(|(method, param)| Selection { method, param })
+}
+
 fn group() -> impl Strategy<Value = GroupMod> {
     let watch = (1..9_u32).prop_map(PortNo);
     let bucket = (any::<u16>(), watch, any::<u32>(), vec(action(), 0..6));
@@ -177,28 +210,32 @@ fn group() -> impl Strategy<Value = GroupMod> {
         select(GroupKind::ALL.to_vec()),
         select(places),
         0..1000_u32,
+        option::of(selection()),
         (0..3_u32, vec(bucket, 0..4)),
     )
-        .prop_map(|(command, kind, place, group, (first, mut buckets))| {
-            for (bucket, id) in buckets.iter_mut().zip(first..) {
-                bucket.id = BucketId(id);
-            }
-            let (kind, place) = match command {
-                GroupModCommand::InsertBuckets => (GroupKind::All, place),
-                GroupModCommand::RemoveBuckets => {
-                    buckets.clear();
-                    (GroupKind::All, place)
+        .prop_map(
+            |(command, kind, place, group, selection, (first, mut buckets))| {
+                for (bucket, id) in buckets.iter_mut().zip(first..) {
+                    bucket.id = BucketId(id);
                 }
-                _ => (kind, BucketId::ALL),
-            };
-            GroupMod {
-                command,
-                kind,
-                group: GroupId(group),
-                place,
-                buckets,
-            }
-        })
+                let (kind, place) = match command {
+                    GroupModCommand::InsertBuckets => (GroupKind::All, place),
+                    GroupModCommand::RemoveBuckets => {
+                        buckets.clear();
+                        (GroupKind::All, place)
+                    }
+                    _ => (kind, BucketId::ALL),
+                };
+                GroupMod {
+                    command,
+                    kind,
+                    group: GroupId(group),
+                    place,
+                    selection: selection.filter(|_| kind == GroupKind::Select),
+                    buckets,
+                }
+            },
+        )
 }
 
 fn meter() -> impl Strategy<Value = MeterMod> {

@@ -13,10 +13,10 @@ use crate::action;
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::duration;
 use crate::faith::Faith;
-use crate::message::Body;
 use crate::message::group_mod::{
     decode_bucket, decode_bucket_v15, encode_bucket, encode_bucket_v15, kind_number,
 };
+use crate::message::{Body, selection};
 use crate::version::Version;
 
 /// The longest that a description may be: what a message holds behind the longest
@@ -103,7 +103,7 @@ impl Body for GroupDesc {
         let kind = *GroupKind::ALL.get(usize::from(r.u8()?)).ok_or(bad_type)?;
         r.skip(1)?;
         let group = GroupId(r.u32()?);
-        let mut buckets = Vec::new();
+        let (mut buckets, mut selection) = (Vec::new(), None);
         match r.version() {
             Version::V10 | Version::V15 => {
                 let length = usize::from(r.u16()?);
@@ -112,6 +112,7 @@ impl Body for GroupDesc {
                 while !list.is_empty() {
                     buckets.push(decode_bucket_v15(&mut list)?);
                 }
+                selection = selection::decode(&mut r, kind == GroupKind::Select)?;
             }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => {
                 while !r.is_empty() {
@@ -122,6 +123,7 @@ impl Body for GroupDesc {
         Ok(Self {
             kind,
             group,
+            selection,
             buckets,
         })
     }
@@ -150,20 +152,21 @@ fn encode_desc(
         w.zeros(1);
         w.u32(told.group.0);
         match w.version() {
-            Version::V10 | Version::V15 => w
-                .counted(
-                    |w| {
-                        w.zeros(6);
-                        Ok(())
-                    },
-                    |w| {
-                        let mut buckets = buckets.iter();
-                        buckets.try_for_each(|bucket| {
-                            encode_bucket_v15(bucket, told.kind, Faith::Good, w)
-                        })
-                    },
-                )
-                .map(drop),
+            Version::V10 | Version::V15 => {
+                let padding = |w: &mut Writer<'_>| {
+                    w.zeros(6);
+                    Ok(())
+                };
+                let mut buckets = buckets.iter();
+                w.counted(padding, |w| {
+                    buckets
+                        .try_for_each(|bucket| encode_bucket_v15(bucket, told.kind, Faith::Good, w))
+                })?;
+                match &told.selection {
+                    Some(selection) => selection::encode(selection, w),
+                    None => Ok(()),
+                }
+            }
             Version::V11 | Version::V12 | Version::V13 | Version::V14 => buckets
                 .iter()
                 .try_for_each(|bucket| encode_bucket(bucket, Faith::Good, w)),

@@ -71,6 +71,7 @@ fn what_one_controller_asks_of_groups_is_told_to_those_who_want_it() {
         command: GroupModCommand::Add,
         kind: flow::GroupKind::All,
         group: GroupId(1),
+        selection: None,
         place: base::BucketId::ALL,
         buckets: Vec::new(),
     });

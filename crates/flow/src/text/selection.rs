@@ -1,0 +1,198 @@
+//! How a select group chooses, as text: `selection_method=`, `selection_method_param=`
+//! and `fields=` or `fields(..)` of a group, read and printed as by `ovs-ofctl`.
+//!
+//! A field's value is a mask here; a field without one counts whole.
+
+use std::fmt;
+
+use super::error::ParseError;
+use super::match_write::{Commas, write_set_value};
+use super::names::{self, Form};
+use super::number::number;
+use super::piece::{Item, Items, Piece};
+use super::{match_read, part, special};
+use crate::field::Field;
+use crate::group::{Selection, SelectionFields, SelectionMethod};
+use crate::refusal::Refusal;
+
+/// All fields in the order in which the tool prints them; those behind `NshTtl` it does
+/// not know.
+#[rustfmt::skip]
+const ORDER: [Field; Field::COUNT] = {
+    use Field::*;
+    [
+        DpHash, RecircId, PacketType, ConjId,
+        TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, TunFlags, TunGbpId, TunGbpFlags,
+        TunErspanIdx, TunErspanVer, TunErspanDir, TunErspanHwid, TunGtpuFlags, TunGtpuMsgtype,
+        Metadata, NxInPort, InPort, ActsetOutput, PktMark,
+        Reg0, Reg1, Reg2, Reg3, Reg4, Reg5, Reg6, Reg7,
+        Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
+        Xreg0, Xreg1, Xreg2, Xreg3, Xreg4, Xreg5, Xreg6, Xreg7,
+        Xxreg0, Xxreg1, Xxreg2, Xxreg3,
+        EthSrc, EthDst, EthType, VlanTci, VlanVid, VlanPcp,
+        MplsLabel, MplsTc, MplsBos, MplsTtl,
+        Ipv4Src, Ipv4Dst, Ipv6Src, Ipv6Dst, Ipv6Flabel,
+        IpProto, IpTos, IpDscp, IpEcn, IpTtl, IpFrag,
+        ArpOp, ArpSpa, ArpTpa, ArpSha, ArpTha,
+        TcpSrc, TcpDst, TcpFlags, UdpSrc, UdpDst, SctpSrc, SctpDst,
+        Icmpv4Type, Icmpv4Code, Icmpv6Type, Icmpv6Code,
+        Ipv6NdTarget, Ipv6NdSll, Ipv6NdTll, NdReserved, NdOptionsType,
+        NshFlags, NshMdtype, NshNp, NshSpi, NshSi, NshC1, NshC2, NshC3, NshC4, NshTtl,
+        InPhyPort, Ipv6Exthdr, PbbIsid, PbbUca,
+    ]
+};
+
+/// What a group says of its choice, being read.
+#[derive(Default)]
+pub(super) struct Draft<'a> {
+    method: Option<Piece<'a>>,
+    param: Option<(Piece<'a>, u64)>,
+    fields: Option<(Piece<'a>, SelectionFields)>,
+}
+
+impl<'a> Draft<'a> {
+    /// Takes a key of a group. Whether it is given for the first time; none if it is of
+    /// something else.
+    pub(super) fn take(&mut self, item: Item<'a>) -> Result<Option<bool>, ParseError> {
+        let before = match item.key.text {
+            "selection_method" => self.method.replace(item.required()?).is_some(),
+            "selection_method_param" => {
+                let param = number(item.required()?)?;
+                self.param.replace((item.key, param)).is_some()
+            }
+            "fields" => {
+                let read = item
+                    .value
+                    .map_or_else(|| Ok(SelectionFields::default()), fields)?;
+                self.fields.replace((item.key, read)).is_some()
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(!before))
+    }
+
+    /// The first word of it, if anything was said.
+    pub(super) fn said(&self) -> Option<Piece<'a>> {
+        let param = self.param.as_ref().map(|(key, _)| *key);
+        let fields = self.fields.as_ref().map(|(key, _)| *key);
+        self.method.or(param).or(fields)
+    }
+
+    /// What was said, if it makes sense together.
+    pub(super) fn finish(self) -> Result<Option<Selection>, ParseError> {
+        let (param_key, param) = self.param.unzip();
+        let (fields_key, fields) = self.fields.unzip();
+        let fields = fields.unwrap_or_default();
+        let hash = self.method.is_some_and(|method| method.text == "hash");
+        if let Some(key) = fields_key.filter(|_| !hash && !fields.is_empty()) {
+            return Err(key.wrong("only `selection_method=hash` has fields"));
+        }
+        let method = match self.method {
+            Some(_) if hash => SelectionMethod::Hash(fields),
+            Some(method) if method.text == "dp_hash" => SelectionMethod::Datapath,
+            Some(method) => return Err(method.wrong("hash or dp_hash is wanted")),
+            None => {
+                let key = param_key.filter(|_| param != Some(0));
+                return key.map_or(Ok(None), |key| {
+                    Err(key.wrong("`selection_method=` is missing"))
+                });
+            }
+        };
+        Ok(Some(Selection {
+            method,
+            param: param.unwrap_or_default(),
+        }))
+    }
+}
+
+/// Reads fields and their masks.
+fn fields(text: Piece<'_>) -> Result<SelectionFields, ParseError> {
+    let mut fields = SelectionFields::default();
+    let mut items = Items::new(text);
+    while let Some(item) = items.next_item()? {
+        let field = part::field(item.key)?;
+        let mask = match item.value {
+            None => field.full_mask(),
+            Some(value) => {
+                let (mask, all) = match_read::value(field, value)?;
+                // A kind of fragment has more bits where masks are wanted.
+                if all & field.full_mask() != field.full_mask() {
+                    return Err(value.wrong("a mask alone is wanted"));
+                }
+                mask
+            }
+        };
+        fields.add(field, mask).map_err(|refusal| match refusal {
+            Refusal::MatchDuplicateField => item.key.wrong("given before"),
+            _ => item.key.wrong("no such mask of this field"),
+        })?;
+    }
+    Ok(fields)
+}
+
+/// The field's name in the list.
+fn name(field: Field) -> &'static str {
+    match field {
+        Field::InPort => "in_port_oxm",
+        _ => names::learn_name(field),
+    }
+}
+
+impl fmt::Display for SelectionFields {
+    /// Writes the fields as `ovs-ofctl` does between `fields(` and `)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = Commas::new(f);
+        for field in ORDER {
+            let Some(mask) = self.mask(field) else {
+                continue;
+            };
+            let f = list.next()?;
+            f.write_str(name(field))?;
+            let full = field.full_mask();
+            if mask != full {
+                f.write_str("=")?;
+                match names::form(field) {
+                    Form::Flags => special::write_tcp_flags(f, (mask, full))?,
+                    Form::Fragment => special::write_fragment(f, (mask, full))?,
+                    _ => write_set_value(f, field, (mask, full))?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Selection {
+    /// Writes the choice as `ovs-ofctl` does in a group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "selection_method={}", self.method.name())?;
+        if self.param != 0 {
+            write!(f, ",selection_method_param={}", self.param)?;
+        }
+        match &self.method {
+            SelectionMethod::Hash(fields) => match fields.iter().len() {
+                0 => Ok(()),
+                1 => write!(f, ",fields={fields}"),
+                _ => write!(f, ",fields({fields})"),
+            },
+            SelectionMethod::Datapath => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_printed_once_and_its_name_read_as_it() {
+        let mut seen: Vec<Field> = ORDER.to_vec();
+        seen.sort_unstable();
+        assert!(seen.iter().copied().eq(Field::all().map(|row| row.field)));
+        for field in ORDER {
+            let text = name(field);
+            let read = part::field(Piece { text, at: 0 }).expect(text);
+            assert_eq!(read, field, "{text}");
+        }
+    }
+}

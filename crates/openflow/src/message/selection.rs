@@ -1,0 +1,116 @@
+//! How a select group chooses: Netronome's property of groups, which Open vSwitch reads
+//! and writes where groups have properties (its `group-selection-method-property.txt`).
+
+use flow::{Refusal, Selection, SelectionFields, SelectionMethod};
+
+use super::property::{self, Property};
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::oxm::{self, Prefer};
+use crate::version::Version;
+
+/// Netronome's experimenter id, and the one that it used before it had one.
+const NETRONOME: u32 = 0x0000_154d;
+const NETRONOME_BEFORE: u32 = 0x0000_1540;
+
+/// `NTRT_SELECTION_METHOD`.
+const SELECTION_METHOD: u32 = 1;
+
+/// Bytes of a method's name with the zero behind it.
+const NAME: usize = 16;
+
+/// Reads the properties of a group, of which there is this one; `wanted` is whether it has
+/// a meaning there: where a select group is made or told of.
+pub(crate) fn decode(r: &mut Reader<'_>, wanted: bool) -> Result<Option<Selection>, Malformed> {
+    let mut read = None;
+    while !r.is_empty() {
+        let mut property = property::next(r)?;
+        if property.kind != property::EXPERIMENTER {
+            return Err(property.unknown());
+        }
+        let mut value = property.value.clone().on_short(Refusal::PropertyBadLength);
+        if ![NETRONOME, NETRONOME_BEFORE].contains(&value.u32()?) {
+            return Err(property.unknown());
+        }
+        if value.u32()? != SELECTION_METHOD {
+            return Err(property.fail(Refusal::PropertyBadExperimenterType));
+        }
+        if !wanted {
+            return Err(property.fail(Refusal::PropertyBadValue));
+        }
+        let selection = selection(value, &property)?;
+        property.value.rest();
+        if read.replace(selection).is_some() {
+            return Err(property.fail(Refusal::PropertyDuplicate));
+        }
+    }
+    Ok(read)
+}
+
+/// Reads what stands behind the experimenter's numbers.
+fn selection(mut r: Reader<'_>, property: &Property<'_>) -> Result<Selection, Malformed> {
+    r.skip(4)?;
+    let name: [u8; NAME] = r.take()?;
+    let param = r.u64()?;
+    let bad = property.fail(Refusal::PropertyBadValue);
+    let end = name.iter().position(|byte| *byte == 0).ok_or(bad)?;
+    let method = match &name[..end] {
+        b"hash" => SelectionMethod::Hash(fields(r)?),
+        b"dp_hash" if r.is_empty() => SelectionMethod::Datapath,
+        _ => return Err(bad),
+    };
+    Ok(Selection { method, param })
+}
+
+/// Reads fields to the end of `r`: what is a value elsewhere is a mask here, and bears
+/// none itself.
+fn fields(r: Reader<'_>) -> Result<SelectionFields, Malformed> {
+    let mut r = r.on_short(Refusal::MatchBadLength);
+    let mut fields = SelectionFields::default();
+    while !r.is_empty() {
+        let start = r.clone();
+        let header = oxm::Header::decode(&mut r)?;
+        let mut payload = r.sub(header.length)?;
+        let field = header.field(&mut payload)?;
+        let field = field.ok_or_else(|| start.fail(Refusal::MatchBadField))?;
+        if header.masked {
+            return Err(start.fail(Refusal::MatchBadMask));
+        }
+        let mask = payload.number(field.bytes())?;
+        payload.end()?;
+        let added = fields.add(field, mask);
+        added.map_err(|refusal| start.fail(refusal))?;
+    }
+    Ok(fields)
+}
+
+/// Appends the property.
+pub(crate) fn encode(selection: &Selection, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    property::put(property::EXPERIMENTER, w, |w| {
+        w.u32(NETRONOME);
+        w.u32(SELECTION_METHOD);
+        w.zeros(4);
+        w.text(NAME, selection.method.name());
+        w.u64(selection.param);
+        match &selection.method {
+            SelectionMethod::Hash(fields) => encode_fields(fields, w),
+            SelectionMethod::Datapath => Ok(()),
+        }
+    })
+}
+
+fn encode_fields(fields: &SelectionFields, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let prefer = match w.version() {
+        Version::V10 => Prefer::Nxm,
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => Prefer::Oxm,
+    };
+    for (field, mask) in fields.iter() {
+        let header = oxm::header_of(field, prefer, false);
+        header
+            .ok_or_else(|| w.cannot("a field without header"))?
+            .encode(w);
+        // All of a field is all of its bytes.
+        let whole = mask == field.full_mask();
+        w.number(field.bytes(), if whole { u128::MAX } else { mask });
+    }
+    Ok(())
+}
