@@ -7,12 +7,17 @@
 //! the type of packet has it (a later fragment has no ports) has a bit that says
 //! whether it is there, and every rule on the field asks for the bit too.
 
+use base::PortNo;
 use flow::field::{REGISTERS, VID_PRESENT, frag};
 use flow::{Field, Match, Registers};
 use packet::wire::icmpv6::{Icmpv6, LinkLayer};
 use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
-use packet::{Headers, Link, Network, Transport};
+use packet::{Headers, Link, MacAddr, Network, Transport};
+
+mod read;
+
+pub(crate) use read::Uncommon;
 
 /// How many words there are.
 pub(crate) const LANES: usize = 32;
@@ -291,6 +296,26 @@ impl Lanes {
             self.network(&headers.network);
             self.transport(&headers.transport);
         }
+        self.fill_beside(parts, registers);
+    }
+
+    /// Takes in all that is of the frame itself, and its port of arrival.
+    pub(crate) fn fill_frame(&mut self, headers: &Headers, from: PortNo) {
+        self.0[lane::ARRIVAL] = u64::from(from.0) << 32;
+        self.link(&headers.link);
+        self.network(&headers.network);
+        self.transport(&headers.transport);
+    }
+
+    /// The destination, of a frame of which that was taken in.
+    #[inline]
+    pub(crate) fn eth_dst(&self) -> MacAddr {
+        MacAddr::from_u64(self.0[lane::DST] >> 16)
+    }
+
+    /// Takes in those of `parts` that go with the frame.
+    #[inline]
+    pub(crate) fn fill_beside(&mut self, parts: Parts, registers: &Registers) {
         if parts.have(Parts::KNOWN) {
             self.known(registers);
         }
