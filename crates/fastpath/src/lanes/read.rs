@@ -4,11 +4,12 @@
 //! [`Headers::parse`] reads them all.
 
 use base::PortNo;
+use flow::field::VID_PRESENT;
 use packet::wire::ethernet::EtherType;
 use packet::wire::{IpProto, icmpv4, ipv4, ipv6, sctp, tcp, udp, vlan};
 use packet::{Depth, Frame};
 
-use super::{Lanes, VID_PRESENT, has, lane};
+use super::{Lanes, has, lane};
 
 /// The frame is none that is read here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
