@@ -7,7 +7,7 @@ use fastpath::{Classifier, Looker, Scratch, View};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::Tables;
-use testkit::bed::{Bed, FRAME, Runner, Scene, frame};
+use testkit::bed::{Bed, FRAME, Runner, Scene, Worker, frame};
 
 fn frame_of(text: &str, depth: Depth) -> (Frame, Depth) {
     (Frame::from_bytes(&frame(text)), depth)
@@ -94,4 +94,42 @@ fn compiled(mut work: Box<Work>) -> Box<Work> {
     work
 }
 
-library_benchmark_group!(name = traffic, benchmarks = [parse, walk, compiled]);
+/// A worker with a batch of frames.
+struct Batch {
+    bed: Bed,
+    worker: Worker,
+}
+
+fn batch(scene: &Scene) -> Box<Batch> {
+    let bed = scene.lay();
+    let mut classifier = Classifier::with_seed(SEED);
+    for changes in &bed.changes {
+        classifier.note(changes);
+    }
+    let view = classifier.publish(&bed.pipeline);
+    let frames = bed.frames.iter().cycle().take(Worker::BATCH);
+    let worker = Worker::new(view, frames);
+    let mut batch = Box::new(Batch { bed, worker });
+    batch.worker.run(&batch.bed.pipeline);
+    batch
+}
+
+// 64 frames.
+#[library_benchmark]
+#[bench::one_rule(batch(&Scene::one_rule()))]
+#[bench::one_port(batch(&Scene::one_port()))]
+#[bench::twelve_fields(batch(&Scene::twelve_fields()))]
+#[bench::thousand_stations(batch(&Scene::stations("1,000 stations", 1000)))]
+#[bench::thousand_flows(batch(&Scene::exact("1,000 exact flows", 1000)))]
+#[bench::normal(batch(&Scene::normal()))]
+#[bench::rewritten(batch(&Scene::rewritten()))]
+#[bench::ten_tables(batch(&Scene::ten_tables()))]
+#[bench::ten_tables_with_registers(batch(&Scene::ten_tables_with_registers()))]
+#[bench::group(batch(&Scene::group()))]
+#[bench::meter(batch(&Scene::meter()))]
+fn run(mut batch: Box<Batch>) -> Box<Batch> {
+    black_box(batch.worker.run(&batch.bed.pipeline));
+    batch
+}
+
+library_benchmark_group!(name = traffic, benchmarks = [parse, walk, compiled, run]);

@@ -1,6 +1,8 @@
-//! What a frame costs when the interpreter walks along the lists, and when its
-//! lookups are compiled: nanoseconds a frame, the best of several rounds, turn
-//! and turn about. `cargo bench -p fastpath`.
+//! What a frame costs when the interpreter walks along the lists, when its lookups are
+//! compiled, and when compiled programs run it in batches, as workers do: nanoseconds a
+//! frame, the best of several rounds, turn and turn about. The interpreter's rounds copy
+//! each frame from elsewhere; the batches' come in again as they left.
+//! `cargo bench -p fastpath`.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -10,9 +12,9 @@
 use std::hint::black_box;
 use std::time::Instant as Clock;
 
-use fastpath::{Classifier, Looker, Scratch};
+use fastpath::{Classifier, Looker, Scratch, View};
 use pipeline::Tables;
-use testkit::bed::{Runner, Scene};
+use testkit::bed::{Bed, Runner, Scene, Worker};
 
 const ROUNDS: usize = 10;
 
@@ -30,18 +32,41 @@ fn measure(scene: &Scene) {
         pipeline: &bed.pipeline,
         lookup: &looker,
     };
+    let mut workers = workers(&bed, &view);
     let count = if scene.flows() > 2000 { 500 } else { 50_000 };
-    let mut best = [f64::MAX; 2];
+    let mut best = [f64::MAX; 3];
     for _ in 0..ROUNDS {
-        for (best, (tables, count)) in best.iter_mut().zip([(walked, count), (compiled, 100_000)]) {
-            *best = best.min(round(tables, &bed.frames, count));
-        }
+        best[0] = best[0].min(round(walked, &bed.frames, count));
+        best[1] = best[1].min(round(compiled, &bed.frames, 100_000));
+        best[2] = best[2].min(run(&bed, &mut workers, 400_000));
     }
-    let [walked, compiled] = best;
+    let [walked, compiled, run] = best;
     println!(
-        "{:40} walk {walked:10.1} ns   compiled {compiled:7.1} ns",
+        "{:34} walk {walked:10.1} ns   compiled {compiled:7.1} ns   run {run:7.1} ns",
         scene.name
     );
+}
+
+/// A worker for each batch of frames.
+fn workers(bed: &Bed, view: &View) -> Vec<Worker> {
+    let most = bed.frames.len().max(Worker::BATCH);
+    let frames: Vec<_> = bed.frames.iter().cycle().take(most).collect();
+    let batches = frames.chunks_exact(Worker::BATCH);
+    let batch = |batch: &[&Vec<u8>]| Worker::new(view.clone(), batch.iter().copied());
+    batches.map(batch).collect()
+}
+
+fn run(bed: &Bed, workers: &mut [Worker], count: usize) -> f64 {
+    let batches = count / Worker::BATCH;
+    let turns = batches / workers.len() + 1;
+    let start = Clock::now();
+    for _ in 0..turns {
+        for worker in &mut *workers {
+            black_box(worker.run(&bed.pipeline));
+        }
+    }
+    let frames = turns * workers.len() * Worker::BATCH;
+    start.elapsed().as_secs_f64() * 1e9 / frames as f64
 }
 
 fn round(tables: Tables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
@@ -56,10 +81,14 @@ fn round(tables: Tables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
 
 fn main() {
     measure(&Scene::one_rule());
+    measure(&Scene::one_port());
     measure(&Scene::twelve_fields());
+    measure(&Scene::stations("1,000 stations", 1000));
     measure(&Scene::exact("1,000 exact flows", 1000));
     measure(&Scene::exact("100,000 exact flows", 100_000));
     measure(&Scene::ten_shapes());
     measure(&Scene::ten_tables());
     measure(&Scene::ten_tables_with_registers());
+    measure(&Scene::rewritten());
+    measure(&Scene::group());
 }

@@ -17,6 +17,7 @@ use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Shape};
+use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
 /// One table, for workers.
@@ -75,9 +76,17 @@ pub struct View {
     epoch: Epoch,
     hasher: Hasher,
     tables: Arc<Views>,
+    /// What of a frame any of them looks at.
+    parts: Parts,
 }
 
 impl View {
+    /// What of a frame any table looks at.
+    #[inline]
+    pub(crate) const fn parts(&self) -> Parts {
+        self.parts
+    }
+
     /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
@@ -234,10 +243,12 @@ impl Classifier {
     }
 
     fn view(&self, epoch: Epoch) -> View {
+        let parts = self.views.iter().flatten().map(|table| table.parts);
         View {
             epoch,
             hasher: self.hasher,
             tables: Arc::clone(&self.views),
+            parts: parts.fold(Parts::default(), Parts::and),
         }
     }
 
@@ -247,6 +258,9 @@ impl Classifier {
         self.next += 1;
         let mut fates = BTreeMap::new();
         for change in std::mem::take(&mut self.noted) {
+            if let RuleChange::Added(rule) = &change {
+                rule.instructions.compile(Steps::of);
+            }
             let id = change.table();
             let fate = fates.entry(id).or_insert_with(|| Fate::of(id, pipeline));
             if let Fate::Kept { stale } = fate {

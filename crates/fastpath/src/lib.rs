@@ -6,12 +6,24 @@
 //! publishes [`View`]s; a [`Looker`] answers what the interpreter asks, from one
 //! view. How the two get along without waiting is told in `segment`.
 //!
+//! A [`Runner`] takes batches of frames through such a view: frames become words, rules
+//! are found by them, and what rules do was compiled into simple steps. What is not is
+//! left to the interpreter, and counted by its [`Reason`].
+//!
 //! It decides no meaning: where it differs from the interpreter, it is wrong.
 
+mod change;
 mod classifier;
+mod doors;
 mod lanes;
+mod runner;
 mod segment;
 mod shape;
+mod steps;
+mod tally;
 mod tuple;
+mod way;
 
 pub use classifier::{Classifier, Looker, Mark, Scratch, View};
+pub use runner::{Batch, Fate, Ground, Runner};
+pub use steps::Reason;

@@ -239,7 +239,7 @@ impl<'a> Run<'a> {
 
     /// Through the tables, from the first to where no rule leads on; or not at
     /// all, if it is a fragment and these are to be dropped.
-    fn walk(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
+    pub(crate) fn walk(&mut self, packet: &mut Packet<'_>) -> Result<(), DropReason> {
         let pipeline = self.pipeline;
         let whole = matches!(packet.headers().fragment(), None | Some(Fragment::No));
         if !whole && pipeline.fragments() == FragmentHandling::Drop {
@@ -262,13 +262,7 @@ impl<'a> Run<'a> {
         mut found: Option<&'a Rule>,
     ) -> Result<bool, DropReason> {
         while let Some(rule) = found {
-            self.rule = Some(rule);
-            self.cookie = rule.cookie;
-            self.cause = if rule.is_table_miss() {
-                Cause::MissRule
-            } else {
-                Cause::Action
-            };
+            self.come_to(rule);
             let next = self.follow(packet, &rule.instructions)?;
             match next {
                 Some(table) if !self.exited => self.table = table,
@@ -278,6 +272,17 @@ impl<'a> Run<'a> {
             found = self.look_up(packet);
         }
         Ok(false)
+    }
+
+    /// This rule's actions are done now.
+    pub(crate) fn come_to(&mut self, rule: &'a Rule) {
+        self.rule = Some(rule);
+        self.cookie = rule.cookie;
+        self.cause = if rule.is_table_miss() {
+            Cause::MissRule
+        } else {
+            Cause::Action
+        };
     }
 
     /// The rule of the current table that the frame finds.
@@ -346,7 +351,17 @@ impl<'a> Run<'a> {
         if let Some(meter) = instructions.meter {
             self.submit_to_meter(packet, meter)?;
         }
-        self.apply(packet, &instructions.apply)?;
+        self.follow_behind(packet, instructions, 0)
+    }
+
+    /// The same, behind the meter and the first actions.
+    pub(crate) fn follow_behind(
+        &mut self,
+        packet: &mut Packet<'_>,
+        instructions: &Instructions,
+        done: usize,
+    ) -> Result<Option<TableId>, DropReason> {
+        self.apply(packet, &instructions.apply[done..])?;
         if self.exited {
             self.leave_instructions(instructions);
             return Ok(None);
@@ -380,31 +395,6 @@ impl<'a> Run<'a> {
         self.wait(EndOfSet::Never);
         *self.set = set;
         result
-    }
-
-    /// Submits a copy to the tables, from within a packet-out.
-    pub(crate) fn submit(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
-        self.keep(packet)?;
-        let copy = self.pool.duplicate(packet.frame());
-        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
-        let (from, registers) = (self.from, self.registers);
-        let stack = std::mem::take(self.stack);
-        let result = match Packet::read(&mut copy, self.pipeline.depth()) {
-            Ok(mut copied) => self.walk(&mut copied),
-            Err(reason) => Err(DropReason::Malformed(reason)),
-        };
-        if let Err(reason) = result {
-            self.drop(reason);
-        }
-        self.wait(EndOfSet::Executed);
-        self.settle(copy);
-        (self.from, self.registers) = (from, registers);
-        (*self.stack, self.exited) = (stack, false);
-        self.key_is_stale = true;
-        self.set.clear();
-        (self.rule, self.cookie) = (None, Cookie::NONE);
-        self.cause = Cause::PacketOut;
-        Ok(())
     }
 
     /// Whether one more bucket may be looked at.
@@ -457,6 +447,11 @@ impl<'a> Run<'a> {
             self.promised = false;
         }
         Ok(())
+    }
+
+    /// Whether the frame is to leave in the state it has now.
+    pub(crate) const fn set_promised(&mut self, promised: bool) {
+        self.promised = promised;
     }
 
     /// The frame is about to be another.

@@ -162,7 +162,7 @@ impl Run<'_> {
             shorter(given.1, learn.fin_hard_timeout_s),
         );
         let is_new = given.1 == 0 || self.now < rule.created + REFRESH;
-        *rule.instructions == wanted.instructions
+        **rule.instructions == wanted.instructions
             && rule.cookie == wanted.cookie
             && (timeouts(rule) == given && is_new || ended != given && timeouts(rule) == ended)
     }

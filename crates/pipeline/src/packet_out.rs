@@ -1,17 +1,20 @@
 //! Whether a packet-out can be carried out, and how deep its frame must be read.
-//! How it is carried out, the interpreter knows.
+//! How it is carried out, the interpreter knows, but for what submits it to the tables.
 
-use base::PortNo;
+use base::{Cookie, PortNo};
 use flow::field::Depth;
 use flow::{Action, Extension, PacketOut, Refusal};
-use packet::Headers;
+use packet::{Headers, Packet};
 
 use crate::check::check_packet_out;
 use crate::encap::frame_of;
 use crate::group::groups_of;
+use crate::interpreter::Run;
 use crate::meter_mod::meters_of;
+use crate::pause::EndOfSet;
 use crate::pipeline::Pipeline;
 use crate::rule::depth_of;
+use crate::verdict::{Cause, DropReason};
 
 impl Pipeline {
     /// Whether a packet-out can be carried out.
@@ -50,6 +53,33 @@ impl Pipeline {
         } else {
             deepest
         }
+    }
+}
+
+impl Run<'_> {
+    /// Submits a copy to the tables, from within a packet-out.
+    pub(crate) fn submit(&mut self, packet: &Packet<'_>) -> Result<(), DropReason> {
+        self.keep(packet)?;
+        let copy = self.pool.duplicate(packet.frame());
+        let mut copy = copy.ok_or(DropReason::NoBuffer)?;
+        let (from, registers) = (self.from, self.registers);
+        let stack = std::mem::take(self.stack);
+        let result = match Packet::read(&mut copy, self.pipeline.depth()) {
+            Ok(mut copied) => self.walk(&mut copied),
+            Err(reason) => Err(DropReason::Malformed(reason)),
+        };
+        if let Err(reason) = result {
+            self.drop(reason);
+        }
+        self.wait(EndOfSet::Executed);
+        self.settle(copy);
+        (self.from, self.registers) = (from, registers);
+        (*self.stack, self.exited) = (stack, false);
+        self.changes();
+        self.set.clear();
+        (self.rule, self.cookie) = (None, Cookie::NONE);
+        self.cause = Cause::PacketOut;
+        Ok(())
     }
 }
 

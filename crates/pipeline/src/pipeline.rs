@@ -35,6 +35,7 @@ use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal}
 use imbl::OrdMap;
 
 use crate::counters::{Counters, Ledger};
+use crate::deed::Deed;
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group_mod::GroupTable;
@@ -289,7 +290,9 @@ impl Pipeline {
     }
 
     /// The counters of a table: frames looked up, frames that found a rule.
-    pub(crate) fn table_counters(&self, table: TableId) -> (&Counters, &Counters) {
+    #[inline]
+    #[must_use]
+    pub fn table_counters(&self, table: TableId) -> (&Counters, &Counters) {
         let index = usize::from(table.0);
         (&self.looked_up[index], &self.matched[index])
     }
@@ -341,7 +344,7 @@ impl Pipeline {
     }
 
     /// `instructions`, or those equal to them that another rule has.
-    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Instructions> {
+    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Deed> {
         self.recent.shared(instructions)
     }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 
 use flow::Instructions;
 
+use crate::deed::Deed;
 use crate::hash::Mixer;
 
 /// How many instructions are remembered: an output to each port of a large bridge,
@@ -20,7 +21,7 @@ const REMEMBERED: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     /// Empty until the first rule comes.
-    places: Vec<Weak<Instructions>>,
+    places: Vec<Weak<Deed>>,
 }
 
 /// A clone remembers nothing: a snapshot is not written to, and one that is taken back
@@ -33,7 +34,7 @@ impl Clone for Recent {
 
 impl Recent {
     /// `instructions`, or those equal to them that a rule has.
-    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Instructions> {
+    pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Deed> {
         if self.places.is_empty() {
             self.places.resize(REMEMBERED, Weak::new());
         }
@@ -42,10 +43,10 @@ impl Recent {
         let number = mixer.finish() % REMEMBERED as u64;
         let place = usize::try_from(number).expect("there are not so many places");
         let known = self.places[place].upgrade();
-        if let Some(known) = known.filter(|known| **known == *instructions) {
+        if let Some(known) = known.filter(|known| ***known == *instructions) {
             return known;
         }
-        let new = Arc::new(instructions.clone());
+        let new = Arc::new(Deed::new(instructions.clone()));
         self.places[place] = Arc::downgrade(&new);
         new
     }
@@ -67,11 +68,11 @@ mod tests {
         let mut recent = Recent::default();
         let first = recent.shared(&output(1));
         assert!(Arc::ptr_eq(&first, &recent.shared(&output(1))));
-        assert_eq!(*recent.shared(&output(2)), output(2));
+        assert_eq!(**recent.shared(&output(2)), output(2));
         let weak = Arc::downgrade(&first);
         drop(first);
         assert!(weak.upgrade().is_none());
-        assert_eq!(*recent.shared(&output(1)), output(1));
+        assert_eq!(**recent.shared(&output(1)), output(1));
     }
 
     #[test]
@@ -80,7 +81,7 @@ mod tests {
         let ports = 0..5 * u32::try_from(REMEMBERED).expect("small");
         let kept: Vec<_> = ports.map(|port| recent.shared(&output(port))).collect();
         for (port, instructions) in (0..).zip(&kept) {
-            assert_eq!(**instructions, output(port));
+            assert_eq!(***instructions, output(port));
         }
     }
 }

@@ -16,6 +16,7 @@ use flow::{
 
 use crate::check_extension::{is_clause, touches};
 use crate::counters::Counters;
+use crate::deed::Deed;
 use crate::flow_mod::Filter;
 
 /// What makes a rule the one it is.
@@ -59,7 +60,7 @@ pub struct Rule {
     /// The controller's mark.
     pub cookie: Cookie,
     /// What to do with a frame.
-    pub instructions: Arc<Instructions>,
+    pub instructions: Arc<Deed>,
     /// Seconds without a frame after which it goes; zero for never.
     pub idle_timeout_s: u16,
     /// Seconds after which it goes; zero for never.
@@ -205,7 +206,7 @@ impl Rule {
             priority: self.priority(),
             cookie: self.cookie,
             matching: self.matching().clone(),
-            instructions: self.instructions.as_ref().clone(),
+            instructions: Instructions::clone(&self.instructions),
             idle_timeout_s: self.idle_timeout_s,
             hard_timeout_s: self.hard_timeout_s,
             importance: self.importance,

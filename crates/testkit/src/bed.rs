@@ -5,10 +5,11 @@
 //! what a worker does with a frame, without ports.
 
 use base::{Instant, PortNo};
+use fastpath::{Fate, Ground};
 use flow::PortDesc;
 use flow::text::{parse_flow_line, parse_group_line, parse_meter_line};
-use packet::Pool;
 use packet::build::Stack;
+use packet::{Frame, Pool};
 use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict};
 
 /// A frame that all rules with conditions on one are for.
@@ -81,6 +82,28 @@ impl Scene {
         Self {
             flows: (0..9).map(leading).chain([last]).collect(),
             ..Self::new("ten tables", &[])
+        }
+    }
+
+    /// One rule on a port of TCP, so that a frame is read as deep as rules can look.
+    #[must_use]
+    pub fn one_port() -> Self {
+        Self::new("one rule, TCP port", &["tcp,tp_dst=80,actions=output:2"])
+    }
+
+    /// So many stations, each at a port of its own, and a frame to some of them.
+    #[must_use]
+    pub fn stations(name: &'static str, count: u32) -> Self {
+        let address = |n: u32| {
+            let [_, a, b, c] = n.to_be_bytes();
+            format!("02:00:00:{a:02x}:{b:02x}:{c:02x}")
+        };
+        let flow = |n: u32| format!("dl_dst={},actions=output:{}", address(n), 2 + n % 3);
+        let frame = |n: u32| format!("eth(dst={}) / ipv4 / udp / data(18)", address(n));
+        Self {
+            flows: (0..count).map(flow).collect(),
+            frames: (0..count).map(frame).collect(),
+            ..Self::new(name, &[])
         }
     }
 
@@ -270,6 +293,70 @@ impl Default for Runner {
     }
 }
 
+/// A worker without ports that runs whole batches through compiled tables. The frames
+/// that leave come in again.
+pub struct Worker {
+    pool: Pool,
+    runner: fastpath::Runner,
+    view: fastpath::View,
+    frames: Vec<Frame>,
+    now: Instant,
+}
+
+impl Worker {
+    /// Frames of a batch, as many as ports hand over.
+    pub const BATCH: usize = 64;
+
+    /// One who has run nothing yet, and has these frames, at most [`Worker::BATCH`].
+    ///
+    /// # Panics
+    /// If one is longer than any buffer.
+    #[must_use]
+    pub fn new<'a>(view: fastpath::View, frames: impl IntoIterator<Item = &'a Vec<u8>>) -> Self {
+        let mut pool = Pool::new(2 * Self::BATCH);
+        let frames = frames.into_iter().take(Self::BATCH).map(|bytes| {
+            let mut frame = pool.take().expect("there are as many");
+            frame.copy_from(bytes).expect("it is short");
+            frame
+        });
+        Self {
+            frames: frames.collect(),
+            pool,
+            runner: fastpath::Runner::new(0),
+            view,
+            now: Instant::START,
+        }
+    }
+
+    /// Runs all frames, as if they had come in by the first port together. Answers how
+    /// many left by a port and were no more work than that.
+    pub fn run(&mut self, pipeline: &Pipeline) -> usize {
+        self.now = Instant::from_nanos(self.now.as_nanos() + 1000);
+        let ground = Ground {
+            pipeline,
+            view: &self.view,
+            from: PortNo(1),
+            now: self.now,
+        };
+        let mut left = 0;
+        let mut batch = self.runner.begin(ground, self.frames.drain(..));
+        let mut back = [const { None }; Self::BATCH];
+        for place in &mut back {
+            match batch.next(&mut self.pool) {
+                None => break,
+                Some(Fate::Leaves(frame, _)) => {
+                    left += 1;
+                    *place = Some(frame);
+                }
+                Some(Fate::Told(verdict)) => *place = verdict.frames.pop(),
+            }
+        }
+        drop(batch);
+        self.frames.extend(back.into_iter().flatten());
+        left
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +366,8 @@ mod tests {
         for scene in [
             Scene::one_rule(),
             Scene::twelve_fields(),
+            Scene::one_port(),
+            Scene::stations("some", 300),
             Scene::normal(),
             Scene::rewritten(),
             Scene::ten_tables(),

@@ -314,7 +314,7 @@ fn full(happening: &Happening, flags: MonitorFlags) -> FlowUpdate {
         cookie: rule.cookie,
         matching: rule.matching().clone(),
         instructions: match flags.contains(MonitorFlags::INSTRUCTIONS) {
-            true => (*rule.instructions).clone(),
+            true => Instructions::clone(&rule.instructions),
             false => Instructions::default(),
         },
     }))

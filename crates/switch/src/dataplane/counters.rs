@@ -1,9 +1,10 @@
-//! What a worker drops, by reason: plain loads and stores in cells of its own,
-//! summed by whoever reads.
+//! What a worker drops, and what it leaves to the interpreter, by reason: plain loads
+//! and stores in cells of its own, summed by whoever reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use fastpath::Reason;
 use pipeline::DropReason;
 
 /// Why a worker dropped a frame, or an event, beside the reasons that the
@@ -48,6 +49,7 @@ const DROPS: [(Drop, &str); 9] = [
 pub(crate) struct WorkerCounters {
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
+    handed: [AtomicU64; Reason::ALL.len()],
 }
 
 impl WorkerCounters {
@@ -56,6 +58,7 @@ impl WorkerCounters {
         Arc::new(Self {
             drops: std::array::from_fn(|_| zeros()),
             reasons: std::array::from_fn(|_| zeros()),
+            handed: std::array::from_fn(|_| zeros()),
         })
     }
 
@@ -74,6 +77,15 @@ impl WorkerCounters {
         bump(&self.reasons[reason.index()], 1);
     }
 
+    /// The worker: so many frames were handed to the interpreter, for each reason.
+    pub(crate) fn add_handed(&self, counts: [u64; Reason::ALL.len()]) {
+        for (cell, count) in self.handed.iter().zip(counts) {
+            if count > 0 {
+                bump(cell, count);
+            }
+        }
+    }
+
     /// Every counter by name.
     pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let drops = DROPS
@@ -83,8 +95,13 @@ impl WorkerCounters {
         let reasons = DropReason::all()
             .zip(&self.reasons)
             .map(|(reason, cell)| (reason.name(), cell));
+        let handed = Reason::ALL
+            .iter()
+            .zip(&self.handed)
+            .map(|((_, name), cell)| (*name, cell));
         drops
             .chain(reasons)
+            .chain(handed)
             .map(|(name, cell)| (name, cell.load(Ordering::Relaxed)))
     }
 }

@@ -3,16 +3,16 @@
 //! published program, its counters and two rings.
 //!
 //! No threads and no clock here: `turn` is given the time and is called by
-//! whoever owns the thread, a test included. The frame's fate is told by the
-//! reference interpreter, whose lookups are compiled.
+//! whoever owns the thread, a test included. The frames' fates are told by compiled
+//! tables, a batch at a time.
 
 use std::io;
 use std::sync::Arc;
 
 use base::{Instant, PortNo};
-use fastpath::{Looker, Scratch};
+use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
-use pipeline::{Arrival, Destination, Interpreter, Learned, PacketInMeta, Tables, Verdict};
+use pipeline::{Destination, Learned, PacketInMeta, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
@@ -93,12 +93,11 @@ pub(crate) struct Worker {
     shared: Shared,
     program: Arc<Program>,
     passed: Generation,
-    interpreter: Interpreter,
-    scratch: Scratch,
+    /// None while it runs a batch.
+    runner: Option<Box<Runner>>,
     pool: Pool,
     slots: Slots,
     batch: Batch,
-    verdict: Verdict,
     exits: Vec<Exit>,
     turn: Turn,
 }
@@ -117,12 +116,10 @@ impl Worker {
             program: shared.publication.load_full(),
             shared,
             passed: Generation::default(),
-            interpreter: Interpreter::new(writer),
-            scratch: Scratch::new(),
+            runner: Some(Box::new(Runner::new(writer))),
             pool: Pool::new(BUFFERS_MAX),
             slots: Slots::default(),
             batch: Batch::new(),
-            verdict: Verdict::default(),
             exits: Vec::new(),
             turn: Turn::default(),
         }
@@ -207,9 +204,7 @@ impl Worker {
             self.turn.frames += batch.len();
             let program = Arc::clone(&self.program);
             match program.bridge(from.bridge) {
-                Some(bridge) => batch
-                    .drain()
-                    .for_each(|frame| self.forward(bridge, from, frame, now)),
+                Some(bridge) => self.forward(bridge, from, &mut batch, now),
                 None => batch
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
@@ -222,22 +217,39 @@ impl Worker {
         }
     }
 
-    /// Has the frame's fate told and carries it out.
-    fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, mut frame: Frame, now: Instant) {
-        finish_if_sctp(&mut frame);
-        let mut verdict = std::mem::take(&mut self.verdict);
-        let arrival = Arrival {
-            frame,
+    /// Has the frames' fates told and carries them out.
+    fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, batch: &mut Batch, now: Instant) {
+        let runner = self.runner.take();
+        let mut runner = runner.expect("it is put back at the end of each batch");
+        let ground = Ground {
+            pipeline: &bridge.pipeline,
+            view: &bridge.compiled,
             from: from.port,
             now,
         };
-        let (pool, quiet) = (&mut self.pool, &mut ());
-        let tables = Tables {
-            pipeline: &bridge.pipeline,
-            lookup: &Looker::new(&bridge.compiled, &self.scratch),
-        };
-        self.interpreter
-            .run(tables, arrival, pool, quiet, &mut verdict);
+        let frames = batch.drain().map(|mut frame| {
+            finish_if_sctp(&mut frame);
+            frame
+        });
+        let mut run = runner.begin(ground, frames);
+        while let Some(fate) = run.next(&mut self.pool) {
+            match fate {
+                Fate::Leaves(frame, port) => self.send(PortKey { port, ..from }, frame),
+                Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
+            }
+        }
+        drop(run);
+        self.shared.counters.add_handed(runner.handed());
+        self.runner = Some(runner);
+    }
+
+    fn carry_out(
+        &mut self,
+        bridge: &BridgeProgram,
+        from: PortKey,
+        verdict: &mut Verdict,
+        now: Instant,
+    ) {
         for reason in &verdict.drops {
             self.shared.counters.count_reason(*reason);
         }
@@ -256,8 +268,7 @@ impl Worker {
         for learned in verdict.learned.drain(..) {
             self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
-        self.send_all(from, &mut verdict);
-        self.verdict = verdict;
+        self.send_all(from, verdict);
     }
 
     fn normal(

@@ -1,15 +1,17 @@
 //! A switch without ports or controllers: the tables, an interpreter, a clock.
 
 use std::cmp::Reverse;
+use std::iter;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
-use fastpath::{Classifier, Looker, Scratch, View};
+use fastpath::{Classifier, Fate, Ground, Looker, Runner, Scratch, View};
 use flow::text::Brief;
 use flow::{FlowMod, FlowStats, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Changes, Destination, Interpreter, Limits, Pipeline, Story, Tables, Verdict, Waiting,
+    Arrival, Changes, Destination, Egress, Interpreter, Limits, Pipeline, Story, Tables, Verdict,
+    Waiting,
 };
 
 use super::counts::{self, Counts};
@@ -22,23 +24,27 @@ const BUFFERS: usize = 64;
 /// The lines that tell what came of an event, and how frames went.
 type Told = (Vec<String>, String);
 
-/// Who finds the rule that a frame fits.
+/// Who runs a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The interpreter, by a walk along the rules.
+    /// The interpreter, which walks along the rules.
     Walked,
-    /// The tables compiled for lookup, as the switch's workers use them.
+    /// The interpreter, for whom compiled tables find the rules.
     Compiled,
+    /// Compiled tables, which do what the rules say too, as the switch's workers have it.
+    Run,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 2] = [Self::Walked, Self::Compiled];
+    pub(super) const ALL: [Self; 3] = [Self::Walked, Self::Compiled, Self::Run];
 }
 
 pub(super) struct Player {
     pipeline: Pipeline,
     /// Beside it, if it is to be looked into by them.
     compiled: Option<Compiled>,
+    /// Who runs the frames that come in by ports, if it is not the interpreter.
+    runner: Option<Runner>,
     interpreter: Interpreter,
     pool: Pool,
     verdict: Verdict,
@@ -75,8 +81,9 @@ impl Compiled {
 impl Player {
     pub(super) fn new(way: Way) -> Self {
         let pipeline = Pipeline::new(Limits::default(), 1);
-        let compiled = (way == Way::Compiled).then(|| Compiled::new(&pipeline));
+        let compiled = (way != Way::Walked).then(|| Compiled::new(&pipeline));
         Self {
+            runner: (way == Way::Run).then(|| Runner::new(0)),
             pipeline,
             compiled,
             interpreter: Interpreter::new(0),
@@ -167,6 +174,10 @@ impl Player {
 
     fn arrive(&mut self, from: PortNo, frame: &Frame) -> Told {
         let arrival = self.arrival(from, frame);
+        if self.runner.is_some() {
+            self.run(arrival);
+            return (self.outcome(), String::new());
+        }
         let mut story = Story::new();
         let looker = self.compiled.as_ref().map(Compiled::looker);
         self.interpreter.run(
@@ -177,6 +188,29 @@ impl Player {
             &mut self.verdict,
         );
         (self.outcome(), story.text().to_owned())
+    }
+
+    /// Runs a frame as a worker does.
+    fn run(&mut self, arrival: Arrival) {
+        let (Some(runner), Some(compiled)) = (&mut self.runner, &self.compiled) else {
+            return;
+        };
+        let ground = Ground {
+            pipeline: &self.pipeline,
+            view: &compiled.view,
+            from: arrival.from,
+            now: arrival.now,
+        };
+        let mut batch = runner.begin(ground, iter::once(arrival.frame));
+        match batch.next(&mut self.pool).expect("there is a frame") {
+            Fate::Told(verdict) => std::mem::swap(&mut self.verdict, verdict),
+            Fate::Leaves(frame, port) => {
+                self.verdict = Verdict::new();
+                self.verdict.frames.push(frame);
+                let to = Destination::Port(port);
+                self.verdict.egress.push(Egress { frame: 0, to });
+            }
+        }
     }
 
     fn packet_out(&mut self, message: &PacketOut) -> Told {

@@ -1,0 +1,214 @@
+//! What a rule does, as a list of simple steps: made once of the instructions that
+//! rules share, and data only, so that it could be written out for another machine.
+//!
+//! The steps stand in the places of the actions they are made of. What is not compiled
+//! is a step too, [`Step::Hand`]: from there on the interpreter goes on.
+
+use base::{PortNo, TableId};
+use flow::{Action, Extension, Field, Instructions, MetadataWrite};
+
+use crate::change::Change;
+
+/// Why a frame is handed to the interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// A table has clauses of conjunctions.
+    Conjunction,
+    /// Too many rules of a table differ by nothing but their priority.
+    TooManyAlike,
+    /// A group.
+    Group,
+    /// A meter.
+    Meter,
+    /// A copy for the controllers.
+    Controller,
+    /// It matched nothing, and goes to the controllers.
+    Miss,
+    /// Its TTL is over.
+    TtlExpired,
+    /// It is looked up again, by other means than a goto.
+    Resubmit,
+    /// A field is written that is not among those that are compiled, or a part of one.
+    Field,
+    /// The action set is to do more than to send it out of a port.
+    ActionSet,
+    /// Another action.
+    Action,
+}
+
+impl Reason {
+    /// All reasons, with the names that counters bear.
+    #[rustfmt::skip]
+    pub const ALL: [(Self, &'static str); 11] = [
+        (Self::Conjunction,  "interpreted_conjunction"),
+        (Self::TooManyAlike, "interpreted_too_many_alike"),
+        (Self::Group,        "interpreted_group"),
+        (Self::Meter,        "interpreted_meter"),
+        (Self::Controller,   "interpreted_controller"),
+        (Self::Miss,         "interpreted_miss"),
+        (Self::TtlExpired,   "interpreted_ttl_expired"),
+        (Self::Resubmit,     "interpreted_resubmit"),
+        (Self::Field,        "interpreted_field"),
+        (Self::ActionSet,    "interpreted_action_set"),
+        (Self::Action,       "interpreted_action"),
+    ];
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Out of a port, but not out of the one it came in by.
+    Output(PortNo),
+    /// Out of the one it came in by.
+    InPort,
+    /// Wherever an ordinary learning switch would send it.
+    Normal,
+    /// Out of all ports that take a flooded frame.
+    Flood,
+    /// Out of all ports.
+    All,
+    /// The frame becomes another.
+    Change(Change),
+    /// Bits of a general register.
+    Register { number: u8, value: u32, mask: u32 },
+    /// Bits of the metadata.
+    Metadata(MetadataWrite),
+    /// Nothing.
+    Nothing,
+    /// Somebody else does it, and all that is behind it.
+    Hand(Reason),
+}
+
+/// What a rule does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Steps {
+    /// A step for each action that is applied, up to the first that is not compiled.
+    pub(crate) steps: Box<[Step]>,
+    /// Whether the frame goes first of all to a meter, which is not compiled.
+    pub(crate) metered: bool,
+    /// What becomes of the action set.
+    pub(crate) set: Set,
+    /// What is written into the metadata behind that.
+    pub(crate) metadata: Option<MetadataWrite>,
+    /// Where it goes on.
+    pub(crate) goto: Option<TableId>,
+}
+
+/// What becomes of the action set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// Nothing.
+    Kept,
+    /// It is emptied.
+    Emptied,
+    /// The last of the actions that are written is an output, and so are all of them.
+    Output,
+    /// It is emptied, and then the same.
+    OnlyOutput,
+}
+
+impl Steps {
+    /// What `instructions` come to.
+    pub(crate) fn of(instructions: &Instructions) -> Self {
+        let mut steps = Vec::with_capacity(instructions.apply.len() + 1);
+        for action in &instructions.apply {
+            let step = Step::of(action);
+            steps.push(step);
+            if matches!(step, Step::Hand(_)) {
+                break;
+            }
+        }
+        let set = match (instructions.clear, instructions.write.is_empty()) {
+            (false, true) => Set::Kept,
+            (true, true) => Set::Emptied,
+            (false, false) => Set::Output,
+            (true, false) => Set::OnlyOutput,
+        };
+        let is_handed = matches!(steps.last(), Some(Step::Hand(_)));
+        if !is_handed && !instructions.write.iter().all(is_plain_output) {
+            steps.push(Step::Hand(Reason::ActionSet));
+        }
+        Self {
+            steps: steps.into(),
+            metered: instructions.meter.is_some(),
+            set,
+            metadata: instructions.metadata,
+            goto: instructions.goto,
+        }
+    }
+}
+
+impl Step {
+    fn of(action: &Action) -> Self {
+        match action {
+            Action::Output { port, .. } | Action::Enqueue { port, .. } => Self::of_output(*port),
+            Action::SetQueue(_) => Self::Nothing,
+            Action::Group(_) => Self::Hand(Reason::Group),
+            Action::Meter(_) => Self::Hand(Reason::Meter),
+            Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
+            Action::Extended(extension) => Self::of_extension(extension),
+            other => Change::of(other).map_or(Self::Hand(Reason::Action), Self::Change),
+        }
+    }
+
+    const fn of_output(port: PortNo) -> Self {
+        match port {
+            PortNo::IN_PORT => Self::InPort,
+            PortNo::NORMAL => Self::Normal,
+            PortNo::FLOOD => Self::Flood,
+            PortNo::ALL => Self::All,
+            PortNo::CONTROLLER => Self::Hand(Reason::Controller),
+            PortNo::TABLE => Self::Hand(Reason::Resubmit),
+            port => Self::Output(port),
+        }
+    }
+
+    /// Writes bits of a field: of one that is in the frame, all of them.
+    fn of_field(field: Field, value: u128, mask: u128) -> Self {
+        let short = |bits: u128| u32::try_from(bits & 0xffff_ffff).expect("32 bits");
+        let long = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).expect("64 bits");
+        match (field.register(), field) {
+            (Some(number), _) => Self::Register {
+                number: u8::try_from(number).expect("there are not so many"),
+                value: short(value),
+                mask: short(mask),
+            },
+            (None, Field::Metadata) => Self::Metadata(MetadataWrite {
+                value: long(value),
+                mask: long(mask),
+            }),
+            (None, field) => {
+                let change = Change::of_field(field, value);
+                let change = change.filter(|_| mask == field.full_mask());
+                change.map_or(Self::Hand(Reason::Field), Self::Change)
+            }
+        }
+    }
+
+    fn of_extension(extension: &Extension) -> Self {
+        match extension {
+            Extension::Load { to, value } => {
+                Self::of_field(to.field(), to.place(u128::from(*value)), to.mask())
+            }
+            Extension::Controller(_) => Self::Hand(Reason::Controller),
+            Extension::Resubmit { .. } => Self::Hand(Reason::Resubmit),
+            Extension::Note(_) | Extension::PopQueue => Self::Nothing,
+            _ => Self::Hand(Reason::Action),
+        }
+    }
+}
+
+/// Whether the action sends the frame out of a port, and nothing needs to be known for
+/// that but which.
+fn is_plain_output(action: &Action) -> bool {
+    match action {
+        Action::Output { port, .. } => {
+            matches!(Step::of_output(*port), Step::Output(_) | Step::InPort)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What actions come to, and where the interpreter goes on.
+
+use flow::text::parse_flow_line;
+
+use super::*;
+
+fn steps(actions: &str) -> Steps {
+    let flow = parse_flow_line(&format!("tcp,actions={actions}")).expect(actions);
+    Steps::of(&flow.instructions)
+}
+
+#[test]
+fn a_step_stands_for_each_action() {
+    let made = steps("dec_ttl,set_queue:1,output:2,load:7->NXM_NX_REG1[8..15],in_port");
+    let wanted = [
+        Step::Change(Change::DecTtl),
+        Step::Nothing,
+        Step::Output(PortNo(2)),
+        Step::Register {
+            number: 1,
+            value: 0x700,
+            mask: 0xff00,
+        },
+        Step::InPort,
+    ];
+    assert_eq!(*made.steps, wanted);
+    assert_eq!((made.set, made.goto), (Set::Kept, None));
+}
+
+#[test]
+fn behind_what_is_not_compiled_there_is_nothing() {
+    let made = steps("output:1,group:3,output:2");
+    assert_eq!(
+        *made.steps,
+        [Step::Output(PortNo(1)), Step::Hand(Reason::Group)]
+    );
+}
+
+#[test]
+fn an_action_set_that_only_sends_is_compiled() {
+    let made = steps("write_actions(output:1),goto_table:3");
+    assert!(made.steps.is_empty());
+    assert_eq!((made.set, made.goto), (Set::Output, Some(TableId(3))));
+    let made = steps("output:1,clear_actions,write_actions(dec_ttl,output:1)");
+    let handed = Step::Hand(Reason::ActionSet);
+    assert_eq!(*made.steps, [Step::Output(PortNo(1)), handed]);
+}
+
+#[test]
+fn reasons_have_numbers_of_their_own() {
+    for (index, (reason, _)) in Reason::ALL.iter().enumerate() {
+        assert_eq!(*reason as usize, index);
+    }
+}
+
+#[test]
+fn a_step_is_small() {
+    assert_eq!(size_of::<Step>(), 24);
+}

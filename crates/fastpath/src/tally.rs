@@ -1,0 +1,111 @@
+//! What a batch has counted and not yet written down: frames that count for the same
+//! rule or table are added up before, since a batch's frames often do.
+
+use base::{Instant, TableId};
+use pipeline::{Counters, Pipeline, Rule, Totals};
+
+/// Rules that are added up at a time. One that finds its place taken has what stands
+/// there written down: so no traffic costs more than to count each frame by itself.
+const PLACES: usize = 32;
+
+/// Tables there can be.
+const TABLES: usize = TableId::LAST.0 as usize + 1;
+
+/// The counts of a batch.
+#[derive(Debug)]
+pub(crate) struct Tally<'a> {
+    writer: usize,
+    now: Instant,
+    rules: [Option<(&'a Counters, Totals)>; PLACES],
+}
+
+impl<'a> Tally<'a> {
+    /// Nothing counted yet.
+    pub(crate) const fn new(writer: usize, now: Instant) -> Self {
+        Self {
+            writer,
+            now,
+            rules: [None; PLACES],
+        }
+    }
+
+    /// A frame for this rule.
+    #[inline]
+    pub(crate) fn rule(&mut self, rule: &'a Rule, weight: Totals) {
+        /// A rule and what the allocator puts beside it take so many bytes at least.
+        const APART: usize = 128;
+        let place = std::ptr::from_ref(rule).addr() / APART % PLACES;
+        let place = &mut self.rules[place];
+        match place {
+            Some((counters, sum)) if std::ptr::eq(*counters, &rule.counters) => add(sum, weight),
+            _ => {
+                let before = place.replace((&rule.counters, weight));
+                if let Some((counters, sum)) = before {
+                    counters.add(self.writer, sum, self.now);
+                }
+            }
+        }
+    }
+
+    /// Writes all down.
+    pub(crate) fn settle(&mut self, tables: &mut TableTally, pipeline: &Pipeline) {
+        for (counters, sum) in self.rules.iter_mut().filter_map(Option::take) {
+            counters.add(self.writer, sum, self.now);
+        }
+        tables.settle(pipeline, self.writer, self.now);
+    }
+}
+
+/// The counts of tables.
+#[derive(Debug)]
+pub(crate) struct TableTally {
+    /// Frames looked up, and those that found a rule.
+    sums: Box<[(Totals, Totals); TABLES]>,
+    /// Which tables have any, in the order in which they came.
+    touched: Vec<TableId>,
+}
+
+impl TableTally {
+    /// Nothing counted yet.
+    pub(crate) fn new() -> Self {
+        let nothing = Totals {
+            packets: 0,
+            bytes: 0,
+        };
+        Self {
+            sums: Box::new([(nothing, nothing); TABLES]),
+            touched: Vec::with_capacity(TABLES),
+        }
+    }
+
+    /// A frame looked up in `table`, there or not.
+    #[inline]
+    pub(crate) fn table(&mut self, table: TableId, weight: Totals, found: bool) {
+        let (looked_up, matched) = &mut self.sums[usize::from(table.0) % TABLES];
+        if looked_up.packets == 0 {
+            self.touched.push(table);
+        }
+        add(looked_up, weight);
+        if found {
+            add(matched, weight);
+        }
+    }
+
+    fn settle(&mut self, pipeline: &Pipeline, writer: usize, now: Instant) {
+        for table in self.touched.drain(..) {
+            let sums = &mut self.sums[usize::from(table.0) % TABLES];
+            let (looked_up, matched) = std::mem::take(sums);
+            let counters = pipeline.table_counters(table);
+            counters.0.add(writer, looked_up, now);
+            if matched.packets > 0 {
+                counters.1.add(writer, matched, now);
+            }
+        }
+    }
+}
+
+#[inline]
+const fn add(sum: &mut Totals, more: Totals) {
+    sum.packets = sum.packets.wrapping_add(more.packets);
+    sum.bytes = sum.bytes.wrapping_add(more.bytes);
+}

@@ -1,0 +1,534 @@
+//! Whatever the tables, whatever happens to them between batches, and whatever the
+//! frames: what the runner makes of each is what the interpreter makes of it, and
+//! afterwards every count is the same.
+
+use base::{GroupId, Instant, MeterId, PortNo};
+use fastpath::{Classifier, Fate, Ground, Reason, Runner};
+use flow::text::{parse_flow, parse_group_line, parse_meter_line};
+use flow::{FlowModCommand, FragmentHandling, PortConfig, PortDesc};
+use packet::build::Stack;
+use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
+use pipeline::{
+    Arrival, Changes, Destination, Egress, Interpreter, Learned, Limits, MissPolicy, Pipeline,
+    Verdict,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+/// Conditions; some ask for what only some frames have.
+const MATCHES: &[&str] = &[
+    "",
+    "",
+    "in_port=1",
+    "in_port=2",
+    "dl_dst=02:00:00:00:00:02",
+    "dl_vlan=5",
+    "vlan_tci=0",
+    "metadata=0x70/0xf0",
+    "reg0=1",
+    "reg1=0x700/0xff00",
+    "actset_output=2",
+    "conj_id=1",
+    "ip",
+    "ip,nw_dst=10.0.0.9",
+    "ip,nw_src=10.0.0.0/24",
+    "ip,nw_ttl=63",
+    "ip,nw_frag=later",
+    "tcp",
+    "tcp,tp_dst=80",
+    "tcp,tp_dst=7",
+    "udp",
+    "udp,tp_src=53",
+    "sctp",
+    "arp",
+    "ipv6",
+    "tcp6,tp_dst=80",
+    "icmp6,icmp_type=135",
+    "mpls",
+];
+
+/// What is done at once.
+const ACTIONS: &[&str] = &[
+    "output:1",
+    "output:2",
+    "output:3",
+    "output:4",
+    "output:9",
+    "in_port",
+    "normal",
+    "flood",
+    "all",
+    "controller",
+    "controller(max_len=20,id=3,userdata=01.02)",
+    "enqueue:2:1",
+    "set_queue:1",
+    "dec_ttl",
+    "dec_ttl(1,2)",
+    "mod_dl_src:02:00:00:00:00:aa",
+    "set_field:02:00:00:00:00:02->eth_dst",
+    "set_field:00:00:00:00:00:02/00:00:00:00:00:0f->eth_dst",
+    "mod_vlan_vid:5",
+    "mod_vlan_pcp:3",
+    "strip_vlan",
+    "push_vlan:0x8100",
+    "push_vlan:0x88a8",
+    "mod_nw_dst:10.0.0.9",
+    "mod_nw_src:10.0.0.8",
+    "mod_nw_tos:184",
+    "mod_nw_ecn:1",
+    "mod_nw_ttl:2",
+    "mod_tp_dst:7",
+    "mod_tp_src:53",
+    "push_mpls:0x8847",
+    "load:1->NXM_NX_REG0[]",
+    "load:7->NXM_NX_REG1[8..15]",
+    "load:9->OXM_OF_METADATA[0..3]",
+    "set_field:0x70->metadata",
+    "set_field:5->xreg1",
+    "move:NXM_NX_REG1[8..15]->NXM_NX_REG0[0..7]",
+    "load:3->NXM_OF_IN_PORT[]",
+    "group:1",
+    "group:2",
+    "group:3",
+    "group:4",
+    "resubmit(,1)",
+    "resubmit(,2)",
+    "resubmit(2,3)",
+    "clone(dec_ttl,output:3)",
+    "note:01.02",
+    "push:NXM_NX_REG0[]",
+    "pop:NXM_NX_REG2[]",
+    "output:NXM_NX_REG0[]",
+    "output(port=2,max_len=30)",
+    "learn(table=1,priority=2,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],output:NXM_OF_IN_PORT[])",
+    "exit",
+    "check_pkt_larger(40)->reg0[0]",
+    "multipath(symmetric_l4,1,modulo_n,3,0,NXM_NX_REG0[])",
+    "bundle(eth_src,0,hrw,ofport,members:2,3)",
+];
+
+/// What follows the actions that are applied.
+const ENDS: &[&str] = &[
+    "",
+    "",
+    "",
+    "goto_table:1",
+    "goto_table:2",
+    "goto_table:3",
+    "write_actions(output:2),goto_table:2",
+    "write_actions(output:3)",
+    "write_actions(in_port)",
+    "write_actions(dec_ttl,output:2),goto_table:3",
+    "write_actions(group:1)",
+    "clear_actions,goto_table:2",
+    "clear_actions,write_actions(output:4)",
+    "write_metadata:0x70/0xf0,goto_table:1",
+    "write_actions(output:1),write_metadata:0x9,goto_table:3",
+];
+
+const GROUPS: &[&str] = &[
+    "group_id=1,type=all,bucket=output:2,bucket=dec_ttl,output:3",
+    "group_id=2,type=select,bucket=weight:1,output:2,bucket=weight:3,output:3",
+    "group_id=3,type=indirect,bucket=mod_vlan_vid:5,output:4",
+    "group_id=4,type=ff,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3",
+];
+
+/// One that lets one frame in a hundred milliseconds pass, one that marks, and that of the
+/// controllers.
+const METERS: &[&str] = &[
+    "meter=1,pktps,burst,stats,bands=type=drop,rate=10,burst_size=1",
+    "meter=2,pktps,burst,bands=type=dscp_remark,rate=10,burst_size=1,prec_level=1",
+    "meter=controller,pktps,burst,bands=type=drop,rate=20,burst_size=2",
+];
+
+const STACKS: &[&str] = &[
+    "eth",
+    "eth(dst=01:80:c2:00:00:00)",
+    "eth(dst=02:00:00:00:00:02) / ipv4 / tcp(dst=80)",
+    "eth / ipv4(ttl=1) / tcp(dst=7)",
+    "eth / ipv4(tos=40) / udp(src=53)",
+    "eth / ipv4(src=10.0.1.1) / udp / data(40)",
+    "eth / ipv4 / sctp",
+    "eth / ipv4 / icmp",
+    "eth / ipv4(mf) / udp / data(8)",
+    "eth / ipv4(offset=1,proto=17) / data(8)",
+    "eth / vlan(vid=5,pcp=3) / ipv4 / tcp(dst=80)",
+    "eth / vlan(vid=5) / vlan(vid=6) / ipv4 / udp",
+    "eth / vlan(vid=0) / arp",
+    "eth / arp",
+    "eth / ipv6 / tcp(dst=80)",
+    "eth / vlan(vid=5) / ipv6(hlim=1) / udp",
+    "eth / ipv6 / icmpv6",
+    "eth / ipv6 / nd(sll=02:00:00:00:00:01)",
+    "eth / mpls / mpls",
+];
+
+/// How many ports there are, from 1 on.
+const PORTS: u32 = 4;
+
+/// So few that some frames find none left for a copy.
+const BUFFERS: usize = 3;
+
+/// What happens between two batches.
+#[derive(Clone, Debug)]
+enum Event {
+    Flow(FlowModCommand, String),
+    Port(u32, PortConfig),
+    Fragments(FragmentHandling),
+    Miss(MissPolicy),
+    Standalone(bool),
+}
+
+/// A frame on its way in.
+#[derive(Clone, Debug)]
+struct Incoming {
+    stack: &'static str,
+    /// Where a byte is another, and which.
+    damage: Option<(Index, u8)>,
+    /// Where it is cut off.
+    cut: Option<Index>,
+    offload: Offload,
+}
+
+impl Incoming {
+    fn build(&self) -> Frame {
+        let built = self.stack.parse::<Stack>().expect(self.stack).build();
+        let mut bytes = built.bytes().to_vec();
+        if let Some((at, value)) = self.damage {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        if let Some(cut) = self.cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        let mut frame = Frame::from_bytes(&bytes);
+        frame.offload = self.offload;
+        frame
+    }
+}
+
+fn incoming() -> impl Strategy<Value = Incoming> {
+    let damage = prop_oneof![
+        4 => Just(None),
+        1 => (any::<Index>(), any::<u8>()).prop_map(Some),
+    ];
+    let cut = prop_oneof![9 => Just(None), 1 => any::<Index>().prop_map(Some)];
+    (select(STACKS), damage, cut, offload()).prop_map(|(stack, damage, cut, offload)| Incoming {
+        stack,
+        damage,
+        cut,
+        offload,
+    })
+}
+
+fn offload() -> impl Strategy<Value = Offload> {
+    let checksum = prop_oneof![
+        8 => Just(Checksum::Complete),
+        1 => Just(Checksum::Partial { start: 34, offset: 16 }),
+        1 => Just(Checksum::Partial { start: 34, offset: 6 }),
+    ];
+    let segmentation = prop_oneof![
+        9 => Just(None),
+        1 => (0..30_u16).prop_map(|size| Some(Segmentation {
+            kind: SegmentationKind::Tcp4,
+            size,
+            header_len: 54,
+        })),
+    ];
+    (checksum, segmentation).prop_map(|(checksum, segmentation)| Offload {
+        checksum,
+        segmentation,
+    })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let config = select(
+        &[
+            PortConfig(0),
+            PortConfig(0),
+            PortConfig::DOWN,
+            PortConfig::NO_FWD,
+            PortConfig::NO_RECV,
+            PortConfig::NO_RECV_STP,
+            PortConfig::NO_FLOOD,
+            PortConfig::NO_PACKET_IN,
+        ][..],
+    );
+    let fragments = select(&[FragmentHandling::Normal, FragmentHandling::Drop][..]);
+    let miss = select(&[MissPolicy::Drop, MissPolicy::Controller][..]);
+    prop_oneof![
+        30 => flow(),
+        3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
+        1 => fragments.prop_map(Event::Fragments),
+        1 => miss.prop_map(Event::Miss),
+        1 => prop::bool::weighted(0.2).prop_map(Event::Standalone),
+    ]
+}
+
+fn flow() -> impl Strategy<Value = Event> {
+    let commands = prop_oneof![
+        10 => Just(FlowModCommand::Add),
+        1 => Just(FlowModCommand::ModifyStrict),
+        1 => Just(FlowModCommand::DeleteStrict),
+    ];
+    let actions = vec(select(ACTIONS), 0..5);
+    let meter = prop_oneof![6 => Just(""), 1 => select(&["meter:1", "meter:2"][..])];
+    let flow = (
+        0..4_u8,
+        0..4_u16,
+        select(MATCHES),
+        meter,
+        actions,
+        select(ENDS),
+    );
+    (commands, flow).prop_map(
+        |(command, (table, priority, matching, meter, actions, end))| {
+            let matching = match matching {
+                "" => String::new(),
+                some => format!(",{some}"),
+            };
+            let mut done: Vec<_> = [meter].into_iter().chain(actions).chain([end]).collect();
+            done.retain(|word| !word.is_empty());
+            let done = match done.is_empty() {
+                true => "drop".to_owned(),
+                false => done.join(","),
+            };
+            let actions = match command {
+                FlowModCommand::DeleteStrict => String::new(),
+                _ => format!(",actions={done}"),
+            };
+            let line = format!("table={table},priority={priority}{matching}{actions}");
+            Event::Flow(command, line)
+        },
+    )
+}
+
+/// Tables, and who runs frames through them.
+struct Switch<R> {
+    pipeline: Pipeline,
+    pool: Pool,
+    runs: R,
+}
+
+/// The two of them.
+struct Bench {
+    judge: Switch<Interpreter>,
+    judged: Switch<Runner>,
+    classifier: Classifier,
+    now: Instant,
+}
+
+fn tables() -> Pipeline {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    for number in 1..=PORTS {
+        pipeline.set_port(&PortDesc::new(PortNo(number)));
+    }
+    for line in GROUPS {
+        let command = parse_group_line(line).expect(line);
+        pipeline.group_mod(&command, Instant::START).expect(line);
+    }
+    for line in METERS {
+        let command = parse_meter_line(line).expect(line);
+        pipeline.meter_mod(&command, Instant::START).expect(line);
+    }
+    pipeline
+}
+
+impl<R> Switch<R> {
+    fn new(runs: R) -> Self {
+        Self {
+            pipeline: tables(),
+            pool: Pool::new(BUFFERS),
+            runs,
+        }
+    }
+
+    /// Lets the event happen. A flow that cannot be is none.
+    fn change(&mut self, event: &Event, now: Instant) -> Changes {
+        match event {
+            Event::Flow(command, line) => {
+                let command = parse_flow(*command, line).expect(line);
+                return self.pipeline.flow_mod(&command, now).unwrap_or_default();
+            }
+            Event::Port(port, config) => self.pipeline.set_port(&PortDesc {
+                config: *config,
+                ..PortDesc::new(PortNo(*port))
+            }),
+            Event::Fragments(how) => self.pipeline.set_fragments(*how).expect("can be"),
+            Event::Miss(miss) => self.pipeline.set_miss(*miss),
+            Event::Standalone(on) => self.pipeline.set_standalone(*on),
+        }
+        Changes::default()
+    }
+
+    /// All that was counted.
+    fn counts(&self, now: Instant) -> Vec<String> {
+        let rules = self.pipeline.rules(base::TableId::ALL);
+        let rules = rules.map(|rule| format!("{:?}", rule.statistics(now)));
+        let tables = self.pipeline.table_stats();
+        let tables = tables.map(|stats| format!("{stats:?}"));
+        let groups = self.pipeline.group_stats(GroupId::ALL, now);
+        let groups = groups.map(|stats| format!("{stats:?}"));
+        let meters = self.pipeline.meter_stats(MeterId::ALL, now);
+        let meters = meters.into_iter().flatten();
+        let meters = meters.map(|stats| format!("{stats:?}"));
+        rules.chain(tables).chain(groups).chain(meters).collect()
+    }
+
+    fn put_back(&mut self, verdict: &mut Verdict) {
+        let frames = verdict.frames.drain(..);
+        frames.for_each(|frame| self.pool.put(frame));
+    }
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self {
+            judge: Switch::new(Interpreter::new(0)),
+            judged: Switch::new(Runner::new(0)),
+            classifier: Classifier::new(),
+            now: Instant::START,
+        }
+    }
+
+    fn change(&mut self, event: &Event) {
+        self.judge.change(event, self.now);
+        let changes = self.judged.change(event, self.now);
+        self.classifier.note(&changes);
+    }
+
+    /// Lets both learn what frames want of them.
+    fn learn(&mut self, learned: &[Learned]) {
+        for learned in learned {
+            let now = self.now;
+            let _ = self.judge.pipeline.learn(learned, now);
+            if let Ok(changes) = self.judged.pipeline.learn(learned, now) {
+                self.classifier.note(&changes);
+            }
+        }
+    }
+
+    /// Runs the frames through both.
+    fn run(&mut self, from: PortNo, frames: &[Incoming]) {
+        self.now = Instant::from_nanos(self.now.as_nanos() + 30_000_000);
+        let view = self.classifier.publish(&self.judged.pipeline);
+        let Switch {
+            pipeline,
+            pool,
+            runs,
+        } = &mut self.judged;
+        let ground = Ground {
+            pipeline,
+            view: &view,
+            from,
+            now: self.now,
+        };
+        let mut learned = Vec::new();
+        let mut batch = runs.begin(ground, frames.iter().map(Incoming::build));
+        for incoming in frames {
+            let mut wanted = Verdict::new();
+            let arrival = Arrival {
+                frame: incoming.build(),
+                from,
+                now: self.now,
+            };
+            let judge = &mut self.judge;
+            let (tables, room) = (&judge.pipeline, &mut judge.pool);
+            judge.runs.run(tables, arrival, room, &mut (), &mut wanted);
+            match batch.next(pool).expect("there is another frame") {
+                Fate::Told(verdict) => {
+                    assert_eq!(
+                        format!("{verdict:?}"),
+                        format!("{wanted:?}"),
+                        "{incoming:?}"
+                    );
+                    verdict.frames.drain(..).for_each(|frame| pool.put(frame));
+                    learned.append(&mut verdict.learned);
+                }
+                Fate::Leaves(frame, port) => {
+                    let verdict = leaving(frame, port);
+                    assert_eq!(
+                        format!("{verdict:?}"),
+                        format!("{wanted:?}"),
+                        "{incoming:?}"
+                    );
+                    verdict.frames.into_iter().for_each(|frame| pool.put(frame));
+                }
+            }
+            judge.put_back(&mut wanted);
+        }
+        assert!(batch.next(pool).is_none());
+        drop(batch);
+        self.learn(&learned);
+        assert_eq!(self.judged.counts(self.now), self.judge.counts(self.now));
+        assert_eq!(
+            (self.judged.pool.missing(), self.judge.pool.missing()),
+            (0, 0)
+        );
+    }
+}
+
+fn leaving(frame: Frame, port: PortNo) -> Verdict {
+    let to = Destination::Port(port);
+    Verdict {
+        frames: vec![frame],
+        egress: vec![Egress { frame: 0, to }],
+        ..Verdict::new()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn what_becomes_of_a_frame_is_what_the_interpreter_makes_of_it(
+        steps in vec((vec(event(), 1..25), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
+    ) {
+        let mut bench = Bench::new();
+        for (events, from, frames) in &steps {
+            events.iter().for_each(|event| bench.change(event));
+            bench.run(PortNo(*from), frames);
+        }
+    }
+}
+
+/// Nothing is left to the interpreter without a word, nor without need.
+#[test]
+fn what_is_handed_to_the_interpreter_is_counted() {
+    let check = |flow: &str, wanted: &[(Reason, u64)]| {
+        let mut bench = Bench::new();
+        let line = format!("priority=1,ip,actions={flow}");
+        bench.change(&Event::Flow(FlowModCommand::Add, line));
+        let frame = Incoming {
+            stack: "eth / ipv4(ttl=1) / tcp",
+            damage: None,
+            cut: None,
+            offload: Offload::default(),
+        };
+        bench.run(PortNo(1), &[frame.clone(), frame]);
+        let counts = bench.judged.runs.handed();
+        let counted = Reason::ALL.iter().zip(counts);
+        let counted = counted.filter(|(_, count)| *count > 0);
+        let counted: Vec<_> = counted
+            .map(|((reason, _), count)| (*reason, count))
+            .collect();
+        assert_eq!(counted, wanted, "{flow}");
+    };
+    check("output:2,flood,in_port,normal", &[]);
+    check(
+        "mod_nw_dst:10.0.0.9,mod_tp_dst:7,push_vlan:0x8100,output:2",
+        &[],
+    );
+    check("write_actions(output:2),goto_table:1", &[]);
+    check("load:1->NXM_NX_REG0[],write_metadata:1", &[]);
+    check("output:2,group:1", &[(Reason::Group, 2)]);
+    check("meter:1,output:2", &[(Reason::Meter, 2)]);
+    check("output:2,controller", &[(Reason::Controller, 2)]);
+    check("dec_ttl,output:2", &[(Reason::TtlExpired, 2)]);
+    check("resubmit(,1)", &[(Reason::Resubmit, 2)]);
+    check("move:NXM_NX_REG0[]->NXM_NX_REG1[]", &[(Reason::Action, 2)]);
+    check("load:1->NXM_OF_VLAN_TCI[]", &[(Reason::Field, 2)]);
+    check("write_actions(dec_ttl,output:2)", &[(Reason::ActionSet, 2)]);
+    check("conjunction(1,1/2)", &[(Reason::Conjunction, 2)]);
+}
