@@ -27,6 +27,10 @@ sctp.sctp._checksum = lambda self, data: crc_of_text(self, data.decode("latin-1"
 # How long a round of sending takes at least, in seconds.
 ROUND = 0.002
 
+# The most that a round makes up for, in seconds: fewer frames than a meter lets pass at
+# once where no burst is given, so that a late round is not taken for an excess.
+PORTION = 0.01
+
 # How often a case is tried whose frames were not sent as fast as it wants: on a busy
 # machine that says nothing of the switch.
 TRIES = 3
@@ -117,7 +121,7 @@ class Judge(tester.OfTester):
             hub.sleep(ROUND)
             elapsed = time.monotonic() - start
             # What was missed is made up for in small portions: a burst would be lost.
-            due = min(int(elapsed * rate) - sent, int(2 * ROUND * rate) + 1)
+            due = min(int(elapsed * rate) - sent, int(PORTION * rate) + 1)
             for _ in range(due):
                 cable.send(frame(arg))
                 sent += 1

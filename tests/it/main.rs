@@ -25,6 +25,7 @@ mod robustness;
 mod standalone;
 mod tables;
 mod tap;
+mod text;
 mod tools;
 mod trace;
 mod truth;
@@ -45,6 +46,7 @@ const THEMES: &[&[Rule]] = &[
     printing::RULES,
     ofp_print::RULES,
     tools::RULES,
+    text::RULES,
     walk::RULES,
     actions::RULES,
     trace::RULES,

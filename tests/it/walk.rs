@@ -78,7 +78,7 @@ const WALK: &[(&str, &str)] = &[
     ("add-groups br0 GROUPS", ""),
     (
         "--may-create mod-group br0 group_id=6,type=all,bucket=output:2",
-        "_BAD_",
+        "",
     ),
     ("mod-group br0 group_id=5,type=all,bucket=output:2", ""),
     (

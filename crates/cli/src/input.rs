@@ -6,8 +6,14 @@ use std::path::Path;
 /// What stands for standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// What was typed, or all of standard input if that is named.
+/// What stands before the name of a file in place of a text.
+const FILE: char = '@';
+
+/// What was typed, or all of standard input or of a file if that is named.
 pub(crate) fn typed_or_read(text: String) -> Result<String, String> {
+    if let Some(path) = text.strip_prefix(FILE) {
+        return text_of(Path::new(path));
+    }
     if text != STANDARD_INPUT {
         return Ok(text);
     }

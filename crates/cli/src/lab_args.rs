@@ -26,7 +26,7 @@ pub(crate) enum LabCommand {
     after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10"
 )]
 pub(crate) struct RunArgs {
-    /// Experiments: echo, tcp-throughput, forwarding-rate, flow-table.
+    /// Experiments: echo, tcp-throughput, forwarding-rate, flow-table, meters.
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
     /// Devices under test, all up at once and measured in turns
@@ -64,6 +64,12 @@ pub(crate) struct RunArgs {
     /// Flows of one flow-table test [default: 100000].
     #[arg(long, value_name = "COUNT")]
     flows: Option<u32>,
+    /// Frames a second that meters let pass [default: 1000,10000,100000,200000].
+    #[arg(long, value_name = "PPS,...", value_delimiter = ',')]
+    meter_rates: Vec<u32>,
+    /// Seconds of one meter's test [default: 4].
+    #[arg(long, value_name = "COUNT")]
+    meter_seconds: Option<u32>,
     /// What determines the random order of tests [default: 1].
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -112,6 +118,9 @@ impl RunArgs {
         replace(&mut rate.milliseconds, self.rate_millis);
         replace_list(&mut rate.paced_pps, self.rates);
         replace(&mut options.parameters.flow_table.flows, self.flows);
+        let meters = &mut options.parameters.meters;
+        replace(&mut meters.seconds, self.meter_seconds);
+        replace_list(&mut meters.pps, self.meter_rates);
         options
     }
 }

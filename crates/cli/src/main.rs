@@ -2,8 +2,8 @@
 //! crates `switch`, `lab` and `tools`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
-//! about it), 2 the arguments make no sense, 130 interrupted (what was measured
-//! is kept).
+//! about it), 2 the arguments make no sense, or what was compared differs (as
+//! `ovs-ofctl diff-flows` says it), 130 interrupted (what was measured is kept).
 
 mod dump_args;
 mod input;
@@ -18,7 +18,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use dump_args::{FlowsArgs, PortsArgs, TableArgs};
+use dump_args::{FlowsArgs, GroupsArgs, MetersArgs, PortsArgs, Told};
 use lab_args::LabCommand;
 use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
@@ -59,23 +59,12 @@ fn command() -> Command {
         .subcommand(switch_args::command())
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
         .subcommand(FlowsArgs::augment_args(Command::new("flows")))
-        .subcommand(table(
-            "groups",
-            "Tell the groups of a switch that runs, or change them",
-        ))
-        .subcommand(table(
-            "meters",
-            "Tell the meters of a switch that runs, or change them",
-        ))
+        .subcommand(GroupsArgs::augment_args(Command::new("groups")))
+        .subcommand(MetersArgs::augment_args(Command::new("meters")))
         .subcommand(PortsArgs::augment_args(Command::new("ports")))
         .subcommand(PrintArgs::augment_args(Command::new("ofp-print")))
         .subcommand(ParseArgs::augment_args(Command::new("ofp-parse")))
         .subcommand(LabCommand::augment_subcommands(lab))
-}
-
-/// The subcommand for a table that has no text of its own.
-fn table(name: &'static str, about: &'static str) -> Command {
-    TableArgs::augment_args(Command::new(name)).about(about)
 }
 
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
@@ -83,6 +72,9 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     switch::run(args.config, args.file)?;
     Ok(ExitCode::SUCCESS)
 }
+
+/// The exit code that says that there are differences.
+const DIFFERENT: u8 = 2;
 
 /// The subcommands that ask or translate, and tell what comes of it.
 const TOOLS: [&str; 7] = [
@@ -97,17 +89,17 @@ const TOOLS: [&str; 7] = [
 
 #[expect(clippy::print_stdout, reason = "what was asked for is the product")]
 fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
-    let told = match name {
-        "trace" => TraceArgs::from_arg_matches(matches)?.ask()?,
-        "flows" => FlowsArgs::from_arg_matches(matches)?.ask()?,
-        "groups" => TableArgs::from_arg_matches(matches)?.ask_groups()?,
-        "meters" => TableArgs::from_arg_matches(matches)?.ask_meters()?,
+    let Told { text, differs } = match name {
+        "flows" => FlowsArgs::from_arg_matches(matches)?.ask(matches)?,
+        "groups" => GroupsArgs::from_arg_matches(matches)?.ask()?,
+        "meters" => MetersArgs::from_arg_matches(matches)?.ask()?,
         "ports" => PortsArgs::from_arg_matches(matches)?.ask()?,
-        "ofp-print" => PrintArgs::from_arg_matches(matches)?.print()?,
-        _ => ParseArgs::from_arg_matches(matches)?.parse()?,
+        "trace" => Told::same(TraceArgs::from_arg_matches(matches)?.ask()?),
+        "ofp-print" => Told::same(PrintArgs::from_arg_matches(matches)?.print()?),
+        _ => Told::same(ParseArgs::from_arg_matches(matches)?.parse()?),
     };
-    print!("{told}");
-    Ok(ExitCode::SUCCESS)
+    print!("{text}");
+    Ok(ExitCode::from(if differs { DIFFERENT } else { 0 }))
 }
 
 fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {

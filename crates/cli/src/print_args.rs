@@ -5,7 +5,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tools::{Detail, Subject, Version, parse_lines, print_lines, print_stream};
+use tools::{Detail, PORTS, Piece, Subject, Version};
+use tools::{parse_lines, parse_pieces, print_capture, print_lines, print_pieces, print_stream};
 
 use crate::input::{bytes_of, text_of, typed_or_read};
 
@@ -13,14 +14,52 @@ use crate::input::{bytes_of, text_of, typed_or_read};
 #[derive(Args)]
 #[command(after_help = "Example:\n  comporta ofp-print 0105000800000002")]
 pub(crate) struct PrintArgs {
-    /// Its bytes in hexadecimal, or - for messages on standard input, one a line.
-    #[arg(required_unless_present = "stream")]
+    /// Its bytes in hexadecimal, or - for messages on standard input, one a line (@FILE for a file of them).
+    #[arg(required_unless_present_any = ["stream", "pcap"])]
     message: Option<String>,
     /// How much: 1 frames and counts, 2 echoes, 3 frames' bytes, 5 all [default: 2, for files 1].
     verbosity: Option<u8>,
     /// A file of messages one behind the other, as bytes, in place of one typed (- for standard input).
     #[arg(long, value_name = "FILE", conflicts_with = "message")]
     stream: Option<PathBuf>,
+    /// A file that tcpdump or wireshark wrote (pcap), in place of a message typed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["message", "stream"])]
+    pcap: Option<PathBuf>,
+    /// A TCP port of OpenFlow in that file [default: 6633 and 6653].
+    #[arg(long = "port", value_name = "PORT", requires = "pcap")]
+    ports: Vec<u16>,
+    /// What the bytes are, if they are a part of a message.
+    #[arg(long = "as", value_name = "PART", requires = "version", conflicts_with_all = ["stream", "pcap"])]
+    piece: Option<Part>,
+    /// The version of that part, OpenFlow10 to OpenFlow15.
+    #[arg(
+        short = 'O',
+        long = "protocol",
+        value_name = "VERSION",
+        requires = "piece"
+    )]
+    version: Option<Version>,
+}
+
+/// A part of a message.
+#[derive(Clone, Copy, ValueEnum)]
+enum Part {
+    /// A list of actions.
+    Actions,
+    /// What a rule does.
+    Instructions,
+    /// A match as a list of entries, OXM or NXM.
+    Match,
+}
+
+impl Part {
+    const fn piece(self) -> Piece {
+        match self {
+            Self::Actions => Piece::Actions,
+            Self::Instructions => Piece::Instructions,
+            Self::Match => Piece::Match,
+        }
+    }
 }
 
 impl PrintArgs {
@@ -28,6 +67,16 @@ impl PrintArgs {
     pub(crate) fn print(self) -> Result<String, Box<dyn Error>> {
         if let Some(path) = self.stream {
             return Ok(print_stream(&bytes_of(&path)?, Detail::BRIEF)?);
+        }
+        if let Some(path) = self.pcap {
+            let ports = Some(self.ports).filter(|ports| !ports.is_empty());
+            let ports = ports.unwrap_or_else(|| PORTS.to_vec());
+            let told = print_capture(&bytes_of(&path)?, &ports, Detail::BRIEF);
+            return Ok(told.map_err(|error| format!("{}: {error}", path.display()))?);
+        }
+        if let (Some(part), Some(version)) = (self.piece, self.version) {
+            let bytes = typed_or_read(self.message.unwrap_or_default())?;
+            return Ok(print_pieces(part.piece(), &bytes, version)?);
         }
         let detail = self.verbosity.map_or(Detail::USUAL, Detail);
         let message = typed_or_read(self.message.unwrap_or_default())?;
@@ -48,6 +97,12 @@ enum Kind {
     Match,
     /// Actions, told as a packet-out.
     Actions,
+    /// What a rule does, told as instructions.
+    Instructions,
+    /// A match in words or entry by entry, told as OXM.
+    Oxm,
+    /// Likewise, told as NXM.
+    NxMatch,
 }
 
 /// Tell the message that a line of text is: its bytes, and how it is printed.
@@ -58,7 +113,7 @@ enum Kind {
 pub(crate) struct ParseArgs {
     /// What the text is about.
     kind: Kind,
-    /// The text as ovs-ofctl takes it, or - for lines of it on standard input.
+    /// The text as ovs-ofctl takes it, or - for lines of it on standard input (@FILE for a file).
     #[arg(required_unless_present = "file")]
     text: Option<String>,
     /// A file of lines in place of a text that is typed.
@@ -82,6 +137,15 @@ impl ParseArgs {
             Kind::Meter => Subject::Meter,
             Kind::Match => Subject::Match,
             Kind::Actions => Subject::Actions,
+            Kind::Instructions => {
+                let version = self.version.unwrap_or(Version::V13);
+                return Ok(parse_pieces(Piece::Instructions, &lines, version)?);
+            }
+            Kind::Oxm => {
+                let version = self.version.unwrap_or(Version::V12);
+                return Ok(parse_pieces(Piece::Match, &lines, version)?);
+            }
+            Kind::NxMatch => return Ok(parse_pieces(Piece::Match, &lines, Version::V10)?),
         };
         Ok(parse_lines(subject, &lines, self.version)?)
     }

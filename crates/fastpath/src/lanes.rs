@@ -17,6 +17,9 @@ use packet::{Headers, Link, Network, Transport};
 /// How many words there are.
 pub(crate) const LANES: usize = 32;
 
+// A bit for each tells which of them count.
+const _: () = assert!(LANES <= u64::BITS as usize);
+
 /// What may be missing, as bits of the first word.
 mod has {
     /// The header above IP.
@@ -477,7 +480,7 @@ fn halves(value: u128) -> (u64, u64) {
 #[derive(Clone, Debug)]
 pub(crate) struct Conditions {
     /// Which words count, a bit for each.
-    counting: u32,
+    counting: u64,
     masks: [u64; LANES],
     /// The words of a frame that has what is wanted, and nothing else.
     pub(crate) values: Lanes,

@@ -105,6 +105,8 @@ pub struct FlowMod {
     pub flags: FlowFlags,
     /// Whether the actions must fit the match.
     pub consistency: Consistency,
+    /// What a modification does that gives no new cookie and finds no rule.
+    pub missing: Missing,
 }
 
 impl FlowMod {
@@ -133,16 +135,36 @@ impl FlowMod {
             out_group: GroupId::ANY,
             flags: FlowFlags::default(),
             consistency: Consistency::default(),
+            missing: Missing::default(),
         }
     }
 
-    /// Whether a modification that finds no rule adds one, with `new_cookie`, to
-    /// the first table if it names none: OpenFlow 1.0 only (OF 1.0.1, 4.6), and
-    /// not if it asks for rules with a certain cookie, as Open vSwitch has it.
+    /// The cookie of the rule that a modification adds if it finds none, in the first
+    /// table if it names none; nothing if it adds none. In OpenFlow 1.0 and 1.1 it does
+    /// (OF 1.0.1, 4.6; OF 1.1.0, A.3.4.1), but not if it asks for rules with a certain
+    /// cookie, as Open vSwitch has it; later it never does (OF 1.2, 6.4).
     #[must_use]
-    pub const fn adds_if_missing(&self) -> bool {
-        self.new_cookie.is_some() && self.cookie_mask == 0
+    pub const fn added_if_missing(&self) -> Option<Cookie> {
+        match (self.cookie_mask, self.new_cookie) {
+            (0, None) => match self.missing {
+                Missing::Added => Some(self.cookie),
+                Missing::Ignored => None,
+            },
+            (0, Some(cookie)) => Some(cookie),
+            _ => None,
+        }
     }
+}
+
+/// What a modification does where it finds no rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// Nothing.
+    #[default]
+    Ignored,
+    /// It adds the rule, with its own cookie, though those that it finds keep theirs:
+    /// OpenFlow 1.1.
+    Added,
 }
 
 /// A frame that the controller sends out (OF 1.3.5, 7.3.7).

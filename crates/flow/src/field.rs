@@ -6,6 +6,7 @@
 //! OF 1.5.1, 7.2.3.9 (packet registers); RFC 8300 (the network service header).
 
 mod basic;
+mod by_number;
 mod needs;
 mod part_name;
 pub(crate) mod view;
@@ -397,31 +398,9 @@ pub(crate) static FIELDS: [FieldInfo; Field::COUNT] = [
     row!(IpTos,        "ip_tos",       "nw_tos",        8, None,    of(5),   No,  true,  Ip,              Network),
 ];
 
-/// What [`Field::full_mask`] answers.
-static FULL_MASKS: [u128; Field::COUNT] = {
-    let mut masks = [0; Field::COUNT];
-    let mut index = 0;
-    while index < Field::COUNT {
-        masks[index] = u128::MAX >> (128 - FIELDS[index].bits as u32);
-        index += 1;
-    }
-    masks
-};
-
 impl Field {
     /// How many fields there are.
     pub const COUNT: usize = Self::IpTos as usize + 1;
-
-    /// All fields, in order.
-    pub const ALL: [Self; Self::COUNT] = {
-        let mut all = [Self::InPort; Self::COUNT];
-        let mut index = 0;
-        while index < Self::COUNT {
-            all[index] = FIELDS[index].field;
-            index += 1;
-        }
-        all
-    };
 
     /// The field's row.
     #[must_use]
@@ -432,12 +411,6 @@ impl Field {
     /// All rows, in order.
     pub fn all() -> impl ExactSizeIterator<Item = &'static FieldInfo> {
         FIELDS.iter()
-    }
-
-    /// All ones, as wide as the field.
-    #[must_use]
-    pub const fn full_mask(self) -> u128 {
-        FULL_MASKS[self as usize]
     }
 
     /// Whole bytes that the value takes on the wire. Twenty bits take four of

@@ -15,6 +15,8 @@ pub enum GroupModCommand {
     Add,
     /// Replace a group; there must be one.
     Modify,
+    /// Replace a group, or add it if there is none (Nicira's).
+    AddOrModify,
     /// Delete a group and the rules that use it; it need not be there.
     Delete,
     /// Put buckets into a group, behind [`GroupMod::place`] (1.5).
@@ -106,7 +108,13 @@ impl GroupMod {
                 // There need not be any first or last one.
                 buckets.drain(index..(index + 1).min(present.len()));
             }
-            (GroupModCommand::Add | GroupModCommand::Modify | GroupModCommand::Delete, _) => {
+            (
+                GroupModCommand::Add
+                | GroupModCommand::Modify
+                | GroupModCommand::AddOrModify
+                | GroupModCommand::Delete,
+                _,
+            ) => {
                 buckets.clone_from(&self.buckets);
             }
         }

@@ -25,8 +25,8 @@ pub mod text;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
-    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, PacketOut, PortMod, Resume,
-    Role, RoleRequest, ShortId, SwitchConfig,
+    Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, Missing, PacketOut, PortMod,
+    Resume, Role, RoleRequest, ShortId, SwitchConfig,
 };
 pub use compose::compose;
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, Step};

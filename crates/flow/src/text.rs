@@ -65,7 +65,7 @@ pub const MAX_LINE: usize = 1 << 18;
 /// are made, `out_port` and `out_group` in deletions, `priority` where it means
 /// something. A table that is not named is the first, or in a deletion all.
 /// A cookie with a mask chooses rules; one without is given to them, which in a
-/// modification is OpenFlow 1.0's way ([`FlowMod::adds_if_missing`]).
+/// modification is OpenFlow 1.0's way ([`FlowMod::added_if_missing`]).
 ///
 /// # Errors
 /// Where the line goes wrong, and what would be right there.

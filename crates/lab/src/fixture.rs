@@ -3,9 +3,9 @@
 
 use crate::random::Random;
 use crate::record::{
-    Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome, MachineRecord,
-    OpenFlowEvidence, Outcome, PathCheck, ProcessUse, RateOutcome, RatePath, SCHEMA, Session,
-    TcpOutcome, Trial,
+    Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome, MachineRecord, MeterAct,
+    MeterOutcome, MeterUnit, MeterWindow, OpenFlowEvidence, Outcome, PathCheck, ProcessUse,
+    RateOutcome, RatePath, SCHEMA, Session, TcpOutcome, Trial,
 };
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
@@ -42,6 +42,7 @@ pub(crate) fn entries() -> Vec<Entry> {
             trials.extend(RATES.map(|intended| rate_trial(device, run, intended)));
             if matches!(device, "comporta" | "ovs") {
                 trials.push(flow_table_trial(device, run));
+                trials.push(meter_trial(device, run));
             }
         }
     }
@@ -288,6 +289,28 @@ pub(crate) fn flow_table_trial(device: &str, run: u32) -> Trial {
         run,
         Outcome::FlowTable(outcome),
     )
+}
+
+/// A meter of `device`.
+fn meter_trial(device: &str, run: u32) -> Trial {
+    let id = format!("meters/packets-drop/10000/{device}/{run}");
+    let off = if device == "ovs" { 40 } else { 4 };
+    let window = |passed| MeterWindow {
+        seconds: 1.0,
+        passed,
+    };
+    let outcome = MeterOutcome {
+        unit: MeterUnit::Packets,
+        act: MeterAct::Drop,
+        rate: 10_000,
+        nominal_pps: 10_000,
+        frame_bytes: 64,
+        offered: 100_000,
+        seconds: 5.0,
+        windows: vec![window(10_000 + off), window(10_000 - off / 2)],
+    };
+    let outcome = Outcome::Meter(outcome);
+    trial(id, Scenario::Meters, device, run, outcome)
 }
 
 fn nanoseconds(value: f64) -> u32 {

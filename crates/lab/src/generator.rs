@@ -31,8 +31,13 @@ pub(crate) struct Frames {
 impl Frames {
     /// Frames from `client` to [`NOBODY`] in the network of `server`.
     pub(crate) fn new(client: &Host, server: &Host, frame_bytes: u16) -> Self {
+        Self::marked(client, server, frame_bytes, 0)
+    }
+
+    /// The same, of this DSCP.
+    pub(crate) fn marked(client: &Host, server: &Host, frame_bytes: u16, dscp: u8) -> Self {
         let length = usize::from(frame_bytes) - FCS;
-        let frame = frame(client, server, length);
+        let frame = frame(client, server, length, dscp << 2);
         Self {
             frames: vec![frame; BURST],
             next: 0,
@@ -64,11 +69,11 @@ pub(crate) fn number(frame: &[u8]) -> Option<u32> {
 
 /// A frame without its checksum. The UDP checksum is zero, "none" (RFC 768), since
 /// the number changes from frame to frame.
-fn frame(client: &Host, server: &Host, length: usize) -> Vec<u8> {
+fn frame(client: &Host, server: &Host, length: usize, tos: u8) -> Vec<u8> {
     let ip_length = u16::try_from(length - 14).expect("a frame is short");
     let udp_length = ip_length - 20;
     let mut ip = [0; 20];
-    ip[..2].copy_from_slice(&[0x45, 0]);
+    ip[..2].copy_from_slice(&[0x45, tos]);
     ip[2..4].copy_from_slice(&ip_length.to_be_bytes());
     ip[6..10].copy_from_slice(&[0x40, 0, 64, 17]); // don't fragment; TTL 64; UDP
     ip[12..16].copy_from_slice(&client.address.octets());

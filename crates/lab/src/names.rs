@@ -27,6 +27,8 @@ pub enum Scenario {
     ForwardingRate,
     /// A large flow table: added, told and deleted by one controller.
     FlowTable,
+    /// Meters of several rates, above which more is offered.
+    Meters,
 }
 
 /// Which fields the rules of an experiment match on (OpenFlow 1.0). Each set has
@@ -61,11 +63,12 @@ pub enum Prober {
 
 impl Scenario {
     /// Every scenario, in the order of reports.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Echo,
         Self::TcpThroughput,
         Self::ForwardingRate,
         Self::FlowTable,
+        Self::Meters,
     ];
 
     /// The name it is asked for by.
@@ -76,6 +79,7 @@ impl Scenario {
             Self::TcpThroughput => "tcp-throughput",
             Self::ForwardingRate => "forwarding-rate",
             Self::FlowTable => "flow-table",
+            Self::Meters => "meters",
         }
     }
 
@@ -87,6 +91,7 @@ impl Scenario {
             Self::TcpThroughput => "one TCP stream, and the processor time the device spends on it",
             Self::ForwardingRate => "small frames, flat out and at set rates: how many come out",
             Self::FlowTable => "many flows of twelve fields: added, kept, told, deleted",
+            Self::Meters => "meters by packets and bits: how exactly each second's rate is kept",
         }
     }
 }
@@ -212,7 +217,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             "ecko".parse::<Scenario>().unwrap_err().to_string(),
-            "there is no scenario 'ecko': one of echo, tcp-throughput, forwarding-rate, flow-table is wanted"
+            "there is no scenario 'ecko': one of echo, tcp-throughput, forwarding-rate, flow-table, meters is wanted"
         );
     }
 }

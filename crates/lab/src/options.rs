@@ -1,6 +1,7 @@
 //! What a user may ask of a run, with defaults that reproduce the published
 //! experiments, and the bounds within which that makes sense.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -48,6 +49,9 @@ pub struct Parameters {
     /// Of the scenario `flow-table`.
     #[serde(default)]
     pub flow_table: FlowTableParameters,
+    /// Of the scenario `meters`.
+    #[serde(default)]
+    pub meters: MeterParameters,
 }
 
 /// How echoes are measured.
@@ -90,6 +94,17 @@ pub struct FlowTableParameters {
     pub flows: u32,
 }
 
+/// How meters are measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeterParameters {
+    /// Seconds a test, after one of warm-up. In the last, nothing is counted.
+    pub seconds: u32,
+    /// Size of frames in bytes, from the Ethernet header to the checksum (FCS).
+    pub frame_bytes: u16,
+    /// Rates that meters let pass, in frames a second: twice as many are offered.
+    pub pps: Vec<u32>,
+}
+
 impl Default for EchoParameters {
     fn default() -> Self {
         Self {
@@ -121,6 +136,24 @@ impl Default for RateParameters {
 impl Default for FlowTableParameters {
     fn default() -> Self {
         Self { flows: 100_000 }
+    }
+}
+
+impl MeterParameters {
+    fn make_sense(&self) -> bool {
+        let seconds = Duration::from_secs(self.seconds.into());
+        let rates = self.pps.iter().all(|pps| METERED.contains(pps));
+        self.seconds >= 2 && seconds <= TEST_MAX && rates && distinct(&self.pps)
+    }
+}
+
+impl Default for MeterParameters {
+    fn default() -> Self {
+        Self {
+            seconds: 4,
+            frame_bytes: 64,
+            pps: vec![1_000, 10_000, 100_000, 200_000],
+        }
     }
 }
 
@@ -160,6 +193,9 @@ const FRAME_BYTES_MAX: u16 = 1_518;
 const PACKETS_MAX: u32 = 1_000_000;
 /// What Open vSwitch takes in one table, and we nearly.
 const FLOWS_MAX: u32 = 1_000_000;
+/// Below the first a second has too few frames to speak of per cents; no generator here
+/// comes near the last.
+const METERED: RangeInclusive<u32> = 100..=10_000_000;
 /// An hour: more is a soak, and another experiment.
 const TEST_MAX: Duration = Duration::from_secs(3_600);
 
@@ -176,6 +212,7 @@ impl Options {
             tcp_throughput,
             forwarding_rate,
             flow_table,
+            meters,
         } = &mut options.parameters;
         echo.packets = 2_000;
         echo.frame_bytes = vec![64];
@@ -183,6 +220,8 @@ impl Options {
         forwarding_rate.milliseconds = 1_000;
         forwarding_rate.paced_pps = vec![100_000, 200_000];
         flow_table.flows = 20_000;
+        meters.seconds = 2;
+        meters.pps = vec![10_000, 100_000];
         options
     }
 
@@ -203,10 +242,12 @@ impl Options {
         let echo = &self.parameters.echo;
         let rate = &self.parameters.forwarding_rate;
         let tcp = &self.parameters.tcp_throughput;
-        let frames = || echo.frame_bytes.iter().chain([&rate.frame_bytes]);
+        let meters = &self.parameters.meters;
+        let fixed = [&rate.frame_bytes, &meters.frame_bytes];
+        let frames = || echo.frame_bytes.iter().chain(fixed);
         let frame_fits = |size: &u16| (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(size);
         let limit_ms = u32::try_from(TEST_MAX.as_millis()).expect("an hour fits");
-        let rules: [(bool, &str); 10] = [
+        let rules: [(bool, &str); 11] = [
             (
                 distinct(&self.scenarios) && !self.scenarios.is_empty(),
                 "scenarios: at least one, and each once",
@@ -244,6 +285,10 @@ impl Options {
             (
                 (2..=FLOWS_MAX).contains(&self.parameters.flow_table.flows),
                 "flows: from 2 to 1000000",
+            ),
+            (
+                meters.make_sense(),
+                "meters: from 2 seconds to an hour, of 100 to 10000000 frames a second, each rate once",
             ),
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use testbed::DeviceKind;
 
 use crate::random::Random;
+use crate::record::{MeterAct, MeterUnit};
 use crate::{MatchSet, Options, Scenario};
 
 /// One test on one device.
@@ -38,6 +39,19 @@ pub enum Test {
     ForwardingRate(Offer),
     /// A large flow table.
     FlowTable,
+    /// A meter.
+    Meter(MeterTest),
+}
+
+/// A meter, by what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterTest {
+    /// What it counts.
+    pub unit: MeterUnit,
+    /// What it does to what exceeds its rate.
+    pub act: MeterAct,
+    /// The frames that it lets pass in a second, whatever it counts.
+    pub pps: u32,
 }
 
 /// How many frames are offered.
@@ -60,6 +74,10 @@ impl Step {
                 frame_bytes,
             } => format!("{scenario}/{match_set}/{frame_bytes}/{device}/{run}"),
             Test::TcpThroughput | Test::FlowTable => format!("{scenario}/{device}/{run}"),
+            Test::Meter(MeterTest { unit, act, pps }) => {
+                let (unit, act) = (unit.name(), act.name());
+                format!("{scenario}/{unit}-{act}/{pps}/{device}/{run}")
+            }
             Test::ForwardingRate(Offer::Paced(pps)) => format!("{scenario}/{pps}/{device}/{run}"),
             Test::ForwardingRate(Offer::FlatOut) => format!("{scenario}/flat-out/{device}/{run}"),
         }
@@ -88,6 +106,7 @@ impl Step {
                 Test::ForwardingRate(_) => {
                     Duration::from_millis(parameters.forwarding_rate.milliseconds.into())
                 }
+                Test::Meter(_) => Duration::from_secs((parameters.meters.seconds + 1).into()),
                 // Added, told and deleted, and the wait for memory to be returned.
                 Test::FlowTable => {
                     Duration::from_secs(3) + Duration::from_micros(30) * parameters.flow_table.flows
@@ -105,6 +124,7 @@ impl Test {
             Self::TcpThroughput => Scenario::TcpThroughput,
             Self::ForwardingRate(_) => Scenario::ForwardingRate,
             Self::FlowTable => Scenario::FlowTable,
+            Self::Meter(_) => Scenario::Meters,
         }
     }
 
@@ -113,7 +133,9 @@ impl Test {
     pub const fn match_set(&self) -> MatchSet {
         match self {
             Self::Echo { match_set, .. } => *match_set,
-            Self::TcpThroughput | Self::ForwardingRate(_) | Self::FlowTable => MatchSet::Port,
+            Self::TcpThroughput | Self::ForwardingRate(_) | Self::FlowTable | Self::Meter(_) => {
+                MatchSet::Port
+            }
         }
     }
 }
@@ -133,7 +155,7 @@ pub fn plan(options: &Options) -> Vec<Step> {
             for test in blocks {
                 let mut devices = options.devices.clone();
                 random.shuffle(&mut devices);
-                devices.retain(|device| takes_part(*device, scenario));
+                devices.retain(|device| takes_part(*device, test));
                 steps.extend(devices.into_iter().map(|device| Step { test, device, run }));
             }
         }
@@ -142,10 +164,19 @@ pub fn plan(options: &Options) -> Vec<Step> {
 }
 
 /// Open vSwitch with TCP segmentation offload differs from Open vSwitch as it comes
-/// in nothing but how it carries TCP; and only what speaks OpenFlow has flow tables.
-fn takes_part(device: DeviceKind, scenario: Scenario) -> bool {
-    let alone = device != DeviceKind::OvsTso || scenario == Scenario::TcpThroughput;
-    alone && (device.speaks_openflow() || scenario != Scenario::FlowTable)
+/// in nothing but how it carries TCP; only what speaks OpenFlow has flow tables and
+/// meters; and Open vSwitch's userspace data path has no band that remarks.
+fn takes_part(device: DeviceKind, test: Test) -> bool {
+    let alone = device != DeviceKind::OvsTso || test == Test::TcpThroughput;
+    let can = match test {
+        Test::Meter(MeterTest {
+            act: MeterAct::Remark,
+            ..
+        }) => device == DeviceKind::Comporta,
+        Test::FlowTable | Test::Meter(_) => device.speaks_openflow(),
+        Test::Echo { .. } | Test::TcpThroughput | Test::ForwardingRate(_) => true,
+    };
+    alone && can
 }
 
 /// The tests of one round of `scenario`.
@@ -166,6 +197,7 @@ fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
         }
         Scenario::TcpThroughput => vec![Test::TcpThroughput],
         Scenario::FlowTable => vec![Test::FlowTable],
+        Scenario::Meters => meters(&parameters.meters.pps),
         Scenario::ForwardingRate => {
             let paced = parameters.forwarding_rate.paced_pps.iter();
             paced
@@ -175,6 +207,14 @@ fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
                 .collect()
         }
     }
+}
+
+/// A meter of each kind for each rate.
+fn meters(rates: &[u32]) -> Vec<Test> {
+    let rates = rates.iter().copied();
+    let acts = |pps| MeterAct::ALL.map(|act| (act, pps));
+    let units = |(act, pps)| MeterUnit::ALL.map(|unit| Test::Meter(MeterTest { unit, act, pps }));
+    rates.flat_map(acts).flat_map(units).collect()
 }
 
 #[cfg(test)]
@@ -194,7 +234,9 @@ mod tests {
         let steps = plan(&options());
         let of_all = 5 * 4 * (3 * 5 + 1 + 7);
         let of_those_with_flows = 5 * 2;
-        assert_eq!(steps.len(), of_all + of_those_with_flows);
+        // Four rates by two units: dropped by two devices, remarked by one.
+        let of_meters = 5 * 4 * 2 * (2 + 1);
+        assert_eq!(steps.len(), of_all + of_those_with_flows + of_meters);
         let ids: BTreeSet<String> = steps.iter().map(Step::id).collect();
         assert_eq!(ids.len(), steps.len());
     }
@@ -204,7 +246,7 @@ mod tests {
         let mut options = options();
         options
             .scenarios
-            .retain(|scenario| *scenario != Scenario::FlowTable);
+            .retain(|scenario| !matches!(scenario, Scenario::FlowTable | Scenario::Meters));
         for block in plan(&options).chunks(4) {
             let devices: BTreeSet<DeviceKind> = block.iter().map(|step| step.device).collect();
             assert_eq!(devices.len(), 4);

@@ -171,6 +171,8 @@ pub enum Outcome {
     ForwardingRate(RateOutcome),
     /// Of `flow-table`.
     FlowTable(FlowTableOutcome),
+    /// Of `meters`.
+    Meter(MeterOutcome),
 }
 
 /// Round trips.
@@ -321,6 +323,104 @@ impl FlowTableOutcome {
     #[must_use]
     pub fn bytes_per_flow(&self) -> f64 {
         self.full_bytes.saturating_sub(self.empty_bytes) as f64 / f64::from(self.flows)
+    }
+}
+
+/// What a meter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeterUnit {
+    /// Frames (`OFPMF_PKTPS`).
+    Packets,
+    /// Thousands of their bits (`OFPMF_KBPS`).
+    Kilobits,
+}
+
+/// What a meter does to what exceeds its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeterAct {
+    /// It is dropped.
+    Drop,
+    /// Its drop precedence is raised, and the next table drops it.
+    Remark,
+}
+
+impl MeterUnit {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Packets, Self::Kilobits];
+
+    /// Its name, as in a record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packets => "packets",
+            Self::Kilobits => "kilobits",
+        }
+    }
+}
+
+impl MeterAct {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Drop, Self::Remark];
+
+    /// Its name, as in a record.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Remark => "remark",
+        }
+    }
+}
+
+/// A meter, and what it let pass.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeterOutcome {
+    /// What it counted.
+    pub unit: MeterUnit,
+    /// What it did to the rest.
+    pub act: MeterAct,
+    /// Its rate, in its unit.
+    pub rate: u32,
+    /// The same in frames a second.
+    pub nominal_pps: u32,
+    /// Size of frames with their checksum (FCS), which no device counts.
+    pub frame_bytes: u16,
+    /// Frames that were offered, in the seconds of warm-up too.
+    pub offered: u64,
+    /// Seconds over which they were.
+    pub seconds: f64,
+    /// What came out in each second that counts.
+    pub windows: Vec<MeterWindow>,
+}
+
+/// A second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeterWindow {
+    /// How long it was.
+    pub seconds: f64,
+    /// Frames that came out in it.
+    pub passed: u64,
+}
+
+impl MeterOutcome {
+    /// How far the rate of the worst second was from the meter's, as a share of that.
+    #[must_use]
+    pub fn worst_error(&self) -> f64 {
+        let nominal = f64::from(self.nominal_pps);
+        let rates = self.windows.iter();
+        let rates = rates.map(|window| window.passed as f64 / window.seconds);
+        let errors = rates.map(|rate| (rate / nominal - 1.0).abs());
+        errors.fold(0.0, f64::max)
+    }
+
+    /// Frames a second that came out, over all seconds.
+    #[must_use]
+    pub fn passed_pps(&self) -> f64 {
+        let passed: u64 = self.windows.iter().map(|window| window.passed).sum();
+        let seconds: f64 = self.windows.iter().map(|window| window.seconds).sum();
+        passed as f64 / seconds
     }
 }
 

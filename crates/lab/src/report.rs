@@ -8,6 +8,7 @@ mod environment;
 mod flow_table;
 mod forwarding;
 mod headline;
+mod meters;
 mod parts;
 mod scale;
 mod svg;
@@ -57,6 +58,7 @@ fn page(results: &Results) -> Markup {
                     @if results.has(Scenario::TcpThroughput) { (tcp::section(results)) }
                     @if results.has(Scenario::ForwardingRate) { (forwarding::section(results)) }
                     @if results.has(Scenario::FlowTable) { (flow_table::section(results)) }
+                    @if results.has(Scenario::Meters) { (meters::section(results)) }
                     (validity::section(results))
                     (environment::section(results))
                 }
@@ -122,6 +124,7 @@ fn contents(results: &Results) -> Markup {
             "Forwarding rate",
         ),
         (results.has(Scenario::FlowTable), "flow-table", "Flow table"),
+        (results.has(Scenario::Meters), "meters", "Meters"),
         (true, "validity", "Validity"),
         (true, "method", "Method and machine"),
     ];

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    DeviceRecord, EchoOutcome, Entry, FlowTableOutcome, Outcome, RateOutcome, Session, TcpOutcome,
-    Trial,
+    DeviceRecord, EchoOutcome, Entry, FlowTableOutcome, MeterAct, MeterOutcome, MeterUnit, Outcome,
+    RateOutcome, Session, TcpOutcome, Trial,
 };
 use crate::{MatchSet, Scenario};
 
@@ -127,6 +127,23 @@ impl Results {
         self.valid(device)
             .filter_map(|(trial, outcome)| match outcome {
                 Outcome::FlowTable(table) => Some((trial, table)),
+                _ => None,
+            })
+    }
+
+    /// The valid meters of `device` that are like this one, by run.
+    pub fn meters<'a>(
+        &'a self,
+        device: &'a str,
+        (unit, act, pps): (MeterUnit, MeterAct, u32),
+    ) -> impl Iterator<Item = (&'a Trial, &'a MeterOutcome)> {
+        self.valid(device)
+            .filter_map(move |(trial, outcome)| match outcome {
+                Outcome::Meter(meter)
+                    if (meter.unit, meter.act, meter.nominal_pps) == (unit, act, pps) =>
+                {
+                    Some((trial, meter))
+                }
                 _ => None,
             })
     }

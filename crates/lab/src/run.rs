@@ -176,6 +176,11 @@ fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(
         ),
         (rate_differs, "duration or frame size of forwarding-rate"),
         (then.flow_table != now.flow_table, "flows of flow-table"),
+        (
+            (then.meters.seconds, then.meters.frame_bytes)
+                != (now.meters.seconds, now.meters.frame_bytes),
+            "seconds or frame size of meters",
+        ),
         (session.seed != options.seed, "seed"),
     ]
     .into_iter()

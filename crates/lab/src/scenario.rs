@@ -6,6 +6,7 @@
 mod echo;
 mod flow_table;
 mod forwarding_rate;
+mod meters;
 mod tcp_throughput;
 
 use testbed::{Clock, Spawner};
@@ -50,6 +51,7 @@ fn attempt(test: Test, station: &mut Station, tools: &Tools<'_>) -> Result<Measu
         } => echo::measure(match_set, frame_bytes, station, tools)?,
         Test::TcpThroughput => tcp_throughput::measure(station, tools)?,
         Test::FlowTable => flow_table::measure(station, tools)?,
+        Test::Meter(meter) => meters::measure(meter, station, tools)?,
         Test::ForwardingRate(offer) => forwarding_rate::measure(offer, station, tools)?,
     };
     station.bench.device_mut().check()?;

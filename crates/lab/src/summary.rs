@@ -1,7 +1,9 @@
 //! A trial in a line, for people who watch.
 
 use crate::format::{count, decimal, micros, rate, throughput};
-use crate::record::{EchoOutcome, FlowTableOutcome, Outcome, RateOutcome, TcpOutcome, Trial};
+use crate::record::{
+    EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, TcpOutcome, Trial,
+};
 use crate::statistics::Distribution;
 
 /// What came of `trial`, and what is wrong with it.
@@ -12,6 +14,7 @@ pub(crate) fn line(trial: &Trial) -> String {
         Some(Outcome::TcpThroughput(tcp)) => tcp_line(tcp, trial),
         Some(Outcome::ForwardingRate(rate)) => rate_line(rate),
         Some(Outcome::FlowTable(table)) => table_line(table),
+        Some(Outcome::Meter(meter)) => meter_line(meter),
     };
     let flaws: String = trial
         .flaws
@@ -74,5 +77,14 @@ fn table_line(outcome: &FlowTableOutcome) -> String {
         decimal(outcome.tell_seconds, 2),
         decimal(outcome.echo_ns_max as f64 / 1e6, 1),
         decimal(outcome.delete_seconds, 2),
+    )
+}
+
+fn meter_line(outcome: &MeterOutcome) -> String {
+    format!(
+        "{} passed of {} that were to, the worst second {} % off",
+        rate(outcome.passed_pps()),
+        rate(outcome.nominal_pps.into()),
+        decimal(outcome.worst_error() * 100.0, 2),
     )
 }

@@ -1,5 +1,8 @@
 //! The parts of `docs/conformance.md` that are made from the tables of this crate.
 
+pub(crate) mod files;
+mod limits;
+
 use std::fmt::{Debug, Display};
 use std::ops::RangeInclusive;
 
@@ -26,6 +29,7 @@ fn the_document_says_what_the_tables_say() {
     fields();
     instructions();
     actions();
+    limits::limits();
     errors();
 }
 

@@ -398,7 +398,6 @@ static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(RoleStale,                      V11, V11, near(1, 5)),
     except(RoleUnsupported,                V11, V11, near(1, 5)),
     except(RoleBad,                        V11, V11, nx(1, 513)),
-    // Before 1.5 controllers have no short ids.
     except(RoleIdInUse,                    V11, V11, near(1, 5)),
     except(RoleIdInUse,                    V12, V14, near(11, 1)),
 

@@ -46,6 +46,8 @@ use crate::message::row_of;
 use crate::version::Version;
 use ::flow::Refusal;
 use names::Unreadable;
+#[cfg(test)]
+pub(crate) use names::refusal as name_of;
 use text::Text;
 
 /// How much is printed.
@@ -74,6 +76,21 @@ const NESTING_MAX: usize = 8;
 #[must_use]
 pub fn print(bytes: &[u8], detail: Detail) -> String {
     print_within(bytes, detail, 0)
+}
+
+/// The text of a list of actions, or the name of what is wrong with it.
+pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
+    action::list(r).map_err(|Unreadable(name)| name)
+}
+
+/// The text of what a rule does, or the name of what is wrong with it.
+pub(crate) fn instructions(mut r: Reader<'_>) -> Result<String, &'static str> {
+    action::instructions(&mut r).map_err(|Unreadable(name)| name)
+}
+
+/// Open vSwitch's name for what is wrong.
+pub(crate) fn reason(malformed: Malformed) -> &'static str {
+    Unreadable::from(malformed).0
 }
 
 /// As `print`, within so many other messages.

@@ -158,6 +158,12 @@ impl Headers {
         self.upper.map(|upper| upper.at)
     }
 
+    /// Where the packet ends, whose header above IP that is; padding may follow.
+    #[must_use]
+    pub fn transport_end(&self) -> Option<usize> {
+        self.upper.map(|upper| upper.end)
+    }
+
     /// Reads everything behind the link layer.
     pub(crate) fn read_network(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.network = Network::None;

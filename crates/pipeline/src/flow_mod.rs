@@ -6,7 +6,7 @@
 //! - *Add* over a rule of the same match and priority takes its place, without a
 //!   word to the controller. The counters go on, unless `RESET_COUNTS` asks for
 //!   new ones, which is what an addition of OpenFlow 1.0 always asks.
-//! - *Modify* that finds nothing does nothing, or adds ([`FlowMod::adds_if_missing`]).
+//! - *Modify* that finds nothing does nothing, or adds ([`FlowMod::added_if_missing`]).
 //!   It writes the instructions and leaves cookie, timeouts, flags, counters,
 //!   duration and idle time as they are, but for a `new_cookie`.
 //! - A buffer never exists here, and is missed only after the tables have changed:
@@ -183,7 +183,9 @@ impl Pipeline {
         )?;
         self.check_named(&command.instructions)?;
         let found = self.found(command, &Filter::of_modification(command));
-        if found.is_empty() && command.adds_if_missing() {
+        if found.is_empty()
+            && let Some(cookie) = command.added_if_missing()
+        {
             let table = match command.table {
                 TableId::ALL => TableId::FIRST,
                 table => table,
@@ -192,7 +194,7 @@ impl Pipeline {
                 table,
                 ..command.clone()
             };
-            return self.add(&addition, command.new_cookie.unwrap_or_default(), now);
+            return self.add(&addition, cookie, now);
         }
         let goto = command.instructions.goto;
         if found

@@ -166,7 +166,9 @@ impl Pipeline {
     /// with a bucket's actions would be refused.
     pub fn group_mod(&mut self, command: &GroupMod, now: Instant) -> Result<Changes, Refusal> {
         match command.command {
-            GroupModCommand::Add | GroupModCommand::Modify => self.put_group(command, now)?,
+            GroupModCommand::Add | GroupModCommand::Modify | GroupModCommand::AddOrModify => {
+                self.put_group(command, now)?;
+            }
             GroupModCommand::Delete => return self.delete_group(command.group, now),
             GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets => {
                 self.change_buckets(command, now)?;
@@ -289,6 +291,11 @@ impl Pipeline {
         } else {
             Err(Refusal::ActionBadOutGroup)
         }
+    }
+
+    /// The groups that there are.
+    pub fn group_ids(&self) -> impl Iterator<Item = GroupId> + '_ {
+        self.groups().groups.keys().copied()
     }
 
     /// The counts of a group, or with [`GroupId::ALL`] of all; of none that is not there.

@@ -174,6 +174,11 @@ impl Pipeline {
         all.then_some(()).ok_or(Refusal::MeterModInvalidMeter)
     }
 
+    /// The meters that there are.
+    pub fn meter_ids(&self) -> impl Iterator<Item = MeterId> + '_ {
+        self.meters().meters.keys().copied()
+    }
+
     /// The counts of a meter, or with [`MeterId::ALL`] of all.
     ///
     /// # Errors

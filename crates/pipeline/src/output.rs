@@ -17,6 +17,10 @@ impl Run<'_> {
         max_len: MaxLen,
     ) -> Result<(), DropReason> {
         match port {
+            // No port takes another kind of packet than Ethernet.
+            port if self.is_bare() && !beside_ports(port) => {
+                self.drop(DropReason::UnsupportedPacketType);
+            }
             PortNo::IN_PORT => self.send(self.from),
             PortNo::TABLE => return self.submit(packet),
             PortNo::NORMAL => self.promise(Destination::Normal),
@@ -100,4 +104,9 @@ impl Run<'_> {
         let port = self.pipeline.port(self.from);
         port.is_none_or(|port| port.reports_misses())
     }
+}
+
+/// Whether an output to it does not go out of a port.
+const fn beside_ports(port: PortNo) -> bool {
+    matches!(port, PortNo::TABLE | PortNo::CONTROLLER)
 }

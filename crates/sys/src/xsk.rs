@@ -458,3 +458,6 @@ fn passing(result: isize) -> io::Result<()> {
         _ => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@
 //! | `fragments normal`, `drop`, `nx_match`, `reassemble` | what becomes of fragments |
 //! | `standalone on`, `standalone off` | the switch is on its own, or not |
 //! | `flow add ..`, `modify`, `modify_strict`, `delete`, `delete_strict` | a flow-mod, as OpenFlow 1.3 means it |
-//! | `flow10 add ..` | the same, as OpenFlow 1.0 means it |
+//! | `flow10 add ..`, `flow11 add ..` | the same, as OpenFlow 1.0 or 1.1 means it |
 //! | `group add ..`, `modify`, `delete` | a group-mod |
 //! | `meter add ..`, `modify`, `delete` | a meter-mod |
 //! | `packet_out in_port actions \| frame` | a packet-out |

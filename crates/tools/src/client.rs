@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use base::{Instant, Xid};
 use openflow::{
-    Channel, Event, Message, MultipartReply, MultipartRequest, Options, Received, Side, Version,
+    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Channel, Event, Excerpt, Message,
+    MultipartReply, MultipartRequest, Options, Received, Side, Version,
 };
 
 use crate::error::ToolError;
@@ -18,6 +19,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 16;
+
+/// The bundle of a connection that lasts for one.
+const BUNDLE: BundleId = BundleId(1);
+
+/// No frame meets a part of it, and its messages are done in their order.
+const TOGETHER: BundleFlags = BundleFlags(BundleFlags::ATOMIC.0 | BundleFlags::ORDERED.0);
+
+/// Whether commands are done whole or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// All or nothing, and to every frame at once.
+    Yes,
+    /// One after the other, up to the first that is refused.
+    No,
+}
 
 /// A connection with a switch.
 pub struct Client {
@@ -105,11 +121,41 @@ impl Client {
     ///
     /// # Errors
     /// The switch refuses one, or its version has no words for it: those before it are
-    /// done.
-    pub fn tell(&mut self, commands: &[Message]) -> Result<(), ToolError> {
+    /// done, or none if all were to be done together.
+    pub fn tell(&mut self, commands: &[Message], together: Together) -> Result<(), ToolError> {
+        match together {
+            Together::No => self.tell_each(commands),
+            Together::Yes => self.tell_bundled(commands),
+        }
+    }
+
+    fn tell_each(&mut self, commands: &[Message]) -> Result<(), ToolError> {
         for command in commands {
             self.send(command)?;
         }
+        self.wait_for_barrier()
+    }
+
+    /// Sends commands as a bundle, which is done whole or not at all (OF 1.4.1, 6.9).
+    fn tell_bundled(&mut self, commands: &[Message]) -> Result<(), ToolError> {
+        self.send(&bundle_step(BundleStep::OpenRequest))?;
+        for command in commands {
+            self.send(&Message::BundleAdd(BundleAdd {
+                bundle: BUNDLE,
+                flags: TOGETHER,
+                message: Box::new(command.clone()),
+                excerpt: Excerpt::of(&[]),
+                length: 0,
+            }))?;
+        }
+        // Whatever was refused is told before: then nothing is committed.
+        self.wait_for_barrier()?;
+        self.send(&bundle_step(BundleStep::CommitRequest))?;
+        self.wait_for_barrier()
+    }
+
+    /// Waits until the switch has done what it was sent.
+    fn wait_for_barrier(&mut self) -> Result<(), ToolError> {
         let barrier = self.send(&Message::BarrierRequest)?;
         loop {
             let event = self.next()?;
@@ -163,6 +209,16 @@ impl Client {
             Event::Refused(malformed) => Err(ToolError::Down(malformed.to_string())),
         }
     }
+}
+
+/// A step of the only bundle.
+const fn bundle_step(step: BundleStep) -> Message {
+    Message::BundleControl(BundleControl {
+        bundle: BUNDLE,
+        step,
+        flags: TOGETHER,
+        time: None,
+    })
 }
 
 /// The refusal that a message is, if it is one. What is told unasked is passed over.

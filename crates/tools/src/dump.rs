@@ -1,17 +1,17 @@
 //! What a switch holds, as `ovs-ofctl` dumps it; rules in the order in which frames
 //! meet them.
 
-use std::cmp::Reverse;
 use std::fmt::Write;
 
 use base::{GroupId, MeterId, PortNo, Xid};
-use flow::FlowStatsRequest;
 use flow::text::{self, Brief};
+use flow::{FlowStats, FlowStatsRequest};
 use openflow::{Detail, Form, Message, MultipartReply, MultipartRequest, print};
 
-use crate::client::Client;
+use crate::client::{Client, Together};
 use crate::error::ToolError;
-use crate::parse::{Subject, read_lines};
+use crate::parse::{Subject, read_under};
+use crate::rules::{self, Order};
 
 /// What is to be told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Dump {
         filter: String,
         /// With what they counted.
         counts: bool,
+        /// In which order, before that in which frames meet them.
+        orders: Vec<Order>,
     },
     /// Groups: what they are, or what they counted.
     Groups {
@@ -46,7 +48,11 @@ pub enum Dump {
 /// The filter is no match, or the switch does not answer.
 pub fn dump(client: &mut Client, what: &Dump) -> Result<String, ToolError> {
     let request = match what {
-        Dump::Flows { filter, counts } => return flows(client, filter, *counts),
+        Dump::Flows {
+            filter,
+            counts,
+            orders,
+        } => return flows(client, filter, *counts, orders),
         Dump::Groups { counts: false } => MultipartRequest::GroupDesc(GroupId::ALL),
         Dump::Groups { counts: true } => MultipartRequest::Group(GroupId::ALL),
         Dump::Meters { counts: false } => MultipartRequest::MeterConfig(MeterId::ALL),
@@ -58,25 +64,21 @@ pub fn dump(client: &mut Client, what: &Dump) -> Result<String, ToolError> {
     Ok(printed(client, &Message::reply(reply)))
 }
 
-fn flows(client: &mut Client, filter: &str, counts: bool) -> Result<String, ToolError> {
+fn flows(
+    client: &mut Client,
+    filter: &str,
+    counts: bool,
+    orders: &[Order],
+) -> Result<String, ToolError> {
     let request = match filter.trim() {
         "" => FlowStatsRequest::all(),
         filter => text::parse_flow_stats_request(filter)
             .map_err(|error| ToolError::Text { line: 1, error })?,
     };
-    let reply = client.ask(MultipartRequest::Flow(Form::Standard, request))?;
-    let MultipartReply::Flow(_, mut rules) = reply else {
-        return Err(ToolError::Down("it told of something else".into()));
-    };
-    rules.sort_by_cached_key(|rule| {
-        (
-            rule.table,
-            Reverse(rule.priority),
-            rule.matching.to_string(),
-        )
-    });
+    let mut told_of = ask_flows(client, request)?;
+    rules::sort(&mut told_of, orders);
     let mut told = String::new();
-    for rule in &rules {
+    for rule in &told_of {
         // Writing to a string cannot fail.
         let _ = match counts {
             true => writeln!(told, " {rule}"),
@@ -118,33 +120,93 @@ fn printed(client: &Client, message: &Message) -> String {
     text
 }
 
-/// Changes what a switch holds by the commands in `lines`; one that names no command is
-/// `command`. They are done in their order, up to the first that is refused.
-///
-/// # Errors
-/// A line is wrong: then nothing is done. Or the switch refuses a command.
-pub fn change(
-    client: &mut Client,
-    subject: Subject,
-    command: &str,
-    lines: &str,
-) -> Result<(), ToolError> {
-    let said: Vec<String> = lines
-        .lines()
-        .map(|line| with_command(command, line))
-        .collect();
-    let read = read_lines(subject, &said.join("\n"))?;
-    let commands: Vec<Message> = read.into_iter().map(|(_, message)| message).collect();
-    client.tell(&commands)
+/// What is to become of what a switch holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Add what a line says; a line may begin with a command of its own.
+    Add,
+    /// Change it.
+    Modify,
+    /// Change the one rule that has this match and priority.
+    ModifyStrict,
+    /// Delete it.
+    Delete,
+    /// Delete the one rule that has this match and priority.
+    DeleteStrict,
+    /// Put buckets into a group.
+    InsertBuckets,
+    /// Take buckets out of a group.
+    RemoveBuckets,
 }
 
-/// A line with a command before it, unless it says nothing. What is named by `all` is
-/// what is named by nothing.
-fn with_command(command: &str, line: &str) -> String {
-    match line.trim() {
-        "" => String::new(),
-        line if line.starts_with('#') => String::new(),
-        "all" => command.to_owned(),
-        line => format!("{command} {line}"),
+impl Command {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Modify => "modify",
+            Self::ModifyStrict => "modify_strict",
+            Self::Delete => "delete",
+            Self::DeleteStrict => "delete_strict",
+            Self::InsertBuckets => "insert_bucket",
+            Self::RemoveBuckets => "remove_bucket",
+        }
+    }
+}
+
+/// A change, and how it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What is changed.
+    pub subject: Subject,
+    /// How.
+    pub command: Command,
+    /// All of it or nothing, or one after the other.
+    pub together: Together,
+}
+
+/// Changes what a switch holds by the commands in `lines`.
+///
+/// # Errors
+/// A line is wrong: then nothing is done. Or the switch refuses a command: those before it
+/// are done, or nothing if all were to be done together.
+pub fn change(client: &mut Client, change: Change, lines: &str) -> Result<(), ToolError> {
+    let own = change.command == Command::Add;
+    let commands = read_under(change.subject, change.command.word(), own, lines)?;
+    client.tell(&commands, change.together)
+}
+
+/// Has a switch hold the rules in `lines`, which are written as they are added, and no
+/// others. Only what differs is changed, unless all is to be added `again`.
+///
+/// # Errors
+/// As for [`change`].
+pub fn replace(
+    client: &mut Client,
+    lines: &str,
+    again: bool,
+    together: Together,
+) -> Result<(), ToolError> {
+    let told = all_flows(client)?;
+    let commands = rules::replacement(told, lines, again)?;
+    client.tell(&commands, together)
+}
+
+/// What differs between the rules of a switch and those in `lines`, in the words of
+/// `ovs-ofctl diff-flows`: `-` is before those of the switch, `+` before those in the lines.
+///
+/// # Errors
+/// A line is no rule, or the switch does not answer.
+pub fn difference(client: &mut Client, lines: &str) -> Result<String, ToolError> {
+    rules::difference(all_flows(client)?, lines)
+}
+
+fn all_flows(client: &mut Client) -> Result<Vec<FlowStats>, ToolError> {
+    ask_flows(client, FlowStatsRequest::all())
+}
+
+fn ask_flows(client: &mut Client, request: FlowStatsRequest) -> Result<Vec<FlowStats>, ToolError> {
+    match client.ask(MultipartRequest::Flow(Form::Standard, request))? {
+        MultipartReply::Flow(_, rules) => Ok(rules),
+        _ => Err(ToolError::Down("it told of something else".into())),
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use flow::text::ParseError;
-use openflow::Inexpressible;
+use openflow::{BadEntry, Inexpressible};
 
 /// What is wrong with what was asked, or with who was asked, in one line.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +36,26 @@ pub enum ToolError {
         /// What cannot be said.
         error: Inexpressible,
     },
+    /// An entry of a match is none.
+    #[error("line {line}: {error}")]
+    Entry {
+        /// Which line, from one.
+        line: usize,
+        /// What is wrong with it.
+        error: BadEntry,
+    },
+    /// A line is a command where a rule is wanted.
+    #[error("line {line}: rules are wanted here, as they are added, and no other command")]
+    NotRule {
+        /// Which line, from one.
+        line: usize,
+    },
+    /// There is no field of this name to sort by.
+    #[error("`{0}` is neither a field nor `priority`")]
+    NoField(String),
+    /// A file is no capture that can be read.
+    #[error("this is no pcap file: {0}")]
+    NotCapture(String),
     /// There is no switch, or it does not answer.
     #[error("{path}: {error}: is the switch running, and is this its --rundir?", path = path.display())]
     Unanswered {

@@ -3,9 +3,10 @@
 
 use base::{PortNo, Xid};
 use flow::text::{self, ParseError};
-use flow::{PacketOut, Registers};
+use flow::{Instructions, Match, PacketOut, Registers};
 use openflow::{
-    Detail, Dialect, Extension, Form, Inexpressible, Message, MultipartRequest, Version, print,
+    Detail, Dialect, Extension, Form, Inexpressible, Message, MultipartRequest, Piece, Version,
+    encode_actions, encode_entries, encode_instructions, parse_entries, print, print_piece,
 };
 
 use crate::error::ToolError;
@@ -25,6 +26,18 @@ pub enum Subject {
     /// Actions: a frame to be sent, of no bytes.
     Actions,
 }
+
+/// The words that a line of a file may begin with.
+const COMMANDS: [&str; 8] = [
+    "add",
+    "modify",
+    "modify_strict",
+    "delete",
+    "delete_strict",
+    "add_or_mod",
+    "insert_bucket",
+    "remove_bucket",
+];
 
 /// Reads each line of `lines` and tells the message that it is: its bytes in
 /// hexadecimal, and in the lines behind them its text. Without a version the oldest that
@@ -48,17 +61,100 @@ pub fn parse_lines(
     Ok(told)
 }
 
+/// Reads each line of `lines` as a part of a message and tells its bytes in `version`, in
+/// hexadecimal, and behind them its text. A match may be written in words, or entry by entry
+/// (`NXM_OF_IN_PORT(0001)`). Empty lines are passed over, and those that `#` begins.
+///
+/// # Errors
+/// As for [`parse_lines`].
+pub fn parse_pieces(piece: Piece, lines: &str, version: Version) -> Result<String, ToolError> {
+    let mut told = String::new();
+    for (line, text) in spoken(lines) {
+        let bytes = piece_bytes(piece, line, text, version)?;
+        told += &format!(
+            "{}\n{}",
+            hex::digits(&bytes),
+            print_piece(piece, &bytes, version)
+        );
+    }
+    if told.is_empty() {
+        Err(ToolError::Empty)
+    } else {
+        Ok(told)
+    }
+}
+
+/// The bytes of a part, which is written in a line.
+fn piece_bytes(
+    piece: Piece,
+    line: usize,
+    text: &str,
+    version: Version,
+) -> Result<Vec<u8>, ToolError> {
+    let wrong = |error| ToolError::Text { line, error };
+    let bytes = match piece {
+        Piece::Actions => encode_actions(&text::parse_actions(text).map_err(wrong)?, version),
+        Piece::Instructions => {
+            let text = text.strip_prefix("actions=").unwrap_or(text);
+            let does: Instructions = text.parse().map_err(wrong)?;
+            encode_instructions(&does, version)
+        }
+        Piece::Match if text.contains('(') || text.trim() == "<any>" => {
+            return parse_entries(text).map_err(|error| ToolError::Entry { line, error });
+        }
+        Piece::Match => {
+            let matching: Match = text.parse().map_err(wrong)?;
+            encode_entries(&matching, version)
+        }
+    };
+    bytes.map_err(|error| ToolError::Inexpressible { line, error })
+}
+
+/// Lines that say something, with their numbers, from one.
+fn spoken(lines: &str) -> impl Iterator<Item = (usize, &str)> {
+    let numbered = (1..).zip(lines.lines());
+    numbered.filter(|(_, line)| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with('#')
+    })
+}
+
+/// The messages that lines are under a command, which stands before each that does not begin
+/// with one of its own where that may be.
+pub(crate) fn read_under(
+    subject: Subject,
+    command: &str,
+    own: bool,
+    lines: &str,
+) -> Result<Vec<Message>, ToolError> {
+    let read = spoken(lines).map(|(line, text)| {
+        let text = text.trim();
+        let first = text.split([' ', ',', '\t']).next().unwrap_or_default();
+        let (said, before) = match text {
+            text if own && COMMANDS.contains(&first) => (text.to_owned(), 0),
+            // What is named by `all` is what is named by nothing.
+            "all" => (command.to_owned(), 0),
+            text => (format!("{command} {text}"), command.len() + 1),
+        };
+        read(subject, &said).map_err(|mut error| {
+            error.at = error.at.saturating_sub(before);
+            ToolError::Text { line, error }
+        })
+    });
+    let read = read.collect::<Result<Vec<_>, _>>()?;
+    if read.is_empty() {
+        Err(ToolError::Empty)
+    } else {
+        Ok(read)
+    }
+}
+
 /// The messages that lines are, with the numbers of the lines, from one.
 pub(crate) fn read_lines(
     subject: Subject,
     lines: &str,
 ) -> Result<Vec<(usize, Message)>, ToolError> {
-    let numbered = (1..).zip(lines.lines());
-    let said = numbered.filter(|(_, line)| {
-        let line = line.trim();
-        !line.is_empty() && !line.starts_with('#')
-    });
-    let read = said.map(|(number, line)| match read(subject, line) {
+    let read = spoken(lines).map(|(number, line)| match read(subject, line) {
         Ok(message) => Ok((number, message)),
         Err(error) => Err(ToolError::Text {
             line: number,

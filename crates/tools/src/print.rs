@@ -1,12 +1,12 @@
 //! Messages as text.
 
-use openflow::{Detail, print};
+use openflow::{Detail, Piece, Version, print, print_piece};
 
 use crate::error::ToolError;
 use crate::hex;
 
 /// The bytes before every message, which say how long it is.
-const HEADER: usize = 8;
+pub(crate) const HEADER: usize = 8;
 
 /// Prints messages in hexadecimal, one in each line of `text`; empty lines are passed
 /// over.
@@ -17,6 +17,22 @@ pub fn print_lines(text: &str, detail: Detail) -> Result<String, ToolError> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let printed = lines.map(|line| Ok(print(&hex::bytes(line)?, detail)));
     let printed = printed.collect::<Result<Vec<_>, _>>()?;
+    if printed.is_empty() {
+        Err(ToolError::Empty)
+    } else {
+        Ok(printed.concat())
+    }
+}
+
+/// Prints parts of messages in hexadecimal, one in each line of `text`, as a version has
+/// them; empty lines are passed over.
+///
+/// # Errors
+/// As for [`print_lines`].
+pub fn print_pieces(piece: Piece, text: &str, version: Version) -> Result<String, ToolError> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let printed = lines.map(|line| Ok(print_piece(piece, &hex::bytes(line)?, version)));
+    let printed = printed.collect::<Result<Vec<_>, ToolError>>()?;
     if printed.is_empty() {
         Err(ToolError::Empty)
     } else {

@@ -1,7 +1,7 @@
 //! The long names that fields bear where bits of them are meant, as
 //! `NXM_OF_ETH_SRC[0..15]`: the class, and a name in capital letters.
 
-use super::{EXPERIMENTER, Field};
+use super::{EXPERIMENTER, Field, WireId};
 
 /// Names that are not made of the registry's.
 #[rustfmt::skip]
@@ -46,6 +46,18 @@ impl Field {
             Some(id) if id.class == EXPERIMENTER => format!("NXOXM_{}", self.capitals()),
             Some(id) if id.class == 0 => format!("NXM_OF_{}", self.capitals()),
             Some(_) => format!("NXM_NX_{}", self.capitals()),
+        }
+    }
+
+    /// The name of one of its headers: the class decides whose name it is. Of a header that
+    /// is not the field's, the class is still told.
+    #[must_use]
+    pub fn header_name(self, id: WireId) -> String {
+        match id.class {
+            _ if self.info().nxm == Some(id) => self.part_name(),
+            0 | 1 => self.part_name(),
+            EXPERIMENTER => format!("ONFOXM_ET_{}", self.capitals()),
+            _ => self.oxm_name(),
         }
     }
 

@@ -1,12 +1,14 @@
 //! Groups as text, the way `ovs-ofctl` 3.1 reads and prints them.
 //!
 //! ```text
-//! group  = [command] "group_id=" number "," "type=" kind {"," "bucket=" bucket}
+//! group  = [command] "group_id=" number ["," "type=" kind] ["," "command_bucket_id=" place] {"," "bucket=" bucket}
+//! place  = number | "first" | "last" | "all"
 //! bucket = {name (":" | "=") value ","} ["actions="] actions
 //! ```
 //!
-//! Not here: bucket ids and selection methods, which OpenFlow 1.5 adds.
+//! Not here: selection methods, which OpenFlow 1.5 leaves to experimenters.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use base::{BucketId, GroupId, PortNo};
@@ -19,10 +21,20 @@ use super::{address, instructions};
 use crate::group::{Bucket, GroupDesc, GroupKind, GroupMod, GroupModCommand};
 
 /// The commands by the words of group files.
-const COMMANDS: [(GroupModCommand, &str); 3] = [
+const COMMANDS: [(GroupModCommand, &str); 6] = [
     (GroupModCommand::Add, "add"),
     (GroupModCommand::Modify, "modify"),
+    (GroupModCommand::AddOrModify, "add_or_mod"),
     (GroupModCommand::Delete, "delete"),
+    (GroupModCommand::InsertBuckets, "insert_bucket"),
+    (GroupModCommand::RemoveBuckets, "remove_bucket"),
+];
+
+/// Places in a list of buckets by their names.
+const PLACES: [(BucketId, &str); 3] = [
+    (BucketId::FIRST, "first"),
+    (BucketId::LAST, "last"),
+    (BucketId::ALL, "all"),
 ];
 
 /// The kinds by name; the first of a kind is the one printed.
@@ -34,14 +46,8 @@ const KINDS: [(GroupKind, &str); 5] = [
     (GroupKind::FastFailover, "fast_failover"),
 ];
 
-/// What only later versions have words for.
-const FOREIGN: [&str; 5] = [
-    "bucket_id",
-    "command_bucket_id",
-    "fields",
-    "selection_method",
-    "selection_method_param",
-];
+/// How a select group chooses, which is the switch's affair here.
+const FOREIGN: [&str; 3] = ["fields", "selection_method", "selection_method_param"];
 
 /// The weight of a bucket that names none.
 const fn usual_weight(kind: GroupKind) -> u16 {
@@ -74,22 +80,30 @@ pub(super) fn group_mod(command: GroupModCommand, line: Piece<'_>) -> Result<Gro
         None if deletes => GroupId::ALL,
         None => return Err(end.wrong("the group is missing: `group_id=`")),
     };
-    let kind = match (head.kind, deletes, texts.first()) {
-        (None, true, None) => GroupKind::All,
-        (_, true, _) => return Err(line.wrong("a deletion names the group and nothing else")),
-        (Some(kind), false, _) => kind,
-        (None, false, _) => return Err(end.wrong("the kind of group is missing: `type=`")),
-    };
-    // Where nothing else is said, a bucket's number is its place.
-    let buckets = (0..).zip(texts);
-    let buckets = buckets.map(|(id, text)| bucket(kind, BucketId(id), text));
+    let (kind, place) = head.kind_and_place(command, !texts.is_empty(), line)?;
+    let buckets = texts.into_iter().map(|text| bucket(kind, text));
     Ok(GroupMod {
         command,
         kind,
         group,
-        place: BucketId::ALL,
-        buckets: buckets.collect::<Result<_, _>>()?,
+        place,
+        buckets: numbered(buckets.collect::<Result<_, _>>()?),
     })
+}
+
+/// Buckets whose numbers are those that they were given; the others get the lowest that are
+/// left.
+fn numbered(buckets: Vec<(Option<BucketId>, Bucket)>) -> Vec<Bucket> {
+    let given: BTreeSet<BucketId> = buckets.iter().filter_map(|(id, _)| *id).collect();
+    let mut left = (0..).map(BucketId).filter(|id| !given.contains(id));
+    let named = buckets.into_iter().map(|(id, bucket)| {
+        let id = id.or_else(|| left.next());
+        Bucket {
+            id: id.expect("there are more numbers than buckets in a line"),
+            ..bucket
+        }
+    });
+    named.collect()
 }
 
 /// What stands before the buckets.
@@ -97,6 +111,7 @@ pub(super) fn group_mod(command: GroupModCommand, line: Piece<'_>) -> Result<Gro
 struct Head {
     group: Option<GroupId>,
     kind: Option<GroupKind>,
+    place: Option<BucketId>,
 }
 
 impl Head {
@@ -107,6 +122,10 @@ impl Head {
             let given_before = match item.key.text {
                 "group_id" => head.group.replace(group_id(item.required()?)?).is_some(),
                 "type" => head.kind.replace(kind(item.required()?)?).is_some(),
+                "command_bucket_id" => {
+                    let place = bucket_id(item.required()?, &PLACES)?;
+                    head.place.replace(place).is_some()
+                }
                 name if FOREIGN.contains(&name) => return Err(foreign(item)),
                 _ => return Err(item.key.wrong("unknown key of a group")),
             };
@@ -116,6 +135,51 @@ impl Head {
         }
         Ok(head)
     }
+
+    /// The kind of group, and the place among its buckets, if the command has them.
+    fn kind_and_place(
+        &self,
+        command: GroupModCommand,
+        has_buckets: bool,
+        line: Piece<'_>,
+    ) -> Result<(GroupKind, BucketId), ParseError> {
+        use GroupModCommand::{Add, AddOrModify, Delete, InsertBuckets, Modify, RemoveBuckets};
+        let end = line.cut(line.text.len()).1;
+        match (command, self.kind, self.place) {
+            (Add | Modify | AddOrModify, _, Some(_)) => {
+                Err(line.wrong("only buckets that come or go have a place"))
+            }
+            (Add | Modify | AddOrModify, Some(kind), None) => Ok((kind, BucketId::ALL)),
+            (Add | Modify | AddOrModify, None, None) => {
+                Err(end.wrong("the kind of group is missing: `type=`"))
+            }
+            (Delete, None, None) if !has_buckets => Ok((GroupKind::All, BucketId::ALL)),
+            (Delete, ..) => Err(line.wrong("a deletion names the group and nothing else")),
+            (InsertBuckets | RemoveBuckets, Some(_), _) => {
+                Err(line.wrong("the group has its kind: `type=` is not wanted"))
+            }
+            (InsertBuckets, None, None | Some(BucketId::ALL)) => {
+                Err(end.wrong("`command_bucket_id=` is wanted: a number, first or last"))
+            }
+            (InsertBuckets, None, Some(place)) => Ok((GroupKind::All, place)),
+            (RemoveBuckets, None, _) if has_buckets => {
+                Err(line.wrong("buckets are removed by their place, and not described"))
+            }
+            (RemoveBuckets, None, place) => Ok((GroupKind::All, place.unwrap_or(BucketId::ALL))),
+        }
+    }
+}
+
+/// Reads the number of a bucket, or one of the names.
+fn bucket_id(piece: Piece<'_>, names: &[(BucketId, &str)]) -> Result<BucketId, ParseError> {
+    if let Some((id, _)) = names.iter().find(|(_, name)| *name == piece.text) {
+        return Ok(*id);
+    }
+    let id = number(piece).map(BucketId)?;
+    if id > BucketId::MAX {
+        return Err(piece.wrong("no bucket has this number"));
+    }
+    Ok(id)
 }
 
 fn foreign(item: Item<'_>) -> ParseError {
@@ -161,10 +225,11 @@ fn split_buckets(line: Piece<'_>) -> Result<(Piece<'_>, Vec<Piece<'_>>), ParseEr
     Ok((head, parts))
 }
 
-/// Reads a bucket: what is said of it, then its actions.
-fn bucket(kind: GroupKind, id: BucketId, text: Piece<'_>) -> Result<Bucket, ParseError> {
+/// Reads a bucket: what is said of it, then its actions. With its number, if it has one.
+fn bucket(kind: GroupKind, text: Piece<'_>) -> Result<(Option<BucketId>, Bucket), ParseError> {
+    let mut id = None;
     let mut bucket = Bucket {
-        id,
+        id: BucketId::ALL,
         weight: usual_weight(kind),
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,
@@ -177,6 +242,7 @@ fn bucket(kind: GroupKind, id: BucketId, text: Piece<'_>) -> Result<Bucket, Pars
             return Err(text.wrong("the bucket's actions are missing"));
         };
         match item.key.text {
+            "bucket_id" => id = Some(bucket_id(item.required()?, &[])?),
             "weight" => bucket.weight = number(item.required()?)?,
             "watch_port" => bucket.watch_port = address::port(item.required()?)?,
             "watch_group" => bucket.watch_group = GroupId(number(item.required()?)?),
@@ -186,12 +252,12 @@ fn bucket(kind: GroupKind, id: BucketId, text: Piece<'_>) -> Result<Bucket, Pars
                     return Err(item.key.wrong("`actions=` is wanted"));
                 }
                 bucket.actions = instructions::action_list(behind.cut(1).1)?;
-                return Ok(bucket);
+                return Ok((id, bucket));
             }
             name if FOREIGN.contains(&name) => return Err(foreign(item)),
             _ => {
                 bucket.actions = instructions::action_list(actions)?;
-                return Ok(bucket);
+                return Ok((id, bucket));
             }
         }
     }
@@ -210,7 +276,8 @@ impl fmt::Display for GroupKind {
 impl fmt::Display for GroupDesc {
     /// Writes the group as `ovs-ofctl dump-groups` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_group(f, self.group, self.kind, &self.buckets)
+        write!(f, "group_id={},type={}", self.group.0, self.kind)?;
+        write_buckets(f, self.kind, &self.buckets)
     }
 }
 
@@ -226,25 +293,44 @@ impl fmt::Display for GroupMod {
         match (self.command, self.group) {
             (GroupModCommand::Delete, GroupId::ALL) => f.write_str("group_id=all"),
             (GroupModCommand::Delete, group) => write!(f, "group_id={}", group.0),
-            _ => write_group(f, self.group, self.kind, &self.buckets),
+            (
+                GroupModCommand::Add | GroupModCommand::Modify | GroupModCommand::AddOrModify,
+                group,
+            ) => {
+                write!(f, "group_id={},type={}", group.0, self.kind)?;
+                write_buckets(f, self.kind, &self.buckets)
+            }
+            (GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets, group) => {
+                write!(f, "group_id={},command_bucket_id=", group.0)?;
+                match PLACES.iter().find(|(place, _)| *place == self.place) {
+                    Some((_, name)) => f.write_str(name)?,
+                    None => write!(f, "{}", self.place.0)?,
+                }
+                write_buckets(f, self.kind, &self.buckets)
+            }
         }
     }
 }
 
-fn write_group(
-    f: &mut fmt::Formatter<'_>,
-    group: GroupId,
-    kind: GroupKind,
-    buckets: &[Bucket],
-) -> fmt::Result {
-    write!(f, "group_id={},type={kind}", group.0)?;
+/// Writes buckets; their numbers, unless they are those of their places.
+fn write_buckets(f: &mut fmt::Formatter<'_>, kind: GroupKind, buckets: &[Bucket]) -> fmt::Result {
+    let mut placed = (0..).zip(buckets);
+    let named = placed.any(|(place, bucket)| bucket.id != BucketId(place));
     buckets
         .iter()
-        .try_for_each(|bucket| write_bucket(f, kind, bucket))
+        .try_for_each(|bucket| write_bucket(f, kind, named, bucket))
 }
 
-fn write_bucket(f: &mut fmt::Formatter<'_>, kind: GroupKind, bucket: &Bucket) -> fmt::Result {
+fn write_bucket(
+    f: &mut fmt::Formatter<'_>,
+    kind: GroupKind,
+    named: bool,
+    bucket: &Bucket,
+) -> fmt::Result {
     f.write_str(",bucket=")?;
+    if named {
+        write!(f, "bucket_id:{},", bucket.id.0)?;
+    }
     if bucket.weight != usual_weight(kind) {
         write!(f, "weight:{},", bucket.weight)?;
     }

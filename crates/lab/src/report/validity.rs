@@ -43,7 +43,12 @@ pub(super) fn section(results: &Results) -> Markup {
 fn is_proven(trial: &Trial) -> bool {
     let openflow = match &trial.outcome {
         Some(Outcome::Echo(echo)) => echo.openflow,
-        Some(Outcome::TcpThroughput(_) | Outcome::ForwardingRate(_) | Outcome::FlowTable(_))
+        Some(
+            Outcome::TcpThroughput(_)
+            | Outcome::ForwardingRate(_)
+            | Outcome::FlowTable(_)
+            | Outcome::Meter(_),
+        )
         | None => None,
     };
     openflow.is_some() && trial.is_valid()

@@ -23,6 +23,8 @@ fn short(name: &str) -> Options {
     options.parameters.forwarding_rate.milliseconds = 100;
     options.parameters.forwarding_rate.paced_pps = vec![2_000];
     options.parameters.flow_table.flows = 500;
+    options.parameters.meters.seconds = 2;
+    options.parameters.meters.pps = vec![1_000];
     options
 }
 
@@ -55,7 +57,8 @@ fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
         .devices
         .iter()
         .filter(|device| device.speaks_openflow());
-    let tests = options.devices.len() * 5 + with_flows.count();
+    // One flow table, and a meter of packets and one of bits.
+    let tests = options.devices.len() * 5 + with_flows.count() * 3;
     let interrupt = Interrupt::never();
     let summary = run(&options, &interrupt, &mut Silent).unwrap();
     assert_eq!((summary.trials, summary.exit_code()), (tests, 0));

@@ -1,5 +1,7 @@
 //! Tests of the number table of errors.
 
+mod witnesses;
+
 use std::collections::BTreeMap;
 
 use super::*;

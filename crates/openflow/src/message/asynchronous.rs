@@ -87,13 +87,17 @@ pub struct AsyncConfig {
 
 impl AsyncConfig {
     /// What holds until a controller of this version says otherwise (OF 1.3.5, 7.3.10;
-    /// OF 1.4.1, 7.3.10): all but frames whose TTL ran out and what others ask; a slave
-    /// hears of ports, of its role and of the other controllers only.
+    /// OF 1.5.1, 7.3.10): a master or equal hears of all frames but those whose TTL ran
+    /// out, of ports, and of rules that end; not of its role, and not of what others ask. A
+    /// slave hears of ports only; and both of the status of other controllers (1.5).
+    ///
+    /// Of the status of tables the specification says nothing there; a table tells of it
+    /// only when it was configured to, and so whoever did that is told.
     #[must_use]
     pub const fn initial(version: Version) -> Self {
-        let (packet_in, flow_removed, role_status) = match version {
-            Version::V10 | Version::V11 | Version::V12 | Version::V13 => (0b011, 0b1111, 0),
-            Version::V14 | Version::V15 => (0b11_1011, 0b11_1111, 0b11),
+        let (packet_in, flow_removed) = match version {
+            Version::V10 | Version::V11 | Version::V12 | Version::V13 => (0b011, 0b1111),
+            Version::V14 | Version::V15 => (0b11_1011, 0b11_1111),
         };
         let port_status = 0b111;
         let table_status = match version {
@@ -109,7 +113,7 @@ impl AsyncConfig {
                 packet_in,
                 port_status,
                 flow_removed,
-                role_status,
+                role_status: 0,
                 table_status,
                 request_forward: 0,
                 controller_status,
@@ -118,7 +122,7 @@ impl AsyncConfig {
                 packet_in: 0,
                 port_status,
                 flow_removed: 0,
-                role_status,
+                role_status: 0,
                 table_status: 0,
                 request_forward: 0,
                 controller_status,

@@ -13,7 +13,7 @@
 //! for controllers leave zeros there.
 
 use base::{Cookie, GroupId, TableId};
-use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, Refusal};
+use flow::{Consistency, FlowFlags, FlowMod, FlowModCommand, Match, Missing, Refusal};
 
 use super::packet_out::{decode_buffer, encode_buffer};
 use crate::action::Context;
@@ -215,6 +215,9 @@ fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     if command != FlowModCommand::Add {
         read.cookie_mask = cookie_mask;
     }
+    if r.version() == Version::V11 && is_modify(command) && cookie_mask == 0 {
+        read.missing = Missing::Added;
+    }
     (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);
     read.priority = r.u16()?;
     read.buffer = decode_buffer(r)?;
@@ -364,6 +367,9 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressi
     let known = flags(w.version());
     if flow_mod.flags.0 & !(known | implied) != 0 {
         return Err(w.cannot("these flags"));
+    }
+    if flow_mod.missing == Missing::Added && w.version() != Version::V11 {
+        return Err(w.cannot("a modification that may add"));
     }
     w.u64(flow_mod.cookie.0);
     w.u64(flow_mod.cookie_mask);

@@ -13,6 +13,10 @@ use crate::faith::Faith;
 use crate::port_no;
 use crate::version::Version;
 
+/// Nicira's `OFPGC_ADD_OR_MOD`, which `ovs-ofctl --may-create mod-group` writes in every
+/// version.
+const ADD_OR_MODIFY: u16 = 0x8000;
+
 /// Bytes of a bucket before its actions, and in 1.5 before those and its properties.
 const BUCKET_HEAD: usize = 16;
 const BUCKET_HEAD_V15: usize = 8;
@@ -36,6 +40,7 @@ fn command_of(number: u16, version: Version) -> Option<GroupModCommand> {
         (0, _) => Some(GroupModCommand::Add),
         (1, _) => Some(GroupModCommand::Modify),
         (2, _) => Some(GroupModCommand::Delete),
+        (ADD_OR_MODIFY, _) => Some(GroupModCommand::AddOrModify),
         (3, version) if numbers_buckets(version) => Some(GroupModCommand::InsertBuckets),
         (5, version) if numbers_buckets(version) => Some(GroupModCommand::RemoveBuckets),
         _ => None,
@@ -46,6 +51,7 @@ const fn number_of(command: GroupModCommand) -> u16 {
     match command {
         GroupModCommand::Add => 0,
         GroupModCommand::Modify => 1,
+        GroupModCommand::AddOrModify => ADD_OR_MODIFY,
         GroupModCommand::Delete => 2,
         GroupModCommand::InsertBuckets => 3,
         GroupModCommand::RemoveBuckets => 5,

@@ -168,7 +168,8 @@ fn decode_queue(r: &mut Reader<'_>) -> Result<QueueConfig, Malformed> {
         let mut value = properties.sub(value)?;
         match kind {
             MIN_RATE => min_rate = Some(value.u16()?),
-            MAX_RATE => max_rate = Some(value.u16()?),
+            // Before 1.2 this is the number of nothing, as any other.
+            MAX_RATE if named => max_rate = Some(value.u16()?),
             _ => {}
         }
     }

@@ -10,6 +10,7 @@ use super::names::Unreadable;
 use super::text::{Seconds, Text};
 use super::{action, config, flow_stats, port};
 use crate::codec::Reader;
+use crate::entries;
 use crate::match10;
 use crate::oxm::{self, Filter};
 use crate::oxs;
@@ -84,7 +85,7 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     }
     let actions = action::instructions(r)?;
     let fields = if text.detail >= Detail::FRAME_BYTES {
-        told.priority_apart = Some(told.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
+        told.tell_priority_apart();
         super::match10::members(&mut wire)?
     } else {
         fields(r, told.priority, &said.matching)
@@ -102,14 +103,28 @@ pub(super) fn print_mod_nicira(r: &mut Reader<'_>, text: &mut Text<'_>) -> Resul
     read_middle(r, &mut told)?;
     let length = usize::from(r.u16()?);
     r.skip(6)?;
+    let mut wire = r.clone();
     let Filter { matching, cookies } = oxm::decode_nxm(r, length)?;
     if told.command == ADD && cookies.mask != 0 {
         return Err(Unreadable("NXBRC_NXM_INVALID"));
     }
     (told.wanted, told.mask) = (cookies.cookie.0, cookies.mask);
     let actions = action::instructions(r)?;
-    write_mod(&told, &fields(r, told.priority, &matching), &actions, text);
+    let fields = if text.detail >= Detail::FRAME_BYTES {
+        told.tell_priority_apart();
+        entries::write(&wire.sub(length)?)?
+    } else {
+        fields(r, told.priority, &matching)
+    };
+    write_mod(&told, &fields, &actions, text);
     Ok(())
+}
+
+impl Mod {
+    /// Has the priority told behind the match, if it is not the usual one.
+    fn tell_priority_apart(&mut self) {
+        self.priority_apart = Some(self.priority).filter(|priority| *priority != DEFAULT_PRIORITY);
+    }
 }
 
 /// Reads the members that both forms of 1.0 have.

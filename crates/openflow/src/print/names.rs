@@ -16,7 +16,7 @@ impl From<Malformed> for Unreadable {
 }
 
 /// The name of a reason.
-pub(super) fn refusal(refusal: Refusal) -> &'static str {
+pub(crate) fn refusal(refusal: Refusal) -> &'static str {
     let found = NAMES.iter().find(|(known, _)| *known == refusal);
     found.map_or("OFPERR_UNKNOWN", |(_, name)| name)
 }

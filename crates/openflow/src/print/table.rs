@@ -4,7 +4,7 @@
 use base::TableId;
 
 use super::names::Unreadable;
-use super::table_features::{Features, MISS, Table};
+use super::table_features::{self, Features, MISS, Table};
 use super::text::Text;
 use crate::codec::{Malformed, Reader};
 use crate::message::property;
@@ -203,13 +203,7 @@ fn eviction_reasons(bits: u32) -> String {
 
 /// Writes what tables counted, and what they can do if the version tells it here.
 pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let mut last = None;
-    while !r.is_empty() {
-        let table = read_stats(r)?;
-        table.write(last.as_ref(), text);
-        last = Some(table);
-    }
-    Ok(())
+    table_features::print_tables(r, read_stats, text)
 }
 
 fn read_stats(r: &mut Reader<'_>) -> Result<Table, Unreadable> {

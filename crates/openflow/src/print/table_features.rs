@@ -1,6 +1,7 @@
 //! What tables can do: as OpenFlow 1.3 and later describe it, and as the versions before
-//! tell it with what tables counted. What a table has in common with the one before is
-//! told once.
+//! tell it with what tables counted. How that is written is in `told`.
+
+mod told;
 
 use std::collections::BTreeSet;
 
@@ -9,11 +10,12 @@ use base::TableId;
 use super::fields::{self, Fields};
 use super::names::Unreadable;
 use super::table;
-use super::text::{Hex, Text};
+use super::text::Text;
 use crate::codec::Reader;
 use crate::message::property::{self, Property};
 use crate::version::Version;
 use ::flow::Refusal;
+use told::Tables;
 
 /// Bytes of a table's name.
 const NAME: usize = 32;
@@ -28,18 +30,12 @@ const VACANCY: u32 = 1 << 3;
 /// What becomes of a frame that no rule matches, before 1.3.
 pub(super) const MISS: [&str; 3] = ["controller", "continue", "drop"];
 
-/// Instructions by the bit of their number, as they are ordered in a list.
-const INSTRUCTIONS: [(u32, &str); 6] = [
-    (1 << 6, "meter"),
-    (1 << 4, "apply_actions"),
-    (1 << 5, "clear_actions"),
-    (1 << 3, "write_actions"),
-    (1 << 2, "write_metadata"),
-    (1 << 1, "goto_table"),
-];
-
-/// Those that versions before 1.3 have.
+/// The instructions that versions before 1.3 have, by the bits of their numbers.
 const INSTRUCTIONS_V11: u32 = 0x3e;
+
+/// What is wanted of tables, by number (`OFPTFC_*`): that they be as described is said by
+/// no word.
+const COMMANDS: [&str; 4] = ["", "modify", "enable", "disable"];
 
 /// The properties, of which those with the next higher number are for frames that no
 /// rule matches (`OFPTFPT_*`).
@@ -124,19 +120,52 @@ pub(super) struct Table {
     pub(super) features: Features,
 }
 
-/// Writes what tables can do.
+/// Writes what tables can do; before the first what is wanted of them, if it is no question.
 pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
-    let mut last = None;
-    while !r.is_empty() {
-        let table = read_table(r)?;
-        table.write(last.as_ref(), text);
-        last = Some(table);
+    let command = command(r.clone())?;
+    if !command.is_empty() {
+        write!(text, "\n  command: {command}");
     }
+    print_tables(r, read_table, text)
+}
+
+/// What is wanted of the tables, which 1.5 says in each description (OF 1.5.1, 7.3.5.18.1).
+fn command(mut r: Reader<'_>) -> Result<&'static str, Unreadable> {
+    if r.version() != Version::V15 || r.len() < HEAD {
+        return Ok("");
+    }
+    r.skip(2)?;
+    if TableId(r.u8()?) == TableId::ALL {
+        return Ok("");
+    }
+    let number = usize::from(r.u8()?);
+    let bad = r.fail(Refusal::TableFeaturesBadCommand);
+    COMMANDS.get(number).copied().ok_or_else(|| bad.into())
+}
+
+/// Writes tables, each by `read`: those before the first that cannot be read.
+pub(super) fn print_tables(
+    r: &mut Reader<'_>,
+    read: impl Fn(&mut Reader<'_>) -> Result<Table, Unreadable>,
+    text: &mut Text<'_>,
+) -> Result<(), Unreadable> {
+    let mut tables = Tables::default();
+    while !r.is_empty() {
+        match read(r) {
+            Ok(table) => tables.write(table, text),
+            Err(unreadable) => {
+                tables.write_same(text);
+                return Err(unreadable);
+            }
+        }
+    }
+    tables.write_same(text);
     Ok(())
 }
 
 /// Reads what a table can do, as 1.3 and later describe it (OF 1.3.5, 7.3.5.5).
 fn read_table(r: &mut Reader<'_>) -> Result<Table, Unreadable> {
+    command(r.clone())?;
     let bad_length = r.fail(Refusal::PropertyBadLength);
     let length = usize::from(r.clone().on_short(Refusal::PropertyBadLength).u16()?);
     if length < HEAD || !length.is_multiple_of(8) {
@@ -250,7 +279,9 @@ impl Features {
             }
             self.read_property(&property)?;
         }
-        if REQUIRED.iter().any(|kind| !seen.contains(kind)) {
+        // In 1.5 nothing need be said of what stays as it is.
+        let unsaid = seen.is_empty() && r.version() == Version::V15;
+        if !unsaid && REQUIRED.iter().any(|kind| !seen.contains(kind)) {
             return Err(bad_features.into());
         }
         let Abilities { hit, miss, .. } = &mut self.abilities;
@@ -329,159 +360,4 @@ fn exact(r: &Reader<'_>) -> Result<Fields, Unreadable> {
     } else {
         Err(r.fail(Refusal::MatchBadMask).into())
     }
-}
-
-impl Table {
-    /// Writes a table, whose predecessor is `last`.
-    pub(super) fn write(&self, last: Option<&Self>, text: &mut Text<'_>) {
-        write!(text, "\n  table {}", self.id);
-        if !self.name.is_empty() {
-            write!(text, " (\"{}\")", self.name);
-        }
-        text.push(":");
-        let abilities = &self.features.abilities;
-        let before = last.map(|table| &table.features.abilities);
-        let same = before == Some(abilities);
-        if same && last.is_some_and(|last| last.counts == self.counts) {
-            text.push(" ditto");
-            return;
-        }
-        text.push("\n");
-        if let Some((active, lookups, matched)) = self.counts {
-            writeln!(
-                text,
-                "    active={active}, lookup={lookups}, matched={matched}"
-            );
-        }
-        if !same {
-            abilities.write(before, text);
-            self.features.write_matching(before, text);
-        } else if *abilities != Abilities::default() {
-            text.push("    (same features)\n");
-        }
-    }
-}
-
-impl Abilities {
-    fn write(&self, before: Option<&Self>, text: &mut Text<'_>) {
-        let (matched, written) = self.metadata;
-        if matched != 0 || written != 0 {
-            let (matched, written) = (Hex(matched), Hex(written));
-            writeln!(text, "    metadata: match={matched} write={written}");
-        }
-        if let Some(miss) = self.miss_config {
-            writeln!(text, "    config={miss}");
-        }
-        if let Some((eviction, vacancy)) = self.eviction_and_vacancy {
-            let not = |can| if can { "" } else { "not " };
-            writeln!(text, "    eviction: {}supported", not(eviction));
-            writeln!(text, "    vacancy events: {}supported", not(vacancy));
-        }
-        if self.entries_max != 0 {
-            writeln!(text, "    max_entries={}", self.entries_max);
-        }
-        self.write_instructions(before, text);
-    }
-
-    fn write_instructions(&self, before: Option<&Self>, text: &mut Text<'_>) {
-        let same = |before: &Self| before.hit == self.hit && before.miss == self.miss;
-        if before.is_some_and(same) {
-            if !self.hit.is_empty() {
-                text.push("    (same instructions)\n");
-            }
-            return;
-        }
-        let hit = before.map(|before| &before.hit);
-        if self.hit != self.miss {
-            text.push("    instructions (other than table miss):\n");
-            self.hit.write(hit, text);
-            text.push("    instructions (table miss):\n");
-            self.miss.write(before.map(|before| &before.miss), text);
-        } else if !self.hit.is_empty() {
-            text.push("    instructions (table miss and others):\n");
-            self.hit.write(hit, text);
-        }
-    }
-}
-
-impl Instructions {
-    fn write(&self, before: Option<&Self>, text: &mut Text<'_>) {
-        if !self.next.is_empty() {
-            writeln!(text, "      next tables: {}", ranges(&self.next));
-        }
-        if self.bits != 0 {
-            if before.is_some_and(|before| before.bits == self.bits) {
-                text.push("      (same instructions)\n");
-            } else {
-                let set = INSTRUCTIONS.iter().filter(|(bit, _)| self.bits & bit != 0);
-                let names: Vec<_> = set.map(|(_, name)| *name).collect();
-                writeln!(text, "      instructions: {}", names.join(" "));
-            }
-        }
-        let same = |before: &Self| before.write == self.write && before.apply == self.apply;
-        if before.is_some_and(same) && !self.write.set_fields.is_empty() {
-            text.push("      (same actions)\n");
-        } else if self.write != self.apply {
-            text.push("      Write-Actions features:\n");
-            self.write.write(text);
-            text.push("      Apply-Actions features:\n");
-            self.apply.write(text);
-        } else if !self.write.is_empty() {
-            text.push("      Write-Actions and Apply-Actions features:\n");
-            self.write.write(text);
-        }
-    }
-}
-
-impl Actions {
-    fn write(&self, text: &mut Text<'_>) {
-        if !self.names.is_empty() {
-            writeln!(text, "        actions: {}", self.names);
-        }
-        if !self.set_fields.is_empty() {
-            let names = fields::names(&self.set_fields);
-            writeln!(text, "        supported on Set-Field: {names}");
-        }
-    }
-}
-
-impl Features {
-    fn write_matching(&self, before: Option<&Abilities>, text: &mut Text<'_>) {
-        let matching = &self.abilities.matching;
-        if matching.is_empty() {
-            return;
-        }
-        if before.is_some_and(|before| before.matching == *matching) {
-            text.push("    (same matching)\n");
-            return;
-        }
-        text.push("    matching:\n");
-        let wildcards = &(matching & &self.wildcards) - &self.masked;
-        let exact = &(matching - &wildcards) - &self.masked;
-        for (how, fields) in [
-            ("arbitrary mask", &self.masked),
-            ("exact match or wildcard", &wildcards),
-            ("must exact match", &exact),
-        ] {
-            if !fields.is_empty() {
-                writeln!(text, "      {how}: {}", fields::names(fields));
-            }
-        }
-    }
-}
-
-/// Numbers, those that follow one another by the first and the last.
-fn ranges(numbers: &BTreeSet<u8>) -> String {
-    let mut told: Vec<(u8, u8)> = Vec::new();
-    for number in numbers {
-        match told.last_mut() {
-            Some((_, last)) if *last + 1 == *number => *last = *number,
-            _ => told.push((*number, *number)),
-        }
-    }
-    let told = told.iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    told.collect::<Vec<_>>().join(",")
 }

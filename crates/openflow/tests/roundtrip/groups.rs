@@ -150,6 +150,7 @@ pub(crate) fn commands(version: Version) -> BoxedStrategy<Message> {
             Version::V10 | Version::V15 if insert => {
                 (GroupModCommand::InsertBuckets, BucketId::LAST)
             }
+            _ if insert => (GroupModCommand::AddOrModify, BucketId::ALL),
             _ => (GroupModCommand::Modify, BucketId::ALL),
         };
         Message::GroupMod(GroupMod {

@@ -332,6 +332,10 @@ fn finish_later(built: &mut FlowMod, version: Version, asked: Asked) {
     } else {
         built.table = TableId(table.0 & 0x7f);
     }
+    let modifies = built.command != FlowModCommand::Add && !is_delete(built.command);
+    if version == Version::V11 && modifies && built.cookie_mask == 0 {
+        built.missing = Missing::Added;
+    }
 }
 
 fn flow_stats(form: Form, version: Version) -> BoxedStrategy<FlowStats> {

@@ -121,8 +121,11 @@ fn vectors_are_printed_as_another_program_prints_them() {
     for version in ["v10", "v11", "v12", "v13", "v14", "v15"] {
         for path in files_of(version) {
             let text = fs::read_to_string(&path).expect("the file can be read");
+            let name = path.file_name().expect("it is a file").display();
+            let file = format!("{version}/{name}");
             for vector in parse(&text).1 {
-                if let Some(difference) = printed::difference(&vector.head, &vector.bytes) {
+                let (head, bytes) = (&vector.head, &vector.bytes);
+                if let Some(difference) = printed::difference(&file, head, bytes) {
                     let _ = write!(wrong, "{}\n{difference}", path.display());
                 }
             }

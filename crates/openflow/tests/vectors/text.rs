@@ -90,7 +90,7 @@ fn says_nothing(line: &str) -> bool {
             .split(", ")
             .all(|item| item == "0x0")
     });
-    zeros || ["None", "false", "0x0", "[]", "\"\"", "0ns", ""].contains(&inside)
+    zeros || ["None", "false", "0x0", "[]", "\"\"", "0ns", "Ignored", ""].contains(&inside)
 }
 
 /// Numbers in a list, as many to a line as fit; anything else as it is.

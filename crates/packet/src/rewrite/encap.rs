@@ -1,9 +1,9 @@
 //! Headers around packets that are no Ethernet frames (`ovs-actions(7)`, encap, decap).
 //!
 //! A bare packet, one of another kind than Ethernet, is kept behind an Ethernet header
-//! all the same: with its type, and addresses of zero, which is how it would leave by an
-//! Ethernet port. So headers go in and out behind it, and whoever knows that the packet
-//! is bare does not look at it. That is not told here.
+//! all the same: with its type, and addresses of zero, as of a new header. So headers go
+//! in and out behind it, and whoever knows that the packet is bare does not look at it.
+//! That is not told here.
 
 use super::upkeep::Cover;
 use super::{Packet, RewriteError};

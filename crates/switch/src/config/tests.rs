@@ -155,3 +155,17 @@ fn what_clashes_is_named() {
         error("[[bridge]]\nname='br0'\ndatapath-id='1'").contains("sixteen hexadecimal digits")
     );
 }
+
+#[test]
+fn a_number_of_auxiliary_connections_has_a_limit() {
+    let read = |count: u8| {
+        let text = format!("[[bridge]]\nname='br0'\nauxiliary={count}");
+        Config::from_toml(&text).map(|config| config.bridges[0].auxiliary.count())
+    };
+    assert_eq!(read(Auxiliaries::MAX), Ok(Auxiliaries::MAX));
+    let error = read(Auxiliaries::MAX + 1)
+        .expect_err("too many")
+        .to_string();
+    assert!(error.contains("'17' is no number of auxiliary connections: use 0 to 16"));
+    assert!("one".parse::<Auxiliaries>().is_err());
+}

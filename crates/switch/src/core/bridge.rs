@@ -57,6 +57,8 @@ pub(crate) enum Effect {
     Update(ConnectionId, Box<Dump>),
     /// Tell a peer that its monitors are paused, and the bridge when it has read that.
     Pause(ConnectionId, Box<Message>),
+    /// End the connection of a peer that does not read, while too many do not.
+    Leave(ConnectionId),
     /// Tell a peer something it did not ask for.
     Tell(ConnectionId, Arc<Message>),
     /// Send a frame out of a port.
@@ -111,6 +113,8 @@ pub(crate) struct Bridge {
     recorded: Vec<Recorded>,
     /// News of tables, still to be told.
     vacancies: Vec<TableStatus>,
+    /// Rules that frames were to make and could not.
+    learn_refused: u64,
     /// Bundles that wait for their time.
     scheduled: Vec<Scheduled>,
     /// What is still to be done: about bundles whose time has come, and news of controllers.
@@ -166,6 +170,7 @@ impl Bridge {
             is_watched: false,
             recorded: Vec::new(),
             vacancies: Vec::new(),
+            learn_refused: 0,
             scheduled: Vec::new(),
             late: Vec::new(),
         };
@@ -290,8 +295,20 @@ impl Bridge {
     pub(crate) fn handle_learned(&mut self, learned: &Learned, now: Instant) {
         match self.pipeline.learn(learned, now) {
             Ok(changes) => self.note(changes, None),
-            Err(refusal) => tracing::debug!(bridge = self.name(), %refusal, "not learned"),
+            Err(refusal) => {
+                self.learn_refused += 1;
+                // Frames may come by the million: each doubling is a line.
+                if self.learn_refused.is_power_of_two() {
+                    let (bridge, refused) = (self.name(), self.learn_refused);
+                    tracing::warn!(bridge, refused, %refusal, "not learned");
+                }
+            }
         }
+    }
+
+    /// How many rules frames were to make and could not, since a table was full, say.
+    pub(crate) const fn learn_refused(&self) -> u64 {
+        self.learn_refused
     }
 
     /// Does what is due: rules and stations whose time is over.

@@ -27,6 +27,10 @@ pub(crate) const MONITORS_MAX: usize = 64;
 /// a rule, a kilobyte or two.
 pub(crate) const WAITING_MAX: usize = 4096;
 
+/// Connections of a bridge whose monitors may be paused at once. Each may keep as many
+/// rules that are gone as the tables hold.
+pub(crate) const PAUSED_MAX: usize = 16;
+
 /// Changes in one part of what is told.
 const PART: usize = 256;
 
@@ -84,6 +88,11 @@ impl Monitors {
         }
         self.monitors = Arc::new(monitors);
         Ok(new)
+    }
+
+    /// Whether they tell nothing for a while.
+    pub(crate) const fn are_paused(&self) -> bool {
+        self.paused.is_some()
     }
 
     /// What is to be told of `changes`, if anything is told at present.

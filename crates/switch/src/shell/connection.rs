@@ -13,7 +13,7 @@ use base::Xid;
 use flow::Refusal;
 use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side, Version};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task;
 use tokio::time::Instant as TokioInstant;
 
@@ -65,9 +65,16 @@ pub(crate) struct Outbox {
     unasked: Arc<AtomicUsize>,
     /// Changes of rules that wait to be told.
     changes: Arc<AtomicUsize>,
+    /// Has the connection end, though its peer reads nothing.
+    end: Arc<Notify>,
 }
 
 impl Outbox {
+    /// Has the connection end at once.
+    pub(crate) fn leave(&self) {
+        self.end.notify_one();
+    }
+
     /// Sends the answer to a request, whose room is given back when the answer has
     /// found room in turn: so answers are bounded as requests are.
     pub(crate) fn answer(&self, answer: Outgoing, room: Option<Room>) {
@@ -112,6 +119,8 @@ pub(crate) struct Purpose {
 pub(crate) enum Reason {
     /// The peer closed it, or the network did.
     Closed,
+    /// The peer does not read, as too many others.
+    Slow,
     /// The channel ended it.
     Channel(DownReason),
 }
@@ -120,6 +129,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("the peer closed the connection"),
+            Self::Slow => {
+                f.write_str("the peer does not read what its monitors tell, and too many do not")
+            }
             Self::Channel(reason) => reason.fmt(f),
         }
     }
@@ -146,6 +158,7 @@ pub(crate) async fn serve(
     let (queue, answers) = mpsc::unbounded_channel();
     let unasked = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
+    let end = Arc::new(Notify::new());
     let options = purpose.options;
     let connection = Connection {
         id,
@@ -158,12 +171,14 @@ pub(crate) async fn serve(
             queue,
             unasked: Arc::clone(&unasked),
             changes: Arc::clone(&changes),
+            end: Arc::clone(&end),
         }),
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         held: None,
         answers,
         unasked,
         changes,
+        end,
         dump: None,
     };
     connection.run(stream).await
@@ -185,6 +200,7 @@ struct Connection {
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
     changes: Arc<AtomicUsize>,
+    end: Arc<Notify>,
     /// A long answer under way; other answers wait behind it.
     dump: Option<(Xid, Box<Dump>, Option<Room>)>,
 }
@@ -232,6 +248,7 @@ impl Connection {
                     }
                     Ok(0) | Err(_) => break Reason::Closed,
                 },
+                () = self.end.notified() => break Reason::Slow,
                 () = sleep_until(timeout) => self.channel.handle_timeout(self.clock.now()),
             }
         };

@@ -295,6 +295,11 @@ impl Control {
                 Effect::Pause(id, message) => {
                     self.answer(id, Outgoing::Paused(message), &mut None);
                 }
+                Effect::Leave(id) => {
+                    if let Some(peer) = self.peers.get(&id) {
+                        peer.outbox.leave();
+                    }
+                }
                 Effect::Tell(id, message) => {
                     if let Some(peer) = self.peers.get(&id)
                         && !peer.outbox.tell(&message)

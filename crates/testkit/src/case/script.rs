@@ -8,7 +8,7 @@ use flow::text::{
 };
 use flow::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling, GroupMod,
-    Match, MeterMod, PacketOut, PortDesc, Registers,
+    Match, MeterMod, Missing, PacketOut, PortDesc, Registers,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -140,6 +140,7 @@ fn event(word: &str, rest: &str) -> Read<Event> {
         "fragments" => words::fragments(rest).map(Event::Fragments),
         "standalone" => Ok(Event::Standalone(rest == "on")),
         "flow" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_13(flow)))),
+        "flow11" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_11(flow)))),
         "flow10" => flow(rest).map(|flow| Event::Flow(Box::new(as_of_10(flow)))),
         "group" => parse_group_line(rest)
             .map(Event::Group)
@@ -187,6 +188,32 @@ fn flow(text: &str) -> Read<FlowMod> {
 fn as_of_13(flow: FlowMod) -> FlowMod {
     FlowMod {
         new_cookie: None,
+        ..flow
+    }
+}
+
+/// What OpenFlow 1.1 means by the same words: an addition starts to count anew, and a
+/// modification that asks for no cookie may add.
+fn as_of_11(flow: FlowMod) -> FlowMod {
+    let modifies = matches!(
+        flow.command,
+        FlowModCommand::Modify | FlowModCommand::ModifyStrict
+    );
+    let adds = modifies && flow.cookie_mask == 0;
+    FlowMod {
+        new_cookie: None,
+        cookie: match adds {
+            true => flow.new_cookie.unwrap_or_default(),
+            false => flow.cookie,
+        },
+        missing: match adds {
+            true => Missing::Added,
+            false => Missing::Ignored,
+        },
+        flags: match flow.command {
+            FlowModCommand::Add => flow.flags.with(FlowFlags::RESET_COUNTS),
+            _ => flow.flags,
+        },
         ..flow
     }
 }

@@ -212,8 +212,8 @@ fn action(draw: &mut Draw<'_>) -> Action {
 }
 
 fn group_mod(draw: &mut Draw<'_>) -> GroupMod {
-    use GroupModCommand::{Add, Delete, Modify};
-    let command = draw.of(&[Add, Add, Modify, Delete]);
+    use GroupModCommand::{Add, AddOrModify, Delete, Modify};
+    let command = draw.of(&[Add, Add, Modify, AddOrModify, Delete]);
     let kind = draw.of(&GroupKind::ALL);
     let deletes = command == Delete;
     let group = match deletes && draw.below(4) == 0 {

@@ -67,6 +67,30 @@ fn a_bucket_needs_no_word_before_its_actions() {
 }
 
 #[test]
+fn buckets_without_a_number_get_the_lowest_that_are_left() {
+    let ids = |line| {
+        let group = parse_group_line(line).expect(line);
+        let ids = group.buckets.into_iter().map(|bucket| bucket.id.0);
+        ids.collect::<Vec<_>>()
+    };
+    let line = "group_id=1,type=all,bucket=output:1,bucket=bucket_id:0,output:2,bucket=output:3";
+    assert_eq!(ids(line), [1, 0, 2]);
+    let line = "group_id=1,type=all,bucket=bucket_id=7,output:1,bucket=output:2";
+    assert_eq!(ids(line), [7, 0]);
+}
+
+#[test]
+fn buckets_come_and_go_by_their_place() {
+    let read = |line| parse_group_line(line).expect(line);
+    let place = |line| read(line).place;
+    let line = "insert_bucket group_id=1,command_bucket_id=last,bucket=bucket_id:5,output:2";
+    assert_eq!((place(line), read(line).buckets.len()), (BucketId::LAST, 1));
+    let line = "remove_bucket group_id=1,command_bucket_id=5";
+    assert_eq!((place(line), read(line).buckets.len()), (BucketId(5), 0));
+    assert_eq!(place("remove_bucket group_id=1"), BucketId::ALL);
+}
+
+#[test]
 fn a_band_may_have_a_word_before_it() {
     let read = |line| parse_meter_line(line).expect(line);
     let each = "meter=1,kbps,band=type=drop,rate=5,band=type=dscp_remark,rate=3,prec_level=2";
@@ -88,7 +112,7 @@ fn a_deletion_means_one_or_all() {
 
 /// Lines that mean nothing, and the complaint.
 #[rustfmt::skip]
-const BAD_GROUPS: [(&str, &str); 10] = [
+const BAD_GROUPS: [(&str, &str); 16] = [
     ("type=all,bucket=drop", "column 21: the group is missing: `group_id=`"),
     ("group_id=1,bucket=drop", "column 23: the kind of group is missing: `type=`"),
     ("group_id=all,type=all", "column 1, `group_id=all,type=all`: one group is wanted, not all"),
@@ -98,6 +122,12 @@ const BAD_GROUPS: [(&str, &str); 10] = [
     ("group_id=1,type=all,selection_method=hash", "column 21, `selection_method`: not supported yet: OpenFlow 1.5 has this"),
     ("group_id=1,type=all,bucket", "column 21, `bucket`: `bucket=` is wanted"),
     ("group_id=1,type=all,bucket=weight:1", "column 28, `weight:1`: the bucket's actions are missing"),
+    ("group_id=1,type=all,command_bucket_id=1", "column 1, `group_id=1,type=all,command_bucket_id=1`: only buckets that come or go have a place"),
+    ("group_id=1,type=all,bucket=bucket_id:4294967041,drop", "column 38, `4294967041`: no bucket has this number"),
+    ("insert_bucket group_id=1,bucket=drop", "column 37: `command_bucket_id=` is wanted: a number, first or last"),
+    ("insert_bucket group_id=1,command_bucket_id=all", "column 47: `command_bucket_id=` is wanted: a number, first or last"),
+    ("insert_bucket group_id=1,type=all", "column 14, ` group_id=1,type=all`: the group has its kind: `type=` is not wanted"),
+    ("remove_bucket group_id=1,bucket=drop", "column 14, ` group_id=1,bucket=drop`: buckets are removed by their place, and not described"),
     ("delete group_id=1,type=all", "column 7, ` group_id=1,type=all`: a deletion names the group and nothing else"),
 ];
 
@@ -135,23 +165,37 @@ fn group() -> impl Strategy<Value = GroupMod> {
         watch_group: GroupId(watch_group),
         actions,
     });
-    let commands = vec![GroupModCommand::Add, GroupModCommand::Modify];
-    let kinds = GroupKind::ALL.to_vec();
+    let commands = vec![
+        GroupModCommand::Add,
+        GroupModCommand::Modify,
+        GroupModCommand::InsertBuckets,
+        GroupModCommand::RemoveBuckets,
+    ];
+    let places = vec![BucketId::FIRST, BucketId::LAST, BucketId(3), BucketId::MAX];
     (
         select(commands),
-        select(kinds),
+        select(GroupKind::ALL.to_vec()),
+        select(places),
         0..1000_u32,
-        vec(bucket, 0..4),
+        (0..3_u32, vec(bucket, 0..4)),
     )
-        .prop_map(|(command, kind, group, mut buckets)| {
-            for (bucket, id) in buckets.iter_mut().zip(0..) {
+        .prop_map(|(command, kind, place, group, (first, mut buckets))| {
+            for (bucket, id) in buckets.iter_mut().zip(first..) {
                 bucket.id = BucketId(id);
             }
+            let (kind, place) = match command {
+                GroupModCommand::InsertBuckets => (GroupKind::All, place),
+                GroupModCommand::RemoveBuckets => {
+                    buckets.clear();
+                    (GroupKind::All, place)
+                }
+                _ => (kind, BucketId::ALL),
+            };
             GroupMod {
-                place: BucketId::ALL,
                 command,
                 kind,
                 group: GroupId(group),
+                place,
                 buckets,
             }
         })

@@ -219,7 +219,7 @@ impl Body for FlowUpdate {
         r.skip(2)?;
         let unknown = r.fail(Refusal::RequestBadType);
         let standard = shape(r.version()) == Shape::Standard;
-        let number = r.u16()? + u16::from(!standard);
+        let number = r.u16()?.saturating_add(u16::from(!standard));
         let update = match number {
             event::INITIAL => full(&mut r, FlowEvent::Initial)?,
             event::ADDED => full(&mut r, FlowEvent::Added)?,

@@ -127,7 +127,9 @@ impl Bridge {
         self.scheduled.len() < before
     }
 
-    /// Does the bundles whose time has come, in the order of their times.
+    /// Does the bundles whose time has come, in the order of their times. Only then are their
+    /// commits answered: the reply, or the error, tells what became of a commit (OF 1.5.1,
+    /// 7.3.9.5), and before its time nothing has.
     pub(super) fn commit_scheduled(&mut self, now: Instant) {
         self.scheduled.sort_by_key(|waiting| waiting.at);
         let count = self.scheduled.partition_point(|waiting| waiting.at <= now);

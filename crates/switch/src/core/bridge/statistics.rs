@@ -1,13 +1,13 @@
 //! What a bridge tells of itself when asked.
 
-use base::{Instant, PortNo, QueueId, TableId, Xid};
-use flow::{Capabilities, Description, Features, FlowStatsRequest, Refusal};
+use base::{GroupId, Instant, MeterId, PortNo, QueueId, TableId, Xid};
+use flow::{Capabilities, Description, Features, FlowStatsRequest, Refusal, TableDesc};
 use openflow::{
     FeaturesReply, Form, Message, MultipartReply, MultipartRequest, QueueStatsRequest, Version,
 };
 
 use super::{Bridge, ConnectionId, Effect};
-use crate::core::dump::{Dump, FlowDump};
+use crate::core::dump::{Dump, FlowDump, ObjectDump, Objects};
 
 /// Frames kept for controllers: none, so every packet-in bears the whole frame.
 const BUFFERS: u32 = 0;
@@ -37,7 +37,8 @@ impl Bridge {
         Ok(Message::FeaturesReply(FeaturesReply { features, ports }))
     }
 
-    /// Answers a request for statistics: rules by a dump, everything else at once.
+    /// Answers a request for statistics: rules, and many groups or meters, by a dump,
+    /// everything else at once.
     pub(super) fn multipart(
         &mut self,
         id: ConnectionId,
@@ -46,7 +47,17 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let reply = match self.whole(id, xid, request)? {
+        let request = self.whole(id, xid, request)?;
+        if let Some(dump) = objects(&request).and_then(|what| ObjectDump::of(&self.pipeline, what))
+        {
+            effects.push(Effect::Dump(
+                id,
+                xid,
+                Box::new(Dump::Objects(Box::new(dump))),
+            ));
+            return Ok(None);
+        }
+        let reply = match request {
             MultipartRequest::Flow(form, request) => {
                 let dump = FlowDump::new(self.pipeline.clone(), form, request)?;
                 effects.push(Effect::Dump(id, xid, Box::new(Dump::Flows(Box::new(dump)))));
@@ -61,11 +72,7 @@ impl Bridge {
             MultipartRequest::Port(port) => MultipartReply::Port(self.port_stats(port, now)?),
             MultipartRequest::Queue(request) => self.queue_stats(request)?,
             MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
-            MultipartRequest::TableDesc => {
-                let tables = (0..=TableId::LAST.0).map(TableId);
-                let descs = tables.map(|table| self.pipeline.table_desc(table));
-                MultipartReply::TableDesc(descs.collect())
-            }
+            MultipartRequest::TableDesc => MultipartReply::TableDesc(self.table_descs()),
             MultipartRequest::QueueDesc(request) => {
                 self.queue_stats(request)?;
                 MultipartReply::QueueDesc(Vec::new())
@@ -102,6 +109,12 @@ impl Bridge {
         Ok(Some(Message::reply(reply)))
     }
 
+    fn table_descs(&self) -> Vec<TableDesc> {
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let descs = tables.map(|table| self.pipeline.table_desc(table));
+        descs.collect()
+    }
+
     fn aggregate(&self, form: Form, request: &FlowStatsRequest) -> Result<MultipartReply, Refusal> {
         let stats = self.pipeline.aggregate_stats(request)?;
         Ok(MultipartReply::Aggregate(form, stats))
@@ -134,5 +147,16 @@ impl Bridge {
             return Err(Refusal::QueueBadQueue);
         }
         Ok(MultipartReply::Queue(Vec::new()))
+    }
+}
+
+/// What of all groups or meters is asked, if it is.
+fn objects(request: &MultipartRequest) -> Option<Objects> {
+    match request {
+        MultipartRequest::Group(GroupId::ALL) => Some(Objects::GroupStats),
+        MultipartRequest::GroupDesc(GroupId::ALL) => Some(Objects::GroupDescs),
+        MultipartRequest::Meter(MeterId::ALL) => Some(Objects::MeterStats),
+        MultipartRequest::MeterConfig(MeterId::ALL) => Some(Objects::MeterConfigs),
+        _ => None,
     }
 }

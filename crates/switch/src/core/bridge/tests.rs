@@ -7,8 +7,8 @@ use flow::{
     PortMod, PortReason, Registers, Role, RoleRequest,
 };
 use openflow::{
-    BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MultipartReply,
-    MultipartRequest, QueueStatsRequest, Received, Version,
+    AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MaskChange,
+    MultipartReply, MultipartRequest, QueueStatsRequest, Received, Version,
 };
 use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta};
@@ -124,6 +124,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Update(id, _) => Some(format!("{} update", id.0)),
         Effect::Pause(id, message) => Some(format!("{} {}", id.0, name(message))),
         Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
+        Effect::Leave(id) => Some(format!("{} left", id.0)),
         Effect::Transmit(port, frame) => Some(format!("out of {port}: {} bytes", frame.len())),
         // What is freed, nobody sees.
         Effect::Free(_) => None,
@@ -485,7 +486,7 @@ fn what_is_not_there_is_refused_or_empty_by_the_letter() {
 }
 
 #[test]
-fn a_master_that_another_replaces_is_told_from_1_4_on() {
+fn a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be() {
     let wish = |generation| {
         Message::RoleRequest(RoleRequest {
             role: Some(Role::Master),
@@ -493,19 +494,34 @@ fn a_master_that_another_replaces_is_told_from_1_4_on() {
             ..RoleRequest::default()
         })
     };
-    for (version, news) in [
-        (Version::V13, vec!["13 RoleReply"]),
-        (Version::V14, vec!["10 told RoleStatus", "13 RoleReply"]),
+    let silence = vec!["13 RoleReply"];
+    let news = vec!["10 told RoleStatus", "13 RoleReply"];
+    for (version, wants, told_of) in [
+        (Version::V13, true, &silence),
+        (Version::V14, false, &silence),
+        (Version::V14, true, &news),
+        (Version::V15, true, &news),
     ] {
         let mut rig = Rig::new(FailMode::Secure, true);
         for id in [OLD, NEW] {
             let peer = Connection::new(Kind::Primary, version);
             rig.bridge.handle_up(id, peer);
         }
+        if wants {
+            let all = MaskChange {
+                role_status: Some(0b111),
+                ..MaskChange::default()
+            };
+            let change = AsyncChange {
+                active: all,
+                slave: all,
+            };
+            rig.send(OLD, Message::SetAsync(change));
+        }
         assert_eq!(told(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
         // To ask again is no change.
         assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
-        assert_eq!(told(&rig.send(NEW, wish(3))), news, "{version}");
+        assert_eq!(&told(&rig.send(NEW, wish(3))), told_of, "{version}");
     }
 }
 

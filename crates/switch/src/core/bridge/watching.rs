@@ -85,12 +85,20 @@ impl Bridge {
     }
 
     /// Takes note that more than [`monitors::WAITING_MAX`] changes wait for a peer to
-    /// read them, and pauses its monitors.
+    /// read them, and pauses its monitors; or leaves it, if too many are paused.
     pub(crate) fn handle_slow(&mut self, id: ConnectionId, effects: &mut Vec<Effect>) {
         self.tell_watchers(effects);
-        if let Some(peer) = self.connections.find(id)
-            && peer.monitors.pause(&self.pipeline)
-        {
+        let peers = self.connections.iter().map(|(_, peer)| peer);
+        let paused = peers.filter(|peer| peer.monitors.are_paused()).count();
+        let Some(peer) = self.connections.find(id) else {
+            return;
+        };
+        if peer.monitors.are_paused() {
+            return;
+        }
+        if paused >= monitors::PAUSED_MAX {
+            effects.push(Effect::Leave(id));
+        } else if peer.monitors.pause(&self.pipeline) {
             let message = monitors::paused(peer.version);
             effects.push(Effect::Pause(id, Box::new(message)));
         }

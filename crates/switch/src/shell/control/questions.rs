@@ -143,6 +143,10 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
             format!("{bridge} stations_evicted"),
             site.bridge.stations().evicted(),
         );
+        lines.insert(
+            format!("{bridge} learn_refused"),
+            site.bridge.learn_refused(),
+        );
         for (port, entry) in site.bridge.ports() {
             let counts = entry.counts();
             for (counter, name) in Counter::ALL {

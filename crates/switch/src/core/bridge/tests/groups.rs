@@ -142,3 +142,47 @@ fn what_is_asked_about_groups_and_meters_is_answered() {
         assert_eq!(told(&ask(request)), refused);
     }
 }
+
+#[test]
+fn many_groups_and_meters_are_told_in_parts_and_each_once() {
+    let mut rig = Rig::controlled();
+    for number in 1..=300 {
+        let line = format!("group_id={number},type=all,bucket=output:1,bucket=output:2");
+        rig.send(NEW, group(&line));
+        let line = format!("meter={number},pktps,bands=type=drop,rate=10");
+        rig.send(NEW, meter(&line));
+    }
+    let mut ask = |request| {
+        let mut effects = rig.send(NEW, Message::MultipartRequest(request));
+        let Some(Effect::Dump(NEW, _, mut dump)) = effects.pop() else {
+            panic!("{effects:?}")
+        };
+        let (mut ids, mut ends) = (Vec::new(), Vec::new());
+        while let Some(Message::MultipartReply { reply, more }) = dump.next_part(Instant::START) {
+            ends.push(more);
+            let told: Vec<u32> = match reply {
+                MultipartReply::Group(told) => told.iter().map(|one| one.group.0).collect(),
+                MultipartReply::GroupDesc(told) => told.iter().map(|one| one.group.0).collect(),
+                MultipartReply::Meter(told) => told.iter().map(|one| one.meter.0).collect(),
+                MultipartReply::MeterConfig(told) => told.iter().map(|one| one.meter.0).collect(),
+                other => panic!("{other:?}"),
+            };
+            ids.extend(told);
+        }
+        assert!(ids.iter().copied().eq(1..=300), "{ids:?}");
+        ends
+    };
+    // A group weighs three, with its buckets, and a meter two, with its band.
+    for request in [
+        MultipartRequest::Group(GroupId::ALL),
+        MultipartRequest::GroupDesc(GroupId::ALL),
+    ] {
+        assert_eq!(ask(request), [true, true, true, false]);
+    }
+    for request in [
+        MultipartRequest::Meter(MeterId::ALL),
+        MultipartRequest::MeterConfig(MeterId::ALL),
+    ] {
+        assert_eq!(ask(request), [true, true, false]);
+    }
+}

@@ -6,7 +6,7 @@ use flow::{
 };
 
 use super::*;
-use crate::core::monitors::{MONITORS_MAX, WAITING_MAX};
+use crate::core::monitors::{MONITORS_MAX, PAUSED_MAX, WAITING_MAX};
 
 const THIRD: ConnectionId = ConnectionId(15);
 
@@ -292,4 +292,29 @@ fn a_slow_reader_is_told_the_difference_when_it_has_read() {
         rig.bridge.handle_down(id);
     }
     assert_eq!(WAITING_MAX, 4096);
+}
+
+#[test]
+fn when_too_many_are_paused_the_next_slow_reader_is_left() {
+    let mut rig = Rig::controlled();
+    let ids: Vec<_> = (100..).take(PAUSED_MAX + 1).map(ConnectionId).collect();
+    for id in &ids {
+        let connection = Connection::new(Kind::Primary, Version::V14);
+        rig.bridge.handle_up(*id, connection);
+        rig.watch(*id, monitor(1, ALL, ""));
+    }
+    let mut slow = |id: ConnectionId| {
+        let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(id, effects));
+        told(&effects)
+    };
+    for id in &ids[..PAUSED_MAX] {
+        assert_eq!(slow(*id), [format!("{} MultipartReply", id.0)]);
+    }
+    let last = ids[PAUSED_MAX];
+    assert_eq!(slow(last), [format!("{} left", last.0)]);
+    assert_eq!(slow(ids[0]), [""; 0], "it is paused already");
+    // When one has read, there is room again.
+    rig.effects(|bridge, _, effects| bridge.handle_drained(ids[0], effects));
+    let effects = rig.effects(|bridge, _, effects| bridge.handle_slow(last, effects));
+    assert_eq!(told(&effects), [format!("{} MultipartReply", last.0)]);
 }

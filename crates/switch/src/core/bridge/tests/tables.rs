@@ -148,6 +148,9 @@ fn a_table_takes_a_name_and_what_it_cannot_do_is_refused() {
         let tables = set(vec![features(2, "two"), wrong]);
         assert_eq!(told(&rig.send(V15, tables)), refused);
     }
+    let too_many = set((0..=254).map(|_| features(1, "x")).collect());
+    let refused = ["15 refused: TableFeaturesTooMany"];
+    assert_eq!(told(&rig.send(V15, too_many)), refused);
     assert_eq!(rig.bridge.pipeline.table_name(TableId(2)), "table2");
     let slave = RoleRequest {
         role: Some(Role::Slave),
@@ -347,4 +350,27 @@ fn bundles_that_wait_are_bounded_and_what_they_can_do_is_told() {
     let refused = ["15 refused: BundleScheduleUnsupported"];
     let set = rig.send(V15, ask(BundleFeaturesRequest::SET_SCHEDULE));
     assert_eq!(told(&set), refused);
+}
+
+#[test]
+fn what_cannot_be_learned_is_counted() {
+    let mut rig = rig();
+    rig.bridge.limit_flows(TableId(1), 1);
+    let learn = "actions=learn(table=1,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[])";
+    rig.send(V15, flow(learn));
+    let mut come = |source: u8| {
+        let mut data = vec![0; 60];
+        data[11] = source;
+        let message = Message::PacketOut(PacketOut {
+            buffer: None,
+            registers: Registers::new(PortNo(1)),
+            actions: text::parse_actions("output:table").expect("legal"),
+            data,
+        });
+        rig.send(V15, message);
+        (rig.rules().len(), rig.bridge.learn_refused())
+    };
+    assert_eq!(come(1), (2, 0));
+    assert_eq!(come(2), (2, 1), "the table is full");
+    assert_eq!(come(1), (2, 1), "what is there already needs no room");
 }

@@ -1,0 +1,34 @@
+//! What is asked of fields so often that it lies side by side, by their numbers, and not
+//! in rows: which there are, and how wide each is. The registry has the rest.
+
+use super::{FIELDS, Field};
+
+/// What [`Field::full_mask`] answers.
+static FULL_MASKS: [u128; Field::COUNT] = {
+    let mut masks = [0; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        masks[index] = u128::MAX >> (128 - FIELDS[index].bits as u32);
+        index += 1;
+    }
+    masks
+};
+
+impl Field {
+    /// All fields, in order.
+    pub const ALL: [Self; Self::COUNT] = {
+        let mut all = [Self::InPort; Self::COUNT];
+        let mut index = 0;
+        while index < Self::COUNT {
+            all[index] = FIELDS[index].field;
+            index += 1;
+        }
+        all
+    };
+
+    /// All ones, as wide as the field.
+    #[must_use]
+    pub const fn full_mask(self) -> u128 {
+        FULL_MASKS[self as usize]
+    }
+}

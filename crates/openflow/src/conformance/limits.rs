@@ -1,0 +1,198 @@
+//! The limits of a switch, as the code has them: what a controller or a frame may use, what
+//! says that it is all, and what shows it.
+
+use flow::Refusal;
+use testkit::document::{check_part, table};
+
+use super::DOCUMENT;
+use super::files::texts;
+
+/// What happens beyond a limit.
+enum Beyond {
+    /// Whoever asks is refused, for this reason.
+    Refused(Refusal),
+    /// This happens.
+    Happens(&'static str),
+}
+
+/// A limit.
+struct Limit {
+    what: &'static str,
+    /// Where its constant is, and what it is called there.
+    file: &'static str,
+    name: &'static str,
+    beyond: Beyond,
+    /// What shows it: a test, or a case.
+    proof: &'static str,
+}
+
+const fn limit(
+    what: &'static str,
+    (file, name): (&'static str, &'static str),
+    beyond: Beyond,
+    proof: &'static str,
+) -> Limit {
+    Limit {
+        what,
+        file,
+        name,
+        beyond,
+        proof,
+    }
+}
+
+#[rustfmt::skip]
+const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
+    limit("number of the last table", ("base/src/ids.rs", "LAST"),
+        Refused(FlowModBadTable), "tables_that_are_not_there.case"),
+    limit("rules, in one table or all", ("pipeline/src/limits.rs", "RULES"),
+        Refused(FlowModTableFull), "a_table_is_full_by_its_own_limit_and_by_that_of_all"),
+    limit("actions of a rule or packet-out", ("pipeline/src/limits.rs", "ACTIONS_MAX"),
+        Refused(ActionTooMany), "more_actions_than_anybody_needs_are_refused"),
+    limit("actions in actions, one in another", ("flow/src/extension.rs", "NESTING_MAX"),
+        Refused(ActionBadArgument), "nicira_actions_that_cannot_be.case"),
+    limit("actions of a bucket", ("pipeline/src/limits.rs", "BUCKET_ACTIONS_MAX"),
+        Refused(ActionTooMany), "a_bucket_has_so_many_actions_and_no_more"),
+    limit("groups", ("pipeline/src/limits.rs", "GROUPS"),
+        Refused(GroupModOutOfGroups), "there_are_so_many_groups_and_no_more"),
+    limit("buckets of a group", ("pipeline/src/limits.rs", "BUCKETS_PER_GROUP_MAX"),
+        Refused(GroupModOutOfBuckets), "there_are_so_many_buckets_and_no_more"),
+    limit("buckets of all groups", ("pipeline/src/limits.rs", "BUCKETS"),
+        Refused(GroupModOutOfBuckets), "there_are_so_many_buckets_and_no_more"),
+    limit("groups in a row", ("pipeline/src/limits.rs", "CHAIN_MAX"),
+        Refused(GroupModChainingUnsupported), "groups_stand_in_a_row_so_long_and_no_longer"),
+    limit("buckets that one frame goes through", ("pipeline/src/limits.rs", "BUCKETS_PER_FRAME_MAX"),
+        Happens("the frame is dropped, counted"), "a_frame_meets_so_many_buckets_and_no_more"),
+    limit("meters", ("pipeline/src/limits.rs", "METERS"),
+        Refused(MeterModOutOfMeters), "there_are_so_many_meters_and_no_more"),
+    limit("bands of a meter", ("pipeline/src/limits.rs", "BANDS_MAX"),
+        Refused(MeterModOutOfBands), "meter_mod_refused.case"),
+    limit("resubmissions, one in another", ("pipeline/src/limits.rs", "RECURSION_MAX"),
+        Happens("the frame is dropped, counted"), "resubmit_in_circles_ends.case"),
+    limit("resubmissions of a frame", ("pipeline/src/limits.rs", "RESUBMITS_MAX"),
+        Happens("the frame is dropped, counted"), "resubmit_too_often_ends.case"),
+    limit("entries of a frame's stack", ("pipeline/src/limits.rs", "STACK_MAX"),
+        Happens("the frame is dropped, counted"), "a_stack_has_an_end.case"),
+    limit("bytes that say how a frame that waits goes on", ("flow/src/continuation.rs", "CONTINUATION_BYTES_MAX"),
+        Happens("the frame is dropped, counted"), "what_is_left_to_be_done_comes_back_whatever_it_is"),
+    limit("bundles of a connection", ("switch/src/core/bundles.rs", "BUNDLES_MAX"),
+        Refused(BundleOutOfBundles), "bundles_and_their_bytes_are_bounded_and_given_back"),
+    limit("bytes of a connection's bundles", ("switch/src/core/bundles.rs", "BYTES_MAX"),
+        Refused(BundleMessageTooMany), "bundles_and_their_bytes_are_bounded_and_given_back"),
+    limit("bundles of a bridge that wait for their time", ("switch/src/core/bridge/schedule.rs", "SCHEDULED_MAX"),
+        Refused(BundleOutOfBundles), "bundles_that_wait_are_bounded_and_what_they_can_do_is_told"),
+    limit("how far a bundle's time lies ahead", ("switch/src/core/bridge/schedule.rs", "FUTURE_MAX"),
+        Refused(BundleScheduleFuture), "a_time_that_cannot_be_kept_is_refused_and_one_that_waits_can_be_given_up"),
+    limit("how late a bundle's commit may come", ("switch/src/core/bridge/schedule.rs", "PAST_MAX"),
+        Refused(BundleSchedulePast), "a_time_that_cannot_be_kept_is_refused_and_one_that_waits_can_be_given_up"),
+    limit("flow monitors of a connection", ("switch/src/core/monitors.rs", "MONITORS_MAX"),
+        Refused(MonitorUnknown), "monitors_are_set_up_all_or_none_and_there_are_so_many_at_most"),
+    limit("changes of rules that wait for a watcher", ("switch/src/core/monitors.rs", "WAITING_MAX"),
+        Happens("its monitors are paused"), "a_watcher_that_does_not_read_is_paused_and_misses_nothing"),
+    limit("connections of a bridge whose monitors are paused", ("switch/src/core/monitors.rs", "PAUSED_MAX"),
+        Happens("the next that does not read is left, logged"), "when_too_many_are_paused_the_next_slow_reader_is_left"),
+    limit("questions of a connection that come in several messages", ("switch/src/core/bridge/tables.rs", "FRAGMENTED_MAX"),
+        Refused(RequestMultipartOverflow), "a_question_comes_in_parts_and_is_bounded"),
+    limit("entries of such a question", ("switch/src/core/bridge/tables.rs", "ENTRIES_MAX"),
+        Refused(RequestMultipartOverflow), "a_question_comes_in_parts_and_is_bounded"),
+    limit("bytes of a connection's messages in work", ("switch/src/shell/connection.rs", "IN_FLIGHT_MAX"),
+        Happens("it is read no further until they are answered"), "a_peer_that_never_reads_answers_costs_little"),
+    limit("messages sent unasked that wait for a connection", ("switch/src/shell/connection.rs", "UNASKED_MAX"),
+        Happens("dropped, counted"), "a_controller_that_never_reads_frames_costs_little"),
+    limit("connections at one socket", ("switch/src/shell/peers.rs", "PEERS_MAX"),
+        Happens("turned away, logged"), "a_thousand_connections_are_answered"),
+    limit("auxiliary connections to a controller", ("switch/src/config/auxiliaries.rs", "MAX"),
+        Happens("refused at the start, in one line"), "a_number_of_auxiliary_connections_has_a_limit"),
+    limit("frames of a worker on their way to controllers", ("switch/src/shell/worker_thread.rs", "EVENTS_MAX"),
+        Happens("dropped, counted"), "more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else"),
+    limit("buffers of a worker for frames", ("switch/src/dataplane/worker.rs", "BUFFERS_MAX"),
+        Happens("the copy is dropped, counted"), "no_copy_is_left_behind_when_buffers_run_out"),
+    limit("stations of a bridge", ("switch/src/mac.rs", "STATIONS_MAX"),
+        Happens("the busiest port's oldest goes, counted"), "a_flood_of_addresses_costs_the_port_that_sends_it"),
+] };
+
+/// Holds the document's table against the constants, and the proofs against the tests.
+pub(super) fn limits() {
+    let files = texts(&["crates", "tests"]);
+    let line = |limit: &Limit| {
+        let proof = match limit.proof.strip_suffix(".case") {
+            Some(_) => files.iter().any(|(path, _)| path.ends_with(limit.proof)),
+            None => {
+                let head = format!("fn {}(", limit.proof);
+                files.iter().any(|(_, text)| text.contains(&head))
+            }
+        };
+        assert!(proof, "nothing is called {}", limit.proof);
+        let beyond = match limit.beyond {
+            Beyond::Refused(refusal) => format!("refused: {refusal}"),
+            Beyond::Happens(what) => what.to_owned(),
+        };
+        let path = format!("crates/{}", limit.file);
+        let (_, text) = files
+            .iter()
+            .find(|(path_of, _)| path_of.ends_with(&path))
+            .unwrap_or_else(|| panic!("there is no {path}"));
+        vec![
+            limit.what.to_owned(),
+            value(text, limit),
+            beyond,
+            format!("`{}`", limit.proof),
+        ]
+    };
+    let rows: Vec<_> = LIMITS.iter().map(line).collect();
+    let heads = ["what", "limit", "beyond it", "proof"];
+    check_part(DOCUMENT, "limits", &table(&heads, &rows));
+}
+
+/// What a constant is.
+fn value(text: &str, limit: &Limit) -> String {
+    let written = written(text, limit.name);
+    let written = written.unwrap_or_else(|| panic!("{} has no {}", limit.file, limit.name));
+    let units = [
+        ("Duration::from_secs(", " s"),
+        ("Duration::from_millis(", " ms"),
+        ("Self(", ""),
+    ];
+    let unit = units.iter().find_map(|(head, unit)| {
+        let inside = written.strip_prefix(head)?.strip_suffix(')')?;
+        Some((inside, *unit))
+    });
+    let (inside, unit) = unit.unwrap_or((written, ""));
+    let number = number(text, inside);
+    let number = number.unwrap_or_else(|| panic!("{}: {written} is no number", limit.name));
+    format!("{}{unit}", grouped(number))
+}
+
+/// What stands behind the `=` of a constant.
+fn written<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("const {name}: "))?;
+    let (_, rest) = rest.split_once(" = ")?;
+    Some(rest.split_once(';')?.0)
+}
+
+/// The value of a number, a product, a power of two, or another constant of the file.
+fn number(text: &str, said: &str) -> Option<u64> {
+    if let Some((base, power)) = said.split_once(" << ") {
+        return Some(number(text, base)? << number(text, power)?);
+    }
+    if let Some((first, rest)) = said.split_once(" * ") {
+        return Some(number(text, first)? * number(text, rest)?);
+    }
+    match said.strip_prefix("Self::") {
+        Some(name) => number(text, written(text, name)?),
+        None => said.replace('_', "").parse().ok(),
+    }
+}
+
+/// The number in groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,235 @@
+//! Matches entry by entry, as they lie on the wire: `NXM_OF_IN_PORT(0001),
+//! NXM_OF_IP_SRC_W(0a000000/ff000000)`. It is the text of `ovs-ofctl parse-nx-match` and
+//! `parse-oxm`: long names of headers, values in hexadecimal, `_W` for "with a mask".
+//!
+//! What the entries mean is read by `oxm`; here any value of a known header has a text.
+
+use flow::Field;
+use flow::field::WireId;
+
+use crate::codec::{Malformed, Reader};
+use crate::faults::ONF;
+use crate::oxm::Header;
+
+/// The class whose fields begin with the number of whose they are.
+const EXPERIMENTER: u16 = 0xffff;
+
+/// The class of the specification's own fields.
+const BASIC: u16 = 0x8000;
+
+/// A condition on cookies, which is no field; its bytes tell it from a field of the same
+/// number.
+const COOKIE: WireId = WireId::new(1, 30);
+const COOKIE_NAME: &str = "NXM_NX_COOKIE";
+const COOKIE_BYTES: usize = 8;
+
+/// What stands for no entries.
+const ANY: &str = "<any>";
+
+/// Why a text is no list of entries.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{entry}`: {problem}")]
+pub struct BadEntry {
+    /// The entry, as it was written.
+    pub entry: String,
+    /// What is wrong with it, and what would be right.
+    pub problem: String,
+}
+
+/// The text of the entries to the end of `r`. A header that nobody gave is told as a number.
+///
+/// # Errors
+/// The bytes end within an entry.
+pub(crate) fn write(r: &Reader<'_>) -> Result<String, Malformed> {
+    let mut r = r.clone();
+    let mut told = Vec::new();
+    while !r.is_empty() {
+        let header = Header::decode(&mut r)?;
+        let mut payload = r.sub(header.length)?;
+        let id = match header.id.class {
+            EXPERIMENTER => WireId::of_experimenter(payload.u32()?, header.id.number),
+            _ => header.id,
+        };
+        let name = name(&header, id);
+        let half = payload.len() / (1 + usize::from(header.masked));
+        let value = hex(payload.bytes(half)?);
+        told.push(match header.masked {
+            true => format!("{name}_W({value}/{})", hex(payload.rest())),
+            false => format!("{name}({value})"),
+        });
+    }
+    Ok(match told.as_slice() {
+        [] => ANY.to_owned(),
+        told => told.join(", "),
+    })
+}
+
+/// The name of a header, without its mask. Whose it is, is known from `id`.
+fn name(header: &Header, id: WireId) -> String {
+    let cookie = COOKIE_BYTES << usize::from(header.masked);
+    if header.id == COOKIE && header.length == cookie {
+        return COOKIE_NAME.to_owned();
+    }
+    field(id).map_or_else(
+        || format!("{:04x}{:02x}", id.class, id.number << 1),
+        |field| field.header_name(id),
+    )
+}
+
+/// The field of a header, whichever of its headers that is.
+fn field(id: WireId) -> Option<Field> {
+    let onf = WireId::of_experimenter(ONF, id.number);
+    // What was ONF's became the specification's own in 1.5, under the same number.
+    let moved = (id.class == BASIC).then(|| Field::from_oxm(onf)).flatten();
+    Field::from_oxm(id)
+        .or_else(|| Field::from_nxm(id))
+        .or(moved)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of a list of entries; nothing, and `<any>`, are none.
+///
+/// # Errors
+/// The first entry that is none: a name that nobody gave, or a value of another length.
+pub fn parse_entries(text: &str) -> Result<Vec<u8>, BadEntry> {
+    let mut bytes = Vec::new();
+    let text = text.trim();
+    let mut rest = if text == ANY { "" } else { text };
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        if rest.is_empty() {
+            return Ok(bytes);
+        }
+        let end = rest.find(')').map_or(rest.len(), |end| end + 1);
+        let (entry, behind) = rest.split_at(end);
+        entry_bytes(entry, &mut bytes).map_err(|problem| BadEntry {
+            entry: entry.to_owned(),
+            problem,
+        })?;
+        rest = behind;
+    }
+}
+
+/// Appends an entry.
+fn entry_bytes(entry: &str, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let inside = entry
+        .strip_suffix(')')
+        .and_then(|text| text.split_once('('));
+    let (name, value) = inside.ok_or("an entry is NAME(VALUE), or NAME_W(VALUE/MASK)")?;
+    let (name, masked) = match name.strip_suffix("_W") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let (id, length) = header_of(name).ok_or("no field has this name")?;
+    let (value, mask) = match (value.split_once('/'), masked) {
+        (Some((value, mask)), true) => (digits(value, length)?, digits(mask, length)?),
+        (None, false) => (digits(value, length)?, Vec::new()),
+        (None, true) => return Err("_W wants a mask: VALUE/MASK".to_owned()),
+        (Some(_), false) => return Err("a mask wants a name that ends in _W".to_owned()),
+    };
+    let whose = match id.class {
+        EXPERIMENTER => id.experimenter.to_be_bytes().to_vec(),
+        _ => Vec::new(),
+    };
+    let count = whose.len() + value.len() + mask.len();
+    bytes.extend(id.class.to_be_bytes());
+    bytes.push(id.number << 1 | u8::from(masked));
+    bytes.push(u8::try_from(count).expect("two values of a field are short"));
+    for part in [whose, value, mask] {
+        bytes.extend(part);
+    }
+    Ok(())
+}
+
+/// The header with this name, and the bytes of its value.
+fn header_of(name: &str) -> Option<(WireId, usize)> {
+    if name == COOKIE_NAME {
+        return Some((COOKIE, COOKIE_BYTES));
+    }
+    Field::all().find_map(|row| {
+        let moved = row.oxm.filter(|id| id.experimenter == ONF);
+        let moved = moved.map(|id| WireId::new(BASIC, id.number));
+        let ids = [row.nxm, row.oxm, moved].into_iter().flatten();
+        let mut named = ids.filter(|id| row.field.header_name(*id) == name);
+        Some((named.next()?, row.field.bytes()))
+    })
+}
+
+/// The bytes that so many pairs of digits write.
+fn digits(text: &str, length: usize) -> Result<Vec<u8>, String> {
+    let text = text.trim();
+    let wrong = || format!("{} hexadecimal digits are wanted", 2 * length);
+    if text.len() != 2 * length || !text.bytes().all(|letter| letter.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let starts = (0..text.len()).step_by(2);
+    starts
+        .map(|start| u8::from_str_radix(&text[start..start + 2], 16).map_err(|_| wrong()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Dialect;
+    use crate::version::Version;
+
+    fn again(text: &str) -> Result<String, BadEntry> {
+        let bytes = parse_entries(text)?;
+        let read = write(&Reader::new(&bytes, Dialect::new(Version::V10)));
+        Ok(read.expect("we understand ourselves"))
+    }
+
+    #[test]
+    fn entries_are_read_as_they_are_written() {
+        for text in [
+            "<any>",
+            "NXM_OF_IN_PORT(0001), NXM_OF_ETH_TYPE(0800)",
+            "NXM_OF_VLAN_TCI_W(100a/1fff)",
+            "OXM_OF_IPV4_SRC_W(0a000000/ff000000)",
+            "NXM_NX_COOKIE_W(0000000000000009/00000000000000ff)",
+            "NXM_NX_MPLS_TTL(40)",
+            "ONFOXM_ET_TCP_FLAGS(0002), OXM_OF_TCP_FLAGS(0002)",
+            "OXM_OF_PKT_REG1(0000000000000012)",
+        ] {
+            assert_eq!(again(text).as_deref(), Ok(text));
+        }
+        assert_eq!(again("").as_deref(), Ok(ANY));
+    }
+
+    #[test]
+    fn what_is_no_entry_is_said() {
+        let problem = |text: &str| again(text).map_err(|bad| bad.problem);
+        let wanted = |text: &str| Err(text.to_owned());
+        assert_eq!(
+            problem("NXM_OF_IN_PORT(1)"),
+            wanted("4 hexadecimal digits are wanted")
+        );
+        assert_eq!(problem("NXM_OF_NONE(1)"), wanted("no field has this name"));
+        assert_eq!(
+            problem("NXM_OF_IN_PORT(0001/0001)"),
+            wanted("a mask wants a name that ends in _W")
+        );
+        assert_eq!(
+            problem("NXM_OF_IN_PORT_W(0001)"),
+            wanted("_W wants a mask: VALUE/MASK")
+        );
+        assert_eq!(
+            problem("tcp"),
+            wanted("an entry is NAME(VALUE), or NAME_W(VALUE/MASK)")
+        );
+    }
+
+    #[test]
+    fn every_header_has_a_name_of_its_own() {
+        for row in Field::all() {
+            for id in [row.nxm, row.oxm].into_iter().flatten() {
+                let found = header_of(&row.field.header_name(id));
+                assert_eq!(found, Some((id, row.field.bytes())));
+            }
+        }
+    }
+}

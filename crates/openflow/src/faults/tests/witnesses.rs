@@ -1,0 +1,129 @@
+//! Whether each reason to refuse something is one that is given, and that something shows
+//! to be given: a case, a vector, or a test that names it by our name or by that of
+//! Open vSwitch. Those that are never given are listed with the reason.
+
+use flow::Refusal;
+
+use crate::conformance::files::texts;
+use crate::faults::refusals;
+use crate::print::name_of;
+
+/// Numbers that the specification has and that this switch never sends.
+#[rustfmt::skip]
+const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
+    (HelloPermission,                "whoever reaches a socket may speak"),
+    (RequestBufferEmpty,             "no frames are kept: there is no such buffer"),
+    (ActionPermission,               "who may change rules may use every action"),
+    (ActionBadQueue,                 "a queue that is not there sends as its port does"),
+    (InstructionBadMetadata,         "all bits of metadata can be written"),
+    (InstructionBadMetadataMask,     "all bits of metadata can be written"),
+    (InstructionBadExperimenterType, "there is no experimenter with instructions"),
+    (InstructionPermission,          "who may change rules may use every instruction"),
+    (MatchBadTag,                    "a tag in a match of 1.0 or 1.1 is a value like others"),
+    (MatchBadDlAddressMask,          "all bits of Ethernet addresses can be masked"),
+    (MatchBadNwAddressMask,          "all bits of network addresses can be masked"),
+    (MatchPermission,                "who may change rules may match every field"),
+    (FlowModUnknown,                 "there is always a better reason"),
+    (FlowModPermission,              "a slave is told that it is one"),
+    (FlowModUnsupported,             "an action is refused by its own reason"),
+    (GroupModWeightUnsupported,      "buckets may have any weights"),
+    (GroupModPermission,             "a slave is told that it is one"),
+    (PortModBadAdvertise,            "what a port advertises is not ours to set, and is passed over"),
+    (PortModPermission,              "a slave is told that it is one"),
+    (TableModPermission,             "a slave is told that it is one"),
+    (QueuePermission,                "who may ask may ask after every queue"),
+    (ConfigBadLength,                "any miss_send_len can be had"),
+    (ConfigPermission,               "a slave may configure what it is sent"),
+    (RoleUnsupported,                "there are roles"),
+    (MeterModUnknown,                "there is always a better reason"),
+    (TableFeaturesPermission,        "a slave is told that it is one"),
+    (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
+    (AsyncInvalid,                   "a mask may have any bits; those without a meaning do nothing"),
+] };
+
+/// What the project's files say: what the switch does, and what shows it.
+#[derive(Default)]
+struct Files {
+    code: String,
+    tests: String,
+}
+
+impl Files {
+    fn read() -> Self {
+        let mut files = Self::default();
+        for (path, text) in texts(&["crates", "tests", "suites"]) {
+            files.take(&path.to_string_lossy(), &text);
+        }
+        files
+    }
+
+    fn take(&mut self, name: &str, text: &str) {
+        // Where names are only listed.
+        let lists = [
+            "flow/src/refusal.rs",
+            "faults.rs",
+            "witnesses.rs",
+            "names.rs",
+            "conformance/limits.rs",
+        ];
+        if lists.iter().any(|list| name.ends_with(list)) {
+            return;
+        }
+        if !name.ends_with(".rs") {
+            let lines = text.lines().map(str::trim);
+            let refused = lines.filter(|line| line.starts_with("! "));
+            self.tests.extend(refused.map(|line| format!("{line}\n")));
+        } else if name.contains("/tests/") || name.ends_with("tests.rs") {
+            self.tests += text;
+        } else {
+            let parts = text.split_once("#[cfg(test)]\nmod tests {");
+            let (code, tests) = parts.unwrap_or((text, ""));
+            self.code += code;
+            self.tests += tests;
+        }
+    }
+}
+
+/// Whether `text` has `word` in it, as a word.
+fn says(text: &str, word: &str) -> bool {
+    let goes_on = |letter: Option<char>| letter.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !goes_on(before.chars().next_back()) && !goes_on(after.chars().next())
+    })
+}
+
+/// `RoleBad` as `role_bad`, which is how cases have it.
+fn snake(name: &str) -> String {
+    let mut text = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
+#[test]
+fn each_refusal_is_given_and_shown_or_listed_with_the_reason() {
+    let files = Files::read();
+    let mut wrong = Vec::new();
+    for refusal in refusals() {
+        let name = format!("{refusal:?}");
+        let listed = UNSENT
+            .iter()
+            .any(|(unsent, why)| *unsent == refusal && !why.is_empty());
+        let given = says(&files.code, &name);
+        let shown = [name.clone(), snake(&name), name_of(refusal).to_owned()]
+            .iter()
+            .any(|name| says(&files.tests, name));
+        match (listed, given, shown) {
+            (true, false, _) | (false, true, true) => {}
+            (true, true, _) => wrong.push(format!("{name} is given, though it is listed")),
+            (false, false, _) => wrong.push(format!("{name} is never given")),
+            (false, true, false) => wrong.push(format!("nothing shows that {name} is given")),
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

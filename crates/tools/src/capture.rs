@@ -1,0 +1,302 @@
+//! The OpenFlow messages in a file that tcpdump or wireshark wrote (pcap): the TCP streams
+//! of its ports are put together and printed message by message, as `ovs-ofctl
+//! ofp-parse-pcap` does it. Of IPv6, VLANs and captures on all interfaces too.
+//!
+//! It does not decrypt, and reads no pcapng.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::net::IpAddr;
+
+use openflow::{Detail, print};
+use packet::{Depth, Frame, Headers, Network, Transport};
+
+use crate::error::ToolError;
+use crate::print::HEADER;
+
+/// The ports of OpenFlow: before IANA gave it one, and since.
+pub const PORTS: [u16; 2] = [6633, 6653];
+
+/// Bytes of a file's head, and of a packet's.
+const FILE_HEAD: usize = 24;
+const PACKET_HEAD: usize = 16;
+
+/// How a file begins: its times are in microseconds, or in nanoseconds.
+const MAGICS: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
+const PCAPNG: u32 = 0x0a0d_0d0a;
+
+/// Segments of a stream that are kept for one that may still come. Captures are as good as
+/// in order: what is missing for longer was not captured.
+const EARLY_MAX: usize = 256;
+
+/// Bits of a TCP header's flags.
+const FIN: u8 = 1 << 0;
+const SYN: u8 = 1 << 1;
+
+/// Bytes of an Ethernet header, and where in it the type is.
+const ETHERNET: usize = 14;
+
+/// Prints the messages in a capture, each under a line that says from whom to whom.
+///
+/// # Errors
+/// The file is none that this reads.
+pub fn print_capture(file: &[u8], ports: &[u16], detail: Detail) -> Result<String, ToolError> {
+    let mut streams: HashMap<Ends, Stream> = HashMap::new();
+    let mut told: Vec<String> = Vec::new();
+    for bytes in Packets::new(file)? {
+        let Some(segment) = Segment::read(&bytes?) else {
+            continue;
+        };
+        let Ends { from, to } = segment.ends;
+        if ports.contains(&from.1) || ports.contains(&to.1) {
+            let stream = streams.entry(segment.ends).or_default();
+            stream.take(&segment);
+            for message in stream.messages() {
+                told.push(format!("{}:\n{}", segment.ends, print(&message, detail)));
+            }
+        }
+    }
+    Ok(told.join("\n"))
+}
+
+/// The packets of a file.
+struct Packets<'a> {
+    rest: &'a [u8],
+    big_endian: bool,
+    link: Link,
+}
+
+/// What stands before the network header.
+#[derive(Clone, Copy)]
+enum Link {
+    Ethernet,
+    /// Nothing.
+    Raw,
+    /// So many bytes, the last two of which are an Ethernet type ("any" interface).
+    Cooked(usize),
+}
+
+impl Link {
+    /// By the number that the file has for it.
+    const fn numbered(number: u32) -> Option<Self> {
+        match number {
+            1 => Some(Self::Ethernet),
+            12 | 101 | 228 | 229 => Some(Self::Raw),
+            113 => Some(Self::Cooked(16)),
+            _ => None,
+        }
+    }
+
+    /// The packet as a frame of Ethernet.
+    fn frame(self, packet: &[u8]) -> Vec<u8> {
+        let mut frame = vec![0; ETHERNET];
+        match self {
+            Self::Ethernet => return packet.to_vec(),
+            Self::Raw => {
+                let version = packet.first().map_or(0, |byte| byte >> 4);
+                let eth_type: u16 = if version == 6 { 0x86dd } else { 0x0800 };
+                frame[ETHERNET - 2..].copy_from_slice(&eth_type.to_be_bytes());
+                frame.extend_from_slice(packet);
+            }
+            Self::Cooked(head) => {
+                let (head, packet) = packet.split_at(head.min(packet.len()));
+                if let [.., high, low] = head {
+                    frame[ETHERNET - 2..].copy_from_slice(&[*high, *low]);
+                }
+                frame.extend_from_slice(packet);
+            }
+        }
+        frame
+    }
+}
+
+impl<'a> Packets<'a> {
+    fn new(file: &'a [u8]) -> Result<Self, ToolError> {
+        let bad = |problem: &str| ToolError::NotCapture(problem.to_owned());
+        let (head, rest) = file
+            .split_at_checked(FILE_HEAD)
+            .ok_or_else(|| bad("it is too short"))?;
+        let magic = number(head, 0, true);
+        let big_endian = MAGICS.contains(&magic);
+        if magic == PCAPNG {
+            return Err(bad("this is pcapng (`editcap -F pcap` converts it)"));
+        }
+        if !big_endian && !MAGICS.contains(&magic.swap_bytes()) {
+            return Err(bad("it does not begin as one does"));
+        }
+        let link = number(head, 20, big_endian) & 0xffff;
+        Ok(Self {
+            rest,
+            big_endian,
+            link: Link::numbered(link)
+                .ok_or_else(|| bad(&format!("link type {link} is not known here")))?,
+        })
+    }
+}
+
+impl Iterator for Packets<'_> {
+    type Item = Result<Vec<u8>, ToolError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let short = || ToolError::NotCapture("it ends within a packet".to_owned());
+        let cut = self.rest.split_at_checked(PACKET_HEAD);
+        let cut = cut.and_then(|(head, rest)| {
+            let length = usize::try_from(number(head, 8, self.big_endian)).ok()?;
+            rest.split_at_checked(length)
+        });
+        let Some((packet, rest)) = cut else {
+            self.rest = &[];
+            return Some(Err(short()));
+        };
+        self.rest = rest;
+        Some(Ok(self.link.frame(packet)))
+    }
+}
+
+/// The four bytes at `at`, which are there.
+fn number(bytes: &[u8], at: usize, big_endian: bool) -> u32 {
+    let bytes = bytes[at..at + 4].try_into().expect("four bytes");
+    if big_endian {
+        u32::from_be_bytes(bytes)
+    } else {
+        u32::from_le_bytes(bytes)
+    }
+}
+
+/// From whom to whom.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Ends {
+    from: (IpAddr, u16),
+    to: (IpAddr, u16),
+}
+
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((from, source), (to, destination)) = (self.from, self.to);
+        write!(f, "{from}.{source} > {to}.{destination}")
+    }
+}
+
+/// A segment of TCP.
+struct Segment {
+    ends: Ends,
+    sequence: u32,
+    flags: u8,
+    payload: Vec<u8>,
+}
+
+impl Segment {
+    /// The segment in a frame, if it has one that is whole.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let frame = Frame::from_bytes(bytes);
+        let headers = Headers::parse(&frame, Depth::Transport).ok()?;
+        let Transport::Tcp(tcp) = headers.transport else {
+            return None;
+        };
+        let (from, to) = match headers.network {
+            Network::Ipv4(ip) => (ip.src.into(), ip.dst.into()),
+            Network::Ipv6(ip) => (ip.src.into(), ip.dst.into()),
+            Network::None
+            | Network::Mpls(_)
+            | Network::Nsh(_)
+            | Network::Pbb(_)
+            | Network::Arp(_) => return None,
+        };
+        let header = bytes.get(headers.transport_at()?..headers.transport_end()?)?;
+        let payload = header.get(usize::from(header.get(12)? >> 4) * 4..)?;
+        Some(Self {
+            ends: Ends {
+                from: (from, tcp.src),
+                to: (to, tcp.dst),
+            },
+            sequence: number(header, 4, true),
+            flags: *header.get(13)?,
+            payload: payload.to_vec(),
+        })
+    }
+}
+
+/// What one end sends.
+#[derive(Default)]
+struct Stream {
+    /// The number of the next byte, once one is known.
+    next: Option<u32>,
+    /// Bytes whose messages are not whole yet.
+    bytes: Vec<u8>,
+    /// Segments that came before others that they follow, by their numbers.
+    early: BTreeMap<u32, Vec<u8>>,
+}
+
+impl Stream {
+    fn take(&mut self, segment: &Segment) {
+        let mut sequence = segment.sequence;
+        if segment.flags & SYN != 0 {
+            *self = Self::default();
+            sequence = sequence.wrapping_add(1);
+        }
+        let next = *self.next.get_or_insert(sequence);
+        if segment.payload.is_empty() {
+            return;
+        }
+        if self.early.len() >= EARLY_MAX {
+            // What is waited for was not captured: the stream begins anew here.
+            *self = Self::default();
+            self.next = Some(sequence);
+        } else if is_behind(sequence, next) {
+            self.early.insert(sequence, segment.payload.clone());
+            return;
+        }
+        self.append(sequence, &segment.payload);
+        while let Some(sequence) = self.due() {
+            let payload = self.early.remove(&sequence).expect("it was found there");
+            self.append(sequence, &payload);
+        }
+        if segment.flags & FIN != 0 {
+            self.early.clear();
+        }
+    }
+
+    /// An early segment that follows now.
+    fn due(&self) -> Option<u32> {
+        let next = self.next?;
+        let mut numbers = self.early.keys().copied();
+        numbers.find(|number| !is_behind(*number, next))
+    }
+
+    /// Appends what is new of a segment.
+    fn append(&mut self, sequence: u32, payload: &[u8]) {
+        let next = self.next.unwrap_or(sequence);
+        let known = usize::try_from(next.wrapping_sub(sequence)).unwrap_or(usize::MAX);
+        let new = payload.get(known..).unwrap_or_default();
+        self.bytes.extend_from_slice(new);
+        let count = u32::try_from(new.len()).expect("a packet is short");
+        self.next = Some(next.wrapping_add(count));
+    }
+
+    /// Takes the messages that are whole. What cannot be one ends the stream: nothing says
+    /// where the next begins.
+    fn messages(&mut self) -> Vec<Vec<u8>> {
+        let mut messages = Vec::new();
+        while let Some(length) = self.bytes.get(2..4) {
+            let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
+            if length < HEADER {
+                messages.push(std::mem::take(&mut self.bytes));
+            } else if length <= self.bytes.len() {
+                let rest = self.bytes.split_off(length);
+                messages.push(std::mem::replace(&mut self.bytes, rest));
+            } else {
+                break;
+            }
+        }
+        messages
+    }
+}
+
+/// Whether a number of a byte is behind another, as numbers go round.
+const fn is_behind(number: u32, other: u32) -> bool {
+    let ahead = number.wrapping_sub(other);
+    ahead != 0 && ahead < 1 << 31
+}

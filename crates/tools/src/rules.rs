@@ -1,0 +1,333 @@
+//! Rules of a switch beside those of a file: what differs, and how the switch comes to have
+//! those of the file. And in which order rules are told.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use base::{Cookie, TableId};
+use flow::field::FieldInfo;
+use flow::text::DEFAULT_PRIORITY;
+use flow::{Field, FlowFlags, FlowMod, FlowModCommand, FlowStats, Instructions, Match};
+use openflow::Message;
+
+use crate::error::ToolError;
+use crate::parse::{Subject, read_lines};
+
+/// The flags that a rule keeps; the others say how it is added.
+const KEPT: [(FlowFlags, &str); 3] = [
+    (FlowFlags::SEND_FLOW_REMOVED, "send_flow_rem"),
+    (FlowFlags::NO_PACKET_COUNTS, "no_packet_counts"),
+    (FlowFlags::NO_BYTE_COUNTS, "no_byte_counts"),
+];
+
+/// What makes a rule this one, in the order in which rules are told: its table, its
+/// priority, and its match as text.
+type Key = (TableId, Reverse<u16>, String);
+
+/// A rule, without what it counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Rule {
+    table: TableId,
+    priority: u16,
+    matching: Match,
+    cookie: Cookie,
+    idle_timeout_s: u16,
+    hard_timeout_s: u16,
+    importance: u16,
+    flags: FlowFlags,
+    instructions: Instructions,
+}
+
+impl Rule {
+    fn told(stats: FlowStats) -> Self {
+        Self {
+            table: stats.table,
+            priority: stats.priority,
+            matching: stats.matching,
+            cookie: stats.cookie,
+            idle_timeout_s: stats.idle_timeout_s,
+            hard_timeout_s: stats.hard_timeout_s,
+            importance: stats.importance,
+            flags: kept(stats.flags),
+            instructions: stats.instructions,
+        }
+    }
+
+    fn wanted(flow: &FlowMod) -> Self {
+        Self {
+            table: flow.table,
+            priority: flow.priority,
+            matching: flow.matching.clone(),
+            cookie: flow.cookie,
+            idle_timeout_s: flow.idle_timeout_s,
+            hard_timeout_s: flow.hard_timeout_s,
+            importance: flow.importance,
+            flags: kept(flow.flags),
+            instructions: flow.instructions.clone(),
+        }
+    }
+
+    fn key(&self) -> Key {
+        let matching = self.matching.to_string();
+        (self.table, Reverse(self.priority), matching)
+    }
+
+    /// The command that takes the rule away.
+    fn deletion(self) -> FlowMod {
+        let mut deletion = FlowMod::new(
+            FlowModCommand::DeleteStrict,
+            self.priority,
+            self.matching,
+            Instructions::default(),
+        );
+        deletion.table = self.table;
+        deletion
+    }
+}
+
+fn kept(flags: FlowFlags) -> FlowFlags {
+    let bits = KEPT.iter().map(|(flag, _)| flag.0 & flags.0);
+    FlowFlags(bits.fold(0, |all, bit| all | bit))
+}
+
+impl fmt::Display for Rule {
+    /// Writes a line of `ovs-ofctl diff-flows`, without its sign.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut words = Vec::new();
+        if self.table != TableId::FIRST {
+            words.push(format!("table={}", self.table));
+        }
+        let priority = format!("priority={}", self.priority);
+        let priority = Some(priority).filter(|_| self.priority != DEFAULT_PRIORITY);
+        let matching = Some(self.matching.to_string()).filter(|text| !text.is_empty());
+        let parts: Vec<String> = priority.into_iter().chain(matching).collect();
+        words.extend(Some(parts.join(",")).filter(|text| !text.is_empty()));
+        if self.cookie != Cookie(0) {
+            words.push(format!("cookie=0x{:x}", self.cookie.0));
+        }
+        for (name, number) in [
+            ("idle_timeout", self.idle_timeout_s),
+            ("hard_timeout", self.hard_timeout_s),
+            ("importance", self.importance),
+        ] {
+            words.extend((number != 0).then(|| format!("{name}={number}")));
+        }
+        let flags = KEPT.iter().filter(|(flag, _)| self.flags.contains(*flag));
+        words.extend(flags.map(|(_, name)| (*name).to_owned()));
+        words.push(format!("actions={}", self.instructions));
+        f.write_str(&words.join(" "))
+    }
+}
+
+/// The rules of a file, by what makes them what they are; of one that is there twice the
+/// latter. With the commands that add them.
+fn wanted(lines: &str) -> Result<BTreeMap<Key, (Rule, FlowMod)>, ToolError> {
+    let read = match read_lines(Subject::Flow, lines) {
+        Err(ToolError::Empty) => Vec::new(),
+        read => read?,
+    };
+    let rules = read.into_iter().map(|(line, message)| match message {
+        Message::FlowMod(flow) if flow.command == FlowModCommand::Add => {
+            let rule = Rule::wanted(&flow);
+            Ok((rule.key(), (rule, flow)))
+        }
+        _ => Err(ToolError::NotRule { line }),
+    });
+    rules.collect()
+}
+
+fn present(told: Vec<FlowStats>) -> BTreeMap<Key, Rule> {
+    let rules = told.into_iter().map(Rule::told);
+    rules.map(|rule| (rule.key(), rule)).collect()
+}
+
+/// What differs between the rules of a switch and those of a file: lines with `-` for those
+/// that only the switch has, or has otherwise, and with `+` for those of the file.
+pub(crate) fn difference(told: Vec<FlowStats>, lines: &str) -> Result<String, ToolError> {
+    let (present, wanted) = (present(told), wanted(lines)?);
+    let keys: BTreeSet<&Key> = present.keys().chain(wanted.keys()).collect();
+    let mut differing = String::new();
+    for key in keys {
+        let (old, new) = (present.get(key), wanted.get(key).map(|(rule, _)| rule));
+        if old != new {
+            let old = old.map(|rule| format!("-{rule}\n"));
+            let new = new.map(|rule| format!("+{rule}\n"));
+            differing.extend(old.into_iter().chain(new));
+        }
+    }
+    Ok(differing)
+}
+
+/// The commands after which a switch has the rules of a file and no others: first those are
+/// added that are not there so, or all if `again` says so, and then others are deleted.
+pub(crate) fn replacement(
+    told: Vec<FlowStats>,
+    lines: &str,
+    again: bool,
+) -> Result<Vec<Message>, ToolError> {
+    let (mut present, wanted) = (present(told), wanted(lines)?);
+    let mut commands = Vec::new();
+    for (key, (rule, flow)) in wanted {
+        let same = present.remove(&key).is_some_and(|old| old == rule);
+        if again || !same {
+            commands.push(Message::FlowMod(flow));
+        }
+    }
+    let others = present.into_values().map(Rule::deletion);
+    commands.extend(others.map(Message::FlowMod));
+    Ok(commands)
+}
+
+/// By what rules are put in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// A field of their matches; their priorities if there is none.
+    field: Option<Field>,
+    /// The greatest first. Rules that do not match the field are last either way.
+    descending: bool,
+}
+
+impl Order {
+    /// By a field of this name, or by `priority`.
+    ///
+    /// # Errors
+    /// There is no such field.
+    pub fn by(name: &str, descending: bool) -> Result<Self, ToolError> {
+        let named = |row: &&'static FieldInfo| row.name == name;
+        let called = |row: &&'static FieldInfo| row.ofctl == name;
+        let row = Field::all()
+            .find(named)
+            .or_else(|| Field::all().find(called));
+        match (name, row) {
+            ("priority", _) => Ok(Self {
+                field: None,
+                descending,
+            }),
+            (_, Some(row)) => Ok(Self {
+                field: Some(row.field),
+                descending,
+            }),
+            (name, None) => Err(ToolError::NoField(name.to_owned())),
+        }
+    }
+
+    fn compare(self, one: &FlowStats, other: &FlowStats) -> Ordering {
+        let ordered = |ordering: Ordering| match self.descending {
+            true => ordering.reverse(),
+            false => ordering,
+        };
+        let Some(field) = self.field else {
+            return ordered(one.priority.cmp(&other.priority));
+        };
+        let value = |rule: &FlowStats| rule.matching.term(field).map(|term| term.value);
+        match (value(one), value(other)) {
+            (Some(one), Some(other)) => ordered(one.cmp(&other)),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        }
+    }
+}
+
+/// Puts rules in the order in which frames meet them, and before that in those orders.
+pub(crate) fn sort(rules: &mut [FlowStats], orders: &[Order]) {
+    rules.sort_by_cached_key(|rule| {
+        let matching = rule.matching.to_string();
+        (rule.table, Reverse(rule.priority), matching)
+    });
+    rules.sort_by(|one, other| {
+        let compared = orders.iter().map(|order| order.compare(one, other));
+        compared.fold(Ordering::Equal, Ordering::then)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn rule(text: &str) -> FlowStats {
+        let flow: FlowMod = text.parse().expect("it is one");
+        FlowStats {
+            table: flow.table,
+            priority: flow.priority,
+            cookie: flow.cookie,
+            matching: flow.matching,
+            instructions: flow.instructions,
+            idle_timeout_s: flow.idle_timeout_s,
+            hard_timeout_s: flow.hard_timeout_s,
+            importance: flow.importance,
+            flags: flow.flags,
+            duration: Duration::ZERO,
+            idle_age: Duration::ZERO,
+            hard_age: Duration::ZERO,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    fn rules(lines: &str) -> Vec<FlowStats> {
+        lines.lines().map(rule).collect()
+    }
+
+    const OLD: &str = "table=1,priority=5,tcp,cookie=7,idle_timeout=5,actions=output:2\n\
+                       priority=3,actions=drop\n\
+                       arp,actions=normal";
+    const NEW: &str = "table=1,priority=5,tcp,cookie=7,actions=output:2\n\
+                       priority=3,actions=drop\n\
+                       udp,actions=normal";
+
+    #[test]
+    fn what_differs_is_told_from_both_sides() {
+        let told = difference(rules(OLD), NEW).expect("these are rules");
+        let wanted = "-arp actions=NORMAL\n\
+                      +udp actions=NORMAL\n\
+                      -table=1 priority=5,tcp cookie=0x7 idle_timeout=5 actions=output:2\n\
+                      +table=1 priority=5,tcp cookie=0x7 actions=output:2\n";
+        assert_eq!(told, wanted);
+        assert_eq!(difference(rules(OLD), OLD).ok().as_deref(), Some(""));
+    }
+
+    #[test]
+    fn only_what_differs_is_changed_unless_all_is_to_be_added_again() {
+        let commands = |again| {
+            let commands = replacement(rules(OLD), NEW, again).expect("these are rules");
+            let told = commands.into_iter().map(|command| match command {
+                Message::FlowMod(flow) => flow.to_string(),
+                other => panic!("{other:?}"),
+            });
+            told.collect::<Vec<_>>()
+        };
+        let few = commands(false);
+        assert_eq!(few.len(), 3, "{few:?}");
+        assert_eq!(few[2], "delete_strict table=0,arp");
+        assert_eq!(commands(true).len(), 4);
+    }
+
+    #[test]
+    fn rules_without_the_field_are_last_in_either_order() {
+        let told = |name: &str, descending| {
+            let order = Order::by(name, descending).expect("there is one");
+            let mut rules =
+                rules("in_port=2,actions=drop\npriority=9,actions=drop\nin_port=7,actions=drop");
+            sort(&mut rules, &[order]);
+            let texts = rules.iter().map(|rule| rule.matching.to_string());
+            texts.collect::<Vec<_>>().join(";")
+        };
+        assert_eq!(told("in_port", false), "in_port=2;in_port=7;");
+        assert_eq!(told("in_port", true), "in_port=7;in_port=2;");
+        assert_eq!(told("priority", false), ";in_port=2;in_port=7");
+        assert!(Order::by("prot", false).is_err());
+    }
+
+    #[test]
+    fn a_file_of_rules_holds_rules_and_nothing_else() {
+        let error = difference(Vec::new(), "tcp,actions=drop\ndelete tcp").err();
+        let said = error.map(|error| error.to_string());
+        assert_eq!(
+            said.as_deref(),
+            Some("line 2: rules are wanted here, as they are added, and no other command")
+        );
+    }
+}
