@@ -128,3 +128,6 @@ impl Frame {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
