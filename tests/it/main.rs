@@ -31,6 +31,7 @@ mod tools;
 mod trace;
 mod truth;
 mod walk;
+mod xdp;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    xdp::RULES,
     ofctl::RULES,
     printing::RULES,
     ofp_print::RULES,

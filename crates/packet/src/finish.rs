@@ -1,8 +1,9 @@
 //! Paying what a frame owes: its checksum, where the egress will not compute it.
 
 use crate::checksum::{Sum, crc32c};
+use crate::headers::Network;
 use crate::layout::Layout;
-use crate::wire::{IpProto, sctp, u16_at, udp};
+use crate::wire::{Fragment, IpProto, sctp, tcp, u16_at, udp};
 use crate::{Checksum, Frame};
 
 impl Frame {
@@ -48,6 +49,46 @@ impl Frame {
         true
     }
 
+    /// Takes the checksum for unfinished where TCP's or UDP's field holds just the sum
+    /// of the pseudo-header: what a host leaves there that has its device compute the
+    /// checksum. For devices that hand such frames over without a word about it.
+    ///
+    /// A finished checksum may happen to be that number; finished again, it is the same.
+    /// SCTP leaves nothing there to know it by.
+    pub fn recognise_unfinished(&mut self) {
+        if self.offload.checksum != Checksum::Complete {
+            return;
+        }
+        let Some(layout) = Layout::find(self.bytes()) else {
+            return;
+        };
+        let upper = layout.upper;
+        let offset = match upper.protocol {
+            IpProto::TCP => tcp::CHECKSUM,
+            IpProto::UDP => udp::CHECKSUM,
+            _ => return,
+        };
+        let Some(len) = upper.end.checked_sub(upper.at) else {
+            return;
+        };
+        let pseudo = match &layout.network {
+            Network::Ipv4(ip) if ip.fragment == Fragment::No => {
+                Sum::pseudo_v4(ip.src, ip.dst, upper.protocol, len)
+            }
+            Network::Ipv6(ip) if ip.fragment == Fragment::No && !ip.routed => {
+                Sum::pseudo_v6(ip.src, ip.dst, upper.protocol, len)
+            }
+            _ => return,
+        };
+        let at = upper.at + offset;
+        let (Ok(start), Ok(offset)) = (u16::try_from(upper.at), u16::try_from(offset)) else {
+            return;
+        };
+        if at + 2 <= upper.end && u16_at(self.bytes(), at) == pseudo.get() {
+            self.offload.checksum = Checksum::Partial { start, offset };
+        }
+    }
+
     /// Frames that this one is on the wire: one, or as many as it will be cut into.
     #[must_use]
     pub fn wire_frames(&self) -> u64 {
@@ -87,3 +128,6 @@ impl Frame {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,16 @@
 //! Forwards frames between two interfaces, both ways, until it is killed: the least
 //! that a switch does, to measure what the ports themselves cost.
 //!
-//! `forward IF_A IF_B` busily polls on one core; run it under `taskset`.
+//! `forward IF_A IF_B` busily polls on one core; run it under `taskset`. An interface
+//! is opened by packet sockets, `xdp:IF` by AF_XDP in the driver, `xdpgeneric:IF` in the
+//! generic path.
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use packet::Pool;
 use ports::af_packet::AfPacket;
+use ports::xdp::{HookChoice, Options, Xdp};
 use ports::{Batch, InterfaceName, Port, Queue};
 
 /// How many polls pass between two looks after the queues: some milliseconds.
@@ -33,8 +36,21 @@ fn fail(error: impl std::fmt::Display) -> ExitCode {
 }
 
 fn open(name: &str) -> Result<Box<dyn Queue>, Failure> {
+    let (kind, name) = name.split_once(':').unwrap_or(("", name));
     let name: InterfaceName = name.parse()?;
-    let mut port = AfPacket::open(&name, NonZeroUsize::MIN)?;
+    let xdp = |hook| {
+        let options = Options {
+            hook,
+            ..Options::default()
+        };
+        Xdp::open(&name, NonZeroUsize::MIN, options)
+    };
+    let mut port: Box<dyn Port> = match kind {
+        "" => Box::new(AfPacket::open(&name, NonZeroUsize::MIN)?),
+        "xdp" => Box::new(xdp(HookChoice::Native)?),
+        "xdpgeneric" => Box::new(xdp(HookChoice::Generic)?),
+        _ => return Err("use IF, xdp:IF or xdpgeneric:IF".into()),
+    };
     let queue = port.take_queues().pop();
     Ok(queue.expect("a port has as many queues as it was asked for"))
 }

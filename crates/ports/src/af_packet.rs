@@ -11,6 +11,7 @@
 //! keep it from answering is the business of whoever configures the interface.
 
 mod queue;
+pub(crate) mod sender;
 
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -22,6 +23,7 @@ use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
 use crate::error::failed;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
+use sender::PacketSender;
 
 /// The form of the receive ring. A slot takes an Ethernet frame of the usual MTU with
 /// two tags and all headers; longer frames are fetched whole by a system call. It is
@@ -37,9 +39,6 @@ const RING: Layout = Layout {
 /// What the kernel may keep for us of frames too long for a slot: some hundred frames
 /// of 64 KB, which is a full window of several fast TCP streams.
 const RECEIVE_BUFFER: usize = 8 << 20;
-
-/// What may be under way in the driver before sending says that there is no room.
-const SEND_BUFFER: usize = 8 << 20;
 
 const RAW: &str = "CAP_NET_RAW";
 
@@ -78,9 +77,8 @@ impl AfPacket {
         }
         let rings = rings(name, index, queues)?;
         let queues = rings.into_iter().map(|ring| {
-            let direct = sender(index, Path::PastTheQueue)?;
-            let queued = sender(index, Path::ByTheQueue)?;
-            let queue = PacketQueue::new(name.clone(), ring, direct, queued);
+            let sender = PacketSender::open(name.clone(), index)?;
+            let queue = PacketQueue::new(name.clone(), ring, sender);
             Ok(Box::new(queue) as Box<dyn Queue>)
         });
         Ok(Self {
@@ -161,27 +159,4 @@ fn share(rings: &[PacketRing]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Which way frames take to the driver.
-#[derive(Clone, Copy)]
-enum Path {
-    /// Straight. The kernel then drops what it would have to segment first.
-    PastTheQueue,
-    /// Through the queueing discipline, where the kernel segments for drivers that cannot.
-    /// Frames that go straight may overtake these if frames queue there.
-    ByTheQueue,
-}
-
-/// A socket to send by; it hears nothing.
-fn sender(index: Ifindex, path: Path) -> io::Result<PacketSocket> {
-    let socket = PacketSocket::open()?;
-    socket.set_vnet_header()?;
-    socket.set_send_buffer(SEND_BUFFER)?;
-    match path {
-        Path::PastTheQueue => socket.set_qdisc_bypass()?,
-        Path::ByTheQueue => {}
-    }
-    socket.bind(index, Hears::Nothing)?;
-    Ok(socket)
 }

@@ -41,6 +41,10 @@ pub enum Counter {
     TxNoRoom,
     /// The kernel refused the frame for another reason.
     TxErrors,
+    /// Frames whose checksum was finished here, since the device does not. They were sent.
+    TxFinished,
+    /// Frames that were cut into segments here, since the device does not. They were sent.
+    TxSegmented,
 }
 
 /// How many counters there are.
@@ -49,7 +53,7 @@ const COUNTERS: usize = Counter::ALL.len();
 impl Counter {
     /// Every counter with its name, in the order of the enum.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 17] = [
         (Self::RxPackets,    "rx_packets"),
         (Self::RxBytes,      "rx_bytes"),
         (Self::RxOverrun,    "rx_overrun"),
@@ -65,6 +69,8 @@ impl Counter {
         (Self::TxTooLong,    "tx_too_long"),
         (Self::TxNoRoom,     "tx_no_room"),
         (Self::TxErrors,     "tx_errors"),
+        (Self::TxFinished,   "tx_finished"),
+        (Self::TxSegmented,  "tx_segmented"),
     ];
 }
 

@@ -66,6 +66,84 @@ pub enum OpenError {
         /// The interface's name.
         name: String,
     },
+    /// The kernel has no AF_XDP sockets.
+    #[error(
+        "{name} cannot be opened by AF_XDP: this kernel has no AF_XDP sockets with wake-ups (5.4 and \
+         later, CONFIG_XDP_SOCKETS); without `xdp:` it is opened by packet sockets"
+    )]
+    NoXdpSockets {
+        /// The interface's name.
+        name: String,
+    },
+    /// The kernel loads no programs, or attaches them by no link.
+    #[error(
+        "{name} cannot be opened by AF_XDP: this kernel has no bpf(2) with links (5.9 and later, \
+         CONFIG_BPF_SYSCALL); without `xdp:` it is opened by packet sockets"
+    )]
+    NoXdpPrograms {
+        /// The interface's name.
+        name: String,
+    },
+    /// The process lacks one of the capabilities that AF_XDP takes.
+    #[error(
+        "{name} cannot be opened by AF_XDP without CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF: run as \
+         root, or give the program the capabilities with \
+         `setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep`"
+    )]
+    XdpPrivilege {
+        /// The interface's name.
+        name: String,
+    },
+    /// The process may not lock the memory that frames are to come to.
+    #[error(
+        "{name} cannot be opened by AF_XDP: this process may not lock so much memory: run as root, \
+         raise `ulimit -l`, or give the program cap_ipc_lock"
+    )]
+    XdpMemory {
+        /// The interface's name.
+        name: String,
+    },
+    /// Somebody else's program is on the interface, or somebody else's socket at its queue.
+    #[error(
+        "{name} is in use by another XDP program or AF_XDP socket: `ip link show {name}` shows the \
+         program's id, and `ip link set {name} xdp off` takes it off"
+    )]
+    XdpBusy {
+        /// The interface's name.
+        name: String,
+    },
+    /// The interface's frames are longer than the memory they would be received in.
+    #[error(
+        "{name} has an MTU of {mtu}, and AF_XDP takes {most} at most: `ip link set {name} mtu {most}`, \
+         or leave `xdp:` away"
+    )]
+    TooLongForXdp {
+        /// The interface's name.
+        name: String,
+        /// Its MTU.
+        mtu: u32,
+        /// The longest.
+        most: u32,
+    },
+    /// The device has more receive queues than a port may have.
+    #[error(
+        "{name} has {has} receive queues, and AF_XDP must serve each: `ethtool -L {name} combined \
+         {QUEUES_MAX}` at most"
+    )]
+    TooManyDeviceQueues {
+        /// The interface's name.
+        name: String,
+        /// How many it has.
+        has: u32,
+    },
+    /// Only the driver's own hook was asked for, and it cannot be had.
+    #[error("{name}: its driver takes no XDP program ({source}): leave `native` away")]
+    NoNativeXdp {
+        /// The interface's name.
+        name: String,
+        /// How it failed.
+        source: io::Error,
+    },
     /// Another call to the kernel failed.
     #[error("{name}: {step}: {source}")]
     Failed {

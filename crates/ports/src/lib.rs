@@ -18,6 +18,7 @@ pub mod pcapng;
 mod status;
 pub mod tap;
 pub mod vnet;
+pub mod xdp;
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -45,6 +46,12 @@ pub trait Port: Send {
 
     /// The queues, one for each worker; none the second time.
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>>;
+
+    /// What about the device will cost frames, each with what to do about it. To be
+    /// asked once it is opened.
+    fn advice(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Takes the device administratively up or down.
     ///

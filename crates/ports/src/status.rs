@@ -24,6 +24,8 @@ pub struct Status {
     pub speed_mbps: Option<u32>,
     /// Its driver, if it says.
     pub driver: Option<String>,
+    /// How its frames come and go, where there is more than one way.
+    pub way: Option<String>,
 }
 
 impl Status {
@@ -48,6 +50,7 @@ impl Status {
             // Not every driver answers these two.
             speed_mbps: interfaces.speed_mbps(name).ok().flatten(),
             driver: interfaces.driver(name).ok(),
+            way: None,
         })
     }
 }

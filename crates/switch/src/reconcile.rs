@@ -18,8 +18,8 @@ pub(crate) struct NumberedPort {
     pub(crate) number: PortNo,
     /// The interface's name.
     pub(crate) name: String,
-    /// Whether the switch makes the interface itself.
-    pub(crate) tap: bool,
+    /// What lies behind it.
+    pub(crate) kind: PortKind,
 }
 
 /// One step towards the wanted configuration; the bridge comes first in each.
@@ -138,7 +138,7 @@ impl Parts {
         let numbered = |(number, port): (PortNo, &PortSpec)| NumberedPort {
             number,
             name: port.name.clone(),
-            tap: port.kind == PortKind::Tap,
+            kind: port.kind,
         };
         Self {
             ports: numbers

@@ -11,6 +11,11 @@ use crate::interface::{self, InterfaceName, Interfaces};
 const DRIVER: u32 = 0x3;
 /// `ETHTOOL_GLINKSETTINGS`.
 const LINK: u32 = 0x4c;
+/// `ETHTOOL_GCHANNELS`.
+const CHANNELS: u32 = 0x3c;
+/// `ETHTOOL_GFLAGS`, and the flag that says that tags are taken out of received frames.
+const FLAGS: u32 = 0x25;
+const TAKES_TAGS_OUT: u32 = 1 << 8;
 /// Words of each of the three link-mode masks: the kernel states its number in a signed byte.
 const MASK_WORDS_MAX: usize = 127;
 
@@ -42,7 +47,56 @@ struct DriverInfo {
     numbers: [u32; 5],
 }
 
+/// `struct ethtool_channels`: first the most of each kind, then how many there are.
+#[repr(C)]
+struct Channels {
+    command: u32,
+    most: [u32; 4],
+    receiving: u32,
+    sending: u32,
+    other: u32,
+    combined: u32,
+}
+
+/// `struct ethtool_value`.
+#[repr(C)]
+struct Word {
+    command: u32,
+    value: u32,
+}
+
 impl Interfaces {
+    /// How many receive queues the interface has.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: its driver does not
+    /// say, so it has one.
+    pub fn receive_queues(&self, name: &InterfaceName) -> io::Result<u32> {
+        let mut channels = Channels {
+            command: CHANNELS,
+            most: [0; 4],
+            receiving: 0,
+            sending: 0,
+            other: 0,
+            combined: 0,
+        };
+        self.ethtool(name, &mut channels)?;
+        Ok(channels.receiving.saturating_add(channels.combined).max(1))
+    }
+
+    /// Whether the interface takes the outermost tag out of the frames that it receives.
+    ///
+    /// # Errors
+    /// Those of `SIOCETHTOOL`.
+    pub fn takes_tags_out(&self, name: &InterfaceName) -> io::Result<bool> {
+        let mut flags = Word {
+            command: FLAGS,
+            value: 0,
+        };
+        self.ethtool(name, &mut flags)?;
+        Ok(flags.value & TAKES_TAGS_OUT != 0)
+    }
+
     /// The interface's speed in Mbit/s; none if it does not know.
     ///
     /// # Errors
@@ -89,7 +143,7 @@ impl Interfaces {
         Ok(interface::text(&info.driver))
     }
 
-    /// Asks by `command`, one of the two structures above.
+    /// Asks by `command`, one of the structures above.
     fn ethtool<T>(&self, name: &InterfaceName, command: &mut T) -> io::Result<()> {
         let mut request = interface::request(name);
         request.ifr_ifru.ifru_data = std::ptr::from_mut(command).cast();

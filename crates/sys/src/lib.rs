@@ -14,3 +14,5 @@ pub mod packet_send;
 pub mod packet_socket;
 pub mod process;
 pub mod tun;
+pub mod xdp;
+pub mod xsk;

@@ -1,18 +1,14 @@
-//! One queue of an interface: a ring to receive from, two sockets to send by.
-//!
-//! What the kernel's error numbers mean for a frame is decided here.
+//! One queue of an interface: a ring to receive from, and a way to send.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use packet::{Frame, Pool};
-use rustix::io::Errno;
 use sys::interface::InterfaceName;
 use sys::packet_ring::{PacketRing, Slot, StrippedTag};
-use sys::packet_send::SendVector;
-use sys::packet_socket::PacketSocket;
 
+use super::sender::PacketSender;
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Queue, error, vnet};
 
@@ -26,29 +22,18 @@ const HEADER_LEN: usize = 14;
 pub(super) struct PacketQueue {
     name: InterfaceName,
     ring: PacketRing,
-    /// Straight to the driver.
-    direct: PacketSocket,
-    /// Through the queueing discipline, which segments where the driver cannot.
-    queued: PacketSocket,
-    vector: SendVector,
+    sender: PacketSender,
     counters: Arc<QueueCounters>,
     /// Nothing was received since [`Queue::tend`] last saw the ring empty.
     quiet: bool,
 }
 
 impl PacketQueue {
-    pub(super) fn new(
-        name: InterfaceName,
-        ring: PacketRing,
-        direct: PacketSocket,
-        queued: PacketSocket,
-    ) -> Self {
+    pub(super) fn new(name: InterfaceName, ring: PacketRing, sender: PacketSender) -> Self {
         Self {
             name,
             ring,
-            direct,
-            queued,
-            vector: SendVector::new(),
+            sender,
             counters: Arc::default(),
             quiet: false,
         }
@@ -117,33 +102,7 @@ impl Queue for PacketQueue {
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
-        let mut done = 0;
-        let mut outcome = Ok(());
-        while done < batch.len() {
-            match self.send_run(&mut batch[done..]) {
-                Ok(sent) => {
-                    self.counters.sent(&batch[done..done + sent]);
-                    done += sent;
-                }
-                Err(error) => match Refusal::of(&error) {
-                    Refusal::Later => break,
-                    Refusal::Gone => {
-                        outcome = Err(error::gone(&self.name));
-                        break;
-                    }
-                    Refusal::All(reason) => {
-                        self.counters.add(reason, (batch.len() - done) as u64);
-                        done = batch.len();
-                    }
-                    Refusal::One(reason) => {
-                        self.counters.add(reason, 1);
-                        done += 1;
-                    }
-                },
-            }
-        }
-        batch.release(done, pool);
-        outcome
+        self.sender.send(batch, pool, &self.counters)
     }
 
     fn tend(&mut self) -> io::Result<()> {
@@ -163,21 +122,6 @@ impl Queue for PacketQueue {
 
     fn counters(&self) -> Arc<QueueCounters> {
         Arc::clone(&self.counters)
-    }
-}
-
-impl PacketQueue {
-    /// Sends frames from the front that may go by the same socket, and returns how many.
-    fn send_run(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
-        let is_cut = |frame: &Frame| frame.offload.segmentation.is_some();
-        let cut = frames.first().is_some_and(is_cut);
-        let run = frames.iter_mut().take_while(|frame| is_cut(frame) == cut);
-        let parts = run.map(|frame| {
-            let header = vnet::encode(&frame.offload, frame.len());
-            frame.prefixed(header)
-        });
-        let socket = if cut { &self.queued } else { &self.direct };
-        self.vector.send(socket, parts)
     }
 }
 
@@ -217,29 +161,4 @@ fn put_back(frame: &mut Frame, tag: StrippedTag) -> Result<(), Counter> {
     let [c, d] = tag.tci.to_be_bytes();
     frame.bytes_mut()[TAG_AT..TAG_AT + usize::from(TAG_LEN)].copy_from_slice(&[a, b, c, d]);
     Ok(())
-}
-
-/// What an error number of sendmmsg(2) means.
-enum Refusal {
-    /// There is no room now; the frame may go later.
-    Later,
-    /// The interface is gone.
-    Gone,
-    /// Neither this frame nor those behind it can go.
-    All(Counter),
-    /// This frame cannot go; those behind it may.
-    One(Counter),
-}
-
-impl Refusal {
-    fn of(error: &io::Error) -> Self {
-        match Errno::from_io_error(error) {
-            Some(Errno::AGAIN | Errno::INTR) => Self::Later,
-            Some(Errno::NXIO | Errno::NODEV) => Self::Gone,
-            Some(Errno::NETDOWN) => Self::All(Counter::TxDown),
-            Some(Errno::MSGSIZE) => Self::One(Counter::TxTooLong),
-            Some(Errno::NOBUFS | Errno::NOMEM) => Self::One(Counter::TxNoRoom),
-            _ => Self::One(Counter::TxErrors),
-        }
-    }
 }

@@ -9,3 +9,4 @@ mod net;
 mod opening;
 mod tap;
 mod tcp;
+mod xdp;

@@ -71,7 +71,7 @@ fn a_name_in_use() {
 }
 
 /// Takes all capabilities but `kept` from the calling thread.
-fn renounce(kept: CapabilitySet) {
+pub(crate) fn renounce(kept: CapabilitySet) {
     let mut sets = capabilities(None).unwrap();
     sets.effective &= kept;
     set_capabilities(None, sets).unwrap();

@@ -1,18 +1,21 @@
-//! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`.
+//! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use base::PortNo;
+use ports::xdp::{HookChoice, Options};
 use serde::Deserialize;
 
 use super::ConfigError;
 
 /// What lies behind a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
     /// An interface that exists already, by `AF_PACKET`.
     Interface,
+    /// An interface that exists already, by `AF_XDP`.
+    Xdp(Options),
     /// A TAP interface that the switch makes and takes away again.
     Tap,
 }
@@ -36,20 +39,27 @@ impl FromStr for PortSpec {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let (kind, rest) = match text.split_once(':') {
+        let (mut kind, rest) = match text.split_once(':') {
             None => (PortKind::Interface, text),
             Some(("tap", rest)) => (PortKind::Tap, rest),
+            Some(("xdp", rest)) => (PortKind::Xdp(Options::default()), rest),
             Some((other, _)) => {
                 let problem = format!(
-                    "'{other}:' is no kind of port: use INTERFACE[=NUMBER] or tap:NAME[=NUMBER]"
+                    "'{other}:' is no kind of port: use INTERFACE[=NUMBER], \
+                     xdp:INTERFACE[,MODE..][=NUMBER] or tap:NAME[=NUMBER]"
                 );
                 return Err(ConfigError::new("--port", problem));
             }
         };
-        let (name, number) = match rest.split_once('=') {
+        let (mut name, number) = match rest.split_once('=') {
             None => (rest, None),
             Some((name, number)) => (name, Some(parse_number(text, number)?)),
         };
+        if let PortKind::Xdp(options) = &mut kind {
+            let mut words = name.split(',');
+            name = words.next().unwrap_or_default();
+            words.try_for_each(|word| set_mode(options, word, text))?;
+        }
         super::check_name("--port", name)?;
         Ok(Self {
             kind,
@@ -57,6 +67,40 @@ impl FromStr for PortSpec {
             number,
         })
     }
+}
+
+/// The words that may stand behind an interface that is opened by `AF_XDP`.
+const MODES: [&str; 4] = ["native", "generic", "copy", "busy-poll"];
+
+fn set_mode(options: &mut Options, word: &str, text: &str) -> Result<(), ConfigError> {
+    let free = options.hook == HookChoice::Best;
+    match word {
+        "native" if free => options.hook = HookChoice::Native,
+        "generic" if free => options.hook = HookChoice::Generic,
+        "copy" if !options.copy => options.copy = true,
+        "busy-poll" if !options.busy_poll => options.busy_poll = true,
+        _ => {
+            let problem = match MODES.contains(&word) {
+                true => format!("'{text}': '{word}' contradicts or repeats what stands before it"),
+                false => format!("'{text}': '{word}' is no mode: use {}", MODES.join(", ")),
+            };
+            return Err(ConfigError::new("--port", problem));
+        }
+    }
+    Ok(())
+}
+
+/// The words that say these options.
+fn modes(options: Options) -> impl Iterator<Item = &'static str> {
+    let [native, generic, copy, busy_poll] = MODES;
+    let hook = match options.hook {
+        HookChoice::Best => None,
+        HookChoice::Native => Some(native),
+        HookChoice::Generic => Some(generic),
+    };
+    let copy = options.copy.then_some(copy);
+    let busy_poll = options.busy_poll.then_some(busy_poll);
+    [hook, copy, busy_poll].into_iter().flatten()
 }
 
 fn parse_number(text: &str, number: &str) -> Result<PortNo, ConfigError> {
@@ -83,10 +127,14 @@ impl TryFrom<String> for PortSpec {
 
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind == PortKind::Tap {
-            f.write_str("tap:")?;
+        match self.kind {
+            PortKind::Interface => f.write_str(&self.name)?,
+            PortKind::Tap => write!(f, "tap:{}", self.name)?,
+            PortKind::Xdp(options) => {
+                write!(f, "xdp:{}", self.name)?;
+                modes(options).try_for_each(|mode| write!(f, ",{mode}"))?;
+            }
         }
-        f.write_str(&self.name)?;
         self.number.map_or(Ok(()), |number| write!(f, "={number}"))
     }
 }

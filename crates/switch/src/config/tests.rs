@@ -10,9 +10,26 @@ fn error_of<T: FromStr<Err = ConfigError> + std::fmt::Debug>(text: &str) -> Stri
 
 #[test]
 fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
-    for text in ["eth1", "eth2=7", "tap:vm1", "tap:vm1=3"] {
+    for text in [
+        "eth1",
+        "eth2=7",
+        "tap:vm1",
+        "tap:vm1=3",
+        "xdp:eth1",
+        "xdp:eth1=9",
+        "xdp:eth1,native,copy=9",
+        "xdp:eth1,generic,busy-poll",
+    ] {
         assert_eq!(text.parse::<PortSpec>().expect("legal").to_string(), text);
     }
+    assert_eq!(
+        error_of::<PortSpec>("xdp:eth1,fast"),
+        "--port: 'xdp:eth1,fast': 'fast' is no mode: use native, generic, copy, busy-poll"
+    );
+    assert_eq!(
+        error_of::<PortSpec>("xdp:eth1,native,generic"),
+        "--port: 'xdp:eth1,native,generic': 'generic' contradicts or repeats what stands before it"
+    );
     assert_eq!(
         error_of::<PortSpec>("eth1=0"),
         "--port: 'eth1=0': '0' is not a port number: use 1 to 65279, as in eth1=7"

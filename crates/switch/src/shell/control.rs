@@ -376,7 +376,7 @@ impl Control {
         for site in self.sites.values_mut() {
             site.bridge.handle_timeout(now);
         }
-        self.look_after_moved_taps(now);
+        self.look_after_ports(now);
     }
 
     /// Goes on with messages whose barrier has been answered.

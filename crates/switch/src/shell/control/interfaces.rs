@@ -7,12 +7,14 @@ use base::{Instant, PortNo};
 
 use super::Control;
 use super::site::PortSite;
+use crate::config::PortKind;
 use crate::core::link::{Link, LinkEvent};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 
 /// How often a TAP interface that was moved to another network namespace is
-/// looked after: news of it do not come by themselves.
+/// looked after, and a port tried again that could not be opened: news of them do not
+/// come by themselves.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Control {
@@ -31,7 +33,11 @@ impl Control {
 
     /// A queue found its device gone.
     pub(super) fn handle_queue_gone(&mut self, key: PortKey, error: &io::Error) {
-        tracing::debug!(port = %key.port, %error, "a queue has ended");
+        if error.kind() == io::ErrorKind::NotFound {
+            tracing::debug!(port = %key.port, %error, "a queue has ended");
+        } else {
+            tracing::warn!(port = %key.port, "{error}");
+        }
         let site = self.sites.get(&key.bridge);
         if site.is_some_and(|site| is_open(site.ports.get(&key.port))) {
             self.lose_port(key.bridge, key.port);
@@ -63,9 +69,7 @@ impl Control {
             }
             self.carry_out(bridge, effects, &mut None);
         }
-        let is_awaited = |port: &PortSite| {
-            port.device.is_none() && !port.wanted.tap && port.wanted.name == link.name
-        };
+        let is_awaited = |port: &PortSite| is_closed(port) && port.wanted.name == link.name;
         for (bridge, port) in self.find_ports(is_awaited) {
             match self.open_port(bridge, port) {
                 Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
@@ -81,7 +85,7 @@ impl Control {
             match port {
                 // A TAP interface of ours is gone only when its queues say so: the user
                 // may have moved it to another namespace.
-                Some(port) if port.wanted.tap => port.index = None,
+                Some(port) if port.wanted.kind == PortKind::Tap => port.index = None,
                 _ => self.lose_port(bridge, number),
             }
         }
@@ -103,12 +107,29 @@ impl Control {
         found.map(|(id, (number, _))| (id, *number)).collect()
     }
 
-    /// Asks moved TAP interfaces how they are.
-    pub(super) fn look_after_moved_taps(&mut self, now: Instant) {
+    /// Does what is due for ports of which no news come.
+    pub(super) fn look_after_ports(&mut self, now: Instant) {
         if self.next_look().is_none_or(|due| now < due) {
             return;
         }
         self.last_look = now;
+        self.look_after_moved_taps();
+        self.try_closed_ports();
+    }
+
+    /// Tries ports again whose interface may be there though they are not open: it could
+    /// not be opened when it came, or one of its queues has ended without it.
+    fn try_closed_ports(&mut self) {
+        for (bridge, port) in self.find_ports(is_closed) {
+            match self.open_port(bridge, port) {
+                Ok(()) => tracing::info!(%port, "the port is open again"),
+                Err(error) => tracing::debug!(%port, "{error}"),
+            }
+        }
+    }
+
+    /// Asks moved TAP interfaces how they are.
+    fn look_after_moved_taps(&mut self) {
         for (bridge, number) in self.find_ports(is_moved_tap) {
             let Some(site) = self.sites.get_mut(&bridge) else {
                 continue;
@@ -133,12 +154,13 @@ impl Control {
         }
     }
 
-    /// When [`Control::look_after_moved_taps`] has something to do.
+    /// When [`Control::look_after_ports`] has something to do.
     pub(super) fn next_look(&self) -> Option<Instant> {
-        let any = self
-            .sites
-            .values()
-            .any(|site| site.ports.values().any(is_moved_tap));
+        let any = self.sites.values().any(|site| {
+            site.ports
+                .values()
+                .any(|port| is_moved_tap(port) || is_closed(port))
+        });
         any.then(|| self.last_look + LOOK_INTERVAL)
     }
 }
@@ -147,6 +169,11 @@ fn is_open(port: Option<&PortSite>) -> bool {
     port.is_some_and(|port| port.device.is_some())
 }
 
+/// Not open, and not the switch's own to make.
+fn is_closed(port: &PortSite) -> bool {
+    port.device.is_none() && port.wanted.kind != PortKind::Tap
+}
+
 fn is_moved_tap(port: &PortSite) -> bool {
-    port.wanted.tap && port.device.is_some() && port.index.is_none()
+    port.wanted.kind == PortKind::Tap && port.device.is_some() && port.index.is_none()
 }

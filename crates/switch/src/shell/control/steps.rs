@@ -11,6 +11,7 @@ use openflow::{Options, Versions};
 use packet::MacAddr;
 use ports::af_packet::AfPacket;
 use ports::tap::{self, Tap};
+use ports::xdp::Xdp;
 use ports::{InterfaceName, OpenError, Port};
 use sys::interface::Interfaces;
 use tokio::net::{TcpListener, UnixListener};
@@ -128,7 +129,7 @@ impl Control {
         let local = NumberedPort {
             number: PortNo::LOCAL,
             name: config.name.clone(),
-            tap: true,
+            kind: PortKind::Tap,
         };
         self.add_port(&config.name, local, Some(address))
     }
@@ -184,6 +185,12 @@ impl Control {
         let queues = device.take_queues();
         let counters = queues.iter().map(|queue| queue.counters()).collect();
         let status = device.status();
+        if let Some(way) = &status.way {
+            tracing::info!("{}: {way}", status.name);
+        }
+        for advice in device.advice() {
+            tracing::warn!("{advice}");
+        }
         port.index = status.index.map(|index| index.0);
         port.device = Some(device);
         let mut effects = Vec::new();
@@ -349,7 +356,7 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
     let existing = config
         .ports
         .iter()
-        .filter(|port| port.kind == PortKind::Interface);
+        .filter(|port| port.kind != PortKind::Tap);
     let addresses = existing.filter_map(|port| address(&port.name));
     bridge_address(addresses, machine.trim(), &config.name)
 }
@@ -363,9 +370,9 @@ fn open_device(
         .name
         .parse()
         .expect("a checked configuration has only names of interfaces");
-    Ok(if wanted.tap {
-        Box::new(Tap::create(&name, tap::Options { address, queues })?)
-    } else {
-        Box::new(AfPacket::open(&name, queues)?)
+    Ok(match wanted.kind {
+        PortKind::Tap => Box::new(Tap::create(&name, tap::Options { address, queues })?),
+        PortKind::Interface => Box::new(AfPacket::open(&name, queues)?),
+        PortKind::Xdp(options) => Box::new(Xdp::open(&name, queues, options)?),
     })
 }

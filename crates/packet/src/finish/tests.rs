@@ -1,0 +1,89 @@
+//! What is unfinished is told from what is finished by its bytes alone.
+
+use proptest::prelude::*;
+
+use crate::build::Stack;
+use crate::{Checksum, Frame, Offload};
+
+fn build(text: &str) -> Frame {
+    text.parse::<Stack>().expect("a stack").build()
+}
+
+/// The frame as a device hands it over that says nothing about it.
+fn bare(frame: &Frame) -> Frame {
+    let mut frame = frame.clone();
+    frame.offload = Offload::default();
+    frame
+}
+
+#[test]
+fn an_unfinished_checksum_is_recognised_under_all_headers() {
+    for under in [
+        "eth",
+        "eth / vlan(vid=7)",
+        "eth / vlan(vid=7) / vlan(vid=8)",
+    ] {
+        for over in ["ipv4", "ipv6"] {
+            for protocol in ["tcp", "udp"] {
+                let text = format!("{under} / {over} / {protocol}(checksum=partial) / data(33)");
+                let wanted = build(&text);
+                assert!(matches!(wanted.offload.checksum, Checksum::Partial { .. }));
+                let mut frame = bare(&wanted);
+                frame.recognise_unfinished();
+                assert_eq!(frame, wanted, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_such_checksum_of_its_own_is_left_alone() {
+    for text in [
+        "eth / arp",
+        "eth / ipv4 / icmp / data(10)",
+        "eth / ipv4 / sctp / data(10)",
+        "eth / ipv4(mf) / udp(checksum=partial) / data(10)",
+        "eth / data(40)",
+    ] {
+        let mut frame = bare(&build(text));
+        let before = frame.clone();
+        frame.recognise_unfinished();
+        assert_eq!(frame, before, "{text}");
+    }
+    for len in 0..80 {
+        let mut frame = bare(&build("eth / ipv6 / tcp(checksum=partial) / data(10)"));
+        frame.truncate(len);
+        let before = frame.clone();
+        frame.recognise_unfinished();
+        assert_eq!(frame, before, "cut off after {len} bytes");
+    }
+}
+
+proptest! {
+    /// Also where the finished checksum happens to be the pseudo-header's sum.
+    #[test]
+    fn a_right_checksum_stays_right_and_a_wrong_one_wrong(
+        port: u16,
+        len in 0_usize..200,
+        flip in 1_u16..,
+        v6: bool,
+    ) {
+        let ip = if v6 { "ipv6" } else { "ipv4" };
+        let right = bare(&build(&format!("eth / {ip} / tcp(src={port}) / data({len})")));
+        let mut frame = right.clone();
+        frame.recognise_unfinished();
+        frame.finish();
+        prop_assert_eq!(&frame, &right);
+        let at = if v6 { 70 } else { 50 };
+        let mut wrong = right;
+        for (byte, flip) in wrong.bytes_mut()[at..].iter_mut().zip(flip.to_be_bytes()) {
+            *byte ^= flip;
+        }
+        let before = wrong.clone();
+        wrong.recognise_unfinished();
+        // One wrong checksum of 65,536 cannot be told from an unfinished one.
+        prop_assume!(wrong.offload.checksum == Checksum::Complete);
+        wrong.finish();
+        prop_assert_eq!(wrong, before);
+    }
+}

@@ -1,0 +1,145 @@
+//! The way to send by packet sockets: one that goes straight to the driver, and one for
+//! frames still to be segmented.
+//!
+//! What the kernel's error numbers mean for a frame is decided here.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use packet::{Frame, Pool};
+use rustix::io::Errno;
+use sys::interface::{Ifindex, InterfaceName};
+use sys::packet_send::SendVector;
+use sys::packet_socket::{Hears, PacketSocket};
+
+use crate::counters::{Counter, QueueCounters};
+use crate::{Batch, error, vnet};
+
+/// What may be under way in the driver before sending says that there is no room.
+const SEND_BUFFER: usize = 8 << 20;
+
+/// Sends by an interface, and hears nothing.
+pub(crate) struct PacketSender {
+    name: InterfaceName,
+    /// Straight to the driver.
+    direct: PacketSocket,
+    /// Through the queueing discipline, which segments where the driver cannot.
+    queued: PacketSocket,
+    vector: SendVector,
+}
+
+impl PacketSender {
+    /// Sends by the interface with this name and index.
+    pub(crate) fn open(name: InterfaceName, index: Ifindex) -> io::Result<Self> {
+        Ok(Self {
+            name,
+            direct: socket(index, Path::PastTheQueue)?,
+            queued: socket(index, Path::ByTheQueue)?,
+            vector: SendVector::new(),
+        })
+    }
+
+    /// As [`Queue::send`](crate::Queue::send).
+    pub(crate) fn send(
+        &mut self,
+        batch: &mut Batch,
+        pool: &mut Pool,
+        counters: &QueueCounters,
+    ) -> io::Result<()> {
+        let mut done = 0;
+        let mut outcome = Ok(());
+        while done < batch.len() {
+            match self.send_run(&mut batch[done..]) {
+                Ok(sent) => {
+                    counters.sent(&batch[done..done + sent]);
+                    done += sent;
+                }
+                Err(error) => match Refusal::of(&error) {
+                    Refusal::Later => break,
+                    Refusal::Gone => {
+                        outcome = Err(error::gone(&self.name));
+                        break;
+                    }
+                    Refusal::All(reason) => {
+                        counters.add(reason, (batch.len() - done) as u64);
+                        done = batch.len();
+                    }
+                    Refusal::One(reason) => {
+                        counters.add(reason, 1);
+                        done += 1;
+                    }
+                },
+            }
+        }
+        batch.release(done, pool);
+        outcome
+    }
+
+    /// Sends frames from the front that may go by the same socket, and returns how many.
+    fn send_run(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+        let is_cut = |frame: &Frame| frame.offload.segmentation.is_some();
+        let cut = frames.first().is_some_and(is_cut);
+        let run = frames.iter_mut().take_while(|frame| is_cut(frame) == cut);
+        let parts = run.map(|frame| {
+            let header = vnet::encode(&frame.offload, frame.len());
+            frame.prefixed(header)
+        });
+        let socket = if cut { &self.queued } else { &self.direct };
+        self.vector.send(socket, parts)
+    }
+}
+
+impl AsFd for PacketSender {
+    /// Never readable.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.direct.as_fd()
+    }
+}
+
+/// Which way frames take to the driver.
+#[derive(Clone, Copy)]
+enum Path {
+    /// Straight. The kernel then drops what it would have to segment first.
+    PastTheQueue,
+    /// Through the queueing discipline, where the kernel segments for drivers that cannot.
+    /// Frames that go straight may overtake these if frames queue there.
+    ByTheQueue,
+}
+
+/// A socket to send by; it hears nothing.
+fn socket(index: Ifindex, path: Path) -> io::Result<PacketSocket> {
+    let socket = PacketSocket::open()?;
+    socket.set_vnet_header()?;
+    socket.set_send_buffer(SEND_BUFFER)?;
+    match path {
+        Path::PastTheQueue => socket.set_qdisc_bypass()?,
+        Path::ByTheQueue => {}
+    }
+    socket.bind(index, Hears::Nothing)?;
+    Ok(socket)
+}
+
+/// What an error number of sendmmsg(2) means.
+enum Refusal {
+    /// There is no room now; the frame may go later.
+    Later,
+    /// The interface is gone.
+    Gone,
+    /// Neither this frame nor those behind it can go.
+    All(Counter),
+    /// This frame cannot go; those behind it may.
+    One(Counter),
+}
+
+impl Refusal {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::AGAIN | Errno::INTR) => Self::Later,
+            Some(Errno::NXIO | Errno::NODEV) => Self::Gone,
+            Some(Errno::NETDOWN) => Self::All(Counter::TxDown),
+            Some(Errno::MSGSIZE) => Self::One(Counter::TxTooLong),
+            Some(Errno::NOBUFS | Errno::NOMEM) => Self::One(Counter::TxNoRoom),
+            _ => Self::One(Counter::TxErrors),
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Any Linux interface, by AF_XDP sockets: a program of six instructions takes each
+//! frame of the interface before the kernel's own protocols see it, and hands it over
+//! in memory; what is sent goes the same way back.
+//!
+//! AF_XDP carries bytes and nothing beside them. What a frame still owes is paid here
+//! before it is sent: checksums are finished, segments cut, and both counted. What a
+//! sender's device hands over unfinished, as a veth pair does, is recognised by what
+//! stands in the checksum's field.
+//!
+//! The driver's own hook is tried first, then the kernel's generic one; memory that the
+//! device reads and writes itself first, then copies. [`Status::way`] tells which it is.
+//!
+//! Nothing of it outlives the process: program, sockets and promiscuous mode belong to
+//! file descriptors.
+
+mod queue;
+
+use std::fmt;
+use std::io;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::Arc;
+
+use rustix::event::{Timespec, poll};
+use rustix::io::Errno;
+use sys::interface::{Ifindex, InterfaceName, Interfaces};
+use sys::offload::Offload;
+use sys::packet_socket::{Hears, PacketSocket};
+use sys::xdp::{Hook, Redirect};
+use sys::xsk::{Layout, Transfer, XskSocket};
+
+use crate::af_packet::sender::PacketSender;
+use crate::error::failed;
+use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
+use queue::XdpQueue;
+
+const CAPABILITY: &str = "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
+
+/// Chunks for frames that come by one receive queue of the device: 1.4 ms of a
+/// 1 Gbit/s line full of the shortest, as with packet sockets.
+const COMING: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
+
+/// Chunks for frames that go, so many may be under way in the driver: a full window
+/// of several fast TCP streams, cut into segments.
+const GOING: NonZeroU32 = NonZeroU32::new(1024).expect("not zero");
+
+/// Chunk sizes that the kernel takes (those of a page at most).
+const SHORT: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
+const LONG: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
+
+/// An Ethernet header and two tags, which an MTU does not count.
+const BESIDE_MTU: u32 = 14 + 8;
+
+/// How long the device is polled at most in one call, and for how many frames: a batch.
+const BUSY_POLL_MICROS: i32 = 20;
+const BUSY_POLL_BUDGET: i32 = 64;
+
+/// How often, and how long apart, a queue that is in use is tried: a tenth of a second,
+/// where the kernel needs some milliseconds.
+const BUSY_TRIES: u32 = 20;
+const BUSY_PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+
+/// Drivers of interfaces that hand over the unfinished checksums of whoever is behind
+/// them. The frames have crossed no wire, so nothing is hidden by finishing them.
+const UNFINISHED: [&str; 2] = ["veth", "tun"];
+
+/// How an interface is to be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Options {
+    /// Where the program is to run.
+    pub hook: HookChoice,
+    /// Never let the device read and write the memory itself.
+    pub copy: bool,
+    /// Poll the device rather than wait for its interrupts.
+    pub busy_poll: bool,
+}
+
+/// Where in the kernel frames are to be taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookChoice {
+    /// In the driver, or else in the generic path.
+    #[default]
+    Best,
+    /// In the driver, or not at all.
+    Native,
+    /// In the generic path.
+    Generic,
+}
+
+/// How an interface was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    hook: Hook,
+    zero_copy: bool,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.hook, self.zero_copy) {
+            (Hook::Driver, true) => "AF_XDP, native, zero-copy",
+            (Hook::Driver, false) => "AF_XDP, native, copied",
+            (Hook::Generic, true) => "AF_XDP, generic, zero-copy",
+            (Hook::Generic, false) => "AF_XDP, generic, copied",
+        })
+    }
+}
+
+/// What keeps the interface ours: it goes with the port and the last of its queues.
+struct Hold {
+    name: InterfaceName,
+    index: Ifindex,
+    interfaces: Interfaces,
+    _redirect: Redirect,
+    _promiscuous: PacketSocket,
+}
+
+impl Hold {
+    /// The interface's name now.
+    fn name(&self) -> io::Result<InterfaceName> {
+        self.interfaces.name(self.index)
+    }
+
+    /// The longest frame that the interface takes now: by its MTU, and a tag beside it.
+    fn frame_max(&self) -> io::Result<usize> {
+        let mtu = self.interfaces.mtu(&self.name()?)?;
+        Ok(mtu as usize + 14 + 4)
+    }
+}
+
+/// An interface of the machine, opened by AF_XDP.
+pub struct Xdp {
+    hold: Arc<Hold>,
+    way: Way,
+    driver: Option<String>,
+    queues: Vec<Box<dyn Queue>>,
+}
+
+impl Xdp {
+    /// Opens the interface called `name` in the calling thread's network namespace,
+    /// promiscuously. It may be down.
+    ///
+    /// Each of the device's receive queues has a socket, and these are dealt out to the
+    /// queues asked for. One that has none left sends by packet sockets.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; each says what to do.
+    pub fn open(
+        name: &InterfaceName,
+        queues: NonZeroUsize,
+        options: Options,
+    ) -> Result<Self, OpenError> {
+        if queues > QUEUES_MAX {
+            return Err(OpenError::TooManyQueues {
+                name: name.to_string(),
+                asked: queues,
+            });
+        }
+        let step = |step| failed(name, step, CAPABILITY);
+        let interfaces = Interfaces::here().map_err(step("opening a socket"))?;
+        let device = Device::look(name, &interfaces)?;
+        let promiscuous = promiscuous(device.index);
+        let promiscuous = promiscuous.map_err(device.failed("hearing frames to all addresses"))?;
+        let (redirect, sockets, way) = device.take(options)?;
+        let hold = Arc::new(Hold {
+            name: name.clone(),
+            index: device.index,
+            interfaces,
+            _redirect: redirect,
+            _promiscuous: promiscuous,
+        });
+        let queues = deal(sockets, queues).into_iter().map(|sockets| {
+            let sender = match sockets.is_empty() {
+                true => Some(PacketSender::open(name.clone(), device.index)?),
+                false => None,
+            };
+            let queue = XdpQueue::new(Arc::clone(&hold), sockets, sender, device.habits(options))?;
+            Ok(Box::new(queue) as Box<dyn Queue>)
+        });
+        let queues: io::Result<_> = queues.collect();
+        Ok(Self {
+            queues: queues.map_err(step("making its queues"))?,
+            hold,
+            way,
+            driver: device.driver,
+        })
+    }
+}
+
+impl Port for Xdp {
+    fn status(&self) -> Status {
+        let status = self.hold.name();
+        let status = status.and_then(|name| Status::ask(&self.hold.interfaces, &name));
+        status.map_or_else(
+            |_| Status::gone(&self.hold.name),
+            |status| Status {
+                way: Some(self.way.to_string()),
+                ..status
+            },
+        )
+    }
+
+    fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn advice(&self) -> Vec<String> {
+        let Ok(name) = self.hold.name() else {
+            return Vec::new();
+        };
+        let mut advice = Vec::new();
+        let veth = self.driver.as_deref() == Some("veth");
+        let generic = self.way.hook == Hook::Generic;
+        if generic && veth {
+            advice.push(format!(
+                "what the other end of {name} leaves to be segmented is lost: \
+                 `ethtool -K PEER tx off` there"
+            ));
+        }
+        let interfaces = &self.hold.interfaces;
+        let merges = interfaces.offload(&name, Offload::GenericReceive);
+        if generic && merges.unwrap_or(false) {
+            advice.push(format!(
+                "frames that the kernel puts together are lost: `ethtool -K {name} gro off`"
+            ));
+        }
+        if !veth && interfaces.takes_tags_out(&name).unwrap_or(false) {
+            advice.push(format!(
+                "{name} takes VLAN tags out of the frames that it receives: \
+                 `ethtool -K {name} rxvlan off`"
+            ));
+        }
+        advice
+    }
+
+    fn set_up(&mut self, up: bool) -> io::Result<()> {
+        self.hold.interfaces.set_up(&self.hold.name()?, up)
+    }
+}
+
+/// What a queue is to do beside moving bytes.
+#[derive(Clone, Copy)]
+struct Habits {
+    /// Recognise unfinished checksums.
+    unfinished: bool,
+    /// Poll the device when nothing has come.
+    busy_poll: bool,
+}
+
+/// An interface that is to be opened.
+struct Device {
+    name: InterfaceName,
+    index: Ifindex,
+    driver: Option<String>,
+    /// How many receive queues it has.
+    queues: u32,
+    layout: Layout,
+}
+
+impl Device {
+    fn look(name: &InterfaceName, interfaces: &Interfaces) -> Result<Self, OpenError> {
+        let step = |step| failed(name, step, CAPABILITY);
+        let index = interfaces.index(name).map_err(step("finding it"))?;
+        let hardware = interfaces.hardware(name);
+        let hardware = hardware.map_err(step("asking for its address"))?;
+        if !hardware.is_ethernet() {
+            return Err(OpenError::NotEthernet {
+                name: name.to_string(),
+            });
+        }
+        let mtu = interfaces.mtu(name).map_err(step("asking for its MTU"))?;
+        let takes = |chunk: NonZeroU32| chunk.get() - Layout::HEADROOM - BESIDE_MTU;
+        let fitting = [SHORT, LONG].into_iter().find(|chunk| mtu <= takes(*chunk));
+        let chunk_len = fitting.ok_or_else(|| OpenError::TooLongForXdp {
+            name: name.to_string(),
+            mtu,
+            most: takes(LONG),
+        })?;
+        // A driver that does not say how many queues it has has one.
+        let queues = interfaces.receive_queues(name).unwrap_or(1);
+        let most = u32::try_from(QUEUES_MAX.get()).expect("64");
+        if queues > most {
+            return Err(OpenError::TooManyDeviceQueues {
+                name: name.to_string(),
+                has: queues,
+            });
+        }
+        Ok(Self {
+            name: name.clone(),
+            index,
+            driver: interfaces.driver(name).ok(),
+            queues,
+            layout: Layout {
+                chunk_len,
+                coming: COMING,
+                going: GOING,
+            },
+        })
+    }
+
+    /// Takes the interface by the best way there is among those that are wanted.
+    fn take(&self, options: Options) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
+        let hooks: &[Hook] = match options.hook {
+            HookChoice::Best => &[Hook::Driver, Hook::Generic],
+            HookChoice::Native => &[Hook::Driver],
+            HookChoice::Generic => &[Hook::Generic],
+        };
+        let (last, first) = hooks.split_last().expect("there is at least one");
+        for hook in first {
+            match self.take_by(*hook, options) {
+                // Nothing else of it would be better in another mode.
+                Err(OpenError::Failed { .. }) => {}
+                // Taken, or refused for what another hook would not mend.
+                taken => return taken,
+            }
+        }
+        self.take_by(*last, options).map_err(|error| match error {
+            OpenError::Failed { name, source, .. } if *last == Hook::Driver => {
+                OpenError::NoNativeXdp { name, source }
+            }
+            other => other,
+        })
+    }
+
+    fn take_by(
+        &self,
+        hook: Hook,
+        options: Options,
+    ) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
+        let redirect = patiently(|| Redirect::attach(self.index, self.queues, hook));
+        let redirect = redirect.map_err(self.failed("attaching a program"))?;
+        let mut sockets = Vec::new();
+        let mut zero_copy = true;
+        for queue in 0..self.queues {
+            let socket = self.socket(queue, hook, options)?;
+            let handed = redirect.hand_to(queue, &socket);
+            handed.map_err(self.failed("redirecting frames"))?;
+            let direct = socket.is_zero_copy();
+            zero_copy &= direct.map_err(self.failed("asking how frames come"))?;
+            sockets.push(socket);
+        }
+        Ok((redirect, sockets, Way { hook, zero_copy }))
+    }
+
+    fn socket(&self, queue: u32, hook: Hook, options: Options) -> Result<XskSocket, OpenError> {
+        let socket = XskSocket::open(self.layout).map_err(self.failed("opening a socket"))?;
+        // The device's own access is for programs in its driver.
+        let transfer = match (hook, options.copy) {
+            (Hook::Driver, false) => Transfer::Best,
+            _ => Transfer::Copied,
+        };
+        let bound = patiently(|| socket.bind(self.index, queue, transfer));
+        bound.map_err(self.failed("binding a socket"))?;
+        if options.busy_poll {
+            let set = socket.set_busy_poll(BUSY_POLL_MICROS, BUSY_POLL_BUDGET);
+            set.map_err(self.failed("having the device polled"))?;
+        }
+        Ok(socket)
+    }
+
+    fn habits(&self, options: Options) -> Habits {
+        let driver = self.driver.as_deref();
+        Habits {
+            unfinished: driver.is_some_and(|driver| UNFINISHED.contains(&driver)),
+            busy_poll: options.busy_poll,
+        }
+    }
+
+    /// The error of a step, told from others by its number.
+    fn failed(&self, step: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+        let name = self.name.to_string();
+        move |source| match Errno::from_io_error(&source) {
+            Some(Errno::AFNOSUPPORT) => OpenError::NoXdpSockets { name },
+            Some(Errno::NOSYS) => OpenError::NoXdpPrograms { name },
+            Some(Errno::PERM | Errno::ACCESS) => OpenError::XdpPrivilege { name },
+            Some(Errno::NOBUFS | Errno::NOMEM) => OpenError::XdpMemory { name },
+            _ if is_busy(&source) => OpenError::XdpBusy { name },
+            _ => failed(name, step, CAPABILITY)(source),
+        }
+    }
+}
+
+/// A socket whose only use is that the interface hears all addresses while it is open.
+fn promiscuous(index: Ifindex) -> io::Result<PacketSocket> {
+    let socket = PacketSocket::open()?;
+    socket.bind(index, Hears::Nothing)?;
+    socket.set_promiscuous(index)?;
+    Ok(socket)
+}
+
+/// Something else is there: another program (of another hook: `EEXIST`), another socket.
+fn is_busy(error: &io::Error) -> bool {
+    let number = Errno::from_io_error(error);
+    matches!(number, Some(Errno::BUSY | Errno::EXIST))
+}
+
+/// Tries again for a while what is refused because something is in use: the kernel takes
+/// the memory of a socket that was closed from its queue when it finds the time, and a
+/// program whose descriptor a child of this process had, when that is gone.
+fn patiently<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 0..BUSY_TRIES {
+        match attempt() {
+            Err(error) if is_busy(&error) => {
+                // Nothing is waited for but the time.
+                let _ = poll(&mut [], Some(&BUSY_PAUSE));
+            }
+            other => return other,
+        }
+    }
+    attempt()
+}
+
+/// Deals the sockets of the device's queues out to as many hands.
+fn deal(sockets: Vec<XskSocket>, hands: NonZeroUsize) -> Vec<Vec<XskSocket>> {
+    let mut dealt: Vec<_> = (0..hands.get()).map(|_| Vec::new()).collect();
+    for (place, socket) in sockets.into_iter().enumerate() {
+        dealt[place % hands].push(socket);
+    }
+    dealt
+}

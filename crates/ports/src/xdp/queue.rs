@@ -1,0 +1,355 @@
+//! One worker's share of an interface: the sockets of some of the device's queues.
+//!
+//! Frames are copied between the sockets' memory and the worker's buffers. What the
+//! kernel's error numbers mean for a frame is decided here.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use packet::{Checksum, Frame, Pool, SegmentError};
+use rustix::event::epoll;
+use rustix::io::Errno;
+use sys::xsk::{Statistics, XskSocket};
+
+use super::{GOING, Habits, Hold};
+use crate::af_packet::sender::PacketSender;
+use crate::counters::{Counter, QueueCounters};
+use crate::{Batch, Queue, error};
+
+/// An Ethernet header: two addresses and a type.
+const HEADER_LEN: usize = 14;
+
+/// One worker's share of an interface.
+pub(super) struct XdpQueue {
+    hold: Arc<Hold>,
+    lines: Vec<Line>,
+    /// Where to look first the next time.
+    first: usize,
+    /// The way to send where there is no socket.
+    sender: Option<PacketSender>,
+    /// Wakes whoever sleeps when there are several sockets.
+    any: Option<OwnedFd>,
+    habits: Habits,
+    frame_max: usize,
+    /// The interface was down when last something was to be sent.
+    down: bool,
+    /// What a frame was cut into.
+    segments: Vec<Frame>,
+    counters: Arc<QueueCounters>,
+}
+
+/// The socket of one of the device's queues.
+struct Line {
+    socket: XskSocket,
+    /// What of the kernel's counts is in ours already.
+    counted: Statistics,
+}
+
+/// What became of a frame that was to be placed.
+enum Placed {
+    /// It is on its way.
+    Yes,
+    /// It is dropped, for this reason.
+    Dropped(Counter),
+    /// There is no room for it now.
+    Later,
+}
+
+impl XdpQueue {
+    pub(super) fn new(
+        hold: Arc<Hold>,
+        sockets: Vec<XskSocket>,
+        sender: Option<PacketSender>,
+        habits: Habits,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            any: wake_by_any(&sockets)?,
+            frame_max: hold.frame_max()?,
+            lines: sockets.into_iter().map(Line::new).collect(),
+            hold,
+            first: 0,
+            sender,
+            habits,
+            down: false,
+            segments: Vec::new(),
+            counters: Arc::default(),
+        })
+    }
+
+    /// What an error of a socket means: the device is gone, or the kernel is not to be
+    /// believed any more, which comes to the same; or it passes.
+    fn judge(&mut self, error: io::Error) -> io::Result<()> {
+        match Errno::from_io_error(&error) {
+            Some(Errno::NETDOWN) => {
+                self.down = true;
+                Ok(())
+            }
+            Some(Errno::BUSY) => {
+                self.counters.add(Counter::TxNoRoom, 1);
+                Ok(())
+            }
+            Some(Errno::NXIO | Errno::NODEV) => Err(error::gone(&self.hold.name)),
+            _ => Err(io::Error::new(
+                error.kind(),
+                format!("interface {}: {error}", self.hold.name),
+            )),
+        }
+    }
+
+    /// Places frames from the front and returns how many are done with.
+    fn place_all(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<usize> {
+        let mut done = 0;
+        let mut last_try = false;
+        while done < batch.len() {
+            match self.place(&mut batch[done], pool) {
+                Placed::Yes => {
+                    self.counters.sent(&batch[done..=done]);
+                    done += 1;
+                }
+                Placed::Dropped(reason) => {
+                    self.counters.add(reason, 1);
+                    done += 1;
+                }
+                Placed::Later if last_try => break,
+                Placed::Later => {
+                    last_try = true;
+                    self.push()?;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Pays what the frame owes and writes it down to be sent.
+    fn place(&mut self, frame: &mut Frame, pool: &mut Pool) -> Placed {
+        if frame.offload.segmentation.is_some() {
+            return self.place_segments(frame, pool);
+        }
+        let socket = &mut self.lines[0].socket;
+        if frame.len() > self.frame_max.min(socket.len_max()) {
+            return Placed::Dropped(Counter::TxTooLong);
+        }
+        if socket.room() == 0 {
+            return Placed::Later;
+        }
+        if let Checksum::Partial { .. } = frame.offload.checksum {
+            frame.finish();
+            self.counters.add(Counter::TxFinished, 1);
+        }
+        match socket.place(frame.bytes()) {
+            true => Placed::Yes,
+            false => Placed::Later,
+        }
+    }
+
+    /// Cuts the frame and writes all of its segments down, or none.
+    fn place_segments(&mut self, frame: &Frame, pool: &mut Pool) -> Placed {
+        let socket = &mut self.lines[0].socket;
+        let count = usize::try_from(frame.wire_frames()).unwrap_or(usize::MAX);
+        if count > GOING.get() as usize {
+            return Placed::Dropped(Counter::TxErrors);
+        }
+        if count > socket.room() {
+            return Placed::Later;
+        }
+        match packet::segment(frame, pool, &mut self.segments) {
+            Ok(()) => {}
+            Err(SegmentError::Unfit) => return Placed::Dropped(Counter::TxErrors),
+            Err(SegmentError::NoBuffer) => return Placed::Dropped(Counter::TxNoRoom),
+        }
+        let len_max = self.frame_max.min(socket.len_max());
+        // What the headers say decides; the count above was by the metadata.
+        let placed = if self.segments.iter().any(|segment| segment.len() > len_max) {
+            Placed::Dropped(Counter::TxTooLong)
+        } else if self.segments.len() > socket.room() {
+            Placed::Dropped(Counter::TxNoRoom)
+        } else {
+            for segment in &self.segments {
+                let placed = socket.place(segment.bytes());
+                debug_assert!(placed, "there was room for all");
+            }
+            self.counters.add(Counter::TxSegmented, 1);
+            Placed::Yes
+        };
+        self.segments
+            .drain(..)
+            .for_each(|segment| pool.put(segment));
+        placed
+    }
+
+    /// Has the kernel send what was placed, as much of it as it will now, and takes back
+    /// what is sent.
+    fn push(&mut self) -> io::Result<()> {
+        let mut before = u32::MAX;
+        loop {
+            if let Err(error) = self.lines[0].socket.send() {
+                self.judge(error)?;
+            }
+            let left = self.lines[0].socket.unsent()?;
+            if left == 0 || left >= before || self.down {
+                break;
+            }
+            before = left;
+        }
+        self.lines[0].socket.reap()
+    }
+
+    /// Takes the kernel's counts over.
+    fn count(&mut self) -> io::Result<()> {
+        for line in &mut self.lines {
+            let now = line.socket.statistics()?;
+            let new = |now: u64, counted: u64| now.saturating_sub(counted);
+            let dropped = new(now.dropped, line.counted.dropped);
+            let refused = new(now.refused, line.counted.refused);
+            self.counters.add(Counter::RxOverrun, dropped);
+            self.counters.add(Counter::TxErrors, refused);
+            line.counted = now;
+        }
+        Ok(())
+    }
+}
+
+impl Queue for XdpQueue {
+    fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
+        let before = batch.len();
+        let count = self.lines.len();
+        let mut outcome = Ok(());
+        for turn in 0..count {
+            let line = &mut self.lines[(self.first + turn) % count];
+            let received = line.receive(pool, batch, self.habits, &self.counters);
+            if let Err(error) = received {
+                outcome = self.judge(error);
+            }
+        }
+        if count > 1 {
+            self.first = (self.first + 1) % count;
+        }
+        self.counters.received(&batch[before..]);
+        outcome
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
+        if let Some(sender) = &mut self.sender {
+            return sender.send(batch, pool, &self.counters);
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.lines[0].socket.reap()?;
+        if self.down {
+            self.counters.add(Counter::TxDown, batch.len() as u64);
+            batch.release(batch.len(), pool);
+            return Ok(());
+        }
+        let done = self.place_all(batch, pool)?;
+        batch.release(done, pool);
+        self.push()
+    }
+
+    fn tend(&mut self) -> io::Result<()> {
+        let frame_max = self.hold.frame_max();
+        self.frame_max = frame_max.map_err(|_| error::gone(&self.hold.name))?;
+        for line in &self.lines {
+            // One waits when the interface went down or away; left there, it would wake
+            // the worker again and again.
+            line.socket.take_error()?;
+        }
+        self.count()?;
+        if !self.lines.is_empty() {
+            // `push` finds out whether the interface is still down, and sends what was
+            // left over.
+            self.down = false;
+            self.push()?;
+        }
+        Ok(())
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        match (&self.any, &self.sender, self.lines.first()) {
+            (Some(any), _, _) => Some(any.as_fd()),
+            (_, Some(sender), _) => Some(sender.as_fd()),
+            (_, _, line) => line.map(|line| line.socket.as_fd()),
+        }
+    }
+
+    fn counters(&self) -> Arc<QueueCounters> {
+        Arc::clone(&self.counters)
+    }
+}
+
+impl Line {
+    fn new(socket: XskSocket) -> Self {
+        Self {
+            socket,
+            counted: Statistics::default(),
+        }
+    }
+
+    /// Copies the frames that wait to buffers, and gives their chunks back.
+    fn receive(
+        &mut self,
+        pool: &mut Pool,
+        batch: &mut Batch,
+        habits: Habits,
+        counters: &QueueCounters,
+    ) -> io::Result<()> {
+        let mut idle = true;
+        // As many frames as fit, those to be dropped among them: a flood of such ends too.
+        for _ in 0..batch.room() {
+            let Some(mut frame) = pool.take() else {
+                counters.add(Counter::RxStarved, 1);
+                break;
+            };
+            let copied = match self.socket.next_received() {
+                Ok(Some(received)) => copy(received.bytes(), &mut frame, habits),
+                Ok(None) => {
+                    pool.put(frame);
+                    break;
+                }
+                Err(error) => {
+                    pool.put(frame);
+                    return Err(error);
+                }
+            };
+            idle = false;
+            match copied {
+                Ok(()) => batch.push(frame).expect("room was asked for"),
+                Err(reason) => {
+                    counters.add(reason, 1);
+                    pool.put(frame);
+                }
+            }
+        }
+        match idle {
+            false => self.socket.hand_back(),
+            true if habits.busy_poll => self.socket.poll_device(),
+            true => Ok(()),
+        }
+    }
+}
+
+/// Copies what came into `frame`; the reason, if it must be dropped.
+fn copy(bytes: &[u8], frame: &mut Frame, habits: Habits) -> Result<(), Counter> {
+    if bytes.len() < HEADER_LEN {
+        return Err(Counter::RxRunt);
+    }
+    frame.copy_from(bytes).map_err(|_| Counter::RxTooLong)?;
+    if habits.unfinished {
+        frame.recognise_unfinished();
+    }
+    Ok(())
+}
+
+/// What is readable when one of several sockets is.
+fn wake_by_any(sockets: &[XskSocket]) -> io::Result<Option<OwnedFd>> {
+    if sockets.len() < 2 {
+        return Ok(None);
+    }
+    let any = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for socket in sockets {
+        let data = epoll::EventData::new_u64(0);
+        epoll::add(&any, socket, data, epoll::EventFlags::IN)?;
+    }
+    Ok(Some(any))
+}

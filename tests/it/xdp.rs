@@ -1,0 +1,139 @@
+//! Ports by AF_XDP, in the driver and in the kernel's generic path.
+
+use std::fs;
+
+use testbed::Failure;
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::host::{Host, noise};
+use crate::rig::Rig;
+
+pub(crate) const RULES: &[Rule] = rules![
+    hosts_talk_by_xdp_in_the_driver,
+    hosts_talk_by_generic_xdp,
+    ports_of_all_kinds_talk_to_each_other,
+    a_killed_switch_leaves_no_program_behind,
+    an_xdp_port_that_goes_and_returns_is_followed,
+    a_change_of_mode_is_a_new_port,
+    an_xdp_port_says_what_it_lacks,
+];
+
+const TWO: &str = "--bridge br0 --port xdp:p1,native --port xdp:p2,native";
+
+fn hosts_talk_by_xdp_in_the_driver(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(TWO)?;
+    let (one, two) = rig.pair();
+    one.ping(two.address, 78)?;
+    // Checksums are left unfinished by these hosts, as is their habit.
+    let file = noise(32 << 20);
+    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
+    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    assert!(switch.log()?.contains("p1: AF_XDP, native, copied"));
+    assert!(switch.counter("br0 port 2 tx_finished")? > 0);
+    Ok(())
+}
+
+fn hosts_talk_by_generic_xdp(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start("--bridge br0 --port xdp:p1,generic --port xdp:p2,generic,busy-poll")?;
+    let advice = "`ethtool -K PEER tx off` there";
+    assert!(switch.log()?.contains(advice), "{}", switch.log()?);
+    let (one, two) = rig.pair();
+    for host in [one, two] {
+        host.ran("ethtool -K eth0 tx off")?.good()?;
+    }
+    one.ping(two.address, 78)?;
+    let file = noise(32 << 20);
+    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
+    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    Ok(())
+}
+
+/// From packet sockets frames come that are still to be cut.
+fn ports_of_all_kinds_talk_to_each_other(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let _switch = rig.start("--cores 0,1 --bridge br0 --port xdp:p1 --port p2")?;
+    let (one, two) = rig.pair();
+    one.ping(two.address, 10)?;
+    let file = noise(32 << 20);
+    assert!(one.transfer(two, &file)? == file, "harmed on the way there");
+    assert!(two.transfer(one, &file)? == file, "harmed on the way back");
+    Ok(())
+}
+
+fn a_killed_switch_leaves_no_program_behind(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let link = || rig.ran("ip -d -o link show p1")?.good();
+    let before = link()?;
+    for end in ["kill", "kill", "stop"] {
+        let mut switch = rig.start(TWO)?;
+        assert!(link()?.contains("prog/xdp"), "{}", link()?);
+        rig.host(1).reach(rig.host(2).address)?;
+        match end {
+            "stop" => assert!(switch.process.stop()?.success()),
+            _ => drop(switch.process.kill()?),
+        }
+        assert_eq!(link()?, before);
+    }
+    Ok(())
+}
+
+fn an_xdp_port_that_goes_and_returns_is_followed(ground: &Ground) -> Outcome {
+    let mut rig = Rig::new(ground, 2)?;
+    let switch = rig.start(TWO)?;
+    for _ in 0..2 {
+        rig.host(1).reach(rig.host(2).address)?;
+        rig.home.remove("p2")?;
+        switch.wait_until("the port to be gone", |switch| {
+            Ok(!switch.ofctl("show br0")?.contains("(p2)"))
+        })?;
+        rig.hosts[1] = Host::join(ground, 2, &rig.home)?;
+        rig.host(1).reach(rig.host(2).address)?;
+        rig.host(1).ping(rig.host(2).address, 10)?;
+    }
+    Ok(())
+}
+
+/// The new port is opened while a worker may still have the old one.
+fn a_change_of_mode_is_a_new_port(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let file = ground.file("comporta.toml");
+    let write = |port: &str| {
+        let text = format!("[[bridge]]\nname = \"br0\"\nports = [\"{port}\", \"p2\"]\n");
+        fs::write(&file, text).map_err(Failure::to("write the configuration"))
+    };
+    let (one, two) = rig.pair();
+    one.ran("ethtool -K eth0 tx off")?.good()?;
+    write("xdp:p1")?;
+    let switch = rig.start(&format!("--config {}", file.display()))?;
+    one.ping(two.address, 3)?;
+    let changes = [
+        ("xdp:p1,generic", "AF_XDP, generic"),
+        ("p1", ""),
+        ("xdp:p1,copy", "AF_XDP, native"),
+    ];
+    for (count, (port, way)) in (2..).zip(changes) {
+        write(port)?;
+        switch.process.hang_up()?;
+        switch.wait_until(port, |switch| {
+            let log = switch.log()?;
+            let mut steps = log.split("br0: add port p1 (1)").skip(count - 1);
+            let opened = steps.next().is_some_and(|rest| rest.contains(way));
+            Ok(opened && switch.ofctl("show br0")?.contains(" 1(p1)"))
+        })?;
+        one.reach(two.address)?;
+    }
+    Ok(())
+}
+
+fn an_xdp_port_says_what_it_lacks(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 1)?;
+    rig.ran("ip link set p1 mtu 9000")?.good()?;
+    let refused = rig.run("--bridge br0 --port xdp:p1")?.bad()?;
+    assert!(
+        refused.contains("p1 has an MTU of 9000, and AF_XDP takes 3818 at most"),
+        "{refused}"
+    );
+    Ok(())
+}
