@@ -270,7 +270,6 @@ pub enum Refusal {
     /// The sender may not change ports.
     #[error("port modification not permitted")]
     PortModPermission,
-
     /// There is no such table to change.
     #[error("no such table")]
     TableModBadTable,
@@ -280,7 +279,6 @@ pub enum Refusal {
     /// The sender may not change tables.
     #[error("table modification not permitted")]
     TableModPermission,
-
     /// There is no such port with queues.
     #[error("no such port")]
     QueueBadPort,
@@ -290,7 +288,6 @@ pub enum Refusal {
     /// The sender may not ask about queues.
     #[error("queue operation not permitted")]
     QueuePermission,
-
     /// Switch configuration flags that this switch does not do.
     #[error("unsupported switch configuration flags")]
     ConfigBadFlags,
@@ -300,7 +297,6 @@ pub enum Refusal {
     /// The sender may not change the configuration.
     #[error("switch configuration not permitted")]
     ConfigPermission,
-
     /// The generation id is older than the last.
     #[error("stale generation id")]
     RoleStale,
