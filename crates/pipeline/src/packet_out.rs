@@ -30,6 +30,7 @@ impl Pipeline {
             return Err(Refusal::RequestBadPort);
         }
         check_packet_out(&message.actions)?;
+        self.options.check_actions(message.actions.iter())?;
         self.check_groups(groups_of(&message.actions))?;
         self.check_meters(meters_of(&message.actions))?;
         let depth = self.depth_for(&message.actions);
