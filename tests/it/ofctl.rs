@@ -732,16 +732,13 @@ fn fragments_are_treated_as_told(ground: &Ground) -> Outcome {
 /// `ovs-fields(7)` and `ovs-actions(7)` of Open vSwitch 3.1 have and this switch has not
 /// is among them.
 #[rustfmt::skip]
-const REFUSED: [(&str, &str); 18] = [
-    ("-O OpenFlow13 add-flow br0 tun_metadata0=1,actions=drop",                        "OFPBMC_BAD_FIELD"),
+const REFUSED: [(&str, &str); 15] = [
     ("-O OpenFlow13 add-flow br0 recirc_id=0,actions=drop",                            "OFPBRC_EPERM"),
     ("-O OpenFlow13 add-flow br0 dp_hash=0,actions=drop",                              "OFPBRC_EPERM"),
     ("-O OpenFlow13 add-flow br0 ip,ct_state=+trk,actions=drop",                       "OFPBMC_BAD_FIELD"),
     ("-O OpenFlow13 add-flow br0 ct_zone=5,actions=drop",                              "OFPBMC_BAD_FIELD"),
     ("-O OpenFlow13 add-flow br0 ct_mark=5,actions=drop",                              "OFPBMC_BAD_FIELD"),
     ("-O OpenFlow13 add-flow br0 ct_label=5,actions=drop",                             "OFPBMC_BAD_FIELD"),
-    ("-O OpenFlow13 add-flow br0 actions=set_field:5->tun_metadata0",                  "OFPBAC_BAD_SET_TYPE"),
-    ("-O OpenFlow13 add-flow br0 actions=delete_field:tun_metadata0",                  "OFPBAC_BAD_VENDOR_TYPE"),
     ("-O OpenFlow13 add-flow br0 ip,actions=ct(commit)",                               "OFPBAC_BAD_VENDOR_TYPE"),
     ("-O OpenFlow13 add-flow br0 ip,actions=ct(table=1,zone=5,nat)",                   "OFPBAC_BAD_VENDOR_TYPE"),
     ("-O OpenFlow13 add-flow br0 actions=ct_clear",                                    "OFPBAC_BAD_VENDOR_TYPE"),

@@ -36,8 +36,9 @@ pub(crate) struct TableView {
 pub(crate) enum Uncompiled {
     /// It has clauses of conjunctions.
     Conjunctions,
-    /// Too many of its rules differ by nothing but their priority.
-    TooManyAlike,
+    /// Too many of its rules differ by nothing but their priority, or one asks for tunnel
+    /// options.
+    Outside,
 }
 
 impl TableView {
@@ -157,7 +158,7 @@ impl Default for Scratch {
 struct Table {
     tuples: BTreeMap<Shape, Tuple>,
     clauses: usize,
-    /// Rules that found no room.
+    /// Rules that found no room, or ask for what words do not have.
     outside: usize,
 }
 
@@ -324,6 +325,13 @@ impl Default for Classifier {
     }
 }
 
+/// Whether all that the rule asks for is among the words of a frame: tunnel options are
+/// rare, and wider than all the rest.
+fn is_of_words(rule: &Rule) -> bool {
+    let mut fields = rule.matching().terms().fields();
+    fields.all(|field| field.option().is_none())
+}
+
 impl Table {
     /// Answers whether the table is to be shown anew.
     fn write(&mut self, change: &RuleChange, hasher: Hasher, epoch: Epoch) -> bool {
@@ -335,6 +343,10 @@ impl Table {
 
     /// Puts a rule in. Answers whether the table is to be shown anew.
     fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
+        if !is_of_words(rule) {
+            self.outside += 1;
+            return true;
+        }
         let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
@@ -359,6 +371,10 @@ impl Table {
 
     /// Takes a rule out. Answers whether the table is to be shown anew.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
+        if !is_of_words(rule) {
+            self.outside -= 1;
+            return true;
+        }
         let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
@@ -386,7 +402,7 @@ impl Table {
         let uncompiled = if self.clauses > 0 {
             Some(Uncompiled::Conjunctions)
         } else if self.outside > 0 {
-            Some(Uncompiled::TooManyAlike)
+            Some(Uncompiled::Outside)
         } else {
             None
         };

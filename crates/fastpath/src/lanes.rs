@@ -129,10 +129,10 @@ static PLACES: [Option<Place>; Field::COUNT] = {
 #[inline]
 fn place_of(field: Field) -> &'static Place {
     let place = PLACES[field as usize].as_ref();
-    place.expect("a match holds no views")
+    place.expect("a match holds no views, and those with tunnel options are not compiled")
 }
 
-/// Where `field` is; none for a view, which no match holds.
+/// Where `field` is; none for a view, which no match holds, and for tunnel options.
 const fn place(field: Field) -> Option<Place> {
     if let Some(number) = field.register() {
         let shift = if number.is_multiple_of(2) { 32 } else { 0 };

@@ -38,7 +38,7 @@ pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
     let frame = wanted.stack().build();
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
     let mut key = Key::new();
-    key.fill(&headers, registers);
+    key.fill(&headers, &registers);
     matching.accepts(&key).then_some((frame, registers))
 }
 

@@ -15,6 +15,7 @@ use base::{MeterId, PortNo, TableId};
 
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
+use crate::field::Field;
 
 pub use encap::{Encap, NshProperty, PacketType};
 pub use hash::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
@@ -112,6 +113,8 @@ pub enum Extension {
         /// What is left behind it, where the header does not tell.
         left: Option<PacketType>,
     },
+    /// Take a tunnel option away: its field is zero then.
+    DeleteField(Field),
     /// Lower the TTL of the network service header; at zero the packet is invalid.
     DecNshTtl,
     /// Report some frames to a collector of flow records.

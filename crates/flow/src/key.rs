@@ -10,7 +10,7 @@ use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
-use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
+use crate::field::{Field, OPTIONS, REGISTERS, VID_PRESENT, frag};
 use crate::registers::Registers;
 
 /// The value of every field that the frame has.
@@ -33,7 +33,8 @@ impl Key {
     /// The value of `field`; none if the frame has no such header.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<u128> {
-        if self.present >> field as u8 & 1 == 1 {
+        // Views stand behind all others, some behind the last bit.
+        if self.present.checked_shr(field as u32).unwrap_or(0) & 1 == 1 {
             return Some(self.values[field as usize]);
         }
         field.view()?.read(|part| self.get(part))
@@ -61,13 +62,13 @@ impl Key {
 
     /// Forgets what it knew, and takes in a frame.
     #[inline]
-    pub fn fill(&mut self, headers: &Headers, registers: Registers) {
+    pub fn fill(&mut self, headers: &Headers, registers: &Registers) {
         self.clear();
         let port = u128::from(registers.in_port.0);
         self.put(Field::InPort, port);
         self.put(Field::InPhyPort, port);
         self.put(Field::PacketType, u128::from(registers.packet_type.0));
-        self.registers(&registers);
+        self.registers(registers);
         if registers.packet_type.is_ethernet() {
             self.link(&headers.link);
         }
@@ -98,6 +99,7 @@ impl Key {
         ] {
             self.put(field, 0);
         }
+        self.options(registers);
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
         self.put(Field::ActsetOutput, u128::from(registers.set_output.0));
@@ -106,6 +108,16 @@ impl Key {
         let places = &mut self.values[first..first + REGISTERS];
         for (place, register) in places.iter_mut().zip(registers.general) {
             *place = u128::from(register);
+        }
+    }
+
+    fn options(&mut self, registers: &Registers) {
+        let first = Field::TunMetadata0 as usize;
+        self.present |= ((1 << OPTIONS) - 1) << first;
+        let places = &mut self.values[first..first + OPTIONS];
+        match &registers.options {
+            Some(values) => places.copy_from_slice(&values[..]),
+            None => places.fill(0),
         }
     }
 
@@ -263,7 +275,7 @@ mod tests {
             metadata: 9,
             ..Registers::new(PortNo(3))
         };
-        key.fill(&headers, registers);
+        key.fill(&headers, &registers);
         key
     }
 
@@ -321,7 +333,7 @@ mod tests {
             seen.present |= key(text, Depth::Transport).present;
         }
         for row in Field::all() {
-            let seen = seen.present >> row.field as u8 & 1 == 1;
+            let seen = seen.present.checked_shr(row.field as u32).unwrap_or(0) & 1 == 1;
             assert_eq!(seen, row.field.view().is_none(), "{}", row.name);
         }
     }

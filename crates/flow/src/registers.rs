@@ -4,11 +4,11 @@
 use base::PortNo;
 
 use crate::extension::PacketType;
-use crate::field::{Field, REGISTERS};
+use crate::field::{Field, OPTIONS, REGISTERS};
 use crate::matching::Match;
 
 /// What the switch knows of a frame besides its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
     /// The port it came in by.
     pub in_port: PortNo,
@@ -28,6 +28,8 @@ pub struct Registers {
     pub tunnel_flags: u8,
     /// What a tunnel of ERSPAN tells; zero where there is none.
     pub erspan: Erspan,
+    /// The values of the tunnel's options, if one is not zero.
+    pub options: Option<Box<[u128; OPTIONS]>>,
     /// The kind of packet. One that is no Ethernet frame stands in its buffer behind an
     /// Ethernet header all the same, with addresses of zero and its own type.
     pub packet_type: PacketType,
@@ -73,6 +75,7 @@ impl Registers {
                 direction: 0,
                 hardware: 0,
             },
+            options: None,
             packet_type: PacketType::ETHERNET,
             mark: 0,
             conjunction: 0,
@@ -102,6 +105,7 @@ impl Registers {
             Field::PktMark,
         ]
         .into_iter()
+        .chain(Field::of_options().iter().copied())
         .chain((0..REGISTERS).map(Field::of_register))
     }
 
@@ -146,6 +150,10 @@ impl Registers {
     /// is one.
     pub fn put(&mut self, field: Field, value: u128) -> bool {
         let value = value & field.full_mask();
+        if let Some(number) = field.option() {
+            self.put_option(number, value);
+            return true;
+        }
         let short = u32::try_from(value & u128::from(u32::MAX)).expect("32 bits");
         let octet = u8::try_from(value & u128::from(u8::MAX)).expect("8 bits");
         let long = u64::try_from(value & u128::from(u64::MAX)).expect("64 bits");
@@ -172,7 +180,22 @@ impl Registers {
         true
     }
 
+    /// There are values only if one is not zero.
+    fn put_option(&mut self, number: usize, value: u128) {
+        if value == 0 && self.options.is_none() {
+            return;
+        }
+        let values = self.options.get_or_insert_with(|| Box::new([0; OPTIONS]));
+        values[number] = value;
+        if values.iter().all(|value| *value == 0) {
+            self.options = None;
+        }
+    }
+
     fn value(&self, field: Field) -> u128 {
+        if let Some(number) = field.option() {
+            return self.options.as_ref().map_or(0, |values| values[number]);
+        }
         match (field, field.register()) {
             (_, Some(number)) => self.general[number].into(),
             (Field::Metadata, _) => self.metadata.into(),

@@ -24,7 +24,7 @@ pub(crate) use rows::{Kind, own_numbers};
 use crate::codec::{Malformed, Reader};
 use crate::faults::ONF;
 use crate::kinds::NICIRA;
-use crate::oxm::Header;
+use crate::oxm::{self, Header};
 use crate::port_no;
 use crate::version::Version;
 
@@ -243,9 +243,10 @@ fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
 
 /// Reads the bits to set and, if there is one, the mask.
 fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
-    let value = payload.number(field.bytes())?;
+    let width = oxm::width_of(field, header)?;
+    let value = oxm::wide_number(width, payload)?;
     let mask = if header.masked {
-        payload.number(field.bytes())?
+        oxm::wide_number(width, payload)?
     } else {
         field.full_mask()
     };

@@ -49,6 +49,9 @@ const fn id(class: u16, number: u8) -> WireId {
     WireId::new(class, number)
 }
 
+/// Bytes of the widest number.
+const NUMBER_BYTES: usize = 16;
+
 /// What a header says about the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -117,6 +120,52 @@ impl Header {
 /// Bytes behind the header `id` of `field`, without a mask.
 pub(crate) fn length_of(field: Field, id: WireId) -> usize {
     Header::new(field, id, false).length
+}
+
+/// Bytes of the value of `field` behind this header, and of the mask if there is one: of a
+/// tunnel option's as many as whoever wrote it found right (`ovs-fields(7)`).
+pub(crate) fn width_of(field: Field, header: Header) -> Result<usize, Refusal> {
+    if field.option().is_none() {
+        return Ok(field.bytes());
+    }
+    match header.length >> usize::from(header.masked) {
+        0 => Err(Refusal::MatchBadLength),
+        width => Ok(width),
+    }
+}
+
+/// Reads a number of so many bytes. The fields of tunnel options may have more than
+/// numbers have here, which then are zeros.
+pub(crate) fn wide_number(width: usize, r: &mut Reader<'_>) -> Result<u128, Malformed> {
+    let beyond = width.saturating_sub(NUMBER_BYTES);
+    let too_wide = r.fail(Refusal::MatchBadLength);
+    if r.bytes(beyond)?.iter().any(|byte| *byte != 0) {
+        return Err(too_wide);
+    }
+    r.number(width - beyond)
+}
+
+/// Appends the header of `field`, the value, and the mask unless it is all ones.
+pub(crate) fn put_value(
+    field: Field,
+    prefer: Prefer,
+    (value, mask): (u128, u128),
+    w: &mut Writer<'_>,
+) -> Result<(), Inexpressible> {
+    let masked = mask != field.full_mask();
+    let header = header_of(field, prefer, masked);
+    let mut header = header.ok_or_else(|| w.cannot("a field without header"))?;
+    let bits = if masked { value | mask } else { value };
+    let width = field.bytes_of(bits);
+    if field.option().is_some() {
+        header.length = width << usize::from(masked);
+    }
+    header.encode(w);
+    w.number(width, value);
+    if masked {
+        w.number(width, mask);
+    }
+    Ok(())
 }
 
 /// The header to write for a field, with a mask behind its value or without.
@@ -204,7 +253,8 @@ fn add(
     let refused = |refusal| start.fail(refusal);
     let unknown = || refused(Refusal::MatchBadField);
     let field = header.field(payload)?.ok_or_else(unknown)?;
-    let number = |r: &mut Reader<'_>| r.number(field.bytes());
+    let width = width_of(field, header).map_err(refused)?;
+    let number = |r: &mut Reader<'_>| wide_number(width, r);
     let (value, mask) = value_and_mask(payload, header, field.full_mask(), number)?;
     if field == Field::InPort && !is_port(value, payload) {
         return Err(refused(Refusal::MatchBadValue));
@@ -326,15 +376,7 @@ fn encode_tci(matching: &Match, vid: &Term, w: &mut Writer<'_>) {
 
 /// Appends one field with a header of its own bits.
 fn encode_term(term: &Term, prefer: Prefer, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    let header = header_of(term.field, prefer, !term.is_exact())
-        .ok_or_else(|| w.cannot("a field without header"))?;
-    let bytes = term.field.bytes();
-    header.encode(w);
-    w.number(bytes, term.value);
-    if !term.is_exact() {
-        w.number(bytes, term.mask);
-    }
-    Ok(())
+    put_value(term.field, prefer, (term.value, term.mask), w)
 }
 
 /// Reads an `ofp_match` structure with its padding (OF 1.3.5, 7.2.3.1); in 1.1 it

@@ -92,7 +92,7 @@ impl Run<'_> {
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
         let (set, stack) = (self.set.clone(), self.stack.clone());
-        let (from, registers, exited) = (self.from, self.registers, self.exited);
+        let (from, registers, exited) = (self.from, self.registers.clone(), self.exited);
         self.nesting += 1;
         let done = match Packet::read(&mut copy, self.depth) {
             Ok(mut copied) => self.apply(&mut copied, actions),

@@ -32,6 +32,8 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         } => within(clause < clauses && CLAUSES.contains(clauses)),
         Extension::Encap(encap) if !encap.is_possible() => Err(Refusal::ActionBadProperty),
         Extension::Sample(sample) => within(sample.probability != 0),
+        // Others than tunnel options cannot be taken away (`ovs-actions(7)`).
+        Extension::DeleteField(field) if field.option().is_none() => Err(Refusal::ActionBadSetType),
         Extension::Learn(learn) => check_learn(learn),
         // A clause is a rule's, not a frame's.
         Extension::Clone(inside) if inside.iter().any(is_clause) => {
@@ -47,6 +49,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         | Extension::Encap(_)
         | Extension::Decap { .. }
         | Extension::DecNshTtl
+        | Extension::DeleteField(_)
         | Extension::Note(_)
         | Extension::Exit
         | Extension::Clone(_) => Ok(()),
@@ -139,6 +142,7 @@ pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
         | Extension::Pop(to)
         | Extension::CheckPacketLarger { to, .. } => vec![to.field()],
         Extension::Move { from, to } => vec![from.field(), to.field()],
+        Extension::DeleteField(field) => vec![*field],
         Extension::Push(from) | Extension::OutputPart { from, .. } => vec![from.field()],
         Extension::Multipath(multipath) => vec![multipath.to.field()],
         Extension::Bundle(bundle) => bundle.to.map(Part::field).into_iter().collect(),

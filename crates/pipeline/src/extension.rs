@@ -55,6 +55,9 @@ impl Run<'_> {
             Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
             Extension::Encap(encap) => return self.encap(packet, encap),
             Extension::Decap { left } => return self.decap(packet, *left),
+            Extension::DeleteField(field) => {
+                self.set_register(*field, 0);
+            }
             Extension::DecNshTtl => {
                 self.keep(packet)?;
                 self.changes();

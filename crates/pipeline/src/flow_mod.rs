@@ -106,6 +106,8 @@ impl Pipeline {
     /// The specification's reasons: a table that does not exist, a full table, an
     /// overlap where the check was asked for, instructions that cannot be.
     pub fn flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+        let actions = command.instructions.actions();
+        self.options.check_rule(&command.matching, actions)?;
         let mut changes = match command.command {
             FlowModCommand::Add => self.add(command, command.cookie, now)?,
             FlowModCommand::Modify | FlowModCommand::ModifyStrict => self.modify(command, now)?,

@@ -232,6 +232,7 @@ impl Pipeline {
             }
             self.check_watch(command.kind, bucket)?;
             check_bucket(&bucket.actions)?;
+            self.options.check_actions(bucket.actions.iter())?;
             let others = groups_of(&bucket.actions).filter(|group| *group != command.group);
             self.check_groups(others)?;
             self.check_meters(meters_of(&bucket.actions))?;

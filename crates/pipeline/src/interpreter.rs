@@ -96,7 +96,7 @@ impl Interpreter {
             now,
         };
         let mut run = self.begin(tables.into(), &arrival, pool, trace, verdict);
-        run.registers = message.registers;
+        run.registers = message.registers.clone();
         let mut frame = arrival.frame;
         let result = run.send_out(&mut frame, &message.actions);
         run.end(frame, result);
@@ -415,7 +415,7 @@ impl<'a> Run<'a> {
     fn refresh(&mut self, packet: &Packet<'_>) {
         self.gather();
         if self.key_is_stale {
-            self.key.fill(packet.headers(), self.registers);
+            self.key.fill(packet.headers(), &self.registers);
             self.key_is_stale = false;
         } else {
             let output = self.registers.set_output;

@@ -48,6 +48,8 @@ impl Default for Limits {
 /// use at once. Each costs every frame's key a place.
 pub(crate) const TLV_FIELDS: u16 = 32;
 
+const _: () = assert!(TLV_FIELDS as usize == flow::field::OPTIONS);
+
 /// The most bytes of an option's value: as wide as a field is here.
 pub(crate) const TLV_LENGTH_MAX: u8 = 16;
 

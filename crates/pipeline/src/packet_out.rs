@@ -33,6 +33,7 @@ impl Pipeline {
             return Err(Refusal::RequestBadPort);
         }
         check_packet_out(&message.actions)?;
+        self.options.check_actions(message.actions.iter())?;
         self.check_groups(groups_of(&message.actions))?;
         self.check_meters(meters_of(&message.actions))?;
         let depth = self.depth_for(&message.actions);
@@ -62,7 +63,7 @@ impl Run<'_> {
         self.keep(packet)?;
         let copy = self.pool.duplicate(packet.frame());
         let mut copy = copy.ok_or(DropReason::NoBuffer)?;
-        let (from, registers) = (self.from, self.registers);
+        let (from, registers) = (self.from, self.registers.clone());
         let stack = std::mem::take(self.stack);
         let result = match Packet::read(&mut copy, self.pipeline.depth()) {
             Ok(mut copied) => self.walk(&mut copied),

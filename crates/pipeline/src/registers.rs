@@ -11,7 +11,7 @@ impl Run<'_> {
     /// What is known of the frame besides its bytes.
     pub(crate) fn registers(&mut self) -> Registers {
         self.gather();
-        self.registers
+        self.registers.clone()
     }
 
     /// Puts among the registers what stands elsewhere.
@@ -29,6 +29,8 @@ impl Run<'_> {
             }
             return true;
         }
+        // Of a tunnel option no more is kept than it has room for.
+        let value = value & self.pipeline.options.mask(field);
         match field {
             Field::InPort => self.from = PortNo(low_u32(value)),
             Field::NxInPort => {

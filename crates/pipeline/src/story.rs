@@ -65,7 +65,7 @@ impl Story {
 
 /// The fields of a frame as a match: what a person knows from `ovs-ofctl`.
 /// Registers that hold nothing and flags that are not set are left out.
-fn describe(frame: &Frame, registers: Registers) -> String {
+fn describe(frame: &Frame, registers: &Registers) -> String {
     let quiet = |field: Field| {
         use Field as F;
         field > F::Ipv6NdTll
@@ -88,7 +88,7 @@ fn describe(frame: &Frame, registers: Registers) -> String {
 }
 
 /// The fields as deep as the frame can be read.
-fn key(frame: &Frame, registers: Registers) -> Option<Key> {
+fn key(frame: &Frame, registers: &Registers) -> Option<Key> {
     let depths = Depth::ALL.into_iter().rev();
     let headers = depths
         .flat_map(|depth| Headers::parse(frame, depth))
@@ -100,7 +100,7 @@ fn key(frame: &Frame, registers: Registers) -> Option<Key> {
 
 impl Trace for Story {
     fn arrived(&mut self, frame: &Frame, registers: &Registers) {
-        let first = describe(frame, *registers);
+        let first = describe(frame, registers);
         self.line(format_args!("Flow: {first}\n"));
         self.text += &self.title;
         self.first = first;
@@ -192,7 +192,7 @@ impl Trace for Story {
     }
 
     fn finished(&mut self, frame: &Frame, registers: &Registers) {
-        let last = describe(frame, *registers);
+        let last = describe(frame, registers);
         if last == self.first {
             self.line(format_args!("\nFinal flow: unchanged"));
         } else {

@@ -2,9 +2,14 @@
 //!
 //! No port is a tunnel's yet: what the fields hold is what rules have written.
 
-use flow::{Refusal, TlvCommand, TlvMapping, TlvTable, TlvTableMod};
+use base::{GroupId, TableId};
+use flow::{
+    Action, Extension, Field, LearnSpec, Match, Refusal, TlvCommand, TlvMapping, TlvTable,
+    TlvTableMod,
+};
 use imbl::OrdMap;
 
+use crate::check_extension::touches;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
 use crate::pipeline::Pipeline;
 
@@ -36,6 +41,61 @@ impl Options {
         Ok(())
     }
 
+    /// The bits of `field` that can be written: of a tunnel option's, those that the option
+    /// has.
+    pub(crate) fn mask(&self, field: Field) -> u128 {
+        match field.option() {
+            None => u128::MAX,
+            Some(number) => self.option_mask(number).unwrap_or(0),
+        }
+    }
+
+    /// The bits of an option, if it is mapped.
+    fn option_mask(&self, number: usize) -> Option<u128> {
+        let mapping = self.mappings.get(&u16::try_from(number).ok()?)?;
+        let bits = 8 * u32::from(mapping.length);
+        Some(u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0))
+    }
+
+    /// Judges a rule's match and actions: each tunnel option must be mapped, and have room
+    /// for what is asked of it.
+    pub(crate) fn check_rule<'a>(
+        &self,
+        matching: &Match,
+        actions: impl Iterator<Item = &'a Action>,
+    ) -> Result<(), Refusal> {
+        if matching
+            .terms()
+            .fields()
+            .any(|field| field.option().is_some())
+        {
+            for term in matching.terms() {
+                self.check_field(term.field)?;
+                if term.value & !self.mask(term.field) != 0 {
+                    return Err(Refusal::MatchBadValue);
+                }
+            }
+        }
+        self.check_actions(actions)
+    }
+
+    /// Judges the tunnel options that actions are about.
+    pub(crate) fn check_actions<'a>(
+        &self,
+        mut actions: impl Iterator<Item = &'a Action>,
+    ) -> Result<(), Refusal> {
+        let mut mapped = |field| self.check_field(field).is_ok();
+        let all = actions.all(|action| all_fields(action, &mut mapped));
+        all.then_some(()).ok_or(Refusal::TlvUnmapped)
+    }
+
+    fn check_field(&self, field: Field) -> Result<(), Refusal> {
+        match field.option() {
+            Some(number) if self.option_mask(number).is_none() => Err(Refusal::TlvUnmapped),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// How many bytes all values have together.
     fn space(&self) -> u32 {
         let lengths = self.mappings.values();
@@ -54,16 +114,72 @@ fn check(mapping: &TlvMapping) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Whether all fields that an action reads or writes are such.
+fn all_fields(action: &Action, such: &mut dyn FnMut(Field) -> bool) -> bool {
+    match action {
+        Action::SetField { field, .. } => such(*field),
+        Action::Extended(Extension::Clone(inside)) => {
+            inside.iter().all(|action| all_fields(action, such))
+        }
+        Action::Extended(extension) => {
+            if let Extension::Learn(learn) = extension {
+                let mut targets = learn.specs.iter().filter_map(|spec| match spec {
+                    LearnSpec::Match { to, .. } | LearnSpec::Load { to, .. } => Some(to.field()),
+                    LearnSpec::Output(_) => None,
+                });
+                if !targets.all(&mut *such) {
+                    return false;
+                }
+            }
+            touches(extension).into_iter().all(such)
+        }
+        _ => true,
+    }
+}
+
 impl Pipeline {
+    /// Whether a rule or a bucket is about a tunnel option. All are looked at: options are
+    /// taken away by hand.
+    fn uses_option(&self, index: u16) -> bool {
+        let mut another = |field: Field| field.option() != Some(index.into());
+        let ids = self.table_ids(TableId::ALL).into_iter();
+        let mut rules = ids.flat_map(|id| self.rules(id));
+        let by_rules = rules.any(|rule| {
+            let mut fields = rule.matching().terms().fields();
+            let mut actions = rule.instructions.actions();
+            !fields.all(&mut another) || !actions.all(|action| all_fields(action, &mut another))
+        });
+        let mut buckets = self
+            .group_descs(GroupId::ALL)
+            .flat_map(|group| group.buckets);
+        by_rules
+            || buckets.any(|bucket| {
+                let mut actions = bucket.actions.iter();
+                !actions.all(|action| all_fields(action, &mut another))
+            })
+    }
+
     /// Changes the map of tunnel options: does all of `change` or, with a refusal, none of it.
     /// What is to be taken away and is not there is no fault.
     ///
     /// # Errors
     /// The option or the field has its mapping, there is no such field, the value cannot be
-    /// so long, or all together have no room.
+    /// so long, all together have no room, or a rule or a group uses what is to be taken away.
     pub fn tlv_table_mod(&mut self, change: &TlvTableMod) -> Result<(), Refusal> {
         change.mappings.iter().try_for_each(check)?;
         let mut options = self.options.clone();
+        let going: Vec<u16> = match change.command {
+            TlvCommand::Add => Vec::new(),
+            TlvCommand::Delete => change
+                .mappings
+                .iter()
+                .map(|mapping| mapping.index)
+                .collect(),
+            TlvCommand::Clear => options.mappings.keys().copied().collect(),
+        };
+        if going.into_iter().any(|index| self.uses_option(index)) {
+            return Err(Refusal::TlvInUse);
+        }
         match change.command {
             TlvCommand::Add => {
                 for mapping in &change.mappings {

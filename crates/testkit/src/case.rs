@@ -25,6 +25,7 @@
 //! | `flow10 add ..`, `flow11 add ..` | the same, as OpenFlow 1.0 or 1.1 means it |
 //! | `group add ..`, `modify`, `delete` | a group-mod |
 //! | `meter add ..`, `modify`, `delete` | a meter-mod |
+//! | `tlv add 0xffff,0x01,4->tun_metadata0`, `delete`, `clear` | the map of tunnel options changes: class, type, length, field |
 //! | `packet_out in_port actions \| frame` | a packet-out |
 //! | `resume`, `resume reg0=5` | the frame that began to wait last goes on, with other registers |
 //! | `< 1  frame` | a frame comes in (or several: `< 1 x 3  frame`) |

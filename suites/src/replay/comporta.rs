@@ -403,6 +403,7 @@ impl Subject for ComportaSubject<'_> {
             | Event::Flow(_)
             | Event::Group(_)
             | Event::Meter(_)
+            | Event::TlvTable(_)
             | Event::PacketOut(_) => Err("it is conveyed".to_owned()),
         }
     }

@@ -259,6 +259,7 @@ impl Subject for OpenVswitchSubject {
             | Event::Flow(_)
             | Event::Group(_)
             | Event::Meter(_)
+            | Event::TlvTable(_)
             | Event::PacketOut(_) => Err("it is conveyed".to_owned()),
         }
     }

@@ -138,6 +138,7 @@ impl Peers {
             Event::Flow(command) => self.mean(Message::FlowMod((**command).clone())),
             Event::Group(command) => self.mean(Message::GroupMod(command.clone())),
             Event::Meter(command) => self.mean(Message::MeterMod(command.clone())),
+            Event::TlvTable(change) => self.mean(Message::TlvTableMod(change.clone())),
             Event::PacketOut(message) => self.mean(Message::PacketOut(message.clone())),
             _ => return None,
         })

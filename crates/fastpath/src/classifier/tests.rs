@@ -161,7 +161,7 @@ fn change() -> impl Strategy<Value = (FlowModCommand, String)> {
 fn walked(pipeline: &Pipeline, seen: &Seen, frame: &Frame) -> Option<Arc<Rule>> {
     let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
     let mut key = Key::new();
-    key.fill(&headers, seen.registers);
+    key.fill(&headers, &seen.registers);
     let mut rules = pipeline.rules(TableId(0));
     rules.find(|rule| rule.matching().accepts(&key)).cloned()
 }

@@ -7,7 +7,7 @@ use crate::field::{Field, Maskable, Masked, VID_PRESENT, View, view, widen};
 use crate::refusal::Refusal;
 
 /// Bytes of the longest match: every field, with a mask. A test adds it up.
-pub(super) const LONGEST: usize = 1024;
+pub(super) const LONGEST: usize = 2080;
 
 /// A match to which terms are added.
 #[derive(Clone, Debug)]

@@ -63,13 +63,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Open vSwitch's actions that this switch does not have.
-const FOREIGN: [&str; 5] = [
-    "ct",
-    "ct_clear",
-    "debug_recirc",
-    "debug_slow",
-    "delete_field",
-];
+const FOREIGN: [&str; 4] = ["ct", "ct_clear", "debug_recirc", "debug_slow"];
 
 /// Reads `item` as an action: by name, or a port that stands for an output to it.
 pub(super) fn action(item: Item<'_>) -> Result<Action, ParseError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::{PortNo, TableId};
 
 use super::error::ParseError;
+use super::names::settable;
 use super::number::{Bounded, number, unsigned};
 use super::part::part;
 use super::piece::{Item, Items, Piece};
@@ -15,6 +16,7 @@ use crate::extension::{
     Bundle, BundleAlgorithm, Extension, HashFields, Multipath, MultipathAlgorithm, NESTING_MAX,
     Sample, SampleDirection, ToController,
 };
+use crate::field::Field;
 
 /// Reads the argument of one action.
 type Read = fn(Item<'_>) -> Result<Extension, ParseError>;
@@ -42,6 +44,7 @@ const ACTIONS: &[(&str, Read)] = &[
     ("sample",           sample),
     ("encap",            encap::encap),
     ("decap",            encap::decap),
+    ("delete_field",     delete_field),
     ("dec_nsh_ttl",      |item| item.bare().map(|()| Extension::DecNshTtl)),
 ];
 
@@ -54,6 +57,14 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 pub(super) fn action(item: Item<'_>) -> Option<Result<Action, ParseError>> {
     let (_, read) = ACTIONS.iter().find(|(name, _)| *name == item.key.text)?;
     Some(read(item).map(Action::Extended))
+}
+
+/// Reads the name of a field.
+fn delete_field(item: Item<'_>) -> Result<Extension, ParseError> {
+    let name = item.required()?;
+    let field = settable(name.text).or_else(|| Field::from_part_name(name.text));
+    let wrong = || name.wrong("a field is wanted, as tun_metadata0");
+    field.map(Extension::DeleteField).ok_or_else(wrong)
 }
 
 /// Reads `port`, `(port,table)` or `(,table)`.

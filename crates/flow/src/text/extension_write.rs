@@ -8,6 +8,7 @@ use super::address::write_port;
 use super::extension_read::REASONS;
 use super::learn;
 use super::match_write::Commas;
+use super::names::set_name;
 use crate::action::{Action, MaxLen};
 use crate::extension::{Bundle, Extension, Multipath, Sample, SampleDirection, ToController};
 
@@ -65,6 +66,7 @@ impl fmt::Display for Extension {
                 let kind = Hex(kind.into());
                 write!(f, "decap(packet_type(ns={space},type={kind}))")
             }
+            Self::DeleteField(field) => write!(f, "delete_field:{}", set_name(*field)),
             Self::DecNshTtl => f.write_str("dec_nsh_ttl"),
             Self::Sample(sample) => write_sample(f, sample),
         }

@@ -194,15 +194,8 @@ pub(super) fn set_field(
     if !has(Kind::SetField, w) {
         return reg_loads(field, value, mask, w);
     }
-    let header = oxm::header_of(field, Prefer::Oxm, masked)
-        .ok_or_else(|| w.cannot("set_field of a field without header"))?;
     put(Kind::SetField, w, |w| {
-        header.encode(w);
-        w.number(field.bytes(), value);
-        if masked {
-            w.number(field.bytes(), mask);
-        }
-        Ok(())
+        oxm::put_value(field, Prefer::Oxm, (value, mask), w)
     })
 }
 
@@ -269,16 +262,8 @@ pub(super) fn reg_load2(
     mask: u128,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    let masked = mask != field.full_mask();
-    let header = oxm::header_of(field, Prefer::Nxm, masked)
-        .ok_or_else(|| w.cannot("writing a part of this field"))?;
     put(Kind::RegLoad2, w, |w| {
-        header.encode(w);
-        w.number(field.bytes(), value);
-        if masked {
-            w.number(field.bytes(), mask);
-        }
-        Ok(())
+        oxm::put_value(field, Prefer::Nxm, (value, mask), w)
     })
 }
 

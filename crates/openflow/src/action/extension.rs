@@ -63,6 +63,7 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
         Kind::Encap => encap::decode(r)?,
         Kind::Decap => encap::decode_decap(r)?,
         Kind::DecNshTtl => Extension::DecNshTtl,
+        Kind::DeleteField => Extension::DeleteField(decode_deleted(r)?),
         Kind::Sample | Kind::Sample2 | Kind::Sample3 => decode_sample(kind, r)?,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
@@ -130,6 +131,7 @@ pub(super) fn encode(
         Extension::Encap(header) => encap::encode(header, w),
         Extension::Decap { left } => encap::encode_decap(*left, w),
         Extension::DecNshTtl => put(Kind::DecNshTtl, w, |_| Ok(())),
+        Extension::DeleteField(field) => put(Kind::DeleteField, w, |w| encode_field(*field, w)),
         Extension::Sample(sample) => encode_sample(sample, w),
     }
 }
@@ -139,11 +141,14 @@ fn decode_field(r: &mut Reader<'_>) -> Result<Field, Bad> {
     let header = Header::decode(r)?;
     let known = header.field(r)?;
     match known {
-        Some(field) if !header.masked && header.length == oxm::length_of(field, header.id) => {
-            Ok(field)
-        }
+        Some(field) if !header.masked && has_length_of(field, header) => Ok(field),
         _ => Err(Refusal::ActionBadSetType.into()),
     }
+}
+
+/// Whether a header alone has the length of its field. A tunnel option's may have any.
+fn has_length_of(field: Field, header: Header) -> bool {
+    field.option().is_some() || header.length == oxm::length_of(field, header.id)
 }
 
 fn encode_field(field: Field, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
@@ -155,6 +160,13 @@ fn encode_header(field: Field, prefer: Prefer, w: &mut Writer<'_>) -> Result<(),
         .ok_or_else(|| w.cannot("a part of a field without header"))?;
     header.encode(w);
     Ok(())
+}
+
+/// Reads the field to take away, and the padding behind it.
+fn decode_deleted(r: &mut Reader<'_>) -> Result<Field, Bad> {
+    let field = decode_field(r)?;
+    r.rest();
+    Ok(field)
 }
 
 /// The part of a field; bits that it does not have are a fault of the action.
@@ -201,7 +213,7 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, Bad> {
         Some(field) if field.info().writable && !header.masked => field,
         _ => return Err(Refusal::ActionBadSetType.into()),
     };
-    let to = Part::new(field, offset, bits).filter(|_| header.length == field.bytes());
+    let to = Part::new(field, offset, bits).filter(|_| has_length_of(field, header));
     let to = to.ok_or(Refusal::ActionBadSetLength)?;
     if u128::from(value) > to.ones() {
         return Err(Refusal::ActionBadSetArgument.into());

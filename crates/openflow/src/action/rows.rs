@@ -71,6 +71,7 @@ pub(crate) enum Kind {
     Encap,
     Decap,
     DecNshTtl,
+    DeleteField,
     Meter,
 }
 
@@ -207,6 +208,7 @@ pub(crate) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*
     row(Encap,         V13..=V15, Nicira(46),AtLeast(16), 0),
     row(Decap,         V13..=V15, Nicira(47),Exactly(16), 0),
     row(DecNshTtl,     V10..=V15, Nicira(48),Exactly(16), 0),
+    row(DeleteField,   V10..=V15, Nicira(50),Exactly(24), 4),
     row(CheckPacketLarger, V10..=V15, Nicira(49),AtLeast(24), 0),
     row(CopyField,     V13..=V13, Onf(3200), AtLeast(32), 2),
 ]};

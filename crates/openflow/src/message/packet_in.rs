@@ -180,13 +180,14 @@ fn decode_with_match(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let matching = oxm::decode_structure(r)?;
     r.skip(2)?;
     let registers = surroundings(&matching).ok_or(place)?;
+    let from = registers.in_port;
     Ok(PacketIn {
         table,
         cookie,
         registers,
         total_len,
         data: r.rest().to_vec(),
-        ..blank(reason, registers.in_port)
+        ..blank(reason, from)
     })
 }
 

@@ -27,13 +27,14 @@ pub(super) fn decode(r: &mut Reader<'_>) -> Result<PacketIn, Malformed> {
     let filter = oxm::decode_nxm(r, match_len)?;
     r.skip(2)?;
     let registers = surroundings(&filter.matching).ok_or(place)?;
+    let from = registers.in_port;
     Ok(PacketIn {
         table,
         cookie,
         registers,
         total_len,
         data: r.rest().to_vec(),
-        ..blank(reason, registers.in_port)
+        ..blank(reason, from)
     })
 }
 

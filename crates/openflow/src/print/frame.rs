@@ -29,7 +29,7 @@ fn describe(bytes: &[u8]) -> String {
         .next();
     let mut key = Key::new();
     if let Some(headers) = &read {
-        key.fill(headers, Registers::new(PortNo::ANY));
+        key.fill(headers, &Registers::new(PortNo::ANY));
     }
     let told = Field::all().filter(|row| row.field.view().is_none());
     let told = told

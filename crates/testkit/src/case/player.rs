@@ -118,6 +118,10 @@ impl Player {
                 let done = self.pipeline.meter_mod(command, self.now);
                 effects = self.outcome_of(done);
             }
+            Event::TlvTable(change) => {
+                let done = self.pipeline.tlv_table_mod(change);
+                effects.extend(done.err().map(words::refused));
+            }
             Event::PacketOut(message) => return Ok(self.packet_out(message)),
             Event::Resume(changed) => return self.resume(changed),
             Event::Arrive { port, times, frame } => {
@@ -246,7 +250,7 @@ impl Player {
         }
         let waiting = Waiting {
             data: &message.data,
-            registers: message.registers,
+            registers: message.registers.clone(),
             continuation: &left,
             now: self.now,
         };
@@ -282,7 +286,7 @@ impl Player {
                             let left = continuation::encode(left, DATAPATH);
                             let left = left.expect("the interpreter knows how long it may be");
                             let data = frame.bytes().to_vec();
-                            self.waiting = Some((meta.registers, data, left));
+                            self.waiting = Some((meta.registers.clone(), data, left));
                         }
                         words::packet_in(&words::packet_in_head(meta), frame)
                     }

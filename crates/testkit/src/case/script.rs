@@ -8,7 +8,7 @@ use flow::text::{
 };
 use flow::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FlowStatsRequest, FragmentHandling, GroupMod,
-    Match, MeterMod, Missing, PacketOut, PortDesc, Registers,
+    Match, MeterMod, Missing, PacketOut, PortDesc, Registers, TlvCommand, TlvMapping, TlvTableMod,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -63,6 +63,8 @@ pub enum Event {
     Time(Duration),
     /// The rules are asked for.
     Dump(FlowStatsRequest),
+    /// The map of tunnel options changes.
+    TlvTable(TlvTableMod),
     /// The groups are asked for.
     Groups,
     /// The meters are asked for.
@@ -148,6 +150,7 @@ fn event(word: &str, rest: &str) -> Read<Event> {
         "meter" => parse_meter_line(rest)
             .map(Event::Meter)
             .map_err(words::told),
+        "tlv" => tlv(rest).map(Event::TlvTable),
         "groups" => Ok(Event::Groups),
         "meters" => Ok(Event::Meters),
         "packet_out" => packet_out(rest),
@@ -319,6 +322,38 @@ fn counted(text: &str) -> Read<Line> {
         })),
         _ => Ok(Line::Effect(words::indented("=", text))),
     }
+}
+
+/// Reads `add 0xffff,0x01,4->tun_metadata0`: class, type, length and field; `delete` of the
+/// same; or `clear`.
+fn tlv(text: &str) -> Read<TlvTableMod> {
+    let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let command = match word {
+        "add" => TlvCommand::Add,
+        "delete" => TlvCommand::Delete,
+        "clear" => TlvCommand::Clear,
+        _ => return Err("add, delete or clear is wanted".to_owned()),
+    };
+    let mappings = rest.split_whitespace().map(mapping);
+    Ok(TlvTableMod {
+        command,
+        mappings: mappings.collect::<Read<_>>()?,
+    })
+}
+
+fn mapping(text: &str) -> Read<TlvMapping> {
+    let read = || {
+        let (option, index) = text.split_once("->tun_metadata")?;
+        let mut parts = option.split(',');
+        let mut hexadecimal = || u16::from_str_radix(parts.next()?.strip_prefix("0x")?, 16).ok();
+        Some(TlvMapping {
+            class: hexadecimal()?,
+            kind: hexadecimal()?.try_into().ok()?,
+            length: parts.next()?.parse().ok()?,
+            index: index.parse().ok()?,
+        })
+    };
+    read().ok_or_else(|| "a mapping is wanted, as 0xffff,0x01,4->tun_metadata0".to_owned())
 }
 
 fn meter(text: &str) -> Read<MeterId> {

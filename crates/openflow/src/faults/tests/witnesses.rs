@@ -38,8 +38,6 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (MeterModUnknown,                "there is always a better reason"),
     (TableFeaturesPermission,        "a slave is told that it is one"),
     (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
-    (TlvInUse,                       "no rule uses the field of a tunnel option"),
-    (TlvUnmapped,                    "no rule uses the field of a tunnel option"),
     (AsyncInvalid,                   "a mask may have any bits; those without a meaning do nothing"),
 ] };
 

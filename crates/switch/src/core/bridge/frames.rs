@@ -44,7 +44,7 @@ impl Bridge {
         self.pipeline.check_resume(message, &continuation)?;
         let waiting = Waiting {
             data: &message.data,
-            registers: message.registers,
+            registers: message.registers.clone(),
             continuation: &continuation,
             now,
         };

@@ -137,7 +137,7 @@ fn flow_hash(frame: &[u8]) -> u64 {
     let headers = Headers::parse(&Frame::from_bytes(frame), Depth::Transport);
     headers.map_or(0, |headers| {
         let mut key = Key::new();
-        key.fill(&headers, Registers::new(PortNo::ANY));
+        key.fill(&headers, &Registers::new(PortNo::ANY));
         pipeline::hash_of(&key)
     })
 }
