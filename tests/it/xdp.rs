@@ -118,7 +118,7 @@ fn a_change_of_mode_is_a_new_port(ground: &Ground) -> Outcome {
         switch.process.hang_up()?;
         switch.wait_until(port, |switch| {
             let log = switch.log()?;
-            let mut steps = log.split("br0: add port p1 (1)").skip(count - 1);
+            let mut steps = log.split("br0: add port p1 (1)").skip(count);
             let opened = steps.next().is_some_and(|rest| rest.contains(way));
             Ok(opened && switch.ofctl("show br0")?.contains(" 1(p1)"))
         })?;

@@ -86,6 +86,7 @@ impl XdpQueue {
                 Ok(())
             }
             Some(Errno::BUSY) => {
+                // The kernel had taken a frame up, so it is among those sent, too.
                 self.counters.add(Counter::TxNoRoom, 1);
                 Ok(())
             }
