@@ -153,7 +153,7 @@ fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
     let every: Vec<Field> = Field::all().map(|row| row.field).collect();
     let every: Vec<Field> = every
         .into_iter()
-        .filter(|field| field.info().oxm.or(field.info().nxm).is_some())
+        .filter(|field| field.info().oxm.is_some() || field.info().nxm.is_some())
         .collect();
     let fields = btree_map(sample::select(every), any::<u128>(), 0..5).prop_map(|masks| {
         let mut fields = SelectionFields::default();
