@@ -222,7 +222,7 @@ impl<'a> Batch<'a> {
         match table.uncompiled {
             None => Seen::Found(view.look_up(table, &self.runner.lanes[place])),
             Some(Uncompiled::Conjunctions) => Seen::Unknown(Reason::Conjunction),
-            Some(Uncompiled::TooManyAlike) => Seen::Unknown(Reason::TooManyAlike),
+            Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
         }
     }
 }

@@ -15,8 +15,9 @@ use crate::change::Change;
 pub enum Reason {
     /// A table has clauses of conjunctions.
     Conjunction,
-    /// Too many rules of a table differ by nothing but their priority.
-    TooManyAlike,
+    /// A table has rules that are not compiled: too many that differ by nothing but their
+    /// priority, or one on tunnel options.
+    Uncompiled,
     /// A group.
     Group,
     /// A meter.
@@ -42,7 +43,7 @@ impl Reason {
     #[rustfmt::skip]
     pub const ALL: [(Self, &'static str); 11] = [
         (Self::Conjunction,  "interpreted_conjunction"),
-        (Self::TooManyAlike, "interpreted_too_many_alike"),
+        (Self::Uncompiled,   "interpreted_uncompiled_rules"),
         (Self::Group,        "interpreted_group"),
         (Self::Meter,        "interpreted_meter"),
         (Self::Controller,   "interpreted_controller"),

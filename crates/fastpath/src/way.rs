@@ -362,7 +362,7 @@ impl<'b, 'a> Way<'b, 'a> {
         self.tell();
         let handover = Handover {
             weight: self.weight,
-            registers: self.batch.runner.registers,
+            registers: self.batch.runner.registers.clone(),
             set: self.set,
             promised: self.promised,
             stop,

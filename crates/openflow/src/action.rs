@@ -16,7 +16,7 @@ pub(crate) mod rows;
 use base::{GroupId, MeterId, QueueId};
 use flow::{Action, Extension, Field, MaxLen, MetadataWrite, Refusal};
 
-use argument::{at_most, one_of, set_vlan_pcp, set_vlan_vid};
+use argument::{at_most, set_vlan_pcp, set_vlan_vid, tag_of};
 pub(crate) use encode::{Context, encode, encode_goto, encode_metadata, encode_meter};
 use rows::{EXPERIMENTER, Length, Number, Row};
 pub(crate) use rows::{Kind, own_numbers};
@@ -173,14 +173,11 @@ fn decode_body(kind: Kind, r: &mut Reader<'_>) -> Result<Item, Bad> {
         Kind::SetNwEcn => Action::set(Field::IpEcn, at_most(r.u8()?, 3)?.into()),
         Kind::SetTpSrc => Action::SetTpSrc(r.u16()?),
         Kind::SetTpDst => Action::SetTpDst(r.u16()?),
-        Kind::PushVlan => Action::PushVlan(one_of(r.u16()?, [0x8100, 0x88a8])?),
+        Kind::PushVlan => Action::PushVlan(tag_of(r.u16()?, &[0x8100, 0x88a8])?),
         Kind::PopVlan => Action::PopVlan,
-        Kind::PushMpls => Action::PushMpls(one_of(r.u16()?, [0x8847, 0x8848])?),
+        Kind::PushMpls => Action::PushMpls(tag_of(r.u16()?, &[0x8847, 0x8848])?),
         Kind::PopMpls => Action::PopMpls(r.u16()?),
-        Kind::PushPbb => match r.u16()? {
-            eth_type @ 0x88e7 => Action::PushPbb(eth_type),
-            _ => return Err(Refusal::ActionBadArgument.into()),
-        },
+        Kind::PushPbb => Action::PushPbb(tag_of(r.u16()?, &[0x88e7])?),
         Kind::PopPbb => Action::PopPbb,
         Kind::SetMplsTtl => Action::SetMplsTtl(r.u8()?),
         Kind::DecMplsTtl => Action::DecMplsTtl,

@@ -31,11 +31,12 @@ pub(super) fn at_most<T: PartialOrd>(value: T, highest: T) -> Result<T, Refusal>
     }
 }
 
-/// `value`, if it is known.
-pub(super) fn one_of(value: u16, known: [u16; 2]) -> Result<u16, Refusal> {
+/// The type of a header to be put on, if it is one of those that can be (OF 1.3.5, 5.12:
+/// those that should be used; 7.4.4.3, `OFPBAC_BAD_TAG`: the others are not supported).
+pub(super) fn tag_of(value: u16, known: &[u16]) -> Result<u16, Refusal> {
     if known.contains(&value) {
         Ok(value)
     } else {
-        Err(Refusal::ActionBadArgument)
+        Err(Refusal::ActionBadTag)
     }
 }
