@@ -48,8 +48,11 @@ impl SelectionFields {
     ///
     /// # Errors
     /// The field is there already; the mask is zero, or part of a field that can only be
-    /// had whole.
+    /// had whole; or it is an option of a tunnel, by which no group chooses.
     pub fn add(&mut self, field: Field, mask: u128) -> Result<(), Refusal> {
+        if field.option().is_some() {
+            return Err(Refusal::MatchBadField);
+        }
         let mask = mask & field.full_mask();
         let whole = mask == field.full_mask();
         if mask == 0 || !whole && field.info().maskable == Maskable::No {

@@ -71,6 +71,8 @@ fn fields(r: Reader<'_>) -> Result<SelectionFields, Malformed> {
         let header = oxm::Header::decode(&mut r)?;
         let mut payload = r.sub(header.length)?;
         let field = header.field(&mut payload)?;
+        // No group chooses by a tunnel's options.
+        let field = field.filter(|field| field.option().is_none());
         let field = field.ok_or_else(|| start.fail(Refusal::MatchBadField))?;
         if header.masked {
             return Err(start.fail(Refusal::MatchBadMask));

@@ -154,6 +154,7 @@ fn selection(version: Version) -> BoxedStrategy<Option<Selection>> {
     let every: Vec<Field> = every
         .into_iter()
         .filter(|field| field.info().oxm.is_some() || field.info().nxm.is_some())
+        .filter(|field| field.option().is_none())
         .collect();
     let fields = btree_map(sample::select(every), any::<u128>(), 0..5).prop_map(|masks| {
         let mut fields = SelectionFields::default();
