@@ -138,10 +138,20 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Whether the cables of both hosts carry frames.
+    /// Whether the cables carry frames, at the hosts' ends and at the device's.
     fn carries(&self) -> Result<bool, Failure> {
-        let carries = |host: &Host| host.namespace.carries(host.interface);
-        Ok(carries(&self.client)? && carries(&self.server)?)
+        let hosts = [&self.client, &self.server].map(|host| (&host.namespace, host.interface));
+        let ports = PORTS.map(|port| (&self.inside, port));
+        let direct = self.device.kind() == DeviceKind::Direct;
+        let ends = hosts
+            .into_iter()
+            .chain(ports.into_iter().filter(|_| !direct));
+        for (namespace, interface) in ends {
+            if !namespace.carries(interface)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The host at port 1.

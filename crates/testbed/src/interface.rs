@@ -96,6 +96,11 @@ impl Namespace {
     pub fn carries(&self, interface: &str) -> Result<bool, Failure> {
         let flags = name(interface).and_then(|name| self.interfaces().flags(&name));
         let flags = flags.map_err(Failure::to(format!("read the flags of {interface}")))?;
+        if flags.running {
+            // The kernel says so a moment before it is: under the lock that it holds
+            // until then, which setting an interface up takes too.
+            self.set_up(interface)?;
+        }
         Ok(flags.running)
     }
 

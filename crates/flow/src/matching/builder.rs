@@ -9,10 +9,16 @@ use crate::refusal::Refusal;
 /// Bytes of the longest match: every field, with a mask. A test adds it up.
 pub(super) const LONGEST: usize = 2080;
 
+/// Bytes of a match that need no memory of their own while it comes together: nearly
+/// every match. So few are soon made zero.
+const INSIDE: usize = 256;
+
 /// A match to which terms are added.
 #[derive(Clone, Debug)]
 pub struct MatchBuilder {
-    bytes: [u8; LONGEST],
+    inside: [u8; INSIDE],
+    /// All of the bytes, once there are more than fit inside.
+    beyond: Vec<u8>,
     length: usize,
     /// The field that comes last; fields mostly come in order.
     last: Option<Field>,
@@ -25,7 +31,8 @@ pub struct MatchBuilder {
 impl Default for MatchBuilder {
     fn default() -> Self {
         Self {
-            bytes: [0; LONGEST],
+            inside: [0; INSIDE],
+            beyond: Vec::new(),
             length: 0,
             last: None,
             eth_type: None,
@@ -49,14 +56,38 @@ impl MatchBuilder {
     #[must_use]
     pub fn build(&self) -> Match {
         Match {
-            packed: Packed::new(&self.bytes[..self.length]),
+            packed: Packed::new(self.bytes()),
+        }
+    }
+
+    /// What is there.
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        if self.beyond.is_empty() {
+            &self.inside[..self.length]
+        } else {
+            &self.beyond[..self.length]
+        }
+    }
+
+    /// What is there, and room behind it for any term.
+    #[inline]
+    fn room(&mut self) -> &mut [u8] {
+        if self.beyond.is_empty() && self.length + packed::TERM_MAX > INSIDE {
+            self.beyond = self.inside.to_vec();
+            self.beyond.resize(LONGEST, 0);
+        }
+        if self.beyond.is_empty() {
+            &mut self.inside
+        } else {
+            &mut self.beyond
         }
     }
 
     /// The terms, in order.
     #[must_use]
     pub fn terms(&self) -> Terms<'_> {
-        Terms::of(&self.bytes[..self.length])
+        Terms::of(self.bytes())
     }
 
     /// The value of `field`, if all of it is given.
@@ -125,9 +156,11 @@ impl MatchBuilder {
             self.remember(term);
             let at = self.terms().bytes_before(term.field);
             let length = packed::length_of(term);
-            self.bytes.copy_within(at..self.length, at + length);
-            packed::put(&mut self.bytes, at, term);
-            self.length += length;
+            let end = self.length;
+            let room = self.room();
+            room.copy_within(at..end, at + length);
+            packed::put(room, at, term);
+            self.length = end + length;
         }
         Ok(())
     }
@@ -136,7 +169,8 @@ impl MatchBuilder {
     #[inline]
     fn push(&mut self, term: &Term) {
         self.remember(term);
-        self.length = packed::append(&mut self.bytes, self.length, term);
+        let end = self.length;
+        self.length = packed::append(self.room(), end, term);
         self.last = Some(term.field);
     }
 

@@ -18,6 +18,9 @@ use crate::field::{FIELDS, Field};
 /// the protocol, both addresses and both ports.
 const INSIDE: usize = 47;
 
+/// Bytes of the longest term: a head, and a value and a mask of 128 bits.
+pub(super) const TERM_MAX: usize = 33;
+
 /// The bit of a head that says that there is a mask.
 const MASKED: u8 = 1;
 

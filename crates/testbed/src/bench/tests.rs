@@ -64,7 +64,9 @@ fn hosts_talk_through_the_kernels_bridge() {
     };
     hello_passes(&bench);
     let [first, second] = bench.port_counters().unwrap().unwrap();
-    assert_eq!((first.rx_packets, second.tx_packets), (1, 1));
+    assert_eq!(first.rx_packets, 1);
+    // A bridge also tells of groups that it joined (224.0.0.106, all snoopers).
+    assert!(second.tx_packets >= 1);
 }
 
 #[test]
