@@ -122,10 +122,11 @@ impl Registers {
         let value = |field| matching.term(field).map(|term| term.value);
         let port = |field| value(field).and_then(|value| u32::try_from(value).ok());
         let mut registers = Self::new(PortNo(port(Field::InPort).unwrap_or(0)));
-        for field in Self::plain() {
-            registers.put(field, value(field).unwrap_or(0));
+        for term in matching.terms() {
+            if term.field == Field::ConjId || Self::plain().any(|plain| plain == term.field) {
+                registers.put(term.field, term.value);
+            }
         }
-        registers.put(Field::ConjId, value(Field::ConjId).unwrap_or(0));
         if let Some(output) = port(Field::ActsetOutput) {
             registers.set_output = PortNo(output);
         }
@@ -138,7 +139,9 @@ impl Registers {
     /// Never: no register needs another field.
     #[must_use]
     pub fn told(&self) -> Match {
-        let held = Self::plain().map(|field| (field, self.value(field)));
+        let there = |field: &Field| self.options.is_some() || field.option().is_none();
+        let held = Self::plain().filter(there);
+        let held = held.map(|field| (field, self.value(field)));
         let held = held.filter(|(_, value)| *value != 0);
         let port = (Field::InPort, u128::from(self.in_port.0));
         held.chain([port])
