@@ -14,15 +14,23 @@ use flow::Registers;
 use packet::Headers;
 use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
+use crate::base::Base;
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Shape};
 use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
+mod describe;
+mod forms;
+
+pub use describe::Description;
+
 /// One table, for workers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TableView {
+    /// What was compiled together, by the highest priority, from the top.
+    bases: Vec<Arc<Base>>,
     /// By the highest priority, from the top.
     tuples: Vec<TupleView>,
     /// What of a frame they look at.
@@ -53,6 +61,17 @@ impl TableView {
         epoch: Epoch,
     ) -> Option<&Arc<Rule>> {
         let mut best: Option<&Arc<Rule>> = None;
+        for base in &self.bases {
+            if best.is_some_and(|best| best.priority() > base.highest) {
+                break;
+            }
+            let found = base.find(lanes, epoch);
+            if let Some(rule) = found
+                && best.is_none_or(|best| rule.is_tried_before(best))
+            {
+                best = Some(rule);
+            }
+        }
         for tuple in &self.tuples {
             if best.is_some_and(|best| best.priority() > tuple.highest) {
                 break;
@@ -156,7 +175,12 @@ impl Default for Scratch {
 /// The writer's end of a table.
 #[derive(Debug, Default)]
 struct Table {
+    /// What was compiled together; the more rules, the earlier.
+    bases: Vec<Arc<Base>>,
     tuples: BTreeMap<Shape, Tuple>,
+    /// How many rules the tuples have.
+    in_tuples: usize,
+    plan: forms::Plan,
     clauses: usize,
     /// Rules that found no room, or ask for what words do not have.
     outside: usize,
@@ -269,7 +293,7 @@ impl Classifier {
             }
         }
         for (id, fate) in fates {
-            self.show(id, fate);
+            self.show(id, fate, epoch);
         }
         self.view(epoch)
     }
@@ -278,17 +302,19 @@ impl Classifier {
         self.tables.entry(id).or_default()
     }
 
-    fn show(&mut self, id: TableId, fate: Fate) {
+    fn show(&mut self, id: TableId, fate: Fate, epoch: Epoch) {
+        let hasher = self.hasher;
         match fate {
             Fate::Emptied => {
                 self.tables.remove(&id);
                 self.put(id, None);
             }
-            Fate::Kept { stale: true } => {
-                let view = self.table(id).view();
-                self.put(id, Some(Arc::new(view)));
+            Fate::Kept { stale } => {
+                if self.table(id).settle(hasher, epoch) || stale {
+                    let view = self.table(id).view();
+                    self.put(id, Some(Arc::new(view)));
+                }
             }
-            Fate::Kept { stale: false } => {}
         }
     }
 
@@ -361,7 +387,11 @@ impl Table {
         let clauses = usize::from(rule.is_clause());
         self.clauses += clauses;
         match tuple.insert(&conditions, rule, epoch) {
-            Ok(stale) => stale || fresh || clauses > 0,
+            Ok(stale) => {
+                self.in_tuples += 1;
+                self.plan.added += 1;
+                stale || fresh || clauses > 0
+            }
             Err(TooManyAlike) => {
                 self.outside += 1;
                 true
@@ -375,6 +405,9 @@ impl Table {
             self.outside -= 1;
             return true;
         }
+        if self.bases.iter().any(|base| base.remove(rule, epoch)) {
+            return false;
+        }
         let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
@@ -383,6 +416,7 @@ impl Table {
             .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
         let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
+        self.in_tuples -= usize::from(removed.is_some());
         match removed {
             Some((stale, false)) => stale || clauses > 0,
             Some((_, true)) => {
@@ -406,10 +440,14 @@ impl Table {
         } else {
             None
         };
-        let parts = tuples.iter().map(TupleView::parts);
+        let mut bases = self.bases.clone();
+        bases.sort_by_key(|base| std::cmp::Reverse(base.highest));
+        let of_bases = bases.iter().map(|base| base.parts);
+        let parts = tuples.iter().map(TupleView::parts).chain(of_bases);
         TableView {
             parts: parts.fold(Parts::default(), Parts::and),
             tuples,
+            bases,
             uncompiled,
         }
     }
