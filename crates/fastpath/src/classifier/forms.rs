@@ -154,7 +154,8 @@ impl Table {
         let shape = shape_of(rule);
         let fresh = || Tuple::new(shape.clone(), hasher, epoch);
         let tuple = self.tuples.entry(shape.clone()).or_insert_with(fresh);
-        match tuple.insert(&conditions, rule, epoch) {
+        let (_, hash) = tuple.place_of(&conditions);
+        match tuple.insert(hash, rule, epoch) {
             Ok(_) => self.in_tuples += 1,
             Err(_) => self.outside += 1,
         }
