@@ -121,16 +121,45 @@ fn split(spot: Spot, value: u64, mask: u64) -> Vec<(Axis, u64, u64)> {
 }
 
 /// The ranks of the rules, by bit: rules that want something in the same dimensions lie
-/// together.
+/// together, and of those the ones that want the same or nearly, first in the dimension
+/// where conditions lie most within each other. So the rules of a class are in few words.
 fn in_order(axes: &[Axis], wanted: &Wanted) -> Vec<u32> {
-    let signature = |rule: &Vec<(Axis, u64, u64)>| {
-        let places = rule.iter().map(|(axis, ..)| axes.binary_search(axis));
-        places.flatten().fold(0_u32, |all, place| all | 1 << place)
+    let overlap = |axis: &Axis| std::cmp::Reverse(overlap(*axis, wanted));
+    let mut axes = axes.to_vec();
+    axes.sort_by_cached_key(overlap);
+    let key = |rule: &Vec<(Axis, u64, u64)>| {
+        let here = |axis: &Axis| rule.iter().find(|(of, ..)| of == axis);
+        let mut signature = 0_u32;
+        let mut values = Vec::with_capacity(rule.len());
+        for (place, axis) in axes.iter().enumerate() {
+            if let Some((_, value, mask)) = here(axis) {
+                signature |= 1 << place;
+                values.push((*value, *mask));
+            }
+        }
+        (signature, values)
     };
-    let signatures: Vec<u32> = wanted.iter().map(signature).collect();
     let mut ranks: Vec<u32> = (0..).take(wanted.len()).collect();
-    ranks.sort_by_key(|rank| signatures[*rank as usize]);
+    ranks.sort_by_cached_key(|rank| key(&wanted[*rank as usize]));
     ranks
+}
+
+/// How many conditions the rules have around conditions in a dimension, all in all.
+fn overlap(axis: Axis, wanted: &Wanted) -> usize {
+    let of_rule = |rule: &Vec<(Axis, u64, u64)>| {
+        let here = rule.iter().find(|(of, ..)| *of == axis);
+        here.map(|(_, value, mask)| (*value, *mask))
+    };
+    let mut all: Vec<_> = wanted.iter().filter_map(of_rule).collect();
+    all.sort_unstable();
+    let mut distinct = all.clone();
+    distinct.dedup();
+    let before = |value: u64| distinct.partition_point(|(other, _)| *other <= value);
+    let around = |(value, mask): &(u64, u64)| {
+        before(value | !mask & axis.spot.full())
+            - distinct.partition_point(|other| other < &(*value, *mask))
+    };
+    all.iter().map(around).sum()
 }
 
 /// All conditions in one dimension, by value, the wider before those within them.
