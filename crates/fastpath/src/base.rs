@@ -87,10 +87,16 @@ impl Base {
         }
     }
 
-    /// The rule that the frame finds, as `epoch` saw it.
+    /// The rule that the frame finds among those that are wanted, as `epoch` saw it.
     #[inline]
-    pub(crate) fn find(&self, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
-        let seen = |place: usize| epoch < self.died[place].load(Relaxed);
+    pub(crate) fn find(
+        &self,
+        lanes: &Lanes,
+        epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
+        let is_alive = |place: usize| epoch < self.died[place].load(Relaxed);
+        let seen = |place: usize| is_alive(place) && wanted(&self.rules[place]);
         let found = match &self.form {
             Form::Direct(direct) => direct.find(lanes, seen),
             Form::Bits(bits) => bits.find(lanes, seen),

@@ -18,10 +18,12 @@ use crate::shape::{Hash, Hasher, Shape};
 use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
+mod clauses;
 mod describe;
 mod forms;
 mod view;
 
+pub(crate) use clauses::ByClauses;
 pub use describe::Description;
 use view::Views;
 pub use view::{Looker, Scratch, View};
@@ -329,8 +331,10 @@ impl Table {
             self.outside -= 1;
             return true;
         }
+        let clauses = usize::from(rule.is_clause());
         if self.bases.iter().any(|base| base.remove(rule, epoch)) {
-            return false;
+            self.clauses -= clauses;
+            return clauses > 0;
         }
         let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
@@ -338,7 +342,6 @@ impl Table {
         let tuple = self.tuples.get_mut(masks);
         let removed = tuple
             .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
-        let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
         self.in_tuples -= usize::from(removed.is_some());
         match removed {
@@ -357,10 +360,10 @@ impl Table {
     fn view(&self) -> TableView {
         let mut tuples: Vec<_> = self.tuples.values().map(Tuple::view).collect();
         tuples.sort_by_key(|tuple| std::cmp::Reverse(tuple.highest));
-        let uncompiled = if self.clauses > 0 {
-            Some(Uncompiled::Conjunctions)
-        } else if self.outside > 0 {
+        let uncompiled = if self.outside > 0 {
             Some(Uncompiled::Outside)
+        } else if self.clauses > 0 {
+            Some(Uncompiled::Conjunctions)
         } else {
             None
         };

@@ -15,7 +15,7 @@ use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, MacAddr, Pool};
 use pipeline::{DropReason, Interpreter, Pipeline, PortView, Rule, Verdict};
 
-use crate::classifier::{Scratch, Uncompiled, View};
+use crate::classifier::{ByClauses, Scratch, Uncompiled, View};
 use crate::doors::Doors;
 use crate::lanes::{Lanes, Uncommon};
 use crate::steps::Reason;
@@ -221,7 +221,14 @@ impl<'a> Batch<'a> {
         };
         match table.uncompiled {
             None => Seen::Found(view.look_up(table, &self.runner.lanes[place])),
-            Some(Uncompiled::Conjunctions) => Seen::Unknown(Reason::Conjunction),
+            Some(Uncompiled::Conjunctions) => {
+                match view.look_up_clauses(table, &self.runner.lanes[place]) {
+                    ByClauses::Rule(found) => Seen::Found(found),
+                    ByClauses::Conjunction(..) | ByClauses::TooMany => {
+                        Seen::Unknown(Reason::Conjunction)
+                    }
+                }
+            }
             Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
         }
     }

@@ -138,15 +138,23 @@ impl Segment {
         self.entries.get(usize::from(number))?.get()
     }
 
-    /// The rule that a frame of these words and this hash finds, as `epoch` saw it.
+    /// The rule that a frame of these words and this hash finds among those that are
+    /// wanted, as `epoch` saw it.
     #[inline]
-    pub(crate) fn find(&self, hash: Hash, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
+    pub(crate) fn find(
+        &self,
+        hash: Hash,
+        lanes: &Lanes,
+        epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
         let age = self.age(epoch);
         let fits = |_: u16, entry: &Entry| lanes.fit(entry.rule.matching());
         let mut entry = self.first(hash, fits).and_then(|first| self.entry(first));
         let mut best: Option<&Arc<Rule>> = None;
         while let Some(this) = entry {
-            if this.is_seen(age) && best.is_none_or(|best| this.rule.is_tried_before(best)) {
+            let is_first = best.is_none_or(|best| this.rule.is_tried_before(best));
+            if is_first && this.is_seen(age) && wanted(&this.rule) {
                 best = Some(&this.rule);
             }
             entry = self.entry(this.next.load(Ordering::Acquire));

@@ -75,11 +75,19 @@ impl TupleView {
         self.shape.parts()
     }
 
-    /// The rule of the highest priority that the frame fits, as `epoch` saw it.
+    /// The rule of the highest priority that the frame fits among those that are wanted,
+    /// as `epoch` saw it.
     #[inline]
-    pub(crate) fn find(&self, lanes: &Lanes, hasher: Hasher, epoch: Epoch) -> Option<&Arc<Rule>> {
+    pub(crate) fn find(
+        &self,
+        lanes: &Lanes,
+        hasher: Hasher,
+        epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
         let hash = hasher.hash(self.shape.words(lanes));
-        self.directory.segment(hash).find(hash, lanes, epoch)
+        let segment = self.directory.segment(hash);
+        segment.find(hash, lanes, epoch, wanted)
     }
 }
 

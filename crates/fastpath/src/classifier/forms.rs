@@ -69,11 +69,10 @@ impl Table {
             || self.plan.added > GROWTH.max(self.plan.rules)
             || self.bases.iter().any(|base| base.is_worn())
             || self.in_tuples > 0 && self.rules() <= direct::RULES_MAX;
-        if !is_due || self.clauses > 0 {
-            return false;
+        if is_due {
+            self.reform(hasher, epoch);
         }
-        self.reform(hasher, epoch);
-        true
+        is_due
     }
 
     /// Distributes the rules anew.
