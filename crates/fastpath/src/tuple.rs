@@ -137,6 +137,19 @@ impl Tuple {
         of_segments.sum::<usize>() + self.directory.segments.len() * size_of::<Arc<Segment>>()
     }
 
+    /// Some of the rules, at least one if there are any.
+    pub(crate) fn some(&self) -> Vec<Arc<Rule>> {
+        const SOME: usize = 8;
+        for segment in self.segments() {
+            let living = segment.living();
+            if !living.is_empty() {
+                let some = living.iter().take(SOME);
+                return some.map(|living| Arc::clone(living.rule)).collect();
+            }
+        }
+        Vec::new()
+    }
+
     /// All rules there are.
     pub(crate) fn living(&self) -> Vec<Arc<Rule>> {
         let of_segment = |segment: &Arc<Segment>| {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
-use super::dimension::{Classes, Dimension, Nested, Summary};
+use super::dimension::{Classes, Dimension, Summary};
 use super::{Bits, DIMENSIONS_MAX, Guard, RULES_MAX, Unfit, WORD, WORDS_MAX};
-use crate::lanes::{Conditions, Spot, asked};
+use crate::lanes::{Asked, Conditions, Spot, asked};
+use crate::rows::{Making, Rows};
 
 /// How many rules' own values are looked up to see what that takes.
 const SAMPLES: usize = 64;
@@ -84,7 +85,7 @@ type Wanted = Vec<Vec<(Axis, u64, u64)>>;
 fn axes(rules: &[Arc<Rule>]) -> Result<(Vec<Axis>, Wanted), Unfit> {
     let of_rule = |rule: &Arc<Rule>| {
         let asked = asked(rule.matching()).into_iter();
-        let split = |asked: crate::lanes::Asked| split(asked.spot, asked.value, asked.mask);
+        let split = |asked: Asked| split(asked.spot, asked.value, asked.mask);
         asked.flat_map(split).collect::<Vec<_>>()
     };
     let wanted: Wanted = rules.iter().map(of_rule).collect();
@@ -249,58 +250,15 @@ fn nested(
     conditions: &[Condition],
     vectors: &mut Vectors<'_>,
     groups: usize,
-) -> Result<Nested, Unfit> {
-    let mut rows = Rows {
-        rows: vec![(0, 0)],
-        open: Vec::new(),
-        full: spot.full(),
-    };
+) -> Result<Rows, Unfit> {
+    let mut making = Making::new(spot.full());
     for same in conditions.chunk_by(Condition::wants_the_same) {
         let Condition { value, mask, .. } = same[0];
-        rows.close_before(value, groups);
-        let around = &vectors.all[rows.class()];
-        let class = vectors.add(union(around, &bits_of(same)))?;
-        rows.begin(value, place_of(class, groups));
-        rows.open.push((value | !mask & rows.full, class));
+        let around = making.around(value) as usize / groups;
+        let class = vectors.add(union(&vectors.all[around], &bits_of(same)))?;
+        making.add(value, mask, place_of(class, groups));
     }
-    rows.close_all(groups);
-    Ok(Nested::of(&rows.rows))
-}
-
-/// Rows while they are made.
-struct Rows {
-    rows: Vec<(u64, u32)>,
-    /// What has begun and not ended: the last value, and the class.
-    open: Vec<(u64, usize)>,
-    full: u64,
-}
-
-impl Rows {
-    /// The class that values have here.
-    fn class(&self) -> usize {
-        self.open.last().map_or(0, |(_, class)| *class)
-    }
-
-    fn begin(&mut self, start: u64, class: u32) {
-        match self.rows.last_mut() {
-            Some(last) if last.0 == start => last.1 = class,
-            _ => self.rows.push((start, class)),
-        }
-    }
-
-    fn close_before(&mut self, value: u64, groups: usize) {
-        while let Some((last, _)) = self.open.pop_if(|(last, _)| *last < value) {
-            self.begin(last + 1, place_of(self.class(), groups));
-        }
-    }
-
-    fn close_all(&mut self, groups: usize) {
-        while let Some((last, _)) = self.open.pop() {
-            if last < self.full {
-                self.begin(last + 1, place_of(self.class(), groups));
-            }
-        }
-    }
+    Ok(making.done())
 }
 
 /// Classes of eight bits: values that the same conditions take.
