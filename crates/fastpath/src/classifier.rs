@@ -260,7 +260,11 @@ impl Classifier {
         let mut fates = BTreeMap::new();
         for change in std::mem::take(&mut self.noted) {
             if let RuleChange::Added(rule) = &change {
-                rule.instructions.compile(Steps::of);
+                rule.instructions.compile(|instructions| {
+                    let steps = Steps::of(instructions);
+                    let brief = steps.brief().word();
+                    (steps, brief)
+                });
             }
             let id = change.table();
             let fate = fates.entry(id).or_insert_with(|| Fate::of(id, pipeline));

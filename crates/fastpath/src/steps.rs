@@ -96,6 +96,43 @@ pub(crate) struct Steps {
     pub(crate) goto: Option<TableId>,
 }
 
+/// All that a rule does, where that is little; most do little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brief {
+    /// More than can be said in a word.
+    Not,
+    /// The frame goes on in this table.
+    Leads(TableId),
+    /// The frame leaves by this port, unless it came in there.
+    Leaves(PortNo),
+}
+
+impl Brief {
+    const LEADS: u32 = 1;
+    const LEAVES: u32 = 2;
+
+    /// It in one word; zero for none.
+    pub(crate) const fn word(self) -> u64 {
+        let (kind, value) = match self {
+            Self::Not => (0, 0),
+            Self::Leads(table) => (Self::LEADS, table.0 as u32),
+            Self::Leaves(port) => (Self::LEAVES, port.0),
+        };
+        (kind as u64) << 32 | value as u64
+    }
+
+    /// What such a word says.
+    #[inline]
+    pub(crate) const fn of(word: u64) -> Self {
+        let [a, b, c, d, kind, ..] = word.to_le_bytes();
+        match kind as u32 {
+            Self::LEADS => Self::Leads(TableId(a)),
+            Self::LEAVES => Self::Leaves(PortNo(u32::from_le_bytes([a, b, c, d]))),
+            _ => Self::Not,
+        }
+    }
+}
+
 /// What becomes of the action set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Set {
@@ -136,6 +173,16 @@ impl Steps {
             set,
             metadata: instructions.metadata,
             goto: instructions.goto,
+        }
+    }
+
+    /// The same in a word, if that can be.
+    pub(crate) fn brief(&self) -> Brief {
+        let is_plain = !self.metered && self.set == Set::Kept && self.metadata.is_none();
+        match (&*self.steps, self.goto) {
+            ([], Some(table)) if is_plain => Brief::Leads(table),
+            ([Step::Output(port)], None) if is_plain => Brief::Leaves(*port),
+            _ => Brief::Not,
         }
     }
 }

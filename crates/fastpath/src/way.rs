@@ -31,6 +31,8 @@ enum End<'a> {
 /// A frame's way.
 pub(crate) struct Way<'b, 'a> {
     batch: &'b mut Batch<'a>,
+    /// Which frame it is.
+    index: usize,
     /// Where its words are.
     place: usize,
     /// What it counts for: itself, as it came.
@@ -52,14 +54,17 @@ pub(crate) struct Way<'b, 'a> {
 
 impl<'b, 'a> Way<'b, 'a> {
     #[inline]
-    pub(crate) fn new(batch: &'b mut Batch<'a>, place: usize, frame: &Frame) -> Self {
+    pub(crate) fn new(
+        batch: &'b mut Batch<'a>,
+        index: usize,
+        place: usize,
+        weight: Totals,
+    ) -> Self {
         Self {
             batch,
+            index,
             place,
-            weight: Totals {
-                packets: frame.wire_frames(),
-                bytes: frame.wire_bytes(),
-            },
+            weight,
             set: None,
             promised: false,
             pending: None,
@@ -70,10 +75,10 @@ impl<'b, 'a> Way<'b, 'a> {
         }
     }
 
-    /// Goes it, from what the first table says.
-    #[inline]
-    pub(crate) fn go(mut self, mut frame: Frame, seen: Seen<'a>, pool: &mut Pool) -> Fate<'b> {
-        match self.walk(&mut frame, seen, pool) {
+    /// Goes it, from what this table says.
+    pub(crate) fn go(mut self, table: TableId, seen: Seen<'a>, pool: &mut Pool) -> Fate<'b> {
+        let mut frame = std::mem::take(&mut self.batch.frames[self.index]);
+        match self.walk(&mut frame, table, seen, pool) {
             Ok(()) => self.finish(frame, pool),
             Err(End::Lost(reason)) => {
                 self.drop(reason);
@@ -86,10 +91,10 @@ impl<'b, 'a> Way<'b, 'a> {
     fn walk(
         &mut self,
         frame: &mut Frame,
+        mut table: TableId,
         mut seen: Seen<'a>,
         pool: &mut Pool,
     ) -> Result<(), End<'a>> {
-        let mut table = TableId::FIRST;
         loop {
             let found = match seen {
                 Seen::Found(found) => found,
@@ -100,12 +105,10 @@ impl<'b, 'a> Way<'b, 'a> {
                 Seen::Refused(reason) => return Err(End::Lost(reason)),
                 Seen::Unknown(reason) => return Err(End::Handed(reason, Stop::Table(table))),
             };
-            let tables = &mut self.batch.runner.tables;
-            tables.table(table, self.weight, found.is_some());
             let Some(rule) = found else {
                 return Err(self.missed(table));
             };
-            self.batch.tally.rule(rule, self.weight);
+            self.batch.count(table, rule, self.weight);
             match self.follow(frame, rule, pool)? {
                 Some(next) => {
                     table = next;
@@ -131,7 +134,10 @@ impl<'b, 'a> Way<'b, 'a> {
         self.batch.find(self.place, table)
     }
 
-    fn missed(&self, table: TableId) -> End<'a> {
+    fn missed(&mut self, table: TableId) -> End<'a> {
+        let tables = &mut self.batch.runner.tables;
+        tables.looked_up(table, self.weight);
+        tables.missed(table, self.weight);
         match self.batch.ground.pipeline.miss() {
             MissPolicy::Drop => End::Lost(DropReason::NoMatch),
             MissPolicy::Controller => End::Handed(Reason::Miss, Stop::Missed(table)),
@@ -343,7 +349,9 @@ impl<'b, 'a> Way<'b, 'a> {
             self.forget_registers();
         }
         if let Some(port) = self.pending {
-            return Fate::Leaves(frame, port);
+            let place = &mut self.batch.frames[self.index];
+            *place = frame;
+            return Fate::Leaves(place, port);
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;

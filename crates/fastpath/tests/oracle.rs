@@ -425,7 +425,8 @@ impl Bench {
             now: self.now,
         };
         let mut learned = Vec::new();
-        let mut batch = runs.begin(ground, frames.iter().map(Incoming::build));
+        let mut built: Vec<_> = frames.iter().map(Incoming::build).collect();
+        let mut batch = runs.begin(ground, &mut built);
         for incoming in frames {
             let mut wanted = Verdict::new();
             let arrival = Arrival {
@@ -447,7 +448,7 @@ impl Bench {
                     learned.append(&mut verdict.learned);
                 }
                 Fate::Leaves(frame, port) => {
-                    let verdict = leaving(frame, port);
+                    let verdict = leaving(std::mem::take(frame), port);
                     assert_eq!(
                         format!("{verdict:?}"),
                         format!("{wanted:?}"),

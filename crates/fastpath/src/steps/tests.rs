@@ -47,6 +47,30 @@ fn an_action_set_that_only_sends_is_compiled() {
 }
 
 #[test]
+fn what_is_brief_is_said_in_a_word() {
+    let check = |actions: &str, wanted| {
+        let brief = steps(actions).brief();
+        assert_eq!(brief, wanted, "{actions}");
+        assert_eq!(Brief::of(brief.word()), wanted, "{actions}");
+    };
+    check("goto_table:7", Brief::Leads(TableId(7)));
+    check("output:0x12345678", Brief::Leaves(PortNo(0x1234_5678)));
+    for more in [
+        "drop",
+        "in_port",
+        "output:1,output:2",
+        "dec_ttl,output:1",
+        "output:1,goto_table:3",
+        "meter:1,output:1",
+        "clear_actions,goto_table:3",
+        "write_actions(output:1)",
+        "write_metadata:1,goto_table:3",
+    ] {
+        check(more, Brief::Not);
+    }
+}
+
+#[test]
 fn reasons_have_numbers_of_their_own() {
     for (index, (reason, _)) in Reason::ALL.iter().enumerate() {
         assert_eq!(*reason as usize, index);
