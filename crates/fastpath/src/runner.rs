@@ -13,14 +13,14 @@ use base::{Instant, PortNo, TableId};
 use flow::{FragmentHandling, Registers};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
-use pipeline::{DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
+use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
 use crate::classifier::{Scratch, TableView, Uncompiled, View};
 use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
 use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
-use crate::way::Way;
+use crate::way::{RESUBMITS_DEEP, Way};
 
 /// Frames that are read before the first of them goes its way. Their words take half of
 /// a first-level cache of 32 kB at most, and more than some ten are no use: a core has no
@@ -58,7 +58,7 @@ pub struct Runner {
     /// What the interpreter's lookups need.
     pub(crate) scratch: Scratch,
     /// The words of the frames that were read ahead.
-    lanes: Box<[Lanes]>,
+    pub(crate) lanes: Box<[Lanes]>,
     /// What goes with the frame at hand; always that of a fresh one in between.
     pub(crate) registers: Registers,
     pub(crate) verdict: Verdict,
@@ -102,6 +102,7 @@ impl Runner {
             rest: 0..frames.len(),
             seen: 0,
             frames,
+            behind: [None; RESUBMITS_DEEP],
             runner: self,
             ground,
         }
@@ -145,6 +146,8 @@ pub struct Batch<'a> {
     /// What the first table says to the frames that were read ahead.
     ahead: [Seen<'a>; AHEAD],
     pub(crate) frames: &'a mut [Frame],
+    /// What is behind the resubmissions that the frame at hand is in.
+    pub(crate) behind: [Option<Behind<'a>>; RESUBMITS_DEEP],
     /// Those that have not gone their way.
     rest: Range<usize>,
     /// How many have been read.
@@ -156,7 +159,12 @@ enum Rush<'a> {
     /// It leaves by this port; that is all.
     Leaves(PortNo),
     /// What it sees in this table is more.
-    Halts(TableId, Seen<'a>),
+    Halts {
+        table: TableId,
+        seen: Seen<'a>,
+        /// How many lookups there were beyond the first.
+        lookups: usize,
+    },
 }
 
 impl<'a> Batch<'a> {
@@ -175,7 +183,11 @@ impl<'a> Batch<'a> {
         };
         Some(match self.rush(place, weight) {
             Rush::Leaves(port) => Fate::Leaves(&mut self.frames[index], port),
-            Rush::Halts(table, seen) => Way::new(self, index, place, weight).go(table, seen, pool),
+            Rush::Halts {
+                table,
+                seen,
+                lookups,
+            } => Way::new(self, index, place, weight).go(table, seen, lookups, pool),
         })
     }
 
@@ -220,16 +232,14 @@ impl<'a> Batch<'a> {
     /// send it out of one port.
     #[inline]
     fn rush(&mut self, place: usize, weight: Totals) -> Rush<'a> {
-        let (mut table, mut seen) = (TableId::FIRST, self.ahead[place]);
-        loop {
-            let Seen::Found(Some(rule)) = seen else {
-                return Rush::Halts(table, seen);
-            };
+        let (mut table, mut seen, mut lookups) = (TableId::FIRST, self.ahead[place], 0);
+        while let Seen::Found(Some(rule)) = seen {
             match Brief::of(rule.instructions.gist()) {
                 Brief::Leads(next) => {
                     self.count(table, rule, weight);
                     table = next;
                     seen = self.find(place, next);
+                    lookups += 1;
                 }
                 Brief::Leaves(port)
                     if port != self.ground.from && self.doors.door(port) == Door::Open =>
@@ -237,9 +247,19 @@ impl<'a> Batch<'a> {
                     self.count(table, rule, weight);
                     return Rush::Leaves(port);
                 }
-                Brief::Leaves(_) | Brief::Not => return Rush::Halts(table, seen),
+                Brief::Leaves(_) | Brief::Not => break,
             }
         }
+        Rush::Halts {
+            table,
+            seen,
+            lookups,
+        }
+    }
+
+    /// Whether the port of arrival may cause packet-ins by misses.
+    pub(crate) fn reports_misses(&self) -> bool {
+        self.ingress.is_none_or(|port| port.reports_misses())
     }
 
     /// Counts a frame that found a rule in a table.

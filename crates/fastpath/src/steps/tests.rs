@@ -28,6 +28,23 @@ fn a_step_stands_for_each_action() {
 }
 
 #[test]
+fn what_leads_to_controllers_meters_and_other_tables_is_a_step() {
+    let made =
+        steps("meter:7,controller:20,move:NXM_NX_REG1[]->OXM_OF_METADATA[0..31],resubmit(,3)");
+    let part = |field, bits| Part::new(field, 0, bits).expect("it has them");
+    let wanted = [
+        Step::Report(MaxLen(20)),
+        Step::Copy {
+            from: part(Field::Reg1, 32),
+            to: part(Field::Metadata, 32),
+        },
+        Step::Resubmit(TableId(3)),
+    ];
+    assert_eq!(*made.steps, wanted);
+    assert_eq!(made.meter, Some(MeterId(7)));
+}
+
+#[test]
 fn behind_what_is_not_compiled_there_is_nothing() {
     let made = steps("output:1,group:3,output:2");
     assert_eq!(
