@@ -10,6 +10,7 @@
 use flow::{Field, Match};
 
 mod fill;
+mod fit;
 mod read;
 
 pub(crate) use read::Uncommon;
@@ -280,25 +281,6 @@ impl Lanes {
     #[inline]
     pub(crate) fn word(&self, lane: u8) -> u64 {
         self.0[usize::from(lane) % LANES]
-    }
-
-    /// Whether the frame is one that `matching` accepts. As a rule's are those words
-    /// that it wants, and so this tells too whether two rules of one shape want the same.
-    #[inline]
-    pub(crate) fn fit(&self, matching: &Match) -> bool {
-        let present = self.0[lane::ARRIVAL];
-        matching.terms().all(|term| {
-            let place = place_of(term.field);
-            let ((upper, lower), (upper_mask, lower_mask)) =
-                (halves(term.value), halves(term.mask));
-            present & place.has == place.has
-                && if place.is_wide {
-                    self.0[place.lane] & upper_mask == upper
-                        && self.0[place.lane + 1] & lower_mask == lower
-                } else {
-                    self.0[place.lane] >> place.shift & lower_mask == lower
-                }
-        })
     }
 }
 

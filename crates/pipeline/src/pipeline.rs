@@ -29,12 +29,12 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use base::{Instant, PortNo, TableId};
+use base::{Instant, MeterId, PortNo, TableId};
 use flow::field::Depth;
 use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
 use imbl::OrdMap;
 
-use crate::counters::{Counters, Ledger};
+use crate::counters::{Counters, Ledger, Totals};
 use crate::deed::Deed;
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
@@ -42,6 +42,7 @@ use crate::group_mod::GroupTable;
 use crate::index::Index;
 use crate::learners::Learners;
 use crate::limits::Limits;
+use crate::meter::Outcome;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::recent::Recent;
@@ -278,6 +279,20 @@ impl Pipeline {
 
     pub(crate) const fn meters_mut(&mut self) -> &mut MeterTable {
         &mut self.meters
+    }
+
+    /// What a meter says of a frame that is submitted to it, and counted as `writer`; none
+    /// if it is not there.
+    #[must_use]
+    pub fn metered(
+        &self,
+        id: MeterId,
+        writer: usize,
+        weight: Totals,
+        now: Instant,
+    ) -> Option<Outcome> {
+        let meter = self.meters.find(id)?;
+        Some(meter.submit(writer, weight, now))
     }
 
     /// The rules that make rules.

@@ -161,6 +161,35 @@ impl fmt::Debug for Terms<'_> {
     }
 }
 
+/// What the head of a term says, for one who reads the bytes of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermHead {
+    /// The field that the term is on.
+    pub field: Field,
+    /// Bytes of its value, which stands behind the head, the uppermost byte first.
+    pub width: usize,
+    /// Whether a mask of as many bytes stands behind the value; if not, every bit of
+    /// the field counts.
+    pub is_masked: bool,
+}
+
+impl TermHead {
+    /// What `head` says; none if it is none, as where the terms are at their end.
+    #[must_use]
+    pub const fn of(head: u8) -> Option<Self> {
+        let number = head >> 1;
+        if number == 0 || number as usize > Field::COUNT {
+            return None;
+        }
+        let number = number as usize - 1;
+        Some(Self {
+            field: Field::ALL[number],
+            width: WIDTHS[number] as usize,
+            is_masked: head & MASKED != 0,
+        })
+    }
+}
+
 /// What the head of a term says.
 #[derive(Clone, Copy)]
 struct Head {
