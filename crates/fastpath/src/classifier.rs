@@ -16,7 +16,7 @@ use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
 
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::segment::Epoch;
-use crate::shape::{Hasher, Shape};
+use crate::shape::{Hash, Hasher, Shape};
 use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
@@ -181,9 +181,39 @@ enum RuleChange {
 }
 
 impl RuleChange {
-    fn table(&self) -> TableId {
+    const fn rule(&self) -> &Arc<Rule> {
         match self {
-            Self::Added(rule) | Self::Removed(rule) => rule.table(),
+            Self::Added(rule) | Self::Removed(rule) => rule,
+        }
+    }
+
+    fn table(&self) -> TableId {
+        self.rule().table()
+    }
+
+    /// What those have in common that are written together.
+    fn kind(&self) -> (TableId, bool) {
+        (self.table(), matches!(self, Self::Added(_)))
+    }
+}
+
+/// How many rules are put in together: the memory for each is asked for before the first
+/// is written, so that the writer waits for all of it at once.
+const BURST: usize = 16;
+
+/// A rule that is to be put in.
+struct Arrival<'a> {
+    rule: &'a Arc<Rule>,
+    /// Where to; none if it asks for what words do not have.
+    place: Option<(Arc<Shape>, Hash)>,
+}
+
+impl Arrival<'_> {
+    /// Whether they are for the same tuple.
+    fn is_beside(&self, other: &Self) -> bool {
+        match (&self.place, &other.place) {
+            (Some((one, _)), Some((other, _))) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
         }
     }
 }
@@ -258,14 +288,16 @@ impl Classifier {
         let (hasher, epoch) = (self.hasher, self.next);
         self.next += 1;
         let mut fates = BTreeMap::new();
-        for change in std::mem::take(&mut self.noted) {
-            if let RuleChange::Added(rule) = &change {
-                rule.instructions.compile(Steps::of);
-            }
-            let id = change.table();
+        let noted = std::mem::take(&mut self.noted);
+        let of_one_kind = |one: &RuleChange, other: &RuleChange| one.kind() == other.kind();
+        for changes in noted
+            .chunk_by(of_one_kind)
+            .flat_map(|alike| alike.chunks(BURST))
+        {
+            let id = changes[0].table();
             let fate = fates.entry(id).or_insert_with(|| Fate::of(id, pipeline));
             if let Fate::Kept { stale } = fate {
-                *stale |= self.table(id).write(&change, hasher, epoch);
+                *stale |= self.table(id).write(changes, hasher, epoch);
             }
         }
         for (id, fate) in fates {
@@ -333,40 +365,77 @@ fn is_of_words(rule: &Rule) -> bool {
 }
 
 impl Table {
-    /// Answers whether the table is to be shown anew.
-    fn write(&mut self, change: &RuleChange, hasher: Hasher, epoch: Epoch) -> bool {
-        match change {
-            RuleChange::Added(rule) => self.insert(rule, hasher, epoch),
-            RuleChange::Removed(rule) => self.remove(rule, epoch),
+    /// Writes changes of one kind. Answers whether the table is to be shown anew.
+    fn write(&mut self, changes: &[RuleChange], hasher: Hasher, epoch: Epoch) -> bool {
+        let mut stale = false;
+        let mut arrivals = Vec::with_capacity(changes.len());
+        for change in changes {
+            match change {
+                RuleChange::Added(rule) => {
+                    let (arrival, fresh) = self.expect(rule, hasher, epoch);
+                    arrivals.push(arrival);
+                    stale |= fresh;
+                }
+                RuleChange::Removed(rule) => stale |= self.remove(rule, epoch),
+            }
         }
+        let alike = arrivals.chunk_by(Arrival::is_beside);
+        alike.fold(stale, |stale, alike| self.insert(alike, epoch) || stale)
     }
 
-    /// Puts a rule in. Answers whether the table is to be shown anew.
-    fn insert(&mut self, rule: &Arc<Rule>, hasher: Hasher, epoch: Epoch) -> bool {
+    /// Where a rule is to be put, and whether its tuple is new.
+    fn expect<'a>(
+        &mut self,
+        rule: &'a Arc<Rule>,
+        hasher: Hasher,
+        epoch: Epoch,
+    ) -> (Arrival<'a>, bool) {
+        rule.instructions.compile(Steps::of);
         if !is_of_words(rule) {
-            self.outside += 1;
-            return true;
+            return (Arrival { rule, place: None }, false);
         }
         let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
-        let fresh = !self.tuples.contains_key(masks);
-        if fresh {
-            let shape = Shape::of(masks);
-            let tuple = Tuple::new(shape.clone(), hasher, epoch);
-            self.tuples.insert(shape, tuple);
-        }
-        let tuple = self.tuples.get_mut(masks);
-        let tuple = tuple.expect("it was there, or is now");
-        let clauses = usize::from(rule.is_clause());
-        self.clauses += clauses;
-        match tuple.insert(&conditions, rule, epoch) {
-            Ok(stale) => stale || fresh || clauses > 0,
-            Err(TooManyAlike) => {
-                self.outside += 1;
-                true
+        let (tuple, fresh) = match self.tuples.get(masks) {
+            Some(tuple) => (tuple, false),
+            None => {
+                let shape = Shape::of(masks);
+                let tuple = Tuple::new(shape.clone(), hasher, epoch);
+                (&*self.tuples.entry(shape).or_insert(tuple), true)
+            }
+        };
+        let place = Some(tuple.place_of(&conditions));
+        (Arrival { rule, place }, fresh)
+    }
+
+    /// Puts rules of one tuple in. Answers whether the table is to be shown anew.
+    fn insert(&mut self, alike: &[Arrival<'_>], epoch: Epoch) -> bool {
+        let hashes = alike
+            .iter()
+            .filter_map(|arrival| Some(arrival.place.as_ref()?.1));
+        let shape = alike
+            .first()
+            .and_then(|first| Some(&*first.place.as_ref()?.0));
+        let Some(tuple) = shape.and_then(|shape| self.tuples.get_mut(shape)) else {
+            self.outside += alike.len();
+            return true;
+        };
+        tuple.foresee(hashes.clone());
+        let mut stale = false;
+        for (arrival, hash) in alike.iter().zip(hashes) {
+            let clauses = usize::from(arrival.rule.is_clause());
+            self.clauses += clauses;
+            stale |= clauses > 0;
+            match tuple.insert(hash, arrival.rule, epoch) {
+                Ok(remade) => stale |= remade,
+                Err(TooManyAlike) => {
+                    self.outside += 1;
+                    stale = true;
+                }
             }
         }
+        stale
     }
 
     /// Takes a rule out. Answers whether the table is to be shown anew.

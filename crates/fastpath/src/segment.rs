@@ -208,6 +208,23 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Looks at what comes before any entry.
+    pub(crate) fn glance(&self) -> usize {
+        self.written()
+    }
+
+    /// Looks at where an entry of this hash would be written.
+    pub(crate) fn glance_at(&self, hash: Hash) -> usize {
+        let place = self.written();
+        let filled = |bucket: usize| self.buckets[bucket].0[0].load(Ordering::Relaxed) != 0;
+        let filled = self.places(hash).map(filled);
+        let entry = self.entries.get(place).and_then(OnceLock::get);
+        let hashed = self.hashes.get(place);
+        let hashed = hashed.map(|hash| hash.load(Ordering::Relaxed) != 0);
+        let seen = filled.into_iter().chain(hashed).chain([entry.is_some()]);
+        seen.filter(|seen| *seen).count()
+    }
+
     fn write(
         &self,
         link: Link<'_>,

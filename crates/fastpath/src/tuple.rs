@@ -3,6 +3,7 @@
 //! costs more than the largest segment, whatever the size of the table.
 
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::sync::Arc;
 
 use pipeline::Rule;
@@ -123,15 +124,29 @@ impl Tuple {
         }
     }
 
-    /// Puts a rule in, to be seen from `epoch` on. Answers whether the tuple is
-    /// to be shown anew.
+    /// Where a rule of these conditions belongs.
+    pub(crate) fn place_of(&self, conditions: &Conditions) -> (Arc<Shape>, Hash) {
+        (Arc::clone(&self.shape), self.hash(conditions))
+    }
+
+    /// Looks at the memory that rules of these hashes would be written to. It is far away
+    /// in a large table, and what is asked for together comes together.
+    pub(crate) fn foresee(&self, hashes: impl Iterator<Item = Hash> + Clone) {
+        let segments = hashes.map(|hash| (hash, self.directory.segment(hash)));
+        let near = segments.clone().map(|(_, segment)| segment.glance());
+        black_box(near.sum::<usize>());
+        let far = segments.map(|(hash, segment)| segment.glance_at(hash));
+        black_box(far.sum::<usize>());
+    }
+
+    /// Puts a rule of this hash in, to be seen from `epoch` on. Answers whether the tuple
+    /// is to be shown anew.
     pub(crate) fn insert(
         &mut self,
-        conditions: &Conditions,
+        hash: Hash,
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Result<bool, TooManyAlike> {
-        let hash = self.hash(conditions);
         let highest = self.highest();
         let mut remade = self.renew(hash, epoch)?;
         while let Err(Full) = self.directory.segment(hash).insert(hash, rule, epoch) {

@@ -5,7 +5,7 @@
 //! masks and names); ONF EXT-109 (`tcp_flags`) and EXT-233 (`actset_output`);
 //! OF 1.5.1, 7.2.3.9 (packet registers); RFC 8300 (the network service header).
 
-mod basic;
+mod by_class;
 mod by_number;
 mod needs;
 mod options;
@@ -368,8 +368,11 @@ impl Field {
     /// The field with this OXM header.
     #[must_use]
     pub fn from_oxm(id: WireId) -> Option<Self> {
-        if id.class == basic::CLASS {
-            return basic::field(id.number);
+        if by_class::BASIC.has(id) {
+            return by_class::BASIC.field(id.number);
+        }
+        if by_class::NXM.iter().any(|class| class.has(id)) {
+            return None;
         }
         FIELDS
             .iter()
@@ -380,6 +383,9 @@ impl Field {
     /// The field with this NXM header, if the row's own bits are what it carries.
     #[must_use]
     pub fn from_nxm(id: WireId) -> Option<Self> {
+        if let Some(class) = by_class::NXM.iter().find(|class| class.has(id)) {
+            return class.field(id.number);
+        }
         FIELDS
             .iter()
             .find(|row| row.nxm == Some(id))

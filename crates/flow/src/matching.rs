@@ -5,16 +5,18 @@
 //! business, and how it is found quickly the fast path's.
 
 mod builder;
+mod facts;
 mod packed;
 
 use std::fmt;
 
 use crate::extension::PacketType;
-use crate::field::{Field, Prerequisite, VID_PRESENT};
+use crate::field::{Field, Prerequisite};
 use crate::key::Key;
 use crate::refusal::Refusal;
 
 pub use builder::MatchBuilder;
+use facts::Facts;
 use packed::Packed;
 pub use packed::Terms;
 
@@ -120,7 +122,7 @@ impl Match {
     /// Whether every frame that matches fulfils `needs`, by what the terms say.
     #[must_use]
     pub fn satisfies(&self, needs: Prerequisite) -> bool {
-        satisfy(|field| self.exact(field), || self.terms(), needs)
+        Facts::of(self.terms()).fulfil(needs)
     }
 
     /// Whether the frame satisfies every term. A match that does not say which kind of
@@ -165,49 +167,6 @@ impl fmt::Debug for Match {
 pub(crate) fn of_bare_packets(kind: u128) -> Option<u128> {
     let kind = PacketType(u32::try_from(kind).ok()?);
     kind.ether_type().map(u128::from)
-}
-
-/// Whether every frame that fits fulfils `needs`: by the fields given in full, and
-/// by all terms.
-fn satisfy<'a>(
-    exact: impl Fn(Field) -> Option<u128>,
-    terms: impl Fn() -> Terms<'a>,
-    needs: Prerequisite,
-) -> bool {
-    let one_of = |field, wanted: &[u128]| {
-        let value = exact(field);
-        value.is_some_and(|value| wanted.contains(&value))
-    };
-    let eth_type = |wanted: &[u128]| {
-        let behind = || of_bare_packets(exact(Field::PacketType)?);
-        let known = exact(Field::EthType).or_else(behind);
-        known.is_some_and(|value| wanted.contains(&value))
-    };
-    let ip_proto = |wanted| one_of(Field::IpProto, &[wanted]);
-    let icmpv6 = || eth_type(&[0x86dd]) && ip_proto(58);
-    let icmpv6_type = |wanted: &[u128]| icmpv6() && one_of(Field::Icmpv6Type, wanted);
-    match needs {
-        Prerequisite::None => true,
-        Prerequisite::InPort => terms().on(Field::InPort).is_some(),
-        Prerequisite::VlanTag => terms()
-            .on(Field::VlanVid)
-            .is_some_and(|term| term.value & u128::from(VID_PRESENT) != 0),
-        Prerequisite::Mpls => eth_type(&[0x8847, 0x8848]),
-        Prerequisite::Pbb => eth_type(&[0x88e7]),
-        Prerequisite::Arp => eth_type(&[0x0806, 0x8035]),
-        Prerequisite::Ip => eth_type(&[0x0800, 0x86dd]),
-        Prerequisite::Ipv4 => eth_type(&[0x0800]),
-        Prerequisite::Ipv6 => eth_type(&[0x86dd]),
-        Prerequisite::Tcp => eth_type(&[0x0800, 0x86dd]) && ip_proto(6),
-        Prerequisite::Udp => eth_type(&[0x0800, 0x86dd]) && ip_proto(17),
-        Prerequisite::Sctp => eth_type(&[0x0800, 0x86dd]) && ip_proto(132),
-        Prerequisite::Icmpv4 => eth_type(&[0x0800]) && ip_proto(1),
-        Prerequisite::Icmpv6 => icmpv6(),
-        Prerequisite::Nd => icmpv6_type(&[135, 136]),
-        Prerequisite::NdSolicitation => icmpv6_type(&[135]),
-        Prerequisite::NdAdvertisement => icmpv6_type(&[136]),
-        Prerequisite::Nsh => eth_type(&[0x894f]),
-    }
 }
 
 #[cfg(test)]

@@ -135,6 +135,17 @@ impl Raw {
         self.wildcards & bit == 0
     }
 
+    /// The type of the packet, if it counts.
+    fn eth_type(&self) -> Option<u128> {
+        self.counts(wild::DL_TYPE).then_some(self.dl_type.into())
+    }
+
+    /// The protocol above IP, if it counts and the packet is of IP.
+    fn ip_proto(&self) -> Option<u128> {
+        let is_ip = [Some(IPV4), Some(IPV6)].contains(&self.eth_type());
+        (is_ip && self.counts(wild::NW_PROTO)).then_some(self.nw_proto.into())
+    }
+
     /// Which bits of the address count whose wildcard bits begin at `shift`.
     const fn nw_mask(&self, shift: u32) -> u32 {
         let open = self.wildcards >> shift & wild::NW_BITS;
@@ -215,7 +226,7 @@ fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
 
 /// The fields of ARP and IP.
 fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
-    let Some(eth_type) = building.exact(Field::EthType) else {
+    let Some(eth_type) = raw.eth_type() else {
         return Ok(());
     };
     let proto = (raw.counts(wild::NW_PROTO), raw.nw_proto.into());
@@ -246,7 +257,8 @@ fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
 
 /// The fields of the transport protocol that the others name.
 fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
-    let Some((src, dst)) = transport_fields(|field| building.exact(field)) else {
+    let (eth_type, ip_proto) = (raw.eth_type(), raw.ip_proto());
+    let Some((src, dst)) = transport_fields(eth_type, ip_proto) else {
         return Ok(());
     };
     add_if(raw.counts(wild::TP_SRC), building, src, raw.tp_src.into())?;
@@ -255,9 +267,11 @@ fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
 
 /// What the transport ports mean where the others say what they do: those that are
 /// given in full.
-pub(crate) fn transport_fields(exact: impl Fn(Field) -> Option<u128>) -> Option<(Field, Field)> {
-    let eth_type = exact(Field::EthType)?;
-    match (exact(Field::IpProto)?, eth_type) {
+pub(crate) fn transport_fields(
+    eth_type: Option<u128>,
+    ip_proto: Option<u128>,
+) -> Option<(Field, Field)> {
+    match (ip_proto?, eth_type?) {
         (6, _) => Some((Field::TcpSrc, Field::TcpDst)),
         (17, _) => Some((Field::UdpSrc, Field::UdpDst)),
         (132, _) => Some((Field::SctpSrc, Field::SctpDst)),
@@ -390,7 +404,8 @@ fn say_network(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bo
 /// Writes `term` down if it is about the transport protocol and can be said.
 fn say_transport(term: &Term, matching: &Match, faith: Faith, raw: &mut Raw) -> bool {
     let foreign = matching.exact(Field::EthType) == Some(IPV6) && faith == Faith::Exact;
-    let Some((src, dst)) = transport_fields(|field| matching.exact(field)) else {
+    let exact = |field| matching.exact(field);
+    let Some((src, dst)) = transport_fields(exact(Field::EthType), exact(Field::IpProto)) else {
         return false;
     };
     if foreign || !term.is_exact() {

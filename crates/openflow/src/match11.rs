@@ -242,7 +242,8 @@ fn network(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
 
 /// The fields of the transport protocol that the others name.
 fn transport(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
-    let Some((src, dst)) = transport_fields(|field| building.exact(field)) else {
+    let exact = |field| building.exact(field);
+    let Some((src, dst)) = transport_fields(exact(Field::EthType), exact(Field::IpProto)) else {
         return Ok(());
     };
     add_if(raw.counts(wild::TP_SRC), building, src, raw.tp_src.into())?;
@@ -353,9 +354,9 @@ fn say_network(term: &Term, raw: &mut Raw) -> bool {
 
 /// Writes `term` down if it is about the transport protocol and can be said.
 fn say_transport(term: &Term, matching: &Match, raw: &mut Raw) -> bool {
-    let Some((src, dst)) =
-        transport_fields(|field| matching.exact(field)).filter(|_| term.is_exact())
-    else {
+    let exact = |field| matching.exact(field);
+    let fields = transport_fields(exact(Field::EthType), exact(Field::IpProto));
+    let Some((src, dst)) = fields.filter(|_| term.is_exact()) else {
         return false;
     };
     if term.field == src {

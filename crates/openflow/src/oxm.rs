@@ -103,9 +103,6 @@ impl Header {
     /// The field, if the header is one whose bits are the field's own. Reads whose
     /// it is if it is an experimenter's.
     pub(crate) fn field(self, r: &mut Reader<'_>) -> Result<Option<Field>, Malformed> {
-        if let Some(field) = basic_in_15(self.id) {
-            return Ok(Some(field));
-        }
         let id = match self.id.class {
             EXPERIMENTER => WireId::of_experimenter(r.u32()?, self.id.number),
             _ => self.id,
@@ -113,7 +110,8 @@ impl Header {
         if id == NXOXM_ET_DP_HASH {
             return Ok(Some(Field::DpHash));
         }
-        Ok(Field::from_oxm(id).or_else(|| Field::from_nxm(id)))
+        let field = Field::from_oxm(id).or_else(|| Field::from_nxm(id));
+        Ok(field.or_else(|| basic_in_15(id)))
     }
 }
 

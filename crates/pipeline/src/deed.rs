@@ -1,25 +1,42 @@
-//! What rules do: instructions, which rules that do the same share, and room for what
-//! a compiler has made of them, so that it is made once and found without a search.
+//! What rules do: instructions, which rules that do the same share, with what is asked of
+//! every rule that comes or goes and takes a walk along all actions to tell, and room for
+//! what a compiler has made of them. So both are made once and found without a search.
 
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-use flow::Instructions;
+use base::{GroupId, MeterId};
+use flow::field::Depth;
+use flow::{Field, Instructions};
+
+use crate::check_extension::is_clause;
+use crate::group::groups_of;
+use crate::learners::asks_of_learned;
+use crate::meter_mod::meters_of;
+use crate::rule::depth_of;
+use crate::tlv::all_fields;
 
 /// Instructions, and what was made of them.
 pub struct Deed {
     instructions: Instructions,
+    said: Said,
     compiled: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Deed {
-    pub(crate) const fn new(instructions: Instructions) -> Self {
+    pub(crate) fn new(instructions: Instructions) -> Self {
         Self {
+            said: Said::by(&instructions),
             instructions,
             compiled: OnceLock::new(),
         }
+    }
+
+    /// What the instructions say.
+    pub(crate) const fn said(&self) -> &Said {
+        &self.said
     }
 
     /// What was made of the instructions, if a `T` was.
@@ -34,6 +51,40 @@ impl Deed {
     pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> T) {
         self.compiled
             .get_or_init(|| Box::new(make(&self.instructions)));
+    }
+}
+
+/// What instructions say, those within others among them.
+#[derive(Debug)]
+pub(crate) struct Said {
+    /// The groups that they name.
+    pub(crate) groups: Box<[GroupId]>,
+    /// The meters that they name.
+    pub(crate) meters: Box<[MeterId]>,
+    /// How deep a frame must be read for them.
+    pub(crate) depth: Depth,
+    /// Whether one is a clause of a conjunction.
+    pub(crate) is_clause: bool,
+    /// Whether one asks for something of all rules that it makes.
+    pub(crate) asks_of_learned: bool,
+    /// Whether one is about the field of a tunnel option.
+    pub(crate) has_options: bool,
+}
+
+impl Said {
+    fn by(instructions: &Instructions) -> Self {
+        let actions = || instructions.actions();
+        let mut of_no_option = |field: Field| field.option().is_none();
+        let mut meters: Vec<_> = instructions.meter.into_iter().collect();
+        meters.extend(meters_of(actions()));
+        Self {
+            groups: groups_of(actions()).collect(),
+            meters: meters.into(),
+            depth: actions().map(depth_of).max().unwrap_or_default(),
+            is_clause: instructions.apply.iter().any(is_clause),
+            asks_of_learned: asks_of_learned(actions()),
+            has_options: !actions().all(|action| all_fields(action, &mut of_no_option)),
+        }
     }
 }
 

@@ -18,11 +18,11 @@ use std::sync::Arc;
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
 use flow::{
     Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
-    Instructions, Match, Refusal,
+    Match, Refusal,
 };
 
 use crate::check::check_instructions;
-use crate::group::groups_of;
+use crate::deed::Deed;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
 use crate::rule::{Identity, Place, Rule};
@@ -106,11 +106,13 @@ impl Pipeline {
     /// The specification's reasons: a table that does not exist, a full table, an
     /// overlap where the check was asked for, instructions that cannot be.
     pub fn flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
-        let actions = command.instructions.actions();
-        self.options.check_rule(&command.matching, actions)?;
+        let deed = self.shared(&command.instructions);
+        self.options.check_rule(&command.matching, &deed)?;
         let mut changes = match command.command {
-            FlowModCommand::Add => self.add(command, command.cookie, now)?,
-            FlowModCommand::Modify | FlowModCommand::ModifyStrict => self.modify(command, now)?,
+            FlowModCommand::Add => self.add(command, deed, command.cookie, now)?,
+            FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
+                self.modify(command, deed, now)?
+            }
             FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
                 let mut changes = self.delete(command, now)?;
                 self.delete_orphaned(now, &mut changes);
@@ -122,7 +124,13 @@ impl Pipeline {
         Ok(changes)
     }
 
-    fn add(&mut self, command: &FlowMod, cookie: Cookie, now: Instant) -> Result<Changes, Refusal> {
+    fn add(
+        &mut self,
+        command: &FlowMod,
+        deed: Arc<Deed>,
+        cookie: Cookie,
+        now: Instant,
+    ) -> Result<Changes, Refusal> {
         check_table(command.table)?;
         check_match(&command.matching)?;
         check_instructions(
@@ -131,7 +139,7 @@ impl Pipeline {
             command.table,
             command.consistency,
         )?;
-        self.check_named(&command.instructions)?;
+        self.check_named(&deed)?;
         let identity = identity(command, command.table);
         let old = self.look_for(&identity).cloned();
         let table = self.table(command.table);
@@ -159,7 +167,7 @@ impl Pipeline {
             identity,
             place,
             cookie,
-            instructions: self.shared(&command.instructions),
+            instructions: deed,
             idle_timeout_s: command.idle_timeout_s,
             hard_timeout_s: command.hard_timeout_s,
             importance: command.importance,
@@ -172,7 +180,12 @@ impl Pipeline {
         Ok(changes)
     }
 
-    fn modify(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+    fn modify(
+        &mut self,
+        command: &FlowMod,
+        deed: Arc<Deed>,
+        now: Instant,
+    ) -> Result<Changes, Refusal> {
         // OpenFlow 1.0 has no word for a table, and so means all of them.
         if command.table != TableId::ALL {
             check_table(command.table)?;
@@ -183,7 +196,7 @@ impl Pipeline {
             command.table,
             command.consistency,
         )?;
-        self.check_named(&command.instructions)?;
+        self.check_named(&deed)?;
         let found = self.found(command, &Filter::of_modification(command));
         if found.is_empty()
             && let Some(cookie) = command.added_if_missing()
@@ -196,7 +209,7 @@ impl Pipeline {
                 table,
                 ..command.clone()
             };
-            return self.add(&addition, cookie, now);
+            return self.add(&addition, deed, cookie, now);
         }
         let goto = command.instructions.goto;
         if found
@@ -210,21 +223,21 @@ impl Pipeline {
             ..Changes::default()
         };
         for old in found {
-            let rule = self.modified(&old, command, now);
+            let rule = self.modified(&old, command, &deed, now);
             self.put(Arc::new(rule), now, &mut changes);
         }
         Ok(changes)
     }
 
     /// Whether the groups and the meter that instructions name are there.
-    fn check_named(&self, instructions: &Instructions) -> Result<(), Refusal> {
-        self.check_groups(groups_of(&instructions.apply))?;
-        self.check_groups(groups_of(&instructions.write))?;
-        self.check_meter(instructions)
+    fn check_named(&self, deed: &Deed) -> Result<(), Refusal> {
+        let said = deed.said();
+        self.check_groups(said.groups.iter().copied())?;
+        self.check_meters(said.meters.iter().copied())
     }
 
-    /// `old` with the instructions of `command`.
-    fn modified(&mut self, old: &Rule, command: &FlowMod, now: Instant) -> Rule {
+    /// `old` with the instructions of `command`, which are `deed`.
+    fn modified(&mut self, old: &Rule, command: &FlowMod, deed: &Arc<Deed>, now: Instant) -> Rule {
         let counters = if command.flags.contains(FlowFlags::RESET_COUNTS) {
             let counters = self.ledger().counters();
             counters.touch(old.last_used());
@@ -236,7 +249,7 @@ impl Pipeline {
             identity: old.identity.clone(),
             place: old.place,
             cookie: command.new_cookie.unwrap_or(old.cookie),
-            instructions: self.shared(&command.instructions),
+            instructions: Arc::clone(deed),
             idle_timeout_s: old.idle_timeout_s,
             hard_timeout_s: old.hard_timeout_s,
             importance: old.importance,
@@ -355,11 +368,11 @@ fn identity(command: &FlowMod, table: TableId) -> Identity {
 /// Judges whether rules may ask for this: what data paths of another kind tell of a frame
 /// among themselves is none of the controller's.
 fn check_match(matching: &Match) -> Result<(), Refusal> {
-    let inner = [Field::DpHash, Field::RecircId];
-    if inner.iter().any(|field| matching.term(*field).is_some()) {
-        return Err(Refusal::RequestPermission);
+    let mut fields = matching.terms().fields();
+    match fields.any(|field| matches!(field, Field::DpHash | Field::RecircId)) {
+        true => Err(Refusal::RequestPermission),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 fn check_table(table: TableId) -> Result<(), Refusal> {

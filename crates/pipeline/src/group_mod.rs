@@ -335,7 +335,7 @@ impl Pipeline {
 impl Rule {
     /// The groups that it can send a frame to, by an action of its own.
     pub(crate) fn groups(&self) -> impl Iterator<Item = GroupId> {
-        groups_of(self.instructions.actions())
+        self.instructions.said().groups.iter().copied()
     }
 }
 

@@ -125,8 +125,17 @@ const fn owns(learn: &Learn) -> bool {
 /// The rule's actions that ask for something of all rules which they make.
 fn learns_of(rule: &Rule) -> Vec<&Learn> {
     let mut found = Vec::new();
-    collect(rule.instructions.actions(), &mut found);
+    if rule.instructions.said().asks_of_learned {
+        collect(rule.instructions.actions(), &mut found);
+    }
     found
+}
+
+/// Whether one of the actions asks for something of all rules which it makes.
+pub(crate) fn asks_of_learned<'a>(actions: impl Iterator<Item = &'a Action>) -> bool {
+    let mut found = Vec::new();
+    collect(actions, &mut found);
+    !found.is_empty()
 }
 
 fn collect<'a>(actions: impl Iterator<Item = &'a Action>, found: &mut Vec<&'a Learn>) {

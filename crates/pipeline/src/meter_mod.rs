@@ -10,8 +10,8 @@ use std::sync::Arc;
 use base::{Instant, MeterId};
 use flow::field::Depth;
 use flow::{
-    Action, BandKind, BandKinds, Extension, FlowRemovedReason, Instructions, MeterConfig,
-    MeterFeatures, MeterFlags, MeterMod, MeterModCommand, MeterStats, Refusal,
+    Action, BandKind, BandKinds, Extension, FlowRemovedReason, MeterConfig, MeterFeatures,
+    MeterFlags, MeterMod, MeterModCommand, MeterStats, Refusal,
 };
 use imbl::OrdMap;
 
@@ -48,13 +48,14 @@ impl MeterTable {
 
     /// Takes note of a rule.
     pub(crate) fn rule_came(&mut self, rule: &Arc<Rule>) {
-        self.users.add(rule, named(&rule.instructions).into_iter());
+        let named = rule.instructions.said().meters.iter().copied();
+        self.users.add(rule, named);
     }
 
     /// Takes note that a rule is gone.
     pub(crate) fn rule_went(&mut self, rule: &Rule) {
-        self.users
-            .remove(rule, named(&rule.instructions).into_iter());
+        let named = rule.instructions.said().meters.iter().copied();
+        self.users.remove(rule, named);
     }
 
     fn put(&mut self, id: MeterId, meter: Meter) {
@@ -79,27 +80,24 @@ impl MeterTable {
     }
 }
 
-/// The meters that instructions name. Mostly there is none, which costs nothing.
-fn named(instructions: &Instructions) -> Vec<MeterId> {
-    let mut named: Vec<_> = instructions.meter.into_iter().collect();
-    collect_meters(instructions.actions(), &mut named);
-    named
-}
-
 /// The meters that actions name, those within others among them.
-pub(crate) fn meters_of(actions: &[Action]) -> Vec<MeterId> {
+pub(crate) fn meters_of<'a>(actions: impl IntoIterator<Item = &'a Action>) -> Vec<MeterId> {
     let mut named = Vec::new();
-    collect_meters(actions.iter(), &mut named);
+    for action in actions {
+        collect_meters(action, &mut named);
+    }
     named
 }
 
-fn collect_meters<'a>(actions: impl Iterator<Item = &'a Action>, named: &mut Vec<MeterId>) {
-    for action in actions {
-        match action {
-            Action::Meter(meter) => named.push(*meter),
-            Action::Extended(Extension::Clone(inside)) => named.extend(meters_of(inside)),
-            _ => {}
+fn collect_meters(action: &Action, named: &mut Vec<MeterId>) {
+    match action {
+        Action::Meter(meter) => named.push(*meter),
+        Action::Extended(Extension::Clone(inside)) => {
+            inside
+                .iter()
+                .for_each(|action| collect_meters(action, named));
         }
+        _ => {}
     }
 }
 
@@ -158,13 +156,8 @@ impl Pipeline {
         changes
     }
 
-    /// Whether the meter that instructions name is there. It is Open vSwitch's
+    /// Whether these meters are there, and no virtual ones. It is Open vSwitch's
     /// choice of words where the specification has none.
-    pub(crate) fn check_meter(&self, instructions: &Instructions) -> Result<(), Refusal> {
-        self.check_meters(named(instructions))
-    }
-
-    /// Whether these meters are there, and no virtual ones.
     pub(crate) fn check_meters(
         &self,
         meters: impl IntoIterator<Item = MeterId>,

@@ -11,10 +11,11 @@ use std::time::Duration;
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
 use flow::{
-    Action, Extension, FlowFlags, FlowStats, FlowStatsRequest, HashFields, Instructions, Match,
+    Action, Extension, Field, FlowFlags, FlowStats, FlowStatsRequest, HashFields, Instructions,
+    Match,
 };
 
-use crate::check_extension::{is_clause, touches};
+use crate::check_extension::touches;
 use crate::counters::Counters;
 use crate::deed::Deed;
 use crate::flow_mod::Filter;
@@ -160,7 +161,7 @@ impl Rule {
     /// Whether it is a clause of a conjunction, and does nothing by itself.
     #[must_use]
     pub fn is_clause(&self) -> bool {
-        self.instructions.apply.iter().any(is_clause)
+        self.instructions.said().is_clause
     }
 
     /// When a frame matched it last, or it became active.
@@ -173,9 +174,9 @@ impl Rule {
     #[must_use]
     pub fn depth(&self) -> Depth {
         let fields = self.matching().terms().fields();
-        let of_match = fields.map(|field| field.info().depth).max();
-        let of_actions = self.instructions.actions().map(depth_of).max();
-        of_match.max(of_actions).unwrap_or_default()
+        let of_match = fields.map(Field::depth).max();
+        let of_actions = self.instructions.said().depth;
+        of_match.unwrap_or_default().max(of_actions)
     }
 
     /// Whether it can send a frame to `port`, by an action of its own.

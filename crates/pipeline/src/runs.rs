@@ -16,7 +16,7 @@ const LENGTH_MAX: usize = 32;
 const SHORT: usize = LENGTH_MAX / 4;
 
 /// Rules side by side, at least one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Run(Vec<Arc<Rule>>);
 
 /// A clone has room for as many as a run can have: it is made to be written to.
@@ -69,8 +69,12 @@ impl Run {
 /// Rules, each in a place of its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
-    /// Each by a place that none of its rules is before, and behind which all before it are.
+    /// All but the last. Each by a place that none of its rules is before, and behind
+    /// which all before it are.
     runs: OrdMap<Place, Arc<Run>>,
+    /// The run behind all others, for rules mostly come behind all others and then need
+    /// no search. It is empty only if there are no rules.
+    last: Arc<Run>,
     rules: usize,
 }
 
@@ -82,7 +86,10 @@ impl Runs {
 
     /// All rules, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        self.runs.values().flat_map(|run| &run.0)
+        self.runs
+            .values()
+            .flat_map(|run| &run.0)
+            .chain(&self.last.0)
     }
 
     /// The rules from a place on.
@@ -90,46 +97,70 @@ impl Runs {
         let run = self.runs.get_prev(&place);
         let key = run.map_or(place, |(key, _)| *key);
         let rules = self.runs.range(key..).flat_map(|(_, run)| &run.0);
-        rules.skip_while(move |rule| rule.place < place)
+        rules
+            .chain(&self.last.0)
+            .skip_while(move |rule| rule.place < place)
+    }
+
+    /// Whether a rule of this place would be in the last run.
+    fn is_in_last(&self, place: Place) -> bool {
+        let first = self.last.0.first();
+        self.runs.is_empty() || first.is_none_or(|first| first.place <= place)
     }
 
     /// Puts a rule in. Answers the one that was in its place.
     pub(crate) fn insert(&mut self, rule: Arc<Rule>) -> Option<Arc<Rule>> {
         let place = rule.place;
-        let Some((_, run)) = self.runs.get_prev_mut(&place) else {
-            self.insert_before_all(rule);
-            return None;
+        let is_in_last = self.is_in_last(place);
+        let run = match is_in_last {
+            true => &mut self.last,
+            false => match self.runs.get_prev_mut(&place) {
+                Some((_, run)) => run,
+                None => {
+                    self.insert_before_all(rule);
+                    return None;
+                }
+            },
         };
         let behind = match run.find(place) {
             Ok(at) => return Some(std::mem::replace(&mut Arc::make_mut(run).0[at], rule)),
             Err(at) => Arc::make_mut(run).insert(at, rule),
         };
-        self.keep(behind);
+        self.rules += 1;
+        if let Some(behind) = behind.map(Arc::new) {
+            let run = match is_in_last {
+                true => std::mem::replace(&mut self.last, behind),
+                false => behind,
+            };
+            self.keep(run);
+        }
         None
     }
 
     fn insert_before_all(&mut self, rule: Arc<Rule>) {
         let place = rule.place;
         let first = self.runs.get_min().map(|(key, _)| *key);
-        let mut run = match first.and_then(|first| self.runs.remove(&first)) {
-            Some(run) => run,
-            None => Arc::new(Run::of(&[])),
-        };
+        let mut run = first
+            .and_then(|first| self.runs.remove(&first))
+            .unwrap_or_default();
         let behind = Arc::make_mut(&mut run).insert(0, rule);
         self.runs.insert(place, run);
-        self.keep(behind);
+        self.rules += 1;
+        if let Some(behind) = behind {
+            self.keep(Arc::new(behind));
+        }
     }
 
-    /// Takes note of another rule, and of the run that it has made.
-    fn keep(&mut self, run: Option<Run>) {
-        self.rules += 1;
-        if let Some(run) = run {
-            self.runs.insert(run.first(), Arc::new(run));
-        }
+    /// Takes in a run that is not the last.
+    fn keep(&mut self, run: Arc<Run>) {
+        self.runs.insert(run.first(), run);
     }
 
     /// Takes the rule in this place out.
     pub(crate) fn remove(&mut self, place: Place) -> Option<Arc<Rule>> {
+        if self.is_in_last(place) {
+            return self.remove_from_last(place);
+        }
         let (key, run) = self.runs.get_prev_mut(&place)?;
         let (key, at) = (*key, run.find(place).ok()?);
         let run = Arc::make_mut(run);
@@ -139,6 +170,19 @@ impl Runs {
             0 => drop(self.runs.remove(&key)),
             1..=SHORT => self.shorten(key),
             _ => {}
+        }
+        Some(gone)
+    }
+
+    fn remove_from_last(&mut self, place: Place) -> Option<Arc<Rule>> {
+        let at = self.last.find(place).ok()?;
+        let last = Arc::make_mut(&mut self.last);
+        let gone = last.0.remove(at);
+        self.rules -= 1;
+        if last.0.is_empty()
+            && let Some(key) = self.runs.get_max().map(|(key, _)| *key)
+        {
+            self.last = self.runs.remove(&key).unwrap_or_default();
         }
         Some(gone)
     }
@@ -240,7 +284,7 @@ mod tests {
         for number in 0..1000 {
             runs.insert(rule(number));
         }
-        assert_eq!(runs.runs.len(), 1000_usize.div_ceil(LENGTH_MAX));
+        assert_eq!(runs.runs.len() + 1, 1000_usize.div_ceil(LENGTH_MAX));
         // Seven of eight go, and the rest comes together.
         for number in (0..1000).filter(|number| number % 8 != 0) {
             runs.remove(Place::new(0, number));

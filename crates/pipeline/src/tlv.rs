@@ -10,6 +10,7 @@ use flow::{
 use imbl::OrdMap;
 
 use crate::check_extension::touches;
+use crate::deed::Deed;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
 use crate::pipeline::Pipeline;
 
@@ -57,13 +58,9 @@ impl Options {
         Some(u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0))
     }
 
-    /// Judges a rule's match and actions: each tunnel option must be mapped, and have room
+    /// Judges a rule's match and deed: each tunnel option must be mapped, and have room
     /// for what is asked of it.
-    pub(crate) fn check_rule<'a>(
-        &self,
-        matching: &Match,
-        actions: impl Iterator<Item = &'a Action>,
-    ) -> Result<(), Refusal> {
+    pub(crate) fn check_rule(&self, matching: &Match, deed: &Deed) -> Result<(), Refusal> {
         if matching
             .terms()
             .fields()
@@ -76,7 +73,10 @@ impl Options {
                 }
             }
         }
-        self.check_actions(actions)
+        if deed.said().has_options {
+            self.check_actions(deed.actions())?;
+        }
+        Ok(())
     }
 
     /// Judges the tunnel options that actions are about.
@@ -115,7 +115,7 @@ fn check(mapping: &TlvMapping) -> Result<(), Refusal> {
 }
 
 /// Whether all fields that an action reads or writes are such.
-fn all_fields(action: &Action, such: &mut dyn FnMut(Field) -> bool) -> bool {
+pub(crate) fn all_fields(action: &Action, such: &mut dyn FnMut(Field) -> bool) -> bool {
     match action {
         Action::SetField { field, .. } => such(*field),
         Action::Extended(Extension::Clone(inside)) => {

@@ -1,7 +1,7 @@
 //! What is asked of fields so often that it lies side by side, by their numbers, and not
-//! in rows: which there are, and how wide each is. The registry has the rest.
+//! in rows: which there are, how wide each is and how deep. The registry has the rest.
 
-use super::{FIELDS, Field};
+use super::{Depth, FIELDS, Field};
 
 /// What [`Field::full_mask`] answers.
 static FULL_MASKS: [u128; Field::COUNT] = {
@@ -12,6 +12,17 @@ static FULL_MASKS: [u128; Field::COUNT] = {
         index += 1;
     }
     masks
+};
+
+/// What [`Field::depth`] answers.
+static DEPTHS: [Depth; Field::COUNT] = {
+    let mut depths = [Depth::Link; Field::COUNT];
+    let mut index = 0;
+    while index < Field::COUNT {
+        depths[index] = FIELDS[index].depth;
+        index += 1;
+    }
+    depths
 };
 
 impl Field {
@@ -25,6 +36,12 @@ impl Field {
         }
         all
     };
+
+    /// How deep a frame must be read for it.
+    #[must_use]
+    pub const fn depth(self) -> Depth {
+        DEPTHS[self as usize]
+    }
 
     /// All ones, as wide as the field.
     #[must_use]

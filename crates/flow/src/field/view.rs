@@ -34,6 +34,9 @@ pub enum View {
 pub type Masked = (u128, u128);
 
 impl Field {
+    /// The first view: all behind it are views too.
+    pub(crate) const FIRST_VIEW: Self = Self::Xreg0;
+
     /// What the field is made of, if it is a view.
     #[must_use]
     pub const fn view(self) -> Option<View> {
@@ -149,3 +152,19 @@ pub(crate) const TOS_SHIFT: u32 = 2;
 
 /// A tag's bits but for the priority.
 pub(crate) const TCI_VID: u128 = VID_PRESENT as u128 | 0x0fff;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_come_behind_all_others() {
+        for field in Field::ALL {
+            assert_eq!(
+                field.view().is_some(),
+                field >= Field::FIRST_VIEW,
+                "{field}"
+            );
+        }
+    }
+}

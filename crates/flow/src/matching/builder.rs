@@ -1,8 +1,9 @@
 //! How a match comes together, term by term, and which terms may stand beside
 //! which (OF 1.3.5, 7.2.3.6 to 7.2.3.8).
 
+use super::facts::Facts;
 use super::packed::{self, Packed, Terms};
-use super::{Match, Term, satisfy};
+use super::{Match, Term};
 use crate::field::{Field, Maskable, Masked, VID_PRESENT, View, view, widen};
 use crate::refusal::Refusal;
 
@@ -22,10 +23,8 @@ pub struct MatchBuilder {
     length: usize,
     /// The field that comes last; fields mostly come in order.
     last: Option<Field>,
-    /// What most fields need, so that nobody has to look for it: the type of the
-    /// packet and the protocol above IP, which have no masks.
-    eth_type: Option<u128>,
-    ip_proto: Option<u128>,
+    /// What the terms make known to those behind them.
+    facts: Facts,
 }
 
 impl Default for MatchBuilder {
@@ -35,8 +34,7 @@ impl Default for MatchBuilder {
             beyond: Vec::new(),
             length: 0,
             last: None,
-            eth_type: None,
-            ip_proto: None,
+            facts: Facts::default(),
         }
     }
 }
@@ -73,15 +71,20 @@ impl MatchBuilder {
     /// What is there, and room behind it for any term.
     #[inline]
     fn room(&mut self) -> &mut [u8] {
-        if self.beyond.is_empty() && self.length + packed::TERM_MAX > INSIDE {
+        if self.beyond.is_empty() && self.length + packed::TERM_MAX <= INSIDE {
+            &mut self.inside
+        } else {
+            self.room_beyond()
+        }
+    }
+
+    #[cold]
+    fn room_beyond(&mut self) -> &mut [u8] {
+        if self.beyond.is_empty() {
             self.beyond = self.inside.to_vec();
             self.beyond.resize(LONGEST, 0);
         }
-        if self.beyond.is_empty() {
-            &mut self.inside
-        } else {
-            &mut self.beyond
-        }
+        &mut self.beyond
     }
 
     /// The terms, in order.
@@ -93,11 +96,7 @@ impl MatchBuilder {
     /// The value of `field`, if all of it is given.
     #[must_use]
     pub fn exact(&self, field: Field) -> Option<u128> {
-        match field {
-            Field::EthType => self.eth_type,
-            Field::IpProto => self.ip_proto,
-            _ => self.terms().exact(field),
-        }
+        self.terms().exact(field)
     }
 
     /// Asks also for `field & mask == value`. A mask of zero adds nothing; what is
@@ -120,13 +119,12 @@ impl MatchBuilder {
         if mask != full && mask != 0 && row.maskable == Maskable::No {
             return Err(Refusal::MatchBadMask);
         }
-        if let Some(view) = field.view() {
+        if field >= Field::FIRST_VIEW
+            && let Some(view) = field.view()
+        {
             return self.add_view(view, (value, mask));
         }
-        if field == Field::VlanPcp && self.exact(Field::VlanVid) == Some(0) {
-            return Err(Refusal::MatchBadPrerequisite);
-        }
-        if !satisfy(|field| self.exact(field), || self.terms(), row.needs) {
+        if !self.facts.fulfil(row.needs) {
             return Err(Refusal::MatchBadPrerequisite);
         }
         self.insert(&Term { field, value, mask })
@@ -153,7 +151,7 @@ impl MatchBuilder {
         if behind_all {
             self.push(term);
         } else {
-            self.remember(term);
+            self.facts = self.facts.and(term);
             let at = self.terms().bytes_before(term.field);
             let length = packed::length_of(term);
             let end = self.length;
@@ -168,19 +166,10 @@ impl MatchBuilder {
     /// Puts a term behind all others.
     #[inline]
     fn push(&mut self, term: &Term) {
-        self.remember(term);
+        self.facts = self.facts.and(term);
         let end = self.length;
         self.length = packed::append(self.room(), end, term);
         self.last = Some(term.field);
-    }
-
-    #[inline]
-    const fn remember(&mut self, term: &Term) {
-        match term.field {
-            Field::EthType => self.eth_type = Some(term.value),
-            Field::IpProto => self.ip_proto = Some(term.value),
-            _ => {}
-        }
     }
 
     /// Asks also for what is asked of a view.

@@ -218,7 +218,8 @@ static WIDTHS: [u8; Field::COUNT] = {
 /// Answers where it ends.
 pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
     let width = usize::from(WIDTHS[term.field as usize]);
-    let mut end = put_head(bytes, at, term);
+    bytes[at] = head_of(term.field, !term.is_exact());
+    let mut end = at + 1;
     let mut put = |number: u128| {
         bytes[end..end + width].copy_from_slice(&number.to_be_bytes()[16 - width..]);
         end += width;
@@ -235,23 +236,22 @@ pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
 #[inline]
 pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
     let width = usize::from(WIDTHS[term.field as usize]);
-    let number = u64::try_from(term.value);
-    let room = bytes.get_mut(at + 1..).and_then(<[u8]>::first_chunk_mut);
-    match (number, room) {
-        (Ok(number), Some(room)) if width <= room.len() && term.is_exact() => {
-            // Its bytes to the front, and zeros behind them.
-            *room = (number << (u64::BITS as usize - 8 * width)).to_be_bytes();
-            put_head(bytes, at, term) + width
-        }
-        _ => put(bytes, at, term),
-    }
+    let room = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<9>);
+    let is_short = width <= 8 && term.is_exact();
+    let (Some([head, room @ ..]), Ok(number), true) = (room, term.value.try_into(), is_short)
+    else {
+        return put(bytes, at, term);
+    };
+    let number: u64 = number;
+    *head = head_of(term.field, false);
+    // Its bytes to the front, and zeros behind them.
+    *room = (number << (64 - 8 * width)).to_be_bytes();
+    at + 1 + width
 }
 
 #[inline]
-fn put_head(bytes: &mut [u8], at: usize, term: &Term) -> usize {
-    let number = term.field as u8 + 1;
-    bytes[at] = number << 1 | u8::from(!term.is_exact());
-    at + 1
+const fn head_of(field: Field, masked: bool) -> u8 {
+    (field as u8 + 1) << 1 | masked as u8
 }
 
 /// Bytes that a term takes.

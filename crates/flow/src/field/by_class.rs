@@ -1,0 +1,66 @@
+//! The fields by their numbers in the classes that have most of them, for decoders: every
+//! flow-mod asks for a dozen. Other classes are rare, and their fields found by a walk
+//! along the rows.
+
+use super::{FIELDS, Field, WireId};
+
+/// The fields of one class by their numbers, which have seven bits.
+pub(super) struct Class {
+    number: u16,
+    /// The number of each field's row.
+    rows: [Option<u8>; 128],
+}
+
+/// The specification's own fields, but for the packet registers (OF 1.3.5, 7.2.3.3).
+pub(super) static BASIC: Class = Class::of_oxm(0x8000);
+
+/// Nicira's fields, those that came with OpenFlow 1.0 and the others (`ovs-fields(7)`).
+pub(super) static NXM: [Class; 2] = [Class::of_nxm(0x0000), Class::of_nxm(0x0001)];
+
+impl Class {
+    const fn of_oxm(number: u16) -> Self {
+        let mut class = Self::empty(number);
+        let mut row = 0;
+        while row < Field::COUNT {
+            class.put(row, FIELDS[row].oxm);
+            row += 1;
+        }
+        class
+    }
+
+    const fn of_nxm(number: u16) -> Self {
+        let mut class = Self::empty(number);
+        let mut row = 0;
+        while row < Field::COUNT {
+            class.put(row, FIELDS[row].nxm);
+            row += 1;
+        }
+        class
+    }
+
+    const fn empty(number: u16) -> Self {
+        Self {
+            number,
+            rows: [None; 128],
+        }
+    }
+
+    const fn put(&mut self, row: usize, id: Option<WireId>) {
+        if let Some(WireId { class, number, .. }) = id
+            && class == self.number
+        {
+            self.rows[number as usize] = Some(FIELDS[row].field as u8);
+        }
+    }
+
+    /// Whether the field is of this class.
+    pub(super) const fn has(&self, id: WireId) -> bool {
+        id.class == self.number
+    }
+
+    /// The field of this number, if there is one.
+    pub(super) fn field(&self, number: u8) -> Option<Field> {
+        let row = self.rows.get(usize::from(number)).copied().flatten()?;
+        Some(FIELDS[usize::from(row)].field)
+    }
+}
