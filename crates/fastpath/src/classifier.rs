@@ -316,7 +316,7 @@ impl Table {
         hasher: Hasher,
         epoch: Epoch,
     ) -> (Arrival<'a>, bool) {
-        rule.instructions.compile(Steps::of);
+        rule.instructions.compile(Steps::with_brief);
         if !is_of_words(rule) {
             return (Arrival { rule, place: None }, false);
         }

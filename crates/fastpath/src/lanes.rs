@@ -11,6 +11,7 @@ use flow::{Field, Match};
 
 mod asked;
 mod fill;
+mod fit;
 mod read;
 
 pub(crate) use asked::{Asked, Spot, asked};
@@ -293,25 +294,6 @@ impl Lanes {
         let mark = &mut words.0[lane::MARK];
         *mark = *mark >> 32 << 32 | u64::from(id);
         words
-    }
-
-    /// Whether the frame is one that `matching` accepts. As a rule's are those words
-    /// that it wants, and so this tells too whether two rules of one shape want the same.
-    #[inline]
-    pub(crate) fn fit(&self, matching: &Match) -> bool {
-        let present = self.0[lane::ARRIVAL];
-        matching.terms().all(|term| {
-            let place = place_of(term.field);
-            let ((upper, lower), (upper_mask, lower_mask)) =
-                (halves(term.value), halves(term.mask));
-            present & place.has == place.has
-                && if place.is_wide {
-                    self.0[place.lane] & upper_mask == upper
-                        && self.0[place.lane + 1] & lower_mask == lower
-                } else {
-                    self.0[place.lane] >> place.shift & lower_mask == lower
-                }
-        })
     }
 }
 

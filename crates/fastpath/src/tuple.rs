@@ -34,8 +34,8 @@ struct Directory {
 impl Directory {
     #[inline]
     fn place(&self, hash: Hash) -> usize {
-        let upper = hash.segment.checked_shr(BITS_MAX - self.bits);
-        usize::from(upper.unwrap_or(0))
+        let upper = u32::from(hash.segment) >> (BITS_MAX - self.bits);
+        usize::try_from(upper).expect("it has sixteen bits at most")
     }
 
     #[inline]

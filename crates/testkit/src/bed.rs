@@ -304,6 +304,8 @@ pub struct Worker {
     runner: fastpath::Runner,
     view: fastpath::View,
     frames: Vec<Frame>,
+    /// Those that have left.
+    back: Vec<Frame>,
     now: Instant,
 }
 
@@ -325,6 +327,7 @@ impl Worker {
         });
         Self {
             frames: frames.collect(),
+            back: Vec::with_capacity(Self::BATCH),
             pool,
             runner: fastpath::Runner::new(0),
             view,
@@ -343,20 +346,19 @@ impl Worker {
             now: self.now,
         };
         let mut left = 0;
-        let mut batch = self.runner.begin(ground, self.frames.drain(..));
-        let mut back = [const { None }; Self::BATCH];
-        for place in &mut back {
-            match batch.next(&mut self.pool) {
-                None => break,
-                Some(Fate::Leaves(frame, _)) => {
+        let mut batch = self.runner.begin(ground, &mut self.frames);
+        while let Some(fate) = batch.next(&mut self.pool) {
+            match fate {
+                Fate::Leaves(frame, _) => {
                     left += 1;
-                    *place = Some(frame);
+                    self.back.push(std::mem::take(frame));
                 }
-                Some(Fate::Told(verdict)) => *place = verdict.frames.pop(),
+                Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
             }
         }
         drop(batch);
-        self.frames.extend(back.into_iter().flatten());
+        self.frames.clear();
+        std::mem::swap(&mut self.frames, &mut self.back);
         left
     }
 }
