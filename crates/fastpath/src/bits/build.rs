@@ -14,6 +14,10 @@ use crate::rows::{Making, Rows};
 /// How many rules' own values are looked up to see what that takes.
 const SAMPLES: usize = 64;
 
+/// Words of vectors that are kept whole: of a thousand rules, a summary has one word, and
+/// a class of each rule takes 128 bytes.
+const DENSE_MAX: usize = 16;
+
 /// What makes a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Axis {
@@ -203,7 +207,14 @@ fn dimension(
     for (word, _) in wild.iter().enumerate().filter(|(_, bits)| **bits != 0) {
         wild_summary[word / WORD] |= 1 << (word % WORD);
     }
-    let (summaries, own) = summaries(&vectors.all, groups);
+    let (mut summaries, mut own) = summaries(&vectors.all, groups);
+    let is_dense = words <= DENSE_MAX;
+    if is_dense {
+        own = dense(&vectors.all, &wild);
+        for (class, summary) in summaries.iter_mut().enumerate() {
+            summary.first = place_of(class, words);
+        }
+    }
     Ok(Dimension {
         spot: axis.spot,
         full: axis.spot.full(),
@@ -212,6 +223,7 @@ fn dimension(
         wild_summary: wild_summary.into(),
         summaries: summaries.into(),
         own: own.into(),
+        is_dense,
     })
 }
 
@@ -238,7 +250,7 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// Where a class's summary begins.
+/// Where a class's summary begins, or its words, of which there are so many.
 fn place_of(class: usize, groups: usize) -> u32 {
     u32::try_from(class * groups).expect("there is room for less")
 }
@@ -335,6 +347,19 @@ fn summaries(vectors: &[Sparse], groups: usize) -> (Vec<Summary>, Vec<u64>) {
         }
     }
     (summaries, own)
+}
+
+/// All words of the vectors of classes, one behind the other.
+fn dense(vectors: &[Sparse], wild: &[u64]) -> Vec<u64> {
+    let mut all = Vec::with_capacity(vectors.len() * wild.len());
+    for vector in vectors {
+        let first = all.len();
+        all.extend_from_slice(wild);
+        for (word, bits) in vector {
+            all[first + *word as usize] |= bits;
+        }
+    }
+    all
 }
 
 /// The most words that the own values of some of the rules had looked at.

@@ -23,8 +23,10 @@ pub(super) struct Dimension {
     pub(super) wild_summary: Box<[u64]>,
     /// By class, as many as a summary has words.
     pub(super) summaries: Box<[Summary]>,
-    /// The words that summaries name.
+    /// The words that summaries name. Or, of few rules, all words of each class's vector,
+    /// with the rules that want nothing here: there is nothing to count then.
     pub(super) own: Box<[u64]>,
+    pub(super) is_dense: bool,
 }
 
 impl Dimension {
@@ -48,6 +50,9 @@ impl Dimension {
     #[inline]
     pub(super) fn word(&self, class: u32, group: usize, word: usize) -> u64 {
         let Summary { words, first } = self.summaries[class as usize + group];
+        if self.is_dense {
+            return self.own[first as usize + word];
+        }
         let bit = word % WORD;
         let own = match words >> bit & 1 {
             0 => 0,
