@@ -287,6 +287,14 @@ impl Lanes {
     pub(crate) fn word(&self, lane: u8) -> u64 {
         self.0[usize::from(lane) % LANES]
     }
+
+    /// The same, of a frame that fulfils the conjunction of this id.
+    pub(crate) fn with_conjunction(&self, id: u32) -> Self {
+        let mut words = self.clone();
+        let mark = &mut words.0[lane::MARK];
+        *mark = *mark >> 32 << 32 | u64::from(id);
+        words
+    }
 }
 
 /// The upper and the lower half.
