@@ -38,6 +38,8 @@ mod table_features;
 mod text;
 mod tlv_table;
 
+use ::flow::text::Roster;
+
 use crate::codec::{Malformed, Reader};
 use crate::dialect::{Dialect, Extension};
 use crate::header::Header;
@@ -76,12 +78,47 @@ const NESTING_MAX: usize = 8;
 /// The message in `bytes` as lines of text. What cannot be read is printed as bytes.
 #[must_use]
 pub fn print(bytes: &[u8], detail: Detail) -> String {
-    print_within(bytes, detail, 0)
+    print_named(bytes, detail, Roster::nameless())
+}
+
+/// As [`print`]; in groups, and in what ports counted, ports are called by their names.
+#[must_use]
+pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
+    print_within(
+        bytes,
+        Manner {
+            detail,
+            names,
+            depth: 0,
+        },
+    )
+}
+
+/// How a message is printed.
+#[derive(Clone, Copy, Debug)]
+struct Manner<'a> {
+    detail: Detail,
+    /// What ports are called.
+    names: &'a Roster,
+    /// Within how many other messages it is.
+    depth: usize,
+}
+
+impl Manner<'_> {
+    /// That of a message within.
+    const fn within(self, detail: Detail) -> Self {
+        let depth = self.depth + 1;
+        Self {
+            detail,
+            depth,
+            ..self
+        }
+    }
 }
 
 /// The text of a list of actions, or the name of what is wrong with it.
 pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
-    action::list(r).map_err(|Unreadable(name)| name)
+    action::list(r, Roster::nameless()).map_err(|Unreadable(name)| name)
 }
 
 /// The text of what a rule does, or the name of what is wrong with it.
@@ -95,11 +132,11 @@ pub(crate) fn reason(malformed: Malformed) -> &'static str {
 }
 
 /// As `print`, within so many other messages.
-fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
+fn print_within(bytes: &[u8], manner: Manner<'_>) -> String {
     if bytes.is_empty() {
         return "OpenFlow message is empty\n".to_owned();
     }
-    let mut text = Text::new(bytes, detail, depth);
+    let mut text = Text::new(bytes, manner);
     let Some(header) = Header::peek(bytes) else {
         write!(
             text,
@@ -130,7 +167,7 @@ fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
         return text.with_dump();
     }
     match print_whole(&header, bytes, &mut text) {
-        Ok(()) if detail < Detail::BYTES => text.finish(),
+        Ok(()) if manner.detail < Detail::BYTES => text.finish(),
         Ok(()) => text.with_dump(),
         Err(Unreadable(name)) => {
             text.part();

@@ -9,7 +9,7 @@ use super::names::settable;
 use super::number::{Bounded, number, unsigned};
 use super::part::part;
 use super::piece::{Item, Items, Piece};
-use super::{address, encap, instructions, learn};
+use super::{address, encap, instructions, learn, roster};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
@@ -80,7 +80,7 @@ fn resubmit(item: Item<'_>) -> Result<Extension, ParseError> {
         _ => PortNo::IN_PORT,
     };
     let table = match table.filter(|table| named(*table)) {
-        Some(table) => Some(TableId(number(table)?)).filter(|table| *table != TableId::ALL),
+        Some(table) => Some(roster::table(table)?).filter(|table| *table != TableId::ALL),
         None => None,
     };
     if port == PortNo::IN_PORT && table.is_none() {

@@ -96,9 +96,9 @@ pub(super) fn print_add(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     write!(text, "\n bundle_id={} flags=", Hex(bundle.into()));
     text.bits(flags.into(), &FLAGS);
     text.push("\n");
-    if text.depth < NESTING_MAX {
-        let (detail, depth) = (text.detail, text.depth + 1);
-        text.push(&print_within(bytes, detail, depth));
+    if text.manner.depth < NESTING_MAX {
+        let manner = text.manner.within(text.manner.detail);
+        text.push(&print_within(bytes, manner));
     }
     Ok(())
 }
