@@ -255,6 +255,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_time_of_a_bundle_is_told() {
+        let bytes = [
+            6, 33, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 4, 0, 6, 0, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0,
+            0x65, 0x53, 0xf1, 0, 0, 0, 1, 0xf4, 0, 0, 0, 0,
+        ];
+        let wanted = "OFPT_BUNDLE_CONTROL (OF1.5) (xid=0x0):\n bundle_id=0x7 type=COMMIT_REQUEST \
+                      flags=ordered time\n time=1700000000.000000500s\n";
+        assert_eq!(print(&bytes, Detail::USUAL), wanted);
+    }
+
+    #[test]
     fn messages_in_messages_are_printed_so_deep_and_no_deeper() {
         // Errors of 1.3, each about the one within; a bad type of an echo request within all.
         let mut bytes = vec![4, 2, 0, 8, 0, 0, 0, 1];
