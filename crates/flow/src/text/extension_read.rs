@@ -79,6 +79,12 @@ fn resubmit(item: Item<'_>) -> Result<Extension, ParseError> {
         port if named(port) => address::port(port)?,
         _ => PortNo::IN_PORT,
     };
+    if let Some((_, tracked)) = table.and_then(|table| table.split_once(",")) {
+        return Err(tracked.wrong(match tracked.text.trim() {
+            "ct" => "not supported yet: connections are not tracked",
+            _ => "nothing can stand behind the table",
+        }));
+    }
     let table = match table.filter(|table| named(*table)) {
         Some(table) => Some(roster::table(table)?).filter(|table| *table != TableId::ALL),
         None => None,
