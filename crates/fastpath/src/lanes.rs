@@ -9,9 +9,12 @@
 
 use flow::{Field, Match};
 
+mod asked;
 mod fill;
+mod fit;
 mod read;
 
+pub(crate) use asked::{Asked, Spot, asked};
 pub(crate) use read::Uncommon;
 
 /// How many words there are.
@@ -244,6 +247,9 @@ impl Parts {
     const KNOWN: Self = Self(4);
     /// The general registers.
     const REGISTERS: Self = Self(8);
+    /// All of them.
+    #[cfg(test)]
+    pub(crate) const ALL: Self = Self(15);
 
     /// The part that has these bits of word `lane`. The port of arrival, which stands in
     /// one word with what is there, is no part: it is always taken in.
@@ -280,25 +286,6 @@ impl Lanes {
     #[inline]
     pub(crate) fn word(&self, lane: u8) -> u64 {
         self.0[usize::from(lane) % LANES]
-    }
-
-    /// Whether the frame is one that `matching` accepts. As a rule's are those words
-    /// that it wants, and so this tells too whether two rules of one shape want the same.
-    #[inline]
-    pub(crate) fn fit(&self, matching: &Match) -> bool {
-        let present = self.0[lane::ARRIVAL];
-        matching.terms().all(|term| {
-            let place = place_of(term.field);
-            let ((upper, lower), (upper_mask, lower_mask)) =
-                (halves(term.value), halves(term.mask));
-            present & place.has == place.has
-                && if place.is_wide {
-                    self.0[place.lane] & upper_mask == upper
-                        && self.0[place.lane + 1] & lower_mask == lower
-                } else {
-                    self.0[place.lane] >> place.shift & lower_mask == lower
-                }
-        })
     }
 }
 

@@ -6,21 +6,21 @@
 //! on where it is: nothing is done twice, and the reason is counted. What becomes of
 //! a frame is what the interpreter would make of it.
 
-use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
 use flow::{FragmentHandling, Registers};
 use packet::wire::Fragment;
-use packet::{Depth, Frame, Headers, MacAddr, Pool};
-use pipeline::{DropReason, Interpreter, Pipeline, PortView, Rule, Verdict};
+use packet::{Depth, Frame, Headers, Pool};
+use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
-use crate::classifier::{Scratch, Uncompiled, View};
-use crate::doors::Doors;
+use crate::classifier::{Scratch, TableView, Uncompiled, View};
+use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
-use crate::steps::Reason;
+use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
-use crate::way::Way;
+use crate::way::{RESUBMITS_DEEP, Way};
 
 /// Frames that are read before the first of them goes its way. Their words take half of
 /// a first-level cache of 32 kB at most, and more than some ten are no use: a core has no
@@ -43,8 +43,9 @@ pub struct Ground<'a> {
 /// What becomes of a frame.
 #[derive(Debug)]
 pub enum Fate<'a> {
-    /// It leaves as it is by this port, which is there and may send; that is all.
-    Leaves(Frame, PortNo),
+    /// It leaves as it is by this port, which is there and may send; that is all. Whoever
+    /// sends it takes it from where it is.
+    Leaves(&'a mut Frame, PortNo),
     /// What the verdict says.
     Told(&'a mut Verdict),
 }
@@ -56,9 +57,8 @@ pub struct Runner {
     pub(crate) interpreter: Interpreter,
     /// What the interpreter's lookups need.
     pub(crate) scratch: Scratch,
-    frames: VecDeque<Frame>,
     /// The words of the frames that were read ahead.
-    lanes: Box<[Lanes]>,
+    pub(crate) lanes: Box<[Lanes]>,
     /// What goes with the frame at hand; always that of a fresh one in between.
     pub(crate) registers: Registers,
     pub(crate) verdict: Verdict,
@@ -74,7 +74,6 @@ impl Runner {
             writer,
             interpreter: Interpreter::new(writer),
             scratch: Scratch::new(),
-            frames: VecDeque::with_capacity(2 * AHEAD),
             lanes: (0..AHEAD).map(|_| Lanes::new()).collect(),
             registers: Registers::new(PortNo::ANY),
             verdict: Verdict::new(),
@@ -83,27 +82,27 @@ impl Runner {
         }
     }
 
-    /// Begins a batch of frames. What was left of the one before is forgotten.
-    pub fn begin<'a>(
-        &'a mut self,
-        ground: Ground<'a>,
-        frames: impl Iterator<Item = Frame>,
-    ) -> Batch<'a> {
-        self.frames.clear();
-        self.frames.extend(frames);
+    /// Begins a batch of frames, which stay where they are until they have gone their way.
+    pub fn begin<'a>(&'a mut self, ground: Ground<'a>, frames: &'a mut [Frame]) -> Batch<'a> {
         self.registers = Registers::new(ground.from);
-        let standalone = ground.pipeline.standalone();
+        let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
+        let standalone = pipeline.standalone();
         Batch {
             tally: Tally::new(self.writer, ground.now),
-            doors: Doors::new(ground.pipeline),
+            doors: Doors::new(pipeline),
             depth: match standalone {
                 true => Depth::Link,
-                false => ground.pipeline.depth(),
+                false => pipeline.depth(),
             },
-            standalone,
-            ingress: ground.pipeline.port(ground.from),
+            is_guarded: standalone
+                || pipeline.fragments() == FragmentHandling::Drop
+                || !ingress.is_some_and(|port| port.receives_all()),
+            ingress,
             ahead: [Seen::Found(None); AHEAD],
-            seen: 0..0,
+            rest: 0..frames.len(),
+            seen: 0,
+            frames,
+            behind: [None; RESUBMITS_DEEP],
             runner: self,
             ground,
         }
@@ -141,57 +140,133 @@ pub struct Batch<'a> {
     pub(crate) tally: Tally<'a>,
     pub(crate) doors: Doors<'a>,
     pub(crate) depth: Depth,
-    pub(crate) standalone: bool,
+    /// Whether frames may be told what becomes of them before any lookup.
+    is_guarded: bool,
     ingress: Option<PortView>,
     /// What the first table says to the frames that were read ahead.
     ahead: [Seen<'a>; AHEAD],
-    /// Which of them are left.
-    seen: std::ops::Range<usize>,
+    pub(crate) frames: &'a mut [Frame],
+    /// What is behind the resubmissions that the frame at hand is in.
+    pub(crate) behind: [Option<Behind<'a>>; RESUBMITS_DEEP],
+    /// Those that have not gone their way.
+    rest: Range<usize>,
+    /// How many have been read.
+    seen: usize,
+}
+
+/// How far a frame has come by rules that are brief.
+enum Rush<'a> {
+    /// It leaves by this port; that is all.
+    Leaves(PortNo),
+    /// What it sees in this table is more.
+    Halts {
+        table: TableId,
+        seen: Seen<'a>,
+        /// How many lookups there were beyond the first.
+        lookups: usize,
+    },
 }
 
 impl<'a> Batch<'a> {
     /// What becomes of the next frame; none if there is none.
     #[inline]
     pub fn next(&mut self, pool: &mut Pool) -> Option<Fate<'_>> {
-        if self.seen.is_empty() {
+        let index = self.rest.next()?;
+        if index == self.seen {
             self.look_ahead();
         }
-        let place = self.seen.next()?;
-        let frame = self.runner.frames.pop_front()?;
-        let seen = self.ahead[place];
-        Some(Way::new(self, place, &frame).go(frame, seen, pool))
+        let place = index % AHEAD;
+        let frame = &self.frames[index];
+        let weight = Totals {
+            packets: frame.wire_frames(),
+            bytes: frame.wire_bytes(),
+        };
+        Some(match self.rush(place, weight) {
+            Rush::Leaves(port) => Fate::Leaves(&mut self.frames[index], port),
+            Rush::Halts {
+                table,
+                seen,
+                lookups,
+            } => Way::new(self, index, place, weight).go(table, seen, lookups, pool),
+        })
     }
 
     /// Reads some frames, and looks each up in the first table.
     fn look_ahead(&mut self) {
-        let count = self.runner.frames.len().min(AHEAD);
-        for place in 0..count {
-            self.ahead[place] = self.look(place);
+        let frames = self.seen..self.rest.end.min(self.seen + AHEAD);
+        let count = frames.len();
+        self.seen = frames.end;
+        self.read_ahead(frames);
+        let first = self.ground.view.table(TableId::FIRST);
+        for (lanes, seen) in self.runner.lanes.iter().zip(&mut self.ahead[..count]) {
+            if let Seen::Found(_) = seen {
+                *seen = look_up(self.ground.view, first, lanes);
+            }
         }
-        self.seen = 0..count;
     }
 
-    /// Reads the frame in this place of those that wait, and looks it up.
+    /// Reads these frames. Of those that are to be looked up it is said that they have
+    /// found nothing.
+    fn read_ahead(&mut self, frames: Range<usize>) {
+        let (ground, parts) = (self.ground, self.ground.view.parts());
+        let guard = self.is_guarded.then_some(Guard {
+            pipeline: ground.pipeline,
+            ingress: self.ingress,
+        });
+        let runner = &mut *self.runner;
+        let places = runner.lanes.iter_mut().zip(&mut self.ahead);
+        for (frame, (lanes, seen)) in self.frames[frames].iter().zip(places) {
+            *seen = match read(lanes, frame, ground, self.depth) {
+                Ok(is_fragment) => {
+                    let guarded = |guard: &Guard<'_>| guard.says(lanes, is_fragment);
+                    let guarded = guard.as_ref().and_then(guarded);
+                    guarded.unwrap_or(Seen::Found(None))
+                }
+                Err(reason) => Seen::Refused(reason),
+            };
+            lanes.fill_beside(parts, &runner.registers);
+        }
+    }
+
+    /// Takes a frame on as long as the rules that it finds do nothing but lead it on or
+    /// send it out of one port.
     #[inline]
-    fn look(&mut self, place: usize) -> Seen<'a> {
-        let frame = &self.runner.frames[place];
-        let lanes = &mut self.runner.lanes[place];
-        let arrived = match read(lanes, frame, self.ground, self.depth) {
-            Ok(arrived) => arrived,
-            Err(reason) => return Seen::Refused(reason),
-        };
-        let open = |port: PortView| port.receives(arrived.dst);
-        if !self.ingress.is_some_and(open) {
-            return Seen::Refused(DropReason::IngressClosed);
+    fn rush(&mut self, place: usize, weight: Totals) -> Rush<'a> {
+        let (mut table, mut seen, mut lookups) = (TableId::FIRST, self.ahead[place], 0);
+        while let Seen::Found(Some(rule)) = seen {
+            match Brief::of(rule.instructions.gist()) {
+                Brief::Leads(next) => {
+                    self.count(table, rule, weight);
+                    table = next;
+                    seen = self.find(place, next);
+                    lookups += 1;
+                }
+                Brief::Leaves(port)
+                    if port != self.ground.from && self.doors.door(port) == Door::Open =>
+                {
+                    self.count(table, rule, weight);
+                    return Rush::Leaves(port);
+                }
+                Brief::Leaves(_) | Brief::Not => break,
+            }
         }
-        if self.standalone {
-            return Seen::Standalone;
+        Rush::Halts {
+            table,
+            seen,
+            lookups,
         }
-        if arrived.is_fragment && self.ground.pipeline.fragments() == FragmentHandling::Drop {
-            return Seen::Refused(DropReason::Fragment);
-        }
-        self.refill(place);
-        self.find(place, TableId::FIRST)
+    }
+
+    /// Whether the port of arrival may cause packet-ins by misses.
+    pub(crate) fn reports_misses(&self) -> bool {
+        self.ingress.is_none_or(|port| port.reports_misses())
+    }
+
+    /// Counts a frame that found a rule in a table.
+    #[inline]
+    pub(crate) fn count(&mut self, table: TableId, rule: &'a Rule, weight: Totals) {
+        self.runner.tables.looked_up(table, weight);
+        self.tally.rule(rule, weight);
     }
 
     /// Reads a frame again that has changed; its words are in that place.
@@ -207,6 +282,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Puts what goes with the frame at hand among the words in that place.
+    #[inline]
     pub(crate) fn refill(&mut self, place: usize) {
         let lanes = &mut self.runner.lanes[place];
         lanes.fill_beside(self.ground.view.parts(), &self.runner.registers);
@@ -216,36 +292,54 @@ impl<'a> Batch<'a> {
     #[inline]
     pub(crate) fn find(&self, place: usize, table: TableId) -> Seen<'a> {
         let view = self.ground.view;
-        let Some(table) = view.table(table) else {
-            return Seen::Found(None);
-        };
-        match table.uncompiled {
-            None => Seen::Found(view.look_up(table, &self.runner.lanes[place])),
-            Some(Uncompiled::Conjunctions) => Seen::Unknown(Reason::Conjunction),
-            Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
-        }
+        look_up(view, view.table(table), &self.runner.lanes[place])
     }
 }
 
-/// What must be known of a frame before it is looked up.
-struct Arrived {
-    dst: MacAddr,
-    is_fragment: bool,
+/// What a table says to words, if it has rules.
+#[inline]
+fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lanes) -> Seen<'a> {
+    let Some(table) = table else {
+        return Seen::Found(None);
+    };
+    match table.uncompiled {
+        None => Seen::Found(view.look_up(table, lanes)),
+        Some(Uncompiled::Conjunctions) => Seen::Unknown(Reason::Conjunction),
+        Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
+    }
 }
 
-/// Reads the words of a frame, but for what goes with it.
+/// What may be said of frames before they are looked up.
+struct Guard<'a> {
+    pipeline: &'a Pipeline,
+    ingress: Option<PortView>,
+}
+
+impl Guard<'_> {
+    /// What is said of a frame of these words, if anything is.
+    fn says<'a>(&self, lanes: &Lanes, is_fragment: bool) -> Option<Seen<'a>> {
+        let open = |port: PortView| port.receives(lanes.eth_dst());
+        if !self.ingress.is_some_and(open) {
+            return Some(Seen::Refused(DropReason::IngressClosed));
+        }
+        if self.pipeline.standalone() {
+            return Some(Seen::Standalone);
+        }
+        let drops = self.pipeline.fragments() == FragmentHandling::Drop;
+        (is_fragment && drops).then_some(Seen::Refused(DropReason::Fragment))
+    }
+}
+
+/// Reads the words of a frame, but for what goes with it. Answers whether it is a fragment.
 #[inline]
 fn read(
     lanes: &mut Lanes,
     frame: &Frame,
     ground: Ground<'_>,
     depth: Depth,
-) -> Result<Arrived, DropReason> {
+) -> Result<bool, DropReason> {
     match lanes.read(frame, ground.from, depth) {
-        Ok(()) => Ok(Arrived {
-            dst: lanes.eth_dst(),
-            is_fragment: false,
-        }),
+        Ok(()) => Ok(false),
         Err(Uncommon) => read_uncommon(lanes, frame, ground, depth),
     }
 }
@@ -255,13 +349,10 @@ fn read_uncommon(
     frame: &Frame,
     ground: Ground<'_>,
     depth: Depth,
-) -> Result<Arrived, DropReason> {
+) -> Result<bool, DropReason> {
     let headers = Headers::parse(frame, depth).map_err(DropReason::Malformed)?;
     lanes.fill_frame(&headers, ground.from);
-    Ok(Arrived {
-        dst: headers.link.dst,
-        is_fragment: !matches!(headers.fragment(), None | Some(Fragment::No)),
-    })
+    Ok(!matches!(headers.fragment(), None | Some(Fragment::No)))
 }
 
 impl Drop for Batch<'_> {

@@ -56,9 +56,8 @@ struct Entry {
 
 impl Entry {
     #[inline]
-    fn is_seen(&self, age: u64) -> bool {
-        let died = self.died.load(Ordering::Relaxed);
-        u64::from(self.born) <= age && (died == NEVER || age < died.into())
+    fn is_seen(&self, age: u16) -> bool {
+        self.born <= age && age < self.died.load(Ordering::Relaxed)
     }
 
     fn is_alive(&self) -> bool {
@@ -106,6 +105,12 @@ impl Segment {
         self.entries.len()
     }
 
+    /// The bytes it takes, besides the rules.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_entries = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
+        size_of::<Self>() + size_of_val(&*self.buckets) + of_entries
+    }
+
     /// Whether most of what was written has died.
     pub(crate) fn is_mostly_dead(&self) -> bool {
         let dead = self.dead.load(Ordering::Relaxed);
@@ -123,6 +128,14 @@ impl Segment {
         epoch.saturating_sub(self.made)
     }
 
+    /// The age that a reader of `epoch` asks for. Whatever dies here has done so by the
+    /// last age there is.
+    #[inline]
+    fn age_to_read(&self, epoch: Epoch) -> u16 {
+        let age = self.age(epoch).min(u64::from(NEVER) - 1);
+        u16::try_from(age).expect("it is no greater than that")
+    }
+
     fn age_to_write(&self, epoch: Epoch) -> u16 {
         u16::try_from(self.age(epoch)).expect("the owner remakes a segment that is old")
     }
@@ -135,32 +148,44 @@ impl Segment {
     /// The rule that a frame of these words and this hash finds, as `epoch` saw it.
     #[inline]
     pub(crate) fn find(&self, hash: Hash, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
-        let age = self.age(epoch);
-        let fits = |_: u16, entry: &Entry| lanes.fit(entry.rule.matching());
-        let mut entry = self.first(hash, fits).and_then(|first| self.entry(first));
-        let mut best: Option<&Arc<Rule>> = None;
-        while let Some(this) = entry {
+        let age = self.age_to_read(epoch);
+        let first = self.first(hash, |_, entry| lanes.fit(entry.rule.matching()))?;
+        let mut best = first.is_seen(age).then_some(&first.rule);
+        let mut next = first.next.load(Ordering::Acquire);
+        while let Some(this) = self.entry(next) {
             if this.is_seen(age) && best.is_none_or(|best| this.rule.is_tried_before(best)) {
                 best = Some(&this.rule);
             }
-            entry = self.entry(this.next.load(Ordering::Acquire));
+            next = this.next.load(Ordering::Acquire);
         }
         best
     }
 
     /// The first entry with the hash's tag that it is.
     #[inline]
-    fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<u16> {
-        for bucket in self.places(hash) {
-            for slot in &self.buckets[bucket].0 {
-                let [tag, number] = split(slot.load(Ordering::Acquire));
-                let Some(number) = number.checked_sub(1) else {
-                    // They are filled from the front.
-                    break;
-                };
-                if tag == hash.tag && self.entry(number).is_some_and(|entry| is_it(number, entry)) {
-                    return Some(number);
-                }
+    fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<&Entry> {
+        let [one, other] = self.places(hash);
+        let found = self.first_in(one, hash.tag, &is_it);
+        found.or_else(|| self.first_in(other, hash.tag, &is_it))
+    }
+
+    /// The first in this bucket.
+    #[inline]
+    fn first_in(
+        &self,
+        bucket: usize,
+        wanted: u16,
+        is_it: impl Fn(u16, &Entry) -> bool,
+    ) -> Option<&Entry> {
+        for slot in &self.buckets[bucket].0 {
+            let [tag, number] = split(slot.load(Ordering::Acquire));
+            // They are filled from the front.
+            let number = number.checked_sub(1)?;
+            if tag == wanted
+                && let Some(entry) = self.entry(number)
+                && is_it(number, entry)
+            {
+                return Some(entry);
             }
         }
         None
@@ -169,11 +194,10 @@ impl Segment {
     /// The first entry that wants the same as `rule`, whose shape is that of all.
     fn first_like(&self, hash: Hash, rule: &Rule) -> Option<&Entry> {
         let rest = rest_of(hash);
-        let first = self.first(hash, |number, entry| {
+        self.first(hash, |number, entry| {
             self.hashes[usize::from(number)].load(Ordering::Relaxed) == rest
                 && wants_same(rule, &entry.rule)
-        })?;
-        self.entry(first)
+        })
     }
 
     /// The two buckets that what has the hash may be in; the tag and one tell the other.
@@ -363,9 +387,9 @@ fn hash_of(tag: u16, rest: u32) -> Hash {
 }
 
 #[inline]
-fn split(slot: u32) -> [u16; 2] {
+const fn split(slot: u32) -> [u16; 2] {
     let [a, b, c, d] = slot.to_be_bytes();
-    [[a, b], [c, d]].map(u16::from_be_bytes)
+    [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
 }
 
 #[cfg(test)]

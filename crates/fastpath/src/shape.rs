@@ -65,11 +65,11 @@ impl Hasher {
     pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> Hash {
         let [first, second] = self.seeds;
         let mixed = words.fold(first, |hash, word| fold(hash ^ word, second));
-        let [a, b, c, d, e, f, ..] = fold(mixed, first).to_be_bytes();
+        let [_, _, a, b, c, d, e, f] = fold(mixed, first).to_le_bytes();
         Hash {
-            segment: u16::from_be_bytes([a, b]),
-            tag: u16::from_be_bytes([c, d]),
-            bucket: u16::from_be_bytes([e, f]),
+            segment: u16::from_le_bytes([e, f]),
+            tag: u16::from_le_bytes([c, d]),
+            bucket: u16::from_le_bytes([a, b]),
         }
     }
 }

@@ -4,8 +4,8 @@
 //! The steps stand in the places of the actions they are made of. What is not compiled
 //! is a step too, [`Step::Hand`]: from there on the interpreter goes on.
 
-use base::{PortNo, TableId};
-use flow::{Action, Extension, Field, Instructions, MetadataWrite};
+use base::{MeterId, PortNo, TableId};
+use flow::{Action, Extension, Field, Instructions, MaxLen, MetadataWrite, Part};
 
 use crate::change::Change;
 
@@ -20,15 +20,10 @@ pub enum Reason {
     Uncompiled,
     /// A group.
     Group,
-    /// A meter.
-    Meter,
-    /// A copy for the controllers.
+    /// A copy for the controllers, with more than usual.
     Controller,
-    /// It matched nothing, and goes to the controllers.
-    Miss,
-    /// Its TTL is over.
-    TtlExpired,
-    /// It is looked up again, by other means than a goto.
+    /// It is looked up again in the same table or one before, or by another port; or it
+    /// has been so often that the interpreter must count.
     Resubmit,
     /// A field is written that is not among those that are compiled, or a part of one.
     Field,
@@ -41,14 +36,11 @@ pub enum Reason {
 impl Reason {
     /// All reasons, with the names that counters bear.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 8] = [
         (Self::Conjunction,  "interpreted_conjunction"),
         (Self::Uncompiled,   "interpreted_uncompiled_rules"),
         (Self::Group,        "interpreted_group"),
-        (Self::Meter,        "interpreted_meter"),
         (Self::Controller,   "interpreted_controller"),
-        (Self::Miss,         "interpreted_miss"),
-        (Self::TtlExpired,   "interpreted_ttl_expired"),
         (Self::Resubmit,     "interpreted_resubmit"),
         (Self::Field,        "interpreted_field"),
         (Self::ActionSet,    "interpreted_action_set"),
@@ -75,6 +67,14 @@ pub(crate) enum Step {
     Register { number: u8, value: u32, mask: u32 },
     /// Bits of the metadata.
     Metadata(MetadataWrite),
+    /// Bits of a register, or of the metadata, from one or the other.
+    Copy { from: Part, to: Part },
+    /// To the controllers.
+    Report(MaxLen),
+    /// It is submitted to a meter.
+    Meter(MeterId),
+    /// It is looked up in this table, if that is a later one, and what is found is done.
+    Resubmit(TableId),
     /// Nothing.
     Nothing,
     /// Somebody else does it, and all that is behind it.
@@ -86,14 +86,51 @@ pub(crate) enum Step {
 pub(crate) struct Steps {
     /// A step for each action that is applied, up to the first that is not compiled.
     pub(crate) steps: Box<[Step]>,
-    /// Whether the frame goes first of all to a meter, which is not compiled.
-    pub(crate) metered: bool,
+    /// To which it is submitted first of all.
+    pub(crate) meter: Option<MeterId>,
     /// What becomes of the action set.
     pub(crate) set: Set,
     /// What is written into the metadata behind that.
     pub(crate) metadata: Option<MetadataWrite>,
     /// Where it goes on.
     pub(crate) goto: Option<TableId>,
+}
+
+/// All that a rule does, where that is little; most do little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Brief {
+    /// More than can be said in a word.
+    Not,
+    /// The frame goes on in this table.
+    Leads(TableId),
+    /// The frame leaves by this port, unless it came in there.
+    Leaves(PortNo),
+}
+
+impl Brief {
+    const LEADS: u32 = 1;
+    const LEAVES: u32 = 2;
+
+    /// It in one word; zero for none.
+    pub(crate) const fn word(self) -> u64 {
+        let (kind, value) = match self {
+            Self::Not => (0, 0),
+            Self::Leads(table) => (Self::LEADS, table.0 as u32),
+            Self::Leaves(port) => (Self::LEAVES, port.0),
+        };
+        (kind as u64) << 32 | value as u64
+    }
+
+    /// What such a word says.
+    #[inline]
+    pub(crate) const fn of(word: u64) -> Self {
+        let [a, b, c, d, kind, ..] = word.to_le_bytes();
+        match kind as u32 {
+            Self::LEADS => Self::Leads(TableId(a)),
+            Self::LEAVES => Self::Leaves(PortNo(u32::from_le_bytes([a, b, c, d]))),
+            _ => Self::Not,
+        }
+    }
 }
 
 /// What becomes of the action set.
@@ -132,10 +169,27 @@ impl Steps {
         }
         Self {
             steps: steps.into(),
-            metered: instructions.meter.is_some(),
+            meter: instructions.meter,
             set,
             metadata: instructions.metadata,
             goto: instructions.goto,
+        }
+    }
+
+    /// The same, and in a word, if that can be.
+    pub(crate) fn with_brief(instructions: &Instructions) -> (Self, u64) {
+        let steps = Self::of(instructions);
+        let brief = steps.brief().word();
+        (steps, brief)
+    }
+
+    /// The same in a word, if that can be.
+    pub(crate) fn brief(&self) -> Brief {
+        let is_plain = self.meter.is_none() && self.set == Set::Kept && self.metadata.is_none();
+        match (&*self.steps, self.goto) {
+            ([], Some(table)) if is_plain => Brief::Leads(table),
+            ([Step::Output(port)], None) if is_plain => Brief::Leaves(*port),
+            _ => Brief::Not,
         }
     }
 }
@@ -143,30 +197,32 @@ impl Steps {
 impl Step {
     fn of(action: &Action) -> Self {
         match action {
-            Action::Output { port, .. } | Action::Enqueue { port, .. } => Self::of_output(*port),
+            Action::Output { port, max_len } => Self::of_output(*port, *max_len),
+            // No port has a queue but one.
+            Action::Enqueue { port, .. } => Self::of_output(*port, MaxLen::WHOLE),
             Action::SetQueue(_) => Self::Nothing,
             Action::Group(_) => Self::Hand(Reason::Group),
-            Action::Meter(_) => Self::Hand(Reason::Meter),
+            Action::Meter(meter) => Self::Meter(*meter),
             Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
             Action::Extended(extension) => Self::of_extension(extension),
             other => Change::of(other).map_or(Self::Hand(Reason::Action), Self::Change),
         }
     }
 
-    const fn of_output(port: PortNo) -> Self {
+    const fn of_output(port: PortNo, max_len: MaxLen) -> Self {
         match port {
             PortNo::IN_PORT => Self::InPort,
             PortNo::NORMAL => Self::Normal,
             PortNo::FLOOD => Self::Flood,
             PortNo::ALL => Self::All,
-            PortNo::CONTROLLER => Self::Hand(Reason::Controller),
+            PortNo::CONTROLLER => Self::Report(max_len),
             PortNo::TABLE => Self::Hand(Reason::Resubmit),
             port => Self::Output(port),
         }
     }
 
     /// Writes bits of a field: of one that is in the frame, all of them.
-    fn of_field(field: Field, value: u128, mask: u128) -> Self {
+    pub(crate) fn of_field(field: Field, value: u128, mask: u128) -> Self {
         let short = |bits: u128| u32::try_from(bits & 0xffff_ffff).expect("32 bits");
         let long = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).expect("64 bits");
         match (field.register(), field) {
@@ -192,7 +248,15 @@ impl Step {
             Extension::Load { to, value } => {
                 Self::of_field(to.field(), to.place(u128::from(*value)), to.mask())
             }
+            Extension::Move { from, to } if is_beside(*from) && is_beside(*to) => Self::Copy {
+                from: *from,
+                to: *to,
+            },
             Extension::Controller(_) => Self::Hand(Reason::Controller),
+            Extension::Resubmit {
+                port: PortNo::IN_PORT,
+                table: Some(table),
+            } => Self::Resubmit(*table),
             Extension::Resubmit { .. } => Self::Hand(Reason::Resubmit),
             Extension::Note(_) | Extension::PopQueue => Self::Nothing,
             _ => Self::Hand(Reason::Action),
@@ -200,12 +264,18 @@ impl Step {
     }
 }
 
+/// Whether these are bits of a general register or of the metadata.
+fn is_beside(part: Part) -> bool {
+    part.field().register().is_some() || part.field() == Field::Metadata
+}
+
 /// Whether the action sends the frame out of a port, and nothing needs to be known for
 /// that but which.
 fn is_plain_output(action: &Action) -> bool {
     match action {
-        Action::Output { port, .. } => {
-            matches!(Step::of_output(*port), Step::Output(_) | Step::InPort)
+        Action::Output { port, max_len } => {
+            let step = Step::of_output(*port, *max_len);
+            matches!(step, Step::Output(_) | Step::InPort)
         }
         _ => false,
     }

@@ -8,8 +8,8 @@ use pipeline::{Counters, Pipeline, Rule, Totals};
 /// there written down: so no traffic costs more than to count each frame by itself.
 const PLACES: usize = 32;
 
-/// Tables there can be.
-const TABLES: usize = TableId::LAST.0 as usize + 1;
+/// Numbers that tables can have, and those that none has.
+const TABLES: usize = 256;
 
 /// The counts of a batch.
 #[derive(Debug)]
@@ -35,15 +35,18 @@ impl<'a> Tally<'a> {
         /// A rule and what the allocator puts beside it take so many bytes at least.
         const APART: usize = 128;
         let place = std::ptr::from_ref(rule).addr() / APART % PLACES;
-        let place = &mut self.rules[place];
-        match place {
+        match &mut self.rules[place] {
             Some((counters, sum)) if std::ptr::eq(*counters, &rule.counters) => add(sum, weight),
-            _ => {
-                let before = place.replace((&rule.counters, weight));
-                if let Some((counters, sum)) = before {
-                    counters.add(self.writer, sum, self.now);
-                }
-            }
+            _ => self.replace(place, &rule.counters, weight),
+        }
+    }
+
+    /// Has what stands in a place written down, and puts this there.
+    #[inline]
+    fn replace(&mut self, place: usize, counters: &'a Counters, weight: Totals) {
+        let before = self.rules[place].replace((counters, weight));
+        if let Some((counters, sum)) = before {
+            counters.add(self.writer, sum, self.now);
         }
     }
 
@@ -59,7 +62,7 @@ impl<'a> Tally<'a> {
 /// The counts of tables.
 #[derive(Debug)]
 pub(crate) struct TableTally {
-    /// Frames looked up, and those that found a rule.
+    /// Frames looked up, and those that found no rule.
     sums: Box<[(Totals, Totals); TABLES]>,
     /// Which tables have any, in the order in which they came.
     touched: Vec<TableId>,
@@ -80,21 +83,27 @@ impl TableTally {
 
     /// A frame looked up in `table`, there or not.
     #[inline]
-    pub(crate) fn table(&mut self, table: TableId, weight: Totals, found: bool) {
-        let (looked_up, matched) = &mut self.sums[usize::from(table.0) % TABLES];
+    pub(crate) fn looked_up(&mut self, table: TableId, weight: Totals) {
+        let (looked_up, _) = &mut self.sums[usize::from(table.0)];
         if looked_up.packets == 0 {
             self.touched.push(table);
         }
         add(looked_up, weight);
-        if found {
-            add(matched, weight);
-        }
+    }
+
+    /// It found no rule there.
+    pub(crate) fn missed(&mut self, table: TableId, weight: Totals) {
+        add(&mut self.sums[usize::from(table.0)].1, weight);
     }
 
     fn settle(&mut self, pipeline: &Pipeline, writer: usize, now: Instant) {
         for table in self.touched.drain(..) {
-            let sums = &mut self.sums[usize::from(table.0) % TABLES];
-            let (looked_up, matched) = std::mem::take(sums);
+            let sums = &mut self.sums[usize::from(table.0)];
+            let (looked_up, missed) = std::mem::take(sums);
+            let matched = Totals {
+                packets: looked_up.packets.wrapping_sub(missed.packets),
+                bytes: looked_up.bytes.wrapping_sub(missed.bytes),
+            };
             let counters = pipeline.table_counters(table);
             counters.0.add(writer, looked_up, now);
             if matched.packets > 0 {

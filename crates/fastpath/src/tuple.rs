@@ -34,8 +34,8 @@ struct Directory {
 impl Directory {
     #[inline]
     fn place(&self, hash: Hash) -> usize {
-        let upper = hash.segment.checked_shr(BITS_MAX - self.bits);
-        usize::from(upper.unwrap_or(0))
+        let upper = u32::from(hash.segment) >> (BITS_MAX - self.bits);
+        usize::try_from(upper).expect("it has sixteen bits at most")
     }
 
     #[inline]
@@ -109,6 +109,35 @@ impl Tuple {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.priorities.is_empty()
+    }
+
+    /// How many rules there are.
+    pub(crate) fn len(&self) -> usize {
+        self.priorities.values().sum()
+    }
+
+    /// The segments, each once: one that stands in several places does so side by side.
+    fn segments(&self) -> Vec<Arc<Segment>> {
+        let mut segments = self.directory.segments.clone();
+        segments.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        segments
+    }
+
+    /// The bytes it takes, besides the rules.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_segments = self.segments().into_iter().map(|segment| segment.bytes());
+        of_segments.sum::<usize>() + self.directory.segments.len() * size_of::<Arc<Segment>>()
+    }
+
+    /// All rules there are.
+    pub(crate) fn living(&self) -> Vec<Arc<Rule>> {
+        let of_segment = |segment: &Arc<Segment>| {
+            let living = segment.living().into_iter();
+            living
+                .map(|living| Arc::clone(living.rule))
+                .collect::<Vec<_>>()
+        };
+        self.segments().iter().flat_map(of_segment).collect()
     }
 
     pub(crate) fn highest(&self) -> u16 {

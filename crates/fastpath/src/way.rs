@@ -2,23 +2,29 @@
 //! ends or comes to what only the interpreter does.
 //!
 //! Most frames leave by one port as they came. Of those no verdict is written; it is
-//! as soon as there is more to tell.
-
-use std::sync::Arc;
+//! as soon as there is more to tell. What a step does stands in `acts`.
 
 use base::{PortNo, TableId};
-use flow::{Action, MetadataWrite, Registers};
-use packet::{Frame, Packet, Pool};
+use flow::{Action, Registers};
+use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Destination, DropReason, Egress, Handover, MissPolicy, PortView, Rule, Stop, Tables,
+    Arrival, Behind, Cause, Destination, DropReason, Handover, MissPolicy, Rule, Stop, Tables,
     Totals,
 };
 
-use crate::change::Unmade;
 use crate::classifier::Looker;
-use crate::doors::Door;
 use crate::runner::{Batch, Fate, Runner, Seen};
-use crate::steps::{Reason, Set, Step, Steps};
+use crate::steps::{Reason, Steps};
+
+mod acts;
+
+/// How deep resubmissions may lie in one another. Beyond that it is the interpreter who
+/// comes back to the rules that they stand in.
+pub(crate) const RESUBMITS_DEEP: usize = 32;
+
+/// How many lookups a frame may have. Beyond that it is the interpreter who counts, and
+/// says when they are too many.
+const LOOKUPS: usize = 1024;
 
 /// Why a way ends before its end.
 enum End<'a> {
@@ -31,49 +37,74 @@ enum End<'a> {
 /// A frame's way.
 pub(crate) struct Way<'b, 'a> {
     batch: &'b mut Batch<'a>,
+    /// Which frame it is.
+    index: usize,
     /// Where its words are.
     place: usize,
     /// What it counts for: itself, as it came.
     weight: Totals,
     /// What was written into its action set: an output, if anything.
     set: Option<&'a Action>,
+    /// How many lookups there were beyond the first.
+    lookups: usize,
+    /// How many resubmissions we are in; of each, the batch has what is behind it.
+    nesting: usize,
     /// Whether it is to leave in the state it has now.
     promised: bool,
     /// Where to, if there is nothing else to tell yet.
     pending: Option<PortNo>,
     /// Whether the verdict is this frame's.
     told: bool,
-    /// Whether the words do not fit the frame any more, or what goes with it.
+    /// Whether the words do not fit the frame any more.
     frame_is_stale: bool,
-    registers_are_stale: bool,
     /// Whether something was written into what goes with it.
     registers_are_written: bool,
 }
 
+/// Where a way goes on.
+enum Leg<'a> {
+    /// With what this table says.
+    Table(TableId, Seen<'a>),
+    /// Behind so many steps of a rule.
+    Rule(&'a Rule, usize),
+}
+
 impl<'b, 'a> Way<'b, 'a> {
     #[inline]
-    pub(crate) fn new(batch: &'b mut Batch<'a>, place: usize, frame: &Frame) -> Self {
+    pub(crate) fn new(
+        batch: &'b mut Batch<'a>,
+        index: usize,
+        place: usize,
+        weight: Totals,
+    ) -> Self {
         Self {
             batch,
+            index,
             place,
-            weight: Totals {
-                packets: frame.wire_frames(),
-                bytes: frame.wire_bytes(),
-            },
+            weight,
             set: None,
+            lookups: 0,
+            nesting: 0,
             promised: false,
             pending: None,
             told: false,
             frame_is_stale: false,
-            registers_are_stale: false,
             registers_are_written: false,
         }
     }
 
-    /// Goes it, from what the first table says.
-    #[inline]
-    pub(crate) fn go(mut self, mut frame: Frame, seen: Seen<'a>, pool: &mut Pool) -> Fate<'b> {
-        match self.walk(&mut frame, seen, pool) {
+    /// Goes it, from what this table says, which was the last of so many more lookups
+    /// than one.
+    pub(crate) fn go(
+        mut self,
+        table: TableId,
+        seen: Seen<'a>,
+        lookups: usize,
+        pool: &mut Pool,
+    ) -> Fate<'b> {
+        let mut frame = std::mem::take(&mut self.batch.frames[self.index]);
+        self.lookups = lookups;
+        match self.walk(&mut frame, Leg::Table(table, seen), pool) {
             Ok(()) => self.finish(frame, pool),
             Err(End::Lost(reason)) => {
                 self.drop(reason);
@@ -83,85 +114,126 @@ impl<'b, 'a> Way<'b, 'a> {
         }
     }
 
+    /// Through the tables, and back to what is behind resubmissions.
     fn walk(
         &mut self,
         frame: &mut Frame,
-        mut seen: Seen<'a>,
+        mut leg: Leg<'a>,
         pool: &mut Pool,
     ) -> Result<(), End<'a>> {
-        let mut table = TableId::FIRST;
+        if let Leg::Table(_, Seen::Standalone) = leg {
+            self.promise(Destination::Normal);
+            return Ok(());
+        }
         loop {
-            let found = match seen {
-                Seen::Found(found) => found,
-                Seen::Standalone => {
-                    self.promise(Destination::Normal);
-                    return Ok(());
-                }
-                Seen::Refused(reason) => return Err(End::Lost(reason)),
-                Seen::Unknown(reason) => return Err(End::Handed(reason, Stop::Table(table))),
+            let done = self.traverse(frame, leg, pool);
+            let Some(behind) = self.come_back() else {
+                return match done? {
+                    None => {
+                        self.execute_set();
+                        Ok(())
+                    }
+                    Some(table) => self.missed(table),
+                };
             };
-            let tables = &mut self.batch.runner.tables;
-            tables.table(table, self.weight, found.is_some());
-            let Some(rule) = found else {
-                return Err(self.missed(table));
-            };
-            self.batch.tally.rule(rule, self.weight);
-            match self.follow(frame, rule, pool)? {
-                Some(next) => {
-                    table = next;
-                    seen = self.look_up(frame, table);
+            match done {
+                // Ends what the resubmission led to, and no more.
+                Err(End::Lost(DropReason::InvalidTtl)) => self.drop(DropReason::InvalidTtl),
+                Err(End::Handed(reason, stop)) => {
+                    self.nesting += 1;
+                    return Err(End::Handed(reason, stop));
                 }
-                None => {
-                    self.execute_set();
-                    return Ok(());
-                }
+                Err(end) => return Err(end),
+                // A miss is not reported: whoever resubmits asks whether there is a rule.
+                Ok(_) => {}
             }
+            leg = Leg::Rule(behind.rule, behind.done);
+        }
+    }
+
+    /// What is behind the resubmission that we are in, and no more are.
+    fn come_back(&mut self) -> Option<Behind<'a>> {
+        self.nesting = self.nesting.checked_sub(1)?;
+        self.batch.behind[self.nesting]
+    }
+
+    /// Goes on to where no rule leads any more. Answers the table in which the frame found
+    /// none, if that is why.
+    fn traverse(
+        &mut self,
+        frame: &mut Frame,
+        leg: Leg<'a>,
+        pool: &mut Pool,
+    ) -> Result<Option<TableId>, End<'a>> {
+        let (mut table, mut rule, mut done) = match leg {
+            Leg::Table(table, seen) => (table, self.arrive(table, seen)?, 0),
+            Leg::Rule(rule, done) => (rule.table(), Some(rule), done),
+        };
+        while let Some(found) = rule {
+            match self.follow(frame, found, done, pool)? {
+                Some(next) => table = next,
+                None => return Ok(None),
+            }
+            let seen = self.look_up(frame, table);
+            (rule, done) = (self.arrive(table, seen)?, 0);
+        }
+        Ok(Some(table))
+    }
+
+    /// Counts what a table says: the rule that the frame finds, or that there is none.
+    #[inline]
+    fn arrive(&mut self, table: TableId, seen: Seen<'a>) -> Result<Option<&'a Rule>, End<'a>> {
+        match seen {
+            Seen::Found(Some(rule)) => {
+                self.batch.count(table, rule, self.weight);
+                Ok(Some(rule))
+            }
+            Seen::Found(None) => {
+                let tables = &mut self.batch.runner.tables;
+                tables.looked_up(table, self.weight);
+                tables.missed(table, self.weight);
+                Ok(None)
+            }
+            Seen::Refused(reason) => Err(End::Lost(reason)),
+            Seen::Unknown(reason) => Err(End::Handed(reason, Stop::Table(table))),
+            Seen::Standalone => Ok(None),
         }
     }
 
     fn look_up(&mut self, frame: &Frame, table: TableId) -> Seen<'a> {
-        if self.frame_is_stale {
-            if let Err(reason) = self.batch.reread(self.place, frame) {
-                return Seen::Refused(reason);
-            }
-        } else if self.registers_are_stale {
-            self.batch.refill(self.place);
+        self.lookups += 1;
+        if std::mem::take(&mut self.frame_is_stale)
+            && let Err(reason) = self.batch.reread(self.place, frame)
+        {
+            return Seen::Refused(reason);
         }
-        (self.frame_is_stale, self.registers_are_stale) = (false, false);
         self.batch.find(self.place, table)
     }
 
-    fn missed(&self, table: TableId) -> End<'a> {
-        match self.batch.ground.pipeline.miss() {
-            MissPolicy::Drop => End::Lost(DropReason::NoMatch),
-            MissPolicy::Controller => End::Handed(Reason::Miss, Stop::Missed(table)),
-        }
-    }
-
-    /// Does what a rule says, and answers where to go on (OF 1.3.5, 5.9).
-    #[inline]
+    /// Does what a rule says, from the step at `done` on, and answers where to go on
+    /// (OF 1.3.5, 5.9).
     fn follow(
         &mut self,
         frame: &mut Frame,
-        rule: &'a Arc<Rule>,
+        rule: &'a Rule,
+        done: usize,
         pool: &mut Pool,
     ) -> Result<Option<TableId>, End<'a>> {
-        let at_its_beginning = |reason| {
-            let (metered, done) = (false, 0);
+        let Some(steps) = rule.instructions.compiled::<Steps>() else {
+            let (metered, done) = (done > 0, done);
             let stop = Stop::Rule {
                 rule,
                 metered,
                 done,
             };
-            End::Handed(reason, stop)
+            return Err(End::Handed(Reason::Action, stop));
         };
-        let Some(steps) = rule.instructions.compiled::<Steps>() else {
-            return Err(at_its_beginning(Reason::Action));
-        };
-        if steps.metered {
-            return Err(at_its_beginning(Reason::Meter));
+        if let Some(meter) = steps.meter.filter(|_| done == 0) {
+            self.submit_to_meter(frame, meter, pool)?;
         }
-        self.apply(frame, rule, &steps.steps, pool)?;
+        if let Some(table) = self.apply(frame, rule, &steps.steps, done, pool)? {
+            return Ok(Some(table));
+        }
         self.write_set(steps.set, &rule.instructions.write);
         if let Some(write) = steps.metadata {
             self.write_metadata(write);
@@ -169,155 +241,16 @@ impl<'b, 'a> Way<'b, 'a> {
         Ok(steps.goto)
     }
 
-    fn apply(
-        &mut self,
-        frame: &mut Frame,
-        rule: &'a Rule,
-        steps: &[Step],
-        pool: &mut Pool,
-    ) -> Result<(), End<'a>> {
-        let mut at = 0;
-        while let Some(step) = steps.get(at) {
-            match *step {
-                Step::Output(port) => self.output(port),
-                Step::InPort => self.send(self.batch.ground.from),
-                Step::Normal => self.promise(Destination::Normal),
-                Step::Flood => self.spread(PortView::floods),
-                Step::All => self.spread(PortView::forwards),
-                Step::Change(_) => {
-                    at = self.change(frame, rule, steps, at, pool)?;
-                    continue;
-                }
-                Step::Register {
-                    number,
-                    value,
-                    mask,
-                } => {
-                    let general = &mut self.registers().general;
-                    let register = &mut general[usize::from(number)];
-                    *register = *register & !mask | value & mask;
-                }
-                Step::Metadata(write) => self.write_metadata(write),
-                Step::Nothing => {}
-                Step::Hand(reason) => return Err(End::Handed(reason, at_action(rule, at))),
-            }
-            at += 1;
-        }
-        Ok(())
-    }
-
-    /// Makes all changes from the step at `first` on that stand one behind the other, and
-    /// answers which step is the next.
-    fn change(
-        &mut self,
-        frame: &mut Frame,
-        rule: &'a Rule,
-        steps: &[Step],
-        first: usize,
-        pool: &mut Pool,
-    ) -> Result<usize, End<'a>> {
-        self.keep(frame, pool)?;
-        self.frame_is_stale = true;
-        let packet = Packet::read(frame, self.batch.depth);
-        let mut packet = packet.map_err(|reason| End::Lost(DropReason::Malformed(reason)))?;
-        let mut at = first;
-        while let Some(Step::Change(change)) = steps.get(at) {
-            match change.make(&mut packet) {
-                Ok(()) => at += 1,
-                Err(Unmade::Expired) => {
-                    return Err(End::Handed(Reason::TtlExpired, at_action(rule, at)));
-                }
-                Err(Unmade::Lost(reason)) => return Err(End::Lost(reason)),
+    fn missed(&mut self, table: TableId) -> Result<(), End<'a>> {
+        let lost = |reason| Err(End::Lost(reason));
+        match self.batch.ground.pipeline.miss() {
+            MissPolicy::Drop => lost(DropReason::NoMatch),
+            MissPolicy::Controller if !self.batch.reports_misses() => lost(DropReason::NoPacketIn),
+            MissPolicy::Controller => {
+                let told = self.tell_controllers(Cause::Miss, table, None, None);
+                told.map_err(End::Lost)
             }
         }
-        Ok(at)
-    }
-
-    fn write_set(&mut self, set: Set, write: &'a [Action]) {
-        match set {
-            Set::Kept => return,
-            Set::Emptied => self.set = None,
-            Set::Output | Set::OnlyOutput => self.set = write.last(),
-        }
-        let port = self.set.and_then(port_of).unwrap_or(PortNo::UNSET);
-        self.registers().set_output = port;
-    }
-
-    fn write_metadata(&mut self, write: MetadataWrite) {
-        let metadata = &mut self.registers().metadata;
-        *metadata = *metadata & !write.mask | write.value & write.mask;
-    }
-
-    /// What goes with the frame, to be written.
-    fn registers(&mut self) -> &mut Registers {
-        self.registers_are_stale = true;
-        self.registers_are_written = true;
-        &mut self.batch.runner.registers
-    }
-
-    fn execute_set(&mut self) {
-        match self.set.and_then(port_of) {
-            None => {}
-            Some(PortNo::IN_PORT) => self.send(self.batch.ground.from),
-            Some(port) => self.output(port),
-        }
-    }
-
-    /// The only way back is `IN_PORT`, so that a mistake makes no loop.
-    #[inline]
-    fn output(&mut self, port: PortNo) {
-        if port == self.batch.ground.from {
-            self.drop(DropReason::OutputToIngress);
-        } else {
-            self.send(port);
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, port: PortNo) {
-        match self.batch.doors.door(port) {
-            Door::Open if !self.told && self.pending.is_none() => {
-                self.promised = true;
-                self.pending = Some(port);
-            }
-            Door::Open => self.promise(Destination::Port(port)),
-            Door::Closed => self.drop(DropReason::OutputClosed),
-            Door::Missing => self.drop(DropReason::OutputNoPort),
-        }
-    }
-
-    fn spread(&mut self, takes: fn(&PortView) -> bool) {
-        let from = self.batch.ground.from;
-        for (port, view) in self.batch.ground.pipeline.ports() {
-            if port != from && takes(&view) {
-                self.promise(Destination::Port(port));
-            }
-        }
-    }
-
-    fn promise(&mut self, to: Destination) {
-        self.tell();
-        self.promised = true;
-        let verdict = &mut self.batch.runner.verdict;
-        let frame = verdict.frames.len();
-        verdict.egress.push(Egress { frame, to });
-    }
-
-    /// Before a change: if the frame is to leave as it is now, a copy of it will.
-    fn keep(&mut self, frame: &Frame, pool: &mut Pool) -> Result<(), End<'a>> {
-        if self.promised {
-            self.tell();
-            let copy = pool.duplicate(frame);
-            let copy = copy.ok_or(End::Lost(DropReason::NoBuffer))?;
-            self.batch.runner.verdict.frames.push(copy);
-            self.promised = false;
-        }
-        Ok(())
-    }
-
-    fn drop(&mut self, reason: DropReason) {
-        self.tell();
-        self.batch.runner.verdict.drops.push(reason);
     }
 
     /// Makes the verdict this frame's, and puts down in it what is to be told so far.
@@ -332,7 +265,7 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         if let Some(port) = self.pending.take() {
             let to = Destination::Port(port);
-            verdict.egress.push(Egress { frame: 0, to });
+            verdict.egress.push(pipeline::Egress { frame: 0, to });
         }
     }
 
@@ -343,7 +276,9 @@ impl<'b, 'a> Way<'b, 'a> {
             self.forget_registers();
         }
         if let Some(port) = self.pending {
-            return Fate::Leaves(frame, port);
+            let place = &mut self.batch.frames[self.index];
+            *place = frame;
+            return Fate::Leaves(place, port);
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;
@@ -360,16 +295,19 @@ impl<'b, 'a> Way<'b, 'a> {
     /// The interpreter does the rest.
     fn hand(mut self, frame: Frame, reason: Reason, stop: Stop<'a>, pool: &mut Pool) -> Fate<'b> {
         self.tell();
+        let batch = self.batch;
+        let runner: &'b mut Runner = batch.runner;
+        let ground = batch.ground;
+        let registers = std::mem::replace(&mut runner.registers, Registers::new(ground.from));
         let handover = Handover {
             weight: self.weight,
-            registers: self.batch.runner.registers.clone(),
+            registers,
             set: self.set,
             promised: self.promised,
+            lookups: self.lookups,
+            behind: &batch.behind[..self.nesting],
             stop,
         };
-        self.forget_registers();
-        let ground = self.batch.ground;
-        let runner: &'b mut Runner = self.batch.runner;
         runner.count_handed(reason);
         let tables = Tables {
             pipeline: ground.pipeline,
@@ -389,22 +327,5 @@ impl<'b, 'a> Way<'b, 'a> {
 
     fn forget_registers(&mut self) {
         self.batch.runner.registers = Registers::new(self.batch.ground.from);
-    }
-}
-
-/// Behind the rule's meter, before the action of this place.
-const fn at_action(rule: &Rule, place: usize) -> Stop<'_> {
-    Stop::Rule {
-        rule,
-        metered: true,
-        done: place,
-    }
-}
-
-/// Where an action of an action set sends the frame.
-const fn port_of(action: &Action) -> Option<PortNo> {
-    match action {
-        Action::Output { port, .. } => Some(*port),
-        _ => None,
     }
 }

@@ -94,6 +94,11 @@ const ACTIONS: &[&str] = &[
     "group:4",
     "resubmit(,1)",
     "resubmit(,2)",
+    "resubmit(,3)",
+    "resubmit(,3)",
+    "controller(pause)",
+    "move:OXM_OF_METADATA[4..7]->NXM_NX_REG0[0..3]",
+    "move:NXM_NX_REG0[0..3]->OXM_OF_METADATA[0..3]",
     "resubmit(2,3)",
     "clone(dec_ttl,output:3)",
     "note:01.02",
@@ -425,7 +430,8 @@ impl Bench {
             now: self.now,
         };
         let mut learned = Vec::new();
-        let mut batch = runs.begin(ground, frames.iter().map(Incoming::build));
+        let mut built: Vec<_> = frames.iter().map(Incoming::build).collect();
+        let mut batch = runs.begin(ground, &mut built);
         for incoming in frames {
             let mut wanted = Verdict::new();
             let arrival = Arrival {
@@ -447,7 +453,7 @@ impl Bench {
                     learned.append(&mut verdict.learned);
                 }
                 Fate::Leaves(frame, port) => {
-                    let verdict = leaving(frame, port);
+                    let verdict = leaving(std::mem::take(frame), port);
                     assert_eq!(
                         format!("{verdict:?}"),
                         format!("{wanted:?}"),
@@ -523,11 +529,18 @@ fn what_is_handed_to_the_interpreter_is_counted() {
     check("write_actions(output:2),goto_table:1", &[]);
     check("load:1->NXM_NX_REG0[],write_metadata:1", &[]);
     check("output:2,group:1", &[(Reason::Group, 2)]);
-    check("meter:1,output:2", &[(Reason::Meter, 2)]);
-    check("output:2,controller", &[(Reason::Controller, 2)]);
-    check("dec_ttl,output:2", &[(Reason::TtlExpired, 2)]);
-    check("resubmit(,1)", &[(Reason::Resubmit, 2)]);
-    check("move:NXM_NX_REG0[]->NXM_NX_REG1[]", &[(Reason::Action, 2)]);
+    check("meter:1,output:2", &[]);
+    check("output:2,controller", &[]);
+    check("dec_ttl,output:2", &[]);
+    check("resubmit(,1),output:2", &[]);
+    check("move:NXM_NX_REG0[]->NXM_NX_REG1[]", &[]);
+    check("resubmit(,0)", &[(Reason::Resubmit, 2)]);
+    check("resubmit(3,1)", &[(Reason::Resubmit, 2)]);
+    check("controller(id=2)", &[(Reason::Controller, 2)]);
+    check(
+        "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
+        &[(Reason::Action, 2)],
+    );
     check("load:1->NXM_OF_VLAN_TCI[]", &[(Reason::Field, 2)]);
     check("write_actions(dec_ttl,output:2)", &[(Reason::ActionSet, 2)]);
     check("conjunction(1,1/2)", &[(Reason::Conjunction, 2)]);

@@ -43,7 +43,7 @@ pub use group::{
     GroupModCommand, GroupStats, Selection, SelectionFields, SelectionMethod,
 };
 pub use key::Key;
-pub use matching::{Match, MatchBuilder, Term, Terms};
+pub use matching::{Match, MatchBuilder, Term, TermHead, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,

@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 pub use builder::MatchBuilder;
 use facts::Facts;
 use packed::Packed;
-pub use packed::Terms;
+pub use packed::{TermHead, Terms};
 
 /// One condition: the field, under the mask, equals the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,6 +80,14 @@ impl Match {
     #[must_use]
     pub fn terms(&self) -> Terms<'_> {
         Terms::of(self.packed.as_bytes())
+    }
+
+    /// The terms as bytes, one behind the other in order: a head ([`TermHead`]), the value
+    /// and perhaps a mask. What is behind the last of them, if anything is, begins with zero.
+    #[inline]
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8] {
+        self.packed.as_bytes()
     }
 
     /// Whether every frame satisfies it.

@@ -195,7 +195,9 @@ impl Registers {
         }
     }
 
-    fn value(&self, field: Field) -> u128 {
+    /// The value of a register; zero if `field` is none.
+    #[must_use]
+    pub fn value(&self, field: Field) -> u128 {
         if let Some(number) = field.option() {
             return self.options.as_ref().map_or(0, |values| values[number]);
         }

@@ -91,7 +91,16 @@ impl Frame {
 
     /// Frames that this one is on the wire: one, or as many as it will be cut into.
     #[must_use]
+    #[inline]
     pub fn wire_frames(&self) -> u64 {
+        match self.offload.segmentation {
+            None => 1,
+            Some(_) => self.segments(),
+        }
+    }
+
+    /// As many as it will be cut into.
+    fn segments(&self) -> u64 {
         let headers = self.segment_headers();
         match (self.offload.segmentation, self.len().checked_sub(headers)) {
             (Some(how), Some(payload)) if how.size > 0 => {
@@ -103,8 +112,12 @@ impl Frame {
 
     /// Bytes of these frames, without preamble and frame check sequence.
     #[must_use]
+    #[inline]
     pub fn wire_bytes(&self) -> u64 {
-        let repeated = (self.wire_frames() - 1) * self.segment_headers() as u64;
+        let repeated = match self.offload.segmentation {
+            None => 0,
+            Some(_) => (self.segments() - 1) * self.segment_headers() as u64,
+        };
         self.len() as u64 + repeated
     }
 

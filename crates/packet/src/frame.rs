@@ -71,11 +71,13 @@ impl Frame {
 
     /// The bytes, from the destination address on.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.storage[self.start..self.end]
     }
 
     /// The bytes, to be changed in place.
+    #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.storage[self.start..self.end]
     }
@@ -84,6 +86,9 @@ impl Frame {
     /// that takes a header of its own before a frame. The frame is as before.
     ///
     /// Compiles only for a prefix of at most sixteen bytes, for which there is always room.
+    ///
+    /// # Panics
+    /// If the frame was taken and has no buffer.
     pub fn prefixed<const N: usize>(&mut self, prefix: [u8; N]) -> &[u8] {
         const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
         let at = self.start - N;
@@ -93,6 +98,7 @@ impl Frame {
 
     /// How many bytes there are. No frame check sequence is among them.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
         self.end - self.start
     }
@@ -106,9 +112,14 @@ impl Frame {
     /// All of the buffer behind the headroom, for a backend to receive into;
     /// [`Frame::fill`] then says how much of it is the frame.
     pub fn room_mut(&mut self) -> &mut [u8] {
-        self.start = HEADROOM;
-        self.end = HEADROOM;
-        &mut self.storage[HEADROOM..]
+        self.empty();
+        &mut self.storage[self.start..]
+    }
+
+    /// Makes it empty, with headroom.
+    fn empty(&mut self) {
+        self.start = HEADROOM.min(self.storage.len());
+        self.end = self.start;
     }
 
     /// Makes the first `len` bytes of the room the frame.
@@ -116,12 +127,11 @@ impl Frame {
     /// # Errors
     /// The buffer is smaller than that; the frame is then empty.
     pub fn fill(&mut self, len: usize) -> Result<(), NoRoom> {
-        self.start = HEADROOM;
-        self.end = HEADROOM;
-        if len > self.storage.len() - HEADROOM {
+        self.empty();
+        if len > self.storage.len() - self.start {
             return Err(NoRoom);
         }
-        self.end = HEADROOM + len;
+        self.end = self.start + len;
         Ok(())
     }
 
@@ -174,6 +184,20 @@ impl Frame {
     }
 }
 
+/// An empty frame without a buffer, in which there is room for nothing: what is left
+/// where a frame was taken.
+impl Default for Frame {
+    #[inline]
+    fn default() -> Self {
+        Self {
+            storage: Box::default(),
+            start: 0,
+            end: 0,
+            offload: Offload::default(),
+        }
+    }
+}
+
 impl Clone for Frame {
     fn clone(&self) -> Self {
         let mut copy = Self::from_bytes(self.bytes());
@@ -219,6 +243,7 @@ impl Pool {
     }
 
     /// An empty frame; none if all `limit` buffers are out.
+    #[inline]
     pub fn take(&mut self) -> Option<Frame> {
         if self.missing == self.limit {
             return None;
@@ -239,6 +264,7 @@ impl Pool {
     }
 
     /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
+    #[inline]
     pub fn put(&mut self, frame: Frame) {
         if frame.storage.len() == HEADROOM + ROOM {
             self.missing = self.missing.saturating_sub(1);
@@ -311,6 +337,18 @@ mod tests {
         pool.put(Frame::from_bytes(&[1, 2, 3]));
         assert_eq!(pool.missing(), 0);
         assert!(pool.take().is_some_and(|frame| frame.is_empty()));
+    }
+
+    #[test]
+    fn where_a_frame_was_taken_there_is_room_for_nothing() {
+        let mut place = Frame::from_bytes(&[7; 60]);
+        assert_eq!(std::mem::take(&mut place).len(), 60);
+        assert_eq!((place.fill(1), place.fill(0)), (Err(NoRoom), Ok(())));
+        assert_eq!(place.open(0, 4), Err(NoRoom));
+        assert!(place.room_mut().is_empty() && place.bytes().is_empty());
+        let mut pool = Pool::new(1);
+        pool.put(place);
+        assert_eq!(pool.missing(), 0);
     }
 
     #[test]

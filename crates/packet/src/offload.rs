@@ -68,6 +68,7 @@ impl Offload {
     ///
     /// # Errors
     /// The unfinished checksum is not within the payload, or segments have no size.
+    #[inline]
     pub fn check(&self, payload_at: usize, len: usize) -> Result<(), Malformed> {
         if let Checksum::Partial { start, offset } = self.checksum
             && (usize::from(start) < payload_at

@@ -159,10 +159,12 @@ impl Run<'_> {
     }
 
     fn metered(&mut self, id: MeterId) -> Outcome {
-        let Some(meter) = self.pipeline.meters().find(id) else {
+        let metered = self
+            .pipeline
+            .metered(id, self.writer, self.weight, self.now);
+        let Some(outcome) = metered else {
             return Outcome::Pass;
         };
-        let outcome = meter.submit(self.writer, self.weight, self.now);
         self.trace.metered(id, outcome != Outcome::Pass);
         outcome
     }
@@ -199,7 +201,8 @@ impl Run<'_> {
 /// The code point of the same class with the drop precedence raised by `levels`, or
 /// as far as it goes; none for a code point that has no drop precedence. These are
 /// the classes of assured forwarding, four, of three precedences each (RFC 2597, 6).
-fn raised(dscp: u8, levels: u8) -> Option<u8> {
+#[must_use]
+pub fn raised(dscp: u8, levels: u8) -> Option<u8> {
     let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
     let assured = (1..=4).contains(&class) && precedence != 0 && dscp & 1 == 0;
     let higher = precedence.saturating_add(levels).min(3);

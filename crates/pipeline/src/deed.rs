@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 
 use base::{GroupId, MeterId};
 use flow::field::Depth;
-use flow::{Field, Instructions};
+use flow::{Field, Instructions, Refusal};
 
+use crate::check::verdict_on;
 use crate::check_extension::is_clause;
 use crate::group::groups_of;
 use crate::learners::asks_of_learned;
@@ -22,7 +23,13 @@ use crate::tlv::all_fields;
 pub struct Deed {
     instructions: Instructions,
     said: Said,
-    compiled: OnceLock<Box<dyn Any + Send + Sync>>,
+    compiled: OnceLock<Compiled>,
+}
+
+/// What a compiler has made of instructions.
+struct Compiled {
+    gist: u64,
+    program: Box<dyn Any + Send + Sync>,
 }
 
 impl Deed {
@@ -43,14 +50,25 @@ impl Deed {
     #[inline]
     #[must_use]
     pub fn compiled<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.compiled.get()?.downcast_ref()
+        self.compiled.get()?.program.downcast_ref()
     }
 
-    /// Has `make` make something of the instructions, if nothing was made yet. It stays
-    /// as long as they do.
-    pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> T) {
-        self.compiled
-            .get_or_init(|| Box::new(make(&self.instructions)));
+    /// What was made of the instructions in a word, which only their compiler
+    /// understands; zero if nothing was.
+    #[inline]
+    #[must_use]
+    pub fn gist(&self) -> u64 {
+        self.compiled.get().map_or(0, |compiled| compiled.gist)
+    }
+
+    /// Has `make` make something of the instructions, and its gist, if nothing was made
+    /// yet. It stays as long as they do.
+    pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> (T, u64)) {
+        self.compiled.get_or_init(|| {
+            let (program, gist) = make(&self.instructions);
+            let program = Box::new(program);
+            Compiled { gist, program }
+        });
     }
 }
 
@@ -61,6 +79,9 @@ pub(crate) struct Said {
     pub(crate) groups: Box<[GroupId]>,
     /// The meters that they name.
     pub(crate) meters: Box<[MeterId]>,
+    /// Whether the actions can be what the controller means, if that does not depend on
+    /// the match.
+    pub(crate) verdict: Option<Result<(), Refusal>>,
     /// How deep a frame must be read for them.
     pub(crate) depth: Depth,
     /// Whether one is a clause of a conjunction.
@@ -80,6 +101,7 @@ impl Said {
         Self {
             groups: groups_of(actions()).collect(),
             meters: meters.into(),
+            verdict: verdict_on(instructions),
             depth: actions().map(depth_of).max().unwrap_or_default(),
             is_clause: instructions.apply.iter().any(is_clause),
             asks_of_learned: asks_of_learned(actions()),
@@ -119,10 +141,10 @@ mod tests {
     #[test]
     fn what_was_made_first_stays() {
         let deed = Deed::new(Instructions::default());
-        assert_eq!(deed.compiled::<u32>(), None);
-        deed.compile(|_| 7_u32);
-        deed.compile(|_| 8_u32);
-        assert_eq!(deed.compiled::<u32>(), Some(&7));
+        assert_eq!((deed.compiled::<u32>(), deed.gist()), (None, 0));
+        deed.compile(|_| (7_u32, 70));
+        deed.compile(|_| (8_u32, 80));
+        assert_eq!((deed.compiled::<u32>(), deed.gist()), (Some(&7), 70));
         assert_eq!(deed.compiled::<u64>(), None);
         assert_eq!(deed, Deed::new(Instructions::default()));
     }

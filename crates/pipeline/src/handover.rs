@@ -24,8 +24,22 @@ pub struct Handover<'a> {
     pub set: Option<&'a Action>,
     /// Whether it is to leave in the state it has now; where to, is in the verdict.
     pub promised: bool,
+    /// How many lookups there were beyond the first.
+    pub lookups: usize,
+    /// What is to be done after that, each behind a resubmission to a later table; the
+    /// first at last. Behind one that is none, there are none.
+    pub behind: &'a [Option<Behind<'a>>],
     /// Where to go on.
     pub stop: Stop<'a>,
+}
+
+/// What of a rule is to be done behind a resubmission.
+#[derive(Clone, Copy, Debug)]
+pub struct Behind<'a> {
+    /// The rule.
+    pub rule: &'a Rule,
+    /// How many of its actions are done, the resubmission among them.
+    pub done: usize,
 }
 
 /// Where a frame was left.
@@ -33,8 +47,6 @@ pub struct Handover<'a> {
 pub enum Stop<'a> {
     /// Before it was looked up in this table.
     Table(TableId),
-    /// In this table it found nothing.
-    Missed(TableId),
     /// At a rule that it has found. Of what that applies, so much is done; before, the
     /// frame is submitted to the rule's meter.
     Rule {
@@ -67,11 +79,12 @@ impl Interpreter {
         run.set
             .write(handover.set.map_or(&[], std::slice::from_ref));
         run.set_promised(handover.promised);
+        run.resubmits = handover.lookups;
         let mut frame = arrival.frame;
         let depth = run.pipeline.depth();
         run.depth = depth;
         let result = match Packet::read(&mut frame, depth) {
-            Ok(mut packet) => run.go_on_from(&mut packet, &handover.stop),
+            Ok(mut packet) => run.go_on_from(&mut packet, &handover.stop, handover.behind),
             Err(reason) => Err(DropReason::Malformed(reason)),
         };
         run.end(frame, result);
@@ -79,16 +92,39 @@ impl Interpreter {
 }
 
 impl<'a> Run<'a> {
-    fn go_on_from(&mut self, packet: &mut Packet<'_>, stop: &Stop<'a>) -> Result<(), DropReason> {
-        let by_rule = match *stop {
+    fn go_on_from(
+        &mut self,
+        packet: &mut Packet<'_>,
+        stop: &Stop<'a>,
+        behind: &[Option<Behind<'a>>],
+    ) -> Result<(), DropReason> {
+        let behind = behind.iter().map_while(|behind| *behind);
+        let behind: Vec<_> = behind.collect();
+        self.nesting = behind.len();
+        let mut done = self.go_on_at(packet, stop);
+        for behind in behind.iter().rev() {
+            match done {
+                // Ends what the resubmission led to, and no more.
+                Err(DropReason::InvalidTtl) => self.drop(DropReason::InvalidTtl),
+                Err(reason) => return Err(reason),
+                Ok(_) => {}
+            }
+            self.nesting -= 1;
+            done = self.come_back(packet, *behind);
+        }
+        match done? {
+            true => self.execute_set(packet),
+            false => self.missed(),
+        }
+    }
+
+    /// Goes on where the frame was left. Answers as [`Self::traverse`].
+    fn go_on_at(&mut self, packet: &mut Packet<'_>, stop: &Stop<'a>) -> Result<bool, DropReason> {
+        match *stop {
             Stop::Table(table) => {
                 self.table = table;
                 let found = self.look_up(packet);
-                self.traverse(packet, found)?
-            }
-            Stop::Missed(table) => {
-                self.table = table;
-                false
+                self.traverse(packet, found)
             }
             Stop::Rule {
                 rule,
@@ -101,13 +137,28 @@ impl<'a> Run<'a> {
                     false => self.follow(packet, &rule.instructions)?,
                     true => self.follow_behind(packet, &rule.instructions, done)?,
                 };
-                self.lead(packet, next)?
+                self.lead(packet, next)
             }
-        };
-        match by_rule {
-            true => self.execute_set(packet),
-            false => self.missed(),
         }
+    }
+
+    /// Goes on behind a resubmission. Answers as [`Self::traverse`].
+    fn come_back(
+        &mut self,
+        packet: &mut Packet<'_>,
+        behind: Behind<'a>,
+    ) -> Result<bool, DropReason> {
+        let Behind { rule, done } = behind;
+        let instructions = &rule.instructions;
+        self.table = rule.table();
+        self.come_to(rule);
+        if self.pause.is_some() {
+            self.leave(&instructions.apply[done..]);
+            self.leave_instructions(instructions);
+            return Ok(true);
+        }
+        let next = self.follow_behind(packet, instructions, done)?;
+        self.lead(packet, next)
     }
 
     /// Goes on to the next table, if there is one. Answers as [`Self::traverse`].

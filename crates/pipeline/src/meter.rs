@@ -59,7 +59,7 @@ struct Band {
 
 /// What a meter says of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It passes.
     Pass,
     /// It is dropped.

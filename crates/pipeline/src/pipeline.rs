@@ -29,12 +29,12 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use base::{Instant, PortNo, TableId};
+use base::{Instant, MeterId, PortNo, TableId};
 use flow::field::Depth;
 use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
 use imbl::OrdMap;
 
-use crate::counters::{Counters, Ledger};
+use crate::counters::{Counters, Ledger, Totals};
 use crate::deed::Deed;
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
@@ -42,6 +42,7 @@ use crate::group_mod::GroupTable;
 use crate::index::Index;
 use crate::learners::Learners;
 use crate::limits::Limits;
+use crate::meter::Outcome;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::recent::Recent;
@@ -280,6 +281,20 @@ impl Pipeline {
         &mut self.meters
     }
 
+    /// What a meter says of a frame that is submitted to it, and counted as `writer`; none
+    /// if it is not there.
+    #[must_use]
+    pub fn metered(
+        &self,
+        id: MeterId,
+        writer: usize,
+        weight: Totals,
+        now: Instant,
+    ) -> Option<Outcome> {
+        let meter = self.meters.find(id)?;
+        Some(meter.submit(writer, weight, now))
+    }
+
     /// The rules that make rules.
     pub(crate) const fn learners(&self) -> &Learners {
         &self.learners
@@ -353,8 +368,13 @@ impl Pipeline {
         self.rules += 1;
         self.depths[rule.depth() as usize] += 1;
         self.expiry.arm(&rule);
-        let table = self.tables.entry(rule.table()).or_default();
-        let old = table.insert(Arc::clone(&rule));
+        let old = match self.tables.get_mut(&rule.table()) {
+            Some(table) => table.insert(Arc::clone(&rule)),
+            None => {
+                let table = self.tables.entry(rule.table()).or_default();
+                table.insert(Arc::clone(&rule))
+            }
+        };
         self.index.insert(&rule);
         if let Some(old) = old {
             self.left(old, None, now, changes);

@@ -29,6 +29,14 @@ impl PortView {
         !self.has(PortConfig::DOWN) && !self.has(barred)
     }
 
+    /// Whether every frame may come in.
+    #[must_use]
+    pub const fn receives_all(&self) -> bool {
+        !self.has(PortConfig::DOWN)
+            && !self.has(PortConfig::NO_RECV)
+            && !self.has(PortConfig::NO_RECV_STP)
+    }
+
     /// Whether a frame may go out.
     #[must_use]
     pub const fn forwards(&self) -> bool {

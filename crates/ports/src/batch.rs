@@ -54,6 +54,11 @@ impl Batch {
         self.frames.drain(..)
     }
 
+    /// Forgets all frames; of those that somebody has taken, there is nothing left.
+    pub fn clear(&mut self) {
+        self.frames.clear();
+    }
+
     /// Puts the buffers of the first `count` frames back into `pool`.
     ///
     /// # Panics

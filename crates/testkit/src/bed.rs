@@ -12,6 +12,10 @@ use packet::build::Stack;
 use packet::{Frame, Pool};
 use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict};
 
+mod lists;
+
+pub use lists::Traffic;
+
 /// A frame that all rules with conditions on one are for.
 pub const FRAME: &str = "eth / ipv4 / tcp / data(6)";
 
@@ -300,6 +304,8 @@ pub struct Worker {
     runner: fastpath::Runner,
     view: fastpath::View,
     frames: Vec<Frame>,
+    /// Those that have left.
+    back: Vec<Frame>,
     now: Instant,
 }
 
@@ -321,6 +327,7 @@ impl Worker {
         });
         Self {
             frames: frames.collect(),
+            back: Vec::with_capacity(Self::BATCH),
             pool,
             runner: fastpath::Runner::new(0),
             view,
@@ -339,20 +346,19 @@ impl Worker {
             now: self.now,
         };
         let mut left = 0;
-        let mut batch = self.runner.begin(ground, self.frames.drain(..));
-        let mut back = [const { None }; Self::BATCH];
-        for place in &mut back {
-            match batch.next(&mut self.pool) {
-                None => break,
-                Some(Fate::Leaves(frame, _)) => {
+        let mut batch = self.runner.begin(ground, &mut self.frames);
+        while let Some(fate) = batch.next(&mut self.pool) {
+            match fate {
+                Fate::Leaves(frame, _) => {
                     left += 1;
-                    *place = Some(frame);
+                    self.back.push(std::mem::take(frame));
                 }
-                Some(Fate::Told(verdict)) => *place = verdict.frames.pop(),
+                Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
             }
         }
         drop(batch);
-        self.frames.extend(back.into_iter().flatten());
+        self.frames.clear();
+        std::mem::swap(&mut self.frames, &mut self.back);
         left
     }
 }
@@ -377,6 +383,11 @@ mod tests {
             Scene::exact("some", 300),
             Scene::ten_shapes(),
             Scene::last_of_many(),
+            Scene::networks("some", 300),
+            Scene::access_list("some", 300, Traffic::Fitting),
+            Scene::access_list("some", 300, Traffic::Attack),
+            Scene::three_rules("three", Traffic::Same),
+            Scene::three_rules("three", Traffic::Fitting),
         ] {
             let (bed, mut runner) = (scene.lay(), Runner::new());
             assert_eq!(bed.changes.len(), scene.flows());

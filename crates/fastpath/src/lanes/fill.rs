@@ -51,6 +51,28 @@ impl Lanes {
         }
     }
 
+    /// Puts another value in the place of a general register.
+    #[inline]
+    pub(crate) fn put_register(&mut self, number: u8, value: u32) {
+        let word = &mut self.0[lane::REGISTERS + usize::from(number / 2) % (REGISTERS / 2)];
+        *word = match number % 2 {
+            0 => u64::from(value) << 32 | *word & 0xffff_ffff,
+            _ => *word >> 32 << 32 | u64::from(value),
+        };
+    }
+
+    /// Puts another value in the place of the metadata.
+    #[inline]
+    pub(crate) fn put_metadata(&mut self, value: u64) {
+        self.0[lane::METADATA] = value;
+    }
+
+    /// Puts another port in the place of that of the action set.
+    #[inline]
+    pub(crate) fn put_set_output(&mut self, port: PortNo) {
+        self.0[lane::SET_OUTPUT] = port.0.into();
+    }
+
     fn known(&mut self, registers: &Registers) {
         self.0[lane::METADATA] = registers.metadata;
         self.0[lane::TUNNEL_ID] = registers.tunnel_id;

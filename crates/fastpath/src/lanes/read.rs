@@ -33,30 +33,26 @@ impl Lanes {
     ) -> Result<(), Uncommon> {
         let bytes = frame.bytes();
         let header: &[u8; 14] = bytes.first_chunk().ok_or(Uncommon)?;
-        let mut eth_type = u16_of(header, 12);
+        let mut eth_type = EtherType(u16_of(header, 12));
         let (mut tag, mut payload_at) = (0, header.len());
-        if EtherType(eth_type).is_vlan() {
+        if eth_type.is_vlan() {
             let tagged: &[u8; 14 + vlan::LEN] = bytes.first_chunk().ok_or(Uncommon)?;
             // Where the bit that may be dropped first stands, a match asks whether there
             // is a tag at all.
             tag = u64::from(u16_of(tagged, 14) | VID_PRESENT);
-            eth_type = u16_of(tagged, 16);
+            eth_type = EtherType(u16_of(tagged, 16));
             payload_at = tagged.len();
-        }
-        if eth_type < TYPE_MIN || EtherType(eth_type).is_vlan() {
-            return Err(Uncommon);
         }
         let offload = frame.offload.check(payload_at, bytes.len());
         offload.map_err(|_| Uncommon)?;
         self.0[lane::ARRIVAL] = u64::from(from.0) << 32;
-        self.0[lane::DST] = u64_of(header, 0) & !0xffff | u64::from(eth_type);
+        self.0[lane::DST] = u64_of(header, 0) & !0xffff | u64::from(eth_type.0);
         self.0[lane::SRC] = u64_of(header, 6) & !0xffff | tag;
         self.0[lane::DETAILS] = 0;
-        if depth == Depth::Link {
-            return Ok(());
-        }
         let rest = &bytes[payload_at..];
-        match EtherType(eth_type) {
+        match eth_type {
+            EtherType::VLAN | EtherType::SERVICE_VLAN | EtherType(..TYPE_MIN) => Err(Uncommon),
+            _ if depth == Depth::Link => Ok(()),
             EtherType::IPV4 => self.read_ipv4(rest, depth),
             EtherType::IPV6 => self.read_ipv6(rest, depth),
             EtherType::ARP
@@ -178,12 +174,14 @@ fn u16_of(bytes: &[u8], at: usize) -> u16 {
 
 #[inline]
 fn u32_of(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes(std::array::from_fn(|index| bytes[at + index]))
+    let four = bytes[at..].first_chunk();
+    u32::from_be_bytes(*four.expect("the caller has looked how long it is"))
 }
 
 #[inline]
 fn u64_of(bytes: &[u8], at: usize) -> u64 {
-    u64::from_be_bytes(std::array::from_fn(|index| bytes[at + index]))
+    let eight = bytes[at..].first_chunk();
+    u64::from_be_bytes(*eight.expect("the caller has looked how long it is"))
 }
 
 const _: () = assert!(

@@ -28,6 +28,23 @@ fn a_step_stands_for_each_action() {
 }
 
 #[test]
+fn what_leads_to_controllers_meters_and_other_tables_is_a_step() {
+    let made =
+        steps("meter:7,controller:20,move:NXM_NX_REG1[]->OXM_OF_METADATA[0..31],resubmit(,3)");
+    let part = |field, bits| Part::new(field, 0, bits).expect("it has them");
+    let wanted = [
+        Step::Report(MaxLen(20)),
+        Step::Copy {
+            from: part(Field::Reg1, 32),
+            to: part(Field::Metadata, 32),
+        },
+        Step::Resubmit(TableId(3)),
+    ];
+    assert_eq!(*made.steps, wanted);
+    assert_eq!(made.meter, Some(MeterId(7)));
+}
+
+#[test]
 fn behind_what_is_not_compiled_there_is_nothing() {
     let made = steps("output:1,group:3,output:2");
     assert_eq!(
@@ -44,6 +61,30 @@ fn an_action_set_that_only_sends_is_compiled() {
     let made = steps("output:1,clear_actions,write_actions(dec_ttl,output:1)");
     let handed = Step::Hand(Reason::ActionSet);
     assert_eq!(*made.steps, [Step::Output(PortNo(1)), handed]);
+}
+
+#[test]
+fn what_is_brief_is_said_in_a_word() {
+    let check = |actions: &str, wanted| {
+        let brief = steps(actions).brief();
+        assert_eq!(brief, wanted, "{actions}");
+        assert_eq!(Brief::of(brief.word()), wanted, "{actions}");
+    };
+    check("goto_table:7", Brief::Leads(TableId(7)));
+    check("output:0x12345678", Brief::Leaves(PortNo(0x1234_5678)));
+    for more in [
+        "drop",
+        "in_port",
+        "output:1,output:2",
+        "dec_ttl,output:1",
+        "output:1,goto_table:3",
+        "meter:1,output:1",
+        "clear_actions,goto_table:3",
+        "write_actions(output:1)",
+        "write_metadata:1,goto_table:3",
+    ] {
+        check(more, Brief::Not);
+    }
 }
 
 #[test]

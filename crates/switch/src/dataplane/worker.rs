@@ -227,18 +227,18 @@ impl Worker {
             from: from.port,
             now,
         };
-        let frames = batch.drain().map(|mut frame| {
-            finish_if_sctp(&mut frame);
-            frame
-        });
-        let mut run = runner.begin(ground, frames);
+        batch.iter_mut().for_each(finish_if_sctp);
+        let mut run = runner.begin(ground, batch);
         while let Some(fate) = run.next(&mut self.pool) {
             match fate {
-                Fate::Leaves(frame, port) => self.send(PortKey { port, ..from }, frame),
+                Fate::Leaves(frame, port) => {
+                    self.send(PortKey { port, ..from }, std::mem::take(frame));
+                }
                 Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
             }
         }
         drop(run);
+        batch.clear();
         self.shared.counters.add_handed(runner.handed());
         self.runner = Some(runner);
     }

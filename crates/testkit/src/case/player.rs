@@ -1,7 +1,6 @@
 //! A switch without ports or controllers: the tables, an interpreter, a clock.
 
 use std::cmp::Reverse;
-use std::iter;
 
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use fastpath::{Classifier, Fate, Ground, Looker, Runner, Scratch, View};
@@ -205,12 +204,13 @@ impl Player {
             from: arrival.from,
             now: arrival.now,
         };
-        let mut batch = runner.begin(ground, iter::once(arrival.frame));
+        let mut frames = [arrival.frame];
+        let mut batch = runner.begin(ground, &mut frames);
         match batch.next(&mut self.pool).expect("there is a frame") {
             Fate::Told(verdict) => std::mem::swap(&mut self.verdict, verdict),
             Fate::Leaves(frame, port) => {
                 self.verdict = Verdict::new();
-                self.verdict.frames.push(frame);
+                self.verdict.frames.push(std::mem::take(frame));
                 let to = Destination::Port(port);
                 self.verdict.egress.push(Egress { frame: 0, to });
             }

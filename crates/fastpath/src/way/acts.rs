@@ -1,0 +1,313 @@
+//! What the steps of a rule do to a frame, and to what goes with it.
+
+use base::{MeterId, PortNo, TableId};
+use flow::{Action, MaxLen, MetadataWrite, Part, Registers};
+use packet::{Frame, Network, Packet, Pool};
+use pipeline::{
+    Cause, Destination, DropReason, Egress, Outcome, PacketInMeta, PortView, Rule, Stop, raised,
+};
+
+use super::{End, LOOKUPS, RESUBMITS_DEEP, Way};
+use crate::change::Unmade;
+use crate::doors::Door;
+use crate::steps::{Reason, Set, Step};
+
+impl<'a> Way<'_, 'a> {
+    /// Does the steps from the one at `first` on. Answers in which table the frame is to
+    /// be looked up before the others are done, if it is.
+    pub(super) fn apply(
+        &mut self,
+        frame: &mut Frame,
+        rule: &'a Rule,
+        steps: &[Step],
+        first: usize,
+        pool: &mut Pool,
+    ) -> Result<Option<TableId>, End<'a>> {
+        let mut at = first;
+        while let Some(step) = steps.get(at) {
+            match *step {
+                Step::Output(port) => self.output(port),
+                Step::InPort => self.send(self.batch.ground.from),
+                Step::Normal => self.promise(Destination::Normal),
+                Step::Flood => self.spread(PortView::floods),
+                Step::All => self.spread(PortView::forwards),
+                Step::Report(max_len) => self.report(rule, max_len),
+                Step::Meter(meter) => self.submit_to_meter(frame, meter, pool)?,
+                Step::Resubmit(table) => return self.resubmit(rule, at, table).map(Some),
+                Step::Change(_) => {
+                    at = self.change(frame, rule, steps, at, pool)?;
+                    continue;
+                }
+                Step::Register {
+                    number,
+                    value,
+                    mask,
+                } => self.write_register(number, value, mask),
+                Step::Metadata(write) => self.write_metadata(write),
+                Step::Copy { from, to } => self.copy(from, to),
+                Step::Nothing => {}
+                Step::Hand(reason) => return Err(End::Handed(reason, at_action(rule, at))),
+            }
+            at += 1;
+        }
+        Ok(None)
+    }
+
+    /// Makes all changes from the step at `first` on that stand one behind the other, and
+    /// answers which step is the next.
+    fn change(
+        &mut self,
+        frame: &mut Frame,
+        rule: &'a Rule,
+        steps: &[Step],
+        first: usize,
+        pool: &mut Pool,
+    ) -> Result<usize, End<'a>> {
+        self.keep(frame, pool).map_err(End::Lost)?;
+        self.frame_is_stale = true;
+        let mut packet = self.read(frame)?;
+        let mut at = first;
+        while let Some(Step::Change(change)) = steps.get(at) {
+            match change.make(&mut packet) {
+                Ok(()) => at += 1,
+                Err(Unmade::Expired) => return Err(self.expired(rule)),
+                Err(Unmade::Lost(reason)) => return Err(End::Lost(reason)),
+            }
+        }
+        Ok(at)
+    }
+
+    fn read<'f>(&self, frame: &'f mut Frame) -> Result<Packet<'f>, End<'a>> {
+        let packet = Packet::read(frame, self.batch.depth);
+        packet.map_err(|reason| End::Lost(DropReason::Malformed(reason)))
+    }
+
+    /// Notes what is behind a resubmission, and answers where it leads. Those that lead
+    /// to no later table are the interpreter's, who knows how many there may be.
+    fn resubmit(&mut self, rule: &'a Rule, at: usize, table: TableId) -> Result<TableId, End<'a>> {
+        let is_usual = table > rule.table() && self.lookups < LOOKUPS;
+        if !is_usual || self.nesting == RESUBMITS_DEEP {
+            return Err(End::Handed(Reason::Resubmit, at_action(rule, at)));
+        }
+        let done = at + 1;
+        self.batch.behind[self.nesting] = Some(pipeline::Behind { rule, done });
+        self.nesting += 1;
+        Ok(table)
+    }
+
+    /// Submits the frame to a meter. One that is not there lets it pass.
+    pub(super) fn submit_to_meter(
+        &mut self,
+        frame: &mut Frame,
+        meter: MeterId,
+        pool: &mut Pool,
+    ) -> Result<(), End<'a>> {
+        match self.metered(meter) {
+            Outcome::Pass => Ok(()),
+            Outcome::Drop => Err(End::Lost(DropReason::Metered)),
+            Outcome::Remark(levels) => self.remark(frame, levels, pool),
+        }
+    }
+
+    fn metered(&self, meter: MeterId) -> Outcome {
+        let (ground, writer) = (self.batch.ground, self.batch.runner.writer);
+        let outcome = ground
+            .pipeline
+            .metered(meter, writer, self.weight, ground.now);
+        outcome.unwrap_or(Outcome::Pass)
+    }
+
+    /// Raises the frame's drop precedence, if it has one.
+    fn remark(&mut self, frame: &mut Frame, levels: u8, pool: &mut Pool) -> Result<(), End<'a>> {
+        let packet = self.read(frame)?;
+        let tos = match &packet.headers().network {
+            Network::Ipv4(ip) => Some(ip.tos),
+            Network::Ipv6(ip) => Some(ip.traffic_class),
+            _ => None,
+        };
+        if let Some(dscp) = tos.and_then(|tos| raised(tos >> 2, levels)) {
+            self.keep(frame, pool).map_err(End::Lost)?;
+            self.frame_is_stale = true;
+            self.read(frame)?.set_ip_dscp(dscp);
+        }
+        Ok(())
+    }
+
+    /// To the controllers; by the table-miss rule only if the port allows it
+    /// (OF 1.3.5, 7.2.1: `OFPPC_NO_PACKET_IN`).
+    fn report(&mut self, rule: &'a Rule, max_len: MaxLen) {
+        let (cause, allowed) = match rule.is_table_miss() {
+            true => (Cause::MissRule, self.batch.reports_misses()),
+            false => (Cause::Action, true),
+        };
+        let told = match allowed {
+            true => self.tell_controllers(cause, rule.table(), Some(rule), Some(max_len)),
+            false => Err(DropReason::NoPacketIn),
+        };
+        if let Err(reason) = told {
+            self.drop(reason);
+        }
+    }
+
+    /// The TTL is over: the controllers may want to answer the sender, and nothing more
+    /// is done (OF 1.3.5, 5.12).
+    fn expired(&mut self, rule: &'a Rule) -> End<'a> {
+        let told = self.tell_controllers(Cause::InvalidTtl, rule.table(), Some(rule), None);
+        if let Err(reason) = told {
+            self.drop(reason);
+        }
+        End::Lost(DropReason::InvalidTtl)
+    }
+
+    /// The frame goes to the controllers, if their meter lets it.
+    pub(super) fn tell_controllers(
+        &mut self,
+        cause: Cause,
+        table: TableId,
+        rule: Option<&Rule>,
+        max_len: Option<MaxLen>,
+    ) -> Result<(), DropReason> {
+        match self.metered(MeterId::CONTROLLER) {
+            Outcome::Pass => {}
+            Outcome::Drop | Outcome::Remark(_) => return Err(DropReason::ControllerMetered),
+        }
+        let meta = PacketInMeta {
+            cause,
+            table,
+            cookie: rule.map_or(base::Cookie::NONE, |rule| rule.cookie),
+            registers: self.batch.runner.registers.clone(),
+            controller: 0,
+            userdata: Vec::new(),
+            continuation: None,
+            max_len,
+        };
+        self.promise(Destination::Controller(Box::new(meta)));
+        Ok(())
+    }
+
+    pub(super) fn write_set(&mut self, set: Set, write: &'a [Action]) {
+        match set {
+            Set::Kept => return,
+            Set::Emptied => self.set = None,
+            Set::Output | Set::OnlyOutput => self.set = write.last(),
+        }
+        let port = self.set.and_then(port_of).unwrap_or(PortNo::UNSET);
+        self.registers().set_output = port;
+        self.batch.runner.lanes[self.place].put_set_output(port);
+    }
+
+    pub(super) fn write_metadata(&mut self, write: MetadataWrite) {
+        let metadata = &mut self.registers().metadata;
+        *metadata = *metadata & !write.mask | write.value & write.mask;
+        let metadata = *metadata;
+        self.batch.runner.lanes[self.place].put_metadata(metadata);
+    }
+
+    fn write_register(&mut self, number: u8, value: u32, mask: u32) {
+        let register = &mut self.registers().general[usize::from(number)];
+        *register = *register & !mask | value & mask;
+        let register = *register;
+        self.batch.runner.lanes[self.place].put_register(number, register);
+    }
+
+    /// Bits from what goes with the frame to elsewhere in it.
+    fn copy(&mut self, from: Part, to: Part) {
+        let bits = from.of(self.batch.runner.registers.value(from.field()));
+        match Step::of_field(to.field(), to.place(bits), to.mask()) {
+            Step::Register {
+                number,
+                value,
+                mask,
+            } => self.write_register(number, value, mask),
+            Step::Metadata(write) => self.write_metadata(write),
+            _ => {}
+        }
+    }
+
+    /// What goes with the frame, to be written.
+    fn registers(&mut self) -> &mut Registers {
+        self.registers_are_written = true;
+        &mut self.batch.runner.registers
+    }
+
+    pub(super) fn execute_set(&mut self) {
+        match self.set.and_then(port_of) {
+            None => {}
+            Some(PortNo::IN_PORT) => self.send(self.batch.ground.from),
+            Some(port) => self.output(port),
+        }
+    }
+
+    /// The only way back is `IN_PORT`, so that a mistake makes no loop.
+    #[inline]
+    fn output(&mut self, port: PortNo) {
+        if port == self.batch.ground.from {
+            self.drop(DropReason::OutputToIngress);
+        } else {
+            self.send(port);
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, port: PortNo) {
+        match self.batch.doors.door(port) {
+            Door::Open if !self.told && self.pending.is_none() => {
+                self.promised = true;
+                self.pending = Some(port);
+            }
+            Door::Open => self.promise(Destination::Port(port)),
+            Door::Closed => self.drop(DropReason::OutputClosed),
+            Door::Missing => self.drop(DropReason::OutputNoPort),
+        }
+    }
+
+    fn spread(&mut self, takes: fn(&PortView) -> bool) {
+        let from = self.batch.ground.from;
+        for (port, view) in self.batch.ground.pipeline.ports() {
+            if port != from && takes(&view) {
+                self.promise(Destination::Port(port));
+            }
+        }
+    }
+
+    pub(super) fn promise(&mut self, to: Destination) {
+        self.tell();
+        self.promised = true;
+        let verdict = &mut self.batch.runner.verdict;
+        let frame = verdict.frames.len();
+        verdict.egress.push(Egress { frame, to });
+    }
+
+    /// Before a change: if the frame is to leave as it is now, a copy of it will.
+    fn keep(&mut self, frame: &Frame, pool: &mut Pool) -> Result<(), DropReason> {
+        if self.promised {
+            self.tell();
+            let copy = pool.duplicate(frame).ok_or(DropReason::NoBuffer)?;
+            self.batch.runner.verdict.frames.push(copy);
+            self.promised = false;
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop(&mut self, reason: DropReason) {
+        self.tell();
+        self.batch.runner.verdict.drops.push(reason);
+    }
+}
+
+/// Behind the rule's meter, before the action of this place.
+const fn at_action(rule: &Rule, place: usize) -> Stop<'_> {
+    Stop::Rule {
+        rule,
+        metered: true,
+        done: place,
+    }
+}
+
+/// Where an action of an action set sends the frame.
+const fn port_of(action: &Action) -> Option<PortNo> {
+    match action {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
+    }
+}
