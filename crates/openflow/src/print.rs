@@ -22,6 +22,7 @@ mod forward;
 mod frame;
 mod group;
 mod hello;
+mod ipfix;
 mod match10;
 mod meter;
 mod monitor;
