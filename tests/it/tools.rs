@@ -6,6 +6,7 @@ use crate::rig::{Ran, Rig, Switch, binary, program};
 pub(crate) const RULES: &[Rule] = rules![
     rules_are_added_told_in_order_and_deleted,
     groups_meters_and_ports_are_told_as_ovs_ofctl_tells_them,
+    ports_and_tables_are_called_by_their_names,
     a_text_becomes_the_message_that_ovs_ofctl_makes_of_it,
     what_a_tool_cannot_do_is_said_in_one_line,
 ];
@@ -75,6 +76,64 @@ fn groups_meters_and_ports_are_told_as_ovs_ofctl_tells_them(ground: &Ground) -> 
     for tool in ["groups", "meters"] {
         assert_eq!(own(ground, &switch, &[tool, "br0"])?.good()?, "");
     }
+    Ok(())
+}
+
+fn ports_and_tables_are_called_by_their_names(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start("--bridge br0 --fail-mode secure --port p1 --port p2")?;
+    switch.ofctl("-O OpenFlow15 mod-table br0 2 name:acl")?;
+    for flow in [
+        "in_port=p1,actions=output:p2,p1,LOCAL,resubmit(p2,acl)",
+        "table=acl,actset_output=\"p2\",actions=goto_table:3",
+        "table=3,in_port=2,actions=bundle(eth_src,0,hrw,ofport,members:p1,2),learn(table=acl)",
+    ] {
+        own(ground, &switch, &["flows", "br0", "--add", flow])?.good()?;
+    }
+    let group = "group_id=1,type=ff,bucket=watch_port:p1,actions=output:p2";
+    own(ground, &switch, &["groups", "br0", "--add", group])?.good()?;
+    for naming in ["--names", "--no-names"] {
+        for (words, theirs) in [
+            ("flows br0 --no-stats", "--no-stats dump-flows br0"),
+            (
+                "flows br0 --no-stats in_port=1",
+                "--no-stats dump-flows br0 in_port=1",
+            ),
+            ("groups br0", "dump-groups br0"),
+            ("ports br0", "dump-ports-desc br0"),
+        ] {
+            let words: Vec<&str> = words.split(' ').chain([naming]).collect();
+            let ours = own(ground, &switch, &words)?.good()?;
+            let theirs = switch.ofctl(&format!("-O OpenFlow15 {naming} {theirs}"))?;
+            let rows = theirs.lines().filter(|row| !row.starts_with("OFPST"));
+            let rows: String = rows.map(|row| format!("{row}\n")).collect();
+            assert_eq!(ours, rows, "{words:?}");
+        }
+    }
+    let told = own(ground, &switch, &["flows", "br0", "--names", "table=acl"])?.good()?;
+    assert!(
+        told.contains(", table=acl, ") && told.contains("actset_output=p2"),
+        "{told}"
+    );
+    // To a file numbers are told, and read names are.
+    let told = own(ground, &switch, &["flows", "br0", "in_port=p1"])?.good()?;
+    assert!(
+        told.contains("in_port=1 actions=output:2,output:1,LOCAL"),
+        "{told}"
+    );
+    let counted = own(ground, &switch, &["ports", "br0", "--stats", "--names"])?.good()?;
+    assert!(counted.contains("  port  p1: rx pkts="), "{counted}");
+    let refused = own(
+        ground,
+        &switch,
+        &["flows", "br0", "--no-names", "in_port=p1"],
+    )?;
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.errors.contains("a port is wanted"),
+        "{}",
+        refused.errors
+    );
     Ok(())
 }
 

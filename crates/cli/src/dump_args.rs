@@ -2,10 +2,11 @@
 //! asked, and what it is to tell or to change.
 
 use std::error::Error;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
-use tools::{Client, Command, Dump, Order, Subject, Together, ToolError, dump};
+use tools::{Client, Command, Dump, Naming, Order, Subject, Together, ToolError, dump};
 
 use crate::input::typed_or_read;
 
@@ -17,12 +18,28 @@ struct Bridge {
     /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
     #[arg(long, value_name = "DIRECTORY")]
     rundir: Option<PathBuf>,
+    /// Call ports and tables by their names [default: on a terminal; names are always understood].
+    #[arg(long, overrides_with = "no_names")]
+    names: bool,
+    /// Know ports and tables by their numbers alone.
+    #[arg(long)]
+    no_names: bool,
 }
 
 impl Bridge {
     fn call(&self) -> Result<Client, ToolError> {
         let socket = switch::management_socket(self.rundir.as_deref(), &self.bridge);
-        Client::connect(&socket)
+        Client::connect(&socket, self.naming())
+    }
+
+    /// As `ovs-ofctl` has it: whoever reads a terminal is told names.
+    fn naming(&self) -> Naming {
+        match (self.names, self.no_names) {
+            (true, _) => Naming::Told,
+            (false, true) => Naming::Numbers,
+            (false, false) if std::io::stdout().is_terminal() => Naming::Told,
+            (false, false) => Naming::Read,
+        }
     }
 }
 

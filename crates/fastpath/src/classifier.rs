@@ -283,13 +283,6 @@ impl Default for Classifier {
     }
 }
 
-/// Whether all that the rule asks for is among the words of a frame: tunnel options are
-/// rare, and wider than all the rest.
-fn is_of_words(rule: &Rule) -> bool {
-    let mut fields = rule.matching().terms().fields();
-    fields.all(|field| field.option().is_none())
-}
-
 impl Table {
     /// Writes changes of one kind. Answers whether the table is to be shown anew.
     fn write(&mut self, changes: &[RuleChange], hasher: Hasher, epoch: Epoch) -> bool {
@@ -317,10 +310,9 @@ impl Table {
         epoch: Epoch,
     ) -> (Arrival<'a>, bool) {
         rule.instructions.compile(Steps::with_brief);
-        if !is_of_words(rule) {
+        let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
             return (Arrival { rule, place: None }, false);
-        }
-        let conditions = Conditions::of(rule.matching());
+        };
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
         let (tuple, fresh) = match self.tuples.get(masks) {
@@ -370,16 +362,15 @@ impl Table {
 
     /// Takes a rule out. Answers whether the table is to be shown anew.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        if !is_of_words(rule) {
+        let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
             self.outside -= 1;
             return true;
-        }
+        };
         let clauses = usize::from(rule.is_clause());
         if self.bases.iter().any(|base| base.remove(rule, epoch)) {
             self.clauses -= clauses;
             return clauses > 0;
         }
-        let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
         let tuple = self.tuples.get_mut(masks);

@@ -563,6 +563,9 @@ fn what_is_handed_to_the_interpreter_is_counted() {
         "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
         &[(Reason::Action, 2)],
     );
+    // What is bare from then on is the interpreter's.
+    check("decap,output:2", &[(Reason::Action, 2)]);
+    check("encap(mpls),output:2", &[(Reason::Action, 2)]);
     check("load:1->NXM_OF_VLAN_TCI[]", &[(Reason::Field, 2)]);
     check("write_actions(dec_ttl,output:2)", &[(Reason::ActionSet, 2)]);
     check("conjunction(1,1/2)", &[]);

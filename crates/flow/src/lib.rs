@@ -55,8 +55,8 @@ pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortSt
 pub use refusal::Refusal;
 pub use registers::Registers;
 pub use statistics::{
-    AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, PortStats,
-    QueueStats, TableStats,
+    AggregateStats, Capabilities, Description, Features, FlowStats, FlowStatsRequest, IpfixOf,
+    IpfixStats, PortStats, QueueStats, TableStats,
 };
 pub use table::{
     EvictionFlags, TableDesc, TableFlags, TableMod, TableReason, TableStatus, Vacancy,

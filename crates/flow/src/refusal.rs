@@ -1,8 +1,6 @@
-//! Why the switch declines. One name for one reason; what number a version
-//! gives it is a table in the codec.
+//! Why the switch declines. One name for one reason; its number in a version is the codec's.
 
-/// A reason for an error message, in the specification's own divisions
-/// (OF 1.0.1, 5.4.4; OF 1.3.5, 7.4.4).
+/// A reason for an error message, in the specification's own divisions (OF 1.3.5, 7.4.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Refusal {
     /// No version in common.
@@ -491,9 +489,12 @@ pub enum Refusal {
     /// The field has no tunnel option.
     #[error("the field has no tunnel option")]
     TlvUnmapped,
+    /// Nothing is told of flows by IPFIX.
+    #[error("IPFIX is not configured")]
+    IpfixNotConfigured,
 }
 
 impl Refusal {
     /// How many there are.
-    pub const COUNT: usize = Self::TlvUnmapped as usize + 1;
+    pub const COUNT: usize = Self::IpfixNotConfigured as usize + 1;
 }

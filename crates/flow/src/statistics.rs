@@ -208,3 +208,32 @@ impl Capabilities {
         Self(self.0 | other.0)
     }
 }
+
+/// Of what IPFIX tells (`NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW`; `nicira-ext.h` of Open
+/// vSwitch 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum IpfixOf {
+    /// Of all frames of the bridge.
+    Bridge,
+    /// Of those that `sample` actions gave to sets of collectors.
+    Collectors,
+}
+
+/// What IPFIX has told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IpfixStats {
+    /// Flows, ever.
+    pub flows: u64,
+    /// Flows that there are.
+    pub flows_now: u64,
+    /// Packets that were sampled: all, of IPv4, of IPv6.
+    pub sampled: [u64; 3],
+    /// Packets that could not be: all, of IPv4, of IPv6.
+    pub failed: [u64; 3],
+    /// Packets sent to collectors.
+    pub sent: u64,
+    /// Packets that could not be sent.
+    pub send_failed: u64,
+    /// To which set of collectors; zero for the bridge's.
+    pub collectors: u32,
+}

@@ -40,6 +40,7 @@ mod nearest;
 mod number;
 mod part;
 mod piece;
+mod roster;
 mod selection;
 mod special;
 
@@ -54,6 +55,7 @@ use crate::statistics::FlowStatsRequest;
 
 pub use error::ParseError;
 pub use flow_write::{Brief, DEFAULT_PRIORITY};
+pub use roster::{Named, Roster};
 
 /// Longest line that is read, in bytes. A flow-mod's length has 16 bits on the
 /// wire, and no action's text is four times as long as its bytes.

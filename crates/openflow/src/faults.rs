@@ -361,6 +361,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(TlvDuplicate,                   nx(1, 532),      nicira(21)),
     row(TlvInUse,                       nx(1, 537),      nicira(38)),
     row(TlvUnmapped,                    nx(1, 536),      nicira(37)),
+    row(IpfixNotConfigured,             nx(1, 535),      nicira(36)),
 ]};
 
 /// Every reason that there is.

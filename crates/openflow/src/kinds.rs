@@ -92,6 +92,8 @@ pub(crate) enum Part {
     FlowMonitor,
     BundleFeatures,
     ControllerStatus,
+    IpfixBridge,
+    IpfixFlow,
 }
 
 /// Where a number stands.
@@ -287,6 +289,8 @@ pub(crate) const PARTS: &[PartRow] = {
     part(BundleFeatures,V15, V15, Own(19)),
     part(NxFlow,        V10, V10, Nicira(0)),
     part(NxAggregate,   V10, V10, Nicira(1)),
+    part(IpfixBridge,   V10, V15, Nicira(3)),
+    part(IpfixFlow,     V10, V15, Nicira(4)),
     part(Group,         V10, V10, Nicira(7)),
     part(GroupDesc,     V10, V10, Nicira(8)),
     part(GroupFeatures, V10, V10, Nicira(9)),

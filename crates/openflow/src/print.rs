@@ -22,6 +22,7 @@ mod forward;
 mod frame;
 mod group;
 mod hello;
+mod ipfix;
 mod match10;
 mod meter;
 mod monitor;
@@ -37,6 +38,8 @@ mod table;
 mod table_features;
 mod text;
 mod tlv_table;
+
+use ::flow::text::Roster;
 
 use crate::codec::{Malformed, Reader};
 use crate::dialect::{Dialect, Extension};
@@ -76,12 +79,47 @@ const NESTING_MAX: usize = 8;
 /// The message in `bytes` as lines of text. What cannot be read is printed as bytes.
 #[must_use]
 pub fn print(bytes: &[u8], detail: Detail) -> String {
-    print_within(bytes, detail, 0)
+    print_named(bytes, detail, Roster::nameless())
+}
+
+/// As [`print`]; in groups, and in what ports counted, ports are called by their names.
+#[must_use]
+pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
+    print_within(
+        bytes,
+        Manner {
+            detail,
+            names,
+            depth: 0,
+        },
+    )
+}
+
+/// How a message is printed.
+#[derive(Clone, Copy, Debug)]
+struct Manner<'a> {
+    detail: Detail,
+    /// What ports are called.
+    names: &'a Roster,
+    /// Within how many other messages it is.
+    depth: usize,
+}
+
+impl Manner<'_> {
+    /// That of a message within.
+    const fn within(self, detail: Detail) -> Self {
+        let depth = self.depth + 1;
+        Self {
+            detail,
+            depth,
+            ..self
+        }
+    }
 }
 
 /// The text of a list of actions, or the name of what is wrong with it.
 pub(crate) fn actions(r: Reader<'_>) -> Result<String, &'static str> {
-    action::list(r).map_err(|Unreadable(name)| name)
+    action::list(r, Roster::nameless()).map_err(|Unreadable(name)| name)
 }
 
 /// The text of what a rule does, or the name of what is wrong with it.
@@ -95,11 +133,11 @@ pub(crate) fn reason(malformed: Malformed) -> &'static str {
 }
 
 /// As `print`, within so many other messages.
-fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
+fn print_within(bytes: &[u8], manner: Manner<'_>) -> String {
     if bytes.is_empty() {
         return "OpenFlow message is empty\n".to_owned();
     }
-    let mut text = Text::new(bytes, detail, depth);
+    let mut text = Text::new(bytes, manner);
     let Some(header) = Header::peek(bytes) else {
         write!(
             text,
@@ -130,7 +168,7 @@ fn print_within(bytes: &[u8], detail: Detail, depth: usize) -> String {
         return text.with_dump();
     }
     match print_whole(&header, bytes, &mut text) {
-        Ok(()) if detail < Detail::BYTES => text.finish(),
+        Ok(()) if manner.detail < Detail::BYTES => text.finish(),
         Ok(()) => text.with_dump(),
         Err(Unreadable(name)) => {
             text.part();
@@ -216,6 +254,17 @@ fn print_whole(header: &Header, bytes: &[u8], text: &mut Text<'_>) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_bundle_is_told() {
+        let bytes = [
+            6, 33, 0, 40, 0, 0, 0, 0, 0, 0, 0, 7, 0, 4, 0, 6, 0, 1, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0,
+            0x65, 0x53, 0xf1, 0, 0, 0, 1, 0xf4, 0, 0, 0, 0,
+        ];
+        let wanted = "OFPT_BUNDLE_CONTROL (OF1.5) (xid=0x0):\n bundle_id=0x7 type=COMMIT_REQUEST \
+                      flags=ordered time\n time=1700000000.000000500s\n";
+        assert_eq!(print(&bytes, Detail::USUAL), wanted);
+    }
 
     #[test]
     fn messages_in_messages_are_printed_so_deep_and_no_deeper() {

@@ -204,12 +204,13 @@ impl Pipeline {
         self.settings_mut().entry(table).or_default().limit = Some(limit);
     }
 
-    /// A table's name: `table` and its number, unless it was given another.
+    /// The name that a table was given; empty if none was, as with Open vSwitch, whose tools
+    /// then tell of its number.
     #[must_use]
     pub fn table_name(&self, table: TableId) -> String {
         let settings = self.settings().get(&table);
         let name = settings.and_then(|settings| settings.name.as_deref());
-        name.map_or_else(|| format!("table{table}"), str::to_owned)
+        name.map_or_else(String::new, str::to_owned)
     }
 
     /// Gives a table a name; an empty one takes the name away.

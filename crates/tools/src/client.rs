@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base::{Instant, Xid};
+use base::{Instant, PortNo, Xid};
+use flow::text::Roster;
 use openflow::{
     BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Channel, Event, Excerpt, Message,
     MultipartReply, MultipartRequest, Options, Received, Side, Version,
@@ -35,6 +36,18 @@ pub enum Together {
     No,
 }
 
+/// Whether ports and tables are called by their names (`ovs-ofctl(8)`, `--names`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// By their numbers alone.
+    Numbers,
+    /// They may be in what is read; numbers are told.
+    #[default]
+    Read,
+    /// They are told, too.
+    Told,
+}
+
 /// A connection with a switch.
 pub struct Client {
     path: PathBuf,
@@ -42,6 +55,9 @@ pub struct Client {
     channel: Channel,
     version: Version,
     last: Xid,
+    naming: Naming,
+    /// What it calls its ports and tables, once that was asked.
+    roster: Option<Roster>,
 }
 
 impl Client {
@@ -50,7 +66,7 @@ impl Client {
     ///
     /// # Errors
     /// Nobody is there, or speaks no version that this does.
-    pub fn connect(path: &Path) -> Result<Self, ToolError> {
+    pub fn connect(path: &Path, naming: Naming) -> Result<Self, ToolError> {
         let unanswered = |error| ToolError::Unanswered {
             path: path.to_owned(),
             error,
@@ -67,6 +83,8 @@ impl Client {
             channel,
             version: Version::V10,
             last: Xid(0),
+            naming,
+            roster: None,
         };
         loop {
             match client.next()? {
@@ -83,6 +101,54 @@ impl Client {
     #[must_use]
     pub const fn version(&self) -> Version {
         self.version
+    }
+
+    /// The names by which ports and tables are to be told.
+    pub(crate) fn names_told(&mut self) -> Result<&Roster, ToolError> {
+        match self.naming {
+            Naming::Told => self.roster(),
+            Naming::Numbers | Naming::Read => Ok(Roster::nameless()),
+        }
+    }
+
+    /// Reads text. The switch is asked for names only where without them it is not understood.
+    pub(crate) fn understand<T>(
+        &mut self,
+        read: impl Fn(&Roster) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        match read(Roster::nameless()) {
+            Err(ToolError::Text { .. }) if self.naming != Naming::Numbers => read(self.roster()?),
+            read => read,
+        }
+    }
+
+    /// What the switch calls its ports and, from 1.3 on, its tables.
+    fn roster(&mut self) -> Result<&Roster, ToolError> {
+        let roster = match self.roster.take() {
+            Some(known) => known,
+            None => self.ask_names()?,
+        };
+        Ok(self.roster.insert(roster))
+    }
+
+    fn ask_names(&mut self) -> Result<Roster, ToolError> {
+        let mut roster = Roster::default();
+        if let MultipartReply::PortDesc(ports) =
+            self.ask(MultipartRequest::PortDesc(PortNo::ANY))?
+        {
+            for port in ports {
+                roster.add_port(port.number, &port.name);
+            }
+        }
+        if self.version >= Version::V13
+            && let MultipartReply::TableFeatures(tables) =
+                self.ask(MultipartRequest::TableFeatures(Vec::new()))?
+        {
+            for table in tables {
+                roster.add_table(table.table, &table.name);
+            }
+        }
+        Ok(roster)
     }
 
     /// Asks, and waits for all parts of the answer.

@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use base::{GroupId, MeterId, PortNo, Xid};
-use flow::text::{self, Brief};
+use flow::text::{Brief, Named, Roster};
 use flow::{FlowStats, FlowStatsRequest};
-use openflow::{Detail, Form, Message, MultipartReply, MultipartRequest, print};
+use openflow::{Detail, Form, Message, MultipartReply, MultipartRequest, Version, print_named};
 
 use crate::client::{Client, Together};
 use crate::error::ToolError;
@@ -61,7 +61,9 @@ pub fn dump(client: &mut Client, what: &Dump) -> Result<String, ToolError> {
         Dump::Ports { counts: true } => MultipartRequest::Port(PortNo::ANY),
     };
     let reply = sorted(client.ask(request)?);
-    Ok(printed(client, &Message::reply(reply)))
+    let version = client.version();
+    let names = client.names_told()?;
+    Ok(printed(&Message::reply(reply), version, names))
 }
 
 fn flows(
@@ -72,17 +74,20 @@ fn flows(
 ) -> Result<String, ToolError> {
     let request = match filter.trim() {
         "" => FlowStatsRequest::all(),
-        filter => text::parse_flow_stats_request(filter)
-            .map_err(|error| ToolError::Text { line: 1, error })?,
+        filter => client.understand(|names| {
+            let read = names.parse_flow_stats_request(filter);
+            read.map_err(|error| ToolError::Text { line: 1, error })
+        })?,
     };
     let mut told_of = ask_flows(client, request)?;
     rules::sort(&mut told_of, orders);
+    let names = client.names_told()?;
     let mut told = String::new();
     for rule in &told_of {
         // Writing to a string cannot fail.
         let _ = match counts {
-            true => writeln!(told, " {rule}"),
-            false => writeln!(told, " {}", Brief(rule)),
+            true => writeln!(told, " {}", Named(rule, names)),
+            false => writeln!(told, " {}", Named(&Brief(rule), names)),
         };
     }
     Ok(told)
@@ -103,9 +108,9 @@ fn sorted(mut reply: MultipartReply) -> MultipartReply {
 
 /// An answer as it is printed, in one text though it be several messages: without the
 /// line that names it.
-fn printed(client: &Client, message: &Message) -> String {
+fn printed(message: &Message, version: Version, names: &Roster) -> String {
     let mut bytes = Vec::new();
-    let told = message.encode(Xid(0), client.version(), &mut bytes);
+    let told = message.encode(Xid(0), version, &mut bytes);
     told.expect("what was told in this version can be told in it");
     let mut text = String::new();
     let mut rest = &bytes[..];
@@ -113,7 +118,7 @@ fn printed(client: &Client, message: &Message) -> String {
         let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
         let (part, behind) = rest.split_at(length.min(rest.len()).max(1));
         rest = behind;
-        let printed = print(part, Detail::BRIEF);
+        let printed = print_named(part, Detail::BRIEF, names);
         let (_, lines) = printed.split_once('\n').unwrap_or_default();
         text += lines;
     }
@@ -171,7 +176,9 @@ pub struct Change {
 /// are done, or nothing if all were to be done together.
 pub fn change(client: &mut Client, change: Change, lines: &str) -> Result<(), ToolError> {
     let own = change.command == Command::Add;
-    let commands = read_under(change.subject, change.command.word(), own, lines)?;
+    let word = change.command.word();
+    let commands =
+        client.understand(|names| read_under(change.subject, word, own, lines, names))?;
     client.tell(&commands, change.together)
 }
 
@@ -187,7 +194,8 @@ pub fn replace(
     together: Together,
 ) -> Result<(), ToolError> {
     let told = all_flows(client)?;
-    let commands = rules::replacement(told, lines, again)?;
+    let wanted = client.understand(|names| rules::wanted(lines, names))?;
+    let commands = rules::replacement(told, wanted, again);
     client.tell(&commands, together)
 }
 
@@ -197,7 +205,9 @@ pub fn replace(
 /// # Errors
 /// A line is no rule, or the switch does not answer.
 pub fn difference(client: &mut Client, lines: &str) -> Result<String, ToolError> {
-    rules::difference(all_flows(client)?, lines)
+    let told = all_flows(client)?;
+    let wanted = client.understand(|names| rules::wanted(lines, names))?;
+    Ok(rules::difference(told, &wanted, client.names_told()?))
 }
 
 fn all_flows(client: &mut Client) -> Result<Vec<FlowStats>, ToolError> {

@@ -15,7 +15,7 @@ mod print;
 mod rules;
 
 pub use capture::{PORTS, print_capture};
-pub use client::{Client, Together};
+pub use client::{Client, Naming, Together};
 pub use dump::{Change, Command, Dump, change, difference, dump, replace};
 pub use error::ToolError;
 pub use openflow::{Detail, Piece, Version};

@@ -2,7 +2,7 @@
 //! printed.
 
 use base::{PortNo, Xid};
-use flow::text::{self, ParseError};
+use flow::text::{self, ParseError, Roster};
 use flow::{Instructions, Match, PacketOut, Registers};
 use openflow::{
     Detail, Dialect, Extension, Form, Inexpressible, Message, MultipartRequest, Piece, Version,
@@ -52,7 +52,7 @@ pub fn parse_lines(
 ) -> Result<String, ToolError> {
     let mut told = String::new();
     let mut xid = Xid(0);
-    for (line, message) in read_lines(subject, lines)? {
+    for (line, message) in read_lines(subject, lines, Roster::nameless())? {
         xid.0 += 1;
         let bytes = encode(&message, xid, version);
         let bytes = bytes.map_err(|error| ToolError::Inexpressible { line, error })?;
@@ -126,6 +126,7 @@ pub(crate) fn read_under(
     command: &str,
     own: bool,
     lines: &str,
+    names: &Roster,
 ) -> Result<Vec<Message>, ToolError> {
     let read = spoken(lines).map(|(line, text)| {
         let text = text.trim();
@@ -136,7 +137,7 @@ pub(crate) fn read_under(
             "all" => (command.to_owned(), 0),
             text => (format!("{command} {text}"), command.len() + 1),
         };
-        read(subject, &said).map_err(|mut error| {
+        read(subject, &said, names).map_err(|mut error| {
             error.at = error.at.saturating_sub(before);
             ToolError::Text { line, error }
         })
@@ -153,8 +154,9 @@ pub(crate) fn read_under(
 pub(crate) fn read_lines(
     subject: Subject,
     lines: &str,
+    names: &Roster,
 ) -> Result<Vec<(usize, Message)>, ToolError> {
-    let read = spoken(lines).map(|(number, line)| match read(subject, line) {
+    let read = spoken(lines).map(|(number, line)| match read(subject, line, names) {
         Ok(message) => Ok((number, message)),
         Err(error) => Err(ToolError::Text {
             line: number,
@@ -169,13 +171,13 @@ pub(crate) fn read_lines(
     }
 }
 
-fn read(subject: Subject, line: &str) -> Result<Message, ParseError> {
+fn read(subject: Subject, line: &str, names: &Roster) -> Result<Message, ParseError> {
     Ok(match subject {
-        Subject::Flow => Message::FlowMod(text::parse_flow_line(line)?),
-        Subject::Group => Message::GroupMod(text::parse_group_line(line)?),
+        Subject::Flow => Message::FlowMod(names.parse_flow_line(line)?),
+        Subject::Group => Message::GroupMod(names.parse_group_line(line)?),
         Subject::Meter => Message::MeterMod(text::parse_meter_line(line)?),
         Subject::Match => {
-            let request = text::parse_flow_stats_request(line)?;
+            let request = names.parse_flow_stats_request(line)?;
             Message::MultipartRequest(MultipartRequest::Flow(Form::Standard, request))
         }
         Subject::Actions => Message::PacketOut(PacketOut {

@@ -3,11 +3,10 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use base::{Cookie, TableId};
 use flow::field::FieldInfo;
-use flow::text::DEFAULT_PRIORITY;
+use flow::text::{DEFAULT_PRIORITY, Named, Roster};
 use flow::{Field, FlowFlags, FlowMod, FlowModCommand, FlowStats, Instructions, Match};
 use openflow::Message;
 
@@ -23,11 +22,11 @@ const KEPT: [(FlowFlags, &str); 3] = [
 
 /// What makes a rule this one, in the order in which rules are told: its table, its
 /// priority, and its match as text.
-type Key = (TableId, Reverse<u16>, String);
+pub(crate) type Key = (TableId, Reverse<u16>, String);
 
 /// A rule, without what it counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+pub(crate) struct Rule {
     table: TableId,
     priority: u16,
     matching: Match,
@@ -91,16 +90,17 @@ fn kept(flags: FlowFlags) -> FlowFlags {
     FlowFlags(bits.fold(0, |all, bit| all | bit))
 }
 
-impl fmt::Display for Rule {
-    /// Writes a line of `ovs-ofctl diff-flows`, without its sign.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Rule {
+    /// The words of a line of `ovs-ofctl diff-flows`, without its sign.
+    fn told_with(&self, names: &Roster) -> String {
         let mut words = Vec::new();
         if self.table != TableId::FIRST {
-            words.push(format!("table={}", self.table));
+            words.push(format!("table={}", Named(&self.table, names)));
         }
         let priority = format!("priority={}", self.priority);
         let priority = Some(priority).filter(|_| self.priority != DEFAULT_PRIORITY);
-        let matching = Some(self.matching.to_string()).filter(|text| !text.is_empty());
+        let matching = Named(&self.matching, names).to_string();
+        let matching = Some(matching).filter(|text| !text.is_empty());
         let parts: Vec<String> = priority.into_iter().chain(matching).collect();
         words.extend(Some(parts.join(",")).filter(|text| !text.is_empty()));
         if self.cookie != Cookie(0) {
@@ -115,15 +115,17 @@ impl fmt::Display for Rule {
         }
         let flags = KEPT.iter().filter(|(flag, _)| self.flags.contains(*flag));
         words.extend(flags.map(|(_, name)| (*name).to_owned()));
-        words.push(format!("actions={}", self.instructions));
-        f.write_str(&words.join(" "))
+        words.push(format!("actions={}", Named(&self.instructions, names)));
+        words.join(" ")
     }
 }
 
-/// The rules of a file, by what makes them what they are; of one that is there twice the
-/// latter. With the commands that add them.
-fn wanted(lines: &str) -> Result<BTreeMap<Key, (Rule, FlowMod)>, ToolError> {
-    let read = match read_lines(Subject::Flow, lines) {
+/// The rules of a file, by what makes them what they are.
+pub(crate) type Wanted = BTreeMap<Key, (Rule, FlowMod)>;
+
+/// Reads the rules of a file; of one that is there twice the latter. With the commands that add them.
+pub(crate) fn wanted(lines: &str, names: &Roster) -> Result<Wanted, ToolError> {
+    let read = match read_lines(Subject::Flow, lines, names) {
         Err(ToolError::Empty) => Vec::new(),
         read => read?,
     };
@@ -144,29 +146,25 @@ fn present(told: Vec<FlowStats>) -> BTreeMap<Key, Rule> {
 
 /// What differs between the rules of a switch and those of a file: lines with `-` for those
 /// that only the switch has, or has otherwise, and with `+` for those of the file.
-pub(crate) fn difference(told: Vec<FlowStats>, lines: &str) -> Result<String, ToolError> {
-    let (present, wanted) = (present(told), wanted(lines)?);
+pub(crate) fn difference(told: Vec<FlowStats>, wanted: &Wanted, names: &Roster) -> String {
+    let present = present(told);
     let keys: BTreeSet<&Key> = present.keys().chain(wanted.keys()).collect();
     let mut differing = String::new();
     for key in keys {
         let (old, new) = (present.get(key), wanted.get(key).map(|(rule, _)| rule));
         if old != new {
-            let old = old.map(|rule| format!("-{rule}\n"));
-            let new = new.map(|rule| format!("+{rule}\n"));
+            let old = old.map(|rule| format!("-{}\n", rule.told_with(names)));
+            let new = new.map(|rule| format!("+{}\n", rule.told_with(names)));
             differing.extend(old.into_iter().chain(new));
         }
     }
-    Ok(differing)
+    differing
 }
 
 /// The commands after which a switch has the rules of a file and no others: first those are
 /// added that are not there so, or all if `again` says so, and then others are deleted.
-pub(crate) fn replacement(
-    told: Vec<FlowStats>,
-    lines: &str,
-    again: bool,
-) -> Result<Vec<Message>, ToolError> {
-    let (mut present, wanted) = (present(told), wanted(lines)?);
+pub(crate) fn replacement(told: Vec<FlowStats>, wanted: Wanted, again: bool) -> Vec<Message> {
+    let mut present = present(told);
     let mut commands = Vec::new();
     for (key, (rule, flow)) in wanted {
         let same = present.remove(&key).is_some_and(|old| old == rule);
@@ -176,7 +174,7 @@ pub(crate) fn replacement(
     }
     let others = present.into_values().map(Rule::deletion);
     commands.extend(others.map(Message::FlowMod));
-    Ok(commands)
+    commands
 }
 
 /// By what rules are put in order.
@@ -280,19 +278,24 @@ mod tests {
 
     #[test]
     fn what_differs_is_told_from_both_sides() {
-        let told = difference(rules(OLD), NEW).expect("these are rules");
+        let differs = |lines| {
+            let wanted = wanted(lines, Roster::nameless()).expect("these are rules");
+            difference(rules(OLD), &wanted, Roster::nameless())
+        };
+        let told = differs(NEW);
         let wanted = "-arp actions=NORMAL\n\
                       +udp actions=NORMAL\n\
                       -table=1 priority=5,tcp cookie=0x7 idle_timeout=5 actions=output:2\n\
                       +table=1 priority=5,tcp cookie=0x7 actions=output:2\n";
         assert_eq!(told, wanted);
-        assert_eq!(difference(rules(OLD), OLD).ok().as_deref(), Some(""));
+        assert_eq!(differs(OLD), "");
     }
 
     #[test]
     fn only_what_differs_is_changed_unless_all_is_to_be_added_again() {
         let commands = |again| {
-            let commands = replacement(rules(OLD), NEW, again).expect("these are rules");
+            let wanted = wanted(NEW, Roster::nameless()).expect("these are rules");
+            let commands = replacement(rules(OLD), wanted, again);
             let told = commands.into_iter().map(|command| match command {
                 Message::FlowMod(flow) => flow.to_string(),
                 other => panic!("{other:?}"),
@@ -323,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_file_of_rules_holds_rules_and_nothing_else() {
-        let error = difference(Vec::new(), "tcp,actions=drop\ndelete tcp").err();
+        let error = wanted("tcp,actions=drop\ndelete tcp", Roster::nameless()).err();
         let said = error.map(|error| error.to_string());
         assert_eq!(
             said.as_deref(),

@@ -7,52 +7,67 @@ use base::PortNo;
 use super::address;
 use super::extension_write::Hex;
 use super::match_write::{Commas, write_set_value};
-use super::names;
+use super::names::set_name;
+use super::roster::{Named, Roster};
 use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Output { port, max_len } => write_output(f, port, max_len),
-            Self::Enqueue { port, queue } => write!(f, "enqueue:{port}:{}", queue.0),
-            Self::SetQueue(queue) => write!(f, "set_queue:{}", queue.0),
-            Self::Group(group) => write!(f, "group:{}", group.0),
-            Self::Meter(meter) => write!(f, "meter:{}", meter.0),
-            Self::SetField { field, value, mask } => {
-                f.write_str("set_field:")?;
-                write_set_value(f, field, (value, mask))?;
-                write!(f, "->{}", names::set_name(field))
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, Action> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(action, names) = *self;
+        match *action {
+            Action::Output { port, max_len } => write_output(f, port, max_len, names),
+            Action::Enqueue { port, queue } => {
+                write!(f, "enqueue:{}:{}", Named(&port, names), queue.0)
             }
-            Self::SetVlanVid(vid) => write!(f, "mod_vlan_vid:{vid}"),
-            Self::SetVlanPcp(pcp) => write!(f, "mod_vlan_pcp:{pcp}"),
-            Self::SetNwSrc(address) => write_nw(f, "mod_nw_src", address),
-            Self::SetNwDst(address) => write_nw(f, "mod_nw_dst", address),
-            Self::SetNwTos(tos) => write!(f, "mod_nw_tos:{tos}"),
-            Self::SetTpSrc(port) => write!(f, "mod_tp_src:{port}"),
-            Self::SetTpDst(port) => write!(f, "mod_tp_dst:{port}"),
-            Self::PushVlan(tpid) => write!(f, "push_vlan:0x{tpid:04x}"),
-            Self::PopVlan => f.write_str("pop_vlan"),
-            Self::PushMpls(eth_type) => write!(f, "push_mpls:0x{eth_type:04x}"),
-            Self::PopMpls(eth_type) => write!(f, "pop_mpls:0x{eth_type:04x}"),
-            Self::PushPbb(eth_type) => write!(f, "push_pbb:0x{eth_type:04x}"),
-            Self::PopPbb => f.write_str("pop_pbb"),
-            Self::SetMplsTtl(ttl) => write!(f, "set_mpls_ttl({ttl})"),
-            Self::DecMplsTtl => f.write_str("dec_mpls_ttl"),
-            Self::SetIpTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
-            Self::DecIpTtl => f.write_str("dec_ttl"),
-            Self::CopyTtlOut => f.write_str("copy_ttl_out"),
-            Self::CopyTtlIn => f.write_str("copy_ttl_in"),
-            Self::Extended(ref extension) => write!(f, "{extension}"),
+            Action::SetQueue(queue) => write!(f, "set_queue:{}", queue.0),
+            Action::Group(group) => write!(f, "group:{}", group.0),
+            Action::Meter(meter) => write!(f, "meter:{}", meter.0),
+            Action::SetField { field, value, mask } => {
+                f.write_str("set_field:")?;
+                write_set_value(f, field, (value, mask), names)?;
+                write!(f, "->{}", set_name(field))
+            }
+            Action::SetVlanVid(vid) => write!(f, "mod_vlan_vid:{vid}"),
+            Action::SetVlanPcp(pcp) => write!(f, "mod_vlan_pcp:{pcp}"),
+            Action::SetNwSrc(address) => write_nw(f, "mod_nw_src", address),
+            Action::SetNwDst(address) => write_nw(f, "mod_nw_dst", address),
+            Action::SetNwTos(tos) => write!(f, "mod_nw_tos:{tos}"),
+            Action::SetTpSrc(port) => write!(f, "mod_tp_src:{port}"),
+            Action::SetTpDst(port) => write!(f, "mod_tp_dst:{port}"),
+            Action::PushVlan(tpid) => write!(f, "push_vlan:0x{tpid:04x}"),
+            Action::PopVlan => f.write_str("pop_vlan"),
+            Action::PushMpls(eth_type) => write!(f, "push_mpls:0x{eth_type:04x}"),
+            Action::PopMpls(eth_type) => write!(f, "pop_mpls:0x{eth_type:04x}"),
+            Action::PushPbb(eth_type) => write!(f, "push_pbb:0x{eth_type:04x}"),
+            Action::PopPbb => f.write_str("pop_pbb"),
+            Action::SetMplsTtl(ttl) => write!(f, "set_mpls_ttl({ttl})"),
+            Action::DecMplsTtl => f.write_str("dec_mpls_ttl"),
+            Action::SetIpTtl(ttl) => write!(f, "mod_nw_ttl:{ttl}"),
+            Action::DecIpTtl => f.write_str("dec_ttl"),
+            Action::CopyTtlOut => f.write_str("copy_ttl_out"),
+            Action::CopyTtlIn => f.write_str("copy_ttl_in"),
+            Action::Extended(ref extension) => write!(f, "{}", Named(extension, names)),
         }
     }
 }
 
 /// Writes an output: reserved ports by name alone, the controller with its length.
-fn write_output(f: &mut fmt::Formatter<'_>, port: PortNo, max_len: MaxLen) -> fmt::Result {
+fn write_output(
+    f: &mut fmt::Formatter<'_>,
+    port: PortNo,
+    max_len: MaxLen,
+    names: &Roster,
+) -> fmt::Result {
     match port.reserved_name() {
         Some(name) if port == PortNo::CONTROLLER => write!(f, "{name}:{}", max_len.0),
         Some(name) => f.write_str(name),
-        None => write!(f, "output:{port}"),
+        None => write!(f, "output:{}", Named(&port, names)),
     }
 }
 
@@ -65,24 +80,31 @@ fn write_nw(f: &mut fmt::Formatter<'_>, name: &str, address: u32) -> fmt::Result
 impl fmt::Display for Instructions {
     /// Writes what stands behind `actions=`; no instructions at all are `drop`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, Instructions> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(does, names) = *self;
         let mut list = Commas::new(f);
-        if let Some(meter) = self.meter {
+        if let Some(meter) = does.meter {
             write!(list.next()?, "meter:{}", meter.0)?;
         }
-        for action in &self.apply {
-            write!(list.next()?, "{action}")?;
+        for action in &does.apply {
+            write!(list.next()?, "{}", Named(action, names))?;
         }
-        if self.clear {
+        if does.clear {
             list.next()?.write_str("clear_actions")?;
         }
-        if !self.write.is_empty() {
-            write_nested(list.next()?, &self.write)?;
+        if !does.write.is_empty() {
+            write_nested(list.next()?, &does.write, names)?;
         }
-        if let Some(metadata) = self.metadata {
+        if let Some(metadata) = does.metadata {
             write_metadata(list.next()?, metadata)?;
         }
-        if let Some(table) = self.goto {
-            write!(list.next()?, "goto_table:{table}")?;
+        if let Some(table) = does.goto {
+            write!(list.next()?, "goto_table:{}", Named(&table, names))?;
         }
         if list.is_empty() {
             list.next()?.write_str("drop")?;
@@ -92,11 +114,11 @@ impl fmt::Display for Instructions {
 }
 
 /// Writes the actions to be written into the action set.
-fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action]) -> fmt::Result {
+fn write_nested(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &Roster) -> fmt::Result {
     f.write_str("write_actions(")?;
     let mut list = Commas::new(f);
     for action in actions {
-        write!(list.next()?, "{action}")?;
+        write!(list.next()?, "{}", Named(action, names))?;
     }
     f.write_str(")")
 }

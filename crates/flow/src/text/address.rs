@@ -9,6 +9,7 @@ use packet::MacAddr;
 use super::error::ParseError;
 use super::number::{Masked, masked, number, unsigned};
 use super::piece::Piece;
+use super::roster::{Named, Roster, unquoted};
 
 /// Reads an Ethernet address, or one and a mask of the same form.
 pub(super) fn mac(piece: Piece<'_>, full: u128) -> Result<Masked, ParseError> {
@@ -65,8 +66,12 @@ fn prefix_length(mask: u128, bits: u32) -> Option<u32> {
     (mask.count_ones() == length).then_some(length)
 }
 
-/// Reads a port: a number, or a reserved name in any case.
+/// Reads a port: a number, a reserved name in any case, or a name that a port has.
 pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, ParseError> {
+    let name = unquoted(piece.text);
+    if let Some(port) = name.and_then(|name| named(&name, piece)) {
+        return Ok(port);
+    }
     if piece.text.starts_with(|c: char| c.is_ascii_digit()) {
         number::<u32>(piece)?;
     }
@@ -76,6 +81,12 @@ pub(super) fn port(piece: Piece<'_>) -> Result<PortNo, ParseError> {
     }
 }
 
+/// The port of this name, unless it is one that reserved ports have, without quotes.
+fn named(name: &str, piece: Piece<'_>) -> Option<PortNo> {
+    let reserved = piece.text == name && name.parse::<PortNo>().is_ok();
+    piece.names.port(name).filter(|_| !reserved)
+}
+
 /// Writes an Ethernet address.
 pub(super) fn write_mac(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
     let number = u64::try_from(value).expect("the field has 48 bits");
@@ -83,9 +94,9 @@ pub(super) fn write_mac(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result 
 }
 
 /// Writes a port by its name or number.
-pub(super) fn write_port(f: &mut fmt::Formatter<'_>, value: u128) -> fmt::Result {
+pub(super) fn write_port(f: &mut fmt::Formatter<'_>, value: u128, names: &Roster) -> fmt::Result {
     let number = u32::try_from(value).expect("the field has 32 bits");
-    write!(f, "{}", PortNo(number))
+    write!(f, "{}", Named(&PortNo(number), names))
 }
 
 /// Writes an IPv4 address and what its mask says.

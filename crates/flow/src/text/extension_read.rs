@@ -9,7 +9,7 @@ use super::names::settable;
 use super::number::{Bounded, number, unsigned};
 use super::part::part;
 use super::piece::{Item, Items, Piece};
-use super::{address, encap, instructions, learn};
+use super::{address, encap, instructions, learn, roster};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::extension::{
@@ -79,8 +79,14 @@ fn resubmit(item: Item<'_>) -> Result<Extension, ParseError> {
         port if named(port) => address::port(port)?,
         _ => PortNo::IN_PORT,
     };
+    if let Some((_, tracked)) = table.and_then(|table| table.split_once(",")) {
+        return Err(tracked.wrong(match tracked.text.trim() {
+            "ct" => "not supported yet: connections are not tracked",
+            _ => "nothing can stand behind the table",
+        }));
+    }
     let table = match table.filter(|table| named(*table)) {
-        Some(table) => Some(TableId(number(table)?)).filter(|table| *table != TableId::ALL),
+        Some(table) => Some(roster::table(table)?).filter(|table| *table != TableId::ALL),
         None => None,
     };
     if port == PortNo::IN_PORT && table.is_none() {

@@ -4,71 +4,78 @@ use std::fmt;
 
 use base::PortNo;
 
-use super::address::write_port;
 use super::extension_read::REASONS;
 use super::learn;
 use super::match_write::Commas;
 use super::names::set_name;
+use super::roster::{Named, Roster};
 use crate::action::{Action, MaxLen};
 use crate::extension::{Bundle, Extension, Multipath, Sample, SampleDirection, ToController};
 
 impl fmt::Display for Extension {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resubmit { port, table: None } => {
-                f.write_str("resubmit:")?;
-                write_port(f, port.0.into())
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, Extension> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(extension, names) = *self;
+        match extension {
+            Extension::Resubmit { port, table: None } => {
+                write!(f, "resubmit:{}", Named(port, names))
             }
-            Self::Resubmit {
+            Extension::Resubmit {
                 port,
                 table: Some(table),
             } => {
                 f.write_str("resubmit(")?;
                 if *port != PortNo::IN_PORT {
-                    write_port(f, port.0.into())?;
+                    write!(f, "{}", Named(port, names))?;
                 }
-                write!(f, ",{table})")
+                write!(f, ",{})", Named(table, names))
             }
-            Self::Load { to, value } => write!(f, "load:{}->{to}", Hex((*value).into())),
-            Self::Move { from, to } => write!(f, "move:{from}->{to}"),
-            Self::Push(from) => write!(f, "push:{from}"),
-            Self::Pop(to) => write!(f, "pop:{to}"),
+            Extension::Load { to, value } => write!(f, "load:{}->{to}", Hex((*value).into())),
+            Extension::Move { from, to } => write!(f, "move:{from}->{to}"),
+            Extension::Push(from) => write!(f, "push:{from}"),
+            Extension::Pop(to) => write!(f, "pop:{to}"),
             // What `ovs-ofctl` reads; a shorter length it neither reads nor prints.
-            Self::OutputPart { from, .. } => write!(f, "output:{from}"),
-            Self::OutputTruncated { port, max_len } => {
-                f.write_str("output(port=")?;
-                write_port(f, port.0.into())?;
-                write!(f, ",max_len={max_len})")
+            Extension::OutputPart { from, .. } => write!(f, "output:{from}"),
+            Extension::OutputTruncated { port, max_len } => {
+                let port = Named(port, names);
+                write!(f, "output(port={port},max_len={max_len})")
             }
-            Self::Controller(told) => write_controller(f, told),
-            Self::DecTtl(ids) => write_list(f, "dec_ttl(", ids.iter()),
-            Self::Note(bytes) => {
+            Extension::Controller(told) => write_controller(f, told),
+            Extension::DecTtl(ids) => write_list(f, "dec_ttl(", ids.iter()),
+            Extension::Note(bytes) => {
                 f.write_str("note:")?;
                 write_bytes(f, bytes)
             }
-            Self::PopQueue => f.write_str("pop_queue"),
-            Self::Exit => f.write_str("exit"),
-            Self::Clone(actions) => write_clone(f, actions),
-            Self::Learn(learn) => learn::write(f, learn),
-            Self::FinTimeout { idle_s, hard_s } => write_fin_timeout(f, *idle_s, *hard_s),
-            Self::Multipath(multipath) => write_multipath(f, multipath),
-            Self::Bundle(bundle) => write_bundle(f, bundle),
-            Self::Conjunction {
+            Extension::PopQueue => f.write_str("pop_queue"),
+            Extension::Exit => f.write_str("exit"),
+            Extension::Clone(actions) => write_clone(f, actions, names),
+            Extension::Learn(learn) => learn::write(f, learn, names),
+            Extension::FinTimeout { idle_s, hard_s } => write_fin_timeout(f, *idle_s, *hard_s),
+            Extension::Multipath(multipath) => write_multipath(f, multipath),
+            Extension::Bundle(bundle) => write_bundle(f, bundle, names),
+            Extension::Conjunction {
                 id,
                 clause,
                 clauses,
             } => write!(f, "conjunction({id},{}/{clauses})", u16::from(*clause) + 1),
-            Self::CheckPacketLarger { bytes, to } => write!(f, "check_pkt_larger({bytes})->{to}"),
-            Self::Encap(encap) => write!(f, "{encap}"),
-            Self::Decap { left: None } => f.write_str("decap()"),
-            Self::Decap { left: Some(left) } => {
+            Extension::CheckPacketLarger { bytes, to } => {
+                write!(f, "check_pkt_larger({bytes})->{to}")
+            }
+            Extension::Encap(encap) => write!(f, "{encap}"),
+            Extension::Decap { left: None } => f.write_str("decap()"),
+            Extension::Decap { left: Some(left) } => {
                 let (space, kind) = left.parts();
                 let kind = Hex(kind.into());
                 write!(f, "decap(packet_type(ns={space},type={kind}))")
             }
-            Self::DeleteField(field) => write!(f, "delete_field:{}", set_name(*field)),
-            Self::DecNshTtl => f.write_str("dec_nsh_ttl"),
-            Self::Sample(sample) => write_sample(f, sample),
+            Extension::DeleteField(field) => write!(f, "delete_field:{}", set_name(*field)),
+            Extension::DecNshTtl => f.write_str("dec_nsh_ttl"),
+            Extension::Sample(sample) => write_sample(f, sample, names),
         }
     }
 }
@@ -99,10 +106,13 @@ fn write_list<T: fmt::Display>(
     f.write_str(")")
 }
 
-fn write_clone(f: &mut fmt::Formatter<'_>, actions: &[Action]) -> fmt::Result {
+fn write_clone(f: &mut fmt::Formatter<'_>, actions: &[Action], names: &Roster) -> fmt::Result {
     match actions {
         [] => f.write_str("clone(drop)"),
-        actions => write_list(f, "clone(", actions.iter()),
+        actions => {
+            let actions = actions.iter().map(|action| Named(action, names));
+            write_list(f, "clone(", actions)
+        }
     }
 }
 
@@ -181,7 +191,7 @@ fn write_multipath(f: &mut fmt::Formatter<'_>, multipath: &Multipath) -> fmt::Re
     )
 }
 
-fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &Bundle) -> fmt::Result {
+fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &Bundle, names: &Roster) -> fmt::Result {
     use crate::extension::{BundleAlgorithm, HashFields};
     let name = if bundle.to.is_some() {
         "bundle_load"
@@ -194,10 +204,11 @@ fn write_bundle(f: &mut fmt::Formatter<'_>, bundle: &Bundle) -> fmt::Result {
     if let Some(to) = bundle.to {
         write!(f, "{to},")?;
     }
-    write_list(f, "members:", bundle.members.iter())
+    let members = bundle.members.iter().map(|port| Named(port, names));
+    write_list(f, "members:", members)
 }
 
-fn write_sample(f: &mut fmt::Formatter<'_>, sample: &Sample) -> fmt::Result {
+fn write_sample(f: &mut fmt::Formatter<'_>, sample: &Sample, names: &Roster) -> fmt::Result {
     let Sample {
         probability,
         collectors,
@@ -212,8 +223,7 @@ fn write_sample(f: &mut fmt::Formatter<'_>, sample: &Sample) -> fmt::Result {
          obs_domain_id={domain},obs_point_id={point}"
     )?;
     if let Some(port) = port {
-        f.write_str(",sampling_port=")?;
-        write_port(f, port.0.into())?;
+        write!(f, ",sampling_port={}", Named(port, names))?;
     }
     f.write_str(match direction {
         SampleDirection::Unsaid => ")",

@@ -8,7 +8,7 @@ use super::match_read::Draft;
 use super::nearest::with_nearest;
 use super::number::number;
 use super::piece::{Item, Items, Piece};
-use super::{address, instructions, names};
+use super::{address, instructions, names, roster};
 use crate::action::Instructions;
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::matching::Match;
@@ -248,12 +248,12 @@ fn is_flag(name: &str) -> bool {
     FLAGS.iter().any(|(_, known)| *known == name)
 }
 
-/// Reads a table's number, or `ALL`.
+/// Reads a table's number or name, or `ALL`.
 fn table(piece: Piece<'_>) -> Result<TableId, ParseError> {
     if piece.text.eq_ignore_ascii_case("all") {
         return Ok(TableId::ALL);
     }
-    number(piece).map(TableId)
+    roster::table(piece)
 }
 
 /// The name of a part, and the part.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use base::{Cookie, GroupId, PortNo, TableId};
 
 use super::match_write::{Commas, write_match};
+use super::roster::{Named, Roster};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::statistics::FlowStats;
 
@@ -60,7 +61,7 @@ impl fmt::Display for FlowMod {
             Add | Modify | ModifyStrict => self.write_making(&mut list)?,
             Delete | DeleteStrict => self.write_choosing(&mut list)?,
         }
-        write_match(&mut list, &self.matching)?;
+        write_match(&mut list, &self.matching, Roster::nameless())?;
         match self.command {
             Add | Modify | ModifyStrict => write!(f, " actions={}", self.instructions),
             Delete | DeleteStrict => Ok(()),
@@ -123,16 +124,23 @@ impl FlowMod {
 impl fmt::Display for FlowStats {
     /// Writes the line of `ovs-ofctl dump-flows`, without the space it begins with there.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cookie=0x{:x}, duration=", self.cookie.0)?;
-        write_duration(f, self.duration)?;
-        write!(f, ", table={}, ", self.table)?;
-        write!(f, "n_packets={}, n_bytes={}, ", self.packets, self.bytes)?;
-        write_timeouts(f, self)?;
-        write!(f, "idle_age={}, ", self.idle_age.as_secs())?;
-        if self.hard_age.as_secs() != self.duration.as_secs() {
-            write!(f, "hard_age={}, ", self.hard_age.as_secs())?;
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, FlowStats> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(stats, names) = *self;
+        write!(f, "cookie=0x{:x}, duration=", stats.cookie.0)?;
+        write_duration(f, stats.duration)?;
+        write!(f, ", table={}, ", Named(&stats.table, names))?;
+        write!(f, "n_packets={}, n_bytes={}, ", stats.packets, stats.bytes)?;
+        write_timeouts(f, stats)?;
+        write!(f, "idle_age={}, ", stats.idle_age.as_secs())?;
+        if stats.hard_age.as_secs() != stats.duration.as_secs() {
+            write!(f, "hard_age={}, ", stats.hard_age.as_secs())?;
         }
-        write_rule(f, self)
+        write_rule(f, stats, names)
     }
 }
 
@@ -142,15 +150,21 @@ pub struct Brief<'a>(pub &'a FlowStats);
 
 impl fmt::Display for Brief<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(stats) = self;
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, Brief<'_>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(Brief(stats), names) = *self;
         if stats.cookie.0 != 0 {
             write!(f, "cookie=0x{:x}, ", stats.cookie.0)?;
         }
         if stats.table != TableId::FIRST {
-            write!(f, "table={}, ", stats.table)?;
+            write!(f, "table={}, ", Named(&stats.table, names))?;
         }
         write_timeouts(f, stats)?;
-        write_rule(f, stats)
+        write_rule(f, stats, names)
     }
 }
 
@@ -174,14 +188,14 @@ fn write_timeouts(f: &mut fmt::Formatter<'_>, stats: &FlowStats) -> fmt::Result 
 }
 
 /// Writes priority, match and instructions.
-fn write_rule(f: &mut fmt::Formatter<'_>, stats: &FlowStats) -> fmt::Result {
+fn write_rule(f: &mut fmt::Formatter<'_>, stats: &FlowStats, names: &Roster) -> fmt::Result {
     let mut list = Commas::new(f);
     if stats.priority != DEFAULT_PRIORITY {
         write!(list.next()?, "priority={}", stats.priority)?;
     }
-    write_match(&mut list, &stats.matching)?;
+    write_match(&mut list, &stats.matching, names)?;
     let space = if list.is_empty() { "" } else { " " };
-    write!(f, "{space}actions={}", stats.instructions)
+    write!(f, "{space}actions={}", Named(&stats.instructions, names))
 }
 
 /// Writes seconds: whole ones as they are, else with three decimals if that is

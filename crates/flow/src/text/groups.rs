@@ -18,6 +18,7 @@ use super::error::ParseError;
 use super::match_write::Commas;
 use super::number::number;
 use super::piece::{Items, Piece};
+use super::roster::{Named, Roster};
 use super::{address, instructions, selection};
 use crate::group::{Bucket, GroupDesc, GroupKind, GroupMod, GroupModCommand, Selection};
 
@@ -284,9 +285,16 @@ impl fmt::Display for GroupKind {
 impl fmt::Display for GroupDesc {
     /// Writes the group as `ovs-ofctl dump-groups` does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "group_id={},type={}", self.group.0, self.kind)?;
-        write_selection(f, self.selection.as_ref())?;
-        write_buckets(f, self.kind, &self.buckets)
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, GroupDesc> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(group, names) = *self;
+        write!(f, "group_id={},type={}", group.group.0, group.kind)?;
+        write_selection(f, group.selection.as_ref())?;
+        write_buckets(f, group.kind, &group.buckets, names)
     }
 }
 
@@ -308,7 +316,7 @@ impl fmt::Display for GroupMod {
             ) => {
                 write!(f, "group_id={},type={}", group.0, self.kind)?;
                 write_selection(f, self.selection.as_ref())?;
-                write_buckets(f, self.kind, &self.buckets)
+                write_buckets(f, self.kind, &self.buckets, Roster::nameless())
             }
             (GroupModCommand::InsertBuckets | GroupModCommand::RemoveBuckets, group) => {
                 write!(f, "group_id={},command_bucket_id=", group.0)?;
@@ -316,7 +324,7 @@ impl fmt::Display for GroupMod {
                     Some((_, name)) => f.write_str(name)?,
                     None => write!(f, "{}", self.place.0)?,
                 }
-                write_buckets(f, self.kind, &self.buckets)
+                write_buckets(f, self.kind, &self.buckets, Roster::nameless())
             }
         }
     }
@@ -328,29 +336,36 @@ fn write_selection(f: &mut fmt::Formatter<'_>, selection: Option<&Selection>) ->
 }
 
 /// Writes buckets; their numbers, unless they are those of their places.
-fn write_buckets(f: &mut fmt::Formatter<'_>, kind: GroupKind, buckets: &[Bucket]) -> fmt::Result {
+fn write_buckets(
+    f: &mut fmt::Formatter<'_>,
+    kind: GroupKind,
+    buckets: &[Bucket],
+    names: &Roster,
+) -> fmt::Result {
     let mut placed = (0..).zip(buckets);
-    let named = placed.any(|(place, bucket)| bucket.id != BucketId(place));
-    buckets
-        .iter()
-        .try_for_each(|bucket| write_bucket(f, kind, named, bucket))
+    let numbered = placed.any(|(place, bucket)| bucket.id != BucketId(place));
+    buckets.iter().try_for_each(|bucket| {
+        if numbered {
+            write!(f, ",bucket=bucket_id:{},", bucket.id.0)?;
+        } else {
+            f.write_str(",bucket=")?;
+        }
+        write_bucket(f, kind, bucket, names)
+    })
 }
 
+/// Writes what a bucket is, behind its number.
 fn write_bucket(
     f: &mut fmt::Formatter<'_>,
     kind: GroupKind,
-    named: bool,
     bucket: &Bucket,
+    names: &Roster,
 ) -> fmt::Result {
-    f.write_str(",bucket=")?;
-    if named {
-        write!(f, "bucket_id:{},", bucket.id.0)?;
-    }
     if bucket.weight != usual_weight(kind) {
         write!(f, "weight:{},", bucket.weight)?;
     }
     if bucket.watch_port != PortNo::ANY {
-        write!(f, "watch_port:{},", bucket.watch_port)?;
+        write!(f, "watch_port:{},", Named(&bucket.watch_port, names))?;
     }
     if bucket.watch_group != GroupId::ANY {
         write!(f, "watch_group:{},", bucket.watch_group.0)?;
@@ -358,7 +373,7 @@ fn write_bucket(
     f.write_str("actions=")?;
     let mut list = Commas::new(f);
     for action in &bucket.actions {
-        write!(list.next()?, "{action}")?;
+        write!(list.next()?, "{}", Named(action, names))?;
     }
     if list.is_empty() {
         list.next()?.write_str("drop")?;

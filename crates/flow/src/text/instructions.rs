@@ -3,12 +3,13 @@
 //! Actions outside of `write_actions(..)` make up the apply-actions instruction.
 //! The order is that of execution (OF 1.3.5, 5.9), so that a line reads as it runs.
 
-use base::{MeterId, TableId};
+use base::MeterId;
 
 use super::action_read;
 use super::error::ParseError;
 use super::number::number;
 use super::piece::{Item, Items, Piece};
+use super::roster;
 use crate::action::{Action, Instructions, MetadataWrite};
 
 /// The instructions that have a name, in the order of execution; `None` stands for
@@ -83,7 +84,7 @@ fn take(read: &mut Instructions, item: Item<'_>) -> Result<(), ParseError> {
             };
         }
         "write_metadata" => read.metadata = Some(metadata(item.required()?)?),
-        "goto_table" => read.goto = Some(TableId(number(item.required()?)?)),
+        "goto_table" => read.goto = Some(roster::table(item.required()?)?),
         "apply_actions" => {
             return Err(item
                 .key

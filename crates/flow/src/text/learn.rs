@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use base::{Cookie, TableId};
+use base::Cookie;
 
 use super::error::ParseError;
 use super::extension_write::Hex;
@@ -10,6 +10,7 @@ use super::match_write::write_set_value;
 use super::number::{number, unsigned};
 use super::part::{field, part};
 use super::piece::{Item, Items, Piece};
+use super::roster::{self, Named, Roster};
 use super::{match_read, names};
 use crate::extension::{Learn, LearnFlags, LearnSource, LearnSpec, Part};
 use crate::field::Field;
@@ -43,7 +44,7 @@ fn take(learn: &mut Learn, item: Item<'_>) -> Result<(), ParseError> {
     let flag =
         |flags: LearnFlags, flag: LearnFlags| item.bare().map(|()| LearnFlags(flags.0 | flag.0));
     match item.key.text {
-        "table" => learn.table = TableId(number(item.required()?)?),
+        "table" => learn.table = roster::table(item.required()?)?,
         "priority" => learn.priority = number(item.required()?)?,
         "cookie" => learn.cookie = Cookie(number(item.required()?)?),
         "idle_timeout" => learn.idle_timeout_s = number(item.required()?)?,
@@ -122,8 +123,8 @@ fn same_width(from: Piece<'_>, to: Part) -> Result<Part, ParseError> {
 }
 
 /// Writes `learn(..)`: what is as it is by default is not mentioned.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn) -> fmt::Result {
-    write!(f, "learn(table={}", learn.table)?;
+pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn, names: &Roster) -> fmt::Result {
+    write!(f, "learn(table={}", Named(&learn.table, names))?;
     let numbers = [
         ("idle_timeout", learn.idle_timeout_s, 0),
         ("hard_timeout", learn.hard_timeout_s, 0),
@@ -153,19 +154,19 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, learn: &Learn) -> fmt::Result {
     }
     for spec in &learn.specs {
         f.write_str(",")?;
-        write_spec(f, spec)?;
+        write_spec(f, spec, names)?;
     }
     f.write_str(")")
 }
 
-fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec) -> fmt::Result {
+fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &Roster) -> fmt::Result {
     match spec {
         LearnSpec::Match {
             to,
             from: LearnSource::Value(value),
         } if to.is_whole() => {
             write!(f, "{}=", names::learn_name(to.field()))?;
-            write_set_value(f, to.field(), (*value, to.ones()))
+            write_set_value(f, to.field(), (*value, to.ones()), roster)
         }
         LearnSpec::Match {
             to,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::names::{self, Form, PROTOCOLS};
 use super::number::Masked;
+use super::roster::{Named, Roster};
 use super::{address, special};
 use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
@@ -69,15 +70,25 @@ impl<'a, 'b> Commas<'a, 'b> {
 impl fmt::Display for Match {
     /// Writes the match as `ovs-ofctl` does; one that takes every frame is empty.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_match(&mut Commas::new(f), self)
+        fmt::Display::fmt(&Named(self, Roster::nameless()), f)
+    }
+}
+
+impl fmt::Display for Named<'_, Match> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_match(&mut Commas::new(f), self.0, self.1)
     }
 }
 
 /// Writes the terms of `matching` into `list`.
-pub(super) fn write_match(list: &mut Commas<'_, '_>, matching: &Match) -> fmt::Result {
+pub(super) fn write_match(
+    list: &mut Commas<'_, '_>,
+    matching: &Match,
+    names: &Roster,
+) -> fmt::Result {
     let (before, behind) = ORDER.split_at(BEFORE_PROTOCOL);
     for term in before.iter().filter_map(|field| matching.term(*field)) {
-        write_term(list.next()?, &term)?;
+        write_term(list.next()?, &term, names)?;
     }
     let spoken = write_protocol(list, matching)?;
     for term in behind.iter().filter_map(|field| matching.term(*field)) {
@@ -88,7 +99,7 @@ pub(super) fn write_match(list: &mut Commas<'_, '_>, matching: &Match) -> fmt::R
                 let pcp = matching.exact(Field::VlanPcp);
                 special::write_vlan(list.next()?, (term.value, term.mask), pcp)?;
             }
-            _ => write_term(list.next()?, &term)?,
+            _ => write_term(list.next()?, &term, names)?,
         }
     }
     Ok(())
@@ -124,10 +135,11 @@ fn write_protocol(list: &mut Commas<'_, '_>, matching: &Match) -> Result<Spoken,
 }
 
 /// Writes `name=value`, and the mask if it is not all ones.
-fn write_term(f: &mut fmt::Formatter<'_>, term: &Term) -> fmt::Result {
+fn write_term(f: &mut fmt::Formatter<'_>, term: &Term, names: &Roster) -> fmt::Result {
     let pair = (term.value, term.mask);
     write!(f, "{}=", match_name(term.field))?;
     match names::form(term.field) {
+        Form::Port => address::write_port(f, term.value, names),
         _ if term.field == Field::IpDscp => write!(f, "{}", term.value << 2),
         Form::Decimal | Form::Octet if term.is_exact() => write!(f, "{}", term.value),
         Form::Decimal => write!(f, "0x{:x}/0x{:x}", term.value, term.mask),
@@ -137,7 +149,7 @@ fn write_term(f: &mut fmt::Formatter<'_>, term: &Term) -> fmt::Result {
         Form::Flags => special::write_tcp_flags(f, pair),
         Form::Fragment => special::write_fragment(f, pair),
         Form::Typed => special::write_packet_type(f, term.value),
-        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6 | Form::Port) => {
+        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6) => {
             write_address(f, form, pair, term.is_exact())
         }
     }
@@ -171,7 +183,7 @@ fn write_hex(
     write!(f, "/0x{mask:0digits$x}")
 }
 
-/// Writes an address or a port.
+/// Writes an address.
 fn write_address(
     f: &mut fmt::Formatter<'_>,
     form: Form,
@@ -181,13 +193,12 @@ fn write_address(
     match form {
         Form::Ipv4 => address::write_ipv4(f, (value, mask)),
         Form::Ipv6 => address::write_ipv6(f, (value, mask)),
-        Form::Mac if exact => address::write_mac(f, value),
-        Form::Mac => {
+        _ if exact => address::write_mac(f, value),
+        _ => {
             address::write_mac(f, value)?;
             f.write_str("/")?;
             address::write_mac(f, mask)
         }
-        _ => address::write_port(f, value),
     }
 }
 
@@ -197,6 +208,7 @@ pub(super) fn write_set_value(
     f: &mut fmt::Formatter<'_>,
     field: Field,
     pair: Masked,
+    names: &Roster,
 ) -> fmt::Result {
     let exact = pair.1 == field.full_mask();
     match names::form(field) {
@@ -208,10 +220,9 @@ pub(super) fn write_set_value(
         Form::TunnelFlags => f.write_str("oam"),
         Form::Port if field == Field::NxInPort => {
             let port = u16::try_from(pair.0).expect("the field has 16 bits");
-            address::write_port(f, widen(port).into())
+            address::write_port(f, widen(port).into(), names)
         }
-        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6 | Form::Port) => {
-            write_address(f, form, pair, exact)
-        }
+        Form::Port => address::write_port(f, pair.0, names),
+        form @ (Form::Mac | Form::Ipv4 | Form::Ipv6) => write_address(f, form, pair, exact),
     }
 }

@@ -61,6 +61,9 @@ fn known(name: &str) -> Option<Field> {
         "nw_src" => Some(Field::Ipv4Src),
         "nw_dst" => Some(Field::Ipv4Dst),
         "nw_proto" => Some(Field::IpProto),
+        // Whatever the match says, for which a part's name is too late.
+        "tp_src" => Some(Field::TcpSrc),
+        "tp_dst" => Some(Field::TcpDst),
         _ => names::settable(name).or_else(|| Field::from_part_name(name)),
     }
 }

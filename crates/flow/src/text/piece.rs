@@ -4,6 +4,7 @@
 
 use super::MAX_LINE;
 use super::error::ParseError;
+use super::roster::Roster;
 
 /// A part of the line.
 #[derive(Clone, Copy, Debug)]
@@ -11,11 +12,17 @@ pub(super) struct Piece<'a> {
     pub(super) text: &'a str,
     /// Bytes from the start of the line.
     pub(super) at: usize,
+    /// What names mean in it.
+    pub(super) names: &'a Roster,
 }
 
 /// All of `text`.
 pub(super) fn line(text: &str) -> Result<Piece<'_>, ParseError> {
-    let whole = Piece { text, at: 0 };
+    let whole = Piece {
+        text,
+        at: 0,
+        names: Roster::nameless(),
+    };
     if text.len() > MAX_LINE {
         return Err(whole.wrong(format!("a line has {MAX_LINE} bytes at most")));
     }
@@ -28,11 +35,21 @@ impl<'a> Piece<'a> {
         ParseError::new(self.at, self.text, problem)
     }
 
+    /// The same, where ports and tables may be called by these names.
+    pub(super) fn beside(self, names: &'a Roster) -> Self {
+        Self { names, ..self }
+    }
+
     /// The first `len` bytes, and the rest.
     pub(super) fn cut(self, len: usize) -> (Self, Self) {
         let (left, right) = self.text.split_at(len);
         let at = self.at + len;
-        (Piece { text: left, ..self }, Piece { text: right, at })
+        let right = Piece {
+            text: right,
+            at,
+            ..self
+        };
+        (Piece { text: left, ..self }, right)
     }
 
     /// What stands before and behind the first `separator`.
@@ -47,6 +64,7 @@ impl<'a> Piece<'a> {
         Piece {
             text: start.trim_end(),
             at: self.at + self.text.len() - start.len(),
+            ..self
         }
     }
 }
@@ -92,6 +110,24 @@ impl<'a> Item<'a> {
 /// What separates items.
 fn separates(c: char) -> bool {
     matches!(c, ',' | ' ' | '\t' | '\r' | '\n')
+}
+
+/// Whether letters stand between quotes, where nothing separates.
+#[derive(Default)]
+struct Quotes {
+    open: bool,
+    escaped: bool,
+}
+
+impl Quotes {
+    /// Takes the next letter: whether it is one between quotes, or the latter of them.
+    const fn take(&mut self, letter: char) -> bool {
+        let inside = self.open;
+        let ends = letter == '"' && !self.escaped;
+        self.escaped = inside && letter == '\\' && !self.escaped;
+        self.open ^= ends;
+        inside
+    }
 }
 
 /// Items yet to come.
@@ -154,9 +190,10 @@ impl<'a> Items<'a> {
             .rest
             .cut(text.len() - text.trim_start_matches(separates).len())
             .1;
+        let mut quoted = Quotes::default();
         let len = start
             .text
-            .find(|c| separates(c) || matches!(c, '=' | ':' | '(' | ')'))
+            .find(|c| !quoted.take(c) && (separates(c) || matches!(c, '=' | ':' | '(' | ')')))
             .unwrap_or(start.text.len());
         if len == 0 && !start.text.is_empty() {
             return Err(start.wrong("a name is missing here"));
@@ -169,8 +206,12 @@ impl<'a> Items<'a> {
     /// Up to the first character, outside parentheses, that `ends` the value.
     fn take_value(&mut self, ends: impl Fn(char) -> bool) -> Result<Piece<'a>, ParseError> {
         let mut open = Vec::new();
+        let mut quoted = Quotes::default();
         let text = self.rest.text;
         let end = text.char_indices().find(|&(index, c)| {
+            if quoted.take(c) {
+                return false;
+            }
             if open.is_empty() && ends(c) {
                 return true;
             }

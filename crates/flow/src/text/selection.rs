@@ -10,6 +10,7 @@ use super::match_write::{Commas, write_set_value};
 use super::names::{self, Form};
 use super::number::number;
 use super::piece::{Item, Items, Piece};
+use super::roster::Roster;
 use super::{match_read, part, special};
 use crate::field::Field;
 use crate::group::{Selection, SelectionFields, SelectionMethod};
@@ -158,7 +159,7 @@ impl fmt::Display for SelectionFields {
                 match names::form(field) {
                     Form::Flags => special::write_tcp_flags(f, (mask, full))?,
                     Form::Fragment => special::write_fragment(f, (mask, full))?,
-                    _ => write_set_value(f, field, (mask, full))?,
+                    _ => write_set_value(f, field, (mask, full), Roster::nameless())?,
                 }
             }
         }
@@ -186,6 +187,7 @@ impl fmt::Display for Selection {
 
 #[cfg(test)]
 mod tests {
+    use super::super::piece;
     use super::*;
 
     #[test]
@@ -195,7 +197,7 @@ mod tests {
         assert!(seen.iter().copied().eq(Field::all().map(|row| row.field)));
         for field in ORDER {
             let text = name(field);
-            let read = part::field(Piece { text, at: 0 }).expect(text);
+            let read = part::field(piece::line(text).expect(text)).expect(text);
             assert_eq!(read, field, "{text}");
         }
     }

@@ -236,6 +236,7 @@ pub(super) fn packet_type(piece: Piece<'_>) -> Result<u128, ParseError> {
     let inner = Piece {
         text: inner,
         at: piece.at + 1,
+        ..piece
     };
     let Some((space, kind)) = inner.split_once(",") else {
         return Err(piece.wrong("a name space and a type are wanted: (0,0)"));

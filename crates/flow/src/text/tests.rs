@@ -3,6 +3,7 @@
 mod bad;
 mod cases;
 mod groups;
+mod manual;
 pub(crate) mod random;
 
 use std::time::Duration;

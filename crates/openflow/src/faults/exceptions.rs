@@ -156,4 +156,5 @@ pub(super) static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(TlvDuplicate,                    V11, V11, nx(1, 532)),
     except(TlvInUse,                        V11, V11, nx(1, 537)),
     except(TlvUnmapped,                     V11, V11, nx(1, 536)),
+    except(IpfixNotConfigured,              V11, V11, nx(1, 535)),
 ]};

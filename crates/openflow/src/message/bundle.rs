@@ -188,7 +188,7 @@ impl Body for BundleControl {
 }
 
 /// Reads the properties of a step: when it is to be done, if that is said.
-fn decode_time(r: &mut Reader<'_>) -> Result<Option<WallTime>, Malformed> {
+pub(crate) fn decode_time(r: &mut Reader<'_>) -> Result<Option<WallTime>, Malformed> {
     let mut time = None;
     while !r.is_empty() {
         let mut property = property::next(r)?;

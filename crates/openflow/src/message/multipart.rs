@@ -11,18 +11,20 @@ mod flow_monitor;
 mod flow_stats;
 mod flow_stats_v15;
 mod groups;
+mod ipfix;
 mod meters;
 mod parts;
 mod port_stats;
 mod queue_stats;
 mod table_features;
 mod table_stats;
+mod whole;
 
 use base::{GroupId, MeterId, PortNo, Xid};
 use flow::{
     AggregateStats, Description, FlowStats, FlowStatsRequest, FlowUpdate, GroupDesc, GroupFeatures,
-    GroupStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest, PortDesc, PortStats,
-    QueueStats, Refusal, TableDesc, TableStats,
+    GroupStats, IpfixOf, IpfixStats, MeterConfig, MeterFeatures, MeterStats, MonitorRequest,
+    PortDesc, PortStats, QueueStats, Refusal, TableDesc, TableStats,
 };
 
 pub use bundle_features::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
@@ -85,6 +87,8 @@ pub enum MultipartRequest {
     BundleFeatures(BundleFeaturesRequest),
     /// How are the controllers that the switch goes to? (1.5)
     ControllerStatus,
+    /// What has IPFIX told? (Nicira)
+    Ipfix(IpfixOf),
 }
 
 /// What is told.
@@ -128,37 +132,11 @@ pub enum MultipartReply {
     BundleFeatures(BundleFeatures),
     /// How the controllers are that the switch goes to (1.5).
     ControllerStatus(Vec<ControllerStatus>),
+    /// What IPFIX has told (Nicira); of the bridge there is one.
+    Ipfix(IpfixOf, Vec<IpfixStats>),
 }
 
 impl MultipartReply {
-    /// Takes in what a later message of the same answer told, or gives it back if
-    /// it tells of something else.
-    ///
-    /// # Errors
-    /// `more` is about another kind of thing, or about one that has no lists.
-    pub fn append(&mut self, more: Self) -> Result<(), Self> {
-        match (self, more) {
-            (Self::Flow(_, all), Self::Flow(_, mut more)) => all.append(&mut more),
-            (Self::Table(all), Self::Table(mut more)) => all.append(&mut more),
-            (Self::Port(all), Self::Port(mut more)) => all.append(&mut more),
-            (Self::Queue(all), Self::Queue(mut more)) => all.append(&mut more),
-            (Self::Group(all), Self::Group(mut more)) => all.append(&mut more),
-            (Self::GroupDesc(all), Self::GroupDesc(mut more)) => all.append(&mut more),
-            (Self::Meter(all), Self::Meter(mut more)) => all.append(&mut more),
-            (Self::MeterConfig(all), Self::MeterConfig(mut more)) => all.append(&mut more),
-            (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
-            (Self::PortDesc(all), Self::PortDesc(mut more)) => all.append(&mut more),
-            (Self::TableDesc(all), Self::TableDesc(mut more)) => all.append(&mut more),
-            (Self::QueueDesc(all), Self::QueueDesc(mut more)) => all.append(&mut more),
-            (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
-            (Self::ControllerStatus(all), Self::ControllerStatus(mut more)) => {
-                all.append(&mut more);
-            }
-            (_, more) => return Err(more),
-        }
-        Ok(())
-    }
-
     const fn part(&self) -> Part {
         match self {
             Self::Description(_) => Part::Description,
@@ -183,35 +161,12 @@ impl MultipartReply {
             Self::FlowMonitor(_) => Part::FlowMonitor,
             Self::BundleFeatures(_) => Part::BundleFeatures,
             Self::ControllerStatus(_) => Part::ControllerStatus,
+            Self::Ipfix(of, _) => ipfix::part(*of),
         }
     }
 }
 
 impl MultipartRequest {
-    /// Takes in what a later message of the same question says, or gives it back if it
-    /// is another question.
-    ///
-    /// # Errors
-    /// `more` is about another kind of thing, or about one that has no lists.
-    pub fn append(&mut self, more: Self) -> Result<(), Self> {
-        match (self, more) {
-            (Self::TableFeatures(all), Self::TableFeatures(mut more)) => all.append(&mut more),
-            (Self::FlowMonitor(all), Self::FlowMonitor(mut more)) => all.append(&mut more),
-            (_, more) => return Err(more),
-        }
-        Ok(())
-    }
-
-    /// How many things it lists, if it is a list.
-    #[must_use]
-    pub const fn entries(&self) -> usize {
-        match self {
-            Self::TableFeatures(all) => all.len(),
-            Self::FlowMonitor(all) => all.len(),
-            _ => 0,
-        }
-    }
-
     const fn part(&self) -> Part {
         match self {
             Self::Description => Part::Description,
@@ -236,6 +191,7 @@ impl MultipartRequest {
             Self::FlowMonitor(_) => Part::FlowMonitor,
             Self::BundleFeatures(_) => Part::BundleFeatures,
             Self::ControllerStatus => Part::ControllerStatus,
+            Self::Ipfix(of) => ipfix::part(*of),
         }
     }
 }
@@ -345,6 +301,8 @@ fn decode_request_body(part: Part, r: &mut Reader<'_>) -> Result<MultipartReques
         Part::FlowCounts => MultipartRequest::Flow(Form::Counts, Body::decode(r)?),
         Part::FlowMonitor => MultipartRequest::FlowMonitor(entries(r, Body::decode)?),
         Part::ControllerStatus => MultipartRequest::ControllerStatus,
+        Part::IpfixBridge => MultipartRequest::Ipfix(IpfixOf::Bridge),
+        Part::IpfixFlow => MultipartRequest::Ipfix(IpfixOf::Collectors),
     })
 }
 
@@ -391,7 +349,8 @@ pub(crate) fn encode_request(
         | MultipartRequest::GroupFeatures
         | MultipartRequest::MeterFeatures
         | MultipartRequest::TableDesc
-        | MultipartRequest::ControllerStatus => {}
+        | MultipartRequest::ControllerStatus
+        | MultipartRequest::Ipfix(_) => {}
         MultipartRequest::TableFeatures(tables) => {
             let encode = |table| table_features::encode_request(table, w);
             tables.iter().try_for_each(encode)?;
@@ -426,6 +385,8 @@ pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<(MultipartReply, bool),
         Part::FlowMonitor => MultipartReply::FlowMonitor(entries(r, Body::decode)?),
         Part::BundleFeatures => MultipartReply::BundleFeatures(Body::decode(r)?),
         Part::ControllerStatus => MultipartReply::ControllerStatus(entries(r, Body::decode)?),
+        Part::IpfixBridge => MultipartReply::Ipfix(IpfixOf::Bridge, vec![Body::decode(r)?]),
+        Part::IpfixFlow => MultipartReply::Ipfix(IpfixOf::Collectors, entries(r, Body::decode)?),
         Part::FlowCounts => {
             MultipartReply::Flow(Form::Counts, entries(r, flow_stats::decode_counts_alone)?)
         }
@@ -484,6 +445,7 @@ pub(crate) fn encode_reply(
         MultipartReply::MeterFeatures(body) => parts.one(|w| body.encode(w))?,
         MultipartReply::BundleFeatures(body) => parts.one(|w| body.encode(w))?,
         MultipartReply::ControllerStatus(list) => parts.all(list, Body::encode)?,
+        MultipartReply::Ipfix(_, list) => parts.all(list, Body::encode)?,
     }
     parts.close(more);
     Ok(())

@@ -4,6 +4,8 @@
 use ::flow::{Action, Refusal};
 use packet::MacAddr;
 
+use flow::text::{Named, Roster};
+
 use super::names::Unreadable;
 use super::text::Hex;
 use crate::action::{self, Item, Kind};
@@ -18,14 +20,14 @@ const CLONE_HEAD: usize = 16;
 const INSTRUCTION_HEAD: usize = 8;
 
 /// A list of actions with commas between them; none are `drop`.
-pub(super) fn list(r: Reader<'_>) -> Result<String, Unreadable> {
+pub(super) fn list(r: Reader<'_>, names: &Roster) -> Result<String, Unreadable> {
     let mut told = Vec::new();
-    each(r, &mut told)?;
+    each(r, names, &mut told)?;
     Ok(joined(&told))
 }
 
 /// Adds the text of each action.
-fn each(mut r: Reader<'_>, told: &mut Vec<String>) -> Result<(), Unreadable> {
+fn each(mut r: Reader<'_>, names: &Roster, told: &mut Vec<String>) -> Result<(), Unreadable> {
     while !r.is_empty() {
         if let Some(meter) = action::decode_meter(&mut r)? {
             told.push(format!("meter:{}", meter.0));
@@ -40,7 +42,7 @@ fn each(mut r: Reader<'_>, told: &mut Vec<String>) -> Result<(), Unreadable> {
         }
         let (kind, item) = action::decode_named(&mut r)?;
         let nested = start.sub(start.len() - r.len())?;
-        told.push(one(kind, &item, nested)?);
+        told.push(one(kind, &item, names, nested)?);
     }
     Ok(())
 }
@@ -53,7 +55,12 @@ fn joined(told: &[String]) -> String {
 }
 
 /// The text of an action, whose bytes `whole` has.
-fn one(kind: Kind, item: &Item, mut whole: Reader<'_>) -> Result<String, Unreadable> {
+fn one(
+    kind: Kind,
+    item: &Item,
+    names: &Roster,
+    mut whole: Reader<'_>,
+) -> Result<String, Unreadable> {
     let action = match item {
         Item::Action(action) => action,
         Item::PopQueue => return Ok("pop_queue".to_owned()),
@@ -61,9 +68,9 @@ fn one(kind: Kind, item: &Item, mut whole: Reader<'_>) -> Result<String, Unreada
     };
     if kind == Kind::Clone {
         whole.skip(CLONE_HEAD)?;
-        return Ok(format!("clone({})", list(whole)?));
+        return Ok(format!("clone({})", list(whole, names)?));
     }
-    Ok(setter(kind, action, whole.version()).unwrap_or_else(|| action.to_string()))
+    Ok(setter(kind, action, whole.version()).unwrap_or_else(|| Named(action, names).to_string()))
 }
 
 /// The text of a setter that is a set-field under another name.
@@ -102,10 +109,11 @@ fn metadata(value: u64, mask: u64) -> String {
 /// What a rule does: the actions of 1.0, or instructions in the order in which they
 /// are done.
 pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, Unreadable> {
+    let names = Roster::nameless();
     if r.version() == Version::V10 {
         let whole = r.clone();
         r.rest();
-        return list(whole);
+        return list(whole, names);
     }
     let mut rest = r.clone();
     let read = instruction::decode(r)?;
@@ -116,10 +124,10 @@ pub(super) fn instructions(r: &mut Reader<'_>) -> Result<String, Unreadable> {
         let mut body = rest.sub_or(length, Refusal::InstructionBadLength)?;
         body.skip(INSTRUCTION_HEAD)?;
         match kind {
-            instruction::APPLY_ACTIONS => each(body, &mut apply)?,
+            instruction::APPLY_ACTIONS => each(body, names, &mut apply)?,
             instruction::WRITE_ACTIONS => {
                 writes = true;
-                each(body, &mut write)?;
+                each(body, names, &mut write)?;
             }
             _ => {}
         }

@@ -9,8 +9,10 @@ use super::{NESTING_MAX, print_within};
 use crate::codec::Reader;
 use crate::header::Header;
 use crate::kinds::Kind;
+use crate::message::bundle::{self, WallTime};
 use crate::message::multipart::{BundleFeatures, BundleFeaturesRequest, BundleTimes};
 use crate::message::{Body, row_of};
+use crate::version::Version;
 
 /// The steps, by number.
 const STEPS: [&str; 8] = [
@@ -24,7 +26,15 @@ const STEPS: [&str; 8] = [
     "DISCARD_REPLY",
 ];
 
-const FLAGS: [(u32, &str); 2] = [(1, "atomic"), (2, "ordered")];
+const FLAGS: [(u32, &str); 3] = [(1, "atomic"), (2, "ordered"), (4, "time")];
+
+/// Those that a version has.
+fn flags_of(version: Version) -> &'static [(u32, &'static str)] {
+    match version {
+        Version::V15 => &FLAGS,
+        _ => &FLAGS[..2],
+    }
+}
 
 /// Writes a step.
 pub(super) fn print_control(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
@@ -32,7 +42,12 @@ pub(super) fn print_control(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(
     write!(text, "\n bundle_id={} ", Hex(bundle.into()));
     let step = STEPS.get(usize::from(step)).copied().unwrap_or_default();
     write!(text, "type={step} flags=");
-    text.bits(flags.into(), &FLAGS);
+    text.bits(flags.into(), flags_of(r.version()));
+    if r.version() == Version::V15
+        && let Some(time) = bundle::decode_time(r)?
+    {
+        write_time("time", time, text);
+    }
     Ok(())
 }
 
@@ -71,9 +86,13 @@ fn write_times(times: Option<BundleTimes>, text: &mut Text<'_>) {
         ("past_max", times.past_max),
         ("now", times.now),
     ] {
-        let (seconds, nanos) = (time.0.as_secs(), time.0.subsec_nanos());
-        write!(text, "\n {name}={seconds}.{nanos:09}s");
+        write_time(name, time, text);
     }
+}
+
+fn write_time(name: &str, time: WallTime, text: &mut Text<'_>) {
+    let (seconds, nanos) = (time.0.as_secs(), time.0.subsec_nanos());
+    write!(text, "\n {name}={seconds}.{nanos:09}s");
 }
 
 /// Writes a message for a bundle.
@@ -94,11 +113,11 @@ pub(super) fn print_add(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
         _ => return Err(place.fail(Refusal::BundleMessageUnsupported).into()),
     }
     write!(text, "\n bundle_id={} flags=", Hex(bundle.into()));
-    text.bits(flags.into(), &FLAGS);
+    text.bits(flags.into(), flags_of(r.version()));
     text.push("\n");
-    if text.depth < NESTING_MAX {
-        let (detail, depth) = (text.detail, text.depth + 1);
-        text.push(&print_within(bytes, detail, depth));
+    if text.manner.depth < NESTING_MAX {
+        let manner = text.manner.within(text.manner.detail);
+        text.push(&print_within(bytes, manner));
     }
     Ok(())
 }

@@ -30,8 +30,8 @@ pub(super) fn print(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unrea
     ) {
         let words: String = data.iter().map(|byte| letter(*byte)).collect();
         write!(text, "{words}");
-    } else if text.depth < NESTING_MAX {
-        text.push(&print_within(&data, Detail::BRIEF, text.depth + 1));
+    } else if text.manner.depth < NESTING_MAX {
+        text.push(&print_within(&data, text.manner.within(Detail::BRIEF)));
     }
     Ok(())
 }

@@ -84,7 +84,7 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
         told.priority = u16::MAX;
     }
     let actions = action::instructions(r)?;
-    let fields = if text.detail >= Detail::FRAME_BYTES {
+    let fields = if text.manner.detail >= Detail::FRAME_BYTES {
         told.tell_priority_apart();
         super::match10::members(&mut wire)?
     } else {
@@ -110,7 +110,7 @@ pub(super) fn print_mod_nicira(r: &mut Reader<'_>, text: &mut Text<'_>) -> Resul
     }
     (told.wanted, told.mask) = (cookies.cookie.0, cookies.mask);
     let actions = action::instructions(r)?;
-    let fields = if text.detail >= Detail::FRAME_BYTES {
+    let fields = if text.manner.detail >= Detail::FRAME_BYTES {
         told.tell_priority_apart();
         entries::write(&wire.sub(length)?)?
     } else {

@@ -11,11 +11,11 @@ use packet::Transport;
 
 /// Writes the frame's fields in a line, and its bytes if they are asked for.
 pub(super) fn print(bytes: &[u8], text: &mut Text<'_>) {
-    if text.detail >= Detail::BRIEF {
+    if text.manner.detail >= Detail::BRIEF {
         text.line();
         writeln!(text, "{}", describe(bytes));
     }
-    if text.detail >= Detail::FRAME_BYTES {
+    if text.manner.detail >= Detail::FRAME_BYTES {
         text.plain_dump(bytes);
     }
 }

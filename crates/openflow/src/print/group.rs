@@ -1,6 +1,7 @@
 //! Groups: how they are changed, what they are and what they counted.
 
 use ::flow::Refusal;
+use ::flow::text::{Named, Roster};
 use base::{BucketId, GroupId, PortNo};
 
 use super::names::Unreadable;
@@ -44,11 +45,11 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
         r.skip(2)?;
         place = Some(BucketId(r.u32()?)).filter(|_| one_by_one);
         let mut inside = r.sub_or(length, Refusal::GroupModBadBucket)?;
-        let told = buckets(kind, &mut inside)?;
+        let told = buckets(kind, text.manner.names, &mut inside)?;
         choice = selection(r, kind == SELECT && !one_by_one && command != "DEL")?;
         told
     } else {
-        buckets(kind, r)?
+        buckets(kind, text.manner.names, r)?
     };
     write!(text, "\n {command} ");
     if let Some(place) = place {
@@ -91,7 +92,7 @@ struct Bucket {
 }
 
 /// Reads buckets: `,bucket=` and what each is.
-fn buckets(kind: u8, r: &mut Reader<'_>) -> Result<String, Unreadable> {
+fn buckets(kind: u8, names: &Roster, r: &mut Reader<'_>) -> Result<String, Unreadable> {
     let mut told = String::new();
     while !r.is_empty() {
         let bad = r.fail(Refusal::GroupModBadBucket);
@@ -102,9 +103,9 @@ fn buckets(kind: u8, r: &mut Reader<'_>) -> Result<String, Unreadable> {
         let mut r = r.sub_or(length, bad.fault)?;
         r.skip(2)?;
         let (bucket, actions) = if numbers_buckets(r.version()) {
-            bucket_v15(kind, &mut r)?
+            bucket_v15(kind, names, &mut r)?
         } else {
-            bucket_v11(&mut r)?
+            bucket_v11(names, &mut r)?
         };
         told += ",bucket=";
         if let Some(id) = bucket.id {
@@ -114,7 +115,7 @@ fn buckets(kind: u8, r: &mut Reader<'_>) -> Result<String, Unreadable> {
             told += &format!("weight:{},", bucket.weight);
         }
         if bucket.watch_port != PortNo::ANY {
-            told += &format!("watch_port:{},", bucket.watch_port);
+            told += &format!("watch_port:{},", Named(&bucket.watch_port, names));
         }
         if bucket.watch_group != GroupId::ANY {
             told += &format!("watch_group:{},", bucket.watch_group.0);
@@ -124,7 +125,7 @@ fn buckets(kind: u8, r: &mut Reader<'_>) -> Result<String, Unreadable> {
     Ok(told)
 }
 
-fn bucket_v11(r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
+fn bucket_v11(names: &Roster, r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
     let bucket = Bucket {
         id: None,
         weight: r.u16()?,
@@ -134,10 +135,14 @@ fn bucket_v11(r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
     r.skip(4)?;
     let whole = r.clone();
     r.rest();
-    Ok((bucket, action::list(whole)?))
+    Ok((bucket, action::list(whole, names)?))
 }
 
-fn bucket_v15(kind: u8, r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadable> {
+fn bucket_v15(
+    kind: u8,
+    names: &Roster,
+    r: &mut Reader<'_>,
+) -> Result<(Bucket, String), Unreadable> {
     let length = usize::from(r.u16()?);
     let mut bucket = Bucket {
         id: Some(r.u32()?),
@@ -145,7 +150,7 @@ fn bucket_v15(kind: u8, r: &mut Reader<'_>) -> Result<(Bucket, String), Unreadab
         watch_port: PortNo::ANY,
         watch_group: GroupId::ANY,
     };
-    let actions = action::list(r.sub_or(length, Refusal::GroupModBadBucket)?)?;
+    let actions = action::list(r.sub_or(length, Refusal::GroupModBadBucket)?, names)?;
     while !r.is_empty() {
         let mut property = property::next(r)?;
         match property.kind {
@@ -192,11 +197,15 @@ pub(super) fn print_descs(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
         let buckets = if numbers_buckets(r.version()) {
             let length = usize::from(r.u16()?);
             r.skip(6)?;
-            let told = buckets(kind, &mut r.sub_or(length, Refusal::RequestBadLength)?)?;
+            let told = buckets(
+                kind,
+                text.manner.names,
+                &mut r.sub_or(length, Refusal::RequestBadLength)?,
+            )?;
             choice = selection(&mut r, kind == SELECT)?;
             told
         } else {
-            buckets(kind, &mut r)?
+            buckets(kind, text.manner.names, &mut r)?
         };
         write!(
             text,

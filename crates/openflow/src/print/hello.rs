@@ -62,7 +62,7 @@ fn element(r: &mut Reader<'_>) -> Result<Option<u32>, Unreadable> {
 pub(super) fn print_echo(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
     let payload = r.rest();
     writeln!(text, " {} bytes of payload", payload.len());
-    if text.detail >= Detail::USUAL {
+    if text.manner.detail >= Detail::USUAL {
         text.dump(payload);
     }
     Ok(())

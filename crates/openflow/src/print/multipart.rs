@@ -3,6 +3,7 @@
 
 use ::flow::Refusal;
 
+use super::ipfix;
 use super::names::Unreadable;
 use super::rows::{Length, Printer};
 use super::text::Text;
@@ -52,6 +53,8 @@ static ROWS: &[Row] = { use {Part::*, Length::*}; &[
     row(FlowMonitor,   "FLOW_MONITOR",   (More(8), monitor::print_request),        (More(8), monitor::print_reply)),
     row(BundleFeatures, "BUNDLE_FEATURES", (More(8), bundle::print_features_request), (More(8), bundle::print_features)),
     row(ControllerStatus, "CONTROLLER_STATUS", (Exactly, nothing),                 (More(8), controllers::print)),
+    row(IpfixBridge,   "IPFIX_BRIDGE",   (Exactly, nothing),                       (Exactly, ipfix::print_bridge)),
+    row(IpfixFlow,     "IPFIX_FLOW",     (Exactly, nothing),                       (More(8), ipfix::print_collectors)),
     row(FlowCounts,    "FLOW_STATS",     (More(8), flow_stats::print_request),           (More(8), flow_stats::print_counts)),
 ]};
 
@@ -94,6 +97,7 @@ fn least(kind: Kind, part: Part, version: Version) -> usize {
         (false, Part::GroupFeatures) => 40,
         (false, Part::MeterFeatures) => 16,
         (_, Part::BundleFeatures) => 8,
+        (false, Part::IpfixBridge) => ipfix::LENGTH,
         _ => 0,
     }
 }
@@ -122,6 +126,7 @@ const fn entry(part: Part, version: Version) -> Option<usize> {
         (Part::Table, Version::V11) => 88,
         (Part::Table, Version::V12) => 128,
         (Part::Table, _) => 24,
+        (Part::IpfixFlow, _) => ipfix::LENGTH,
         (_, Version::V14 | Version::V15) => return None,
         (Part::Port, Version::V13) => 112,
         (Part::Port, _) => 104,

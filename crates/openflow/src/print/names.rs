@@ -182,6 +182,7 @@ const NAMES: &[(Refusal, &str)] = { use Refusal::*; &[
     (TlvDuplicate, "NXTTMFC_DUP_ENTRY"),
     (TlvInUse, "NXTTMFC_INVALID_TLV_DEL"),
     (TlvUnmapped, "NXFMFC_INVALID_TLV_FIELD"),
+    (IpfixNotConfigured, "NXST_NOT_CONFIGURED"),
 ]};
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Frames for the controller, and frames to send.
 
+use ::flow::text::Roster;
 use ::flow::{Field, Match, PacketOut, Refusal};
 use base::BufferId;
 
@@ -136,7 +137,12 @@ pub(super) fn print_out(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
         return Err(r.fail(Refusal::RequestBadLength).into());
     }
     let actions = r.sub_or(length, Refusal::RequestBadLength)?;
-    write!(text, " {} actions={}", matching, action::list(actions)?);
+    write!(
+        text,
+        " {} actions={}",
+        matching,
+        action::list(actions, Roster::nameless())?
+    );
     if buffer != BufferId::NONE {
         write!(text, " buffer=0x{:08x}", buffer.0);
         return Ok(());

@@ -3,6 +3,7 @@
 //!
 //! Properties that nobody gave are passed over, as Open vSwitch's tools do.
 
+use ::flow::text::Roster;
 use ::flow::{Match, Refusal};
 use base::BufferId;
 
@@ -191,7 +192,7 @@ fn actions(mut value: Reader<'_>) -> Result<Option<String>, Unreadable> {
     }
     Ok(match value.is_empty() {
         true => None,
-        false => Some(action::list(value)?),
+        false => Some(action::list(value, Roster::nameless())?),
     })
 }
 

@@ -2,6 +2,7 @@
 //! whose ports they are.
 
 use base::{DatapathId, PortNo};
+use flow::text::Named;
 use flow::{PortConfig, PortDesc, PortFeatures, PortState, Refusal};
 use packet::MacAddr;
 
@@ -368,7 +369,7 @@ pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
     };
     let (ports, done) = all(r, next);
     writeln!(text, " {} ports", ports.len());
-    if text.detail >= super::Detail::BRIEF {
+    if text.manner.detail >= super::Detail::BRIEF {
         for port in &ports {
             write_counts(port, text);
         }
@@ -446,8 +447,15 @@ fn write_counts(counts: &Counts, text: &mut Text<'_>) {
         crc,
         coll,
     ] = counts.numbers.map(Known);
-    let port = name(counts.port);
-    write!(text, "  port {port:>2}: rx pkts={rx}, bytes={rx_bytes}, ");
+    let space = if counts.port.0 < 10 { " " } else { "" };
+    let port = match counts.port {
+        port if port.0 < RESERVED => Named(&port, text.manner.names).to_string(),
+        port => name(port),
+    };
+    write!(
+        text,
+        "  port {space}{port}: rx pkts={rx}, bytes={rx_bytes}, "
+    );
     writeln!(
         text,
         "drop={rx_drop}, errs={rx_err}, frame={frame}, over={over}, crc={crc}"

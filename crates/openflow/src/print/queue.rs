@@ -156,7 +156,7 @@ pub(super) fn print_stats(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
     };
     let (queues, done) = port::all(r, next);
     writeln!(text, " {} queues", queues.len());
-    if text.detail < Detail::BRIEF {
+    if text.manner.detail < Detail::BRIEF {
         return done;
     }
     for told in &queues {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Detail;
+use super::Manner;
 
 /// Bytes in a line of a dump.
 const LINE: usize = 16;
@@ -13,22 +13,19 @@ pub(super) struct Text<'a> {
     out: String,
     /// The message that is printed, all its bytes.
     pub(super) message: &'a [u8],
-    /// How much is to be printed.
-    pub(super) detail: Detail,
+    /// How it is to be printed.
+    pub(super) manner: Manner<'a>,
     /// How much of it is the title.
     title: usize,
-    /// Within how many other messages this one is.
-    pub(super) depth: usize,
 }
 
 impl<'a> Text<'a> {
-    pub(super) const fn new(message: &'a [u8], detail: Detail, depth: usize) -> Self {
+    pub(super) const fn new(message: &'a [u8], manner: Manner<'a>) -> Self {
         Self {
             out: String::new(),
             message,
+            manner,
             title: 0,
-            detail,
-            depth,
         }
     }
 

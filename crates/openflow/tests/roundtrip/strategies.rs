@@ -864,6 +864,7 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
         1 => crate::packet_in::resume(dialect),
         1 => any::<u16>().prop_map(Message::ControllerId),
         1 => tlv_table(),
+        1 => ipfix(),
         1 => packet_out(version),
         1 => port_mod(version),
         1 => features_reply(version),
@@ -877,6 +878,29 @@ pub(crate) fn message(dialect: Dialect) -> BoxedStrategy<Message> {
 }
 
 /// The map of tunnel options, and changes of it.
+/// What IPFIX has told, and questions after it.
+fn ipfix() -> BoxedStrategy<Message> {
+    let counts = any::<([u64; 2], [u64; 3], [u64; 3], [u64; 2], u32)>();
+    let stats = counts.prop_map(|(flows, sampled, failed, sent, collectors)| IpfixStats {
+        flows: flows[0],
+        flows_now: flows[1],
+        sampled,
+        failed,
+        sent: sent[0],
+        send_failed: sent[1],
+        collectors,
+    });
+    let of = prop::sample::select(vec![IpfixOf::Bridge, IpfixOf::Collectors]);
+    prop_oneof![
+        of.prop_map(|of| Message::MultipartRequest(MultipartRequest::Ipfix(of))),
+        stats
+            .clone()
+            .prop_map(|one| MultipartReply::Ipfix(IpfixOf::Bridge, vec![one]).into()),
+        vec(stats, 0..5).prop_map(|all| MultipartReply::Ipfix(IpfixOf::Collectors, all).into()),
+    ]
+    .boxed()
+}
+
 fn tlv_table() -> BoxedStrategy<Message> {
     let mapping = (any::<u16>(), any::<u8>(), any::<u8>(), any::<u16>());
     let mapping = mapping.prop_map(|(class, kind, length, index)| TlvMapping {

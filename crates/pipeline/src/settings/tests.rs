@@ -176,9 +176,9 @@ fn what_a_table_cannot_do_is_refused_and_what_it_does_is_told() {
     let desc = pipeline.table_desc(TableId(1));
     assert_eq!(desc.config, TableFlags::VACANCY_EVENTS);
     assert_eq!(desc.vacancy.map(|vacancy| vacancy.now), Some(100));
-    assert_eq!(pipeline.table_name(TableId(1)), "table1");
+    assert_eq!(pipeline.table_name(TableId(1)), "");
     pipeline.name_table(TableId(1), "edge");
     assert_eq!(pipeline.table_name(TableId(1)), "edge");
     pipeline.name_table(TableId(1), "");
-    assert_eq!(pipeline.table_name(TableId(1)), "table1");
+    assert_eq!(pipeline.table_name(TableId(1)), "");
 }

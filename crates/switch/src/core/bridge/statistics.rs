@@ -73,10 +73,7 @@ impl Bridge {
             MultipartRequest::Queue(request) => self.queue_stats(request)?,
             MultipartRequest::PortDesc(port) => MultipartReply::PortDesc(self.port_descs(port)?),
             MultipartRequest::TableDesc => MultipartReply::TableDesc(self.table_descs()),
-            MultipartRequest::QueueDesc(request) => {
-                self.queue_stats(request)?;
-                MultipartReply::QueueDesc(Vec::new())
-            }
+            MultipartRequest::QueueDesc(request) => self.queue_descs(request)?,
             MultipartRequest::Group(group) => {
                 MultipartReply::Group(self.pipeline.group_stats(group, now).collect())
             }
@@ -102,6 +99,8 @@ impl Bridge {
             MultipartRequest::ControllerStatus => {
                 MultipartReply::ControllerStatus(self.controller_statuses())
             }
+            // Samples are for no collectors here, and counted.
+            MultipartRequest::Ipfix(_) => return Err(Refusal::IpfixNotConfigured),
             MultipartRequest::BundleFeatures(asked) => {
                 MultipartReply::BundleFeatures(self.bundle_features(asked, now)?)
             }
@@ -137,6 +136,12 @@ impl Bridge {
         let ports = self.ports().map(|(_, entry)| &entry.desc);
         let ports = ports.filter(|desc| wanted == PortNo::ANY || desc.number == wanted);
         Ok(ports.cloned().collect())
+    }
+
+    /// There is nothing to say of the only queue that ports have.
+    fn queue_descs(&self, request: QueueStatsRequest) -> Result<MultipartReply, Refusal> {
+        self.queue_stats(request)?;
+        Ok(MultipartReply::QueueDesc(Vec::new()))
     }
 
     fn queue_stats(&self, request: QueueStatsRequest) -> Result<MultipartReply, Refusal> {

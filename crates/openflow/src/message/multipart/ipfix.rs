@@ -1,0 +1,48 @@
+//! What IPFIX has told: `NXST_IPFIX_BRIDGE` and `NXST_IPFIX_FLOW` (`nicira-ext.h` of Open
+//! vSwitch 3.1, nx_ipfix_stats_reply).
+
+use flow::{IpfixOf, IpfixStats};
+
+use crate::codec::{Inexpressible, Malformed, Reader, Writer};
+use crate::kinds::Part;
+use crate::message::Body;
+
+/// The statistics that these are.
+pub(super) const fn part(of: IpfixOf) -> Part {
+    match of {
+        IpfixOf::Bridge => Part::IpfixBridge,
+        IpfixOf::Collectors => Part::IpfixFlow,
+    }
+}
+
+impl Body for IpfixStats {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut three = || Ok([r.u64()?, r.u64()?, r.u64()?]);
+        let [flows, flows_now, sampled] = three()?;
+        let [sampled_ipv4, sampled_ipv6, failed] = three()?;
+        let [failed_ipv4, failed_ipv6, sent] = three()?;
+        let (send_failed, collectors) = (r.u64()?, r.u32()?);
+        r.skip(4)?;
+        Ok(Self {
+            flows,
+            flows_now,
+            sampled: [sampled, sampled_ipv4, sampled_ipv6],
+            failed: [failed, failed_ipv4, failed_ipv6],
+            sent,
+            send_failed,
+            collectors,
+        })
+    }
+
+    fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+        w.u64(self.flows);
+        w.u64(self.flows_now);
+        self.sampled.into_iter().for_each(|count| w.u64(count));
+        self.failed.into_iter().for_each(|count| w.u64(count));
+        w.u64(self.sent);
+        w.u64(self.send_failed);
+        w.u32(self.collectors);
+        w.zeros(4);
+        Ok(())
+    }
+}
