@@ -11,6 +11,7 @@ use pipeline::Rule;
 use crate::bits::{self, Bits};
 use crate::direct::{self, Direct};
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
+use crate::prefix::{Family, Prefix};
 use crate::segment::Epoch;
 use crate::shape::Shape;
 
@@ -35,6 +36,7 @@ impl From<bits::Unfit> for Unfit {
 #[derive(Debug)]
 enum Form {
     Direct(Direct),
+    Prefix(Prefix),
     Bits(Bits),
 }
 
@@ -55,8 +57,8 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Compiles rules of one table, which are alive, in the form in which a lookup costs
-    /// least.
+    /// Compiles rules of one table, which are alive, by comparison if they are few and as
+    /// bit vectors otherwise.
     pub(crate) fn of(mut rules: Vec<Arc<Rule>>) -> Result<Self, Unfit> {
         rules.sort_by(order);
         let form = if rules.len() <= direct::RULES_MAX {
@@ -64,35 +66,52 @@ impl Base {
         } else {
             Form::Bits(Bits::of(&rules)?)
         };
+        Ok(Self::new(rules, form))
+    }
+
+    /// Compiles rules of one family, as prefixes.
+    pub(crate) fn of_family(family: Family, mut rules: Vec<Arc<Rule>>) -> Result<Self, Unfit> {
+        rules.sort_by(order);
+        let prefix = Prefix::of(family, &rules).ok_or(Unfit)?;
+        Ok(Self::new(rules, Form::Prefix(prefix)))
+    }
+
+    fn new(rules: Vec<Arc<Rule>>, form: Form) -> Self {
         let parts = rules.iter().map(AsRef::as_ref).map(parts_of);
-        Ok(Self {
+        Self {
             died: rules.iter().map(|_| AtomicU64::new(NEVER)).collect(),
             dead: AtomicUsize::new(0),
             form,
             highest: rules.first().map_or(0, |first| first.priority()),
             parts: parts.fold(Parts::default(), Parts::and),
             rules: rules.into(),
-        })
-    }
-
-    /// What a lookup among so many rules of many shapes is likely to take, in modelled
-    /// instructions; none if they are too many.
-    pub(crate) fn likely_cost(rules: usize) -> Option<usize> {
-        if rules == 0 {
-            Some(0)
-        } else if rules <= direct::RULES_MAX {
-            Some(Direct::likely_cost(rules))
-        } else {
-            (rules <= bits::RULES_MAX).then(|| Bits::likely_cost(rules))
         }
     }
 
-    /// The rule that the frame finds, as `epoch` saw it.
+    /// What a lookup among so many rules of many shapes is likely to take, in modelled
+    /// instructions, in as many bases as it takes.
+    pub(crate) fn likely_cost(rules: usize) -> usize {
+        let full = rules / bits::RULES_MAX * Bits::likely_cost(bits::RULES_MAX);
+        full + match rules % bits::RULES_MAX {
+            0 => 0,
+            few @ 1..=direct::RULES_MAX => Direct::likely_cost(few),
+            many => Bits::likely_cost(many),
+        }
+    }
+
+    /// The rule that the frame finds among those that are wanted, as `epoch` saw it.
     #[inline]
-    pub(crate) fn find(&self, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
-        let seen = |place: usize| epoch < self.died[place].load(Relaxed);
+    pub(crate) fn find(
+        &self,
+        lanes: &Lanes,
+        epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
+        let is_alive = |place: usize| epoch < self.died[place].load(Relaxed);
+        let seen = |place: usize| is_alive(place) && wanted(&self.rules[place]);
         let found = match &self.form {
             Form::Direct(direct) => direct.find(lanes, seen),
+            Form::Prefix(prefix) => prefix.find(lanes, seen),
             Form::Bits(bits) => bits.find(lanes, seen),
         };
         found.map(|place| &self.rules[place])
@@ -135,6 +154,7 @@ impl Base {
     pub(crate) fn cost(&self) -> usize {
         match &self.form {
             Form::Direct(direct) => direct.cost(),
+            Form::Prefix(prefix) => prefix.cost(),
             Form::Bits(bits) => bits.cost(),
         }
     }
@@ -144,6 +164,12 @@ impl Base {
         let rules = self.len();
         match &self.form {
             Form::Direct(_) => ("direct", format!("{rules} rules: compared one by one")),
+            Form::Prefix(prefix) => {
+                let depth = prefix.depth();
+                let why =
+                    format!("{rules} rules on the prefix of one field: {depth} within each other");
+                ("prefix", why)
+            }
             Form::Bits(bits) => {
                 let (dimensions, visits) = bits.extent();
                 let why = format!(
@@ -158,6 +184,7 @@ impl Base {
     pub(crate) fn bytes(&self) -> usize {
         let of_form = match &self.form {
             Form::Direct(direct) => direct.bytes(),
+            Form::Prefix(prefix) => prefix.bytes(),
             Form::Bits(bits) => bits.bytes(),
         };
         of_form + self.rules.len() * (size_of::<Arc<Rule>>() + size_of::<Epoch>())
@@ -165,7 +192,7 @@ impl Base {
 }
 
 /// The order in which two rules of one table are tried.
-fn order(one: &Arc<Rule>, other: &Arc<Rule>) -> Ordering {
+pub(crate) fn order(one: &Arc<Rule>, other: &Arc<Rule>) -> Ordering {
     if one.is_tried_before(other) {
         Ordering::Less
     } else if other.is_tried_before(one) {

@@ -114,7 +114,10 @@ impl Bits {
         }
         for group in 0..self.groups {
             let both = self.dimensions.iter().zip(classes.iter());
-            let mut words = both.fold(u64::MAX, |words, (dimension, class)| {
+            // Without a dimension all words are looked at, and no more.
+            let there = (self.least.len() - group * WORD).min(WORD);
+            let all = u64::MAX >> (WORD - there);
+            let mut words = both.fold(all, |words, (dimension, class)| {
                 words & dimension.summary(*class, group)
             });
             while words != 0 {

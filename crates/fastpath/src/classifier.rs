@@ -18,10 +18,12 @@ use crate::shape::{Hash, Hasher, Shape};
 use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
+mod clauses;
 mod describe;
 mod forms;
 mod view;
 
+pub(crate) use clauses::ByClauses;
 pub use describe::Description;
 use view::Views;
 pub use view::{Looker, Scratch, View};
@@ -51,6 +53,10 @@ pub struct Classifier {
     views: Arc<Views>,
     /// What is yet to be written.
     noted: Vec<RuleChange>,
+    /// How many changes were noted in all.
+    changes: u64,
+    /// Whether tables are to be made tidy with the next publication.
+    tidying: bool,
 }
 
 #[derive(Debug)]
@@ -122,6 +128,8 @@ impl Classifier {
             tables: BTreeMap::new(),
             views: Arc::default(),
             noted: Vec::new(),
+            changes: 0,
+            tidying: false,
         }
     }
 
@@ -132,6 +140,27 @@ impl Classifier {
         let added = changes.added.iter();
         let added = added.map(|rule| RuleChange::Added(Arc::clone(rule)));
         self.noted.extend(removed.chain(added));
+        self.changes += 1;
+    }
+
+    /// How often changes were noted: who finds the same number again knows that there were
+    /// none.
+    #[must_use]
+    pub const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether lookups would cost less if some table was compiled anew.
+    #[must_use]
+    pub fn is_untidy(&self) -> bool {
+        self.tables.values().any(Table::is_untidy)
+    }
+
+    /// Has the tables compiled anew, with the next publication, for which lookups would
+    /// cost less then. It takes what they are large: some ten milliseconds for ten thousand
+    /// rules of many shapes.
+    pub const fn tidy(&mut self) {
+        self.tidying = true;
     }
 
     /// The present moment, to which [`Classifier::undo`] can go back until the
@@ -182,6 +211,9 @@ impl Classifier {
         for (id, fate) in fates {
             self.show(id, fate, epoch);
         }
+        if std::mem::take(&mut self.tidying) {
+            self.show_tidied(epoch);
+        }
         self.view(epoch)
     }
 
@@ -202,6 +234,19 @@ impl Classifier {
                     self.put(id, Some(Arc::new(view)));
                 }
             }
+        }
+    }
+
+    fn show_tidied(&mut self, epoch: Epoch) {
+        let mut views = Vec::new();
+        for (id, table) in &mut self.tables {
+            if table.is_untidy() {
+                table.tidy(self.hasher, epoch);
+                views.push((*id, table.view()));
+            }
+        }
+        for (id, view) in views {
+            self.put(id, Some(Arc::new(view)));
         }
     }
 
@@ -238,13 +283,6 @@ impl Default for Classifier {
     }
 }
 
-/// Whether all that the rule asks for is among the words of a frame: tunnel options are
-/// rare, and wider than all the rest.
-fn is_of_words(rule: &Rule) -> bool {
-    let mut fields = rule.matching().terms().fields();
-    fields.all(|field| field.option().is_none())
-}
-
 impl Table {
     /// Writes changes of one kind. Answers whether the table is to be shown anew.
     fn write(&mut self, changes: &[RuleChange], hasher: Hasher, epoch: Epoch) -> bool {
@@ -272,10 +310,9 @@ impl Table {
         epoch: Epoch,
     ) -> (Arrival<'a>, bool) {
         rule.instructions.compile(Steps::with_brief);
-        if !is_of_words(rule) {
+        let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
             return (Arrival { rule, place: None }, false);
-        }
-        let conditions = Conditions::of(rule.matching());
+        };
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
         let (tuple, fresh) = match self.tuples.get(masks) {
@@ -325,20 +362,20 @@ impl Table {
 
     /// Takes a rule out. Answers whether the table is to be shown anew.
     fn remove(&mut self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        if !is_of_words(rule) {
+        let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
             self.outside -= 1;
             return true;
-        }
+        };
+        let clauses = usize::from(rule.is_clause());
         if self.bases.iter().any(|base| base.remove(rule, epoch)) {
-            return false;
+            self.clauses -= clauses;
+            return clauses > 0;
         }
-        let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
         let tuple = self.tuples.get_mut(masks);
         let removed = tuple
             .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
-        let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
         self.in_tuples -= usize::from(removed.is_some());
         match removed {
@@ -357,10 +394,10 @@ impl Table {
     fn view(&self) -> TableView {
         let mut tuples: Vec<_> = self.tuples.values().map(Tuple::view).collect();
         tuples.sort_by_key(|tuple| std::cmp::Reverse(tuple.highest));
-        let uncompiled = if self.clauses > 0 {
-            Some(Uncompiled::Conjunctions)
-        } else if self.outside > 0 {
+        let uncompiled = if self.outside > 0 {
             Some(Uncompiled::Outside)
+        } else if self.clauses > 0 {
+            Some(Uncompiled::Conjunctions)
         } else {
             None
         };

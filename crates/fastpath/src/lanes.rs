@@ -287,6 +287,14 @@ impl Lanes {
     pub(crate) fn word(&self, lane: u8) -> u64 {
         self.0[usize::from(lane) % LANES]
     }
+
+    /// The same, of a frame that fulfils the conjunction of this id.
+    pub(crate) fn with_conjunction(&self, id: u32) -> Self {
+        let mut words = self.clone();
+        let mark = &mut words.0[lane::MARK];
+        *mark = *mark >> 32 << 32 | u64::from(id);
+        words
+    }
 }
 
 /// The upper and the lower half.
@@ -306,38 +314,30 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// What `matching` asks.
-    pub(crate) fn of(matching: &Match) -> Self {
-        let mut conditions = Self {
+    /// Nothing.
+    const fn none() -> Self {
+        Self {
             counting: 0,
             masks: [0; LANES],
             values: Lanes::new(),
-        };
-        for term in matching.terms() {
-            let place = place_of(term.field);
-            if place.has != 0 {
-                conditions.and(lane::ARRIVAL, place.has, place.has);
-            }
-            let ((upper, lower), (upper_mask, lower_mask)) =
-                (halves(term.value), halves(term.mask));
-            if place.is_wide {
-                conditions.and(place.lane, upper, upper_mask);
-                conditions.and(place.lane + 1, lower, lower_mask);
-            } else {
-                let shift = place.shift;
-                conditions.and(place.lane, lower << shift, lower_mask << shift);
-            }
         }
-        conditions
     }
 
-    /// And these bits too.
-    const fn and(&mut self, lane: usize, value: u64, mask: u64) {
-        self.values.0[lane] |= value;
-        self.masks[lane] |= mask;
-        if mask != 0 {
-            self.counting |= 1 << lane;
-        }
+    /// What `matching` asks.
+    ///
+    /// # Panics
+    /// If it asks for what words do not have.
+    pub(crate) fn of(matching: &Match) -> Self {
+        Self::if_of_words(matching).expect("it is compiled, and so of words")
+    }
+
+    /// And these bits of a word too.
+    #[inline]
+    fn and(&mut self, lane: u8, value: u64, mask: u64) {
+        let place = usize::from(lane) % LANES;
+        self.values.0[place] |= value;
+        self.masks[place] |= mask;
+        self.counting |= u64::from(mask != 0) << place;
     }
 
     /// The words that count, and which bits of them, put into `room`.

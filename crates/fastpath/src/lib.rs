@@ -19,6 +19,8 @@ mod classifier;
 mod direct;
 mod doors;
 mod lanes;
+mod prefix;
+mod rows;
 mod runner;
 mod segment;
 mod shape;

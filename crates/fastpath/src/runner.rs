@@ -15,7 +15,7 @@ use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
-use crate::classifier::{Scratch, TableView, Uncompiled, View};
+use crate::classifier::{ByClauses, Scratch, TableView, Uncompiled, View};
 use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
 use crate::steps::{Brief, Reason};
@@ -304,7 +304,10 @@ fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lanes) -> Seen
     };
     match table.uncompiled {
         None => Seen::Found(view.look_up(table, lanes)),
-        Some(Uncompiled::Conjunctions) => Seen::Unknown(Reason::Conjunction),
+        Some(Uncompiled::Conjunctions) => match view.look_up_clauses(table, lanes) {
+            ByClauses::Rule(found) => Seen::Found(found),
+            ByClauses::Conjunction(..) | ByClauses::TooMany => Seen::Unknown(Reason::Conjunction),
+        },
         Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
     }
 }

@@ -145,15 +145,23 @@ impl Segment {
         self.entries.get(usize::from(number))?.get()
     }
 
-    /// The rule that a frame of these words and this hash finds, as `epoch` saw it.
+    /// The rule that a frame of these words and this hash finds among those that are
+    /// wanted, as `epoch` saw it.
     #[inline]
-    pub(crate) fn find(&self, hash: Hash, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
+    pub(crate) fn find(
+        &self,
+        hash: Hash,
+        lanes: &Lanes,
+        epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
         let age = self.age_to_read(epoch);
         let first = self.first(hash, |_, entry| lanes.fit(entry.rule.matching()))?;
-        let mut best = first.is_seen(age).then_some(&first.rule);
+        let is_it = |entry: &Entry| entry.is_seen(age) && wanted(&entry.rule);
+        let mut best = is_it(first).then_some(&first.rule);
         let mut next = first.next.load(Ordering::Acquire);
         while let Some(this) = self.entry(next) {
-            if this.is_seen(age) && best.is_none_or(|best| this.rule.is_tried_before(best)) {
+            if best.is_none_or(|best| this.rule.is_tried_before(best)) && is_it(this) {
                 best = Some(&this.rule);
             }
             next = this.next.load(Ordering::Acquire);

@@ -13,7 +13,7 @@ use crate::change::Change;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// A table has clauses of conjunctions.
+    /// It fulfils a conjunction, or more clauses than are noted.
     Conjunction,
     /// A table has rules that are not compiled: too many that differ by nothing but their
     /// priority, or one on tunnel options.

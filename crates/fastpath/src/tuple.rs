@@ -75,11 +75,19 @@ impl TupleView {
         self.shape.parts()
     }
 
-    /// The rule of the highest priority that the frame fits, as `epoch` saw it.
+    /// The rule of the highest priority that the frame fits among those that are wanted,
+    /// as `epoch` saw it.
     #[inline]
-    pub(crate) fn find(&self, lanes: &Lanes, hasher: Hasher, epoch: Epoch) -> Option<&Arc<Rule>> {
+    pub(crate) fn find(
+        &self,
+        lanes: &Lanes,
+        hasher: Hasher,
+        epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&Arc<Rule>> {
         let hash = hasher.hash(self.shape.words(lanes));
-        self.directory.segment(hash).find(hash, lanes, epoch)
+        let segment = self.directory.segment(hash);
+        segment.find(hash, lanes, epoch, wanted)
     }
 }
 
@@ -127,6 +135,19 @@ impl Tuple {
     pub(crate) fn bytes(&self) -> usize {
         let of_segments = self.segments().into_iter().map(|segment| segment.bytes());
         of_segments.sum::<usize>() + self.directory.segments.len() * size_of::<Arc<Segment>>()
+    }
+
+    /// Some of the rules, at least one if there are any.
+    pub(crate) fn some(&self) -> Vec<Arc<Rule>> {
+        const SOME: usize = 8;
+        for segment in self.segments() {
+            let living = segment.living();
+            if !living.is_empty() {
+                let some = living.iter().take(SOME);
+                return some.map(|living| Arc::clone(living.rule)).collect();
+            }
+        }
+        Vec::new()
     }
 
     /// All rules there are.

@@ -30,6 +30,7 @@ const MATCHES: &[&str] = &[
     "reg1=0x700/0xff00",
     "actset_output=2",
     "conj_id=1",
+    "conj_id=2",
     "ip",
     "ip,nw_dst=10.0.0.9",
     "ip,nw_src=10.0.0.0/24",
@@ -111,6 +112,15 @@ const ACTIONS: &[&str] = &[
     "check_pkt_larger(40)->reg0[0]",
     "multipath(symmetric_l4,1,modulo_n,3,0,NXM_NX_REG0[])",
     "bundle(eth_src,0,hrw,ofport,members:2,3)",
+];
+
+/// What a rule does that is a clause; it does nothing else.
+const CLAUSES: &[&str] = &[
+    "conjunction(1,1/2)",
+    "conjunction(1,2/2)",
+    "conjunction(2,1/3),conjunction(1,2/2)",
+    "conjunction(2,2/3)",
+    "conjunction(2,3/3)",
 ];
 
 /// What follows the actions that are applied.
@@ -264,11 +274,20 @@ fn event() -> impl Strategy<Value = Event> {
     let miss = select(&[MissPolicy::Drop, MissPolicy::Controller][..]);
     prop_oneof![
         30 => flow(),
+        6 => clause(),
         3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
         1 => fragments.prop_map(Event::Fragments),
         1 => miss.prop_map(Event::Miss),
         1 => prop::bool::weighted(0.2).prop_map(Event::Standalone),
     ]
+}
+
+fn clause() -> impl Strategy<Value = Event> {
+    let flow = (0..4_u8, 0..4_u16, select(MATCHES), select(CLAUSES));
+    flow.prop_map(|(table, priority, matching, clauses)| {
+        let line = format!("table={table},priority={priority},{matching},actions={clauses}");
+        Event::Flow(FlowModCommand::Add, line.replace(",,", ","))
+    })
 }
 
 fn flow() -> impl Strategy<Value = Event> {
@@ -504,8 +523,11 @@ proptest! {
 fn what_is_handed_to_the_interpreter_is_counted() {
     let check = |flow: &str, wanted: &[(Reason, u64)]| {
         let mut bench = Bench::new();
-        let line = format!("priority=1,ip,actions={flow}");
-        bench.change(&Event::Flow(FlowModCommand::Add, line));
+        let mut lines = flow.lines();
+        let first = format!("priority=1,ip,actions={}", lines.next().expect("a line"));
+        for line in lines.map(str::to_owned).chain([first]) {
+            bench.change(&Event::Flow(FlowModCommand::Add, line));
+        }
         let frame = Incoming {
             stack: "eth / ipv4(ttl=1) / tcp",
             damage: None,
@@ -546,5 +568,8 @@ fn what_is_handed_to_the_interpreter_is_counted() {
     check("encap(mpls),output:2", &[(Reason::Action, 2)]);
     check("load:1->NXM_OF_VLAN_TCI[]", &[(Reason::Field, 2)]);
     check("write_actions(dec_ttl,output:2)", &[(Reason::ActionSet, 2)]);
-    check("conjunction(1,1/2)", &[(Reason::Conjunction, 2)]);
+    check("conjunction(1,1/2)", &[]);
+    check("conjunction(1,1/2)\npriority=9,tcp,actions=drop", &[]);
+    let whole = "conjunction(1,1/2),conjunction(1,2/2)\nconj_id=1,actions=output:2";
+    check(whole, &[(Reason::Conjunction, 2)]);
 }

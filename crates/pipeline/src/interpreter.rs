@@ -297,6 +297,10 @@ impl<'a> Run<'a> {
         };
         let found = match found {
             Found::Rule(found) => found,
+            Found::Conjunction(rule, id) => {
+                self.remember_conjunction(id);
+                Some(rule)
+            }
             Found::Unknown => self.search(packet),
         };
         let (looked_up, matched) = self.pipeline.table_counters(self.table);
@@ -315,8 +319,7 @@ impl<'a> Run<'a> {
         let table = self.pipeline.table(self.table)?;
         let found = if table.has_clauses() {
             let (found, conjunction) = conjunction::look_up(table, self.key);
-            self.registers.conjunction = conjunction;
-            self.key.set(Field::ConjId, conjunction.into());
+            self.remember_conjunction(conjunction);
             found
         } else {
             table.lookup(self.key)
@@ -324,11 +327,15 @@ impl<'a> Run<'a> {
         found.map(AsRef::as_ref)
     }
 
+    fn remember_conjunction(&mut self, id: u32) {
+        self.registers.conjunction = id;
+        self.key.set(Field::ConjId, id.into());
+    }
+
     /// What one lookup has satisfied, the next does not know.
     fn forget_conjunction(&mut self) {
         if self.registers.conjunction != 0 {
-            self.registers.conjunction = 0;
-            self.key.set(Field::ConjId, 0);
+            self.remember_conjunction(0);
         }
     }
 

@@ -13,6 +13,8 @@ use crate::rule::Rule;
 pub enum Found<'a> {
     /// The rule, or that there is none.
     Rule(Option<&'a Rule>),
+    /// The rule that the conjunction of this id leads to.
+    Conjunction(&'a Rule, u32),
     /// It cannot tell: the interpreter has to look itself.
     Unknown,
 }

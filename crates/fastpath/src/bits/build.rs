@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
-use super::dimension::{Classes, Dimension, Nested, Summary};
+use super::dimension::{Classes, Dimension, Summary};
 use super::{Bits, DIMENSIONS_MAX, Guard, RULES_MAX, Unfit, WORD, WORDS_MAX};
-use crate::lanes::{Conditions, Spot, asked};
+use crate::lanes::{Asked, Conditions, Spot, asked};
+use crate::rows::{Making, Rows};
 
 /// How many rules' own values are looked up to see what that takes.
 const SAMPLES: usize = 64;
@@ -84,7 +85,7 @@ type Wanted = Vec<Vec<(Axis, u64, u64)>>;
 fn axes(rules: &[Arc<Rule>]) -> Result<(Vec<Axis>, Wanted), Unfit> {
     let of_rule = |rule: &Arc<Rule>| {
         let asked = asked(rule.matching()).into_iter();
-        let split = |asked: crate::lanes::Asked| split(asked.spot, asked.value, asked.mask);
+        let split = |asked: Asked| split(asked.spot, asked.value, asked.mask);
         asked.flat_map(split).collect::<Vec<_>>()
     };
     let wanted: Wanted = rules.iter().map(of_rule).collect();
@@ -121,16 +122,45 @@ fn split(spot: Spot, value: u64, mask: u64) -> Vec<(Axis, u64, u64)> {
 }
 
 /// The ranks of the rules, by bit: rules that want something in the same dimensions lie
-/// together.
+/// together, and of those the ones that want the same or nearly, first in the dimension
+/// where conditions lie most within each other. So the rules of a class are in few words.
 fn in_order(axes: &[Axis], wanted: &Wanted) -> Vec<u32> {
-    let signature = |rule: &Vec<(Axis, u64, u64)>| {
-        let places = rule.iter().map(|(axis, ..)| axes.binary_search(axis));
-        places.flatten().fold(0_u32, |all, place| all | 1 << place)
+    let overlap = |axis: &Axis| std::cmp::Reverse(overlap(*axis, wanted));
+    let mut axes = axes.to_vec();
+    axes.sort_by_cached_key(overlap);
+    let key = |rule: &Vec<(Axis, u64, u64)>| {
+        let here = |axis: &Axis| rule.iter().find(|(of, ..)| of == axis);
+        let mut signature = 0_u32;
+        let mut values = Vec::with_capacity(rule.len());
+        for (place, axis) in axes.iter().enumerate() {
+            if let Some((_, value, mask)) = here(axis) {
+                signature |= 1 << place;
+                values.push((*value, *mask));
+            }
+        }
+        (signature, values)
     };
-    let signatures: Vec<u32> = wanted.iter().map(signature).collect();
     let mut ranks: Vec<u32> = (0..).take(wanted.len()).collect();
-    ranks.sort_by_key(|rank| signatures[*rank as usize]);
+    ranks.sort_by_cached_key(|rank| key(&wanted[*rank as usize]));
     ranks
+}
+
+/// How many conditions the rules have around conditions in a dimension, all in all.
+fn overlap(axis: Axis, wanted: &Wanted) -> usize {
+    let of_rule = |rule: &Vec<(Axis, u64, u64)>| {
+        let here = rule.iter().find(|(of, ..)| *of == axis);
+        here.map(|(_, value, mask)| (*value, *mask))
+    };
+    let mut all: Vec<_> = wanted.iter().filter_map(of_rule).collect();
+    all.sort_unstable();
+    let mut distinct = all.clone();
+    distinct.dedup();
+    let before = |value: u64| distinct.partition_point(|(other, _)| *other <= value);
+    let around = |(value, mask): &(u64, u64)| {
+        before(value | !mask & axis.spot.full())
+            - distinct.partition_point(|other| other < &(*value, *mask))
+    };
+    all.iter().map(around).sum()
 }
 
 /// All conditions in one dimension, by value, the wider before those within them.
@@ -220,58 +250,15 @@ fn nested(
     conditions: &[Condition],
     vectors: &mut Vectors<'_>,
     groups: usize,
-) -> Result<Nested, Unfit> {
-    let mut rows = Rows {
-        rows: vec![(0, 0)],
-        open: Vec::new(),
-        full: spot.full(),
-    };
+) -> Result<Rows, Unfit> {
+    let mut making = Making::new(spot.full());
     for same in conditions.chunk_by(Condition::wants_the_same) {
         let Condition { value, mask, .. } = same[0];
-        rows.close_before(value, groups);
-        let around = &vectors.all[rows.class()];
-        let class = vectors.add(union(around, &bits_of(same)))?;
-        rows.begin(value, place_of(class, groups));
-        rows.open.push((value | !mask & rows.full, class));
+        let around = making.around(value) as usize / groups;
+        let class = vectors.add(union(&vectors.all[around], &bits_of(same)))?;
+        making.add(value, mask, place_of(class, groups));
     }
-    rows.close_all(groups);
-    Ok(Nested::of(&rows.rows))
-}
-
-/// Rows while they are made.
-struct Rows {
-    rows: Vec<(u64, u32)>,
-    /// What has begun and not ended: the last value, and the class.
-    open: Vec<(u64, usize)>,
-    full: u64,
-}
-
-impl Rows {
-    /// The class that values have here.
-    fn class(&self) -> usize {
-        self.open.last().map_or(0, |(_, class)| *class)
-    }
-
-    fn begin(&mut self, start: u64, class: u32) {
-        match self.rows.last_mut() {
-            Some(last) if last.0 == start => last.1 = class,
-            _ => self.rows.push((start, class)),
-        }
-    }
-
-    fn close_before(&mut self, value: u64, groups: usize) {
-        while let Some((last, _)) = self.open.pop_if(|(last, _)| *last < value) {
-            self.begin(last + 1, place_of(self.class(), groups));
-        }
-    }
-
-    fn close_all(&mut self, groups: usize) {
-        while let Some((last, _)) = self.open.pop() {
-            if last < self.full {
-                self.begin(last + 1, place_of(self.class(), groups));
-            }
-        }
-    }
+    Ok(making.done())
 }
 
 /// Classes of eight bits: values that the same conditions take.

@@ -1,6 +1,7 @@
 //! One field of all rules: its classes of values, and which rules want each.
 
 use crate::lanes::{Lanes, Spot};
+use crate::rows::Rows;
 
 use super::WORD;
 
@@ -33,7 +34,7 @@ impl Dimension {
         let value = lanes.word(self.spot.lane) >> self.spot.shift & self.full;
         match &self.classes {
             Classes::Octet(classes) => classes[value.to_le_bytes()[0] as usize],
-            Classes::Nested(nested) => nested.find(value),
+            Classes::Nested(rows) => rows.find(value),
         }
     }
 
@@ -71,99 +72,14 @@ pub(super) enum Classes {
     /// Of eight bits, of which rules may want any.
     Octet(Box<[u32; 256]>),
     /// Of a field of which rules want the upper bits.
-    Nested(Nested),
+    Nested(Rows),
 }
 
 impl Classes {
     fn bytes(&self) -> usize {
         match self {
             Self::Octet(classes) => size_of_val(&**classes),
-            Self::Nested(nested) => {
-                8 * nested.starts.len() + 4 * (nested.classes.len() + nested.slots.len())
-            }
-        }
-    }
-}
-
-/// Values in a row are of one class, from where it starts. Which rows a value may be in is
-/// told by the *slot* that it falls into, of as many as there are rows.
-#[derive(Debug)]
-pub(super) struct Nested {
-    starts: Box<[u64]>,
-    classes: Box<[u32]>,
-    least: u64,
-    shift: u32,
-    /// The first row of each slot, and how many there are.
-    slots: Box<[u32]>,
-}
-
-impl Nested {
-    /// Rows by their starts, the first of which is zero.
-    pub(super) fn of(rows: &[(u64, u32)]) -> Self {
-        let starts: Box<[u64]> = rows.iter().map(|(start, _)| *start).collect();
-        let least = starts.get(1).copied().unwrap_or(0);
-        let span = starts.last().copied().unwrap_or(0) - least;
-        let wanted = rows.len().next_power_of_two();
-        let bits = u64::BITS - span.leading_zeros();
-        let shift = bits.saturating_sub(wanted.ilog2());
-        let last = usize::try_from(span >> shift).expect("as many as rows, twice at most");
-        let mut nested = Self {
-            starts,
-            classes: rows.iter().map(|(_, class)| *class).collect(),
-            least,
-            shift,
-            slots: vec![0; last + 2].into(),
-        };
-        for row in nested.starts.clone() {
-            let slot = nested.slot(row);
-            nested.slots[slot + 1] += 1;
-        }
-        for slot in 1..nested.slots.len() {
-            nested.slots[slot] += nested.slots[slot - 1];
-        }
-        nested
-    }
-
-    #[inline]
-    fn slot(&self, value: u64) -> usize {
-        let slot = value.saturating_sub(self.least) >> self.shift;
-        let last = self.slots.len() - 2;
-        usize::try_from(slot).map_or(last, |slot| slot.min(last))
-    }
-
-    #[inline]
-    fn find(&self, value: u64) -> u32 {
-        let slot = self.slot(value);
-        let rows = self.slots[slot] as usize..self.slots[slot + 1] as usize;
-        let before = rows.start;
-        let among = self.starts[rows].partition_point(|start| *start <= value);
-        // The row before the first that starts behind the value; the first starts at zero.
-        self.classes[before + among - 1]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_value_is_of_the_row_that_starts_last_before_it() {
-        let sets: &[&[u64]] = &[
-            &[0],
-            &[0, 1],
-            &[0, 7, 8, 9],
-            &[0, 10, 11, 1000, u64::MAX],
-            &[0, u64::MAX - 3, u64::MAX - 1],
-            &[0, 0x0a00_0000, 0x0a00_0100, 0x0a01_0000, 0x0b00_0000],
-        ];
-        for starts in sets {
-            let rows: Vec<_> = starts.iter().copied().zip(100..).collect();
-            let nested = Nested::of(&rows);
-            let near = |start: &u64| [start.saturating_sub(1), *start, start.saturating_add(1)];
-            for value in starts.iter().flat_map(near) {
-                let wanted = rows.iter().rev().find(|(start, _)| *start <= value);
-                assert_eq!(Some(nested.find(value)), wanted.map(|(_, class)| *class));
-            }
+            Self::Nested(rows) => rows.bytes(),
         }
     }
 }

@@ -10,8 +10,8 @@ use super::{Classifier, Table};
 pub struct Description {
     /// The table.
     pub table: TableId,
-    /// The forms that its rules have: `direct`, `exact`, `tuples` or `bits`, several of them
-    /// with a plus between, or `walk` if the interpreter goes along the list.
+    /// The forms that its rules have: `direct`, `exact`, `tuples`, `bits`, and `clauses` of
+    /// conjunctions, with a plus between; or `walk` if the interpreter goes along the list.
     pub form: String,
     /// How many rules there are.
     pub rules: usize,
@@ -41,11 +41,18 @@ impl Table {
             many => Some(("tuples", format!("{many} shapes: a probe each"))),
         };
         let bases = self.bases.iter().map(|base| base.describe());
-        let (forms, reasons): (Vec<_>, Vec<_>) = probes.into_iter().chain(bases).unzip();
-        let walked = match (self.clauses, self.outside) {
-            (0, 0) => None,
-            (0, outside) => Some(format!("{outside} rules that no form takes")),
-            (clauses, _) => Some(format!("{clauses} clauses of conjunctions")),
+        let clauses = match self.clauses {
+            0 => None,
+            some => Some((
+                "clauses",
+                format!("{some} clauses of conjunctions: as often as one holds"),
+            )),
+        };
+        let all = probes.into_iter().chain(bases).chain(clauses);
+        let (forms, reasons): (Vec<_>, Vec<_>) = all.unzip();
+        let walked = match self.outside {
+            0 => None,
+            some => Some(format!("{some} rules that no form takes")),
         };
         let costs = self.bases.iter().map(|base| base.cost());
         let cost = PROBE * self.tuples.len() + costs.sum::<usize>();

@@ -8,6 +8,7 @@ use flow::Registers;
 use packet::Headers;
 use pipeline::{Found, Lookup, Rule};
 
+use super::clauses::ByClauses;
 use crate::base::Base;
 use crate::lanes::{Lanes, Parts};
 use crate::segment::Epoch;
@@ -23,55 +24,56 @@ pub(crate) struct TableView {
     pub(super) tuples: Vec<TupleView>,
     /// What of a frame they look at.
     pub(crate) parts: Parts,
-    /// Why the interpreter has to look itself.
+    /// Why one lookup does not tell it.
     pub(crate) uncompiled: Option<Uncompiled>,
 }
 
-/// Why a table is not compiled.
+/// Why what a frame finds in a table is not the first of the rules that it fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Uncompiled {
-    /// It has clauses of conjunctions.
+    /// It has clauses of conjunctions: [`View::look_up_clauses`] tells.
     Conjunctions,
-    /// Too many of its rules differ by nothing but their priority, or one asks for tunnel
+    /// The interpreter has to look itself: too many of its rules differ by nothing but their priority, or one asks for tunnel
     /// options.
     Outside,
 }
 
 impl TableView {
-    /// The rule that the frame finds: of those that it fits the one of the highest
-    /// priority, and of several of that priority the one that the interpreter
-    /// would try first.
+    /// The rule that the frame finds among those that are `wanted`: of those that it
+    /// fits the one of the highest priority, and of several of that priority the one
+    /// that the interpreter would try first.
     #[inline]
-    pub(crate) fn look_up(
+    fn look_up(
         &self,
         lanes: &Lanes,
         hasher: Hasher,
         epoch: Epoch,
+        wanted: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
         let mut best: Option<&Arc<Rule>> = None;
         for base in &self.bases {
             if best.is_some_and(|best| best.priority() > base.highest) {
                 break;
             }
-            let found = base.find(lanes, epoch);
-            if let Some(rule) = found
-                && best.is_none_or(|best| rule.is_tried_before(best))
-            {
-                best = Some(rule);
-            }
+            best = first(best, base.find(lanes, epoch, &wanted));
         }
         for tuple in &self.tuples {
             if best.is_some_and(|best| best.priority() > tuple.highest) {
                 break;
             }
-            let found = tuple.find(lanes, hasher, epoch);
-            if let Some(rule) = found
-                && best.is_none_or(|best| rule.is_tried_before(best))
-            {
-                best = Some(rule);
-            }
+            best = first(best, tuple.find(lanes, hasher, epoch, &wanted));
         }
         best
+    }
+}
+
+/// The one of two that is tried first.
+#[inline]
+fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option<&'a Arc<Rule>> {
+    match (one, other) {
+        (Some(rule), Some(before)) if before.is_tried_before(rule) => other,
+        (Some(_), _) => one,
+        (None, _) => other,
     }
 }
 
@@ -104,7 +106,18 @@ impl View {
     /// The rule that a frame finds there.
     #[inline]
     pub(crate) fn look_up<'a>(&self, table: &'a TableView, lanes: &Lanes) -> Option<&'a Arc<Rule>> {
-        table.look_up(lanes, self.hasher, self.epoch)
+        self.look_up_of(table, lanes, |_| true)
+    }
+
+    /// The rule that a frame finds there among those that are wanted.
+    #[inline]
+    pub(super) fn look_up_of<'a>(
+        &self,
+        table: &'a TableView,
+        lanes: &Lanes,
+        wanted: impl Fn(&Rule) -> bool,
+    ) -> Option<&'a Arc<Rule>> {
+        table.look_up(lanes, self.hasher, self.epoch, wanted)
     }
 }
 
@@ -132,13 +145,17 @@ impl Lookup for Looker<'_> {
         let Some(table) = self.view.table(table) else {
             return Found::Rule(None);
         };
-        if table.uncompiled.is_some() {
-            return Found::Unknown;
-        }
         let mut lanes = self.lanes.borrow_mut();
         lanes.fill(table.parts, headers, registers);
-        let found = self.view.look_up(table, &lanes);
-        Found::Rule(found.map(AsRef::as_ref))
+        match table.uncompiled {
+            None => Found::Rule(self.view.look_up(table, &lanes).map(AsRef::as_ref)),
+            Some(Uncompiled::Conjunctions) => match self.view.look_up_clauses(table, &lanes) {
+                ByClauses::Rule(found) => Found::Rule(found.map(AsRef::as_ref)),
+                ByClauses::Conjunction(rule, id) => Found::Conjunction(rule, id),
+                ByClauses::TooMany => Found::Unknown,
+            },
+            Some(Uncompiled::Outside) => Found::Unknown,
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Whether the words of a frame are what a rule wants: its match is read as it is kept,
-//! term by term, and each term is turned to where its field lies among the words.
+//! Whether the words of a frame are what a rule wants, and which words that would be: its
+//! match is read as it is kept, term by term, and each term is turned to where its field
+//! lies among the words.
 
 use flow::{Match, TermHead};
 
-use super::{LANES, Lanes, halves, lane, place};
+use super::{Conditions, LANES, Lanes, halves, lane, place};
 
 /// How a term with a certain head is compared.
 #[derive(Clone, Copy, Debug)]
@@ -153,8 +154,61 @@ impl Lanes {
     }
 }
 
+impl Conditions {
+    /// What `matching` asks; none if it asks for what words do not have: tunnel options are
+    /// rare, and wider than all the rest.
+    pub(crate) fn if_of_words(matching: &Match) -> Option<Self> {
+        let (mut conditions, mut needed) = (Self::none(), 0);
+        let mut rest = matching.as_bytes();
+        while let Some((head, behind)) = rest.split_first()
+            && *head != 0
+        {
+            let row = &ROWS[usize::from(*head)];
+            let masks = || &behind[usize::from(row.length / 2)..];
+            match row.kind {
+                Kind::Exact => {
+                    let value = first_word(behind).rotate_right(row.turn.into());
+                    conditions.and(row.lane, value & row.mask, row.mask);
+                }
+                Kind::Masked => conditions.want(row, first_word(behind), first_word(masks())),
+                Kind::Wide => conditions.want_widely(row, first_wide(behind), u128::MAX),
+                Kind::WideMasked => {
+                    conditions.want_widely(row, first_wide(behind), first_wide(masks()));
+                }
+                Kind::End => return None,
+            }
+            needed |= u64::from(row.has);
+            rest = &behind[usize::from(row.length)..];
+        }
+        conditions.and(0, needed, needed);
+        Some(conditions)
+    }
+
+    /// And what a term wants whose value and mask these eight bytes begin with.
+    fn want(&mut self, row: &Row, value: u64, mask: u64) {
+        let [value, mask] = [value, mask].map(|word| word.rotate_right(row.turn.into()));
+        self.and(row.lane, value & mask & row.mask, mask & row.mask);
+    }
+
+    /// The same of two words.
+    fn want_widely(&mut self, row: &Row, value: u128, mask: u128) {
+        let ((upper, lower), masks) = (halves(value), halves(mask));
+        self.and(row.lane, upper, masks.0);
+        self.and(row.lane + 1, lower, masks.1);
+    }
+}
+
+const _: () = assert!(
+    lane::ARRIVAL == 0,
+    "what is there is told in the first word"
+);
+
 /// The first eight bytes, and zeros if there are no more.
+#[inline]
 fn first_word(bytes: &[u8]) -> u64 {
+    if let Some(word) = bytes.first_chunk() {
+        return u64::from_be_bytes(*word);
+    }
     let mut word = [0; 8];
     let count = bytes.len().min(word.len());
     word[..count].copy_from_slice(&bytes[..count]);

@@ -119,9 +119,9 @@ impl<'a> Terms<'a> {
         let mut rest = self.rest;
         std::iter::from_fn(move || {
             let (head, tail) = rest.split_first()?;
-            let this = Head::of(*head)?;
-            rest = &tail[this.length()..];
-            Some(this.field)
+            let field = FIELD_OF[usize::from(head >> 1)]?;
+            rest = tail.get(usize::from(LENGTHS[usize::from(*head)])..)?;
+            Some(field)
         })
     }
 
@@ -241,6 +241,30 @@ static WIDTHS: [u8; Field::COUNT] = {
         index += 1;
     }
     widths
+};
+
+/// The field of each head without its lowest bit; a match holds no views.
+static FIELD_OF: [Option<Field>; 128] = {
+    let mut fields = [None; 128];
+    let mut number = 0;
+    while number < Field::FIRST_VIEW as usize {
+        fields[number + 1] = Some(Field::ALL[number]);
+        number += 1;
+    }
+    fields
+};
+
+/// Bytes behind each head.
+static LENGTHS: [u8; 256] = {
+    let mut lengths = [0; 256];
+    let mut number = 0;
+    while number < Field::FIRST_VIEW as usize {
+        let head = (number + 1) << 1;
+        lengths[head] = WIDTHS[number];
+        lengths[head | MASKED as usize] = 2 * WIDTHS[number];
+        number += 1;
+    }
+    lengths
 };
 
 /// Puts a term behind `bytes[..at]`, in its own form, before what may be there already.

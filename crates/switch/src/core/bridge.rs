@@ -15,6 +15,7 @@ mod requests;
 mod schedule;
 mod statistics;
 mod tables;
+mod tidying;
 mod trace;
 mod watching;
 
@@ -39,6 +40,7 @@ use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
 
 pub(crate) use ports::PortEntry;
 use schedule::Scheduled;
+use tidying::Tidying;
 
 /// Buffers for frames that the control thread sends: a packet-out makes at most
 /// one copy of its frame for each port.
@@ -88,6 +90,8 @@ pub(crate) struct Bridge {
     pipeline: Pipeline,
     /// The tables of `pipeline`, compiled.
     compiled: Classifier,
+    /// When they may be made tidy.
+    tidying: Option<Tidying>,
     stations: MacTable,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
@@ -152,6 +156,7 @@ impl Bridge {
             identity,
             pipeline: Pipeline::new(Limits::default(), writers),
             compiled: Classifier::new(),
+            tidying: None,
             stations: MacTable::new(STATIONS_MAX, AGEING),
             ports: BTreeMap::new(),
             connections: Connections::default(),
@@ -318,6 +323,7 @@ impl Bridge {
             self.note(changes, None);
         }
         self.handle_due(now);
+        self.tidy_when_quiet(now);
         if self.stations.next_expiry().is_some_and(|due| due <= now) && self.stations.expire(now) {
             self.unpublished = true;
         }
@@ -329,6 +335,7 @@ impl Bridge {
             self.pipeline.next_expiry(),
             self.stations.next_expiry(),
             self.next_commit(),
+            self.next_tidying(),
         ];
         expiries.into_iter().flatten().min()
     }

@@ -150,6 +150,65 @@ fn a_form_is_the_one_that_costs_least() {
     assert_eq!(rig.form(), "");
 }
 
+/// Networks within each other, and a rule for the rest.
+#[test]
+fn networks_are_found_by_their_prefix_whatever_comes_and_goes() {
+    let scene = Scene::networks("", 1000);
+    let mut rig = Rig::new(&scene);
+    rig.change(FlowModCommand::Add, "priority=0,actions=drop");
+    let bed = scene.lay();
+    for changes in &bed.changes {
+        let Some(added) = changes.added.first() else {
+            continue;
+        };
+        let line = format!(
+            "priority={},{},actions=output:2",
+            added.priority(),
+            added.matching()
+        );
+        rig.change(FlowModCommand::Add, &line);
+        rig.see();
+    }
+    rig.classifier.tidy();
+    let full = (rig.see(), rig.pipeline.clone());
+    rig.judge(&full.0);
+    assert_eq!(rig.form(), "prefix + direct");
+    for rule in bed.pipeline.rules(TableId(0)).step_by(3) {
+        rig.delete(rule);
+    }
+    let last = rig.see();
+    rig.judge(&last);
+    rig.pipeline = full.1;
+    rig.judge(&full.0);
+}
+
+/// Bases that came one after the other become one.
+#[test]
+fn what_has_come_bit_by_bit_is_made_tidy() {
+    let scene = Scene::access_list("", 600, Traffic::Fitting);
+    let mut rig = Rig::new(&scene);
+    for changes in &scene.lay().changes {
+        let added = changes.added.first().expect("one is added");
+        let line = format!(
+            "priority={},{},actions=output:2",
+            added.priority(),
+            added.matching()
+        );
+        rig.change(FlowModCommand::Add, &line);
+        rig.see();
+    }
+    let cost = |rig: &Rig| rig.classifier.describe()[0].cost.expect("it is compiled");
+    let (before, changes) = (cost(&rig), rig.classifier.changes());
+    assert!(rig.classifier.is_untidy(), "{}", rig.form());
+    rig.classifier.tidy();
+    let view = rig.see();
+    rig.judge(&view);
+    assert_eq!(rig.form(), "bits");
+    assert!(cost(&rig) < before);
+    assert!(!rig.classifier.is_untidy());
+    assert_eq!(rig.classifier.changes(), changes);
+}
+
 /// A rule that is put in again is another, in the same place.
 #[test]
 fn what_is_modified_is_found_as_it_is_now() {
@@ -175,14 +234,16 @@ fn what_is_modified_is_found_as_it_is_now() {
 
 #[test]
 fn as_many_tuples_stay_as_cost_least() {
-    assert_eq!(choose(&[]), 0);
-    assert_eq!(choose(&[1]), 0);
-    assert_eq!(choose(&[1000]), 1);
-    assert_eq!(choose(&[1000, 1, 1, 1]), 1);
-    assert_eq!(choose(&[1000, 900]), 2);
-    assert_eq!(choose(&[10; 300]), 0);
+    let kept = |sizes: &[usize]| choose(sizes).1;
+    assert_eq!(kept(&[]), 0);
+    assert_eq!(kept(&[1]), 0);
+    assert_eq!(kept(&[1000]), 1);
+    assert_eq!(kept(&[1000, 1, 1, 1]), 1);
+    assert_eq!(kept(&[1000, 900]), 2);
+    assert_eq!(kept(&[10; 300]), 0);
     // What vectors do not take stays in tuples, the largest.
-    let sizes = [100_000, 90_000, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50];
-    assert_eq!(choose(&sizes), 2);
-    assert_eq!(choose(&[20_000; 200]), 200);
+    let sizes = [200_000, 190_000, 50, 50, 50, 50, 50, 50, 50, 50, 50, 50];
+    assert_eq!(kept(&sizes), 2);
+    assert_eq!(kept(&[20_000; 200]), 200);
+    assert_eq!(kept(&[1; 100_000]), 0);
 }

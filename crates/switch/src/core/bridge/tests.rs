@@ -20,6 +20,7 @@ mod controllers;
 mod groups;
 mod monitors;
 mod tables;
+mod tidying;
 
 const OLD: ConnectionId = ConnectionId(10);
 const NEW: ConnectionId = ConnectionId(13);

@@ -1,0 +1,42 @@
+//! Tables that are compiled anew when nothing has changed for a while.
+
+use std::time::Duration;
+
+use super::*;
+
+#[test]
+fn tables_are_made_tidy_when_nothing_has_changed_for_a_second() {
+    let mut rig = Rig::new(FailMode::Secure, false);
+    let add = |rig: &mut Rig, number: u32| {
+        let bits = 8 + number % 20;
+        let line =
+            format!("priority={number},ip,nw_src=10.{number}.0.0/{bits},nw_dst=10.0.0.0/{bits}");
+        let line = format!("{line},nw_tos={},actions=drop", number % 8 * 4);
+        let flow_mod = flow::text::parse_flow_line(&line).expect("a flow");
+        let done = rig.bridge.do_flow_mod(&flow_mod, None, Instant::START);
+        done.expect("there is room");
+        drop(rig.bridge.snapshot());
+        rig.pass();
+    };
+    let mut rules = 0..;
+    while rules.start < 100 || !rig.bridge.compiled.is_untidy() {
+        add(&mut rig, rules.next().expect("there is no end"));
+    }
+    let form = |rig: &Rig| rig.bridge.describe_tables()[0].form.clone();
+    assert!(form(&rig).contains('+'), "{}", form(&rig));
+    let (second, start) = (Duration::from_secs(1), Instant::START);
+    rig.bridge.handle_timeout(start);
+    assert_eq!(rig.bridge.next_timeout(), Some(start + second));
+    // Something changes, and so it waits for another second.
+    add(&mut rig, rules.next().expect("there is no end"));
+    rig.bridge.handle_timeout(start + second);
+    assert!(!rig.bridge.is_unpublished());
+    assert_eq!(rig.bridge.next_timeout(), Some(start + second * 2));
+    rig.bridge.handle_timeout(start + second * 2);
+    assert!(rig.bridge.is_unpublished());
+    drop(rig.bridge.snapshot());
+    rig.pass();
+    assert_eq!(form(&rig), "bits");
+    rig.bridge.handle_timeout(start + second * 3);
+    assert_eq!(rig.bridge.next_timeout(), None);
+}
