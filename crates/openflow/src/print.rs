@@ -82,7 +82,7 @@ pub fn print(bytes: &[u8], detail: Detail) -> String {
     print_named(bytes, detail, Roster::nameless())
 }
 
-/// As [`print`]; in groups, and in what ports counted, ports are called by their names.
+/// As [`print()`]; in groups, and in what ports counted, ports are called by their names.
 #[must_use]
 pub fn print_named(bytes: &[u8], detail: Detail, names: &Roster) -> String {
     print_within(
