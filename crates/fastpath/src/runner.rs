@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
-use flow::{FragmentHandling, Registers};
+use flow::{FragmentHandling, Key, Registers};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
@@ -59,6 +59,8 @@ pub struct Runner {
     pub(crate) scratch: Scratch,
     /// The words of the frames that were read ahead.
     pub(crate) lanes: Box<[Lanes]>,
+    /// The fields of a frame, for groups that choose by them.
+    pub(crate) key: Box<Key>,
     /// What goes with the frame at hand; always that of a fresh one in between.
     pub(crate) registers: Registers,
     pub(crate) verdict: Verdict,
@@ -74,6 +76,7 @@ impl Runner {
             writer,
             interpreter: Interpreter::new(writer),
             scratch: Scratch::new(),
+            key: Box::new(Key::new()),
             lanes: (0..AHEAD).map(|_| Lanes::new()).collect(),
             registers: Registers::new(PortNo::ANY),
             verdict: Verdict::new(),

@@ -8,8 +8,8 @@ use base::{PortNo, TableId};
 use flow::{Action, Registers};
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Behind, Cause, Destination, DropReason, Handover, MissPolicy, Rule, Stop, Tables,
-    Totals,
+    Arrival, BUCKETS_PER_FRAME_MAX, Behind, Cause, Destination, DropReason, Handover, MissPolicy,
+    Rule, Stop, Tables, Totals,
 };
 
 use crate::classifier::Looker;
@@ -17,6 +17,7 @@ use crate::runner::{Batch, Fate, Runner, Seen};
 use crate::steps::{Reason, Steps};
 
 mod acts;
+mod groups;
 
 /// How deep resubmissions may lie in one another. Beyond that it is the interpreter who
 /// comes back to the rules that they stand in.
@@ -47,6 +48,8 @@ pub(crate) struct Way<'b, 'a> {
     set: Option<&'a Action>,
     /// How many lookups there were beyond the first.
     lookups: usize,
+    /// How many buckets of groups may still be looked at.
+    buckets_left: u32,
     /// How many resubmissions we are in; of each, the batch has what is behind it.
     nesting: usize,
     /// Whether it is to leave in the state it has now.
@@ -84,6 +87,7 @@ impl<'b, 'a> Way<'b, 'a> {
             weight,
             set: None,
             lookups: 0,
+            buckets_left: BUCKETS_PER_FRAME_MAX,
             nesting: 0,
             promised: false,
             pending: None,
@@ -305,6 +309,7 @@ impl<'b, 'a> Way<'b, 'a> {
             set: self.set,
             promised: self.promised,
             lookups: self.lookups,
+            buckets_left: self.buckets_left,
             behind: &batch.behind[..self.nesting],
             stop,
         };

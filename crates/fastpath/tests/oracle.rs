@@ -92,6 +92,9 @@ const ACTIONS: &[&str] = &[
     "group:2",
     "group:3",
     "group:4",
+    "group:5",
+    "group:6",
+    "group:7",
     "resubmit(,1)",
     "resubmit(,2)",
     "resubmit(,3)",
@@ -137,6 +140,9 @@ const GROUPS: &[&str] = &[
     "group_id=2,type=select,bucket=weight:1,output:2,bucket=weight:3,output:3",
     "group_id=3,type=indirect,bucket=mod_vlan_vid:5,output:4",
     "group_id=4,type=ff,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3",
+    "group_id=5,type=all,bucket=group:1,bucket=dec_ttl,controller,bucket=output:2",
+    "group_id=6,type=ff,bucket=watch_group:4,mod_nw_dst:10.0.0.9,output:3,bucket=watch_port:1,flood",
+    "group_id=7,type=select,bucket=dec_ttl,normal,bucket=weight:2,watch_port:3,in_port",
 ];
 
 /// One that lets one frame in a hundred milliseconds pass, one that marks, and that of the
@@ -528,7 +534,8 @@ fn what_is_handed_to_the_interpreter_is_counted() {
     );
     check("write_actions(output:2),goto_table:1", &[]);
     check("load:1->NXM_NX_REG0[],write_metadata:1", &[]);
-    check("output:2,group:1", &[(Reason::Group, 2)]);
+    check("output:2,group:1,group:2,group:3,group:4", &[]);
+    check("output:2,group:5", &[(Reason::Group, 2)]);
     check("meter:1,output:2", &[]);
     check("output:2,controller", &[]);
     check("dec_ttl,output:2", &[]);

@@ -94,8 +94,19 @@ impl Lanes {
     /// It calls nothing, since every frame that finds a rule is compared with it so.
     #[inline]
     pub(crate) fn fit(&self, matching: &Match) -> bool {
-        let bytes = matching.as_bytes();
-        let (mut at, mut needed, mut wrong) = (0, 0, 0);
+        let mut bytes = matching.as_bytes();
+        let (mut needed, mut wrong) = (0, 0);
+        // Most terms are short and exact, and more bytes are behind them.
+        while let Some([head, value @ ..]) = bytes.first_chunk::<9>() {
+            let row = &ROWS[usize::from(*head)];
+            if row.kind != Kind::Exact {
+                break;
+            }
+            wrong |= self.differ(row, u64::from_be_bytes(*value), u64::MAX);
+            needed |= row.has;
+            bytes = &bytes[1 + usize::from(row.length)..];
+        }
+        let mut at = 0;
         while let Some(head) = bytes.get(at) {
             let row = &ROWS[usize::from(*head)];
             let value = at + 1;
@@ -136,14 +147,18 @@ impl Lanes {
     }
 }
 
-/// The eight bytes at `at`, and zeros behind the last of all. No list of terms is shorter
-/// than eight bytes, with what is behind it.
+/// The eight bytes at `at`, and zeros behind the last of all.
 #[inline]
 fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let start = at.min(bytes.len().saturating_sub(8));
-    let word = bytes.get(start..).and_then(<[u8]>::first_chunk);
-    let word = word.map_or(0, |word| u64::from_be_bytes(*word));
-    word << (8 * (at - start) % 64)
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => {
+            let byte = |word, byte: &u8| word << 8 | u64::from(*byte);
+            let word: u64 = rest.iter().fold(0, byte);
+            word << (8 * (8 - rest.len()) % 64)
+        }
+    }
 }
 
 const _: () = assert!(
