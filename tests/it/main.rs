@@ -10,6 +10,7 @@ mod bundles;
 mod churn;
 mod controllers;
 mod eye;
+mod forms;
 mod ground;
 mod groups;
 mod host;
@@ -52,6 +53,7 @@ const THEMES: &[&[Rule]] = &[
     walk::RULES,
     actions::RULES,
     trace::RULES,
+    forms::RULES,
     nicira::RULES,
     groups::RULES,
     truth::RULES,

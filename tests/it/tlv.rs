@@ -7,6 +7,7 @@ use crate::rig::Rig;
 pub(crate) const RULES: &[Rule] = rules![
     tunnel_options_are_mapped_and_told,
     a_map_of_tunnel_options_that_cannot_be_is_refused_by_its_name,
+    a_rule_with_tunnel_options_comes_back_as_it_was_given,
 ];
 
 const FORMS: [&str; 5] = [
@@ -94,6 +95,69 @@ fn a_map_of_tunnel_options_that_cannot_be_is_refused_by_its_name(ground: &Ground
         switch.ofctl(&format!("{form} del-tlv-map br0 {}", many[0]))?;
         let told = switch.ofctl(&format!("{form} dump-tlv-map br0"))?;
         assert_eq!(mapped(&told), ["0xffff     0       4  tun_metadata0"]);
+    }
+    Ok(())
+}
+
+/// Rules with tunnel options, and how each is told where that is otherwise: in part an option
+/// is set, whatever it was called.
+const RULES_WITH_OPTIONS: [(&str, &str); 12] = [
+    ("tun_metadata0=0x1234 actions=drop", ""),
+    ("tun_metadata0=0 actions=drop", ""),
+    ("tun_metadata1=0x100/0xff00 actions=drop", ""),
+    (
+        "tun_metadata0=0x1,tun_metadata1=0x123456789abcdef0123456789abcdef0 actions=drop",
+        "",
+    ),
+    (
+        "actions=set_field:0x1234->tun_metadata0,set_field:0x100/0xff00->tun_metadata1",
+        "",
+    ),
+    ("actions=set_field:0->tun_metadata0", ""),
+    (
+        "actions=load:0x7->NXM_NX_TUN_METADATA1[64..79]",
+        "actions=set_field:0x70000000000000000/0xffff0000000000000000->tun_metadata1",
+    ),
+    (
+        "actions=move:NXM_NX_TUN_METADATA0[0..31]->NXM_NX_REG0[],move:NXM_NX_REG1[]->NXM_NX_TUN_METADATA1[8..39]",
+        "",
+    ),
+    (
+        "actions=push:NXM_NX_TUN_METADATA1[64..79],pop:NXM_NX_TUN_METADATA0[0..15]",
+        "",
+    ),
+    (
+        "actions=delete_field:tun_metadata0,output:NXM_NX_TUN_METADATA0[0..15]",
+        "",
+    ),
+    (
+        "actions=learn(table=1,NXM_NX_TUN_METADATA0[0..31],load:0x5->NXM_NX_TUN_METADATA1[0..7])",
+        "",
+    ),
+    ("actions=check_pkt_larger(100)->NXM_NX_TUN_METADATA0[0]", ""),
+];
+
+fn a_rule_with_tunnel_options_comes_back_as_it_was_given(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 0)?;
+    let switch = rig.start(SECURE)?;
+    let map =
+        "{class=0xffff,type=0,len=4}->tun_metadata0,{class=0x102,type=0x80,len=16}->tun_metadata1";
+    switch.ofctl(&format!("add-tlv-map br0 {map}"))?;
+    for said_in in FORMS {
+        for (given, told) in RULES_WITH_OPTIONS {
+            let told = if told.is_empty() { given } else { told };
+            switch.ofctl(&format!("{said_in} del-flows br0"))?;
+            let rule = given.replace(' ', ",");
+            switch.ofctl(&format!("{said_in} add-flow br0 {rule}"))?;
+            for told_in in FORMS {
+                let flows = switch.flows(&format!("{told_in} dump-flows --no-stats br0"))?;
+                let told_there: Vec<String> = flows
+                    .iter()
+                    .map(|flow| flow.trim().replace("reset_counts ", ""))
+                    .collect();
+                assert_eq!(told_there, [told], "{said_in}, {told_in}");
+            }
+        }
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use fastpath::{Classifier, Looker, Scratch, View};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::Tables;
-use testkit::bed::{Bed, FRAME, Runner, Scene, Worker, frame};
+use testkit::bed::{Bed, FRAME, Runner, Scene, Traffic, Worker, frame};
 
 fn frame_of(text: &str, depth: Depth) -> (Frame, Depth) {
     (Frame::from_bytes(&frame(text)), depth)
@@ -114,6 +114,14 @@ fn batch(scene: &Scene) -> Box<Batch> {
     batch
 }
 
+fn list(traffic: Traffic) -> Scene {
+    Scene::access_list("an access list of 1,000", 1000, traffic)
+}
+
+fn three(traffic: Traffic) -> Scene {
+    Scene::three_rules("three rules", traffic)
+}
+
 // 64 frames.
 #[library_benchmark]
 #[bench::one_rule(batch(&Scene::one_rule()))]
@@ -127,6 +135,13 @@ fn batch(scene: &Scene) -> Box<Batch> {
 #[bench::ten_tables_with_registers(batch(&Scene::ten_tables_with_registers()))]
 #[bench::group(batch(&Scene::group()))]
 #[bench::meter(batch(&Scene::meter()))]
+#[bench::list_same(batch(&list(Traffic::Same)))]
+#[bench::list_fitting(batch(&list(Traffic::Fitting)))]
+#[bench::list_random(batch(&list(Traffic::Random)))]
+#[bench::list_attack(batch(&list(Traffic::Attack)))]
+#[bench::three_rules_same(batch(&three(Traffic::Same)))]
+#[bench::three_rules_random(batch(&three(Traffic::Random)))]
+#[bench::three_rules_attack(batch(&three(Traffic::Attack)))]
 fn run(mut batch: Box<Batch>) -> Box<Batch> {
     black_box(batch.worker.run(&batch.bed.pipeline));
     batch

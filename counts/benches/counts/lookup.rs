@@ -9,7 +9,7 @@ use flow::{FlowMod, Registers};
 use gungraun::{library_benchmark, library_benchmark_group};
 use packet::{Depth, Frame, Headers};
 use pipeline::{Changes, Found, Lookup, Pipeline};
-use testkit::bed::{Scene, TWELVE_FIELDS, frame};
+use testkit::bed::{Scene, TWELVE_FIELDS, Traffic, frame};
 
 use crate::frames::SEED;
 
@@ -60,6 +60,14 @@ fn thousand() -> Scene {
     Scene::exact("1,000 exact flows", 1000)
 }
 
+fn list(count: u64) -> Scene {
+    Scene::access_list("an access list", count, Traffic::Fitting)
+}
+
+fn networks(count: u64) -> Scene {
+    Scene::networks("networks", count)
+}
+
 fn one_shape() -> Scene {
     Scene::new("one shape", &[TWELVE_FIELDS])
 }
@@ -71,6 +79,15 @@ fn one_shape() -> Scene {
 #[bench::ten_shapes_miss(miss(&Scene::ten_shapes()))]
 #[bench::thousand_rules_hit(hit(&thousand()))]
 #[bench::thousand_rules_miss(miss(&thousand()))]
+#[bench::list_of_ten_hit(hit(&list(10)))]
+#[bench::list_of_ten_miss(miss(&list(10)))]
+#[bench::list_of_thousand_hit(hit(&list(1000)))]
+#[bench::list_of_thousand_miss(miss(&list(1000)))]
+#[bench::list_of_ten_thousand_hit(hit(&list(10_000)))]
+#[bench::list_of_ten_thousand_miss(miss(&list(10_000)))]
+#[bench::thousand_networks_hit(hit(&networks(1000)))]
+#[bench::ten_thousand_networks_hit(hit(&networks(10_000)))]
+#[bench::ten_thousand_networks_miss(miss(&networks(10_000)))]
 fn find(question: Box<Question>) -> Box<Question> {
     let looker = Looker::new(&question.view, &question.scratch);
     let found = looker.look_up(TableId(0), &question.headers, &question.registers);

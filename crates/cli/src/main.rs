@@ -11,6 +11,7 @@ mod lab_args;
 mod lab_commands;
 mod print_args;
 mod switch_args;
+mod tables_args;
 mod trace_args;
 
 use std::error::Error;
@@ -22,6 +23,7 @@ use dump_args::{FlowsArgs, GroupsArgs, MetersArgs, PortsArgs, Told};
 use lab_args::LabCommand;
 use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
+use tables_args::TablesArgs;
 use trace_args::TraceArgs;
 
 fn main() -> ExitCode {
@@ -58,6 +60,7 @@ fn command() -> Command {
         )
         .subcommand(switch_args::command())
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
+        .subcommand(TablesArgs::augment_args(Command::new("tables")))
         .subcommand(FlowsArgs::augment_args(Command::new("flows")))
         .subcommand(GroupsArgs::augment_args(Command::new("groups")))
         .subcommand(MetersArgs::augment_args(Command::new("meters")))
@@ -77,8 +80,9 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 const DIFFERENT: u8 = 2;
 
 /// The subcommands that ask or translate, and tell what comes of it.
-const TOOLS: [&str; 7] = [
+const TOOLS: [&str; 8] = [
     "trace",
+    "tables",
     "flows",
     "groups",
     "meters",
@@ -95,6 +99,7 @@ fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         "meters" => MetersArgs::from_arg_matches(matches)?.ask()?,
         "ports" => PortsArgs::from_arg_matches(matches)?.ask()?,
         "trace" => Told::same(TraceArgs::from_arg_matches(matches)?.ask()?),
+        "tables" => Told::same(TablesArgs::from_arg_matches(matches)?.ask()?),
         "ofp-print" => Told::same(PrintArgs::from_arg_matches(matches)?.print()?),
         _ => Told::same(ParseArgs::from_arg_matches(matches)?.parse()?),
     };

@@ -2,7 +2,9 @@
 //! compiled, and when compiled programs run it in batches, as workers do: nanoseconds a
 //! frame, the best of several rounds, turn and turn about. The interpreter's rounds copy
 //! each frame from elsewhere; the batches' come in again as they left.
-//! `cargo bench -p fastpath`.
+//! Lists of rules are met with several kinds of traffic, of which the slowest should cost
+//! little more than the fastest. What follows `--` chooses rows by a part of their name.
+//! `cargo bench -p fastpath`, `cargo bench -p fastpath -- list`.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -14,7 +16,7 @@ use std::time::Instant as Clock;
 
 use fastpath::{Classifier, Looker, Scratch, View};
 use pipeline::Tables;
-use testkit::bed::{Bed, Runner, Scene, Worker};
+use testkit::bed::{Bed, Runner, Scene, Traffic, Worker};
 
 const ROUNDS: usize = 10;
 
@@ -79,16 +81,70 @@ fn round(tables: Tables<'_>, frames: &[Vec<u8>], count: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / count as f64
 }
 
+/// What each kind of traffic costs a list of rules, in batches, and the slowest beside the
+/// fastest: turn and turn about.
+fn measure_traffic(scene: impl Fn(Traffic) -> Scene) {
+    let beds = Traffic::ALL.map(|traffic| scene(traffic).lay());
+    let mut classifier = Classifier::new();
+    beds[0]
+        .changes
+        .iter()
+        .for_each(|changes| classifier.note(changes));
+    let view = classifier.publish(&beds[0].pipeline);
+    let mut each = beds.each_ref().map(|bed| workers(bed, &view));
+    let mut best = [f64::MAX; Traffic::ALL.len()];
+    for _ in 0..ROUNDS {
+        for (best, workers) in best.iter_mut().zip(&mut each) {
+            *best = best.min(run(&beds[0], workers, 100_000));
+        }
+    }
+    print!("{:34}", scene(Traffic::Same).name);
+    for (traffic, cost) in Traffic::ALL.iter().zip(best) {
+        print!(" {} {cost:.0} ns  ", traffic.name());
+    }
+    let fastest = best.iter().copied().fold(f64::MAX, f64::min);
+    let slowest = best.iter().copied().fold(0.0, f64::max);
+    println!(" slowest by fastest rate {:.2}", fastest / slowest);
+    for table in classifier.describe() {
+        println!(
+            "    {}, {} bytes, modelled {:?}: {}",
+            table.form, table.bytes, table.cost, table.why
+        );
+    }
+}
+
 fn main() {
-    measure(&Scene::one_rule());
-    measure(&Scene::one_port());
-    measure(&Scene::twelve_fields());
-    measure(&Scene::stations("1,000 stations", 1000));
-    measure(&Scene::exact("1,000 exact flows", 1000));
-    measure(&Scene::exact("100,000 exact flows", 100_000));
-    measure(&Scene::ten_shapes());
-    measure(&Scene::ten_tables());
-    measure(&Scene::ten_tables_with_registers());
-    measure(&Scene::rewritten());
-    measure(&Scene::group());
+    // Cargo itself adds `--bench`.
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let is_wanted = |name: &str| wanted.as_deref().is_none_or(|part| name.contains(part));
+    let scenes = [
+        Scene::one_rule(),
+        Scene::one_port(),
+        Scene::twelve_fields(),
+        Scene::stations("1,000 stations", 1000),
+        Scene::exact("1,000 exact flows", 1000),
+        Scene::exact("10,000 exact flows", 10_000),
+        Scene::exact("100,000 exact flows", 100_000),
+        Scene::networks("1,000 networks", 1000),
+        Scene::networks("10,000 networks", 10_000),
+        Scene::ten_shapes(),
+        Scene::ten_tables(),
+        Scene::ten_tables_with_registers(),
+        Scene::rewritten(),
+        Scene::group(),
+    ];
+    for scene in scenes.iter().filter(|scene| is_wanted(scene.name)) {
+        measure(scene);
+    }
+    let lists = [
+        ("an access list of 10", 10),
+        ("an access list of 1,000", 1000),
+        ("an access list of 10,000", 10_000),
+    ];
+    for (name, count) in lists.into_iter().filter(|(name, _)| is_wanted(name)) {
+        measure_traffic(|traffic| Scene::access_list(name, count, traffic));
+    }
+    if is_wanted("a list of 3") {
+        measure_traffic(|traffic| Scene::three_rules("a list of 3", traffic));
+    }
 }

@@ -5,158 +5,37 @@
 //! reference counts, goes on showing what it showed, and asks neither lock nor
 //! leave to be read.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::TableId;
-use flow::Registers;
-use packet::Headers;
-use pipeline::{Changes, Found, Lookup, Pipeline, Rule};
+use pipeline::{Changes, Pipeline, Rule};
 
-use crate::lanes::{Conditions, LANES, Lanes, Parts};
+use crate::base::Base;
+use crate::lanes::{Conditions, LANES, Parts};
 use crate::segment::Epoch;
 use crate::shape::{Hash, Hasher, Shape};
 use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
-/// One table, for workers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TableView {
-    /// By the highest priority, from the top.
-    tuples: Vec<TupleView>,
-    /// What of a frame they look at.
-    pub(crate) parts: Parts,
-    /// Why the interpreter has to look itself.
-    pub(crate) uncompiled: Option<Uncompiled>,
-}
+mod describe;
+mod forms;
+mod view;
 
-/// Why a table is not compiled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Uncompiled {
-    /// It has clauses of conjunctions.
-    Conjunctions,
-    /// Too many of its rules differ by nothing but their priority, or one asks for tunnel
-    /// options.
-    Outside,
-}
-
-impl TableView {
-    /// The rule that the frame finds: of those that it fits the one of the highest
-    /// priority, and of several of that priority the one that the interpreter
-    /// would try first.
-    #[inline]
-    pub(crate) fn look_up(
-        &self,
-        lanes: &Lanes,
-        hasher: Hasher,
-        epoch: Epoch,
-    ) -> Option<&Arc<Rule>> {
-        let mut best: Option<&Arc<Rule>> = None;
-        for tuple in &self.tuples {
-            if best.is_some_and(|best| best.priority() > tuple.highest) {
-                break;
-            }
-            let found = tuple.find(lanes, hasher, epoch);
-            if let Some(rule) = found
-                && best.is_none_or(|best| rule.is_tried_before(best))
-            {
-                best = Some(rule);
-            }
-        }
-        best
-    }
-}
-
-/// The tables by their number, up to the last that has rules.
-type Views = Vec<Option<Arc<TableView>>>;
-
-/// All tables as they were at one moment.
-#[derive(Clone, Debug)]
-pub struct View {
-    epoch: Epoch,
-    hasher: Hasher,
-    tables: Arc<Views>,
-    /// What of a frame any of them looks at.
-    parts: Parts,
-}
-
-impl View {
-    /// What of a frame any table looks at.
-    #[inline]
-    pub(crate) const fn parts(&self) -> Parts {
-        self.parts
-    }
-
-    /// The table, if it has rules.
-    #[inline]
-    pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
-        self.tables.get(usize::from(id.0))?.as_deref()
-    }
-
-    /// The rule that a frame finds there.
-    #[inline]
-    pub(crate) fn look_up<'a>(&self, table: &'a TableView, lanes: &Lanes) -> Option<&'a Arc<Rule>> {
-        table.look_up(lanes, self.hasher, self.epoch)
-    }
-}
-
-/// A view, and the memory of one worker to look into it with.
-#[derive(Debug)]
-pub struct Looker<'a> {
-    view: &'a View,
-    lanes: &'a RefCell<Lanes>,
-}
-
-impl<'a> Looker<'a> {
-    /// Looks into `view`.
-    #[must_use]
-    pub const fn new(view: &'a View, scratch: &'a Scratch) -> Self {
-        Self {
-            view,
-            lanes: &scratch.0,
-        }
-    }
-}
-
-impl Lookup for Looker<'_> {
-    #[inline]
-    fn look_up(&self, table: TableId, headers: &Headers, registers: &Registers) -> Found<'_> {
-        let Some(table) = self.view.table(table) else {
-            return Found::Rule(None);
-        };
-        if table.uncompiled.is_some() {
-            return Found::Unknown;
-        }
-        let mut lanes = self.lanes.borrow_mut();
-        lanes.fill(table.parts, headers, registers);
-        let found = self.view.look_up(table, &lanes);
-        Found::Rule(found.map(AsRef::as_ref))
-    }
-}
-
-/// What a worker keeps from frame to frame.
-#[derive(Debug)]
-pub struct Scratch(RefCell<Lanes>);
-
-impl Scratch {
-    /// A fresh one.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(RefCell::new(Lanes::new()))
-    }
-}
-
-impl Default for Scratch {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+pub use describe::Description;
+use view::Views;
+pub use view::{Looker, Scratch, View};
+pub(crate) use view::{TableView, Uncompiled};
 
 /// The writer's end of a table.
 #[derive(Debug, Default)]
 struct Table {
+    /// What was compiled together; the more rules, the earlier.
+    bases: Vec<Arc<Base>>,
     tuples: BTreeMap<Shape, Tuple>,
+    /// How many rules the tuples have.
+    in_tuples: usize,
+    plan: forms::Plan,
     clauses: usize,
     /// Rules that found no room, or ask for what words do not have.
     outside: usize,
@@ -301,7 +180,7 @@ impl Classifier {
             }
         }
         for (id, fate) in fates {
-            self.show(id, fate);
+            self.show(id, fate, epoch);
         }
         self.view(epoch)
     }
@@ -310,17 +189,19 @@ impl Classifier {
         self.tables.entry(id).or_default()
     }
 
-    fn show(&mut self, id: TableId, fate: Fate) {
+    fn show(&mut self, id: TableId, fate: Fate, epoch: Epoch) {
+        let hasher = self.hasher;
         match fate {
             Fate::Emptied => {
                 self.tables.remove(&id);
                 self.put(id, None);
             }
-            Fate::Kept { stale: true } => {
-                let view = self.table(id).view();
-                self.put(id, Some(Arc::new(view)));
+            Fate::Kept { stale } => {
+                if self.table(id).settle(hasher, epoch) || stale {
+                    let view = self.table(id).view();
+                    self.put(id, Some(Arc::new(view)));
+                }
             }
-            Fate::Kept { stale: false } => {}
         }
     }
 
@@ -428,7 +309,11 @@ impl Table {
             self.clauses += clauses;
             stale |= clauses > 0;
             match tuple.insert(hash, arrival.rule, epoch) {
-                Ok(remade) => stale |= remade,
+                Ok(remade) => {
+                    self.in_tuples += 1;
+                    self.plan.added += 1;
+                    stale |= remade;
+                }
                 Err(TooManyAlike) => {
                     self.outside += 1;
                     stale = true;
@@ -444,6 +329,9 @@ impl Table {
             self.outside -= 1;
             return true;
         }
+        if self.bases.iter().any(|base| base.remove(rule, epoch)) {
+            return false;
+        }
         let conditions = Conditions::of(rule.matching());
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
@@ -452,6 +340,7 @@ impl Table {
             .and_then(|tuple| Some((tuple.remove(&conditions, rule, epoch)?, tuple.is_empty())));
         let clauses = usize::from(rule.is_clause());
         self.clauses -= clauses;
+        self.in_tuples -= usize::from(removed.is_some());
         match removed {
             Some((stale, false)) => stale || clauses > 0,
             Some((_, true)) => {
@@ -475,10 +364,14 @@ impl Table {
         } else {
             None
         };
-        let parts = tuples.iter().map(TupleView::parts);
+        let mut bases = self.bases.clone();
+        bases.sort_by_key(|base| std::cmp::Reverse(base.highest));
+        let of_bases = bases.iter().map(|base| base.parts);
+        let parts = tuples.iter().map(TupleView::parts).chain(of_bases);
         TableView {
             parts: parts.fold(Parts::default(), Parts::and),
             tuples,
+            bases,
             uncompiled,
         }
     }

@@ -9,10 +9,12 @@
 
 use flow::{Field, Match};
 
+mod asked;
 mod fill;
 mod fit;
 mod read;
 
+pub(crate) use asked::{Asked, Spot, asked};
 pub(crate) use read::Uncommon;
 
 /// How many words there are.
@@ -245,6 +247,9 @@ impl Parts {
     const KNOWN: Self = Self(4);
     /// The general registers.
     const REGISTERS: Self = Self(8);
+    /// All of them.
+    #[cfg(test)]
+    pub(crate) const ALL: Self = Self(15);
 
     /// The part that has these bits of word `lane`. The port of arrival, which stands in
     /// one word with what is there, is no part: it is always taken in.

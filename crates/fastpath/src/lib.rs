@@ -12,8 +12,11 @@
 //!
 //! It decides no meaning: where it differs from the interpreter, it is wrong.
 
+mod base;
+mod bits;
 mod change;
 mod classifier;
+mod direct;
 mod doors;
 mod lanes;
 mod runner;
@@ -24,6 +27,6 @@ mod tally;
 mod tuple;
 mod way;
 
-pub use classifier::{Classifier, Looker, Mark, Scratch, View};
+pub use classifier::{Classifier, Description, Looker, Mark, Scratch, View};
 pub use runner::{Batch, Fate, Ground, Runner};
 pub use steps::Reason;

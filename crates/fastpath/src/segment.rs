@@ -105,6 +105,12 @@ impl Segment {
         self.entries.len()
     }
 
+    /// The bytes it takes, besides the rules.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_entries = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
+        size_of::<Self>() + size_of_val(&*self.buckets) + of_entries
+    }
+
     /// Whether most of what was written has died.
     pub(crate) fn is_mostly_dead(&self) -> bool {
         let dead = self.dead.load(Ordering::Relaxed);

@@ -111,6 +111,35 @@ impl Tuple {
         self.priorities.is_empty()
     }
 
+    /// How many rules there are.
+    pub(crate) fn len(&self) -> usize {
+        self.priorities.values().sum()
+    }
+
+    /// The segments, each once: one that stands in several places does so side by side.
+    fn segments(&self) -> Vec<Arc<Segment>> {
+        let mut segments = self.directory.segments.clone();
+        segments.dedup_by(|one, other| Arc::ptr_eq(one, other));
+        segments
+    }
+
+    /// The bytes it takes, besides the rules.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_segments = self.segments().into_iter().map(|segment| segment.bytes());
+        of_segments.sum::<usize>() + self.directory.segments.len() * size_of::<Arc<Segment>>()
+    }
+
+    /// All rules there are.
+    pub(crate) fn living(&self) -> Vec<Arc<Rule>> {
+        let of_segment = |segment: &Arc<Segment>| {
+            let living = segment.living().into_iter();
+            living
+                .map(|living| Arc::clone(living.rule))
+                .collect::<Vec<_>>()
+        };
+        self.segments().iter().flat_map(of_segment).collect()
+    }
+
     pub(crate) fn highest(&self) -> u16 {
         let last = self.priorities.last_key_value();
         last.map_or(0, |(priority, _)| *priority)

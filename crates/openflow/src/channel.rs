@@ -405,11 +405,14 @@ impl Channel {
                     *dialect = dialect.after(change);
                 }
             }
-            message => self.events.push_back(Event::Received(Received {
-                xid,
-                message,
-                excerpt,
-            })),
+            message => {
+                let received = Box::new(Received {
+                    xid,
+                    message,
+                    excerpt,
+                });
+                self.events.push_back(Event::Received(received));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod files;
 mod limits;
+mod meanings;
 
 use std::fmt::{Debug, Display};
 use std::ops::RangeInclusive;
@@ -29,6 +30,7 @@ fn the_document_says_what_the_tables_say() {
     fields();
     instructions();
     actions();
+    meanings::meanings();
     limits::limits();
     errors();
 }
@@ -62,8 +64,13 @@ fn numbers<K: Debug + PartialEq + Copy>(rows: &[(K, RangeInclusive<Version>, Str
 
 /// `FlowRemoved` as `flow removed`.
 fn words(name: &impl Debug) -> String {
+    spaced(&format!("{name:?}"))
+}
+
+/// A name in lower case, with spaces between its words.
+fn spaced(name: &str) -> String {
     let mut text = String::new();
-    for letter in format!("{name:?}").chars() {
+    for letter in name.chars() {
         if letter.is_uppercase() && !text.is_empty() {
             text.push(' ');
         }

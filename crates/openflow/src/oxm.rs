@@ -121,14 +121,16 @@ pub(crate) fn length_of(field: Field, id: WireId) -> usize {
 }
 
 /// Bytes of the value of `field` behind this header, and of the mask if there is one: of a
-/// tunnel option's as many as whoever wrote it found right (`ovs-fields(7)`).
+/// tunnel option's as many as whoever wrote it found right, and none of zero. A mask of no
+/// bytes asks whether there is the option, which here none can tell (`ovs-fields(7)`: without
+/// it the field is zero).
 pub(crate) fn width_of(field: Field, header: Header) -> Result<usize, Refusal> {
     if field.option().is_none() {
         return Ok(field.bytes());
     }
-    match header.length >> usize::from(header.masked) {
-        0 => Err(Refusal::MatchBadLength),
-        width => Ok(width),
+    match header.length {
+        0 if header.masked => Err(Refusal::MatchBadMask),
+        length => Ok(length >> usize::from(header.masked)),
     }
 }
 

@@ -212,3 +212,25 @@ fn print_whole(header: &Header, bytes: &[u8], text: &mut Text<'_>) -> Result<(),
     text.titled();
     (told.row.print)(&mut told.body, text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_in_messages_are_printed_so_deep_and_no_deeper() {
+        // Errors of 1.3, each about the one within; a bad type of an echo request within all.
+        let mut bytes = vec![4, 2, 0, 8, 0, 0, 0, 1];
+        for _ in 0..2 * NESTING_MAX {
+            let length = u16::try_from(12 + bytes.len()).expect("short");
+            let mut around = vec![4, 1];
+            around.extend(length.to_be_bytes());
+            around.extend([0, 0, 0, 1, 0, 1, 0, 1]);
+            around.append(&mut bytes);
+            bytes = around;
+        }
+        let printed = print(&bytes, Detail::USUAL);
+        assert_eq!(printed.matches("OFPT_ERROR").count(), 1 + NESTING_MAX);
+        assert!(!printed.contains("OFPT_ECHO_REQUEST"));
+    }
+}

@@ -13,6 +13,7 @@ use flow::{
 
 use crate::action_set::ActionSet;
 use crate::check_extension::{self, check_conjunctions, may_be_written, touches};
+use crate::deed::Deed;
 use crate::encap::is_of_ethernet;
 use crate::known::Known;
 use crate::limits::{ACTIONS_MAX, BUCKET_ACTIONS_MAX};
@@ -33,29 +34,42 @@ enum Place {
     PacketOut,
 }
 
-/// Judges the instructions of a rule of `table`; with [`TableId::ALL`], of any.
-pub(crate) fn check_instructions(
-    instructions: &Instructions,
+/// Judges what a rule of `table` does; with [`TableId::ALL`], of any.
+pub(crate) fn check_deed(
+    deed: &Deed,
     matching: &Match,
     table: TableId,
     consistency: Consistency,
 ) -> Result<(), Refusal> {
-    check_count(instructions.actions())?;
-    check_conjunctions(&instructions.apply)?;
-    let mut known = if instructions.actions().all(fits_any) {
-        Known::default()
-    } else {
-        Known::of(matching)
-    };
-    check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
-    let mut set = ActionSet::default();
-    set.write(&instructions.write);
-    check_list(set.actions(), &mut known, Place::Write, consistency)?;
-    match instructions.goto {
+    match &deed.said().verdict {
+        Some(verdict) => (*verdict)?,
+        None => check_actions(deed, Known::of(matching), consistency)?,
+    }
+    match deed.goto {
         Some(next) if next > TableId::LAST => Err(Refusal::InstructionBadTable),
         Some(next) if table != TableId::ALL && next <= table => Err(Refusal::InstructionBadTable),
         _ => Ok(()),
     }
+}
+
+/// What is to be said of the actions of a rule whatever its match; none if that depends
+/// on it.
+pub(crate) fn verdict_on(instructions: &Instructions) -> Option<Result<(), Refusal>> {
+    let judge = || check_actions(instructions, Known::default(), Consistency::Required);
+    instructions.actions().all(fits_any).then(judge)
+}
+
+fn check_actions(
+    instructions: &Instructions,
+    mut known: Known,
+    consistency: Consistency,
+) -> Result<(), Refusal> {
+    check_count(instructions.actions())?;
+    check_conjunctions(&instructions.apply)?;
+    check_list(&instructions.apply, &mut known, Place::Apply, consistency)?;
+    let mut set = ActionSet::default();
+    set.write(&instructions.write);
+    check_list(set.actions(), &mut known, Place::Write, consistency)
 }
 
 /// Judges the actions of a bucket.

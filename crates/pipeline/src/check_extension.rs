@@ -33,7 +33,9 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         Extension::Encap(encap) if !encap.is_possible() => Err(Refusal::ActionBadProperty),
         Extension::Sample(sample) => within(sample.probability != 0),
         // Others than tunnel options cannot be taken away (`ovs-actions(7)`).
-        Extension::DeleteField(field) if field.option().is_none() => Err(Refusal::ActionBadSetType),
+        Extension::DeleteField(field) if field.option().is_none() => {
+            Err(Refusal::ActionBadArgument)
+        }
         Extension::Learn(learn) => check_learn(learn),
         // A clause is a rule's, not a frame's.
         Extension::Clone(inside) if inside.iter().any(is_clause) => {

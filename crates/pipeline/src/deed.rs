@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 
 use base::{GroupId, MeterId};
 use flow::field::Depth;
-use flow::{Field, Instructions};
+use flow::{Field, Instructions, Refusal};
 
+use crate::check::verdict_on;
 use crate::check_extension::is_clause;
 use crate::group::groups_of;
 use crate::learners::asks_of_learned;
@@ -78,6 +79,9 @@ pub(crate) struct Said {
     pub(crate) groups: Box<[GroupId]>,
     /// The meters that they name.
     pub(crate) meters: Box<[MeterId]>,
+    /// Whether the actions can be what the controller means, if that does not depend on
+    /// the match.
+    pub(crate) verdict: Option<Result<(), Refusal>>,
     /// How deep a frame must be read for them.
     pub(crate) depth: Depth,
     /// Whether one is a clause of a conjunction.
@@ -97,6 +101,7 @@ impl Said {
         Self {
             groups: groups_of(actions()).collect(),
             meters: meters.into(),
+            verdict: verdict_on(instructions),
             depth: actions().map(depth_of).max().unwrap_or_default(),
             is_clause: instructions.apply.iter().any(is_clause),
             asks_of_learned: asks_of_learned(actions()),

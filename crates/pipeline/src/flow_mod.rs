@@ -21,7 +21,7 @@ use flow::{
     Match, Refusal,
 };
 
-use crate::check::check_instructions;
+use crate::check::check_deed;
 use crate::deed::Deed;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
@@ -133,12 +133,7 @@ impl Pipeline {
     ) -> Result<Changes, Refusal> {
         check_table(command.table)?;
         check_match(&command.matching)?;
-        check_instructions(
-            &command.instructions,
-            &command.matching,
-            command.table,
-            command.consistency,
-        )?;
+        check_deed(&deed, &command.matching, command.table, command.consistency)?;
         self.check_named(&deed)?;
         let identity = identity(command, command.table);
         let old = self.look_for(&identity).cloned();
@@ -190,12 +185,7 @@ impl Pipeline {
         if command.table != TableId::ALL {
             check_table(command.table)?;
         }
-        check_instructions(
-            &command.instructions,
-            &command.matching,
-            command.table,
-            command.consistency,
-        )?;
+        check_deed(&deed, &command.matching, command.table, command.consistency)?;
         self.check_named(&deed)?;
         let found = self.found(command, &Filter::of_modification(command));
         if found.is_empty()

@@ -375,8 +375,13 @@ impl Pipeline {
         self.rules += 1;
         self.depths[rule.depth() as usize] += 1;
         self.expiry.arm(&rule);
-        let table = self.tables.entry(rule.table()).or_default();
-        let old = table.insert(Arc::clone(&rule));
+        let old = match self.tables.get_mut(&rule.table()) {
+            Some(table) => table.insert(Arc::clone(&rule)),
+            None => {
+                let table = self.tables.entry(rule.table()).or_default();
+                table.insert(Arc::clone(&rule))
+            }
+        };
         self.index.insert(&rule);
         if let Some(old) = old {
             self.left(old, None, now, changes);

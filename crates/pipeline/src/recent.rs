@@ -4,13 +4,13 @@
 //!
 //! Nothing depends on it but the memory that rules take.
 
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Weak};
 
 use flow::Instructions;
+use foldhash::fast::FixedState;
 
 use crate::deed::Deed;
-use crate::hash::Mixer;
 
 /// How many instructions are remembered: an output to each port of a large bridge,
 /// with a few rewrites before it. They take 8 kB, and what they point to goes with the
@@ -38,9 +38,7 @@ impl Recent {
         if self.places.is_empty() {
             self.places.resize(REMEMBERED, Weak::new());
         }
-        let mut mixer = Mixer::new();
-        instructions.hash(&mut mixer);
-        let number = mixer.finish() % REMEMBERED as u64;
+        let number = FixedState::default().hash_one(instructions) % REMEMBERED as u64;
         let place = usize::try_from(number).expect("there are not so many places");
         let known = self.places[place].upgrade();
         if let Some(known) = known.filter(|known| ***known == *instructions) {

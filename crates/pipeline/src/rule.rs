@@ -227,7 +227,8 @@ impl Rule {
 
     /// When it goes by its idle timeout, if no frame comes.
     pub(crate) fn idle_deadline(&self) -> Option<Instant> {
-        after(self.last_used(), self.idle_timeout_s)
+        let idle_timeout_s = (self.idle_timeout_s != 0).then_some(self.idle_timeout_s)?;
+        after(self.last_used(), idle_timeout_s)
     }
 
     /// When it goes next, if no frame comes.

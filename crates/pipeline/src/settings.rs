@@ -163,6 +163,9 @@ impl Pipeline {
 
     /// The events of vacancy that are due, each told once.
     pub fn take_vacancy_events(&mut self) -> Vec<TableStatus> {
+        if self.settings().is_empty() {
+            return Vec::new();
+        }
         let due = self.settings().iter().filter_map(|(table, settings)| {
             let (limits, next) = settings.vacancy.zip(settings.next_event)?;
             let vacancy = self.vacancy(*table);

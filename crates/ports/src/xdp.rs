@@ -50,6 +50,10 @@ const LONG: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
 /// An Ethernet header and two tags, which an MTU does not count.
 const BESIDE_MTU: u32 = 14 + 8;
 
+/// The longest MTU: such a frame has room in a chunk behind what the kernel keeps free.
+const MTU_MAX: u32 = 3818;
+const _: () = assert!(MTU_MAX == LONG.get() - Layout::HEADROOM - BESIDE_MTU);
+
 /// How long the device is polled at most in one call, and for how many frames: a batch.
 const BUSY_POLL_MICROS: i32 = 20;
 const BUSY_POLL_BUDGET: i32 = 64;
@@ -275,7 +279,7 @@ impl Device {
         let chunk_len = fitting.ok_or_else(|| OpenError::TooLongForXdp {
             name: name.to_string(),
             mtu,
-            most: takes(LONG),
+            most: MTU_MAX,
         })?;
         // A driver that does not say how many queues it has has one.
         let queues = interfaces.receive_queues(name).unwrap_or(1);

@@ -80,7 +80,7 @@ impl Bench {
             let Event::Received(received) = event else {
                 panic!("{event:?}");
             };
-            messages.push(Box::new(received));
+            messages.push(received);
         }
         let read = processor_time();
         for received in messages {

@@ -12,6 +12,10 @@ use packet::build::Stack;
 use packet::{Frame, Pool};
 use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict};
 
+mod lists;
+
+pub use lists::Traffic;
+
 /// A frame that all rules with conditions on one are for.
 pub const FRAME: &str = "eth / ipv4 / tcp / data(6)";
 
@@ -379,6 +383,11 @@ mod tests {
             Scene::exact("some", 300),
             Scene::ten_shapes(),
             Scene::last_of_many(),
+            Scene::networks("some", 300),
+            Scene::access_list("some", 300, Traffic::Fitting),
+            Scene::access_list("some", 300, Traffic::Attack),
+            Scene::three_rules("three", Traffic::Same),
+            Scene::three_rules("three", Traffic::Fitting),
         ] {
             let (bed, mut runner) = (scene.lay(), Runner::new());
             assert_eq!(bed.changes.len(), scene.flows());

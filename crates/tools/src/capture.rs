@@ -300,3 +300,33 @@ const fn is_behind(number: u32, other: u32) -> bool {
     let ahead = number.wrapping_sub(other);
     ahead != 0 && ahead < 1 << 31
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(sequence: u32, payload: &[u8]) -> Segment {
+        let end = (IpAddr::from([10, 0, 0, 1]), 6653);
+        Segment {
+            ends: Ends { from: end, to: end },
+            sequence,
+            flags: 0,
+            payload: payload.to_vec(),
+        }
+    }
+
+    #[test]
+    fn a_stream_with_a_gap_begins_anew_behind_it() {
+        let mut stream = Stream::default();
+        stream.take(&segment(0, b"ab"));
+        let early = u32::try_from(EARLY_MAX).expect("few");
+        for number in 0..early {
+            stream.take(&segment(10 + 2 * number, b"cd"));
+        }
+        assert_eq!(stream.bytes, b"ab", "what is between may still come");
+        stream.take(&segment(10 + 2 * early, b"ef"));
+        assert_eq!(stream.bytes, b"ef");
+        stream.take(&segment(12 + 2 * early, b"gh"));
+        assert_eq!(stream.bytes, b"efgh");
+    }
+}

@@ -94,10 +94,11 @@ impl Client {
         let mut whole: Option<MultipartReply> = None;
         loop {
             let event = self.next()?;
-            let Event::Received(Received { xid, message, .. }) = event else {
+            let Event::Received(received) = event else {
                 self.check(event)?;
                 continue;
             };
+            let Received { xid, message, .. } = *received;
             match message {
                 Message::MultipartReply { reply, more } if xid == asked => {
                     whole = match whole {
@@ -159,10 +160,11 @@ impl Client {
         let barrier = self.send(&Message::BarrierRequest)?;
         loop {
             let event = self.next()?;
-            let Event::Received(Received { xid, message, .. }) = event else {
+            let Event::Received(received) = event else {
                 self.check(event)?;
                 continue;
             };
+            let Received { xid, message, .. } = *received;
             match message {
                 Message::BarrierReply if xid == barrier => return Ok(()),
                 message => refused(&message, self.version)?,
@@ -204,7 +206,7 @@ impl Client {
     fn check(&self, event: Event) -> Result<(), ToolError> {
         match event {
             Event::Up(_) => Ok(()),
-            Event::Received(Received { message, .. }) => refused(&message, self.version),
+            Event::Received(received) => refused(&received.message, self.version),
             Event::Down(reason) => Err(ToolError::Down(reason.to_string())),
             Event::Refused(malformed) => Err(ToolError::Down(malformed.to_string())),
         }

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
+use crate::lanes::Lanes;
 
 /// Conditions, of which every one stands by itself or behind its prerequisites.
 const LINK: &[&str] = &[

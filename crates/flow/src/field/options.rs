@@ -28,13 +28,13 @@ impl Field {
     }
 
     /// Whole bytes that these bits of the field take on the wire: of a tunnel option's, those
-    /// that are not zero, and one at least.
+    /// that are not zero, which may be none.
     #[must_use]
     pub fn bytes_of(self, bits: u128) -> usize {
         if self.option().is_none() {
             return self.bytes();
         }
-        let used = (u128::BITS - bits.leading_zeros()).div_ceil(8).max(1);
+        let used = (u128::BITS - bits.leading_zeros()).div_ceil(8);
         used.try_into().expect("sixteen at most")
     }
 }

@@ -4,7 +4,7 @@
 use super::facts::Facts;
 use super::packed::{self, Packed, Terms};
 use super::{Match, Term};
-use crate::field::{Field, Maskable, Masked, VID_PRESENT, View, view, widen};
+use crate::field::{FIELDS, Field, Maskable, Masked, Prerequisite, VID_PRESENT, View, view, widen};
 use crate::refusal::Refusal;
 
 /// Bytes of the longest match: every field, with a mask. A test adds it up.
@@ -13,6 +13,40 @@ pub(super) const LONGEST: usize = 2080;
 /// Bytes of a match that need no memory of their own while it comes together: nearly
 /// every match. So few are soon made zero.
 const INSIDE: usize = 256;
+
+/// What is asked of a field before its whole value is added.
+struct Short {
+    /// All its bits; none of a field that has more than 64, and of a view.
+    mask: u64,
+    needs: Prerequisite,
+    /// Whether it makes something known to others.
+    tells: bool,
+}
+
+static SHORT: [Short; Field::COUNT] = {
+    let mut rows = [const { Short::NONE }; Field::COUNT];
+    let mut index = 0;
+    while index < Field::FIRST_VIEW as usize {
+        let row = &FIELDS[index];
+        if row.bits <= 64 {
+            rows[index] = Short {
+                mask: u64::MAX >> (64 - row.bits as u32),
+                needs: row.needs,
+                tells: Facts::are_told_by(row.field),
+            };
+        }
+        index += 1;
+    }
+    rows
+};
+
+impl Short {
+    const NONE: Self = Self {
+        mask: 0,
+        needs: Prerequisite::None,
+        tells: false,
+    };
+}
 
 /// A match to which terms are added.
 #[derive(Clone, Debug)]
@@ -106,7 +140,40 @@ impl MatchBuilder {
     /// The field is already there, its prerequisites are not, it takes no such
     /// mask, or the value has bits outside the mask or the field (OF 1.3.5,
     /// 7.2.3.6 and 7.4.4.4). What is built then is of no use.
+    #[inline]
     pub fn add(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
+        if self.add_quickly(field, value, mask) {
+            return Ok(());
+        }
+        self.add_any(field, value, mask)
+    }
+
+    /// Adds what most matches are made of: the whole of a field of up to 64 bits, which
+    /// comes behind all others. Answers whether it was that, and legal.
+    #[inline]
+    fn add_quickly(&mut self, field: Field, value: u128, mask: u128) -> bool {
+        let row = &SHORT[field as usize];
+        let (Ok(value), Ok(mask)) = (u64::try_from(value), u64::try_from(mask)) else {
+            return false;
+        };
+        let is_legal = mask == row.mask && value & !mask == 0 && self.facts.fulfil(row.needs);
+        let is_last = self.last.is_none_or(|last| last < field) && self.beyond.is_empty();
+        if !is_legal || mask == 0 || !is_last {
+            return false;
+        }
+        let Some(end) = packed::append_short(&mut self.inside, self.length, field, value) else {
+            return false;
+        };
+        self.length = end;
+        self.last = Some(field);
+        if row.tells {
+            let (value, mask) = (value.into(), mask.into());
+            self.facts = self.facts.and(&Term { field, value, mask });
+        }
+        true
+    }
+
+    fn add_any(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
         let full = field.full_mask();
         if value & !full != 0 {
             return Err(Refusal::MatchBadValue);

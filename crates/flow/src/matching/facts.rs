@@ -56,6 +56,19 @@ impl Facts {
         Self(self.0 | more)
     }
 
+    /// Whether terms on `field` make anything known.
+    pub(super) const fn are_told_by(field: Field) -> bool {
+        matches!(
+            field,
+            Field::InPort
+                | Field::PacketType
+                | Field::EthType
+                | Field::VlanVid
+                | Field::IpProto
+                | Field::Icmpv6Type
+        )
+    }
+
     /// All that the type of the packet makes known.
     const BY_TYPE: u32 =
         Self::MPLS | Self::PBB | Self::ARP | Self::IP | Self::IPV4 | Self::IPV6 | Self::NSH;

@@ -264,18 +264,23 @@ pub(super) fn put(bytes: &mut [u8], at: usize, term: &Term) -> usize {
 /// matters. Answers where it ends.
 #[inline]
 pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
-    let width = usize::from(WIDTHS[term.field as usize]);
-    let room = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<9>);
-    let is_short = width <= 8 && term.is_exact();
-    let (Some([head, room @ ..]), Ok(number), true) = (room, term.value.try_into(), is_short)
-    else {
-        return put(bytes, at, term);
-    };
-    let number: u64 = number;
-    *head = head_of(term.field, false);
+    let number = term.value.try_into().ok().filter(|_| term.is_exact());
+    let end = number.and_then(|number| append_short(bytes, at, term.field, number));
+    end.unwrap_or_else(|| put(bytes, at, term))
+}
+
+/// Puts the whole value of a field behind `bytes[..at]`, with nothing behind it that
+/// matters. Answers where it ends; none if the field has more than eight bytes, or there
+/// are not as many.
+#[inline]
+pub(super) fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option<usize> {
+    let width = usize::from(WIDTHS[field as usize]);
+    let unused = usize::checked_sub(8, width)?;
+    let [head, room @ ..] = bytes.get_mut(at..)?.first_chunk_mut::<9>()?;
+    *head = head_of(field, false);
     // Its bytes to the front, and zeros behind them.
-    *room = (number << (64 - 8 * width)).to_be_bytes();
-    at + 1 + width
+    *room = (value << (8 * unused)).to_be_bytes();
+    Some(at + 1 + width)
 }
 
 #[inline]

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use base::Xid;
-use openflow::{Channel, Event, Message, Options, Received, Side, Version, Versions};
+use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use testbed::Clock;
 
@@ -190,13 +190,12 @@ impl Session {
             Event::Refused(malformed) => {
                 return Err(format!("it sent what is no OpenFlow: {}", malformed.fault));
             }
-            Event::Received(Received {
-                message: Message::PacketIn(_),
-                ..
-            }) => {
-                self.packet_ins.fetch_add(1, Ordering::Relaxed);
-            }
-            Event::Received(Received { xid, message, .. }) => self.answered(xid, message),
+            Event::Received(received) => match received.message {
+                Message::PacketIn(_) => {
+                    self.packet_ins.fetch_add(1, Ordering::Relaxed);
+                }
+                message => self.answered(received.xid, message),
+            },
         }
         Ok(())
     }

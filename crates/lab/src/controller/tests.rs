@@ -26,7 +26,7 @@ fn device(stream: UnixStream, mut react: impl FnMut(&mut Channel, Received) + Se
             }
             while let Some(event) = channel.poll_event() {
                 if let Event::Received(received) = event {
-                    react(&mut channel, received);
+                    react(&mut channel, *received);
                 }
             }
         }

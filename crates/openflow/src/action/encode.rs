@@ -222,16 +222,18 @@ fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
     })
 }
 
-/// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most; or,
-/// for an experimenter's field, for which that has no room, `NXAST_REG_LOAD2`.
+/// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most; or
+/// `NXAST_REG_LOAD2` for an experimenter's field, for which that has no room, and for a tunnel
+/// option's, of which only this tells how long it is.
 fn reg_loads(
     field: Field,
     value: u128,
     mask: u128,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    let Some(header) = short_header(field) else {
-        return reg_load2(field, value, mask, w);
+    let header = match short_header(field) {
+        Some(header) if field.option().is_none() => header,
+        _ => return reg_load2(field, value, mask, w),
     };
     let mut left = mask;
     while left != 0 {

@@ -179,7 +179,7 @@ pub(crate) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*
     row(DecMplsTtl,    V10..=V15, Nicira(26), Exactly(16),  0),
     row(SetMplsLabel,  V10..=V15, Nicira(30), Exactly(16),  2),
     row(SetMplsTc,     V10..=V15, Nicira(31), Exactly(16),  0),
-    row(RegLoad2,      V10..=V14, Nicira(33), AtLeast(24),  0),
+    row(RegLoad2,      V10..=V14, Nicira(33), AtLeast(16),  0),
     row(Group,         V10..=V10, Nicira(40), Exactly(16),  2),
     row(Resubmit,      V10..=V15, Nicira(1), Exactly(16), 0),
     row(RegMove,       V10..=V14, Nicira(6), AtLeast(24), 0),
@@ -208,7 +208,7 @@ pub(crate) const ROWS: &[Row] = { use {Kind::*, Length::*, Number::*, Version::*
     row(Encap,         V13..=V15, Nicira(46),AtLeast(16), 0),
     row(Decap,         V13..=V15, Nicira(47),Exactly(16), 0),
     row(DecNshTtl,     V10..=V15, Nicira(48),Exactly(16), 0),
-    row(DeleteField,   V10..=V15, Nicira(50),Exactly(24), 4),
+    row(DeleteField,   V10..=V15, Nicira(50),Exactly(24), 0),
     row(CheckPacketLarger, V10..=V15, Nicira(49),AtLeast(24), 0),
     row(CopyField,     V13..=V13, Onf(3200), AtLeast(32), 2),
 ]};

@@ -11,15 +11,12 @@ use crate::version::{Version, Versions};
 
 /// What happened on the channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an event is in a queue for a moment; a box would be an allocation for each message"
-)]
 pub enum Event {
     /// Both ends agree on this version.
     Up(Version),
-    /// A message came that is for the user of the channel.
-    Received(Received),
+    /// A message came that is for the user of the channel. It is on its way to others, and
+    /// large: a box is moved more cheaply.
+    Received(Box<Received>),
     /// A message came that could not be understood, or that the other side may not
     /// send. A switch has answered it.
     Refused(Malformed),

@@ -51,6 +51,8 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Refused(ActionTooMany), "more_actions_than_anybody_needs_are_refused"),
     limit("actions in actions, one in another", ("flow/src/extension.rs", "NESTING_MAX"),
         Refused(ActionBadArgument), "nicira_actions_that_cannot_be.case"),
+    limit("actions of an action set", ("pipeline/src/limits.rs", "ACTION_SET_MAX"),
+        Happens("the frame is dropped, counted"), "an_action_set_has_an_end"),
     limit("actions of a bucket", ("pipeline/src/limits.rs", "BUCKET_ACTIONS_MAX"),
         Refused(ActionTooMany), "a_bucket_has_so_many_actions_and_no_more"),
     limit("groups", ("pipeline/src/limits.rs", "GROUPS"),
@@ -81,6 +83,8 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Happens("the frame is dropped, counted"), "a_stack_has_an_end.case"),
     limit("bytes that say how a frame that waits goes on", ("flow/src/continuation.rs", "CONTINUATION_BYTES_MAX"),
         Happens("the frame is dropped, counted"), "what_is_left_to_be_done_comes_back_whatever_it_is"),
+    limit("bytes before a received frame for headers that are put there, 16 of them a device's", ("packet/src/frame.rs", "HEADROOM"),
+        Happens("the frame is dropped, counted"), "without_room_for_a_tag_the_frame_is_dropped"),
     limit("bundles of a connection", ("switch/src/core/bundles.rs", "BUNDLES_MAX"),
         Refused(BundleOutOfBundles), "bundles_and_their_bytes_are_bounded_and_given_back"),
     limit("bytes of a connection's bundles", ("switch/src/core/bundles.rs", "BYTES_MAX"),
@@ -113,8 +117,20 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Happens("dropped, counted"), "more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else"),
     limit("buffers of a worker for frames", ("switch/src/dataplane/worker.rs", "BUFFERS_MAX"),
         Happens("the copy is dropped, counted"), "no_copy_is_left_behind_when_buffers_run_out"),
+    limit("queues of a port, and of the device of an AF_XDP port", ("ports/src/lib.rs", "QUEUES_MAX"),
+        Happens("refused at the start, in one line"), "more_queues_than_cores"),
+    limit("MTU of an AF_XDP port", ("ports/src/xdp.rs", "MTU_MAX"),
+        Happens("refused at the start, in one line"), "what_cannot_be_opened_says_what_to_do"),
+    limit("frames that come by a queue of an AF_XDP port", ("ports/src/xdp.rs", "COMING"),
+        Happens("dropped, counted"), "frames_beyond_the_memory_are_counted_and_the_rest_arrives"),
+    limit("frames that go by a queue of an AF_XDP port", ("ports/src/xdp.rs", "GOING"),
+        Happens("dropped, counted"), "frames_beyond_the_memory_are_counted_and_the_rest_arrives"),
     limit("stations of a bridge", ("switch/src/mac.rs", "STATIONS_MAX"),
         Happens("the busiest port's oldest goes, counted"), "a_flood_of_addresses_costs_the_port_that_sends_it"),
+    limit("messages in messages that are printed: errors, bundles", ("openflow/src/print.rs", "NESTING_MAX"),
+        Happens("the rest is left out"), "messages_in_messages_are_printed_so_deep_and_no_deeper"),
+    limit("segments of a captured stream that wait for one before them", ("tools/src/capture.rs", "EARLY_MAX"),
+        Happens("the stream begins anew behind the gap"), "a_stream_with_a_gap_begins_anew_behind_it"),
 ] };
 
 /// Holds the document's table against the constants, and the proofs against the tests.
@@ -157,10 +173,12 @@ fn value(text: &str, limit: &Limit) -> String {
     let units = [
         ("Duration::from_secs(", " s"),
         ("Duration::from_millis(", " ms"),
+        ("NonZeroU32::new(", ""),
+        ("NonZeroUsize::new(", ""),
         ("Self(", ""),
     ];
     let unit = units.iter().find_map(|(head, unit)| {
-        let inside = written.strip_prefix(head)?.strip_suffix(')')?;
+        let (inside, _) = written.strip_prefix(head)?.split_once(')')?;
         Some((inside, *unit))
     });
     let (inside, unit) = unit.unwrap_or((written, ""));
@@ -184,9 +202,10 @@ fn number(text: &str, said: &str) -> Option<u64> {
     if let Some((first, rest)) = said.split_once(" * ") {
         return Some(number(text, first)? * number(text, rest)?);
     }
-    match said.strip_prefix("Self::") {
-        Some(name) => number(text, written(text, name)?),
-        None => said.replace('_', "").parse().ok(),
+    let name = said.strip_prefix("Self::").unwrap_or(said);
+    match name.starts_with(char::is_uppercase) {
+        true => number(text, written(text, name)?),
+        false => name.replace('_', "").parse().ok(),
     }
 }
 

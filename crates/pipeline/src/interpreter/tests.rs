@@ -6,6 +6,7 @@ use packet::Pool;
 
 use super::{Arrival, Interpreter};
 use crate::counters::Totals;
+use crate::limits::ACTIONS_MAX;
 use crate::testing::{frame, pipeline, run};
 use crate::verdict::{Destination, DropReason, Egress, Verdict};
 
@@ -37,6 +38,24 @@ fn without_room_for_a_tag_the_frame_is_dropped() {
     assert_eq!(verdict.frames, [frame("eth")]);
     assert_eq!(verdict.drops, [DropReason::NoRoom]);
     assert_eq!(pool.missing(), 1, "the frame that leaves");
+}
+
+#[test]
+fn an_action_set_has_an_end() {
+    // Of such actions none takes the place of another.
+    const COPY: &str = "move:NXM_NX_REG0[]->NXM_NX_REG1[],";
+    let write = |more: usize| {
+        let written = COPY.repeat(ACTIONS_MAX - 1);
+        let first = format!("in_port=1,actions=write_actions({written}output:2),goto_table:1");
+        let written = COPY.repeat(more);
+        let second = format!("table=1,actions=write_actions({written}output:2)");
+        let pipeline = pipeline(&[&first, &second]);
+        run(&pipeline, "eth", &mut Pool::new(2), &mut ())
+    };
+    assert_eq!(write(0).drops, []);
+    let verdict = write(1);
+    assert_eq!(verdict.drops, [DropReason::ActionSetTooLong]);
+    assert!(verdict.egress.is_empty());
 }
 
 #[test]

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
-use fastpath::{Classifier, Scratch, View};
+use fastpath::{Classifier, Description, Scratch, View};
 use flow::{
     Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
 };
@@ -331,6 +331,11 @@ impl Bridge {
             self.next_commit(),
         ];
         expiries.into_iter().flatten().min()
+    }
+
+    /// How the tables find their rules, as workers have them.
+    pub(crate) fn describe_tables(&self) -> Vec<Description> {
+        self.compiled.describe()
     }
 
     /// The stations, for those who want to see them.

@@ -275,7 +275,6 @@ impl Connection {
             match self.channel.poll_event()? {
                 Event::Up(version) => self.introduce(version),
                 Event::Received(received) => {
-                    let received = Box::new(received);
                     let room = room_of(Some(&received));
                     match Arc::clone(&self.room).try_acquire_many_owned(room) {
                         Ok(room) => messages.push((received, room)),

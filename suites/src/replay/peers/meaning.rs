@@ -1,9 +1,9 @@
 //! What an event means on the wire, and a message in a script.
 
-use base::{Cookie, Xid};
+use base::{BucketId, Cookie, Xid};
 use flow::{
-    Consistency, Field, FlowMod, FlowModCommand, GroupModCommand, MeterModCommand, PacketIn,
-    PacketInReason,
+    Consistency, Field, FlowMod, FlowModCommand, GroupMod, GroupModCommand, MeterModCommand,
+    PacketIn, PacketInReason,
 };
 use openflow::{Dialect, Message, Version};
 use packet::Frame;
@@ -37,6 +37,7 @@ pub(super) fn version(message: &Message) -> Version {
             consistency: Consistency::Waived,
             ..
         }) => Version::V10,
+        Message::GroupMod(command) if has_numbers(command) => Version::V15,
         _ => {
             let versions = [Version::V13, Version::V15, Version::V11];
             versions
@@ -46,6 +47,13 @@ pub(super) fn version(message: &Message) -> Version {
                 .unwrap_or(Version::V13)
         }
     }
+}
+
+/// Whether the numbers of the buckets are others than those that they have where nobody gives
+/// them any.
+fn has_numbers(command: &GroupMod) -> bool {
+    let ids = command.buckets.iter().map(|bucket| bucket.id);
+    ids.zip(0..).any(|(id, place)| id != BucketId(place))
 }
 
 /// What a message says that nobody asked for, in the words of a script.

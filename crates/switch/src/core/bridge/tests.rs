@@ -8,7 +8,7 @@ use flow::{
 };
 use openflow::{
     AsyncChange, BundleAdd, BundleControl, BundleFlags, BundleId, BundleStep, Form, MaskChange,
-    MultipartReply, MultipartRequest, QueueStatsRequest, Received, Version,
+    MultipartReply, MultipartRequest, QueueStatsRequest, Received, RoleReason, RoleStatus, Version,
 };
 use packet::MacAddr;
 use pipeline::{Cause, PacketInMeta};
@@ -296,18 +296,35 @@ fn a_port_that_goes_takes_its_stations_along() {
     rig.bridge.handle_station(address, PortNo(1), rig.now);
     rig.bridge.handle_station(address, PortNo(9), rig.now);
     assert_eq!(rig.bridge.stations().len(), 1);
-    let effects = rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(1), effects));
-    let Effect::Tell(OLD, message) = &effects[0] else {
-        panic!("{effects:?}")
-    };
-    let Message::PortStatus(status) = &**message else {
-        panic!("{message:?}")
-    };
-    assert_eq!(
-        (status.reason, status.port.number),
-        (PortReason::Delete, PortNo(1))
-    );
+    rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(1), effects));
     assert!(rig.bridge.stations().is_empty() && rig.bridge.ports().count() == 2);
+}
+
+#[test]
+fn what_happens_to_a_port_is_told_with_its_reason() {
+    let mut rig = Rig::controlled();
+    let news = |effects: Vec<Effect>| -> Vec<_> {
+        let status = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Tell(NEW, message) => Some(message),
+            _ => None,
+        });
+        let one = |message: Arc<Message>| match &*message {
+            Message::PortStatus(status) => Some((status.reason, status.port.number)),
+            _ => None,
+        };
+        status.filter_map(one).collect()
+    };
+    assert_eq!(news(rig.add_port(4)), [(PortReason::Add, PortNo(4))]);
+    let down = Message::PortMod(PortMod {
+        port: PortNo(4),
+        hw_addr: MacAddr::from_u64(4),
+        config: PortConfig::DOWN,
+        mask: PortConfig::DOWN,
+        advertise: 0,
+    });
+    assert_eq!(news(rig.send(OLD, down)), [(PortReason::Modify, PortNo(4))]);
+    let gone = rig.effects(|bridge, _, effects| bridge.handle_port_removed(PortNo(4), effects));
+    assert_eq!(news(gone), [(PortReason::Delete, PortNo(4))]);
 }
 
 #[test]
@@ -521,7 +538,18 @@ fn a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be() {
         assert_eq!(told(&rig.send(OLD, wish(1))), ["10 RoleReply"]);
         // To ask again is no change.
         assert_eq!(told(&rig.send(OLD, wish(2))), ["10 RoleReply"]);
-        assert_eq!(&told(&rig.send(NEW, wish(3))), told_of, "{version}");
+        let effects = rig.send(NEW, wish(3));
+        assert_eq!(&told(&effects), told_of, "{version}");
+        for effect in &effects {
+            if let Effect::Tell(_, message) = effect {
+                let lost = Message::RoleStatus(RoleStatus {
+                    role: Role::Slave,
+                    reason: RoleReason::MasterRequest,
+                    generation: Some(3),
+                });
+                assert_eq!(**message, lost);
+            }
+        }
     }
 }
 

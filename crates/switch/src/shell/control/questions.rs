@@ -17,8 +17,9 @@ struct Command {
 }
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 7] = [
+const COMMANDS: [Command; 8] = [
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
+    Command { name: "comporta/tables",   arguments: "BRIDGE",   answer: tables },
     Command { name: EXIT,                arguments: "",         answer: exit },
     Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
     Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
@@ -90,6 +91,25 @@ fn fdb_show(control: &mut Control, arguments: &[String]) -> Result<String, Strin
 fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     named(control, arguments)?.bridge.flush_stations();
     Ok("table successfully flushed\n".to_owned())
+}
+
+/// How each table finds its rules.
+fn tables(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let described = named(control, arguments)?.bridge.describe_tables();
+    let mut text = "table      rules      bytes   cost  form, and why\n".to_owned();
+    for table in described {
+        let cost = table
+            .cost
+            .map_or_else(|| "-".to_owned(), |cost| cost.to_string());
+        let (id, rules, bytes) = (table.table.0, table.rules, table.bytes);
+        let (form, why) = (table.form, table.why);
+        writeln!(
+            text,
+            "{id:>5} {rules:>10} {bytes:>10} {cost:>6}  {form}: {why}"
+        )
+        .expect("a string has room");
+    }
+    Ok(text)
 }
 
 /// Tells the way of a frame that the flow accepts, or of these bytes.

@@ -1,0 +1,27 @@
+//! The arguments of `comporta tables`, and whom they are for: the switch that runs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use switch::SwitchError;
+
+/// Tell how the tables of a bridge find their rules: form, rules, bytes, modelled
+/// instructions of a lookup, and why.
+#[derive(Args)]
+#[command(after_help = "Example:\n  comporta tables br0")]
+pub(crate) struct TablesArgs {
+    /// The bridge.
+    bridge: String,
+    /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
+    #[arg(long, value_name = "DIRECTORY")]
+    rundir: Option<PathBuf>,
+}
+
+impl TablesArgs {
+    /// What the switch tells.
+    pub(crate) fn ask(self) -> Result<String, SwitchError> {
+        let bridge = std::slice::from_ref(&self.bridge);
+        let rundir = self.rundir.as_deref();
+        switch::ask(rundir, &self.bridge, "comporta/tables", bridge)
+    }
+}

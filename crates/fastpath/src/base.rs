@@ -1,0 +1,181 @@
+//! Rules that were compiled together, in one of the forms. None is added afterwards; one
+//! that dies says from which epoch on it is not there, so that older views still
+//! find it.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use pipeline::Rule;
+
+use crate::bits::{self, Bits};
+use crate::direct::{self, Direct};
+use crate::lanes::{Conditions, LANES, Lanes, Parts};
+use crate::segment::Epoch;
+use crate::shape::Shape;
+
+/// The epoch of death of what lives.
+const NEVER: Epoch = Epoch::MAX;
+
+/// A base is remade when more than this, and more than one of so many, has died.
+const DEAD_MIN: usize = 8;
+const DEAD_SHARE: usize = 8;
+
+/// No form takes these rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unfit;
+
+impl From<bits::Unfit> for Unfit {
+    fn from(bits::Unfit: bits::Unfit) -> Self {
+        Self
+    }
+}
+
+/// How rules are found.
+#[derive(Debug)]
+enum Form {
+    Direct(Direct),
+    Bits(Bits),
+}
+
+/// See the top of this file.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// In the order in which they are tried.
+    rules: Box<[Arc<Rule>]>,
+    /// By rule.
+    died: Box<[AtomicU64]>,
+    /// How many have died; the writer's own.
+    dead: AtomicUsize,
+    form: Form,
+    /// The highest priority that one of the rules has.
+    pub(crate) highest: u16,
+    /// What of a frame they look at.
+    pub(crate) parts: Parts,
+}
+
+impl Base {
+    /// Compiles rules of one table, which are alive, in the form in which a lookup costs
+    /// least.
+    pub(crate) fn of(mut rules: Vec<Arc<Rule>>) -> Result<Self, Unfit> {
+        rules.sort_by(order);
+        let form = if rules.len() <= direct::RULES_MAX {
+            Form::Direct(Direct::of(&rules))
+        } else {
+            Form::Bits(Bits::of(&rules)?)
+        };
+        let parts = rules.iter().map(AsRef::as_ref).map(parts_of);
+        Ok(Self {
+            died: rules.iter().map(|_| AtomicU64::new(NEVER)).collect(),
+            dead: AtomicUsize::new(0),
+            form,
+            highest: rules.first().map_or(0, |first| first.priority()),
+            parts: parts.fold(Parts::default(), Parts::and),
+            rules: rules.into(),
+        })
+    }
+
+    /// What a lookup among so many rules of many shapes is likely to take, in modelled
+    /// instructions; none if they are too many.
+    pub(crate) fn likely_cost(rules: usize) -> Option<usize> {
+        if rules == 0 {
+            Some(0)
+        } else if rules <= direct::RULES_MAX {
+            Some(Direct::likely_cost(rules))
+        } else {
+            (rules <= bits::RULES_MAX).then(|| Bits::likely_cost(rules))
+        }
+    }
+
+    /// The rule that the frame finds, as `epoch` saw it.
+    #[inline]
+    pub(crate) fn find(&self, lanes: &Lanes, epoch: Epoch) -> Option<&Arc<Rule>> {
+        let seen = |place: usize| epoch < self.died[place].load(Relaxed);
+        let found = match &self.form {
+            Form::Direct(direct) => direct.find(lanes, seen),
+            Form::Bits(bits) => bits.find(lanes, seen),
+        };
+        found.map(|place| &self.rules[place])
+    }
+
+    /// Lets a rule die in `epoch`. Answers whether it was there and alive. By the one
+    /// writer only.
+    pub(crate) fn remove(&self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
+        let found = self.rules.binary_search_by(|other| order(other, rule));
+        let is_it = |place: &usize| {
+            Arc::ptr_eq(&self.rules[*place], rule) && self.died[*place].load(Relaxed) == NEVER
+        };
+        let Some(place) = found.ok().filter(is_it) else {
+            return false;
+        };
+        self.died[place].store(epoch, Relaxed);
+        self.dead.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// Whether so many have died that it is to be remade.
+    pub(crate) fn is_worn(&self) -> bool {
+        let dead = self.dead.load(Relaxed);
+        dead == self.rules.len() || dead > DEAD_MIN.max(self.rules.len() / DEAD_SHARE)
+    }
+
+    /// How many rules are alive.
+    pub(crate) fn len(&self) -> usize {
+        self.rules.len() - self.dead.load(Relaxed)
+    }
+
+    /// Those that are alive.
+    pub(crate) fn living(&self) -> impl Iterator<Item = &Arc<Rule>> {
+        let both = self.rules.iter().zip(&self.died);
+        both.filter(|(_, died)| died.load(Relaxed) == NEVER)
+            .map(|(rule, _)| rule)
+    }
+
+    /// What a lookup takes, in modelled instructions.
+    pub(crate) fn cost(&self) -> usize {
+        match &self.form {
+            Form::Direct(direct) => direct.cost(),
+            Form::Bits(bits) => bits.cost(),
+        }
+    }
+
+    /// The form's name, and why it is that.
+    pub(crate) fn describe(&self) -> (&'static str, String) {
+        let rules = self.len();
+        match &self.form {
+            Form::Direct(_) => ("direct", format!("{rules} rules: compared one by one")),
+            Form::Bits(bits) => {
+                let (dimensions, visits) = bits.extent();
+                let why = format!(
+                    "{rules} rules of many shapes: {dimensions} dimensions, {visits} words looked at"
+                );
+                ("bits", why)
+            }
+        }
+    }
+
+    /// The bytes it takes, besides the rules.
+    pub(crate) fn bytes(&self) -> usize {
+        let of_form = match &self.form {
+            Form::Direct(direct) => direct.bytes(),
+            Form::Bits(bits) => bits.bytes(),
+        };
+        of_form + self.rules.len() * (size_of::<Arc<Rule>>() + size_of::<Epoch>())
+    }
+}
+
+/// The order in which two rules of one table are tried.
+fn order(one: &Arc<Rule>, other: &Arc<Rule>) -> Ordering {
+    if one.is_tried_before(other) {
+        Ordering::Less
+    } else if other.is_tried_before(one) {
+        Ordering::Greater
+    } else {
+        Ordering::Equal
+    }
+}
+
+fn parts_of(rule: &Rule) -> Parts {
+    let mut room = [(0, 0); LANES];
+    Shape::of(Conditions::of(rule.matching()).masks(&mut room)).parts()
+}

@@ -1,0 +1,90 @@
+//! A few rules, compared with a frame one after the other, in the order in which they are
+//! tried.
+//!
+//! Cost of a lookup, in modelled instructions: so much for each rule, and so much for each
+//! word that it asks for.
+
+use std::sync::Arc;
+
+use pipeline::Rule;
+
+use crate::lanes::{Conditions, LANES, Lanes};
+
+/// Most rules: beyond, other forms cost less.
+pub(crate) const RULES_MAX: usize = 16;
+
+/// What a rule wants of a word.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    lane: u8,
+    mask: u64,
+    value: u64,
+}
+
+/// See the top of this file.
+#[derive(Debug)]
+pub(crate) struct Direct {
+    wanted: Box<[Wanted]>,
+    /// By rule: where what it wants ends.
+    ends: Box<[usize]>,
+}
+
+impl Direct {
+    /// These rules, which stand in the order in which they are tried.
+    pub(crate) fn of(rules: &[Arc<Rule>]) -> Self {
+        let (mut wanted, mut ends) = (Vec::new(), Vec::new());
+        for rule in rules {
+            let conditions = Conditions::of(rule.matching());
+            let mut room = [(0, 0); LANES];
+            let masks = conditions.masks(&mut room).iter();
+            wanted.extend(masks.map(|(lane, mask)| Wanted {
+                lane: *lane,
+                mask: *mask,
+                value: conditions.values.word(*lane),
+            }));
+            ends.push(wanted.len());
+        }
+        Self {
+            wanted: wanted.into(),
+            ends: ends.into(),
+        }
+    }
+
+    /// The place of the rule that the frame finds, of those that are `seen`.
+    #[inline]
+    pub(crate) fn find(&self, lanes: &Lanes, seen: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut start = 0;
+        for (place, end) in self.ends.iter().enumerate() {
+            let is_it = |wanted: &Wanted| lanes.word(wanted.lane) & wanted.mask == wanted.value;
+            if self.wanted[start..*end].iter().all(is_it) && seen(place) {
+                return Some(place);
+            }
+            start = *end;
+        }
+        None
+    }
+
+    /// What a lookup takes, in modelled instructions.
+    pub(crate) fn cost(&self) -> usize {
+        cost(self.ends.len(), self.wanted.len())
+    }
+
+    /// What a lookup among so many rules is likely to take: few words tell that a rule is
+    /// not the one.
+    pub(crate) const fn likely_cost(rules: usize) -> usize {
+        cost(rules, 2 * rules)
+    }
+
+    /// The bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&*self.wanted) + size_of_val(&*self.ends)
+    }
+}
+
+/// What a lookup takes, in instructions as callgrind counts them.
+const fn cost(rules: usize, words: usize) -> usize {
+    const ALWAYS: usize = 15;
+    const RULE: usize = 10;
+    const WORD: usize = 7;
+    ALWAYS + rules * RULE + words * WORD
+}

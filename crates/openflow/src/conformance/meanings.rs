@@ -1,0 +1,220 @@
+//! Kinds, commands, flags and reasons: what there is of each, and what shows that it means
+//! what it should. Messages, fields and actions have tables of their own.
+
+use testkit::document::{check_part, table};
+
+use super::files::texts;
+use super::{DOCUMENT, spaced};
+
+/// Where a type is, whose values each have a row.
+const TYPES: &[(&str, &str)] = &[
+    ("FlowModCommand", "flow/src/command.rs"),
+    ("FlowFlags", "flow/src/command.rs"),
+    ("GroupModCommand", "flow/src/group.rs"),
+    ("GroupKind", "flow/src/group.rs"),
+    ("MeterModCommand", "flow/src/meter.rs"),
+    ("MeterFlags", "flow/src/meter.rs"),
+    ("BandKind", "flow/src/meter.rs"),
+    ("FragmentHandling", "flow/src/command.rs"),
+    ("PortConfig", "flow/src/port.rs"),
+    ("PortState", "flow/src/port.rs"),
+    ("Role", "flow/src/command.rs"),
+    ("MonitorFlags", "flow/src/monitor.rs"),
+    ("FlowEvent", "flow/src/monitor.rs"),
+    ("PacketInReason", "flow/src/event.rs"),
+    ("FlowRemovedReason", "flow/src/event.rs"),
+    ("PortReason", "flow/src/port.rs"),
+    ("TableReason", "flow/src/table.rs"),
+    ("RoleReason", "openflow/src/message/role.rs"),
+    (
+        "ControllerReason",
+        "openflow/src/message/controller_status.rs",
+    ),
+];
+
+/// A value of a type, and what shows it.
+struct Meaning {
+    of: &'static str,
+    name: &'static str,
+    shown: Shown,
+}
+
+/// What shows a value.
+enum Shown {
+    /// A case or a test, and how the value is called in its file.
+    By(&'static str, &'static str),
+    /// Nothing, for it is never said or does nothing, and why.
+    Never(&'static str),
+}
+
+const fn shown(
+    of: &'static str,
+    name: &'static str,
+    word: &'static str,
+    proof: &'static str,
+) -> Meaning {
+    let shown = Shown::By(word, proof);
+    Meaning { of, name, shown }
+}
+
+const fn never(of: &'static str, name: &'static str, why: &'static str) -> Meaning {
+    let shown = Shown::Never(why);
+    Meaning { of, name, shown }
+}
+
+#[rustfmt::skip]
+const MEANINGS: &[Meaning] = &[
+    shown("FlowModCommand", "Add",          "flow add",           "a_rule_added_again_replaces.case"),
+    shown("FlowModCommand", "Modify",       "flow modify",        "modify_changes_instructions_only.case"),
+    shown("FlowModCommand", "ModifyStrict", "flow modify_strict", "modify_strict_changes_the_one_rule.case"),
+    shown("FlowModCommand", "Delete",       "flow delete",        "delete_takes_what_its_match_covers.case"),
+    shown("FlowModCommand", "DeleteStrict", "flow delete_strict", "delete_strict_takes_the_one_rule.case"),
+    shown("FlowFlags", "SEND_FLOW_REMOVED", "send_flow_rem",      "hard_timeout.case"),
+    shown("FlowFlags", "CHECK_OVERLAP",     "check_overlap",      "overlap_is_refused_on_request.case"),
+    shown("FlowFlags", "RESET_COUNTS",      "reset_counts",       "modify_with_reset_counts.case"),
+    shown("FlowFlags", "NO_PACKET_COUNTS",  "no_packet_counts",   "counts_that_need_not_be_kept.case"),
+    shown("FlowFlags", "NO_BYTE_COUNTS",    "no_byte_counts",     "counts_that_need_not_be_kept.case"),
+    shown("Timeout", "Idle",                "idle_timeout=",      "idle_timeout.case"),
+    shown("Timeout", "Hard",                "hard_timeout=",      "hard_timeout.case"),
+    shown("Timeout", "Both",                "hard_timeout=",      "a_replaced_rule_expires_by_its_own_timeouts.case"),
+    shown("GroupModCommand", "Add",           "group add",           "group_all.case"),
+    shown("GroupModCommand", "Modify",        "group modify",        "group_counters_go_on.case"),
+    shown("GroupModCommand", "AddOrModify",   "group add_or_mod",    "group_that_may_be_there.case"),
+    shown("GroupModCommand", "Delete",        "group delete",        "group_delete_takes_its_rules.case"),
+    shown("GroupModCommand", "InsertBuckets", "group insert_bucket", "buckets_come_and_go.case"),
+    shown("GroupModCommand", "RemoveBuckets", "group remove_bucket", "buckets_come_and_go.case"),
+    shown("GroupKind", "All",          "type=all",      "group_all.case"),
+    shown("GroupKind", "Select",       "type=select",   "group_select.case"),
+    shown("GroupKind", "Indirect",     "type=indirect", "group_indirect.case"),
+    shown("GroupKind", "FastFailover", "type=ff",       "group_fast_failover.case"),
+    shown("MeterModCommand", "Add",    "meter add",     "meter_drop.case"),
+    shown("MeterModCommand", "Modify", "meter modify",  "meter_dscp_remark.case"),
+    shown("MeterModCommand", "Delete", "meter delete",  "meter_delete_takes_its_rules.case"),
+    shown("MeterFlags", "KBPS",  "kbps",  "meter_kbps.case"),
+    shown("MeterFlags", "PKTPS", "pktps", "meter_drop.case"),
+    shown("MeterFlags", "BURST", "burst", "meter_drop.case"),
+    shown("MeterFlags", "STATS", "stats", "meter_drop.case"),
+    shown("BandKind", "Drop",       "type=drop",        "meter_drop.case"),
+    shown("BandKind", "DscpRemark", "type=dscp_remark", "meter_dscp_remark.case"),
+    shown("FragmentHandling", "Normal",     "fragments normal",     "fragments_dropped.case"),
+    shown("FragmentHandling", "Drop",       "fragments drop",       "fragments_dropped.case"),
+    shown("FragmentHandling", "Reassemble", "fragments reassemble", "fragments_dropped.case"),
+    shown("FragmentHandling", "NxMatch",    "fragments nx_match",   "fragments_matched.case"),
+    shown("PortConfig", "DOWN",         "(down)",         "all_and_flood.case"),
+    never("PortConfig", "NO_STP",       "there is no spanning tree to keep a port out of"),
+    shown("PortConfig", "NO_RECV",      "(no_recv)",      "ports_that_do_not_receive.case"),
+    shown("PortConfig", "NO_RECV_STP",  "(no_recv_stp)",  "ports_that_do_not_receive.case"),
+    shown("PortConfig", "NO_FLOOD",     "(no_flood)",     "all_and_flood.case"),
+    shown("PortConfig", "NO_FWD",       "(no_fwd)",       "all_and_flood.case"),
+    shown("PortConfig", "NO_PACKET_IN", "(no_packet_in)", "the_table_miss_rule.case"),
+    shown("PortState", "LINK_DOWN", "(link_down)", "group_fast_failover.case"),
+    shown("PortState", "BLOCKED",   "(blocked)",   "all_and_flood.case"),
+    shown("PortState", "LIVE",      "\"LIVE\"",    "a_fast_failover_group_follows_the_link"),
+    shown("Role", "Equal",  "Role::Equal",  "one_master_and_its_slaves"),
+    shown("Role", "Master", "Role::Master", "one_master_and_its_slaves"),
+    shown("Role", "Slave",  "Role::Slave",  "one_master_and_its_slaves"),
+    shown("MonitorFlags", "INITIAL",      "!initial",               "a_watcher_says_what_it_wants_to_hear"),
+    shown("MonitorFlags", "ADD",          "MonitorFlags::ADD",      "a_monitor_tells_only_what_it_was_asked_for"),
+    shown("MonitorFlags", "REMOVED",      "MonitorFlags::REMOVED",  "a_monitor_tells_only_what_it_was_asked_for"),
+    shown("MonitorFlags", "MODIFY",       "!modify",                "a_watcher_says_what_it_wants_to_hear"),
+    shown("MonitorFlags", "INSTRUCTIONS", "!actions",               "a_watcher_says_what_it_wants_to_hear"),
+    shown("MonitorFlags", "NO_ABBREV",    "MonitorFlags::NO_ABBREV", "ones_own_changes_are_abbreviated_once_a_message"),
+    shown("MonitorFlags", "ONLY_OWN",     "MonitorFlags::ONLY_OWN", "ones_own_changes_are_abbreviated_once_a_message"),
+    shown("FlowEvent", "Initial",  "Initial",            "a_monitor_tells_what_is_there_and_what_happens"),
+    shown("FlowEvent", "Added",    "Added",              "a_monitor_tells_what_is_there_and_what_happens"),
+    shown("FlowEvent", "Removed",  "FlowEvent::Removed", "what_ends_by_itself_is_told_with_its_reason"),
+    shown("FlowEvent", "Modified", "Modified",           "a_monitor_tells_what_is_there_and_what_happens"),
+    shown("PacketInReason", "NoMatch",    "reason=no_match",    "the_table_miss_rule.case"),
+    shown("PacketInReason", "Action",     "reason=action",      "controllers_by_id_and_reason.case"),
+    shown("PacketInReason", "InvalidTtl", "reason=invalid_ttl", "ttl_at_its_end.case"),
+    shown("PacketInReason", "ActionSet",  "reason=action_set",  "packet_in_by_the_action_set.case"),
+    shown("PacketInReason", "Group",      "reason=group",       "group_with_niciras_actions.case"),
+    shown("PacketInReason", "PacketOut",  "reason=packet_out",  "packet_out.case"),
+    shown("FlowRemovedReason", "IdleTimeout", "reason=idle_timeout", "idle_timeout.case"),
+    shown("FlowRemovedReason", "HardTimeout", "reason=hard_timeout", "hard_timeout.case"),
+    shown("FlowRemovedReason", "Delete",      "reason=delete",       "delete_takes_what_its_match_covers.case"),
+    shown("FlowRemovedReason", "GroupDelete", "reason=group_delete", "group_delete_takes_its_rules.case"),
+    shown("FlowRemovedReason", "MeterDelete", "reason=meter_delete", "meter_delete_takes_its_rules.case"),
+    shown("FlowRemovedReason", "Eviction",    "FlowRemovedReason::Eviction", "a_full_table_makes_room_and_says_so"),
+    shown("PortReason", "Add",    "PortReason::Add",    "what_happens_to_a_port_is_told_with_its_reason"),
+    shown("PortReason", "Delete", "PortReason::Delete", "what_happens_to_a_port_is_told_with_its_reason"),
+    shown("PortReason", "Modify", "PortReason::Modify", "what_happens_to_a_port_is_told_with_its_reason"),
+    shown("TableReason", "VacancyDown", "TableReason::VacancyDown", "vacancy_is_told_once_each_way"),
+    shown("TableReason", "VacancyUp",   "TableReason::VacancyUp",   "vacancy_is_told_once_each_way"),
+    shown("RoleReason", "MasterRequest", "RoleReason::MasterRequest",
+        "a_master_that_another_replaces_is_told_from_1_4_on_if_it_wants_to_be"),
+    never("RoleReason", "Config",        "roles are the controllers' own matter: no configuration gives or takes one"),
+    never("RoleReason", "Experimenter",  "there is no experimenter that changes roles"),
+    shown("ControllerReason", "Request",       "Up Request", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
+    shown("ControllerReason", "ChannelStatus", "Up ChannelStatus", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
+    shown("ControllerReason", "Role",          "Up Role", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
+    shown("ControllerReason", "Added",         "Down Added", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
+    shown("ControllerReason", "Removed",       "Down Removed", "controllers_hear_who_comes_and_goes_and_where_the_switch_goes"),
+    shown("ControllerReason", "ShortId",       "Up ShortId", "controllers_hear_of_roles_and_short_ids_and_a_short_id_is_ones_own"),
+    never("ControllerReason", "Experimenter",  "there is no experimenter that tells of controllers"),
+];
+
+/// Holds the rows against the types and the proofs, and the document's table against them.
+pub(super) fn meanings() {
+    let files = texts(&["crates", "tests"]);
+    let text_of = |end: &str| {
+        let found = files.iter().find(|(path, _)| path.ends_with(end));
+        &*found.unwrap_or_else(|| panic!("there is no {end}")).1
+    };
+    for (of, file) in TYPES {
+        let named = names(text_of(&format!("crates/{file}")), of);
+        let rows = MEANINGS.iter().filter(|meaning| meaning.of == *of);
+        let rows: Vec<_> = rows.map(|meaning| meaning.name).collect();
+        assert_eq!(rows, named, "the values of {of}, in their order");
+    }
+    let line = |meaning: &Meaning| {
+        let shown = match meaning.shown {
+            Shown::Never(why) => format!("never: {why}"),
+            Shown::By(word, proof) => {
+                let head = format!("fn {proof}(");
+                let by = files.iter().find(|(path, text)| match proof.contains('.') {
+                    true => path.ends_with(proof),
+                    false => text.contains(&head),
+                });
+                let (_, text) = by.unwrap_or_else(|| panic!("nothing is called {proof}"));
+                assert!(text.contains(word), "{proof} does not say {word}");
+                format!("`{proof}`")
+            }
+        };
+        vec![words(meaning.of), words(meaning.name), shown]
+    };
+    let rows: Vec<_> = MEANINGS.iter().map(line).collect();
+    check_part(DOCUMENT, "meanings", &table(&["of", "", "shown by"], &rows));
+}
+
+/// The variants of an enum, or the bits of a number with names, as the code has them.
+fn names<'a>(code: &'a str, of: &str) -> Vec<&'a str> {
+    let body = |head: String| {
+        let (_, rest) = code.split_once(&head)?;
+        Some(rest.split_once("\n}")?.0)
+    };
+    if let Some(variants) = body(format!("pub enum {of} {{\n")) {
+        let lines = variants.lines().map(str::trim);
+        let lines = lines.filter(|line| line.starts_with(char::is_uppercase));
+        let end = |c: char| !c.is_alphanumeric();
+        return lines.filter_map(|line| line.split(end).next()).collect();
+    }
+    let bits = body(format!("impl {of} {{\n"));
+    let bits = bits.unwrap_or_else(|| panic!("{of} is neither an enum nor has it bits"));
+    let one = |line: &'a str| {
+        let (name, value) = line
+            .trim()
+            .strip_prefix("pub const ")?
+            .split_once(": Self = ")?;
+        value.starts_with("Self(1 << ").then_some(name)
+    };
+    bits.lines().filter_map(one).collect()
+}
+
+/// `FlowModCommand` as `flow mod command`, `CHECK_OVERLAP` as `check overlap`.
+fn words(name: &str) -> String {
+    if name.chars().all(|c| c.is_uppercase() || c == '_') {
+        return name.replace('_', " ").to_lowercase();
+    }
+    spaced(name)
+}

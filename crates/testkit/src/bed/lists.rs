@@ -1,0 +1,256 @@
+//! Lists of rules as people write them: who may talk to whom, and where networks are; and
+//! traffic of several kinds for them, since what a frame costs should depend on the rules
+//! and not on the traffic.
+
+use super::Scene;
+
+/// What comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Frames of one flow.
+    Same,
+    /// For each frame a rule that it was made for.
+    Fitting,
+    /// Addresses and ports by chance: each frame is of another flow.
+    Random,
+    /// Each frame differs from what rules want in another bit, so that a cache of what rules
+    /// have told frames apart by would need another mask for each.
+    Attack,
+}
+
+impl Traffic {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Same, Self::Fitting, Self::Random, Self::Attack];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Same => "one flow",
+            Self::Fitting => "fitting",
+            Self::Random => "random",
+            Self::Attack => "attack",
+        }
+    }
+}
+
+/// How many frames a scene has.
+const FRAMES: u64 = 1024;
+
+/// A number that looks like chance, and is always the same (splitmix64).
+const fn chance(seed: u64) -> u64 {
+    let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// One of these, by chance.
+fn pick<T: Copy>(of: &[T], seed: u64) -> T {
+    let place = chance(seed) % of.len() as u64;
+    of[usize::try_from(place).expect("a place")]
+}
+
+fn dotted(address: u64) -> String {
+    let [.., a, b, c, d] = address.to_be_bytes();
+    format!("{a}.{b}.{c}.{d}")
+}
+
+/// A rule of an access list.
+struct Entry {
+    source: (u64, u32),
+    target: (u64, u32),
+    transport: &'static str,
+    port: Option<(u64, u64)>,
+}
+
+impl Entry {
+    /// The one of this number: networks of some sizes within some larger ones, services and
+    /// ranges of ports.
+    fn new(number: u64) -> Self {
+        let seed = number * 16;
+        let network = |seed: u64, lengths: &[u32]| {
+            let bits = pick(lengths, seed);
+            let within = pick(
+                &[0x0a00_0000_u64, 0xac10_0000, 0xc0a8_0000, 0x0808_0000],
+                seed + 1,
+            );
+            let address = (within | chance(seed + 2) & 0x00ff_ffff) & mask(bits);
+            (address, bits)
+        };
+        let transport = pick(&["tcp", "tcp", "tcp", "udp", "udp", "icmp", "ip"], seed + 8);
+        let port = match transport {
+            "tcp" | "udp" => pick(&PORTS, seed + 9),
+            _ => None,
+        };
+        Self {
+            source: network(seed, &[0, 0, 8, 16, 24, 24, 28, 32]),
+            target: network(seed + 4, &[0, 16, 24, 24, 28, 32, 32, 32]),
+            transport,
+            port,
+        }
+    }
+
+    fn flow(&self, priority: u64, port: u64) -> String {
+        let network = |name: &str, (address, bits): (u64, u32)| match bits {
+            0 => String::new(),
+            bits => format!(",{name}={}/{bits}", dotted(address)),
+        };
+        let (source, target) = (
+            network("nw_src", self.source),
+            network("nw_dst", self.target),
+        );
+        let ports = self
+            .port
+            .map(|(value, mask)| format!(",tp_dst={value:#x}/{mask:#x}"));
+        let (transport, ports) = (self.transport, ports.unwrap_or_default());
+        format!("priority={priority},{transport}{source}{target}{ports},actions=output:{port}")
+    }
+
+    /// A frame for it, but for what `other` changes in the addresses and the port.
+    fn frame(&self, seed: u64, other: (u64, u64, u64)) -> String {
+        let within = |(address, bits): (u64, u32), seed: u64| {
+            address | chance(seed) & 0xffff_ffff & !mask(bits)
+        };
+        let (port, ports) = self.port.unwrap_or((0, 0));
+        stack(
+            self.transport,
+            within(self.source, seed) ^ other.0,
+            within(self.target, seed + 1) ^ other.1,
+            chance(seed + 2) & 0xffff,
+            (port | chance(seed + 3) & 0xffff & !ports) ^ other.2,
+        )
+    }
+}
+
+/// Services, ranges as masks, and mostly none.
+const PORTS: [Option<(u64, u64)>; 10] = [
+    None,
+    None,
+    Some((80, 0xffff)),
+    Some((443, 0xffff)),
+    Some((53, 0xffff)),
+    Some((22, 0xffff)),
+    Some((8080, 0xffff)),
+    Some((0x400, 0xfc00)),
+    Some((0x800, 0xf800)),
+    Some((0xc000, 0xc000)),
+];
+
+const fn mask(bits: u32) -> u64 {
+    0xffff_ffff & !(0xffff_ffff >> bits)
+}
+
+fn stack(transport: &str, source: u64, target: u64, port: u64, service: u64) -> String {
+    let (source, target) = (dotted(source), dotted(target));
+    let upper = match transport {
+        "icmp" => "icmp".to_owned(),
+        "udp" => format!("udp(src={port},dst={service})"),
+        _ => format!("tcp(src={port},dst={service})"),
+    };
+    format!("eth / ipv4(src={source},dst={target}) / {upper}")
+}
+
+/// A frame that nobody made for a rule.
+fn random(seed: u64) -> String {
+    let seed = 0x5eed_0000 + 8 * seed;
+    let transport = pick(&["tcp", "udp"], seed);
+    let [source, target] = [1, 2].map(|more| chance(seed + more) & 0xffff_ffff);
+    let [port, service] = [3, 4].map(|more| chance(seed + more) & 0xffff);
+    stack(transport, source, target, port, service)
+}
+
+impl Scene {
+    /// An access list of so many rules of many shapes, and one below that takes the rest.
+    #[must_use]
+    pub fn access_list(name: &'static str, count: u64, traffic: Traffic) -> Self {
+        let flow = |number: u64| Entry::new(number).flow(60_000 - number, 2 + number % 2);
+        let rest = "priority=0,actions=output:4".to_owned();
+        let frame = |number: u64| {
+            let entry = Entry::new(chance(number) % count);
+            match traffic {
+                Traffic::Same => Entry::new(count / 2).frame(7, (0, 0, 0)),
+                Traffic::Fitting => entry.frame(number, (0, 0, 0)),
+                Traffic::Random => random(number),
+                Traffic::Attack => entry.frame(number, one_bit(number)),
+            }
+        };
+        Self {
+            flows: (0..count).map(flow).chain([rest]).collect(),
+            frames: (0..FRAMES).map(frame).collect(),
+            ..Self::new(name, &[])
+        }
+    }
+
+    /// Three rules that let a service, a host and a port pass, and one below that takes the
+    /// rest: what caches of masks are attacked by.
+    #[must_use]
+    pub fn three_rules(name: &'static str, traffic: Traffic) -> Self {
+        let flows = [
+            "priority=30,tcp,tp_dst=80,actions=output:2",
+            "priority=20,tcp,nw_src=10.0.0.1,actions=output:2",
+            "priority=10,tcp,tp_src=12345,actions=output:2",
+            "priority=0,actions=output:3",
+        ];
+        let frame = |number: u64| match traffic {
+            Traffic::Same => stack("tcp", 0x0b00_0001, 0x0b00_0002, 1000, 80),
+            Traffic::Fitting => match number % 3 {
+                0 => stack("tcp", chance(number) & 0xffff_ffff, 1, 1000, 80),
+                1 => stack("tcp", 0x0a00_0001, chance(number) & 0xffff_ffff, 1000, 81),
+                _ => stack("tcp", chance(number) & 0xffff_ffff, 1, 12345, 81),
+            },
+            Traffic::Random => random(number),
+            Traffic::Attack => {
+                let bit = |width: u64, more: u64| 1 << (chance(4 * number + more) % width);
+                stack(
+                    "tcp",
+                    0x0a00_0001 ^ bit(32, 0),
+                    1,
+                    12345 ^ bit(16, 1),
+                    80 ^ bit(16, 2),
+                )
+            }
+        };
+        Self {
+            frames: (0..FRAMES).map(frame).collect(),
+            ..Self::new(name, &flows)
+        }
+    }
+
+    /// So many networks of IPv4, the longer the prefix the higher the priority, and a frame
+    /// into some of them.
+    #[must_use]
+    pub fn networks(name: &'static str, count: u64) -> Self {
+        let network = |number: u64| {
+            let bits = pick(
+                &[8, 12, 16, 18, 20, 21, 22, 23, 24, 24, 24, 24, 24, 28, 32],
+                number,
+            );
+            (chance(number + 0x1000_0000) & mask(bits), bits)
+        };
+        let flow = |number: u64| {
+            let (address, bits) = network(number);
+            let port = 2 + number % 3;
+            format!(
+                "priority={bits},ip,nw_dst={}/{bits},actions=output:{port}",
+                dotted(address)
+            )
+        };
+        let frame = |number: u64| {
+            let (address, bits) = network(chance(number) % count);
+            let target = address | chance(number) & 0xffff_ffff & !mask(bits);
+            stack("udp", 1, target, 1000, 2000)
+        };
+        Self {
+            flows: (0..count).map(flow).collect(),
+            frames: (0..FRAMES).map(frame).collect(),
+            ..Self::new(name, &[])
+        }
+    }
+}
+
+/// One bit of each, by chance.
+fn one_bit(number: u64) -> (u64, u64, u64) {
+    let bit = |width: u64, more: u64| 1 << (chance(4 * number + more) % width);
+    (bit(32, 0), bit(32, 1), bit(16, 2))
+}

@@ -1,0 +1,55 @@
+//! Tables find their rules in the form that costs least, and say in which.
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::rig::{Ran, Rig, binary, program};
+
+pub(crate) const RULES: &[Rule] = rules![a_table_says_how_it_finds_its_rules,];
+
+fn a_table_says_how_it_finds_its_rules(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start("--bridge br0 --fail-mode secure --port p1 --port p2")?;
+    let told = || {
+        let asked = program(binary().to_str().expect("a path is text"))
+            .args(["tables", "br0", "--rundir"])
+            .arg(switch.file(""));
+        Ran::of(ground, asked)?.good()
+    };
+    let lines = |text: &str| {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        let lines = text.lines().skip(1);
+        lines.map(words).collect::<Vec<Vec<String>>>()
+    };
+    assert_eq!(lines(&told()?), Vec::<Vec<String>>::new());
+    switch.ofctl("add-flow br0 priority=1,actions=output:2")?;
+    let few = lines(&told()?);
+    assert_eq!(few[0][..2], ["0", "1"]);
+    assert_eq!(few[0][4], "direct:");
+    let mut flows = String::new();
+    for net in 1..=40 {
+        for (bits, port) in [(16, 80), (20, 443), (24, 0x2000), (28, 22)] {
+            flows += &format!("priority={bits},tcp,nw_src=10.{net}.0.0/{bits},actions=drop\n");
+            flows += &format!(
+                "priority={bits},tcp,nw_dst=10.{net}.0.0/{bits},tp_dst={port},actions=drop\n"
+            );
+        }
+    }
+    flows += "priority=9,in_port=2,actions=output:1\n";
+    let file = switch.file("flows");
+    std::fs::write(&file, flows)?;
+    switch.ofctl(&format!("add-flows br0 {}", file.display()))?;
+    let many = lines(&told()?);
+    assert_eq!(many[0][..2], ["0", "322"]);
+    assert!(many[0].contains(&"bits:".to_owned()), "{many:?}");
+    let [rules, bytes, cost] = [1, 2, 3].map(|column| many[0][column].parse::<usize>());
+    assert!(bytes? > 8 * rules? && cost? < 2000, "{many:?}");
+    rig.host(1).reach(rig.host(2).address)?;
+    let nobody = program("ovs-appctl -t")
+        .arg(switch.file("br0.ctl"))
+        .args(["comporta/tables", "br1"]);
+    assert!(
+        Ran::of(ground, nobody)?
+            .bad()?
+            .contains("no such bridge: br1")
+    );
+    Ok(())
+}
