@@ -19,6 +19,7 @@ mod classifier;
 mod direct;
 mod doors;
 mod lanes;
+mod prefix;
 mod runner;
 mod segment;
 mod shape;

@@ -18,6 +18,7 @@ use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals
 use crate::classifier::{Scratch, TableView, Uncompiled, View};
 use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
+use crate::prefix::Prefix;
 use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
 use crate::way::{RESUBMITS_DEEP, Way};
@@ -90,6 +91,10 @@ impl Runner {
         self.registers = Registers::new(ground.from);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
         let standalone = pipeline.standalone();
+        let prefix = match standalone {
+            true => Prefix::none(),
+            false => Prefix::of(ground.view, ground.from, &mut self.lanes[0]),
+        };
         Batch {
             tally: Tally::new(self.writer, ground.now),
             doors: Doors::new(pipeline),
@@ -102,6 +107,7 @@ impl Runner {
                 || !ingress.is_some_and(|port| port.receives_all()),
             ingress,
             ahead: [Seen::Found(None); AHEAD],
+            prefix,
             rest: 0..frames.len(),
             seen: 0,
             frames,
@@ -146,7 +152,9 @@ pub struct Batch<'a> {
     /// Whether frames may be told what becomes of them before any lookup.
     is_guarded: bool,
     ingress: Option<PortView>,
-    /// What the first table says to the frames that were read ahead.
+    /// The way that is the same for all of them.
+    prefix: Prefix<'a>,
+    /// What the table in which that ends says to the frames that were read ahead.
     ahead: [Seen<'a>; AHEAD],
     pub(crate) frames: &'a mut [Frame],
     /// What is behind the resubmissions that the frame at hand is in.
@@ -194,16 +202,23 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Reads some frames, and looks each up in the first table.
+    /// Reads some frames, and looks each up in the table in which they are not all alike.
     fn look_ahead(&mut self) {
         let frames = self.seen..self.rest.end.min(self.seen + AHEAD);
         let count = frames.len();
         self.seen = frames.end;
         self.read_ahead(frames);
-        let first = self.ground.view.table(TableId::FIRST);
+        let view = self.ground.view;
+        if let Some(common) = self.prefix.seen {
+            let found = |seen: &&mut Seen<'_>| matches!(seen, Seen::Found(_));
+            let ahead = self.ahead[..count].iter_mut();
+            ahead.filter(found).for_each(|seen| *seen = common);
+            return;
+        }
+        let table = view.table(self.prefix.table);
         for (lanes, seen) in self.runner.lanes.iter().zip(&mut self.ahead[..count]) {
             if let Seen::Found(_) = seen {
-                *seen = look_up(self.ground.view, first, lanes);
+                *seen = look_up(view, table, lanes);
             }
         }
     }
@@ -235,7 +250,11 @@ impl<'a> Batch<'a> {
     /// send it out of one port.
     #[inline]
     fn rush(&mut self, place: usize, weight: Totals) -> Rush<'a> {
-        let (mut table, mut seen, mut lookups) = (TableId::FIRST, self.ahead[place], 0);
+        let (mut table, mut lookups) = (self.prefix.table, self.prefix.len());
+        let mut seen = self.ahead[place];
+        if let Seen::Found(_) | Seen::Unknown(_) = seen {
+            self.prefix.count(weight);
+        }
         while let Seen::Found(Some(rule)) = seen {
             match Brief::of(rule.instructions.gist()) {
                 Brief::Leads(next) => {
@@ -301,7 +320,7 @@ impl<'a> Batch<'a> {
 
 /// What a table says to words, if it has rules.
 #[inline]
-fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lanes) -> Seen<'a> {
+pub(crate) fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lanes) -> Seen<'a> {
     let Some(table) = table else {
         return Seen::Found(None);
     };
@@ -360,7 +379,8 @@ fn read_uncommon(
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.tally
-            .settle(&mut self.runner.tables, self.ground.pipeline);
+        let tables = &mut self.runner.tables;
+        self.prefix.settle(tables, &mut self.tally);
+        self.tally.settle(tables, self.ground.pipeline);
     }
 }

@@ -48,6 +48,17 @@ const MATCHES: &[&str] = &[
     "mpls",
 ];
 
+/// Of those that ask for nothing but the port of arrival, most.
+const OF_PORTS: &[&str] = &[
+    "",
+    "in_port=1",
+    "in_port=2",
+    "",
+    "in_port=1",
+    "in_port=2",
+    "tcp",
+];
+
 /// What is done at once.
 const ACTIONS: &[&str] = &[
     "output:1",
@@ -253,7 +264,7 @@ fn offload() -> impl Strategy<Value = Offload> {
     })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
     let config = select(
         &[
             PortConfig(0),
@@ -269,7 +280,7 @@ fn event() -> impl Strategy<Value = Event> {
     let fragments = select(&[FragmentHandling::Normal, FragmentHandling::Drop][..]);
     let miss = select(&[MissPolicy::Drop, MissPolicy::Controller][..]);
     prop_oneof![
-        30 => flow(),
+        30 => flow(matches),
         3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
         1 => fragments.prop_map(Event::Fragments),
         1 => miss.prop_map(Event::Miss),
@@ -277,7 +288,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn flow() -> impl Strategy<Value = Event> {
+fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
     let commands = prop_oneof![
         10 => Just(FlowModCommand::Add),
         1 => Just(FlowModCommand::ModifyStrict),
@@ -288,7 +299,7 @@ fn flow() -> impl Strategy<Value = Event> {
     let flow = (
         0..4_u8,
         0..4_u16,
-        select(MATCHES),
+        select(matches),
         meter,
         actions,
         select(ENDS),
@@ -490,18 +501,31 @@ fn leaving(frame: Frame, port: PortNo) -> Verdict {
     }
 }
 
+/// Events, then frames that come in by a port, and again.
+fn play(steps: &[(Vec<Event>, u32, Vec<Incoming>)]) {
+    let mut bench = Bench::new();
+    for (events, from, frames) in steps {
+        events.iter().for_each(|event| bench.change(event));
+        bench.run(PortNo(*from), frames);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn what_becomes_of_a_frame_is_what_the_interpreter_makes_of_it(
-        steps in vec((vec(event(), 1..25), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
+        steps in vec((vec(event(MATCHES), 1..25), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
     ) {
-        let mut bench = Bench::new();
-        for (events, from, frames) in &steps {
-            events.iter().for_each(|event| bench.change(event));
-            bench.run(PortNo(*from), frames);
-        }
+        play(&steps);
+    }
+
+    /// Where tables ask for nothing but the port of arrival, too.
+    #[test]
+    fn what_is_the_same_for_all_frames_of_a_batch_is_so_for_each(
+        steps in vec((vec(event(OF_PORTS), 1..12), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
+    ) {
+        play(&steps);
     }
 }
 
