@@ -178,6 +178,13 @@ impl Steps {
         }
     }
 
+    /// Whether there is nothing behind the step in this place.
+    #[inline]
+    pub(crate) fn ends_with(&self, place: usize) -> bool {
+        let is_last = place + 1 == self.steps.len();
+        is_last && self.set == Set::Kept && self.metadata.is_none() && self.goto.is_none()
+    }
+
     /// The same, and in a word, if that can be.
     pub(crate) fn with_brief(instructions: &Instructions) -> (Self, u64) {
         let steps = Self::of(instructions);

@@ -21,7 +21,7 @@ mod groups;
 
 /// How deep resubmissions may lie in one another. Beyond that it is the interpreter who
 /// comes back to the rules that they stand in.
-pub(crate) const RESUBMITS_DEEP: usize = 32;
+pub(crate) const RESUBMITS_DEEP: usize = u32::BITS as usize;
 
 /// How many lookups a frame may have. Beyond that it is the interpreter who counts, and
 /// says when they are too many.
@@ -52,6 +52,8 @@ pub(crate) struct Way<'b, 'a> {
     buckets_left: u32,
     /// How many resubmissions we are in; of each, the batch has what is behind it.
     nesting: usize,
+    /// Behind which of them there is nothing, a bit for each.
+    idle: u32,
     /// Whether it is to leave in the state it has now.
     promised: bool,
     /// Where to, if there is nothing else to tell yet.
@@ -70,6 +72,8 @@ enum Leg<'a> {
     Table(TableId, Seen<'a>),
     /// Behind so many steps of a rule.
     Rule(&'a Rule, usize),
+    /// Behind all that a rule does.
+    Nowhere,
 }
 
 impl<'b, 'a> Way<'b, 'a> {
@@ -89,6 +93,7 @@ impl<'b, 'a> Way<'b, 'a> {
             lookups: 0,
             buckets_left: BUCKETS_PER_FRAME_MAX,
             nesting: 0,
+            idle: 0,
             promised: false,
             pending: None,
             told: false,
@@ -152,6 +157,9 @@ impl<'b, 'a> Way<'b, 'a> {
                 Ok(_) => {}
             }
             leg = Leg::Rule(behind.rule, behind.done);
+            if self.idle >> self.nesting & 1 == 1 {
+                leg = Leg::Nowhere;
+            }
         }
     }
 
@@ -172,6 +180,7 @@ impl<'b, 'a> Way<'b, 'a> {
         let (mut table, mut rule, mut done) = match leg {
             Leg::Table(table, seen) => (table, self.arrive(table, seen)?, 0),
             Leg::Rule(rule, done) => (rule.table(), Some(rule), done),
+            Leg::Nowhere => return Ok(None),
         };
         while let Some(found) = rule {
             match self.follow(frame, found, done, pool)? {
@@ -235,7 +244,7 @@ impl<'b, 'a> Way<'b, 'a> {
         if let Some(meter) = steps.meter.filter(|_| done == 0) {
             self.submit_to_meter(frame, meter, pool)?;
         }
-        if let Some(table) = self.apply(frame, rule, &steps.steps, done, pool)? {
+        if let Some(table) = self.apply(frame, rule, steps, done, pool)? {
             return Ok(Some(table));
         }
         self.write_set(steps.set, &rule.instructions.write);

@@ -10,7 +10,7 @@ use pipeline::{
 use super::{End, LOOKUPS, RESUBMITS_DEEP, Way};
 use crate::change::Unmade;
 use crate::doors::Door;
-use crate::steps::{Reason, Set, Step};
+use crate::steps::{Reason, Set, Step, Steps};
 
 impl<'a> Way<'_, 'a> {
     /// Does the steps from the one at `first` on. Answers in which table the frame is to
@@ -19,11 +19,11 @@ impl<'a> Way<'_, 'a> {
         &mut self,
         frame: &mut Frame,
         rule: &'a Rule,
-        steps: &[Step],
+        of_rule: &Steps,
         first: usize,
         pool: &mut Pool,
     ) -> Result<Option<TableId>, End<'a>> {
-        let mut at = first;
+        let (steps, mut at) = (&*of_rule.steps, first);
         while let Some(step) = steps.get(at) {
             match *step {
                 Step::Output(_) | Step::InPort | Step::Normal | Step::Flood | Step::All => {
@@ -32,7 +32,10 @@ impl<'a> Way<'_, 'a> {
                 Step::Report(max_len) => self.report(rule, max_len),
                 Step::Group(group) => self.group(frame, rule, (at, group), pool)?,
                 Step::Meter(meter) => self.submit_to_meter(frame, meter, pool)?,
-                Step::Resubmit(table) => return self.resubmit(rule, at, table).map(Some),
+                Step::Resubmit(table) => {
+                    let is_last = of_rule.ends_with(at);
+                    return self.resubmit(rule, at, table, is_last).map(Some);
+                }
                 Step::Change(_) => {
                     at = self.change(frame, rule, steps, at, pool)?;
                     continue;
@@ -95,13 +98,20 @@ impl<'a> Way<'_, 'a> {
 
     /// Notes what is behind a resubmission, and answers where it leads. Those that lead
     /// to no later table are the interpreter's, who knows how many there may be.
-    fn resubmit(&mut self, rule: &'a Rule, at: usize, table: TableId) -> Result<TableId, End<'a>> {
+    fn resubmit(
+        &mut self,
+        rule: &'a Rule,
+        at: usize,
+        table: TableId,
+        is_last: bool,
+    ) -> Result<TableId, End<'a>> {
         let is_usual = table > rule.table() && self.lookups < LOOKUPS;
         if !is_usual || self.nesting == RESUBMITS_DEEP {
             return Err(End::Handed(Reason::Resubmit, at_action(rule, at)));
         }
         let done = at + 1;
         self.batch.behind[self.nesting] = Some(pipeline::Behind { rule, done });
+        self.idle = self.idle & !(1 << self.nesting) | u32::from(is_last) << self.nesting;
         self.nesting += 1;
         Ok(table)
     }
