@@ -268,6 +268,11 @@ impl Parts {
         Self(self.0 | others.0)
     }
 
+    /// Whether it asks for more than the port of arrival.
+    pub(crate) const fn are_any(self) -> bool {
+        self.0 != 0
+    }
+
     const fn have(self, part: Self) -> bool {
         self.0 & part.0 != 0
     }

@@ -26,6 +26,7 @@ mod segment;
 mod shape;
 mod steps;
 mod tally;
+mod trunk;
 mod tuple;
 mod way;
 

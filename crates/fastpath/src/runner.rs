@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
-use flow::{FragmentHandling, Registers};
+use flow::{FragmentHandling, Key, Registers};
 use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
@@ -20,6 +20,7 @@ use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
 use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
+use crate::trunk::Trunk;
 use crate::way::{RESUBMITS_DEEP, Way};
 
 /// Frames that are read before the first of them goes its way. Their words take half of
@@ -59,6 +60,8 @@ pub struct Runner {
     pub(crate) scratch: Scratch,
     /// The words of the frames that were read ahead.
     pub(crate) lanes: Box<[Lanes]>,
+    /// The fields of a frame, for groups that choose by them.
+    pub(crate) key: Box<Key>,
     /// What goes with the frame at hand; always that of a fresh one in between.
     pub(crate) registers: Registers,
     pub(crate) verdict: Verdict,
@@ -74,6 +77,7 @@ impl Runner {
             writer,
             interpreter: Interpreter::new(writer),
             scratch: Scratch::new(),
+            key: Box::new(Key::new()),
             lanes: (0..AHEAD).map(|_| Lanes::new()).collect(),
             registers: Registers::new(PortNo::ANY),
             verdict: Verdict::new(),
@@ -87,6 +91,10 @@ impl Runner {
         self.registers = Registers::new(ground.from);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
         let standalone = pipeline.standalone();
+        let trunk = match standalone {
+            true => Trunk::none(),
+            false => Trunk::of(ground.view, ground.from, &mut self.lanes[0]),
+        };
         Batch {
             tally: Tally::new(self.writer, ground.now),
             doors: Doors::new(pipeline),
@@ -99,6 +107,7 @@ impl Runner {
                 || !ingress.is_some_and(|port| port.receives_all()),
             ingress,
             ahead: [Seen::Found(None); AHEAD],
+            trunk,
             rest: 0..frames.len(),
             seen: 0,
             frames,
@@ -143,7 +152,9 @@ pub struct Batch<'a> {
     /// Whether frames may be told what becomes of them before any lookup.
     is_guarded: bool,
     ingress: Option<PortView>,
-    /// What the first table says to the frames that were read ahead.
+    /// The way that is the same for all of them.
+    trunk: Trunk<'a>,
+    /// What the table in which that ends says to the frames that were read ahead.
     ahead: [Seen<'a>; AHEAD],
     pub(crate) frames: &'a mut [Frame],
     /// What is behind the resubmissions that the frame at hand is in.
@@ -191,16 +202,23 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Reads some frames, and looks each up in the first table.
+    /// Reads some frames, and looks each up in the table in which they are not all alike.
     fn look_ahead(&mut self) {
         let frames = self.seen..self.rest.end.min(self.seen + AHEAD);
         let count = frames.len();
         self.seen = frames.end;
         self.read_ahead(frames);
-        let first = self.ground.view.table(TableId::FIRST);
+        let view = self.ground.view;
+        if let Some(common) = self.trunk.seen {
+            let found = |seen: &&mut Seen<'_>| matches!(seen, Seen::Found(_));
+            let ahead = self.ahead[..count].iter_mut();
+            ahead.filter(found).for_each(|seen| *seen = common);
+            return;
+        }
+        let table = view.table(self.trunk.table);
         for (lanes, seen) in self.runner.lanes.iter().zip(&mut self.ahead[..count]) {
             if let Seen::Found(_) = seen {
-                *seen = look_up(self.ground.view, first, lanes);
+                *seen = look_up(view, table, lanes);
             }
         }
     }
@@ -232,7 +250,11 @@ impl<'a> Batch<'a> {
     /// send it out of one port.
     #[inline]
     fn rush(&mut self, place: usize, weight: Totals) -> Rush<'a> {
-        let (mut table, mut seen, mut lookups) = (TableId::FIRST, self.ahead[place], 0);
+        let (mut table, mut lookups) = (self.trunk.table, self.trunk.len());
+        let mut seen = self.ahead[place];
+        if let Seen::Found(_) | Seen::Unknown(_) = seen {
+            self.trunk.count(weight);
+        }
         while let Seen::Found(Some(rule)) = seen {
             match Brief::of(rule.instructions.gist()) {
                 Brief::Leads(next) => {
@@ -298,7 +320,7 @@ impl<'a> Batch<'a> {
 
 /// What a table says to words, if it has rules.
 #[inline]
-fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lanes) -> Seen<'a> {
+pub(crate) fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lanes) -> Seen<'a> {
     let Some(table) = table else {
         return Seen::Found(None);
     };
@@ -360,7 +382,8 @@ fn read_uncommon(
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.tally
-            .settle(&mut self.runner.tables, self.ground.pipeline);
+        let tables = &mut self.runner.tables;
+        self.trunk.settle(tables, &mut self.tally);
+        self.tally.settle(tables, self.ground.pipeline);
     }
 }

@@ -172,31 +172,26 @@ impl Segment {
     /// The first entry with the hash's tag that it is.
     #[inline]
     fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<&Entry> {
-        let [one, other] = self.places(hash);
-        let found = self.first_in(one, hash.tag, &is_it);
-        found.or_else(|| self.first_in(other, hash.tag, &is_it))
-    }
-
-    /// The first in this bucket.
-    #[inline]
-    fn first_in(
-        &self,
-        bucket: usize,
-        wanted: u16,
-        is_it: impl Fn(u16, &Entry) -> bool,
-    ) -> Option<&Entry> {
-        for slot in &self.buckets[bucket].0 {
-            let [tag, number] = split(slot.load(Ordering::Acquire));
-            // They are filled from the front.
-            let number = number.checked_sub(1)?;
-            if tag == wanted
-                && let Some(entry) = self.entry(number)
-                && is_it(number, entry)
-            {
-                return Some(entry);
+        let [mut bucket, last] = self.places(hash);
+        loop {
+            for slot in &self.buckets[bucket].0 {
+                let [tag, number] = split(slot.load(Ordering::Acquire));
+                let Some(number) = number.checked_sub(1) else {
+                    // They are filled from the front.
+                    break;
+                };
+                if tag == hash.tag
+                    && let Some(entry) = self.entry(number)
+                    && is_it(number, entry)
+                {
+                    return Some(entry);
+                }
             }
+            if bucket == last {
+                return None;
+            }
+            bucket = last;
         }
-        None
     }
 
     /// The first entry that wants the same as `rule`, whose shape is that of all.

@@ -4,7 +4,7 @@
 //! The steps stand in the places of the actions they are made of. What is not compiled
 //! is a step too, [`Step::Hand`]: from there on the interpreter goes on.
 
-use base::{MeterId, PortNo, TableId};
+use base::{GroupId, MeterId, PortNo, TableId};
 use flow::{Action, Extension, Field, Instructions, MaxLen, MetadataWrite, Part};
 
 use crate::change::Change;
@@ -18,7 +18,7 @@ pub enum Reason {
     /// A table has rules that are not compiled: too many that differ by nothing but their
     /// priority, or one on tunnel options.
     Uncompiled,
-    /// A group.
+    /// A group whose buckets do more than change the frame and send it out of ports.
     Group,
     /// A copy for the controllers, with more than usual.
     Controller,
@@ -71,6 +71,8 @@ pub(crate) enum Step {
     Copy { from: Part, to: Part },
     /// To the controllers.
     Report(MaxLen),
+    /// It goes to a group.
+    Group(GroupId),
     /// It is submitted to a meter.
     Meter(MeterId),
     /// It is looked up in this table, if that is a later one, and what is found is done.
@@ -176,6 +178,13 @@ impl Steps {
         }
     }
 
+    /// Whether there is nothing behind the step in this place.
+    #[inline]
+    pub(crate) fn ends_with(&self, place: usize) -> bool {
+        let is_last = place + 1 == self.steps.len();
+        is_last && self.set == Set::Kept && self.metadata.is_none() && self.goto.is_none()
+    }
+
     /// The same, and in a word, if that can be.
     pub(crate) fn with_brief(instructions: &Instructions) -> (Self, u64) {
         let steps = Self::of(instructions);
@@ -195,13 +204,13 @@ impl Steps {
 }
 
 impl Step {
-    fn of(action: &Action) -> Self {
+    pub(crate) fn of(action: &Action) -> Self {
         match action {
             Action::Output { port, max_len } => Self::of_output(*port, *max_len),
             // No port has a queue but one.
             Action::Enqueue { port, .. } => Self::of_output(*port, MaxLen::WHOLE),
             Action::SetQueue(_) => Self::Nothing,
-            Action::Group(_) => Self::Hand(Reason::Group),
+            Action::Group(group) => Self::Group(*group),
             Action::Meter(meter) => Self::Meter(*meter),
             Action::SetField { field, value, mask } => Self::of_field(*field, *value, *mask),
             Action::Extended(extension) => Self::of_extension(extension),

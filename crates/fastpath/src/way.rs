@@ -8,8 +8,8 @@ use base::{PortNo, TableId};
 use flow::{Action, Registers};
 use packet::{Frame, Pool};
 use pipeline::{
-    Arrival, Behind, Cause, Destination, DropReason, Handover, MissPolicy, Rule, Stop, Tables,
-    Totals,
+    Arrival, BUCKETS_PER_FRAME_MAX, Behind, Cause, Destination, DropReason, Handover, MissPolicy,
+    Rule, Stop, Tables, Totals,
 };
 
 use crate::classifier::Looker;
@@ -17,10 +17,11 @@ use crate::runner::{Batch, Fate, Runner, Seen};
 use crate::steps::{Reason, Steps};
 
 mod acts;
+mod groups;
 
 /// How deep resubmissions may lie in one another. Beyond that it is the interpreter who
 /// comes back to the rules that they stand in.
-pub(crate) const RESUBMITS_DEEP: usize = 32;
+pub(crate) const RESUBMITS_DEEP: usize = u32::BITS as usize;
 
 /// How many lookups a frame may have. Beyond that it is the interpreter who counts, and
 /// says when they are too many.
@@ -47,8 +48,12 @@ pub(crate) struct Way<'b, 'a> {
     set: Option<&'a Action>,
     /// How many lookups there were beyond the first.
     lookups: usize,
+    /// How many buckets of groups may still be looked at.
+    buckets_left: u32,
     /// How many resubmissions we are in; of each, the batch has what is behind it.
     nesting: usize,
+    /// Behind which of them there is nothing, a bit for each.
+    idle: u32,
     /// Whether it is to leave in the state it has now.
     promised: bool,
     /// Where to, if there is nothing else to tell yet.
@@ -67,6 +72,8 @@ enum Leg<'a> {
     Table(TableId, Seen<'a>),
     /// Behind so many steps of a rule.
     Rule(&'a Rule, usize),
+    /// Behind all that a rule does.
+    Nowhere,
 }
 
 impl<'b, 'a> Way<'b, 'a> {
@@ -84,7 +91,9 @@ impl<'b, 'a> Way<'b, 'a> {
             weight,
             set: None,
             lookups: 0,
+            buckets_left: BUCKETS_PER_FRAME_MAX,
             nesting: 0,
+            idle: 0,
             promised: false,
             pending: None,
             told: false,
@@ -148,6 +157,9 @@ impl<'b, 'a> Way<'b, 'a> {
                 Ok(_) => {}
             }
             leg = Leg::Rule(behind.rule, behind.done);
+            if self.idle >> self.nesting & 1 == 1 {
+                leg = Leg::Nowhere;
+            }
         }
     }
 
@@ -168,6 +180,7 @@ impl<'b, 'a> Way<'b, 'a> {
         let (mut table, mut rule, mut done) = match leg {
             Leg::Table(table, seen) => (table, self.arrive(table, seen)?, 0),
             Leg::Rule(rule, done) => (rule.table(), Some(rule), done),
+            Leg::Nowhere => return Ok(None),
         };
         while let Some(found) = rule {
             match self.follow(frame, found, done, pool)? {
@@ -231,7 +244,7 @@ impl<'b, 'a> Way<'b, 'a> {
         if let Some(meter) = steps.meter.filter(|_| done == 0) {
             self.submit_to_meter(frame, meter, pool)?;
         }
-        if let Some(table) = self.apply(frame, rule, &steps.steps, done, pool)? {
+        if let Some(table) = self.apply(frame, rule, steps, done, pool)? {
             return Ok(Some(table));
         }
         self.write_set(steps.set, &rule.instructions.write);
@@ -305,6 +318,7 @@ impl<'b, 'a> Way<'b, 'a> {
             set: self.set,
             promised: self.promised,
             lookups: self.lookups,
+            buckets_left: self.buckets_left,
             behind: &batch.behind[..self.nesting],
             stop,
         };

@@ -49,6 +49,17 @@ const MATCHES: &[&str] = &[
     "mpls",
 ];
 
+/// Of those that ask for nothing but the port of arrival, most.
+const OF_PORTS: &[&str] = &[
+    "",
+    "in_port=1",
+    "in_port=2",
+    "",
+    "in_port=1",
+    "in_port=2",
+    "tcp",
+];
+
 /// What is done at once.
 const ACTIONS: &[&str] = &[
     "output:1",
@@ -93,6 +104,9 @@ const ACTIONS: &[&str] = &[
     "group:2",
     "group:3",
     "group:4",
+    "group:5",
+    "group:6",
+    "group:7",
     "resubmit(,1)",
     "resubmit(,2)",
     "resubmit(,3)",
@@ -147,6 +161,9 @@ const GROUPS: &[&str] = &[
     "group_id=2,type=select,bucket=weight:1,output:2,bucket=weight:3,output:3",
     "group_id=3,type=indirect,bucket=mod_vlan_vid:5,output:4",
     "group_id=4,type=ff,bucket=watch_port:2,output:2,bucket=watch_port:3,output:3",
+    "group_id=5,type=all,bucket=group:1,bucket=dec_ttl,controller,bucket=output:2",
+    "group_id=6,type=ff,bucket=watch_group:4,mod_nw_dst:10.0.0.9,output:3,bucket=watch_port:1,flood",
+    "group_id=7,type=select,bucket=dec_ttl,normal,bucket=weight:2,watch_port:3,in_port",
 ];
 
 /// One that lets one frame in a hundred milliseconds pass, one that marks, and that of the
@@ -257,7 +274,7 @@ fn offload() -> impl Strategy<Value = Offload> {
     })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn event(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
     let config = select(
         &[
             PortConfig(0),
@@ -273,7 +290,7 @@ fn event() -> impl Strategy<Value = Event> {
     let fragments = select(&[FragmentHandling::Normal, FragmentHandling::Drop][..]);
     let miss = select(&[MissPolicy::Drop, MissPolicy::Controller][..]);
     prop_oneof![
-        30 => flow(),
+        30 => flow(matches),
         6 => clause(),
         3 => (1..=PORTS, config).prop_map(|(port, config)| Event::Port(port, config)),
         1 => fragments.prop_map(Event::Fragments),
@@ -290,7 +307,7 @@ fn clause() -> impl Strategy<Value = Event> {
     })
 }
 
-fn flow() -> impl Strategy<Value = Event> {
+fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
     let commands = prop_oneof![
         10 => Just(FlowModCommand::Add),
         1 => Just(FlowModCommand::ModifyStrict),
@@ -301,7 +318,7 @@ fn flow() -> impl Strategy<Value = Event> {
     let flow = (
         0..4_u8,
         0..4_u16,
-        select(MATCHES),
+        select(matches),
         meter,
         actions,
         select(ENDS),
@@ -503,18 +520,31 @@ fn leaving(frame: Frame, port: PortNo) -> Verdict {
     }
 }
 
+/// Events, then frames that come in by a port, and again.
+fn play(steps: &[(Vec<Event>, u32, Vec<Incoming>)]) {
+    let mut bench = Bench::new();
+    for (events, from, frames) in steps {
+        events.iter().for_each(|event| bench.change(event));
+        bench.run(PortNo(*from), frames);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn what_becomes_of_a_frame_is_what_the_interpreter_makes_of_it(
-        steps in vec((vec(event(), 1..25), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
+        steps in vec((vec(event(MATCHES), 1..25), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
     ) {
-        let mut bench = Bench::new();
-        for (events, from, frames) in &steps {
-            events.iter().for_each(|event| bench.change(event));
-            bench.run(PortNo(*from), frames);
-        }
+        play(&steps);
+    }
+
+    /// Where tables ask for nothing but the port of arrival, too.
+    #[test]
+    fn what_is_the_same_for_all_frames_of_a_batch_is_so_for_each(
+        steps in vec((vec(event(OF_PORTS), 1..12), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
+    ) {
+        play(&steps);
     }
 }
 
@@ -550,7 +580,8 @@ fn what_is_handed_to_the_interpreter_is_counted() {
     );
     check("write_actions(output:2),goto_table:1", &[]);
     check("load:1->NXM_NX_REG0[],write_metadata:1", &[]);
-    check("output:2,group:1", &[(Reason::Group, 2)]);
+    check("output:2,group:1,group:2,group:3,group:4", &[]);
+    check("output:2,group:5", &[(Reason::Group, 2)]);
     check("meter:1,output:2", &[]);
     check("output:2,controller", &[]);
     check("dec_ttl,output:2", &[]);

@@ -13,6 +13,7 @@ use crate::interpreter::Run;
 use crate::limits::NESTING_MAX;
 use crate::meter::Outcome;
 use crate::pause::EndOfSet;
+use crate::pipeline::Pipeline;
 use crate::verdict::{Cause, Destination, DropReason};
 
 impl Run<'_> {
@@ -22,21 +23,16 @@ impl Run<'_> {
         // A group that a rule names is there, or the rule would not be.
         let group = pipeline.groups().find(id).ok_or(DropReason::NoBucket)?;
         group.counters.add(self.writer, self.weight, self.now);
-        let chosen = match group.kind {
+        let hash = match group.kind {
             GroupKind::All => {
                 let mut all = 0..group.buckets.len();
                 return all.try_for_each(|index| self.bucket(packet, group, index));
             }
-            GroupKind::Indirect => Some(0).filter(|_| !group.buckets.is_empty()),
-            GroupKind::Select => {
-                let hash = group.hash(self.fields(packet));
-                group.draw(hash, |bucket| self.is_alive(bucket))
-            }
-            GroupKind::FastFailover => {
-                let mut buckets = group.buckets.iter();
-                buckets.position(|bucket| self.is_alive(bucket))
-            }
+            GroupKind::Select => group.hash(self.fields(packet)),
+            GroupKind::Indirect | GroupKind::FastFailover => 0,
         };
+        let left = &mut self.buckets_left;
+        let chosen = group.choose(hash, |bucket| pipeline.is_alive(bucket, left));
         match chosen {
             Some(index) => self.bucket(packet, group, index),
             None => {
@@ -53,7 +49,7 @@ impl Run<'_> {
         group: &Group,
         index: usize,
     ) -> Result<(), DropReason> {
-        if !self.spends() {
+        if !spends(&mut self.buckets_left) {
             return Err(DropReason::GroupLimit);
         }
         // Buckets may look the frame up again, and so lead back here.
@@ -118,33 +114,6 @@ impl Run<'_> {
         }
     }
 
-    /// Whether a bucket can be used: nothing that it watches is dead, or something
-    /// of it is alive (OF 1.3.5, 6.5).
-    fn is_alive(&mut self, bucket: &Bucket) -> bool {
-        let flow::Bucket {
-            watch_port,
-            watch_group,
-            ..
-        } = bucket.given;
-        let watches = (watch_port != base::PortNo::ANY, watch_group != GroupId::ANY);
-        if watches == (false, false) {
-            return true;
-        }
-        let port = self.pipeline.port(watch_port);
-        watches.0 && port.is_some_and(|port| port.is_alive())
-            || watches.1 && self.has_live(watch_group)
-    }
-
-    /// Whether a group has a bucket that is alive.
-    fn has_live(&mut self, id: GroupId) -> bool {
-        let pipeline = self.pipeline;
-        let group = pipeline.groups().find(id);
-        group.is_some_and(|group| {
-            let mut buckets = group.buckets.iter();
-            buckets.any(|bucket| self.spends() && self.is_alive(bucket))
-        })
-    }
-
     /// Submits the frame to a rule's meter.
     pub(crate) fn submit_to_meter(
         &mut self,
@@ -196,6 +165,42 @@ impl Run<'_> {
             Outcome::Drop | Outcome::Remark(_) => Err(DropReason::ControllerMetered),
         }
     }
+}
+
+impl Pipeline {
+    /// Whether a bucket can be used: nothing that it watches is dead, or something
+    /// of it is alive (OF 1.3.5, 6.5). So many buckets may be looked at for that, and are
+    /// taken from them.
+    pub fn is_alive(&self, bucket: &Bucket, left: &mut u32) -> bool {
+        let flow::Bucket {
+            watch_port,
+            watch_group,
+            ..
+        } = bucket.given;
+        let watches = (watch_port != base::PortNo::ANY, watch_group != GroupId::ANY);
+        if watches == (false, false) {
+            return true;
+        }
+        let port = self.port(watch_port);
+        watches.0 && port.is_some_and(|port| port.is_alive())
+            || watches.1 && self.has_live(watch_group, left)
+    }
+
+    /// Whether a group has a bucket that is alive.
+    fn has_live(&self, id: GroupId, left: &mut u32) -> bool {
+        let group = self.groups().find(id);
+        group.is_some_and(|group| {
+            let mut buckets = group.buckets.iter();
+            buckets.any(|bucket| spends(left) && self.is_alive(bucket, left))
+        })
+    }
+}
+
+/// Whether one more bucket may be looked at, of so many that are left.
+pub(crate) const fn spends(left: &mut u32) -> bool {
+    let any = *left > 0;
+    *left = left.saturating_sub(1);
+    any
 }
 
 /// The code point of the same class with the drop precedence raised by `levels`, or

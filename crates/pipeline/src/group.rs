@@ -14,6 +14,7 @@
 //! is told alone, and from the number beside them; so nothing else of a frame moves it.
 
 use std::hash::{Hash, Hasher};
+use std::sync::OnceLock;
 
 use base::{GroupId, Instant};
 use flow::field::Depth;
@@ -23,13 +24,13 @@ use flow::{
 };
 
 use crate::action_set::ActionSet;
-use crate::counters::{Counters, Ledger};
+use crate::counters::{Counters, Ledger, Totals};
 use crate::hash::Mixer;
 use crate::rule::depth_of;
 
 /// A group.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub struct Group {
     pub(crate) id: GroupId,
     pub(crate) kind: GroupKind,
     /// How it chooses, if it was told.
@@ -37,11 +38,12 @@ pub(crate) struct Group {
     pub(crate) buckets: Vec<Bucket>,
     pub(crate) created: Instant,
     pub(crate) counters: Counters,
+    gist: OnceLock<u64>,
 }
 
 /// A bucket.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// As it was given.
     pub(crate) given: flow::Bucket,
     /// What is done, in the order of an action set.
@@ -75,6 +77,40 @@ impl Group {
             buckets,
             created: old.map_or(now, |old| old.created),
             counters: old.map_or_else(|| ledger.counters(), |old| old.counters.clone()),
+            gist: OnceLock::new(),
+        }
+    }
+
+    /// Which of its buckets a frame goes through.
+    #[must_use]
+    pub const fn kind(&self) -> GroupKind {
+        self.kind
+    }
+
+    /// Its buckets.
+    #[must_use]
+    pub fn buckets(&self) -> &[Bucket] {
+        &self.buckets
+    }
+
+    /// What a compiler has to say of it in a word. It is asked once.
+    pub fn gist(&self, say: impl FnOnce(&Self) -> u64) -> u64 {
+        *self.gist.get_or_init(|| say(self))
+    }
+
+    /// Counts a frame, as `writer`.
+    pub fn count(&self, writer: usize, weight: Totals, now: Instant) {
+        self.counters.add(writer, weight, now);
+    }
+
+    /// The bucket that a frame with this hash goes through, of those that are `alive`; of a
+    /// group of all, which is not asked, it is the first. Only a select group asks for the
+    /// hash ([`Group::hash`]).
+    pub fn choose(&self, hash: u64, alive: impl FnMut(&Bucket) -> bool) -> Option<usize> {
+        match self.kind {
+            GroupKind::All | GroupKind::Indirect => Some(0).filter(|_| !self.buckets.is_empty()),
+            GroupKind::Select => self.draw(hash, alive),
+            GroupKind::FastFailover => self.buckets.iter().position(alive),
         }
     }
 
@@ -117,7 +153,8 @@ impl Group {
     }
 
     /// The number by which a frame with these fields draws a bucket.
-    pub(crate) fn hash(&self, key: &Key) -> u64 {
+    #[must_use]
+    pub fn hash(&self, key: &Key) -> u64 {
         let param = self
             .selection
             .as_ref()
@@ -194,8 +231,20 @@ impl Bucket {
         }
     }
 
+    /// Whether the frame is another afterwards: what is done is done to a copy then.
+    #[must_use]
+    pub const fn rewrites(&self) -> bool {
+        self.rewrites
+    }
+
+    /// Counts a frame, as `writer`.
+    pub fn count(&self, writer: usize, weight: Totals, now: Instant) {
+        self.counters.add(writer, weight, now);
+    }
+
     /// What is done, in order.
-    pub(crate) fn actions(&self) -> &[Action] {
+    #[must_use]
+    pub fn actions(&self) -> &[Action] {
         self.set.actions()
     }
 

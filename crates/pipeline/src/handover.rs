@@ -26,6 +26,8 @@ pub struct Handover<'a> {
     pub promised: bool,
     /// How many lookups there were beyond the first.
     pub lookups: usize,
+    /// How many buckets may still be looked at, of [`crate::BUCKETS_PER_FRAME_MAX`].
+    pub buckets_left: u32,
     /// What is to be done after that, each behind a resubmission to a later table; the
     /// first at last. Behind one that is none, there are none.
     pub behind: &'a [Option<Behind<'a>>],
@@ -80,6 +82,7 @@ impl Interpreter {
             .write(handover.set.map_or(&[], std::slice::from_ref));
         run.set_promised(handover.promised);
         run.resubmits = handover.lookups;
+        run.buckets_left = handover.buckets_left;
         let mut frame = arrival.frame;
         let depth = run.pipeline.depth();
         run.depth = depth;

@@ -192,7 +192,7 @@ pub(crate) struct Run<'a> {
     /// How many lookups there were beyond the first.
     pub(crate) resubmits: usize,
     /// How many buckets may still be looked at for it.
-    buckets_left: u32,
+    pub(crate) buckets_left: u32,
     /// What is being put together of a frame that is to wait for a controller; while
     /// it is, nothing else is done to that frame.
     pub(crate) pause: Option<Pause>,
@@ -402,13 +402,6 @@ impl<'a> Run<'a> {
         self.wait(EndOfSet::Never);
         *self.set = set;
         result
-    }
-
-    /// Whether one more bucket may be looked at.
-    pub(crate) const fn spends(&mut self) -> bool {
-        let any = self.buckets_left > 0;
-        self.buckets_left = self.buckets_left.saturating_sub(1);
-        any
     }
 
     /// The fields of the frame as it is now.

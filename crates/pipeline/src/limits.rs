@@ -79,7 +79,7 @@ pub(crate) const CHAIN_MAX: usize = 16;
 /// How many buckets one frame may go through or ask whether they are alive. Groups
 /// that send to several groups multiply, and so would the work: a chain of sixteen
 /// groups of all, two buckets each, is more than this.
-pub(crate) const BUCKETS_PER_FRAME_MAX: u32 = 16_384;
+pub const BUCKETS_PER_FRAME_MAX: u32 = 16_384;
 
 /// The most bands of a meter: every frame is submitted to each.
 pub(crate) const BANDS_MAX: u8 = 8;

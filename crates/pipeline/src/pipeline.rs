@@ -29,7 +29,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use base::{Instant, MeterId, PortNo, TableId};
+use base::{GroupId, Instant, MeterId, PortNo, TableId};
 use flow::field::Depth;
 use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
 use imbl::OrdMap;
@@ -38,6 +38,7 @@ use crate::counters::{Counters, Ledger, Totals};
 use crate::deed::Deed;
 use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
+use crate::group::Group;
 use crate::group_mod::GroupTable;
 use crate::index::Index;
 use crate::learners::Learners;
@@ -259,6 +260,12 @@ impl Pipeline {
 
     pub(crate) const fn expiry(&self) -> &Expiry {
         &self.expiry
+    }
+
+    /// A group, if there is one of this number.
+    #[must_use]
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.groups.find(id).map(AsRef::as_ref)
     }
 
     /// The groups.

@@ -51,6 +51,11 @@ impl Lanes {
         }
     }
 
+    /// Puts a port in the place of that of arrival; of what may be there, nothing is.
+    pub(crate) fn put_port(&mut self, port: PortNo) {
+        self.0[lane::ARRIVAL] = u64::from(port.0) << 32;
+    }
+
     /// Puts another value in the place of a general register.
     #[inline]
     pub(crate) fn put_register(&mut self, number: u8, value: u32) {

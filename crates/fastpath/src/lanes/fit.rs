@@ -4,7 +4,7 @@
 
 use flow::{Match, TermHead};
 
-use super::{Conditions, LANES, Lanes, halves, lane, place};
+use super::{Conditions, LANES, Lanes, lane, place};
 
 /// How a term with a certain head is compared.
 #[derive(Clone, Copy, Debug)]
@@ -92,46 +92,40 @@ impl Lanes {
     /// Whether the frame is one that `matching` accepts. As a rule's are those words
     /// that it wants, and so this tells too whether two rules of one shape want the same.
     ///
-    /// Most terms have a value of up to 64 bits and no mask, and more bytes behind them.
+    /// It calls nothing, since every frame that finds a rule is compared with it so.
     #[inline]
     pub(crate) fn fit(&self, matching: &Match) -> bool {
-        let mut rest = matching.as_bytes();
+        let mut bytes = matching.as_bytes();
         let (mut needed, mut wrong) = (0, 0);
-        while let Some((head, behind)) = rest.split_first()
-            && *head != 0
-        {
+        // Most terms are short and exact, and more bytes are behind them.
+        while let Some([head, value @ ..]) = bytes.first_chunk::<9>() {
             let row = &ROWS[usize::from(*head)];
-            let (Kind::Exact, Some(word)) = (row.kind, behind.first_chunk()) else {
-                let (behind_needed, behind_wrong) = self.fit_slowly(rest);
-                needed |= behind_needed;
-                wrong |= behind_wrong;
+            if row.kind != Kind::Exact {
                 break;
-            };
-            wrong |= self.differ(row, u64::from_be_bytes(*word), u64::MAX);
+            }
+            wrong |= self.differ(row, u64::from_be_bytes(*value), u64::MAX);
             needed |= row.has;
-            rest = behind.get(usize::from(row.length)..).unwrap_or_default();
+            bytes = &bytes[1 + usize::from(row.length)..];
         }
-        self.has(needed) && wrong == 0
-    }
-
-    /// What must be there for terms of all kinds, and bits in which the frame is not what
-    /// they want.
-    fn fit_slowly(&self, mut rest: &[u8]) -> (u8, u64) {
-        let (mut needed, mut wrong) = (0, 0);
-        while let Some((head, behind)) = rest.split_first() {
+        let mut at = 0;
+        while let Some(head) = bytes.get(at) {
             let row = &ROWS[usize::from(*head)];
-            let masks = &behind[usize::from(row.length / 2)..];
+            let value = at + 1;
             wrong |= match row.kind {
-                Kind::Exact => self.differ(row, first_word(behind), u64::MAX),
-                Kind::Masked => self.differ(row, first_word(behind), first_word(masks)),
-                Kind::Wide => self.differ_widely(row, first_wide(behind), u128::MAX),
-                Kind::WideMasked => self.differ_widely(row, first_wide(behind), first_wide(masks)),
+                Kind::Exact => self.differ(row, word_at(bytes, value), u64::MAX),
+                Kind::Masked => {
+                    let mask = value + usize::from(row.length / 2);
+                    self.differ(row, word_at(bytes, value), word_at(bytes, mask))
+                }
+                Kind::Wide => self.differ_widely(row, bytes, value, None),
+                Kind::WideMasked => self.differ_widely(row, bytes, value, Some(value + 16)),
                 Kind::End => break,
             };
             needed |= row.has;
-            rest = &behind[usize::from(row.length)..];
+            at = value + usize::from(row.length);
         }
-        (needed, wrong)
+        let missing = !self.0[lane::ARRIVAL] & u64::from(needed);
+        wrong | missing == 0
     }
 
     /// Bits in which a word is not what a term wants whose value and mask these eight
@@ -142,15 +136,15 @@ impl Lanes {
         (value ^ self.word(row.lane)) & mask & row.mask
     }
 
-    /// The same of two words.
-    fn differ_widely(&self, row: &Row, value: u128, mask: u128) -> u64 {
-        let ((upper, lower), masks) = (halves(value), halves(mask));
-        (upper ^ self.word(row.lane)) & masks.0 | (lower ^ self.word(row.lane + 1)) & masks.1
-    }
-
+    /// The same of two words, whose values and masks are there in the bytes.
     #[inline]
-    fn has(&self, needed: u8) -> bool {
-        !self.0[lane::ARRIVAL] & u64::from(needed) == 0
+    fn differ_widely(&self, row: &Row, bytes: &[u8], value: usize, mask: Option<usize>) -> u64 {
+        let half = |half: u8| {
+            let behind = 8 * usize::from(half);
+            let mask = mask.map_or(u64::MAX, |mask| word_at(bytes, mask + behind));
+            (word_at(bytes, value + behind) ^ self.word(row.lane + half)) & mask
+        };
+        half(0) | half(1)
     }
 }
 
@@ -158,67 +152,61 @@ impl Conditions {
     /// What `matching` asks; none if it asks for what words do not have: tunnel options are
     /// rare, and wider than all the rest.
     pub(crate) fn if_of_words(matching: &Match) -> Option<Self> {
-        let (mut conditions, mut needed) = (Self::none(), 0);
-        let mut rest = matching.as_bytes();
-        while let Some((head, behind)) = rest.split_first()
+        let bytes = matching.as_bytes();
+        let (mut conditions, mut needed, mut at) = (Self::none(), 0, 0);
+        while let Some(head) = bytes.get(at)
             && *head != 0
         {
             let row = &ROWS[usize::from(*head)];
-            let masks = || &behind[usize::from(row.length / 2)..];
+            let value = at + 1;
+            let mask = value + usize::from(row.length / 2);
             match row.kind {
-                Kind::Exact => {
-                    let value = first_word(behind).rotate_right(row.turn.into());
-                    conditions.and(row.lane, value & row.mask, row.mask);
-                }
-                Kind::Masked => conditions.want(row, first_word(behind), first_word(masks())),
-                Kind::Wide => conditions.want_widely(row, first_wide(behind), u128::MAX),
-                Kind::WideMasked => {
-                    conditions.want_widely(row, first_wide(behind), first_wide(masks()));
-                }
+                Kind::Exact => conditions.want(row, word_at(bytes, value), u64::MAX),
+                Kind::Masked => conditions.want(row, word_at(bytes, value), word_at(bytes, mask)),
+                Kind::Wide => conditions.want_widely(row, bytes, value, None),
+                Kind::WideMasked => conditions.want_widely(row, bytes, value, Some(mask)),
                 Kind::End => return None,
             }
             needed |= u64::from(row.has);
-            rest = &behind[usize::from(row.length)..];
+            at = value + usize::from(row.length);
         }
-        conditions.and(0, needed, needed);
+        conditions.and(PRESENCE, needed, needed);
         Some(conditions)
     }
 
     /// And what a term wants whose value and mask these eight bytes begin with.
+    #[inline]
     fn want(&mut self, row: &Row, value: u64, mask: u64) {
         let [value, mask] = [value, mask].map(|word| word.rotate_right(row.turn.into()));
         self.and(row.lane, value & mask & row.mask, mask & row.mask);
     }
 
-    /// The same of two words.
-    fn want_widely(&mut self, row: &Row, value: u128, mask: u128) {
-        let ((upper, lower), masks) = (halves(value), halves(mask));
-        self.and(row.lane, upper, masks.0);
-        self.and(row.lane + 1, lower, masks.1);
+    /// The same of two words, whose values and masks are there in the bytes.
+    fn want_widely(&mut self, row: &Row, bytes: &[u8], value: usize, mask: Option<usize>) {
+        for (half, behind) in [(0, 0), (1, 8)] {
+            let mask = mask.map_or(u64::MAX, |mask| word_at(bytes, mask + behind));
+            self.and(row.lane + half, word_at(bytes, value + behind), mask);
+        }
     }
 }
 
-const _: () = assert!(
-    lane::ARRIVAL == 0,
-    "what is there is told in the first word"
-);
+/// The word in which is told what there is.
+const PRESENCE: u8 = 0;
 
-/// The first eight bytes, and zeros if there are no more.
+const _: () = assert!(lane::ARRIVAL == PRESENCE as usize, "it is the first word");
+
+/// The eight bytes at `at`, and zeros behind the last of all.
 #[inline]
-fn first_word(bytes: &[u8]) -> u64 {
-    if let Some(word) = bytes.first_chunk() {
-        return u64::from_be_bytes(*word);
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => {
+            let byte = |word, byte: &u8| word << 8 | u64::from(*byte);
+            let word: u64 = rest.iter().fold(0, byte);
+            word << (8 * (8 - rest.len()) % 64)
+        }
     }
-    let mut word = [0; 8];
-    let count = bytes.len().min(word.len());
-    word[..count].copy_from_slice(&bytes[..count]);
-    u64::from_be_bytes(word)
-}
-
-/// The first sixteen bytes.
-fn first_wide(bytes: &[u8]) -> u128 {
-    let wide = bytes.first_chunk();
-    u128::from_be_bytes(*wide.expect("a term of 128 bits is whole"))
 }
 
 const _: () = assert!(

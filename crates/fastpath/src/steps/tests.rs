@@ -46,10 +46,10 @@ fn what_leads_to_controllers_meters_and_other_tables_is_a_step() {
 
 #[test]
 fn behind_what_is_not_compiled_there_is_nothing() {
-    let made = steps("output:1,group:3,output:2");
+    let made = steps("output:1,exit,output:2");
     assert_eq!(
         *made.steps,
-        [Step::Output(PortNo(1)), Step::Hand(Reason::Group)]
+        [Step::Output(PortNo(1)), Step::Hand(Reason::Action)]
     );
 }
 

@@ -10,7 +10,7 @@ use pipeline::{
 use super::{End, LOOKUPS, RESUBMITS_DEEP, Way};
 use crate::change::Unmade;
 use crate::doors::Door;
-use crate::steps::{Reason, Set, Step};
+use crate::steps::{Reason, Set, Step, Steps};
 
 impl<'a> Way<'_, 'a> {
     /// Does the steps from the one at `first` on. Answers in which table the frame is to
@@ -19,21 +19,23 @@ impl<'a> Way<'_, 'a> {
         &mut self,
         frame: &mut Frame,
         rule: &'a Rule,
-        steps: &[Step],
+        of_rule: &Steps,
         first: usize,
         pool: &mut Pool,
     ) -> Result<Option<TableId>, End<'a>> {
-        let mut at = first;
+        let (steps, mut at) = (&*of_rule.steps, first);
         while let Some(step) = steps.get(at) {
             match *step {
-                Step::Output(port) => self.output(port),
-                Step::InPort => self.send(self.batch.ground.from),
-                Step::Normal => self.promise(Destination::Normal),
-                Step::Flood => self.spread(PortView::floods),
-                Step::All => self.spread(PortView::forwards),
+                Step::Output(_) | Step::InPort | Step::Normal | Step::Flood | Step::All => {
+                    self.send_by(step);
+                }
                 Step::Report(max_len) => self.report(rule, max_len),
+                Step::Group(group) => self.group(frame, rule, (at, group), pool)?,
                 Step::Meter(meter) => self.submit_to_meter(frame, meter, pool)?,
-                Step::Resubmit(table) => return self.resubmit(rule, at, table).map(Some),
+                Step::Resubmit(table) => {
+                    let is_last = of_rule.ends_with(at);
+                    return self.resubmit(rule, at, table, is_last).map(Some);
+                }
                 Step::Change(_) => {
                     at = self.change(frame, rule, steps, at, pool)?;
                     continue;
@@ -53,6 +55,19 @@ impl<'a> Way<'_, 'a> {
         Ok(None)
     }
 
+    /// Sends the frame by a step that does no more than that.
+    #[inline]
+    pub(super) fn send_by(&mut self, step: &Step) {
+        match *step {
+            Step::Output(port) => self.output(port),
+            Step::InPort => self.send(self.batch.ground.from),
+            Step::Normal => self.promise(Destination::Normal),
+            Step::Flood => self.spread(PortView::floods),
+            Step::All => self.spread(PortView::forwards),
+            _ => {}
+        }
+    }
+
     /// Makes all changes from the step at `first` on that stand one behind the other, and
     /// answers which step is the next.
     fn change(
@@ -70,27 +85,33 @@ impl<'a> Way<'_, 'a> {
         while let Some(Step::Change(change)) = steps.get(at) {
             match change.make(&mut packet) {
                 Ok(()) => at += 1,
-                Err(Unmade::Expired) => return Err(self.expired(rule)),
-                Err(Unmade::Lost(reason)) => return Err(End::Lost(reason)),
+                Err(unmade) => return Err(End::Lost(self.unmade(rule, unmade))),
             }
         }
         Ok(at)
     }
 
-    fn read<'f>(&self, frame: &'f mut Frame) -> Result<Packet<'f>, End<'a>> {
+    pub(super) fn read<'f>(&self, frame: &'f mut Frame) -> Result<Packet<'f>, End<'a>> {
         let packet = Packet::read(frame, self.batch.depth);
         packet.map_err(|reason| End::Lost(DropReason::Malformed(reason)))
     }
 
     /// Notes what is behind a resubmission, and answers where it leads. Those that lead
     /// to no later table are the interpreter's, who knows how many there may be.
-    fn resubmit(&mut self, rule: &'a Rule, at: usize, table: TableId) -> Result<TableId, End<'a>> {
+    fn resubmit(
+        &mut self,
+        rule: &'a Rule,
+        at: usize,
+        table: TableId,
+        is_last: bool,
+    ) -> Result<TableId, End<'a>> {
         let is_usual = table > rule.table() && self.lookups < LOOKUPS;
         if !is_usual || self.nesting == RESUBMITS_DEEP {
             return Err(End::Handed(Reason::Resubmit, at_action(rule, at)));
         }
         let done = at + 1;
         self.batch.behind[self.nesting] = Some(pipeline::Behind { rule, done });
+        self.idle = self.idle & !(1 << self.nesting) | u32::from(is_last) << self.nesting;
         self.nesting += 1;
         Ok(table)
     }
@@ -149,14 +170,18 @@ impl<'a> Way<'_, 'a> {
         }
     }
 
-    /// The TTL is over: the controllers may want to answer the sender, and nothing more
-    /// is done (OF 1.3.5, 5.12).
-    fn expired(&mut self, rule: &'a Rule) -> End<'a> {
+    /// Why the frame is lost, of which a change could not be made. If its TTL is over, the
+    /// controllers may want to answer the sender (OF 1.3.5, 5.12).
+    pub(super) fn unmade(&mut self, rule: &Rule, unmade: Unmade) -> DropReason {
+        match unmade {
+            Unmade::Lost(reason) => return reason,
+            Unmade::Expired => {}
+        }
         let told = self.tell_controllers(Cause::InvalidTtl, rule.table(), Some(rule), None);
         if let Err(reason) = told {
             self.drop(reason);
         }
-        End::Lost(DropReason::InvalidTtl)
+        DropReason::InvalidTtl
     }
 
     /// The frame goes to the controllers, if their meter lets it.
@@ -279,7 +304,7 @@ impl<'a> Way<'_, 'a> {
     }
 
     /// Before a change: if the frame is to leave as it is now, a copy of it will.
-    fn keep(&mut self, frame: &Frame, pool: &mut Pool) -> Result<(), DropReason> {
+    pub(super) fn keep(&mut self, frame: &Frame, pool: &mut Pool) -> Result<(), DropReason> {
         if self.promised {
             self.tell();
             let copy = pool.duplicate(frame).ok_or(DropReason::NoBuffer)?;
@@ -296,7 +321,7 @@ impl<'a> Way<'_, 'a> {
 }
 
 /// Behind the rule's meter, before the action of this place.
-const fn at_action(rule: &Rule, place: usize) -> Stop<'_> {
+pub(super) const fn at_action(rule: &Rule, place: usize) -> Stop<'_> {
     Stop::Rule {
         rule,
         metered: true,

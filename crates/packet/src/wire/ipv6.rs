@@ -119,7 +119,10 @@ impl Ipv6 {
         }
         let total_len = LEN + usize::from(u16_at(header, PAYLOAD_LEN));
         let packet = bytes.get(..total_len).ok_or(Malformed::Ipv6PayloadLength)?;
-        let address = |at| Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|i| header[at + i]));
+        let address = |at: usize| {
+            let octets: Option<&[u8; 16]> = header[at..].first_chunk();
+            Ipv6Addr::from(*octets.expect("both addresses are within the header"))
+        };
         let first_word = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
         let [_, _, _, traffic_class] = (first_word >> 20).to_be_bytes();
         let mut walk = Walk::new(IpProto(header[NEXT]));
