@@ -285,7 +285,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a structure and writes its length, as two bytes, at `length_at`
-    /// bytes from its start. Returns the length.
+    /// bytes from its start. Returns the length. Every message is one: it is worth its place.
+    #[inline]
     pub(crate) fn nested(
         &mut self,
         length_at: usize,
