@@ -16,9 +16,10 @@ use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
 use crate::classifier::{Scratch, TableView, Uncompiled, View};
+use crate::common::Prefix;
 use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
-use crate::prefix::Prefix;
+
 use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
 use crate::way::{RESUBMITS_DEEP, Way};
