@@ -5,7 +5,7 @@ use base::PortNo;
 
 use crate::extension::PacketType;
 use crate::field::{Field, OPTIONS, REGISTERS};
-use crate::matching::Match;
+use crate::matching::{Match, MatchBuilder};
 
 /// What the switch knows of a frame besides its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,29 +84,32 @@ impl Registers {
         }
     }
 
+    /// Those that have neither a number nor an option.
+    const NAMED: [Field; 15] = [
+        Field::Metadata,
+        Field::TunnelId,
+        Field::TunSrc,
+        Field::TunDst,
+        Field::TunIpv6Src,
+        Field::TunIpv6Dst,
+        Field::TunGbpId,
+        Field::TunGbpFlags,
+        Field::PacketType,
+        Field::TunFlags,
+        Field::TunErspanVer,
+        Field::TunErspanIdx,
+        Field::TunErspanDir,
+        Field::TunErspanHwid,
+        Field::PktMark,
+    ];
+
     /// The fields that are registers: those that a match can tell the whole of. Port
     /// and the action set's output are told apart.
     fn plain() -> impl Iterator<Item = Field> {
-        [
-            Field::Metadata,
-            Field::TunnelId,
-            Field::TunSrc,
-            Field::TunDst,
-            Field::TunIpv6Src,
-            Field::TunIpv6Dst,
-            Field::TunGbpId,
-            Field::TunGbpFlags,
-            Field::PacketType,
-            Field::TunFlags,
-            Field::TunErspanVer,
-            Field::TunErspanIdx,
-            Field::TunErspanDir,
-            Field::TunErspanHwid,
-            Field::PktMark,
-        ]
-        .into_iter()
-        .chain(Field::of_options().iter().copied())
-        .chain((0..REGISTERS).map(Field::of_register))
+        Self::NAMED
+            .into_iter()
+            .chain(Field::of_options().iter().copied())
+            .chain((0..REGISTERS).map(Field::of_register))
     }
 
     /// Whether `field` is told by [`Registers::told`].
@@ -139,14 +142,19 @@ impl Registers {
     /// Never: no register needs another field.
     #[must_use]
     pub fn told(&self) -> Match {
-        let there = |field: &Field| self.options.is_some() || field.option().is_none();
-        let held = Self::plain().filter(there);
-        let held = held.map(|field| (field, self.value(field)));
-        let held = held.filter(|(_, value)| *value != 0);
-        let port = (Field::InPort, u128::from(self.in_port.0));
-        held.chain([port])
-            .try_fold(Match::any(), |told, (field, value)| told.with(field, value))
-            .expect("no register needs another field")
+        let named = Self::NAMED.map(|field| (field, self.value(field)));
+        let options = self.options.iter().flat_map(|values| values.iter());
+        let options = Field::of_options().iter().copied().zip(options.copied());
+        let general = self.general.iter().enumerate();
+        let general =
+            general.map(|(number, value)| (Field::of_register(number), u128::from(*value)));
+        let port = [(Field::InPort, u128::from(self.in_port.0))];
+        let all = port.into_iter().chain(named).chain(options).chain(general);
+        let mut told = MatchBuilder::default();
+        all.filter(|(field, value)| *value != 0 || *field == Field::InPort)
+            .try_for_each(|(field, value)| told.add_exact(field, value))
+            .expect("no register needs another field");
+        told.build()
     }
 
     /// Writes a register whole; bits beyond its width are lost. Answers whether there
