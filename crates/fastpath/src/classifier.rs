@@ -157,8 +157,7 @@ impl Classifier {
     }
 
     /// Has the tables compiled anew, with the next publication, for which lookups would
-    /// cost less then. It takes what they are large: some ten milliseconds for ten thousand
-    /// rules of many shapes.
+    /// cost less then. It takes the longer the larger they are.
     pub const fn tidy(&mut self) {
         self.tidying = true;
     }

@@ -20,7 +20,7 @@ use crate::rows::{Making, Rows};
 /// other.
 pub(crate) const LIKELY_COST: usize = 160;
 
-/// Most rules: sorting them takes some ten milliseconds.
+/// Most rules: all are sorted at once, on the thread that a flow-mod came by.
 pub(crate) const RULES_MAX: usize = 131_072;
 
 /// No node.

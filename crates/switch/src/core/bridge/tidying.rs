@@ -7,8 +7,8 @@ use base::Instant;
 
 use super::Bridge;
 
-/// How long nothing must have changed. It takes some ten milliseconds of the control thread
-/// for ten thousand rules of many shapes, in which a flow-mod would wait.
+/// How long nothing must have changed: the control thread makes large tables tidy, and a
+/// flow-mod would wait for that.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// When it is next asked whether all is quiet.
