@@ -26,6 +26,8 @@ mod segment;
 mod shape;
 mod steps;
 mod tally;
+#[cfg(test)]
+mod testing;
 mod trunk;
 mod tuple;
 mod way;

@@ -1,18 +1,13 @@
 //! Whatever the rules, the form finds what a walk along them finds, and of those that are
 //! seen.
 
-use base::{Instant, PortNo, TableId};
-use flow::text::parse_flow_line;
-use flow::{Key, Registers};
 use packet::build::Stack;
-use packet::{Depth, Headers};
-use pipeline::{Limits, Pipeline};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
-use crate::lanes::Parts;
+use crate::testing::{rules, seen_of};
 
 /// Addresses within each other, and such as no prefix tells apart.
 const SOURCES: &[&str] = &[
@@ -81,16 +76,6 @@ fn frame() -> impl Strategy<Value = String> {
     })
 }
 
-/// The rules of these lines, in the order in which they are tried.
-fn rules(lines: &[String]) -> Vec<Arc<Rule>> {
-    let mut pipeline = Pipeline::new(Limits::default(), 1);
-    for line in lines {
-        let flow_mod = parse_flow_line(line).expect(line);
-        pipeline.flow_mod(&flow_mod, Instant::START).expect(line);
-    }
-    pipeline.rules(TableId(0)).cloned().collect()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -105,11 +90,7 @@ proptest! {
         let seen = |place: usize| !unseen[place];
         for text in &frames {
             let frame = text.parse::<Stack>().expect("a stack").build();
-            let headers = Headers::parse(&frame, Depth::Transport).expect("well formed");
-            let registers = Registers::new(PortNo(1));
-            let (mut lanes, mut key) = (Lanes::new(), Key::new());
-            lanes.fill(Parts::ALL, &headers, &registers);
-            key.fill(&headers, &registers);
+            let (lanes, key) = seen_of(&frame);
             let mut walk = (0..rules.len()).filter(|place| seen(*place));
             let wanted = walk.find(|place| rules[*place].matching().accepts(&key));
             prop_assert_eq!(bits.find(&lanes, seen), wanted, "{}", text);

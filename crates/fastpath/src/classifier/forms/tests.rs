@@ -1,15 +1,15 @@
 //! However rules come and go, one by one or many at a time, what is found is what a walk
 //! finds, and a lookup stays cheap.
 
-use base::{Instant, PortNo, TableId};
-use flow::{FlowModCommand, Key, Registers, text};
-use packet::{Depth, Frame, Headers};
+use base::{Instant, TableId};
+use flow::{FlowModCommand, text};
+use packet::Frame;
 use pipeline::{Limits, Pipeline};
 use testkit::bed::{Scene, Traffic};
 
 use super::*;
 use crate::classifier::{Classifier, View};
-use crate::lanes::{Lanes, Parts};
+use crate::testing::seen_of;
 
 /// What a lookup may cost while rules come and go: as much as two dozen probes.
 const COST_MAX: usize = 24 * PROBE;
@@ -40,6 +40,17 @@ impl Rig {
         self.classifier.note(&changes.expect(line));
     }
 
+    /// Adds the rules of a scene, and calls `then` behind each.
+    fn add_all(&mut self, scene: &Scene, then: impl Fn(&mut Self)) {
+        for changes in &scene.lay().changes {
+            let added = changes.added.first().expect("one is added");
+            let (priority, matching) = (added.priority(), added.matching());
+            let line = format!("priority={priority},{matching},actions=output:2");
+            self.change(FlowModCommand::Add, &line);
+            then(self);
+        }
+    }
+
     fn delete(&mut self, rule: &Rule) {
         let line = format!("priority={},{}", rule.priority(), rule.matching());
         self.change(FlowModCommand::DeleteStrict, &line);
@@ -65,11 +76,7 @@ impl Rig {
 
     fn judge(&self, view: &View) {
         for frame in &self.frames {
-            let headers = Headers::parse(frame, Depth::Transport).expect("well formed");
-            let registers = Registers::new(PortNo(1));
-            let (mut lanes, mut key) = (Lanes::new(), Key::new());
-            lanes.fill(Parts::ALL, &headers, &registers);
-            key.fill(&headers, &registers);
+            let (lanes, key) = seen_of(frame);
             let mut rules = self.pipeline.rules(TableId(0));
             let wanted = rules.find(|rule| rule.matching().accepts(&key));
             let table = view.table(TableId(0));
@@ -187,16 +194,7 @@ fn networks_are_found_by_their_prefix_whatever_comes_and_goes() {
 fn what_has_come_bit_by_bit_is_made_tidy() {
     let scene = Scene::access_list("", 600, Traffic::Fitting);
     let mut rig = Rig::new(&scene);
-    for changes in &scene.lay().changes {
-        let added = changes.added.first().expect("one is added");
-        let line = format!(
-            "priority={},{},actions=output:2",
-            added.priority(),
-            added.matching()
-        );
-        rig.change(FlowModCommand::Add, &line);
-        rig.see();
-    }
+    rig.add_all(&scene, |rig| drop(rig.see()));
     let cost = |rig: &Rig| rig.classifier.describe()[0].cost.expect("it is compiled");
     let (before, changes) = (cost(&rig), rig.classifier.changes());
     assert!(rig.classifier.is_untidy(), "{}", rig.form());
@@ -214,15 +212,7 @@ fn what_has_come_bit_by_bit_is_made_tidy() {
 fn what_is_modified_is_found_as_it_is_now() {
     let scene = Scene::access_list("", 200, Traffic::Fitting);
     let mut rig = Rig::new(&scene);
-    for changes in &scene.lay().changes {
-        let added = changes.added.first().expect("one is added");
-        let line = format!(
-            "priority={},{},actions=output:2",
-            added.priority(),
-            added.matching()
-        );
-        rig.change(FlowModCommand::Add, &line);
-    }
+    rig.add_all(&scene, |_| {});
     rig.see();
     for port in 1..50 {
         let flow = format!("tcp,actions=output:{port}");
