@@ -26,19 +26,23 @@ fn over_a_cable(prober: Prober) {
         prober,
     };
     let interrupt = Interrupt::never();
-    let before = bench.server().counters().unwrap();
+    let sent = u64::from(request.warm_up + request.packets);
+    let before = [bench.client(), bench.server()].map(|host| host.counters().unwrap());
     let echoes = echo(&bench, request, &[], &clock, &interrupt).unwrap();
-    let counted = bench.server().counters().unwrap().since(&before);
-    let back = echoes.round_trip_ns.iter().flatten().count();
-    assert_eq!((echoes.round_trip_ns.len(), back), (200, 200));
-    assert_eq!((echoes.served, counted.rx_packets), (210, 210));
-    assert!(
-        echoes
-            .round_trip_ns
-            .iter()
-            .flatten()
-            .all(|&nanos| nanos > 500)
-    );
+    let counted = [
+        bench.client().counters().unwrap().since(&before[0]),
+        bench.server().counters().unwrap().since(&before[1]),
+    ];
+    let back: Vec<u32> = echoes.round_trip_ns.iter().copied().flatten().collect();
+    let books = || format!("{back} back, {echoes:?}, {counted:?}", back = back.len());
+    assert_eq!(echoes.round_trip_ns.len(), 200);
+    assert_eq!(echoes.served, counted[1].rx_packets, "{}", books());
+    // The kernel drops frames of a cable whose core is crowded by other tests' traffic:
+    // seldom, and then the books must say so.
+    let lost = u64::from(echoes.warm_up_lost) + (200 - back.len() as u64);
+    assert!(lost <= 10, "{}", books());
+    assert!((sent - lost..=sent).contains(&echoes.served), "{}", books());
+    assert!(back.iter().all(|&nanos| nanos > 500), "{}", books());
 }
 
 #[test]
