@@ -189,6 +189,13 @@ impl Segment {
         best
     }
 
+    /// The rule that a frame of this hash finds, if all goes as it mostly does.
+    #[inline]
+    pub(crate) fn likely(&self, hash: Hash) -> Option<&Arc<Rule>> {
+        let first = self.first(hash, |_, _| true);
+        first.map(|entry| &entry.rule)
+    }
+
     /// The first entry with the hash's tag that it is.
     #[inline]
     fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<&Entry> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
+use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, Lanes, Parts};
 use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment};
 use crate::shape::{Hash, Hasher, Shape};
@@ -69,7 +70,36 @@ pub(crate) struct TupleView {
     directory: Arc<Directory>,
 }
 
+/// A tuple of so many segments is not in a cache of 256 kB: who looks into it for several
+/// frames had better not wait for one after the other.
+const LARGE: usize = 8;
+
 impl TupleView {
+    /// Whether [`TupleView::foresee`] is of use.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.directory.segments.len() >= LARGE
+    }
+
+    /// Looks at the memory that these frames will need: what is asked for together comes
+    /// together.
+    pub(crate) fn foresee<'a>(&self, hasher: Hasher, frames: impl Iterator<Item = &'a Lanes>) {
+        let mut hashes = [None; AHEAD];
+        for (place, lanes) in hashes.iter_mut().zip(frames) {
+            *place = Some(hasher.hash(self.shape.words(lanes)));
+        }
+        let segments = hashes.iter().map_while(|hash| *hash);
+        let segments = segments.map(|hash| (hash, &**self.directory.segment(hash)));
+        let near = segments.clone().map(|(_, segment)| segment.capacity());
+        black_box(near.sum::<usize>());
+        let mut rules = [None; AHEAD];
+        for (place, (hash, segment)) in rules.iter_mut().zip(segments) {
+            *place = segment.likely(hash);
+        }
+        let far = rules.iter().flatten().map(|rule| rule.instructions.gist());
+        black_box(far.fold(0, u64::wrapping_add));
+    }
+
     /// The parts of a frame that it looks at.
     pub(crate) fn parts(&self) -> Parts {
         self.shape.parts()

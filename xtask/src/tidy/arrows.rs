@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 20] = {
+const ARROWS: [Arrows; 21] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -33,6 +33,7 @@ const ARROWS: [Arrows; 20] = {
         row("cli",      &["switch", "lab", "tools"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
+        row("bench",    &["base", "fastpath", "pipeline", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),

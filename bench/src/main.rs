@@ -1,0 +1,72 @@
+//! What frames cost where there is no device: tables and traffic of `testkit::bed`, run in
+//! batches as workers run them. `cargo xtask bench` calls it and makes a table of what it
+//! prints: a line of JSON for each sample.
+//!
+//! Not a judge: it knows neither bars nor what else stands in the table.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "samples are what this program is for, and they go to standard output"
+)]
+
+mod clock;
+mod forms;
+mod sample;
+mod trace;
+mod traffic;
+
+use std::process::ExitCode;
+
+use clap::{Args, Parser};
+
+/// Measures what frames cost where there is no device.
+#[derive(Parser)]
+#[command(name = "bench")]
+enum Command {
+    /// Nanoseconds a frame by each of these tables, or by all.
+    Forms {
+        /// Tables.
+        names: Vec<String>,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// Nanoseconds a frame by each kind of traffic for these lists of rules, or for all, and
+    /// the slowest kind's rate beside the fastest's.
+    Traffic {
+        /// Lists.
+        names: Vec<String>,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// Runs frames by a table once, for whoever counts the instructions of `counted`.
+    Counted {
+        /// The table.
+        name: String,
+    },
+}
+
+/// How often, and how long.
+#[derive(Args, Clone, Copy)]
+struct Rounds {
+    /// Samples of each, taken turn and turn about.
+    #[arg(long, default_value_t = 5)]
+    runs: u32,
+    /// How long one takes, at least.
+    #[arg(long, default_value_t = 200)]
+    millis: u32,
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse() {
+        Command::Forms { names, rounds } => forms::measure(&names, rounds),
+        Command::Traffic { names, rounds } => traffic::measure(&names, rounds),
+        Command::Counted { name } => forms::count(&name),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(unknown) => {
+            println!("bench: {unknown}");
+            ExitCode::FAILURE
+        }
+    }
+}
