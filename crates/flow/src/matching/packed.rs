@@ -297,14 +297,23 @@ pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
 /// matters. Answers where it ends; none if the field has more than eight bytes, or there
 /// are not as many.
 #[inline]
-pub(super) fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option<usize> {
+fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option<usize> {
     let width = usize::from(WIDTHS[field as usize]);
     let unused = usize::checked_sub(8, width)?;
-    let [head, room @ ..] = bytes.get_mut(at..)?.first_chunk_mut::<9>()?;
+    let begun = begin(bytes.get_mut(at..)?, field, value << (8 * unused));
+    begun.then_some(at + 1 + width)
+}
+
+/// Begins `bytes` with the head of a field without a mask, and these eight bytes behind it:
+/// its value, and zeros if that is shorter. Answers whether there is room for them.
+#[inline]
+pub(super) fn begin(bytes: &mut [u8], field: Field, value: u64) -> bool {
+    let Some([head, room @ ..]) = bytes.first_chunk_mut::<9>() else {
+        return false;
+    };
     *head = head_of(field, false);
-    // Its bytes to the front, and zeros behind them.
-    *room = (value << (8 * unused)).to_be_bytes();
-    Some(at + 1 + width)
+    *room = value.to_be_bytes();
+    true
 }
 
 #[inline]
