@@ -27,7 +27,7 @@ pub(crate) use clauses::ByClauses;
 pub use describe::Description;
 use view::Views;
 pub use view::{Looker, Scratch, View};
-pub(crate) use view::{TableView, Uncompiled};
+pub(crate) use view::{Sole, TableView, Uncompiled};
 
 /// The writer's end of a table.
 #[derive(Debug, Default)]
