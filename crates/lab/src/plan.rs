@@ -137,13 +137,17 @@ impl Step {
         let fixed = Duration::from_millis(match self.device {
             DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp => 600,
             DeviceKind::Comporta
+            | DeviceKind::ComportaXdp
             | DeviceKind::LinuxBridge
             | DeviceKind::Forwarder
             | DeviceKind::Direct => 50,
         });
         let round_trip = Duration::from_micros(match self.device {
             DeviceKind::Ovs | DeviceKind::OvsTso => 110,
-            DeviceKind::Comporta | DeviceKind::Forwarder | DeviceKind::OvsAfxdp => 50,
+            DeviceKind::Comporta
+            | DeviceKind::ComportaXdp
+            | DeviceKind::Forwarder
+            | DeviceKind::OvsAfxdp => 50,
             DeviceKind::LinuxBridge | DeviceKind::Direct => 15,
         });
         let echo = &parameters.echo;
@@ -236,7 +240,7 @@ fn takes_part(device: DeviceKind, test: Test) -> bool {
         Test::Meter(MeterTest {
             act: MeterAct::Remark,
             ..
-        }) => device == DeviceKind::Comporta,
+        }) => matches!(device, DeviceKind::Comporta | DeviceKind::ComportaXdp),
         Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
         Test::Echo { .. } | Test::TcpThroughput | Test::TcpRequests | Test::ForwardingRate(_) => {
             true

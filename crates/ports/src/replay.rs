@@ -11,22 +11,59 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use packet::{MacAddr, Pool};
+use rustix::event::{EventfdFlags, eventfd};
 use sys::interface::InterfaceName;
 
 use crate::counters::{Counter, QueueCounters};
+use crate::error::failed;
 use crate::{Batch, OpenError, Port, QUEUES_MAX, Queue, Status};
 use capture::Capture;
 
 /// A port whose frames come out of a file.
 pub struct Replay {
     status: Status,
-    up: Arc<AtomicBool>,
+    state: Arc<State>,
     queues: Vec<Box<dyn Queue>>,
+}
+
+/// Whether the port is up.
+struct State {
+    up: AtomicBool,
+    /// Readable while it is up: then there is always something to receive.
+    ready: OwnedFd,
+}
+
+impl State {
+    /// Of a port that is up.
+    fn new() -> io::Result<Self> {
+        let ready = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self {
+            up: AtomicBool::new(true),
+            ready,
+        })
+    }
+
+    fn is_up(&self) -> bool {
+        self.up.load(Ordering::Relaxed)
+    }
+
+    fn set_up(&self, up: bool) -> io::Result<()> {
+        if self.up.swap(up, Ordering::Relaxed) == up {
+            return Ok(());
+        }
+        // An eventfd is read to zero at once, and is readable again by what is written.
+        match up {
+            true => rustix::io::write(&self.ready, &1_u64.to_ne_bytes())?,
+            false => rustix::io::read(&self.ready, &mut [0; 8])?,
+        };
+        Ok(())
+    }
 }
 
 /// One queue's share of the frames.
@@ -36,7 +73,7 @@ struct ReplayQueue {
     own: Vec<usize>,
     /// The next of these.
     next: usize,
-    up: Arc<AtomicBool>,
+    state: Arc<State>,
     counters: Arc<QueueCounters>,
 }
 
@@ -66,14 +103,15 @@ impl Replay {
             })?,
             None => Capture::default(),
         };
-        let up = Arc::new(AtomicBool::new(true));
+        let state = State::new().map_err(failed(name, "making an eventfd", "CAP_NET_ADMIN"))?;
+        let state = Arc::new(state);
         let queues = shares(&capture, queues.get());
         let capture = Arc::new(capture);
         let queue = |own| ReplayQueue {
             capture: Arc::clone(&capture),
             own,
             next: 0,
-            up: Arc::clone(&up),
+            state: Arc::clone(&state),
             counters: Arc::default(),
         };
         Ok(Self {
@@ -86,7 +124,7 @@ impl Replay {
                 carrier: true,
                 ..Status::default()
             },
-            up,
+            state,
         })
     }
 }
@@ -117,7 +155,7 @@ fn hash(of: &(impl Hash + ?Sized)) -> u64 {
 
 impl Port for Replay {
     fn status(&self) -> Status {
-        let up = self.up.load(Ordering::Relaxed);
+        let up = self.state.is_up();
         Status {
             up,
             carrier: up,
@@ -130,14 +168,13 @@ impl Port for Replay {
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {
-        self.up.store(up, Ordering::Relaxed);
-        Ok(())
+        self.state.set_up(up)
     }
 }
 
 impl Queue for ReplayQueue {
     fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
-        if self.own.is_empty() || !self.up.load(Ordering::Relaxed) {
+        if self.own.is_empty() || !self.state.is_up() {
             return Ok(());
         }
         let before = batch.len();
@@ -161,12 +198,17 @@ impl Queue for ReplayQueue {
     }
 
     fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
-        match self.up.load(Ordering::Relaxed) {
+        match self.state.is_up() {
             true => self.counters.sent(batch),
             false => self.counters.add(Counter::TxDown, batch.len() as u64),
         }
         batch.release(batch.len(), pool);
         Ok(())
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        // Who receives nothing needs not be woken for it.
+        (!self.own.is_empty()).then(|| self.state.ready.as_fd())
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

@@ -30,6 +30,8 @@ const START: Duration = Duration::from_secs(20);
 pub enum DeviceKind {
     /// This project's switch.
     Comporta,
+    /// The same with ports of AF_XDP.
+    ComportaXdp,
     /// The kernel's bridge, which learns addresses and knows no OpenFlow.
     LinuxBridge,
     /// Open vSwitch with its userspace data path on ordinary ports, as it comes.
@@ -46,8 +48,9 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Comporta,
+        Self::ComportaXdp,
         Self::Ovs,
         Self::OvsTso,
         Self::OvsAfxdp,
@@ -61,6 +64,7 @@ impl DeviceKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Comporta => "comporta",
+            Self::ComportaXdp => "comporta-xdp",
             Self::LinuxBridge => "linux-bridge",
             Self::Ovs => "ovs",
             Self::OvsTso => "ovs-tso",
@@ -75,6 +79,7 @@ impl DeviceKind {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Comporta => "this project's switch, as a process of its own",
+            Self::ComportaXdp => "the same with ports of AF_XDP",
             Self::Ovs => "Open vSwitch's userspace data path on ordinary ports, as it comes",
             Self::OvsTso => "the same with userspace-tso-enable=true",
             Self::OvsAfxdp => "the same with ports of AF_XDP",
@@ -96,7 +101,7 @@ impl DeviceKind {
     #[must_use]
     pub const fn speaks_openflow(self) -> bool {
         match self {
-            Self::Comporta | Self::Ovs | Self::OvsTso | Self::OvsAfxdp => true,
+            Self::Comporta | Self::ComportaXdp | Self::Ovs | Self::OvsTso | Self::OvsAfxdp => true,
             Self::LinuxBridge | Self::Forwarder | Self::Direct => false,
         }
     }
@@ -107,7 +112,12 @@ impl DeviceKind {
     pub const fn polls(self) -> bool {
         match self {
             Self::OvsAfxdp | Self::Forwarder => true,
-            Self::Comporta | Self::LinuxBridge | Self::Ovs | Self::OvsTso | Self::Direct => false,
+            Self::Comporta
+            | Self::ComportaXdp
+            | Self::LinuxBridge
+            | Self::Ovs
+            | Self::OvsTso
+            | Self::Direct => false,
         }
     }
 
@@ -118,7 +128,11 @@ impl DeviceKind {
     pub const fn bears_offloads(self) -> bool {
         match self {
             Self::Ovs | Self::OvsAfxdp | Self::Forwarder => false,
-            Self::Comporta | Self::LinuxBridge | Self::OvsTso | Self::Direct => true,
+            Self::Comporta
+            | Self::ComportaXdp
+            | Self::LinuxBridge
+            | Self::OvsTso
+            | Self::Direct => true,
         }
     }
 
@@ -127,7 +141,7 @@ impl DeviceKind {
     pub fn requirements(self) -> Vec<Requirement> {
         let mut all = vec![Requirement::Namespaces, Requirement::Veth];
         match self {
-            Self::Comporta => all.push(Requirement::Tun),
+            Self::Comporta | Self::ComportaXdp => all.push(Requirement::Tun),
             Self::LinuxBridge => all.push(Requirement::Bridge),
             Self::Ovs | Self::OvsTso | Self::OvsAfxdp => all.extend(OpenVswitch::requirements()),
             Self::Forwarder | Self::Direct => {}
@@ -213,7 +227,9 @@ impl Device {
         options: &DeviceOptions,
     ) -> Result<Self, Failure> {
         match options.kind {
-            DeviceKind::Comporta => comporta::start(spawner, inside, options),
+            DeviceKind::Comporta | DeviceKind::ComportaXdp => {
+                comporta::start(spawner, inside, options)
+            }
             DeviceKind::LinuxBridge => linux_bridge::start(inside),
             DeviceKind::Forwarder => forwarder::start(inside, options),
             DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp => {
@@ -302,7 +318,7 @@ mod tests {
         }
         assert_eq!(
             "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
-            "there is no device 'bridge': one of comporta, ovs, ovs-tso, ovs-afxdp, linux-bridge, forwarder, direct is wanted"
+            "there is no device 'bridge': one of comporta, comporta-xdp, ovs, ovs-tso, ovs-afxdp, linux-bridge, forwarder, direct is wanted"
         );
     }
 }

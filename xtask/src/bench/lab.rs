@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Bench;
 use super::figures::Figures;
-use super::rows::{AFXDP, BRIDGE, CABLE, FORWARDER, Group, OURS, OVS, OVS_TSO, Row};
+use super::rows::{AFXDP, BRIDGE, CABLE, FORWARDER, Group, OURS, OURS_XDP, OVS, OVS_TSO, Row};
 use crate::shell::{Outcome, Shell};
 use crate::{Failure, setup};
 
@@ -36,7 +36,11 @@ struct Reading {
 }
 
 /// What never sleeps would take the core from the others, and is alone.
-const SWITCHES: &[&str] = &["comporta,ovs,linux-bridge,direct", "forwarder", "ovs-afxdp"];
+const SWITCHES: &[&str] = &[
+    "comporta,comporta-xdp,ovs,linux-bridge,direct",
+    "forwarder",
+    "ovs-afxdp",
+];
 const STREAMS: &[&str] = &["comporta,ovs,ovs-tso,linux-bridge,direct"];
 const SPEAKERS: &[&str] = &["comporta,ovs"];
 
@@ -172,9 +176,10 @@ fn carry_out(
     let mut sets = experiment.devices.to_vec();
     for run in 1..=bench.runs {
         let mut failed = Vec::new();
-        for set in &sets {
-            let directory = bench.directory.join(experiment.name);
-            let directory = directory.join(run.to_string()).join(set.replace(',', "+"));
+        for (place, set) in sets.iter().enumerate() {
+            // Short: the devices' sockets are below it, and their paths have 107 bytes at most.
+            let directory = format!("{}-{run}-{place}", experiment.name);
+            let directory = bench.directory.join(directory);
             let done = call(bench, shell, comporta, (experiment, set, run), &directory);
             if shell.interrupted() {
                 return Err("interrupted".into());
@@ -263,6 +268,7 @@ fn is_of(trial: &Value, test: &str) -> bool {
 fn column(trial: &Value) -> Option<&'static str> {
     let columns = [
         ("comporta", OURS),
+        ("comporta-xdp", OURS_XDP),
         ("ovs", OVS),
         ("ovs-tso", OVS_TSO),
         ("ovs-afxdp", AFXDP),

@@ -114,7 +114,7 @@ fn wanted(bar: &Bar) -> String {
     };
     match bar.value {
         Value::Median(_) => limit,
-        Value::Ratio(_, other) => format!("{limit} of {other}"),
+        Value::Ratio(one, other) => format!("{limit} of {other} ({one})"),
     }
 }
 

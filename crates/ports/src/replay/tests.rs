@@ -1,5 +1,7 @@
 //! What a file is taken for, and what comes of its frames.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::*;
 
 /// A file of these frames, as libpcap writes it on a machine of this order of bytes.
@@ -18,12 +20,12 @@ fn file(number: fn(u32) -> [u8; 4], frames: &[&[u8]]) -> Vec<u8> {
 
 fn queues(frames: &[&[u8]], count: usize) -> Vec<ReplayQueue> {
     let capture = Arc::new(Capture::parse(file(u32::to_le_bytes, frames)).unwrap());
-    let up = Arc::new(AtomicBool::new(true));
+    let state = Arc::new(State::new().unwrap());
     let shares = shares(&capture, count).map(|own| ReplayQueue {
         capture: Arc::clone(&capture),
         own,
         next: 0,
-        up: Arc::clone(&up),
+        state: Arc::clone(&state),
         counters: Arc::default(),
     });
     shares.collect()
@@ -128,10 +130,20 @@ fn a_port_that_is_down_receives_and_sends_nothing() {
     let mut queues = queues(&[&[1; 60]], 1);
     let (mut pool, mut batch) = (Pool::new(1), Batch::new());
     queues[0].receive(&mut pool, &mut batch).unwrap();
-    queues[0].up.store(false, Ordering::Relaxed);
+    let is_ready = |queue: &ReplayQueue| {
+        let fd = queue.readiness().unwrap();
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+    };
+    assert!(is_ready(&queues[0]));
+    queues[0].state.set_up(false).unwrap();
+    assert!(!is_ready(&queues[0]));
     queues[0].send(&mut batch, &mut pool).unwrap();
     assert_eq!(queues[0].counters().read()[Counter::TxDown], 1);
     assert_eq!(received(&mut queues[0], &mut pool), []);
+    queues[0].state.set_up(true).unwrap();
+    assert!(is_ready(&queues[0]));
+    assert_eq!(received(&mut queues[0], &mut pool), [1]);
 }
 
 #[test]
