@@ -8,6 +8,7 @@
     reason = "what this program says is its product, and it says it to a person"
 )]
 
+mod bench;
 mod conform;
 mod counts;
 mod demo;
@@ -33,9 +34,11 @@ cargo xtask COMMAND
 
   setup                 install what tests and demonstration need (Debian, root)
   tidy                  check what the compiler does not
-  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs counts system conform
+  test [--only STEP]... all checks and tests; the steps: setup tidy fmt clippy unit docs counts bench system conform
   conform [PREFIX]...   others' conformance suites and our cases on Open vSwitch, all of it, only `cases`, or files that begin so (of13/meter)
   counts [--bless]      count the instructions of hot code, and say what takes more than before; or take that as the measure
+  bench [ROW]...        figures beside their peers', as a table and as JSON: all rows, or those whose names begin so;
+                        --list names them, --runs N, --quick, --readme (all of it, into README.md)
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 
@@ -76,6 +79,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         }
         ["test", options @ ..] => test::run(shell, options),
         ["conform", options @ ..] => conform::run(shell, options),
+        ["bench", options @ ..] => bench::run(shell, options),
         ["counts", options @ ..] => counts::run(shell, options),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         [] | ["help" | "--help" | "-h"] => {

@@ -78,9 +78,7 @@ pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
 /// version that the project's gungraun asks for. It is built without optimization: it
 /// waits for valgrind most of the time.
 pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
-    if !is_there("valgrind") {
-        install(shell, &["valgrind"])?;
-    }
+    valgrind(shell)?;
     let version = gungraun_version(shell.root())?;
     let list = fs::read_to_string(shell.root().join(TOOLS).join(".crates.toml"));
     let wanted = format!("\"gungraun-runner {version} ");
@@ -93,6 +91,14 @@ pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
         .args(["install", "gungraun-runner", "--version", &version])
         .args(["--locked", "--debug", "--quiet", "--root", TOOLS]);
     succeed(shell, &mut command)
+}
+
+/// Installs valgrind, if it is missing.
+pub(crate) fn valgrind(shell: &mut Shell) -> Result<(), Failure> {
+    match is_there("valgrind") {
+        true => Ok(()),
+        false => install(shell, &["valgrind"]),
+    }
 }
 
 /// Installs what is missing of what demonstration and system tests need.

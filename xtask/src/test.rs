@@ -10,7 +10,7 @@ use crate::metadata::{Metadata, cargo};
 use crate::shell::{Outcome, Shell, now};
 use crate::summary::Tally;
 use crate::tidy::Tree;
-use crate::{Failure, conform, counts, setup, tidy};
+use crate::{Failure, bench, conform, counts, setup, tidy};
 
 /// One step: its name, what it is, and how it is done.
 struct Step {
@@ -25,7 +25,7 @@ const SYSTEM_TESTS: &str = "tests";
 const BINARY: &str = "cli";
 
 #[rustfmt::skip]
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "setup",  about: "what the tests need",                     run: set_up },
     Step { name: "tidy",   about: "what the compiler does not check",        run: check_tidiness },
     Step { name: "fmt",    about: "formatting",                              run: check_format },
@@ -33,6 +33,7 @@ const STEPS: [Step; 9] = [
     Step { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
     Step { name: "docs",   about: "documentation, warnings as errors",       run: build_docs },
     Step { name: "counts", about: "instructions of hot code, against the baseline",       run: count_instructions },
+    Step { name: "bench",  about: "one row of the benchmarks, to see that they work",     run: try_bench },
     Step { name: "system", about: "real processes in namespaces",            run: run_system_tests },
     Step { name: "conform", about: "others' conformance suites, but for their half-minute cases", run: run_suites },
 ];
@@ -205,6 +206,10 @@ fn build_docs(shell: &mut Shell) -> Result<Tally, Failure> {
 
 fn count_instructions(shell: &mut Shell) -> Result<Tally, Failure> {
     counts::check(shell)
+}
+
+fn try_bench(shell: &mut Shell) -> Result<Tally, Failure> {
+    bench::try_one(shell)
 }
 
 fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {

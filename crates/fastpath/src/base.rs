@@ -117,6 +117,28 @@ impl Base {
         found.map(|place| &self.rules[place])
     }
 
+    /// The same, if it compares rules one after the other.
+    #[inline]
+    pub(crate) const fn as_direct(&self) -> Option<&Direct> {
+        match &self.form {
+            Form::Direct(direct) => Some(direct),
+            Form::Prefix(_) | Form::Bits(_) => None,
+        }
+    }
+
+    /// The rule that the frame finds by `direct`, which is its form, as `epoch` saw it.
+    #[inline]
+    pub(crate) fn find_direct(
+        &self,
+        direct: &Direct,
+        lanes: &Lanes,
+        epoch: Epoch,
+    ) -> Option<&Arc<Rule>> {
+        let is_alive = |place: usize| epoch < self.died[place].load(Relaxed);
+        let found = direct.find(lanes, is_alive);
+        found.map(|place| &self.rules[place])
+    }
+
     /// Lets a rule die in `epoch`. Answers whether it was there and alive. By the one
     /// writer only.
     pub(crate) fn remove(&self, rule: &Arc<Rule>, epoch: Epoch) -> bool {

@@ -12,7 +12,7 @@ use base::TableId;
 use pipeline::{Changes, Pipeline, Rule};
 
 use crate::base::Base;
-use crate::lanes::{Conditions, LANES, Parts};
+use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::segment::Epoch;
 use crate::shape::{Hash, Hasher, Shape};
 use crate::steps::Steps;
@@ -27,7 +27,7 @@ pub(crate) use clauses::ByClauses;
 pub use describe::Description;
 use view::Views;
 pub use view::{Looker, Scratch, View};
-pub(crate) use view::{TableView, Uncompiled};
+pub(crate) use view::{Sole, TableView, Uncompiled};
 
 /// The writer's end of a table.
 #[derive(Debug, Default)]
@@ -86,20 +86,24 @@ impl RuleChange {
 /// is written, so that the writer waits for all of it at once.
 const BURST: usize = 16;
 
-/// A rule that is to be put in.
-struct Arrival<'a> {
-    rule: &'a Arc<Rule>,
-    /// Where to; none if it asks for what words do not have.
-    place: Option<(Arc<Shape>, Hash)>,
+/// Rules that are to be put into the same tuple, each with its hash.
+struct Arrivals<'a> {
+    shape: Arc<Shape>,
+    rules: Vec<(&'a Arc<Rule>, Hash)>,
 }
 
-impl Arrival<'_> {
-    /// Whether they are for the same tuple.
-    fn is_beside(&self, other: &Self) -> bool {
-        match (&self.place, &other.place) {
-            (Some((one, _)), Some((other, _))) => Arc::ptr_eq(one, other),
-            (one, other) => one.is_none() && other.is_none(),
+impl<'a> Arrivals<'a> {
+    /// Takes a rule in if it is of the same shape, by what it shares with the last of them:
+    /// rules that come one after the other mostly ask for the whole of the same fields.
+    /// Answers whether it was.
+    fn take(&mut self, rule: &'a Arc<Rule>, hasher: Hasher) -> bool {
+        let last = self.rules.last();
+        let wanted = last.and_then(|(last, _)| Lanes::wanted(rule.matching(), last.matching()));
+        if let Some(wanted) = &wanted {
+            let hash = hasher.hash(self.shape.words(wanted));
+            self.rules.push((rule, hash));
         }
+        wanted.is_some()
     }
 }
 
@@ -286,31 +290,34 @@ impl Table {
     /// Writes changes of one kind. Answers whether the table is to be shown anew.
     fn write(&mut self, changes: &[RuleChange], hasher: Hasher, epoch: Epoch) -> bool {
         let mut stale = false;
-        let mut arrivals = Vec::with_capacity(changes.len());
+        let mut arrivals: Vec<Arrivals<'_>> = Vec::new();
         for change in changes {
             match change {
                 RuleChange::Added(rule) => {
-                    let (arrival, fresh) = self.expect(rule, hasher, epoch);
-                    arrivals.push(arrival);
-                    stale |= fresh;
+                    rule.instructions.compile(Steps::with_brief);
+                    let last = arrivals.last_mut();
+                    if !last.is_some_and(|last| last.take(rule, hasher)) {
+                        stale |= self.expect(rule, hasher, epoch, &mut arrivals);
+                    }
                 }
                 RuleChange::Removed(rule) => stale |= self.remove(rule, epoch),
             }
         }
-        let alike = arrivals.chunk_by(Arrival::is_beside);
-        alike.fold(stale, |stale, alike| self.insert(alike, epoch) || stale)
+        let arrivals = arrivals.iter();
+        arrivals.fold(stale, |stale, alike| self.insert(alike, epoch) || stale)
     }
 
-    /// Where a rule is to be put, and whether its tuple is new.
+    /// Finds where a rule is to be put. Answers whether the table is to be shown anew for it.
     fn expect<'a>(
         &mut self,
         rule: &'a Arc<Rule>,
         hasher: Hasher,
         epoch: Epoch,
-    ) -> (Arrival<'a>, bool) {
-        rule.instructions.compile(Steps::with_brief);
+        arrivals: &mut Vec<Arrivals<'a>>,
+    ) -> bool {
         let Some(conditions) = Conditions::if_of_words(rule.matching()) else {
-            return (Arrival { rule, place: None }, false);
+            self.outside += 1;
+            return true;
         };
         let mut room = [(0, 0); LANES];
         let masks = conditions.masks(&mut room);
@@ -322,29 +329,29 @@ impl Table {
                 (&*self.tuples.entry(shape).or_insert(tuple), true)
             }
         };
-        let place = Some(tuple.place_of(&conditions));
-        (Arrival { rule, place }, fresh)
+        let (shape, hash) = tuple.place_of(&conditions);
+        match arrivals.last_mut() {
+            Some(last) if Arc::ptr_eq(&last.shape, &shape) => last.rules.push((rule, hash)),
+            _ => {
+                let mut rules = Vec::with_capacity(BURST);
+                rules.push((rule, hash));
+                arrivals.push(Arrivals { shape, rules });
+            }
+        }
+        fresh
     }
 
     /// Puts rules of one tuple in. Answers whether the table is to be shown anew.
-    fn insert(&mut self, alike: &[Arrival<'_>], epoch: Epoch) -> bool {
-        let hashes = alike
-            .iter()
-            .filter_map(|arrival| Some(arrival.place.as_ref()?.1));
-        let shape = alike
-            .first()
-            .and_then(|first| Some(&*first.place.as_ref()?.0));
-        let Some(tuple) = shape.and_then(|shape| self.tuples.get_mut(shape)) else {
-            self.outside += alike.len();
-            return true;
-        };
-        tuple.foresee(hashes.clone());
+    fn insert(&mut self, alike: &Arrivals<'_>, epoch: Epoch) -> bool {
+        let tuple = self.tuples.get_mut(&*alike.shape);
+        let tuple = tuple.expect("it was found or made, and none is taken out meanwhile");
+        tuple.foresee(alike.rules.iter().map(|(_, hash)| *hash));
         let mut stale = false;
-        for (arrival, hash) in alike.iter().zip(hashes) {
-            let clauses = usize::from(arrival.rule.is_clause());
+        for (rule, hash) in &alike.rules {
+            let clauses = usize::from(rule.is_clause());
             self.clauses += clauses;
             stale |= clauses > 0;
-            match tuple.insert(hash, arrival.rule, epoch) {
+            match tuple.insert(*hash, rule, epoch) {
                 Ok(remade) => {
                     self.in_tuples += 1;
                     self.plan.added += 1;

@@ -12,6 +12,7 @@
 //!
 //! It decides no meaning: where it differs from the interpreter, it is wrong.
 
+mod ahead;
 mod base;
 mod bits;
 mod change;

@@ -7,7 +7,6 @@
 //! a frame is what the interpreter would make of it.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use base::{Instant, PortNo, TableId};
 use flow::{FragmentHandling, Key, Registers};
@@ -15,6 +14,7 @@ use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
+use crate::ahead::{AHEAD, Ahead};
 use crate::classifier::{ByClauses, Scratch, TableView, Uncompiled, View};
 use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
@@ -22,11 +22,6 @@ use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
 use crate::trunk::Trunk;
 use crate::way::{RESUBMITS_DEEP, Way};
-
-/// Frames that are read before the first of them goes its way. Their words take half of
-/// a first-level cache of 32 kB at most, and more than some ten are no use: a core has no
-/// more loads in flight.
-const AHEAD: usize = 32;
 
 /// What the frames of a batch have in common.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +101,7 @@ impl Runner {
                 || pipeline.fragments() == FragmentHandling::Drop
                 || !ingress.is_some_and(|port| port.receives_all()),
             ingress,
-            ahead: [Seen::Found(None); AHEAD],
+            ahead: [Ahead::NOWHERE; AHEAD],
             trunk,
             rest: 0..frames.len(),
             seen: 0,
@@ -132,7 +127,7 @@ impl Runner {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seen<'a> {
     /// The rule that it finds, if there is one.
-    Found(Option<&'a Arc<Rule>>),
+    Found(Option<&'a Rule>),
     /// The interpreter must look.
     Unknown(Reason),
     /// It goes where an ordinary switch would send it, whatever the tables hold.
@@ -150,32 +145,19 @@ pub struct Batch<'a> {
     pub(crate) doors: Doors<'a>,
     pub(crate) depth: Depth,
     /// Whether frames may be told what becomes of them before any lookup.
-    is_guarded: bool,
-    ingress: Option<PortView>,
+    pub(crate) is_guarded: bool,
+    pub(crate) ingress: Option<PortView>,
     /// The way that is the same for all of them.
-    trunk: Trunk<'a>,
-    /// What the table in which that ends says to the frames that were read ahead.
-    ahead: [Seen<'a>; AHEAD],
+    pub(crate) trunk: Trunk<'a>,
+    /// How far those have come that were read ahead.
+    pub(crate) ahead: [Ahead<'a>; AHEAD],
     pub(crate) frames: &'a mut [Frame],
     /// What is behind the resubmissions that the frame at hand is in.
     pub(crate) behind: [Option<Behind<'a>>; RESUBMITS_DEEP],
     /// Those that have not gone their way.
-    rest: Range<usize>,
+    pub(crate) rest: Range<usize>,
     /// How many have been read.
-    seen: usize,
-}
-
-/// How far a frame has come by rules that are brief.
-enum Rush<'a> {
-    /// It leaves by this port; that is all.
-    Leaves(PortNo),
-    /// What it sees in this table is more.
-    Halts {
-        table: TableId,
-        seen: Seen<'a>,
-        /// How many lookups there were beyond the first.
-        lookups: usize,
-    },
+    pub(crate) seen: usize,
 }
 
 impl<'a> Batch<'a> {
@@ -187,96 +169,22 @@ impl<'a> Batch<'a> {
             self.look_ahead();
         }
         let place = index % AHEAD;
-        let frame = &self.frames[index];
-        let weight = Totals {
-            packets: frame.wire_frames(),
-            bytes: frame.wire_bytes(),
-        };
-        Some(match self.rush(place, weight) {
-            Rush::Leaves(port) => Fate::Leaves(&mut self.frames[index], port),
-            Rush::Halts {
-                table,
-                seen,
-                lookups,
-            } => Way::new(self, index, place, weight).go(table, seen, lookups, pool),
-        })
-    }
-
-    /// Reads some frames, and looks each up in the table in which they are not all alike.
-    fn look_ahead(&mut self) {
-        let frames = self.seen..self.rest.end.min(self.seen + AHEAD);
-        let count = frames.len();
-        self.seen = frames.end;
-        self.read_ahead(frames);
-        let view = self.ground.view;
-        if let Some(common) = self.trunk.seen {
-            let found = |seen: &&mut Seen<'_>| matches!(seen, Seen::Found(_));
-            let ahead = self.ahead[..count].iter_mut();
-            ahead.filter(found).for_each(|seen| *seen = common);
-            return;
-        }
-        let table = view.table(self.trunk.table);
-        for (lanes, seen) in self.runner.lanes.iter().zip(&mut self.ahead[..count]) {
-            if let Seen::Found(_) = seen {
-                *seen = look_up(view, table, lanes);
-            }
-        }
-    }
-
-    /// Reads these frames. Of those that are to be looked up it is said that they have
-    /// found nothing.
-    fn read_ahead(&mut self, frames: Range<usize>) {
-        let (ground, parts) = (self.ground, self.ground.view.parts());
-        let guard = self.is_guarded.then_some(Guard {
-            pipeline: ground.pipeline,
-            ingress: self.ingress,
-        });
-        let runner = &mut *self.runner;
-        let places = runner.lanes.iter_mut().zip(&mut self.ahead);
-        for (frame, (lanes, seen)) in self.frames[frames].iter().zip(places) {
-            *seen = match read(lanes, frame, ground, self.depth) {
-                Ok(is_fragment) => {
-                    let guarded = |guard: &Guard<'_>| guard.says(lanes, is_fragment);
-                    let guarded = guard.as_ref().and_then(guarded);
-                    guarded.unwrap_or(Seen::Found(None))
-                }
-                Err(reason) => Seen::Refused(reason),
-            };
-            lanes.fill_beside(parts, &runner.registers);
-        }
-    }
-
-    /// Takes a frame on as long as the rules that it finds do nothing but lead it on or
-    /// send it out of one port.
-    #[inline]
-    fn rush(&mut self, place: usize, weight: Totals) -> Rush<'a> {
-        let (mut table, mut lookups) = (self.trunk.table, self.trunk.len());
-        let mut seen = self.ahead[place];
-        if let Seen::Found(_) | Seen::Unknown(_) = seen {
-            self.trunk.count(weight);
-        }
-        while let Seen::Found(Some(rule)) = seen {
-            match Brief::of(rule.instructions.gist()) {
-                Brief::Leads(next) => {
-                    self.count(table, rule, weight);
-                    table = next;
-                    seen = self.find(place, next);
-                    lookups += 1;
-                }
-                Brief::Leaves(port)
-                    if port != self.ground.from && self.doors.door(port) == Door::Open =>
-                {
-                    self.count(table, rule, weight);
-                    return Rush::Leaves(port);
-                }
-                Brief::Leaves(_) | Brief::Not => break,
-            }
-        }
-        Rush::Halts {
+        let weight = weight_of(&self.frames[index]);
+        let Ahead {
             table,
             seen,
+            gist,
             lookups,
+        } = self.ahead[place];
+        if let Brief::Leaves(port) = Brief::of(gist)
+            && let Seen::Found(Some(rule)) = seen
+            && port != self.ground.from
+            && self.doors.door(port) == Door::Open
+        {
+            self.count(table, rule, weight);
+            return Some(Fate::Leaves(&mut self.frames[index], port));
         }
+        Some(Way::new(self, index, place, weight).go(table, seen, lookups, pool))
     }
 
     /// Whether the port of arrival may cause packet-ins by misses.
@@ -287,8 +195,8 @@ impl<'a> Batch<'a> {
     /// Counts a frame that found a rule in a table.
     #[inline]
     pub(crate) fn count(&mut self, table: TableId, rule: &'a Rule, weight: Totals) {
-        self.runner.tables.looked_up(table, weight);
-        self.tally.rule(rule, weight);
+        let tables = &mut self.runner.tables;
+        self.tally.found(table, rule, weight, tables);
     }
 
     /// Reads a frame again that has changed; its words are in that place.
@@ -325,39 +233,27 @@ pub(crate) fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lan
         return Seen::Found(None);
     };
     match table.uncompiled {
-        None => Seen::Found(view.look_up(table, lanes)),
+        None => Seen::Found(view.look_up(table, lanes).map(AsRef::as_ref)),
         Some(Uncompiled::Conjunctions) => match view.look_up_clauses(table, lanes) {
-            ByClauses::Rule(found) => Seen::Found(found),
+            ByClauses::Rule(found) => Seen::Found(found.map(AsRef::as_ref)),
             ByClauses::Conjunction(..) | ByClauses::TooMany => Seen::Unknown(Reason::Conjunction),
         },
         Some(Uncompiled::Outside) => Seen::Unknown(Reason::Uncompiled),
     }
 }
 
-/// What may be said of frames before they are looked up.
-struct Guard<'a> {
-    pipeline: &'a Pipeline,
-    ingress: Option<PortView>,
-}
-
-impl Guard<'_> {
-    /// What is said of a frame of these words, if anything is.
-    fn says<'a>(&self, lanes: &Lanes, is_fragment: bool) -> Option<Seen<'a>> {
-        let open = |port: PortView| port.receives(lanes.eth_dst());
-        if !self.ingress.is_some_and(open) {
-            return Some(Seen::Refused(DropReason::IngressClosed));
-        }
-        if self.pipeline.standalone() {
-            return Some(Seen::Standalone);
-        }
-        let drops = self.pipeline.fragments() == FragmentHandling::Drop;
-        (is_fragment && drops).then_some(Seen::Refused(DropReason::Fragment))
+/// What a frame counts for.
+#[inline]
+pub(crate) fn weight_of(frame: &Frame) -> Totals {
+    Totals {
+        packets: frame.wire_frames(),
+        bytes: frame.wire_bytes(),
     }
 }
 
 /// Reads the words of a frame, but for what goes with it. Answers whether it is a fragment.
 #[inline]
-fn read(
+pub(crate) fn read(
     lanes: &mut Lanes,
     frame: &Frame,
     ground: Ground<'_>,

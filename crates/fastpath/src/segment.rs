@@ -10,16 +10,25 @@
 //! Which entries a reader sees is decided by its *epoch*: an entry is there from
 //! the epoch in which it was born until the one in which it died. So a reader of
 //! an older epoch sees what was there then, whatever is written meanwhile. Epochs
-//! are kept as *ages*, counted from the one in which the segment was made: who sees
-//! the segment at all is of that epoch or a later one.
+//! are kept as *ages*, counted from the one in which the first of its blocks was made:
+//! who sees the segment at all is of that epoch or a later one.
+//!
+//! Entries lie in *blocks*. A segment that is made because another is full goes on with
+//! that one's blocks, in the same places, and writes behind them: so a rule is not asked
+//! for when the table grows, which of a large one lies far away. Of each entry one segment
+//! is the heir, and nobody else writes to it. A segment that begins anew copies its entries
+//! and lets go of what has died.
 
+mod block;
+
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use pipeline::Rule;
 
 use crate::lanes::{Conditions, Lanes};
 use crate::shape::Hash;
+use block::{BLOCK, BLOCK_BITS, BLOCKS_MAX, Block, Entry, NEVER, NONE, place_of};
 
 /// The number of a publication. Readers of it see what was born until then and
 /// had not died.
@@ -33,37 +42,9 @@ pub(crate) const CAPACITY_MAX: usize = 1024;
 /// Slots of a bucket: half a cache line.
 const SLOTS: usize = 8;
 
-/// No entry.
-const NONE: u16 = u16::MAX;
-
-/// The age at which an entry dies that lives.
-const NEVER: u16 = u16::MAX;
-
 /// Sixteen bits of the hash above, an entry's number plus one below; zero for none.
 #[derive(Debug, Default)]
 struct Bucket([AtomicU32; SLOTS]);
-
-/// There may be a million: it is kept small.
-#[derive(Debug)]
-struct Entry {
-    rule: Arc<Rule>,
-    born: u16,
-    /// [`NEVER`] while it lives.
-    died: AtomicU16,
-    /// The next entry that wants the same.
-    next: AtomicU16,
-}
-
-impl Entry {
-    #[inline]
-    fn is_seen(&self, age: u16) -> bool {
-        self.born <= age && age < self.died.load(Ordering::Relaxed)
-    }
-
-    fn is_alive(&self) -> bool {
-        self.died.load(Ordering::Relaxed) == NEVER
-    }
-}
 
 /// There was no room: a larger segment, or two, must take its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,15 +53,22 @@ pub(crate) struct Full;
 /// See the top of this file.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    /// The epoch in which it was made.
+    /// The epoch from which ages are counted.
     made: Epoch,
     buckets: Box<[Bucket]>,
-    entries: Box<[OnceLock<Entry>]>,
-    /// What a tag leaves out of each entry's hash; the writer's own.
-    hashes: Box<[AtomicU32]>,
-    /// How many entries were written; the writer's own.
+    /// Those that it goes on with, and then its own.
+    blocks: Box<[Block]>,
+    /// How many blocks it goes on with.
+    before: usize,
+    /// How many entries there are room for, those that it goes on with among them.
+    capacity: usize,
+    /// How many entries of its own there are room for.
+    room: usize,
+    /// How many of its own were written; the writer's own.
     used: AtomicU32,
-    /// How many of them have died; the writer's own.
+    /// How many entries it goes on with, and how many have died beside them.
+    inherited: u32,
+    /// How many entries of its blocks have died; the writer's own.
     dead: AtomicU32,
 }
 
@@ -88,39 +76,55 @@ impl Segment {
     /// One with room for `capacity` entries, a power of two, for readers from epoch
     /// `made` on.
     pub(crate) fn new(capacity: usize, made: Epoch) -> Self {
+        Self::with(&[], capacity, capacity, made)
+    }
+
+    /// One that goes on with these blocks, and has room for so many entries of its own.
+    fn with(before: &[Block], capacity: usize, room: usize, made: Epoch) -> Self {
         // Two slots an entry.
         let buckets = (2 * capacity).div_ceil(SLOTS).next_power_of_two();
+        let own = (0..room).step_by(BLOCK);
+        let own = own.map(|start| Block::new(BLOCK.min(room - start)));
         Self {
             made,
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
-            entries: (0..capacity).map(|_| OnceLock::new()).collect(),
-            hashes: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
+            blocks: before.iter().cloned().chain(own).collect(),
+            before: before.len(),
+            capacity,
+            room,
             used: AtomicU32::new(0),
+            inherited: 0,
             dead: AtomicU32::new(0),
         }
     }
 
     /// How many entries there can be.
-    pub(crate) fn capacity(&self) -> usize {
-        self.entries.len()
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// The bytes it takes, besides the rules.
     pub(crate) fn bytes(&self) -> usize {
-        let of_entries = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
-        size_of::<Self>() + size_of_val(&*self.buckets) + of_entries
+        let of_blocks = self.blocks.iter().map(Block::bytes).sum::<usize>();
+        size_of::<Self>() + size_of_val(&*self.buckets) + size_of_val(&*self.blocks) + of_blocks
     }
 
     /// Whether most of what was written has died.
     pub(crate) fn is_mostly_dead(&self) -> bool {
         let dead = self.dead.load(Ordering::Relaxed);
-        dead > 8 && 2 * dead > self.used.load(Ordering::Relaxed)
+        dead > 8 && 2 * dead > self.inherited + self.used.load(Ordering::Relaxed)
     }
 
     /// Whether so many publications have been since it was made that it must be remade
     /// before it is written to: at the fastest that is half a minute's.
     pub(crate) const fn is_old(&self, epoch: Epoch) -> bool {
         self.age(epoch) >= NEVER as u64
+    }
+
+    /// Whether another can go on with its blocks: not if it kept many dead, or would soon
+    /// be too old to be written to.
+    pub(crate) fn can_be_inherited(&self, epoch: Epoch) -> bool {
+        self.age(epoch) < u64::from(NEVER) / 2 && !self.is_mostly_dead()
     }
 
     /// How long after the segment was made that is, in publications.
@@ -142,7 +146,23 @@ impl Segment {
 
     #[inline]
     fn entry(&self, number: u16) -> Option<&Entry> {
-        self.entries.get(usize::from(number))?.get()
+        let block = self.blocks.get(usize::from(number >> BLOCK_BITS))?;
+        block.entries.get(place_of(number))?.get()
+    }
+
+    /// What the tag leaves out of the hash of an entry.
+    fn rest(&self, number: u16) -> u32 {
+        let block = &self.blocks[usize::from(number >> BLOCK_BITS)];
+        block.hashes[place_of(number)].load(Ordering::Relaxed)
+    }
+
+    /// The block in which the next entry is written, and its number; none if all were.
+    fn next(&self) -> Option<(&Block, u16)> {
+        let written = self.written();
+        let number = self.before * BLOCK + written;
+        let block = self.blocks.get(number / BLOCK)?;
+        let number = u16::try_from(number).expect("there are not so many blocks");
+        (written < self.room).then_some((block, number))
     }
 
     /// The rule that a frame of these words and this hash finds among those that are
@@ -167,6 +187,13 @@ impl Segment {
             next = this.next.load(Ordering::Acquire);
         }
         best
+    }
+
+    /// The rule that a frame of this hash finds, if all goes as it mostly does.
+    #[inline]
+    pub(crate) fn likely(&self, hash: Hash) -> Option<&Arc<Rule>> {
+        let first = self.first(hash, |_, _| true);
+        first.map(|entry| &entry.rule)
     }
 
     /// The first entry with the hash's tag that it is.
@@ -198,8 +225,7 @@ impl Segment {
     fn first_like(&self, hash: Hash, rule: &Rule) -> Option<&Entry> {
         let rest = rest_of(hash);
         self.first(hash, |number, entry| {
-            self.hashes[usize::from(number)].load(Ordering::Relaxed) == rest
-                && wants_same(rule, &entry.rule)
+            self.rest(number) == rest && wants_same(rule, &entry.rule)
         })
     }
 
@@ -217,22 +243,66 @@ impl Segment {
         self.write(link, hash, rule, epoch)
     }
 
-    /// A segment of `capacity` with these entries, made in `epoch`.
+    /// A segment of `capacity` with these entries, in their places in the blocks of
+    /// `before` if it goes on with them. The beginning of the list of those that want the
+    /// same says which is the next, and so is written anew, as all of the list.
     pub(crate) fn of<'a>(
-        living: impl Iterator<Item = &'a Living<'a>>,
+        living: impl Iterator<Item = &'a Living<'a>> + Clone,
         capacity: usize,
         epoch: Epoch,
+        before: Option<&Self>,
     ) -> Result<Self, Full> {
-        let segment = Self::new(capacity, epoch);
-        for Living { hash, rule, again } in living {
-            let last = segment.entries[..segment.written()].last();
-            let link = match last.and_then(OnceLock::get).filter(|_| *again) {
+        let numbers = |before: &&Self| before.blocks.len() + capacity.div_ceil(BLOCK) <= BLOCKS_MAX;
+        let before = before.filter(numbers);
+        let segment = match before {
+            Some(before) => before.heir(living.clone(), capacity),
+            None => Self::new(capacity, epoch),
+        };
+        for this in living {
+            let (hash, rule) = (this.hash, this.rule);
+            if before.is_some() && this.is_alone {
+                let slot = segment.free_slot(hash).ok_or(Full)?;
+                slot.store(slot_of(hash, this.number), Ordering::Relaxed);
+                continue;
+            }
+            let link = match segment.last().filter(|_| this.again) {
                 Some(last) => Link::After(last),
-                None => Link::Slot(segment.free_slot(*hash).ok_or(Full)?),
+                None => Link::Slot(segment.free_slot(hash).ok_or(Full)?),
             };
-            segment.write(link, *hash, rule, epoch)?;
+            segment.write(link, hash, rule, epoch)?;
         }
         Ok(segment)
+    }
+
+    /// One that goes on with the blocks in which these entries are, and has none yet.
+    fn heir<'a>(&self, living: impl Iterator<Item = &'a Living<'a>>, capacity: usize) -> Self {
+        let (mut kept, mut count) = ([false; BLOCKS_MAX], 0);
+        for this in living.filter(|this| this.is_alone) {
+            kept[usize::from(this.number >> BLOCK_BITS)] = true;
+            count += 1;
+        }
+        let kept = self.blocks.iter().zip(kept);
+        let blocks = kept.map(|(block, kept)| {
+            if kept {
+                block.clone()
+            } else {
+                Block::default()
+            }
+        });
+        let blocks: Vec<_> = blocks.collect();
+        let dead = self.dead.load(Ordering::Relaxed);
+        let alive = u32::try_from(count).expect("a segment has not so many");
+        Self {
+            inherited: alive + dead,
+            dead: AtomicU32::new(dead),
+            ..Self::with(&blocks, capacity, capacity - count, self.made)
+        }
+    }
+
+    /// The entry that was written last, of its own.
+    fn last(&self) -> Option<&Entry> {
+        let last = self.before * BLOCK + self.written().checked_sub(1)?;
+        self.entry(u16::try_from(last).ok()?)
     }
 
     /// Looks at what comes before any entry.
@@ -242,13 +312,14 @@ impl Segment {
 
     /// Looks at where an entry of this hash would be written.
     pub(crate) fn glance_at(&self, hash: Hash) -> usize {
-        let place = self.written();
         let filled = |bucket: usize| self.buckets[bucket].0[0].load(Ordering::Relaxed) != 0;
         let filled = self.places(hash).map(filled);
-        let entry = self.entries.get(place).and_then(OnceLock::get);
-        let hashed = self.hashes.get(place);
-        let hashed = hashed.map(|hash| hash.load(Ordering::Relaxed) != 0);
-        let seen = filled.into_iter().chain(hashed).chain([entry.is_some()]);
+        let next = self.next().map(|(block, number)| {
+            let place = place_of(number);
+            let hashed = block.hashes[place].load(Ordering::Relaxed) != 0;
+            [hashed, block.entries[place].get().is_some()]
+        });
+        let seen = filled.into_iter().chain(next.into_iter().flatten());
         seen.filter(|seen| *seen).count()
     }
 
@@ -259,11 +330,10 @@ impl Segment {
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Result<(), Full> {
-        let place = self.written();
-        let entry = self.entries.get(place).ok_or(Full)?;
-        let number = u16::try_from(place).expect("the capacity is less");
-        self.hashes[place].store(rest_of(hash), Ordering::Relaxed);
-        let fresh = entry.set(Entry {
+        let (block, number) = self.next().ok_or(Full)?;
+        let place = place_of(number);
+        block.hashes[place].store(rest_of(hash), Ordering::Relaxed);
+        let fresh = block.entries[place].set(Entry {
             rule: Arc::clone(rule),
             born: self.age_to_write(epoch),
             died: AtomicU16::new(NEVER),
@@ -272,12 +342,10 @@ impl Segment {
         fresh.expect("an entry is written once");
         match link {
             Link::After(last) => last.next.store(number, Ordering::Release),
-            Link::Slot(slot) => {
-                let value = u32::from(hash.tag) << 16 | u32::from(number + 1);
-                slot.store(value, Ordering::Release);
-            }
+            Link::Slot(slot) => slot.store(slot_of(hash, number), Ordering::Release),
         }
-        self.used.store(u32::from(number) + 1, Ordering::Relaxed);
+        let used = self.used.load(Ordering::Relaxed);
+        self.used.store(used + 1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -318,7 +386,7 @@ impl Segment {
 
     /// Whether as many entries were written as there can be.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.written() == self.capacity()
+        self.written() == self.room
     }
 
     fn written(&self) -> usize {
@@ -327,24 +395,27 @@ impl Segment {
 
     /// What has not died; of those that want the same, in their order.
     pub(crate) fn living(&self) -> Vec<Living<'_>> {
-        let mut living = Vec::with_capacity(self.written());
+        let mut living = Vec::with_capacity(self.capacity);
         for slot in self.buckets.iter().flat_map(|bucket| &bucket.0) {
             let [tag, number] = split(slot.load(Ordering::Relaxed));
             let Some(number) = number.checked_sub(1) else {
                 continue;
             };
-            let hash = hash_of(
-                tag,
-                self.hashes[usize::from(number)].load(Ordering::Relaxed),
-            );
-            let (mut entry, mut again) = (self.entry(number), false);
-            while let Some(this) = entry {
+            let hash = hash_of(tag, self.rest(number));
+            let (mut number, mut again) = (number, false);
+            while let Some(this) = self.entry(number) {
+                let next = this.next.load(Ordering::Relaxed);
                 if this.is_alive() {
-                    let rule = &this.rule;
-                    living.push(Living { hash, rule, again });
+                    living.push(Living {
+                        hash,
+                        rule: &this.rule,
+                        number,
+                        again,
+                        is_alone: !again && next == NONE,
+                    });
                     again = true;
                 }
-                entry = self.entry(this.next.load(Ordering::Relaxed));
+                number = next;
             }
         }
         living
@@ -356,8 +427,11 @@ impl Segment {
 pub(crate) struct Living<'a> {
     pub(crate) hash: Hash,
     pub(crate) rule: &'a Arc<Rule>,
+    number: u16,
     /// Whether it wants the same as the one before it.
     again: bool,
+    /// Whether none that lives wants the same, and it does not say that one did.
+    is_alone: bool,
 }
 
 /// From where an entry is found.
@@ -379,6 +453,11 @@ fn rest_of(hash: Hash) -> u32 {
     u32::from(hash.segment) << 16 | u32::from(hash.bucket)
 }
 
+/// What stands in a slot for an entry of this hash and this number.
+fn slot_of(hash: Hash, number: u16) -> u32 {
+    u32::from(hash.tag) << 16 | u32::from(number + 1)
+}
+
 /// The hash with this tag and this rest.
 fn hash_of(tag: u16, rest: u32) -> Hash {
     let [segment, bucket] = split(rest);
@@ -398,11 +477,6 @@ const fn split(slot: u32) -> [u16; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_entry_is_small() {
-        assert_eq!(size_of::<OnceLock<Entry>>(), 24);
-    }
 
     #[test]
     fn a_hash_is_put_together_again() {

@@ -123,6 +123,12 @@ impl Brief {
         (kind as u64) << 32 | value as u64
     }
 
+    /// Whether such a word leads on.
+    #[inline]
+    pub(crate) const fn leads(word: u64) -> bool {
+        word >> 32 == Self::LEADS as u64
+    }
+
     /// What such a word says.
     #[inline]
     pub(crate) const fn of(word: u64) -> Self {

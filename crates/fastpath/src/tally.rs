@@ -16,7 +16,15 @@ const TABLES: usize = 256;
 pub(crate) struct Tally<'a> {
     writer: usize,
     now: Instant,
-    rules: [Option<(&'a Counters, Totals)>; PLACES],
+    rules: [Option<Sum<'a>>; PLACES],
+}
+
+/// What a rule, found in a table, has counted.
+#[derive(Clone, Copy, Debug)]
+struct Sum<'a> {
+    counters: &'a Counters,
+    table: TableId,
+    totals: Totals,
 }
 
 impl<'a> Tally<'a> {
@@ -29,31 +37,59 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// A frame for this rule.
+    /// A frame for this rule, which was found in this table. Of the table it is noted when
+    /// the rule's sum is.
     #[inline]
-    pub(crate) fn rule(&mut self, rule: &'a Rule, weight: Totals) {
+    pub(crate) fn found(
+        &mut self,
+        table: TableId,
+        rule: &'a Rule,
+        weight: Totals,
+        tables: &mut TableTally,
+    ) {
         /// A rule and what the allocator puts beside it take so many bytes at least.
         const APART: usize = 128;
         let place = std::ptr::from_ref(rule).addr() / APART % PLACES;
         match &mut self.rules[place] {
-            Some((counters, sum)) if std::ptr::eq(*counters, &rule.counters) => add(sum, weight),
-            _ => self.replace(place, &rule.counters, weight),
+            Some(sum) if std::ptr::eq(sum.counters, &rule.counters) => {
+                add(&mut sum.totals, weight);
+            }
+            _ => {
+                let counters = &rule.counters;
+                let totals = weight;
+                self.replace(
+                    place,
+                    Sum {
+                        counters,
+                        table,
+                        totals,
+                    },
+                    tables,
+                );
+            }
         }
     }
 
     /// Has what stands in a place written down, and puts this there.
     #[inline]
-    fn replace(&mut self, place: usize, counters: &'a Counters, weight: Totals) {
-        let before = self.rules[place].replace((counters, weight));
-        if let Some((counters, sum)) = before {
-            counters.add(self.writer, sum, self.now);
+    fn replace(&mut self, place: usize, sum: Sum<'a>, tables: &mut TableTally) {
+        if let Some(before) = self.rules[place].replace(sum) {
+            self.note(before, tables);
         }
+    }
+
+    #[inline]
+    fn note(&self, sum: Sum<'_>, tables: &mut TableTally) {
+        sum.counters.add(self.writer, sum.totals, self.now);
+        tables.looked_up(sum.table, sum.totals);
     }
 
     /// Writes all down.
     pub(crate) fn settle(&mut self, tables: &mut TableTally, pipeline: &Pipeline) {
-        for (counters, sum) in self.rules.iter_mut().filter_map(Option::take) {
-            counters.add(self.writer, sum, self.now);
+        for place in 0..PLACES {
+            if let Some(sum) = self.rules[place].take() {
+                self.note(sum, tables);
+            }
         }
         tables.settle(pipeline, self.writer, self.now);
     }

@@ -4,11 +4,12 @@
 //! what they count is written down at the end, as if each frame had been there.
 
 use base::{PortNo, TableId};
+use packet::Frame;
 use pipeline::{Rule, Totals};
 
 use crate::classifier::View;
 use crate::lanes::Lanes;
-use crate::runner::{Seen, look_up};
+use crate::runner::{Seen, look_up, weight_of};
 use crate::steps::Brief;
 use crate::tally::{TableTally, Tally};
 
@@ -72,7 +73,11 @@ impl<'a> Trunk<'a> {
 
     /// A frame has gone it.
     #[inline]
-    pub(crate) const fn count(&mut self, weight: Totals) {
+    pub(crate) fn count(&mut self, frame: &Frame) {
+        if self.len == 0 {
+            return;
+        }
+        let weight = weight_of(frame);
         self.weight.packets = self.weight.packets.wrapping_add(weight.packets);
         self.weight.bytes = self.weight.bytes.wrapping_add(weight.bytes);
     }
@@ -83,8 +88,7 @@ impl<'a> Trunk<'a> {
             return;
         }
         for (table, rule) in self.rules[..self.len].iter().flatten() {
-            tables.looked_up(*table, self.weight);
-            tally.rule(rule, self.weight);
+            tally.found(*table, rule, self.weight, tables);
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
+use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, Lanes, Parts};
 use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment};
 use crate::shape::{Hash, Hasher, Shape};
@@ -69,7 +70,36 @@ pub(crate) struct TupleView {
     directory: Arc<Directory>,
 }
 
+/// A tuple of so many segments is not in a cache of 256 kB: who looks into it for several
+/// frames had better not wait for one after the other.
+const LARGE: usize = 8;
+
 impl TupleView {
+    /// Whether [`TupleView::foresee`] is of use.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        self.directory.segments.len() >= LARGE
+    }
+
+    /// Looks at the memory that these frames will need: what is asked for together comes
+    /// together.
+    pub(crate) fn foresee<'a>(&self, hasher: Hasher, frames: impl Iterator<Item = &'a Lanes>) {
+        let mut hashes = [None; AHEAD];
+        for (place, lanes) in hashes.iter_mut().zip(frames) {
+            *place = Some(hasher.hash(self.shape.words(lanes)));
+        }
+        let segments = hashes.iter().map_while(|hash| *hash);
+        let segments = segments.map(|hash| (hash, &**self.directory.segment(hash)));
+        let near = segments.clone().map(|(_, segment)| segment.capacity());
+        black_box(near.sum::<usize>());
+        let mut rules = [None; AHEAD];
+        for (place, (hash, segment)) in rules.iter_mut().zip(segments) {
+            *place = segment.likely(hash);
+        }
+        let far = rules.iter().flatten().map(|rule| rule.instructions.gist());
+        black_box(far.fold(0, u64::wrapping_add));
+    }
+
     /// The parts of a frame that it looks at.
     pub(crate) fn parts(&self) -> Parts {
         self.shape.parts()
@@ -252,6 +282,7 @@ impl Tuple {
         let place = self.directory.place(hash);
         let old = Arc::clone(&self.directory.segments[place]);
         let living = old.living();
+        let before = (more > 0 && old.can_be_inherited(epoch)).then_some(&*old);
         let alike = living.windows(2).all(|two| two[0].hash == two[1].hash);
         // Full before its time: its buckets are too few for these hashes.
         let crowded = more > 0 && !old.is_used_up();
@@ -260,7 +291,7 @@ impl Tuple {
         let directory = Arc::make_mut(&mut self.directory);
         let splits = capacity > CAPACITY_MAX && !alike && directory.bits < BITS_MAX;
         if !splits {
-            let remade = fill(capacity, living.iter(), epoch)?;
+            let remade = fill(capacity, living.iter(), epoch, before)?;
             let places = directory.places_of(place);
             directory.segments[places].fill(Arc::new(remade));
             return Ok(());
@@ -273,23 +304,24 @@ impl Tuple {
         for half in [places.start..middle, middle..places.end] {
             let of_half = |entry: &&Living<'_>| half.contains(&directory.place(entry.hash));
             let part = living.iter().filter(of_half);
-            let remade = fill(room_for(part.clone().count() + 1), part, epoch)?;
+            let remade = fill(room_for(part.clone().count() + 1), part, epoch, before)?;
             directory.segments[half].fill(Arc::new(remade));
         }
         Ok(())
     }
 }
 
-/// A segment of these entries, made in `epoch`: of the capacity or, if its buckets do
-/// not serve, of the next that do.
+/// A segment of these entries, made in `epoch`, which may go on with the blocks of the one
+/// before it: of the capacity or, if its buckets do not serve, of the next that do.
 fn fill<'a>(
     capacity: usize,
     living: impl Iterator<Item = &'a Living<'a>> + Clone,
     epoch: Epoch,
+    before: Option<&Segment>,
 ) -> Result<Segment, TooManyAlike> {
     let mut capacity = capacity;
     while capacity <= ALIKE_MAX {
-        match Segment::of(living.clone(), capacity, epoch) {
+        match Segment::of(living.clone(), capacity, epoch, before) {
             Ok(segment) => return Ok(segment),
             Err(Full) => capacity *= 2,
         }

@@ -41,9 +41,18 @@ pub(crate) enum Item {
     Metadata(MetadataWrite),
 }
 
+/// How many actions there may be to the end of `r`: none is shorter than eight bytes. Few
+/// rules have more than four, and for those there is room as they come.
+pub(crate) const fn expected(r: &Reader<'_>) -> usize {
+    match r.len() / 8 {
+        few @ ..4 => few,
+        _ => 4,
+    }
+}
+
 /// Reads actions to the end of `r`; what is an instruction elsewhere is refused.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
-    let mut actions = Vec::new();
+    let mut actions = Vec::with_capacity(expected(r));
     while !r.is_empty() {
         let unknown = r.fail(Refusal::ActionBadExperimenterType);
         match decode_one(r)? {

@@ -47,6 +47,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
 /// A list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();
+    read.apply.reserve_exact(action::expected(r));
     while !r.is_empty() {
         let start = r.clone();
         let item = action::decode_one(r)?;

@@ -43,6 +43,14 @@ pub(crate) const IPV4: u128 = 0x0800;
 pub(crate) const IPV6: u128 = 0x86dd;
 pub(crate) const ARP: [u128; 2] = [0x0806, 0x8035];
 
+/// Bytes of the structure.
+const LENGTH: usize = 40;
+
+/// The bytes from `at` on.
+fn part<const N: usize>(bytes: &[u8; LENGTH], at: usize) -> [u8; N] {
+    *bytes[at..].first_chunk().expect("every member lies within")
+}
+
 /// A match, and whether it left nothing open: then its rule has the highest
 /// priority, whatever the message says (OF 1.0.1, 3.4).
 #[derive(Clone, Debug)]
@@ -56,8 +64,8 @@ pub(crate) struct Match10 {
 struct Raw {
     wildcards: u32,
     in_port: u16,
-    dl_src: u128,
-    dl_dst: u128,
+    dl_src: u64,
+    dl_dst: u64,
     dl_vlan: u16,
     dl_vlan_pcp: u8,
     dl_type: u16,
@@ -87,37 +95,34 @@ impl Raw {
     };
 
     fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let wildcards = r.u32()?;
-        let in_port = r.u16()?;
-        let (dl_src, dl_dst) = (r.number(6)?, r.number(6)?);
-        let (dl_vlan, dl_vlan_pcp) = (r.u16()?, r.u8()?);
-        r.skip(1)?;
-        let (dl_type, nw_tos, nw_proto) = (r.u16()?, r.u8()?, r.u8()?);
-        r.skip(2)?;
-        let (nw_src, nw_dst) = (r.u32()?, r.u32()?);
-        let (tp_src, tp_dst) = (r.u16()?, r.u16()?);
+        let bytes: [u8; LENGTH] = r.take()?;
+        let [wildcards, nw_src, nw_dst] =
+            [0, 28, 32].map(|at| u32::from_be_bytes(part(&bytes, at)));
+        let short = |at| u16::from_be_bytes(part(&bytes, at));
+        // Two bytes more than an address, before or behind it.
+        let long = |at| u64::from_be_bytes(part(&bytes, at));
         Ok(Self {
             wildcards,
-            in_port,
-            dl_src,
-            dl_dst,
-            dl_vlan,
-            dl_vlan_pcp,
-            dl_type,
-            nw_tos,
-            nw_proto,
+            in_port: short(4),
+            dl_src: long(6) >> 16,
+            dl_dst: long(12) >> 16,
+            dl_vlan: short(18),
+            dl_vlan_pcp: bytes[20],
+            dl_type: short(22),
+            nw_tos: bytes[24],
+            nw_proto: bytes[25],
             nw_src,
             nw_dst,
-            tp_src,
-            tp_dst,
+            tp_src: short(36),
+            tp_dst: short(38),
         })
     }
 
     fn encode(&self, w: &mut Writer<'_>) {
         w.u32(self.wildcards);
         w.u16(self.in_port);
-        w.number(6, self.dl_src);
-        w.number(6, self.dl_dst);
+        w.number(6, self.dl_src.into());
+        w.number(6, self.dl_dst.into());
         w.u16(self.dl_vlan);
         w.u8(self.dl_vlan_pcp);
         w.zeros(1);
@@ -181,10 +186,10 @@ pub(crate) fn add_if(
     asked: bool,
     building: &mut MatchBuilder,
     field: Field,
-    value: u128,
+    value: u64,
 ) -> Result<(), Refusal> {
     if asked {
-        building.add_exact(field, value)
+        building.add_number(field, value)
     } else {
         Ok(())
     }
@@ -211,10 +216,10 @@ fn link(building: &mut MatchBuilder, raw: &Raw) -> Result<(), Refusal> {
     match (raw.counts(wild::DL_VLAN), raw.counts(wild::DL_VLAN_PCP)) {
         (false, false) => Ok(()),
         // A priority is of no meaning then.
-        (true, _) if raw.dl_vlan == VLAN_NONE => building.add_exact(Field::VlanVid, 0),
+        (true, _) if raw.dl_vlan == VLAN_NONE => building.add_number(Field::VlanVid, 0),
         (true, pcp) => {
             let vid = VID_PRESENT | raw.dl_vlan & 0x0fff;
-            building.add_exact(Field::VlanVid, vid.into())?;
+            building.add_number(Field::VlanVid, vid.into())?;
             add_if(pcp, building, Field::VlanPcp, (raw.dl_vlan_pcp & 7).into())
         }
         (false, true) => {
@@ -334,10 +339,10 @@ fn say_link(term: &Term, raw: &mut Raw) -> bool {
             (raw.in_port, raw.wildcards) = (number, raw.wildcards & !wild::IN_PORT);
         }
         Field::EthDst if exact => {
-            (raw.dl_dst, raw.wildcards) = (term.value, raw.wildcards & !wild::DL_DST);
+            (raw.dl_dst, raw.wildcards) = (low48(term.value), raw.wildcards & !wild::DL_DST);
         }
         Field::EthSrc if exact => {
-            (raw.dl_src, raw.wildcards) = (term.value, raw.wildcards & !wild::DL_SRC);
+            (raw.dl_src, raw.wildcards) = (low48(term.value), raw.wildcards & !wild::DL_SRC);
         }
         Field::EthType => {
             (raw.dl_type, raw.wildcards) = (low16(term.value), raw.wildcards & !wild::DL_TYPE);
@@ -438,6 +443,11 @@ pub(crate) fn low8(value: u128) -> u8 {
 
 pub(crate) fn low16(value: u128) -> u16 {
     u16::from_be_bytes([value.to_be_bytes()[14], value.to_be_bytes()[15]])
+}
+
+fn low48(value: u128) -> u64 {
+    let [.., a, b, c, d, e, f] = value.to_be_bytes();
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
 }
 
 fn low32(value: u128) -> u32 {

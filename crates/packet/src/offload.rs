@@ -63,6 +63,13 @@ pub struct Offload {
 }
 
 impl Offload {
+    /// Whether nothing is owed.
+    #[inline]
+    #[must_use]
+    pub const fn is_nothing(&self) -> bool {
+        !matches!(self.checksum, Checksum::Partial { .. }) && self.segmentation.is_none()
+    }
+
     /// Whether this can be true of a frame of `len` bytes whose payload begins at
     /// `payload_at`. A guest or a peer process may have written it.
     ///

@@ -140,8 +140,11 @@ impl Counters {
     /// Takes note of a use that is not counted. Only the last writer, the one who
     /// changes the tables, may do so.
     pub(crate) fn touch(&self, now: Instant) {
-        if let Some(last) = self.cells().last() {
-            last.used.fetch_max(now.as_nanos(), Ordering::Relaxed);
+        let last = usize::from(self.first + self.cells - 1);
+        if let Some(last) = self.sheet.cell(last)
+            && last.used.load(Ordering::Relaxed) < now.as_nanos()
+        {
+            last.used.store(now.as_nanos(), Ordering::Relaxed);
         }
     }
 

@@ -136,14 +136,18 @@ impl Pipeline {
         check_deed(&deed, &command.matching, command.table, command.consistency)?;
         self.check_named(&deed)?;
         let identity = identity(command, command.table);
-        let old = self.look_for(&identity).cloned();
+        let hash = self.hash_of(&identity);
+        let old = self.look_for(hash, &identity).cloned();
         let table = self.table(command.table);
         if command.flags.contains(FlowFlags::CHECK_OVERLAP)
             && table.is_some_and(|table| table.overlaps(&identity))
         {
             return Err(Refusal::FlowModOverlap);
         }
-        let mut changes = Changes::default();
+        let mut changes = Changes {
+            added: Vec::with_capacity(1),
+            ..Changes::default()
+        };
         let needs_room = old.is_none() && !self.has_room(command.table);
         if needs_room && !self.evict(command.table, now, &mut changes) {
             return Err(Refusal::FlowModTableFull);
@@ -171,7 +175,7 @@ impl Pipeline {
             modified: now,
             counters,
         };
-        self.put(Arc::new(rule), now, &mut changes);
+        self.put_hashed(hash, Arc::new(rule), now, &mut changes);
         Ok(changes)
     }
 
@@ -276,7 +280,11 @@ impl Pipeline {
         );
         if strict {
             let tables = self.table_ids(command.table).into_iter();
-            let same = tables.filter_map(|table| self.look_for(&identity(command, table)).cloned());
+            let same = tables.filter_map(|table| {
+                let identity = identity(command, table);
+                let hash = self.hash_of(&identity);
+                self.look_for(hash, &identity).cloned()
+            });
             same.filter(|rule| filter.takes(rule)).collect()
         } else {
             let rules = self.rules(command.table);

@@ -16,8 +16,11 @@ use hashbrown::HashTable;
 
 use crate::rule::{Identity, Rule};
 
-/// How many tables: the largest of a million rules grows in less than two milliseconds.
+/// How many tables: the largest of a million rules grows in less than a millisecond.
 const PARTS: usize = 64;
+
+/// Rules for which there is room at once. None is moved when more come.
+const CHUNK: usize = 4096;
 
 /// Every rule, or nothing yet. The hash is keyed by chance, lest a controller choose a
 /// million matches of one hash; nothing else depends on it.
@@ -26,19 +29,87 @@ pub(crate) struct Index {
     hasher: RandomState,
     /// As many as there are parts, once it is made.
     parts: Vec<HashTable<Entry>>,
+    rules: Rules,
 }
 
-/// A rule, and the hash of its identity: a table that grows does not ask each of its
-/// rules, which lie all over the memory.
+/// The hash of an identity: which part, and what is kept of it, since a table that grows
+/// does not ask each of its rules, which lie all over the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hash {
+    part: u16,
+    kept: u32,
+}
+
+impl Hash {
+    fn of(hash: u64) -> Self {
+        let [a, b, c, d, e, f, ..] = hash.to_le_bytes();
+        Self {
+            part: u16::from_le_bytes([e, f]),
+            kept: u32::from_le_bytes([a, b, c, d]),
+        }
+    }
+
+    fn part(self) -> usize {
+        PART_OF[usize::from(self.part) % PART_OF.len()].into()
+    }
+}
+
+/// A rule by its number. So few bytes are near when those of a wider one were not.
 #[derive(Debug)]
 struct Entry {
-    hash: u64,
-    rule: Arc<Rule>,
+    hash: u32,
+    number: u32,
 }
 
-impl Entry {
-    fn is(&self, hash: u64, identity: &Identity) -> bool {
-        self.hash == hash && self.rule.identity == *identity
+/// What a table of entries takes for the hash: it looks at the lower bits and at the seven
+/// uppermost.
+fn spread(kept: u32) -> u64 {
+    u64::from(kept >> 25) << 57 | u64::from(kept)
+}
+
+/// Rules by number, in the order in which they came.
+#[derive(Debug, Default)]
+struct Rules {
+    chunks: Vec<Vec<Option<Arc<Rule>>>>,
+    /// Numbers that are free again.
+    free: Vec<u32>,
+}
+
+impl Rules {
+    fn get(&self, number: u32) -> Option<&Arc<Rule>> {
+        let number = number as usize;
+        self.chunks
+            .get(number / CHUNK)?
+            .get(number % CHUNK)?
+            .as_ref()
+    }
+
+    fn put(&mut self, number: u32, rule: Option<Arc<Rule>>) {
+        let number = number as usize;
+        self.chunks[number / CHUNK][number % CHUNK] = rule;
+    }
+
+    /// Takes a rule in. Answers its number.
+    fn add(&mut self, rule: Arc<Rule>) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.put(number, Some(rule));
+            return number;
+        }
+        if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        let before = (self.chunks.len() - 1) * CHUNK;
+        let last = self.chunks.last_mut().expect("there is one with room");
+        last.push(Some(rule));
+        u32::try_from(before + last.len() - 1).expect("there are not so many rules")
+    }
+}
+
+/// Whether an entry is that of the rule of this identity.
+fn is_of<'a>(rules: &'a Rules, hash: Hash, identity: &'a Identity) -> impl Fn(&Entry) -> bool + 'a {
+    move |entry| {
+        let rule = || rules.get(entry.number);
+        entry.hash == hash.kept && rule().is_some_and(|rule| rule.identity == *identity)
     }
 }
 
@@ -57,36 +128,57 @@ impl Index {
     /// Makes it, of all rules there are.
     pub(crate) fn make(&mut self, rules: impl Iterator<Item = Arc<Rule>>) {
         self.clear();
-        rules.for_each(|rule| self.insert(&rule));
+        for rule in rules {
+            let hash = self.hash(&rule.identity);
+            self.insert(hash, &rule);
+        }
     }
 
-    /// The rule of this identity. Only if it is made: elsewhere there is another way.
-    pub(crate) fn get(&self, identity: &Identity) -> Option<&Arc<Rule>> {
-        let hash = self.hasher.hash_one(identity);
-        let part = self.parts.get(part_of(hash))?;
-        let entry = part.find(hash, |entry| entry.is(hash, identity))?;
-        Some(&entry.rule)
+    /// The hash of an identity.
+    pub(crate) fn hash(&self, identity: &Identity) -> Hash {
+        Hash::of(self.hasher.hash_one(identity))
     }
 
-    /// Takes a rule in, in place of one of the same identity.
-    pub(crate) fn insert(&mut self, rule: &Arc<Rule>) {
-        let hash = self.hasher.hash_one(&rule.identity);
-        let Some(part) = self.parts.get_mut(part_of(hash)) else {
-            return;
-        };
-        let is_same = |entry: &Entry| entry.is(hash, &rule.identity);
-        let rule = Arc::clone(rule);
-        part.entry(hash, is_same, |entry| entry.hash)
-            .insert(Entry { hash, rule });
+    /// The rule of this identity, whose hash that is. Only if it is made: elsewhere there is
+    /// another way.
+    pub(crate) fn get(&self, hash: Hash, identity: &Identity) -> Option<&Arc<Rule>> {
+        let part = self.parts.get(hash.part())?;
+        let is_it = is_of(&self.rules, hash, identity);
+        let entry = part.find(spread(hash.kept), is_it)?;
+        self.rules.get(entry.number)
+    }
+
+    /// Takes a rule in. There is none of its identity.
+    pub(crate) fn insert(&mut self, hash: Hash, rule: &Arc<Rule>) {
+        if let Some(part) = self.parts.get_mut(hash.part()) {
+            let number = self.rules.add(Arc::clone(rule));
+            let hash = hash.kept;
+            part.insert_unique(spread(hash), Entry { hash, number }, |entry| {
+                spread(entry.hash)
+            });
+        }
+    }
+
+    /// Takes a rule in, in place of the one of the same identity.
+    pub(crate) fn replace(&mut self, hash: Hash, rule: &Arc<Rule>) {
+        let same = is_of(&self.rules, hash, &rule.identity);
+        let part = self.parts.get(hash.part());
+        let entry = part.and_then(|part| part.find(spread(hash.kept), same));
+        if let Some(number) = entry.map(|entry| entry.number) {
+            self.rules.put(number, Some(Arc::clone(rule)));
+        }
     }
 
     /// Forgets a rule.
     pub(crate) fn remove(&mut self, identity: &Identity) {
-        let hash = self.hasher.hash_one(identity);
-        if let Some(part) = self.parts.get_mut(part_of(hash))
-            && let Ok(entry) = part.find_entry(hash, |entry| entry.is(hash, identity))
+        let hash = self.hash(identity);
+        let is_it = is_of(&self.rules, hash, identity);
+        if let Some(part) = self.parts.get_mut(hash.part())
+            && let Ok(entry) = part.find_entry(spread(hash.kept), is_it)
         {
-            entry.remove();
+            let number = entry.remove().0.number;
+            self.rules.put(number, None);
+            self.rules.free.push(number);
         }
     }
 
@@ -94,11 +186,11 @@ impl Index {
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
         self.parts.resize_with(PARTS, HashTable::new);
+        self.rules = Rules::default();
     }
 }
 
-/// Bits of a hash that choose a part. A table looks at those below and at the seven
-/// uppermost.
+/// Bits of a hash that choose a part, above those that are kept.
 const BITS: u32 = 10;
 
 /// Which part each value of those bits is for: the last part for twice as many as the first.
@@ -119,15 +211,40 @@ static PART_OF: [u8; 1 << BITS] = {
     parts
 };
 
-fn part_of(hash: u64) -> usize {
-    let bits = hash >> 40 & ((1 << BITS) - 1);
-    let bits = usize::try_from(bits).expect("there are not so many bits");
-    PART_OF[bits].into()
-}
-
 #[cfg(test)]
 mod tests {
+    use base::TableId;
+
     use super::*;
+    use crate::testing::pipeline;
+
+    #[test]
+    fn rules_are_found_whatever_others_come_and_go() {
+        let flows: Vec<_> = (0..200)
+            .map(|port| format!("udp,tp_dst={port},actions=drop"))
+            .collect();
+        let flows: Vec<_> = flows.iter().map(String::as_str).collect();
+        let pipeline = pipeline(&flows);
+        let rules: Vec<_> = pipeline.rules(TableId::FIRST).cloned().collect();
+        let mut index = Index::default();
+        index.make(rules[..100].iter().cloned());
+        for (old, new) in rules.iter().zip(&rules[100..]) {
+            let hash = index.hash(&new.identity);
+            assert!(index.get(hash, &new.identity).is_none());
+            index.remove(&old.identity);
+            index.insert(hash, new);
+            index.replace(hash, new);
+        }
+        for (number, rule) in rules.iter().enumerate() {
+            let found = index.get(index.hash(&rule.identity), &rule.identity);
+            assert_eq!(
+                found.is_some_and(|found| Arc::ptr_eq(found, rule)),
+                number >= 100
+            );
+        }
+        // A hundred at once, and so as many numbers.
+        assert_eq!(index.rules.chunks.iter().map(Vec::len).sum::<usize>(), 100);
+    }
 
     #[test]
     fn the_last_part_is_for_twice_as_many_as_the_first() {

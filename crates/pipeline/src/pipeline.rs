@@ -40,7 +40,7 @@ use crate::expiry::Expiry;
 use crate::flow_mod::{Changes, Removal};
 use crate::group::Group;
 use crate::group_mod::GroupTable;
-use crate::index::Index;
+use crate::index::{Hash, Index};
 use crate::learners::Learners;
 use crate::limits::Limits;
 use crate::meter::Outcome;
@@ -344,19 +344,24 @@ impl Pipeline {
     /// The rule of this identity, for one who only looks.
     pub(crate) fn find(&self, identity: &Identity) -> Option<&Arc<Rule>> {
         if self.index.is_made() {
-            self.index.get(identity)
+            self.index.get(self.index.hash(identity), identity)
         } else {
             self.table(identity.table)?.find(identity)
         }
     }
 
-    /// The rule of this identity, for one who is about to change the tables.
-    pub(crate) fn look_for(&mut self, identity: &Identity) -> Option<&Arc<Rule>> {
+    /// The rule of this identity, whose hash that is.
+    pub(crate) fn look_for(&self, hash: Hash, identity: &Identity) -> Option<&Arc<Rule>> {
+        self.index.get(hash, identity)
+    }
+
+    /// The hash of an identity, for one who is about to change the tables.
+    pub(crate) fn hash_of(&mut self, identity: &Identity) -> Hash {
         if !self.index.is_made() {
             let tables = self.tables.values();
             self.index.make(tables.flat_map(Table::rules).cloned());
         }
-        self.index.get(identity)
+        self.index.hash(identity)
     }
 
     /// The number of a new rule.
@@ -372,6 +377,18 @@ impl Pipeline {
 
     /// Puts a rule in, in place of the one of the same identity.
     pub(crate) fn put(&mut self, rule: Arc<Rule>, now: Instant, changes: &mut Changes) {
+        let hash = self.hash_of(&rule.identity);
+        self.put_hashed(hash, rule, now, changes);
+    }
+
+    /// The same of a rule whose identity's hash is known.
+    pub(crate) fn put_hashed(
+        &mut self,
+        hash: Hash,
+        rule: Arc<Rule>,
+        now: Instant,
+        changes: &mut Changes,
+    ) {
         self.rules += 1;
         self.depths[rule.depth() as usize] += 1;
         self.expiry.arm(&rule);
@@ -382,9 +399,12 @@ impl Pipeline {
                 table.insert(Arc::clone(&rule))
             }
         };
-        self.index.insert(&rule);
-        if let Some(old) = old {
-            self.left(old, None, now, changes);
+        match old {
+            Some(old) => {
+                self.index.replace(hash, &rule);
+                self.left(old, None, now, changes);
+            }
+            None => self.index.insert(hash, &rule),
         }
         self.groups.rule_came(&rule);
         self.meters.rule_came(&rule);

@@ -13,8 +13,10 @@ use packet::{Frame, Pool};
 use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict};
 
 mod lists;
+mod stream;
 
 pub use lists::Traffic;
+pub use stream::Stream;
 
 /// A frame that all rules with conditions on one are for.
 pub const FRAME: &str = "eth / ipv4 / tcp / data(6)";
@@ -148,6 +150,13 @@ impl Scene {
     /// So many rules of one shape, and a frame for each.
     #[must_use]
     pub fn exact(name: &'static str, count: u32) -> Self {
+        // A hundred thousand frames would not fit the caches, which is another matter.
+        Self::exact_met(name, count, count / 2000 + 1)
+    }
+
+    /// The same, but only each `step`th of them has a frame.
+    #[must_use]
+    pub fn exact_met(name: &'static str, count: u32, step: u32) -> Self {
         let flow = |n: u32| {
             let [_, port, upper, lower] = n.to_be_bytes();
             format!("udp,nw_src=10.0.{upper}.{lower},tp_dst={port},actions=output:2")
@@ -156,8 +165,7 @@ impl Scene {
             let [_, port, upper, lower] = n.to_be_bytes();
             format!("eth / ipv4(src=10.0.{upper}.{lower}) / udp(dst={port})")
         };
-        // A hundred thousand frames would not fit the caches, which is another matter.
-        let step = usize::try_from(count / 2000 + 1).expect("it fits");
+        let step = usize::try_from(step).expect("it fits");
         Self {
             flows: (0..count).map(flow).collect(),
             frames: (0..count).step_by(step).map(frame).collect(),
@@ -193,6 +201,12 @@ impl Scene {
         self.flows.len()
     }
 
+    /// The flows, as `ovs-ofctl` takes them.
+    #[must_use]
+    pub fn flow_lines(&self) -> &[String] {
+        &self.flows
+    }
+
     /// Makes what is told of.
     ///
     /// # Panics
@@ -218,9 +232,18 @@ impl Scene {
         let changes = self.flows.iter().map(&mut add).collect();
         Bed {
             changes,
-            frames: self.frames.iter().map(|text| frame(text)).collect(),
+            frames: self.frames(),
             pipeline,
         }
+    }
+
+    /// The bytes of the frames.
+    ///
+    /// # Panics
+    /// If the words are none.
+    #[must_use]
+    pub fn frames(&self) -> Vec<Vec<u8>> {
+        self.frames.iter().map(|text| frame(text)).collect()
     }
 }
 
@@ -385,9 +408,14 @@ mod tests {
             Scene::last_of_many(),
             Scene::networks("some", 300),
             Scene::access_list("some", 300, Traffic::Fitting),
+            Scene::access_list("some", 300, Traffic::Zipf),
             Scene::access_list("some", 300, Traffic::Attack),
             Scene::three_rules("three", Traffic::Same),
             Scene::three_rules("three", Traffic::Fitting),
+            Scene::three_rules("three", Traffic::Zipf),
+            Scene::routed("routed", Traffic::Same, 10),
+            Scene::routed("routed", Traffic::Fitting, 300),
+            Scene::routed("routed", Traffic::Random, 300),
         ] {
             let (bed, mut runner) = (scene.lay(), Runner::new());
             assert_eq!(bed.changes.len(), scene.flows());

@@ -271,6 +271,90 @@ fn many_rules_of_one_shape_come_and_go() {
     }
 }
 
+/// Segments go on with the entries of those before them: what an older view shows stays,
+/// though rules of the same match come behind them, and go.
+#[test]
+fn views_stand_while_a_table_grows() {
+    const RULES: u32 = 6_000;
+    const PUBLISHED: u32 = 500;
+    const STAYS: u32 = 1_000;
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let mut views = Vec::new();
+    let is_doubled = |port: u32| port.is_multiple_of(5);
+    for port in 0..RULES {
+        let mut change = |command, flow: &str| apply(&mut pipeline, &mut classifier, command, flow);
+        change(
+            FlowModCommand::Add,
+            &format!("priority=1,udp,tp_dst={port},actions=drop"),
+        );
+        if is_doubled(port) {
+            change(
+                FlowModCommand::Add,
+                &format!("priority=2,udp,tp_dst={port},actions=drop"),
+            );
+        }
+        if let Some(old) = port.checked_sub(STAYS).filter(|old| is_doubled(*old)) {
+            change(
+                FlowModCommand::DeleteStrict,
+                &format!("priority=2,udp,tp_dst={old}"),
+            );
+        }
+        if port.is_multiple_of(PUBLISHED) {
+            views.push((port, classifier.publish(&pipeline)));
+        }
+    }
+    let seen = Seen {
+        stack: "",
+        registers: Registers::new(PortNo(1)),
+    };
+    for (last, view) in &views {
+        for port in (0..RULES).step_by(7).chain(0..50) {
+            let stack = format!("eth / ipv4 / udp(dst={port})");
+            let frame = stack.parse::<Stack>().expect("a stack").build();
+            let found = looked_up(view, &seen, &frame).map(|rule| rule.priority());
+            let above = is_doubled(port) && port + STAYS > *last;
+            let wanted = (port <= *last).then_some(if above { 2 } else { 1 });
+            assert_eq!(found, wanted, "port {port} when {last} came");
+        }
+    }
+}
+
+/// What has died is let go of, though segments go on with the entries of those before.
+#[test]
+fn rules_that_went_are_not_kept() {
+    const RULES: u32 = 20_000;
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mut classifier = Classifier::new();
+    let mut rules = Vec::new();
+    for port in 0..RULES {
+        // Each goes when as many have come behind it as a segment has entries.
+        if let Some(old) = port.checked_sub(2_000) {
+            let flow = format!("priority=32768,udp,tp_dst={old}");
+            apply(
+                &mut pipeline,
+                &mut classifier,
+                FlowModCommand::DeleteStrict,
+                &flow,
+            );
+        }
+        let flow = format!("udp,tp_dst={port},actions=drop");
+        let flow_mod = text::parse_flow(FlowModCommand::Add, &flow).expect("a flow");
+        let changes = pipeline
+            .flow_mod(&flow_mod, Instant::START)
+            .expect("there is room");
+        classifier.note(&changes);
+        classifier.publish(&pipeline);
+        rules.extend(changes.added.iter().map(Arc::downgrade));
+    }
+    let kept = rules.iter().filter(|rule| rule.strong_count() > 0).count();
+    assert!(
+        kept < 3 * pipeline.len(),
+        "{kept} of {} rules",
+        pipeline.len()
+    );
+}
+
 /// A reader sees what its view showed when it was published, however much is
 /// written meanwhile: in each step a third of the rules come or go.
 #[test]

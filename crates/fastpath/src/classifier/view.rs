@@ -10,6 +10,7 @@ use pipeline::{Found, Lookup, Rule};
 
 use super::clauses::ByClauses;
 use crate::base::Base;
+use crate::direct::Direct;
 use crate::lanes::{Lanes, Parts};
 use crate::segment::Epoch;
 use crate::shape::Hasher;
@@ -28,6 +29,18 @@ pub(crate) struct TableView {
     pub(crate) uncompiled: Option<Uncompiled>,
 }
 
+/// The only form that a table has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sole<'a> {
+    /// A few rules, compared one after the other.
+    Direct(&'a Base, &'a Direct),
+    /// Another one that is compiled together.
+    Base(&'a Base),
+    Tuple(&'a TupleView),
+    /// It has several, or one lookup does not tell it.
+    None,
+}
+
 /// Why what a frame finds in a table is not the first of the rules that it fits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Uncompiled {
@@ -39,6 +52,27 @@ pub(crate) enum Uncompiled {
 }
 
 impl TableView {
+    /// Its form, if it is one only, as most tables' are.
+    #[inline]
+    pub(crate) fn sole(&self) -> Sole<'_> {
+        match (&*self.bases, &*self.tuples) {
+            _ if self.uncompiled.is_some() => Sole::None,
+            ([base], []) => match base.as_direct() {
+                Some(direct) => Sole::Direct(base, direct),
+                None => Sole::Base(base),
+            },
+            ([], [tuple]) => Sole::Tuple(tuple),
+            _ => Sole::None,
+        }
+    }
+
+    /// Looks at the memory that these frames will need, if it may be far away.
+    #[inline]
+    pub(crate) fn foresee<'a>(&self, view: &View, frames: impl Iterator<Item = &'a Lanes> + Clone) {
+        let large = self.tuples.iter().filter(|tuple| tuple.is_large());
+        large.for_each(|tuple| tuple.foresee(view.hasher, frames.clone()));
+    }
+
     /// The rule that the frame finds among those that are `wanted`: of those that it
     /// fits the one of the highest priority, and of several of that priority the one
     /// that the interpreter would try first.
@@ -101,6 +135,22 @@ impl View {
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
         self.tables.get(usize::from(id.0))?.as_deref()
+    }
+
+    /// When that was.
+    #[inline]
+    pub(crate) const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The rule that a frame finds among those of one shape.
+    #[inline]
+    pub(crate) fn look_up_in<'a>(
+        &self,
+        tuple: &'a TupleView,
+        lanes: &Lanes,
+    ) -> Option<&'a Arc<Rule>> {
+        tuple.find(lanes, self.hasher, self.epoch, |_| true)
     }
 
     /// The rule that a frame finds there.

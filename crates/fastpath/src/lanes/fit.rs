@@ -128,6 +128,38 @@ impl Lanes {
         wrong | missing == 0
     }
 
+    /// The words of a frame that has what `matching` wants, and nothing else; none unless
+    /// it wants the whole of the same fields as `other`, whose shape is its own then.
+    pub(crate) fn wanted(matching: &Match, other: &Match) -> Option<Self> {
+        let (bytes, others) = (matching.as_bytes(), other.as_bytes());
+        let (mut wanted, mut needed, mut at) = (Self::new(), 0, 0);
+        while let Some(head) = bytes.get(at)
+            && *head != 0
+        {
+            if others.get(at) != Some(head) {
+                return None;
+            }
+            let row = &ROWS[usize::from(*head)];
+            let (lane, value) = (usize::from(row.lane), at + 1);
+            match row.kind {
+                Kind::Exact => {
+                    let value = word_at(bytes, value).rotate_right(row.turn.into());
+                    wanted.0[lane % LANES] |= value & row.mask;
+                }
+                Kind::Wide => {
+                    wanted.0[lane % LANES] |= word_at(bytes, value);
+                    wanted.0[(lane + 1) % LANES] |= word_at(bytes, value + 8);
+                }
+                Kind::Masked | Kind::WideMasked | Kind::End => return None,
+            }
+            needed |= row.has;
+            at = value + usize::from(row.length);
+        }
+        wanted.0[lane::ARRIVAL] |= u64::from(needed);
+        let is_end = others.get(at).is_none_or(|head| *head == 0);
+        is_end.then_some(wanted)
+    }
+
     /// Bits in which a word is not what a term wants whose value and mask these eight
     /// bytes begin with.
     #[inline]
@@ -198,15 +230,20 @@ const _: () = assert!(lane::ARRIVAL == PRESENCE as usize, "it is the first word"
 /// The eight bytes at `at`, and zeros behind the last of all.
 #[inline]
 fn word_at(bytes: &[u8], at: usize) -> u64 {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(word) => u64::from_be_bytes(*word),
-        None => {
-            let byte = |word, byte: &u8| word << 8 | u64::from(*byte);
-            let word: u64 = rest.iter().fold(0, byte);
-            word << (8 * (8 - rest.len()) % 64)
-        }
+    if let Some(word) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
+        return u64::from_be_bytes(*word);
     }
+    let rest = bytes.len().saturating_sub(at);
+    if rest == 0 {
+        return 0;
+    }
+    let last = match bytes.last_chunk() {
+        Some(last) => u64::from_be_bytes(*last),
+        None => bytes
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    last << (8 * (8 - rest))
 }
 
 const _: () = assert!(

@@ -27,6 +27,45 @@ fn a_wide_field_has_two_words() {
     }
 }
 
+/// What is wanted by rules that come one after the other is what each wants by itself.
+#[test]
+fn rules_on_the_same_fields_are_of_one_shape() {
+    let matching = |line: &str| {
+        let rule = parse_flow_line(&format!("{line},actions=drop"));
+        rule.expect(line).matching
+    };
+    let lines = [
+        "",
+        "in_port=1,tcp,nw_src=10.0.0.1,tp_src=7,tp_dst=9",
+        "in_port=2,tcp,nw_src=10.0.0.2,tp_src=8,tp_dst=1",
+        "in_port=2,tcp,nw_src=10.0.0.0/8,tp_src=8,tp_dst=1",
+        "in_port=2,udp,nw_src=10.0.0.2,tp_src=8,tp_dst=1",
+        "tcp6,ipv6_src=::1,ipv6_dst=ff02::2,tp_dst=80",
+        "tcp6,ipv6_src=::5,ipv6_dst=2001::2,tp_dst=81",
+        "tcp6,ipv6_src=::5,ipv6_dst=2001::2",
+        "dl_vlan=5,dl_vlan_pcp=3,dl_dst=02:00:00:00:00:01",
+        "dl_vlan=6,dl_vlan_pcp=0,dl_dst=02:00:00:00:00:02",
+    ];
+    let mut alike = 0;
+    for (one, other) in lines
+        .iter()
+        .flat_map(|one| lines.iter().map(move |other| (one, other)))
+    {
+        let (one, other) = (matching(one), matching(other));
+        let Some(wanted) = Lanes::wanted(&one, &other) else {
+            continue;
+        };
+        let (one, other) = (Conditions::of(&one), Conditions::of(&other));
+        let mut rooms = [[(0, 0); LANES]; 2];
+        let [first, second] = &mut rooms;
+        assert_eq!(one.masks(first), other.masks(second));
+        assert_eq!(wanted.0, one.values.0);
+        alike += 1;
+    }
+    // Each but the masked is like itself, and three pairs are alike both ways.
+    assert_eq!(alike, 9 + 6);
+}
+
 /// Whether `line` is a match that the frame fits.
 fn fits(line: &str, frame: &str) -> bool {
     let matching = parse_flow_line(&format!("{line},actions=drop")).expect(line);

@@ -21,7 +21,10 @@ const INSIDE: usize = 256;
 struct Short {
     /// All its bits; none of a field that has more than 64, and of a view.
     mask: u64,
-    needs: Prerequisite,
+    /// Bytes of a value, and how many bits they leave of eight bytes.
+    width: u8,
+    unused: u8,
+    needs: Facts,
     /// Whether it makes something known to others.
     tells: bool,
 }
@@ -29,12 +32,15 @@ struct Short {
 static SHORT: [Short; Field::COUNT] = {
     let mut rows = [const { Short::NONE }; Field::COUNT];
     let mut index = 0;
-    while index < Field::FIRST_VIEW as usize {
+    while index < Field::FIRST_OPTION as usize {
         let row = &FIELDS[index];
         if row.bits <= 64 {
+            let width = packed::width_of(row);
             rows[index] = Short {
                 mask: u64::MAX >> (64 - row.bits as u32),
-                needs: row.needs,
+                width,
+                unused: 64 - 8 * width,
+                needs: Facts::needed(row.needs),
                 tells: Facts::are_told_by(row.field),
             };
         }
@@ -46,7 +52,9 @@ static SHORT: [Short; Field::COUNT] = {
 impl Short {
     const NONE: Self = Self {
         mask: 0,
-        needs: Prerequisite::None,
+        width: 0,
+        unused: 0,
+        needs: Facts::needed(Prerequisite::None),
         tells: false,
     };
 }
@@ -163,32 +171,45 @@ impl MatchBuilder {
     /// 7.2.3.6 and 7.4.4.4). What is built then is of no use.
     #[inline]
     pub fn add(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
-        if self.add_quickly(field, value, mask) {
+        let whole = field.full_mask();
+        if mask == whole
+            && let Ok(value) = u64::try_from(value)
+            && self.append(field, value)
+        {
             return Ok(());
         }
         self.add_any(field, value, mask)
     }
 
+    /// Asks also for `field == value`, as most matches do of most fields.
+    ///
+    /// # Errors
+    /// As for [`MatchBuilder::add`].
+    pub fn add_number(&mut self, field: Field, value: u64) -> Result<(), Refusal> {
+        if self.append(field, value) {
+            return Ok(());
+        }
+        self.add_any(field, value.into(), field.full_mask())
+    }
+
     /// Adds what most matches are made of: the whole of a field of up to 64 bits, which
     /// comes behind all others. Answers whether it was that, and legal.
     #[inline]
-    fn add_quickly(&mut self, field: Field, value: u128, mask: u128) -> bool {
+    fn append(&mut self, field: Field, value: u64) -> bool {
         let row = &SHORT[field as usize];
-        let (Ok(value), Ok(mask)) = (u64::try_from(value), u64::try_from(mask)) else {
+        let is_legal = row.mask != 0 && value & !row.mask == 0 && self.facts.have(row.needs);
+        let is_last = self.last.is_none_or(|last| last < field) && self.beyond.is_empty();
+        let room = self.inside.get_mut(self.length..);
+        let Some(room) = room.filter(|_| is_legal && is_last) else {
             return false;
         };
-        let is_legal = mask == row.mask && value & !mask == 0 && self.facts.fulfil(row.needs);
-        let is_last = self.last.is_none_or(|last| last < field) && self.beyond.is_empty();
-        if !is_legal || mask == 0 || !is_last {
+        if !packed::begin(room, field, value << row.unused) {
             return false;
         }
-        let Some(end) = packed::append_short(&mut self.inside, self.length, field, value) else {
-            return false;
-        };
-        self.length = end;
+        self.length += 1 + usize::from(row.width);
         self.last = Some(field);
         if row.tells {
-            let (value, mask) = (value.into(), mask.into());
+            let (value, mask) = (value.into(), row.mask.into());
             self.facts = self.facts.and(&Term { field, value, mask });
         }
         true

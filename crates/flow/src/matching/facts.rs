@@ -76,8 +76,18 @@ impl Facts {
     /// Whether `needs` is fulfilled.
     #[inline]
     pub(super) const fn fulfil(self, needs: Prerequisite) -> bool {
-        let wanted = wanted(needs);
-        self.0 & wanted == wanted
+        self.have(Self::needed(needs))
+    }
+
+    /// The facts that fulfil a prerequisite together.
+    pub(super) const fn needed(needs: Prerequisite) -> Self {
+        Self(wanted(needs))
+    }
+
+    /// Whether all of `others` are among them.
+    #[inline]
+    pub(super) const fn have(self, others: Self) -> bool {
+        self.0 & others.0 == others.0
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use super::{OptionTerms, Term};
-use crate::field::{FIELDS, Field};
+use crate::field::{FIELDS, Field, FieldInfo};
 
 /// Bytes that have their place inside a match. Twelve exact fields of IPv4 take 47:
 /// the port, both Ethernet addresses, the type, the tag's id and priority, the DSCP,
@@ -246,19 +246,24 @@ impl Head {
 }
 
 /// Bytes of each field's value.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "there is no other conversion in a constant, and 124 are the most"
-)]
 static WIDTHS: [u8; Field::COUNT] = {
     let mut widths = [0; Field::COUNT];
     let mut index = 0;
     while index < Field::COUNT {
-        widths[index] = FIELDS[index].bits.div_ceil(8) as u8;
+        widths[index] = width_of(&FIELDS[index]);
         index += 1;
     }
     widths
 };
+
+/// Bytes of a field's value.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "there is no other conversion in a constant, and 124 are the most"
+)]
+pub(super) const fn width_of(row: &FieldInfo) -> u8 {
+    row.bits.div_ceil(8) as u8
+}
 
 /// The field of each head without its lowest bit; a match holds no views, and tunnel options
 /// in another way.
@@ -320,14 +325,23 @@ pub(super) fn append(bytes: &mut [u8], at: usize, term: &Term) -> usize {
 /// matters. Answers where it ends; none if the field has more than eight bytes, or there
 /// are not as many.
 #[inline]
-pub(super) fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option<usize> {
+fn append_short(bytes: &mut [u8], at: usize, field: Field, value: u64) -> Option<usize> {
     let width = usize::from(WIDTHS[field as usize]);
     let unused = usize::checked_sub(8, width)?;
-    let [head, room @ ..] = bytes.get_mut(at..)?.first_chunk_mut::<9>()?;
+    let begun = begin(bytes.get_mut(at..)?, field, value << (8 * unused));
+    begun.then_some(at + 1 + width)
+}
+
+/// Begins `bytes` with the head of a field without a mask, and these eight bytes behind it:
+/// its value, and zeros if that is shorter. Answers whether there is room for them.
+#[inline]
+pub(super) fn begin(bytes: &mut [u8], field: Field, value: u64) -> bool {
+    let Some([head, room @ ..]) = bytes.first_chunk_mut::<9>() else {
+        return false;
+    };
     *head = head_of(field, false);
-    // Its bytes to the front, and zeros behind them.
-    *room = (value << (8 * unused)).to_be_bytes();
-    Some(at + 1 + width)
+    *room = value.to_be_bytes();
+    true
 }
 
 #[inline]

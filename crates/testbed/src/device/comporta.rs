@@ -27,6 +27,7 @@ pub(super) fn start(
         kind: options.kind,
         version: version(spawner, &options.comporta.to_string_lossy(), options)?,
         commands: vec![process.command_line().to_owned()],
+        thread: None,
         forwarding: Some(process),
         helpers: Vec::new(),
     })

@@ -9,8 +9,10 @@ use super::Scene;
 pub enum Traffic {
     /// Frames of one flow.
     Same,
-    /// For each frame a rule that it was made for.
+    /// For each frame a rule that it was made for, and all rules alike.
     Fitting,
+    /// The same, but few rules have most of the frames (by Zipf's law).
+    Zipf,
     /// Addresses and ports by chance: each frame is of another flow.
     Random,
     /// Each frame differs from what rules want in another bit, so that a cache of what rules
@@ -20,7 +22,13 @@ pub enum Traffic {
 
 impl Traffic {
     /// All kinds.
-    pub const ALL: [Self; 4] = [Self::Same, Self::Fitting, Self::Random, Self::Attack];
+    pub const ALL: [Self; 5] = [
+        Self::Same,
+        Self::Fitting,
+        Self::Zipf,
+        Self::Random,
+        Self::Attack,
+    ];
 
     /// Its name.
     #[must_use]
@@ -28,21 +36,31 @@ impl Traffic {
         match self {
             Self::Same => "one flow",
             Self::Fitting => "fitting",
+            Self::Zipf => "Zipf",
             Self::Random => "random",
             Self::Attack => "attack",
         }
     }
 }
 
-/// How many frames a scene has.
+/// How many frames a scene has, unless it is asked for more.
 const FRAMES: u64 = 1024;
 
 /// A number that looks like chance, and is always the same (splitmix64).
-const fn chance(seed: u64) -> u64 {
+pub(super) const fn chance(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// A number below `count`, by Zipf's law: as many frames have the first as one of the next
+/// two, and one of the next four.
+const fn zipf(number: u64, count: u64) -> u64 {
+    let octaves = (count.ilog2() + 1) as u64;
+    let octave = chance(2 * number) % octaves;
+    let within = chance(2 * number + 1) & ((1 << octave) - 1);
+    ((1 << octave) + within - 1) % count
 }
 
 /// One of these, by chance.
@@ -164,6 +182,12 @@ impl Scene {
     /// An access list of so many rules of many shapes, and one below that takes the rest.
     #[must_use]
     pub fn access_list(name: &'static str, count: u64, traffic: Traffic) -> Self {
+        Self::access_list_met(name, count, traffic, FRAMES)
+    }
+
+    /// The same, met by so many frames.
+    #[must_use]
+    pub fn access_list_met(name: &'static str, count: u64, traffic: Traffic, frames: u64) -> Self {
         let flow = |number: u64| Entry::new(number).flow(60_000 - number, 2 + number % 2);
         let rest = "priority=0,actions=output:4".to_owned();
         let frame = |number: u64| {
@@ -171,13 +195,14 @@ impl Scene {
             match traffic {
                 Traffic::Same => Entry::new(count / 2).frame(7, (0, 0, 0)),
                 Traffic::Fitting => entry.frame(number, (0, 0, 0)),
+                Traffic::Zipf => Entry::new(zipf(number, count)).frame(number, (0, 0, 0)),
                 Traffic::Random => random(number),
                 Traffic::Attack => entry.frame(number, one_bit(number)),
             }
         };
         Self {
             flows: (0..count).map(flow).chain([rest]).collect(),
-            frames: (0..FRAMES).map(frame).collect(),
+            frames: (0..frames).map(frame).collect(),
             ..Self::new(name, &[])
         }
     }
@@ -186,19 +211,27 @@ impl Scene {
     /// rest: what caches of masks are attacked by.
     #[must_use]
     pub fn three_rules(name: &'static str, traffic: Traffic) -> Self {
+        Self::three_rules_met(name, traffic, FRAMES)
+    }
+
+    /// The same, met by so many frames.
+    #[must_use]
+    pub fn three_rules_met(name: &'static str, traffic: Traffic, frames: u64) -> Self {
         let flows = [
             "priority=30,tcp,tp_dst=80,actions=output:2",
             "priority=20,tcp,nw_src=10.0.0.1,actions=output:2",
             "priority=10,tcp,tp_src=12345,actions=output:2",
             "priority=0,actions=output:3",
         ];
+        let fitting = |number: u64| match number % 3 {
+            0 => stack("tcp", chance(number) & 0xffff_ffff, 1, 1000, 80),
+            1 => stack("tcp", 0x0a00_0001, chance(number) & 0xffff_ffff, 1000, 81),
+            _ => stack("tcp", chance(number) & 0xffff_ffff, 1, 12345, 81),
+        };
         let frame = |number: u64| match traffic {
             Traffic::Same => stack("tcp", 0x0b00_0001, 0x0b00_0002, 1000, 80),
-            Traffic::Fitting => match number % 3 {
-                0 => stack("tcp", chance(number) & 0xffff_ffff, 1, 1000, 80),
-                1 => stack("tcp", 0x0a00_0001, chance(number) & 0xffff_ffff, 1000, 81),
-                _ => stack("tcp", chance(number) & 0xffff_ffff, 1, 12345, 81),
-            },
+            Traffic::Fitting => fitting(number),
+            Traffic::Zipf => fitting(zipf(number, frames)),
             Traffic::Random => random(number),
             Traffic::Attack => {
                 let bit = |width: u64, more: u64| 1 << (chance(4 * number + more) % width);
@@ -212,7 +245,7 @@ impl Scene {
             }
         };
         Self {
-            frames: (0..FRAMES).map(frame).collect(),
+            frames: (0..frames).map(frame).collect(),
             ..Self::new(name, &flows)
         }
     }
@@ -221,32 +254,108 @@ impl Scene {
     /// into some of them.
     #[must_use]
     pub fn networks(name: &'static str, count: u64) -> Self {
-        let network = |number: u64| {
-            let bits = pick(
-                &[8, 12, 16, 18, 20, 21, 22, 23, 24, 24, 24, 24, 24, 28, 32],
-                number,
-            );
-            (chance(number + 0x1000_0000) & mask(bits), bits)
-        };
+        Self::networks_met(name, count, FRAMES)
+    }
+
+    /// The same, met by so many frames.
+    #[must_use]
+    pub fn networks_met(name: &'static str, count: u64, frames: u64) -> Self {
         let flow = |number: u64| {
-            let (address, bits) = network(number);
             let port = 2 + number % 3;
-            format!(
-                "priority={bits},ip,nw_dst={}/{bits},actions=output:{port}",
-                dotted(address)
-            )
+            format!("{},actions=output:{port}", into_network(number))
         };
         let frame = |number: u64| {
-            let (address, bits) = network(chance(number) % count);
-            let target = address | chance(number) & 0xffff_ffff & !mask(bits);
+            let target = within_network(chance(number) % count, number);
             stack("udp", 1, target, 1000, 2000)
         };
         Self {
             flows: (0..count).map(flow).collect(),
-            frames: (0..FRAMES).map(frame).collect(),
+            frames: (0..frames).map(frame).collect(),
             ..Self::new(name, &[])
         }
     }
+
+    /// Ten tables as a switch and router might have them: port of arrival, neighbour, 1,000
+    /// stations, IP, network of origin, 1,000 networks, UDP, 1,000 exact flows, a mark, and
+    /// the way out. Of the frames one comes to each of the 1,000 flows and again, or each is
+    /// of another connection.
+    #[must_use]
+    pub fn routed(name: &'static str, traffic: Traffic, frames: u64) -> Self {
+        const FLOWS: u64 = 1000;
+        let goto = |table: u64, matching: &str| {
+            format!("table={table},{matching},actions=goto_table:{}", table + 1)
+        };
+        let exact = |n: u64| format!("udp,nw_src={},tp_dst={}", dotted(0x0a01_0000 + n), 5000 + n);
+        let flows = [
+            goto(0, "in_port=1"),
+            goto(1, "dl_src=02:00:00:00:00:01"),
+            goto(3, "ip"),
+            goto(4, "priority=10,ip,nw_src=10.1.0.0/16"),
+            goto(6, "udp"),
+            "table=8,udp,actions=write_metadata:1,goto_table:9".to_owned(),
+            "table=9,metadata=1,actions=output:2".to_owned(),
+        ];
+        let many = (0..FLOWS).flat_map(|n| {
+            [
+                goto(2, &format!("dl_dst={}", station(n))),
+                goto(5, &into_network(n)),
+                goto(7, &exact(n)),
+            ]
+        });
+        let frame = |number: u64| {
+            let flow = match traffic {
+                Traffic::Same => 0,
+                _ => chance(number) % FLOWS,
+            };
+            let connection = match traffic {
+                Traffic::Random => number,
+                _ => flow,
+            };
+            let (source, target) = (
+                dotted(0x0a01_0000 + flow),
+                dotted(within_network(flow, connection)),
+            );
+            format!(
+                "eth(src=02:00:00:00:00:01,dst={}) / ipv4(src={source},dst={target}) / \
+                 udp(src={},dst={}) / data(18)",
+                station(flow),
+                1024 + chance(connection) % 60_000,
+                5000 + flow,
+            )
+        };
+        Self {
+            flows: flows.into_iter().chain(many).collect(),
+            frames: (0..frames).map(frame).collect(),
+            ..Self::new(name, &[])
+        }
+    }
+}
+
+/// The network of this number, and the bits of its prefix.
+fn network(number: u64) -> (u64, u32) {
+    let bits = pick(
+        &[8, 12, 16, 18, 20, 21, 22, 23, 24, 24, 24, 24, 24, 28, 32],
+        number,
+    );
+    (chance(number + 0x1000_0000) & mask(bits), bits)
+}
+
+/// What a rule for it asks: the longer the prefix, the higher the priority.
+fn into_network(number: u64) -> String {
+    let (address, bits) = network(number);
+    format!("priority={bits},ip,nw_dst={}/{bits}", dotted(address))
+}
+
+/// An address in it.
+fn within_network(number: u64, seed: u64) -> u64 {
+    let (address, bits) = network(number);
+    address | chance(seed) & 0xffff_ffff & !mask(bits)
+}
+
+/// The address of a station.
+fn station(number: u64) -> String {
+    let [.., a, b] = number.to_be_bytes();
+    format!("02:00:00:01:{a:02x}:{b:02x}")
 }
 
 /// One bit of each, by chance.

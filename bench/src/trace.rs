@@ -1,0 +1,70 @@
+//! Tables with a trace that is run through them.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use fastpath::Classifier;
+use pipeline::Pipeline;
+use testkit::bed::{Scene, Stream, Worker};
+
+use crate::clock::now;
+
+/// Batches between two looks at the clock: it would cost a lone one too much.
+const BATCHES: usize = 64;
+
+/// Tables, and the frames that meet them.
+pub(crate) struct Trace {
+    pipeline: Pipeline,
+    stream: Stream,
+}
+
+impl Trace {
+    /// Lays the scene and runs all its frames once.
+    pub(crate) fn lay(scene: &Scene) -> Self {
+        let bed = scene.lay();
+        let mut classifier = Classifier::new();
+        bed.changes
+            .iter()
+            .for_each(|changes| classifier.note(changes));
+        let view = classifier.publish(&bed.pipeline);
+        let mut trace = Self {
+            stream: Stream::new(view, &bed.frames),
+            pipeline: bed.pipeline,
+        };
+        trace.run(trace.stream.batches());
+        trace
+    }
+
+    /// Runs so many batches.
+    pub(crate) fn run(&mut self, batches: usize) {
+        for _ in 0..batches {
+            black_box(self.stream.run(&self.pipeline));
+        }
+    }
+
+    /// Runs every frame once, or [`BATCHES`] if there are more.
+    pub(crate) fn run_each(&mut self) {
+        self.run(self.stream.batches().min(BATCHES));
+    }
+
+    /// Frames that [`Trace::run_each`] runs.
+    pub(crate) fn each(&self) -> usize {
+        self.stream.batches().min(BATCHES) * Worker::BATCH
+    }
+
+    /// Nanoseconds a frame, over `millis` at least.
+    pub(crate) fn time(&mut self, millis: u32) -> f64 {
+        // What others have left of the caches is not this one's cost.
+        self.run(self.stream.batches().max(BATCHES));
+        let least = Duration::from_millis(millis.into());
+        let (start, mut batches) = (now(), 0);
+        loop {
+            self.run(BATCHES);
+            batches += BATCHES;
+            let took = start.elapsed();
+            if took >= least {
+                return took.as_secs_f64() * 1e9 / (batches * Worker::BATCH) as f64;
+            }
+        }
+    }
+}

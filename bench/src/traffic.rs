@@ -1,0 +1,57 @@
+//! What lists of rules cost, met with traffic of several kinds: the cost should depend on
+//! the rules alone.
+
+use testkit::bed::{Scene, Traffic};
+
+use crate::forms::{FRAMES, unknown};
+use crate::sample::Sample;
+use crate::trace::Trace;
+use crate::{Failure, Rounds};
+
+/// A list of rules by the name that it is asked for.
+struct List {
+    name: &'static str,
+    scene: fn(Traffic) -> Scene,
+}
+
+#[rustfmt::skip]
+const LISTS: [List; 4] = {
+    const fn row(name: &'static str, scene: fn(Traffic) -> Scene) -> List {
+        List { name, scene }
+    }
+    [
+        row("acl-3",     |traffic| Scene::three_rules_met("a list of 3", traffic, FRAMES)),
+        row("acl-10",    |traffic| Scene::access_list_met("a list of 10", 10, traffic, FRAMES)),
+        row("acl-1000",  |traffic| Scene::access_list_met("a list of 1,000", 1000, traffic, FRAMES)),
+        row("acl-10000", |traffic| Scene::access_list_met("a list of 10,000", 10_000, traffic, FRAMES)),
+    ]
+};
+
+/// Takes `rounds` of samples of each kind of traffic, turn and turn about.
+pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
+    let find = |name: &String| {
+        let list = LISTS.iter().find(|list| list.name == name);
+        list.ok_or_else(|| unknown(name, LISTS.iter().map(|list| list.name)))
+    };
+    let chosen: Vec<&List> = match names {
+        [] => LISTS.iter().collect(),
+        names => names.iter().map(find).collect::<Result<_, _>>()?,
+    };
+    for list in chosen {
+        let mut traces = Traffic::ALL.map(|traffic| Trace::lay(&(list.scene)(traffic)));
+        for _ in 0..rounds.runs {
+            let times = traces.each_mut().map(|trace| trace.time(rounds.millis));
+            let print = |column, value| {
+                let row = list.name;
+                Sample { row, column, value }.print();
+            };
+            for (traffic, time) in Traffic::ALL.iter().zip(times) {
+                print(traffic.name(), time);
+            }
+            let fastest = times.into_iter().fold(f64::MAX, f64::min);
+            let slowest = times.into_iter().fold(0.0, f64::max);
+            print("slowest / fastest", fastest / slowest);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,304 @@
+//! What was measured as a person reads it, in Markdown, and as a program does, in JSON.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::Failure;
+use super::figures::{Figures, Spread};
+use super::rows::{Bar, Group, Limit, Row, Value};
+
+/// Where the README has the table.
+const README: &str = "README.md";
+const BEGIN: &str = "<!-- the table of `cargo xtask bench --readme` begins -->";
+const END: &str = "<!-- the table ends -->";
+
+/// The names of `rows`, and what they are about.
+pub(super) fn list(rows: &[&Row]) -> String {
+    let width = rows.iter().map(|row| row.id().len()).max().unwrap_or(0);
+    let line = |row: &&Row| {
+        let bars: Vec<String> = row.bars.iter().map(wanted).collect();
+        let bars = match bars.is_empty() {
+            true => String::new(),
+            false => format!("; wanted: {}", bars.join(", ")),
+        };
+        format!("{:width$}  {}, {}{bars}\n", row.id(), row.about, row.unit)
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A table for each group, and what they are of.
+pub(super) fn table(rows: &[&Row], figures: &Figures, command: &str) -> String {
+    let mut text = format!(
+        "`{command}`; {}. Medians, with the range of all runs.\n",
+        machine()
+    );
+    for group in Group::ALL {
+        let rows = rows.iter().copied().filter(|row| row.group == group);
+        let rows: Vec<&Row> = rows.collect();
+        if !rows.is_empty() {
+            text += &format!(
+                "\n**{}**\n\n{}",
+                group.title(),
+                of_group(group, &rows, figures)
+            );
+        }
+    }
+    for (name, reason) in &figures.failures {
+        text += &format!("\nNot measured: {name}, since {reason}\n");
+    }
+    text
+}
+
+fn of_group(group: Group, rows: &[&Row], figures: &Figures) -> String {
+    if let Some(reason) = group.absent() {
+        return format!("{reason}.\n");
+    }
+    let mut columns: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| figures.of(row)) {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    let mut text = format!("| row | unit | {} | wanted | |\n", columns.join(" | "));
+    text += &format!("|---|---|{}---|---|\n", "---:|".repeat(columns.len()));
+    for row in rows {
+        let cells = columns.iter().map(|column| cell(row, column, figures));
+        let cells: Vec<String> = cells.collect();
+        let bars: Vec<String> = row.bars.iter().map(wanted).collect();
+        let reached: Vec<String> = row
+            .bars
+            .iter()
+            .map(|bar| verdict(row, bar, figures))
+            .collect();
+        text += &format!(
+            "| {} (`{}`) | {} | {} | {} | {} |\n",
+            row.about,
+            row.id(),
+            row.unit,
+            cells.join(" | "),
+            bars.join("; "),
+            reached.join("; ")
+        );
+    }
+    text
+}
+
+/// A median with its range.
+fn cell(row: &Row, column: &str, figures: &Figures) -> String {
+    let samples = figures.of(row).iter().find(|(name, _)| name == column);
+    let spread = samples.and_then(|(_, samples)| Spread::of(samples));
+    match spread {
+        None => String::new(),
+        Some(Spread {
+            median,
+            least,
+            most,
+        }) if number(least) == number(most) => number(median),
+        Some(Spread {
+            median,
+            least,
+            most,
+        }) => {
+            format!("{} ({} – {})", number(median), number(least), number(most))
+        }
+    }
+}
+
+/// What a bar wants, in words.
+fn wanted(bar: &Bar) -> String {
+    let limit = match bar.limit {
+        Limit::AtMost(most) => format!("at most {most}"),
+        Limit::AtLeast(least) => format!("at least {least}"),
+    };
+    match bar.value {
+        Value::Median(_) => limit,
+        Value::Ratio(_, other) => format!("{limit} of {other}"),
+    }
+}
+
+/// Whether a bar is reached.
+fn verdict(row: &Row, bar: &Bar, figures: &Figures) -> String {
+    let Some(value) = figures.value(row, bar) else {
+        return "not measured".to_owned();
+    };
+    let word = match bar.is_reached_by(value) {
+        true => "reached",
+        false => "**missed**",
+    };
+    match bar.value {
+        Value::Median(_) => word.to_owned(),
+        Value::Ratio(..) => format!("{word}: {}", number(value)),
+    }
+}
+
+/// A number with three digits that count, and commas between thousands.
+fn number(value: f64) -> String {
+    let places = match value.abs() {
+        value if value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        value if value >= 0.0995 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.places$}");
+    let (whole, rest) = text
+        .split_once('.')
+        .map_or((text.as_str(), ""), |parts| parts);
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        let left = whole.len() - place;
+        if place > 0 && left % 3 == 0 && !grouped.ends_with('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    match rest {
+        "" => grouped,
+        rest => format!("{grouped}.{rest}"),
+    }
+}
+
+/// All of it for programs: every sample.
+pub(super) fn json(rows: &[&Row], figures: &Figures, command: &str) -> String {
+    let rows: Vec<Json> = rows.iter().map(|row| row_json(row, figures)).collect();
+    let failures = figures.failures.iter();
+    let failures: Vec<Json> = failures
+        .map(|(name, reason)| json!({ "name": name, "reason": reason }))
+        .collect();
+    let all = json!({
+        "command": command,
+        "machine": machine(),
+        "rows": rows,
+        "failures": failures,
+    });
+    format!("{all:#}\n")
+}
+
+fn row_json(row: &Row, figures: &Figures) -> Json {
+    let column = |(name, samples): &(String, Vec<f64>)| {
+        let spread = Spread::of(samples);
+        json!({
+            "column": name,
+            "samples": samples,
+            "median": spread.map(|spread| spread.median),
+            "least": spread.map(|spread| spread.least),
+            "most": spread.map(|spread| spread.most),
+        })
+    };
+    let bar = |bar: &Bar| {
+        let value = figures.value(row, bar);
+        json!({
+            "wanted": wanted(bar),
+            "value": value,
+            "reached": value.map(|value| bar.is_reached_by(value)),
+        })
+    };
+    json!({
+        "row": row.id(),
+        "about": row.about,
+        "unit": row.unit,
+        "absent": row.group.absent(),
+        "columns": figures.of(row).iter().map(column).collect::<Vec<_>>(),
+        "bars": row.bars.iter().map(bar).collect::<Vec<_>>(),
+    })
+}
+
+/// The machine in a few words.
+fn machine() -> String {
+    let line = |path: &str, start: &str| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let found = text.lines().find(|line| line.starts_with(start));
+        let value = found.map(|line| line.rsplit(':').next().unwrap_or(line).trim().to_owned());
+        value.unwrap_or_else(|| "unknown".to_owned())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, Into::into);
+    format!(
+        "{cores} cores of {}, Linux {}",
+        line("/proc/cpuinfo", "model name"),
+        line("/proc/sys/kernel/osrelease", ""),
+    )
+}
+
+/// Puts the table where the README has it.
+pub(super) fn put_into_readme(root: &Path, table: &str) -> Result<(), Failure> {
+    let path = root.join(README);
+    let text = fs::read_to_string(&path)?;
+    let text =
+        replaced(&text, table).ok_or_else(|| format!("{README} has no place for the table"))?;
+    fs::write(&path, text)?;
+    println!("{README} has the table now");
+    Ok(())
+}
+
+/// The text with another table.
+fn replaced(text: &str, table: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::rows::{OURS, chosen};
+
+    #[test]
+    fn numbers_have_three_digits_that_count() {
+        let numbers = [
+            0.0,
+            0.0521,
+            0.984,
+            1.0,
+            15.0,
+            99.96,
+            123.4,
+            1_234_567.8,
+            -1234.0,
+        ];
+        let words = [
+            "0.000",
+            "0.052",
+            "0.98",
+            "1.00",
+            "15.0",
+            "100",
+            "123",
+            "1,234,568",
+            "-1,234",
+        ];
+        assert_eq!(numbers.map(number), words);
+    }
+
+    #[test]
+    fn a_row_says_what_was_wanted_and_whether_it_is_reached() {
+        let rows = chosen(&["forms/macs".to_owned()]).expect("it is there");
+        let mut figures = Figures::default();
+        let not = table(&rows, &figures, "x");
+        assert!(not.ends_with("| at most 20 | not measured |\n"), "{not}");
+        figures.add(rows[0], OURS, 21.0);
+        figures.add(rows[0], OURS, 19.0);
+        let reached = table(&rows, &figures, "x");
+        let row = "| 1,000 stations (`forms/macs-1000`) | ns a frame | 20.0 (19.0 – 21.0) | at most 20 | reached |\n";
+        assert!(reached.ends_with(row), "{reached}");
+        let json: Json = serde_json::from_str(&json(&rows, &figures, "x")).expect("it is JSON");
+        assert_eq!(json["rows"][0]["bars"][0]["reached"], true);
+        assert_eq!(json["rows"][0]["columns"][0]["samples"][1], 19.0);
+    }
+
+    #[test]
+    fn a_table_takes_the_place_of_the_last() {
+        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        let new = replaced(&text, "new\n").expect("there is a place");
+        assert_eq!(new, format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
+        assert_eq!(replaced(&new, "new\n"), Some(new.clone()));
+        assert_eq!(replaced("nothing", "new"), None);
+    }
+
+    #[test]
+    fn the_readme_has_a_place_for_the_table() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let text = fs::read_to_string(root.join(README)).expect("there is one");
+        assert!(replaced(&text, "").is_some());
+    }
+}

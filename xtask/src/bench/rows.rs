@@ -1,0 +1,293 @@
+//! The rows: what each is called and measures, in which unit, and what it should come to.
+
+use super::Failure;
+
+/// Rows that are measured together, and stand in one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// Frames by form of table, without ports.
+    Forms,
+    /// Frames by kind of traffic, without ports.
+    Traffic,
+    /// The switch itself, between ports in memory.
+    Workers,
+    /// The switch when nothing moves.
+    Idle,
+    /// Flows in great number.
+    Table,
+    /// Rules that change while frames move.
+    Changes,
+    /// Hosts on veth pairs.
+    Veth,
+    /// The data path between devices of DPDK.
+    Dpdk,
+}
+
+impl Group {
+    /// All, in the order of the tables.
+    pub(super) const ALL: [Self; 8] = [
+        Self::Dpdk,
+        Self::Forms,
+        Self::Traffic,
+        Self::Workers,
+        Self::Idle,
+        Self::Table,
+        Self::Changes,
+        Self::Veth,
+    ];
+
+    /// How its rows' names begin.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Forms => "forms",
+            Self::Traffic => "traffic",
+            Self::Workers => "workers",
+            Self::Idle => "idle",
+            Self::Table => "table",
+            Self::Changes => "changes",
+            Self::Veth => "veth",
+            Self::Dpdk => "dpdk",
+        }
+    }
+
+    /// What its rows are about.
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Forms => "A frame by the form of its table, without ports",
+            Self::Traffic => "A frame by kind of traffic, rules being what they are",
+            Self::Workers => "The switch between ports in memory, by one worker and by two",
+            Self::Idle => "The switch when nothing moves",
+            Self::Table => "A million flows of twelve fields",
+            Self::Changes => "Rules that change while 100,000 frames a second move",
+            Self::Veth => "Hosts on veth pairs, one core for the device",
+            Self::Dpdk => "The data path between devices of DPDK, beside OVS-DPDK and testpmd",
+        }
+    }
+
+    /// Why there are no figures, where there cannot be any.
+    pub(super) const fn absent(self) -> Option<&'static str> {
+        match self {
+            Self::Dpdk => Some("not measured: it needs ports of DPDK, and there are none"),
+            Self::Forms
+            | Self::Traffic
+            | Self::Workers
+            | Self::Idle
+            | Self::Table
+            | Self::Changes
+            | Self::Veth => None,
+        }
+    }
+}
+
+/// What a row should come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bar {
+    /// What is held against it.
+    pub(super) value: Value,
+    pub(super) limit: Limit,
+}
+
+/// A figure of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value {
+    /// The median of this column.
+    Median(&'static str),
+    /// The median of this column's samples divided by those of the other, run by run.
+    Ratio(&'static str, &'static str),
+}
+
+/// Where it should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Limit {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+/// A row.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) group: Group,
+    /// Its name within the group.
+    pub(super) name: &'static str,
+    /// What it measures.
+    pub(super) about: &'static str,
+    /// What its values are, but for ratios and columns that say so themselves.
+    pub(super) unit: &'static str,
+    pub(super) bars: &'static [Bar],
+}
+
+impl Row {
+    /// What it is asked for by.
+    pub(super) fn id(&self) -> String {
+        format!("{}/{}", self.group.name(), self.name)
+    }
+}
+
+/// The column of this project.
+pub(super) const OURS: &str = "Comporta";
+
+/// The columns of peers.
+pub(super) const OVS: &str = "Open vSwitch";
+pub(super) const OVS_TSO: &str = "Open vSwitch, TSO";
+pub(super) const AFXDP: &str = "Open vSwitch, AF_XDP";
+pub(super) const BRIDGE: &str = "Linux bridge";
+pub(super) const FORWARDER: &str = "forwarder";
+pub(super) const CABLE: &str = "cable";
+
+/// The column of instructions, beside nanoseconds.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+
+/// The column of how even kinds of traffic are.
+pub(super) const EVENNESS: &str = "slowest / fastest";
+
+const NS: &str = "ns a frame";
+const US: &str = "µs";
+const GBITS: &str = "Gbit/s";
+const FPS: &str = "frames a second";
+
+/// All rows, by group.
+#[rustfmt::skip]
+const ROWS: &[Row] = {
+    use Group::{Changes, Dpdk, Forms, Idle, Table, Traffic, Veth, Workers};
+    const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
+        Row { group, name, about, unit, bars }
+    }
+    &[
+        row(Dpdk,    "pure",            "net_pcap to net_null on one core",             FPS, &[]),
+        row(Forms,   "one-port",        "one rule on the port of arrival",              NS, &[]),
+        row(Forms,   "one-tcp-port",    "one rule on a port of TCP",                    NS, &[at_most(OURS, 15.0)]),
+        row(Forms,   "twelve-fields",   "one rule on twelve fields",                    NS, &[]),
+        row(Forms,   "macs-1000",       "1,000 stations",                               NS, &[at_most(OURS, 20.0)]),
+        row(Forms,   "flows-1000",      "1,000 flows of one shape",                     NS, &[]),
+        row(Forms,   "flows-100000",    "100,000 flows of one shape",                   NS, &[at_most(OURS, 40.0)]),
+        row(Forms,   "networks-1000",   "1,000 networks of IPv4",                       NS, &[]),
+        row(Forms,   "networks-10000",  "10,000 networks of IPv4",                      NS, &[at_most(OURS, 30.0)]),
+        row(Forms,   "acl-1000",        "an access list of 1,000 rules",                NS, &[at_most(OURS, 80.0)]),
+        row(Forms,   "acl-10000",       "an access list of 10,000 rules",               NS, &[]),
+        row(Forms,   "tables-repeated", "ten tables, 1,000 flows",                      NS, &[at_most(OURS, 50.0)]),
+        row(Forms,   "tables-random",   "ten tables, each frame of another connection", NS, &[at_most(OURS, 120.0)]),
+        row(Traffic, "acl-3",           "three rules and one for the rest",             NS, EVEN),
+        row(Traffic, "acl-10",          "an access list of 10 rules",                   NS, EVEN),
+        row(Traffic, "acl-1000",        "an access list of 1,000 rules",                NS, EVEN),
+        row(Traffic, "acl-10000",       "an access list of 10,000 rules",               NS, EVEN),
+        row(Workers, "macs-1000",       "1,000 stations",                               FPS, TWICE),
+        row(Workers, "acl-1000",        "an access list of 1,000 rules",                FPS, TWICE),
+        row(Workers, "tables-random",   "ten tables, each frame of another connection", FPS, TWICE),
+        row(Workers, "memory",          "memory that the second worker takes",          "MiB", &[]),
+        row(Idle,    "four-ports",      "four ports, and nobody at the other ends",     "% of a core", &[at_most(OURS, 1.0)]),
+        row(Table,   "memory",          "memory for each",                              "bytes", &[]),
+        row(Table,   "added",           "added by one controller",                      "flows a second", &[]),
+        row(Changes, "effect",          "from a flow-mod until a frame comes by it",    US, &[at_most(OURS, 100.0)]),
+        row(Changes, "effect-p99",      "the same, 99 in a hundred",                    US, &[at_most(OURS, 1000.0)]),
+        row(Changes, "barrier",         "from a flow-mod until its barrier's reply",    US, &[]),
+        row(Changes, "late",            "sent after such a reply, by the old rule",     "frames", &[at_most(OURS, 0.0)]),
+        row(Changes, "loss-quiet",      "lost while nothing changes",                   "of a million", &[]),
+        row(Changes, "loss-flow-mods",  "lost at 10,000 flow-mods a second",            "of a million", &[at_most(OURS, 0.0)]),
+        row(Changes, "loss-dump",       "lost while a million flows are told",          "of a million", &[at_most(OURS, 0.0)]),
+        row(Changes, "delay-quiet",     "slowest in a thousand, nothing changes",       US, &[]),
+        row(Changes, "delay-flow-mods", "slowest in a thousand, 10,000 flow-mods a second", US, &[]),
+        row(Changes, "delay-dump",      "slowest in a thousand, a million flows told",  US, &[]),
+        row(Veth,    "rate",            "64-byte frames, as many as can be sent",       FPS, RATE),
+        row(Veth,    "overload",        "the same beside the best at a set rate",       "ratio", &[at_least(OURS, 0.95)]),
+        row(Veth,    "echo",            "round trip of 64-byte frames, median",         US, ECHO),
+        row(Veth,    "echo-p99",        "the same, 99 in a hundred",                    US, &[]),
+        row(Veth,    "echo-p999",       "the same, 999 in a thousand",                  US, &[]),
+        row(Veth,    "tcp",             "one TCP stream",                               GBITS, TCP),
+        row(Veth,    "tcp-again",       "its segments sent again",                      "segments", &[]),
+        row(Veth,    "tcp-back",        "one TCP stream the other way",                 GBITS, TCP),
+        row(Veth,    "tcp-8",           "eight TCP streams",                            GBITS, TCP),
+        row(Veth,    "tcp-8-back",      "eight TCP streams the other way",              GBITS, TCP),
+        row(Veth,    "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
+    ]
+};
+
+/// What two workers should forward beside one.
+const TWICE: &[Bar] = &[at_least_times("two workers", 1.8, "one worker")];
+
+/// What the ports cost is the forwarder's; what the rest of the switch adds is ours.
+const RATE: &[Bar] = &[
+    at_least_times(OURS, 0.9, FORWARDER),
+    at_least_times(OURS, 2.5, OVS),
+    at_least_times(OURS, 1.0, AFXDP),
+];
+
+/// The same for round trips.
+const ECHO: &[Bar] = &[
+    at_most_times(OURS, 1.15, FORWARDER),
+    at_most_times(OURS, 0.35, OVS),
+    at_most_times(OURS, 1.0, AFXDP),
+];
+
+/// Whole segments, as the kernel's own bridge carries them.
+const TCP: &[Bar] = &[
+    at_least_times(OURS, 1.0, OVS_TSO),
+    at_least_times(OURS, 0.7, BRIDGE),
+];
+
+/// The slowest traffic's rate beside the fastest's.
+const EVEN: &[Bar] = &[at_least(EVENNESS, 0.6)];
+
+const fn at_most(column: &'static str, most: f64) -> Bar {
+    Bar {
+        value: Value::Median(column),
+        limit: Limit::AtMost(most),
+    }
+}
+
+const fn at_least(column: &'static str, least: f64) -> Bar {
+    Bar {
+        value: Value::Median(column),
+        limit: Limit::AtLeast(least),
+    }
+}
+
+const fn at_least_times(column: &'static str, times: f64, other: &'static str) -> Bar {
+    Bar {
+        value: Value::Ratio(column, other),
+        limit: Limit::AtLeast(times),
+    }
+}
+
+const fn at_most_times(column: &'static str, times: f64, other: &'static str) -> Bar {
+    Bar {
+        value: Value::Ratio(column, other),
+        limit: Limit::AtMost(times),
+    }
+}
+
+/// The rows whose names begin with one of `beginnings`; all, if there are none.
+pub(super) fn chosen(beginnings: &[String]) -> Result<Vec<&'static Row>, Failure> {
+    let begins = |row: &Row, beginning: &String| row.id().starts_with(beginning.as_str());
+    let nothing = |beginning: &&String| !ROWS.iter().any(|row| begins(row, beginning));
+    if let Some(beginning) = beginnings.iter().find(nothing) {
+        return Err(format!("no row begins with `{beginning}`; `--list` names them").into());
+    }
+    let wanted = |row: &&Row| {
+        beginnings.is_empty() || beginnings.iter().any(|beginning| begins(row, beginning))
+    };
+    Ok(ROWS.iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn rows_are_chosen_by_how_their_names_begin() {
+        let count = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            chosen(&words).map(|rows| rows.len()).ok()
+        };
+        assert_eq!(count(&[]), Some(ROWS.len()));
+        assert_eq!(count(&["forms/tables-"]), Some(2));
+        assert_eq!(count(&["forms/tables-", "traffic/acl-3"]), Some(3));
+        assert_eq!(count(&["forms", "form/"]), None);
+    }
+
+    #[test]
+    fn each_row_has_a_name_of_its_own() {
+        let names: BTreeSet<String> = ROWS.iter().map(Row::id).collect();
+        assert_eq!(names.len(), ROWS.len());
+    }
+}
