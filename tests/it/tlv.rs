@@ -30,17 +30,17 @@ fn tunnel_options_are_mapped_and_told(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 0)?;
     let switch = rig.start(SECURE)?;
     for form in FORMS {
-        let two = "{class=0xffff,type=0,len=4}->tun_metadata0,{class=0x102,type=0x80,len=16}->tun_metadata31";
+        let two = "{class=0xffff,type=0,len=4}->tun_metadata0,{class=0x102,type=0x80,len=124}->tun_metadata63";
         switch.ofctl(&format!("{form} add-tlv-map br0 {two}"))?;
         let told = switch.ofctl(&format!("{form} dump-tlv-map br0"))?;
         assert!(
-            told.contains("max option space=256 max fields=32"),
+            told.contains("max option space=256 max fields=64"),
             "{told}"
         );
-        assert!(told.contains("allocated option space=20"), "{told}");
+        assert!(told.contains("allocated option space=128"), "{told}");
         let both = [
             "0xffff     0       4  tun_metadata0",
-            "0x102  0x80      16  tun_metadata31",
+            "0x102  0x80     124  tun_metadata63",
         ];
         assert_eq!(mapped(&told), both);
         let one = "{class=0xffff,type=0,len=4}->tun_metadata0";
@@ -69,11 +69,11 @@ const REFUSED: [(&str, &str); 6] = [
         "NXTTMFC_BAD_OPT_LEN",
     ),
     (
-        "{class=1,type=2,len=20}->tun_metadata1",
+        "{class=1,type=2,len=128}->tun_metadata1",
         "NXTTMFC_BAD_OPT_LEN",
     ),
     (
-        "{class=1,type=2,len=4}->tun_metadata32",
+        "{class=1,type=2,len=4}->tun_metadata64",
         "NXTTMFC_BAD_FIELD_IDX",
     ),
     ("MANY", "NXTTMFC_TABLE_FULL"),
@@ -100,8 +100,8 @@ fn a_map_of_tunnel_options_that_cannot_be_is_refused_by_its_name(ground: &Ground
 }
 
 /// Rules with tunnel options, and how each is told where that is otherwise: in part an option
-/// is set, whatever it was called.
-const RULES_WITH_OPTIONS: [(&str, &str); 12] = [
+/// is set, whatever it was called. `WIDE` stands for a number of 124 bytes.
+const RULES_WITH_OPTIONS: [(&str, &str); 18] = [
     ("tun_metadata0=0x1234 actions=drop", ""),
     ("tun_metadata0=0 actions=drop", ""),
     ("tun_metadata1=0x100/0xff00 actions=drop", ""),
@@ -135,17 +135,35 @@ const RULES_WITH_OPTIONS: [(&str, &str); 12] = [
         "",
     ),
     ("actions=check_pkt_larger(100)->NXM_NX_TUN_METADATA0[0]", ""),
+    ("tun_metadata0,tun_metadata1=0x1 actions=drop", ""),
+    ("tun_metadata63=WIDE actions=drop", ""),
+    ("tun_metadata63=WIDE/WIDE actions=drop", ""),
+    ("actions=set_field:WIDE->tun_metadata63", ""),
+    (
+        "actions=push:NXM_NX_TUN_METADATA63[],pop:NXM_NX_TUN_METADATA63[0..799],move:NXM_NX_TUN_METADATA63[500..899]->NXM_NX_TUN_METADATA63[0..399]",
+        "",
+    ),
+    (
+        "actions=learn(table=1,NXM_NX_TUN_METADATA63[],load:0x5->NXM_NX_REG0[0..7])",
+        "",
+    ),
 ];
 
 fn a_rule_with_tunnel_options_comes_back_as_it_was_given(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 0)?;
     let switch = rig.start(SECURE)?;
-    let map =
-        "{class=0xffff,type=0,len=4}->tun_metadata0,{class=0x102,type=0x80,len=16}->tun_metadata1";
-    switch.ofctl(&format!("add-tlv-map br0 {map}"))?;
+    let map = [
+        "{class=0xffff,type=0,len=4}->tun_metadata0",
+        "{class=0x102,type=0x80,len=16}->tun_metadata1",
+        "{class=0x102,type=0x81,len=124}->tun_metadata63",
+    ];
+    switch.ofctl(&format!("add-tlv-map br0 {}", map.join(",")))?;
+    let wide: String = (1..=124).map(|byte| format!("{byte:02x}")).collect();
+    let wide = format!("0x{}", wide.trim_start_matches('0'));
     for said_in in FORMS {
         for (given, told) in RULES_WITH_OPTIONS {
             let told = if told.is_empty() { given } else { told };
+            let [given, told] = [given, told].map(|rule| rule.replace("WIDE", &wide));
             switch.ofctl(&format!("{said_in} del-flows br0"))?;
             let rule = given.replace(' ', ",");
             switch.ofctl(&format!("{said_in} add-flow br0 {rule}"))?;
@@ -155,7 +173,7 @@ fn a_rule_with_tunnel_options_comes_back_as_it_was_given(ground: &Ground) -> Out
                     .iter()
                     .map(|flow| flow.trim().replace("reset_counts ", ""))
                     .collect();
-                assert_eq!(told_there, [told], "{said_in}, {told_in}");
+                assert_eq!(told_there, [told.as_str()], "{said_in}, {told_in}");
             }
         }
     }

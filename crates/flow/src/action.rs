@@ -38,7 +38,7 @@ pub enum Action {
     Group(GroupId),
     /// Write the masked bits of a field. The match must imply the field's prerequisites.
     SetField {
-        /// The field.
+        /// The field; none of a tunnel option, which has [`Extension::SetOption`].
         field: Field,
         /// The bits; none outside the mask.
         value: u128,

@@ -240,7 +240,7 @@ impl Default for SwitchConfig {
     }
 }
 
-/// A controller's standing with the switch (OF 1.3.5, 6.3.6).
+/// A controller's standing with the switch (OF 1.3.5, 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
     /// Full access, beside others.

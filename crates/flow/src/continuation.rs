@@ -7,12 +7,13 @@
 use base::{Cookie, TableId};
 
 use crate::action::{Action, Instructions};
+use crate::wide::Wide;
 
 /// What is left to be done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Continuation {
     /// The stack, the last pushed last.
-    pub stack: Vec<u128>,
+    pub stack: Vec<Wide>,
     /// What is left of the rules that were being done, the innermost first.
     pub steps: Vec<Step>,
     /// The action set, if it is executed in the end; a copy's never is.
@@ -56,6 +57,7 @@ impl Continuation {
         let steps: usize = self.steps.iter().map(|step| EACH + text(&step.rest)).sum();
         let set = self.set.clone().map(Instructions::apply);
         let set = set.map_or(0, |set| EACH + text(&set));
-        2 * EACH + self.stack.len() * EACH + steps + set
+        let entries = self.stack.iter().map(|entry| EACH + entry.width());
+        2 * EACH + entries.sum::<usize>() + steps + set
     }
 }

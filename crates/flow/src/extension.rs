@@ -16,6 +16,7 @@ use base::{MeterId, PortNo, TableId};
 use crate::action::{Action, MaxLen};
 use crate::event::PacketInReason;
 use crate::field::Field;
+use crate::options::OptionTerm;
 
 pub use encap::{Encap, NshProperty, PacketType};
 pub use hash::{Bundle, BundleAlgorithm, HashFields, Multipath, MultipathAlgorithm};
@@ -113,6 +114,9 @@ pub enum Extension {
         /// What is left behind it, where the header does not tell.
         left: Option<PacketType>,
     },
+    /// Write the masked bits of a tunnel option; what other fields have is
+    /// [`Action::SetField`].
+    SetOption(Arc<OptionTerm>),
     /// Take a tunnel option away: its field is zero then.
     DeleteField(Field),
     /// Lower the TTL of the network service header; at zero the packet is invalid.

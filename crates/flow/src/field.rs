@@ -18,8 +18,7 @@ use std::fmt;
 
 pub use packet::Depth;
 
-use options::OPTION_BYTES;
-pub use options::OPTIONS;
+pub use options::{OPTION_BYTES, OPTIONS};
 
 pub use needs::{Maskable, Prerequisite};
 pub use wire::{EXPERIMENTER, ONF, WireId};
@@ -184,6 +183,38 @@ pub enum Field {
     DpHash,
     /// The round through another data path: zero. No rule may match it.
     RecircId,
+    /// Register 0; zero when the frame arrives.
+    Reg0,
+    /// Register 1; zero when the frame arrives.
+    Reg1,
+    /// Register 2; zero when the frame arrives.
+    Reg2,
+    /// Register 3; zero when the frame arrives.
+    Reg3,
+    /// Register 4; zero when the frame arrives.
+    Reg4,
+    /// Register 5; zero when the frame arrives.
+    Reg5,
+    /// Register 6; zero when the frame arrives.
+    Reg6,
+    /// Register 7; zero when the frame arrives.
+    Reg7,
+    /// Register 8; zero when the frame arrives.
+    Reg8,
+    /// Register 9; zero when the frame arrives.
+    Reg9,
+    /// Register 10; zero when the frame arrives.
+    Reg10,
+    /// Register 11; zero when the frame arrives.
+    Reg11,
+    /// Register 12; zero when the frame arrives.
+    Reg12,
+    /// Register 13; zero when the frame arrives.
+    Reg13,
+    /// Register 14; zero when the frame arrives.
+    Reg14,
+    /// Register 15; zero when the frame arrives.
+    Reg15,
     /// The value of the tunnel option that is bound to it; zero without one.
     TunMetadata0,
     /// The value of the tunnel option that is bound to it; zero without one.
@@ -248,38 +279,70 @@ pub enum Field {
     TunMetadata30,
     /// The value of the tunnel option that is bound to it; zero without one.
     TunMetadata31,
-    /// Register 0; zero when the frame arrives.
-    Reg0,
-    /// Register 1; zero when the frame arrives.
-    Reg1,
-    /// Register 2; zero when the frame arrives.
-    Reg2,
-    /// Register 3; zero when the frame arrives.
-    Reg3,
-    /// Register 4; zero when the frame arrives.
-    Reg4,
-    /// Register 5; zero when the frame arrives.
-    Reg5,
-    /// Register 6; zero when the frame arrives.
-    Reg6,
-    /// Register 7; zero when the frame arrives.
-    Reg7,
-    /// Register 8; zero when the frame arrives.
-    Reg8,
-    /// Register 9; zero when the frame arrives.
-    Reg9,
-    /// Register 10; zero when the frame arrives.
-    Reg10,
-    /// Register 11; zero when the frame arrives.
-    Reg11,
-    /// Register 12; zero when the frame arrives.
-    Reg12,
-    /// Register 13; zero when the frame arrives.
-    Reg13,
-    /// Register 14; zero when the frame arrives.
-    Reg14,
-    /// Register 15; zero when the frame arrives.
-    Reg15,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata32,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata33,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata34,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata35,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata36,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata37,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata38,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata39,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata40,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata41,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata42,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata43,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata44,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata45,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata46,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata47,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata48,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata49,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata50,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata51,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata52,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata53,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata54,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata55,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata56,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata57,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata58,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata59,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata60,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata61,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata62,
+    /// The value of the tunnel option that is bound to it; zero without one.
+    TunMetadata63,
     /// View: registers 0 and 1, the former above.
     Xreg0,
     /// View: registers 2 and 3, the former above.
@@ -322,7 +385,7 @@ pub struct FieldInfo {
     /// The name that `ovs-ofctl` prints.
     pub ofctl: &'static str,
     /// Bits of the value.
-    pub bits: u8,
+    pub bits: u16,
     /// Its OXM header, if it has one. `tcp_flags` is ONF's experimenter field in 1.3.
     pub oxm: Option<WireId>,
     /// Its NXM header, if it has one with the same bits in the same places.
@@ -418,7 +481,12 @@ mod tests {
     fn rows_stand_in_the_order_of_the_enum() {
         for (index, row) in Field::all().enumerate() {
             assert_eq!(row.field as usize, index, "{}", row.name);
-            assert!((1..=128).contains(&row.bits), "{}", row.name);
+            let most = if row.field.option().is_some() {
+                992
+            } else {
+                128
+            };
+            assert!((1..=most).contains(&row.bits), "{}", row.name);
         }
     }
 

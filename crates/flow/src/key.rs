@@ -10,15 +10,25 @@ use packet::wire::nsh::Nsh;
 use packet::wire::{Fragment, IpProto};
 use packet::{Headers, Link, Network, Transport};
 
-use crate::field::{Field, OPTIONS, REGISTERS, VID_PRESENT, frag};
+use crate::field::{Field, REGISTERS, VID_PRESENT, frag};
+use crate::options::TunnelOptions;
 use crate::registers::Registers;
 
 /// The value of every field that the frame has.
 #[derive(Clone, Debug)]
 pub struct Key {
     present: u128,
-    values: [u128; Field::COUNT],
+    values: [u128; FIELDS],
+    options: TunnelOptions,
 }
+
+/// Those that have a value of their own here: neither options of tunnels nor views.
+const FIELDS: usize = Field::FIRST_OPTION as usize;
+
+const _: () = assert!(
+    FIELDS <= u128::BITS as usize,
+    "a bit says that one is there"
+);
 
 impl Key {
     /// The key of a frame without any field.
@@ -26,18 +36,43 @@ impl Key {
     pub const fn new() -> Self {
         Self {
             present: 0,
-            values: [0; Field::COUNT],
+            values: [0; FIELDS],
+            options: TunnelOptions::new(),
         }
     }
 
-    /// The value of `field`; none if the frame has no such header.
+    /// The value of `field`; none if the frame has no such header. Of a tunnel option, the
+    /// lowest bits; zero if it is not there.
+    #[inline]
     #[must_use]
     pub fn get(&self, field: Field) -> Option<u128> {
-        // Views stand behind all others, some behind the last bit.
-        if self.present.checked_shr(field as u32).unwrap_or(0) & 1 == 1 {
-            return Some(self.values[field as usize]);
+        let number = field as usize;
+        if number < FIELDS {
+            return (self.present >> number & 1 == 1).then(|| self.values[number]);
+        }
+        self.made_of_others(field)
+    }
+
+    /// The value of a tunnel option or a view, which stand behind all others.
+    fn made_of_others(&self, field: Field) -> Option<u128> {
+        if field.option().is_some() {
+            return Some(self.options.value(field).unwrap_or_default().low());
         }
         field.view()?.read(|part| self.get(part))
+    }
+
+    /// The options of the tunnel.
+    #[must_use]
+    pub const fn options(&self) -> &TunnelOptions {
+        &self.options
+    }
+
+    /// Gives the frame these options of a tunnel.
+    #[inline]
+    pub fn set_options(&mut self, options: &TunnelOptions) {
+        if !(self.options.is_empty() && options.is_empty()) {
+            self.options.clone_from(options);
+        }
     }
 
     /// Whether it is that of an Ethernet frame, and not of a bare packet.
@@ -46,10 +81,10 @@ impl Key {
         self.get(Field::PacketType).is_none_or(|kind| kind == 0)
     }
 
-    /// Gives `field`, which must not be a view, a value.
+    /// Gives `field`, which must be neither a view nor of a tunnel option, a value.
     ///
     /// # Panics
-    /// If the value does not fit the field.
+    /// If it is one of these, or the value does not fit the field.
     pub fn set(&mut self, field: Field, value: u128) {
         assert!(
             value & !field.full_mask() == 0,
@@ -63,7 +98,8 @@ impl Key {
     /// Forgets what it knew, and takes in a frame.
     #[inline]
     pub fn fill(&mut self, headers: &Headers, registers: &Registers) {
-        self.clear();
+        // Those of a tunnel are put in the place of the old ones.
+        self.present = 0;
         let port = u128::from(registers.in_port.0);
         self.put(Field::InPort, port);
         self.put(Field::InPhyPort, port);
@@ -99,7 +135,7 @@ impl Key {
         ] {
             self.put(field, 0);
         }
-        self.options(registers);
+        self.set_options(&registers.options);
         self.put(Field::PktMark, u128::from(registers.mark));
         self.put(Field::ConjId, u128::from(registers.conjunction));
         self.put(Field::ActsetOutput, u128::from(registers.set_output.0));
@@ -108,16 +144,6 @@ impl Key {
         let places = &mut self.values[first..first + REGISTERS];
         for (place, register) in places.iter_mut().zip(registers.general) {
             *place = u128::from(register);
-        }
-    }
-
-    fn options(&mut self, registers: &Registers) {
-        let first = Field::TunMetadata0 as usize;
-        self.present |= ((1 << OPTIONS) - 1) << first;
-        let places = &mut self.values[first..first + OPTIONS];
-        match &registers.options {
-            Some(values) => places.copy_from_slice(&values[..]),
-            None => places.fill(0),
         }
     }
 
@@ -249,6 +275,7 @@ impl Key {
     /// Forgets every field; the same key then serves the next frame.
     pub fn clear(&mut self) {
         self.present = 0;
+        self.options = TunnelOptions::new();
     }
 }
 
@@ -334,7 +361,7 @@ mod tests {
         }
         for row in Field::all() {
             let seen = seen.present.checked_shr(row.field as u32).unwrap_or(0) & 1 == 1;
-            assert_eq!(seen, row.field.view().is_none(), "{}", row.name);
+            assert_eq!(seen, row.field < Field::FIRST_OPTION, "{}", row.name);
         }
     }
 

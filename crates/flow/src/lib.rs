@@ -16,6 +16,7 @@ mod key;
 mod matching;
 mod meter;
 mod monitor;
+mod options;
 mod port;
 mod refusal;
 mod registers;
@@ -23,6 +24,7 @@ mod statistics;
 mod table;
 pub mod text;
 mod tlv;
+mod wide;
 
 pub use action::{Action, Instructions, MaxLen, MetadataWrite};
 pub use command::{
@@ -43,7 +45,7 @@ pub use group::{
     GroupModCommand, GroupStats, Selection, SelectionFields, SelectionMethod,
 };
 pub use key::Key;
-pub use matching::{Match, MatchBuilder, Term, TermHead, Terms};
+pub use matching::{Match, MatchBuilder, OptionTerms, Term, TermHead, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,
@@ -51,6 +53,7 @@ pub use meter::{
 pub use monitor::{
     FlowChange, FlowEvent, FlowUpdate, Monitor, MonitorFlags, MonitorId, MonitorRequest,
 };
+pub use options::{OptionTerm, TunnelOptions};
 pub use port::{PortConfig, PortDesc, PortFeatures, PortReason, PortState, PortStatus};
 pub use refusal::Refusal;
 pub use registers::Registers;
@@ -63,3 +66,4 @@ pub use table::{
     VacancyLimits,
 };
 pub use tlv::{TlvCommand, TlvMapping, TlvTable, TlvTableMod};
+pub use wide::Wide;

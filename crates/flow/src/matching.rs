@@ -6,6 +6,7 @@
 
 mod builder;
 mod facts;
+mod options;
 mod packed;
 
 use std::fmt;
@@ -13,10 +14,12 @@ use std::fmt;
 use crate::extension::PacketType;
 use crate::field::{Field, Prerequisite};
 use crate::key::Key;
+use crate::options::OptionTerm;
 use crate::refusal::Refusal;
 
 pub use builder::MatchBuilder;
 use facts::Facts;
+pub use options::OptionTerms;
 use packed::Packed;
 pub use packed::{TermHead, Terms};
 
@@ -56,7 +59,8 @@ impl Term {
     }
 }
 
-/// Terms in the order of [`Field`], at most one for each.
+/// Terms in the order of [`Field`], at most one for each; and what is asked of tunnel
+/// options ([`OptionTerm`]), whose values are too wide to be terms.
 ///
 /// Two matches are equal when they accept the same frames by the same terms;
 /// the order in which terms were given leaves no trace. A match is small, since
@@ -82,8 +86,21 @@ impl Match {
         Terms::of(self.packed.as_bytes())
     }
 
+    /// What is asked of tunnel options, in order.
+    #[must_use]
+    pub fn options(&self) -> OptionTerms<'_> {
+        self.terms().options()
+    }
+
+    /// What is asked of the tunnel option that `field` is bound to; none if nothing is.
+    #[must_use]
+    pub fn option(&self, field: Field) -> Option<OptionTerm> {
+        self.options().find(|term| term.field == field)
+    }
+
     /// The terms as bytes, one behind the other in order: a head ([`TermHead`]), the value
-    /// and perhaps a mask. What is behind the last of them, if anything is, begins with zero.
+    /// and perhaps a mask. What is behind the last of them, if anything is, begins with what is
+    /// no head: with zero, if nothing is asked of tunnel options.
     #[inline]
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
@@ -93,7 +110,7 @@ impl Match {
     /// Whether every frame satisfies it.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.terms().next().is_none()
+        self.as_bytes().first().is_none_or(|head| *head == 0)
     }
 
     /// The term on `field`; none if it is a wildcard.
@@ -138,36 +155,54 @@ impl Match {
     #[must_use]
     pub fn accepts(&self, key: &Key) -> bool {
         let meant = key.is_ethernet() || self.term(Field::PacketType).is_some();
-        meant && self.terms().all(|term| term.accepts(key))
+        let mut terms = self.terms();
+        meant
+            && terms.all(|term| term.accepts(key))
+            && terms.options().all(|term| term.accepts(key.options()))
     }
 
     /// Whether every frame that `other` accepts is accepted by `self`: what a
     /// loose modification or deletion asks (OF 1.3.5, 6.4).
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        let mut theirs = other.terms();
-        self.terms().all(|mine| {
+        let (mut mine, mut theirs) = (self.terms(), other.terms());
+        let covers = mine.all(|mine| {
             let next = theirs.find(|term| term.field >= mine.field);
             next.is_some_and(|term| term.field == mine.field && mine.covers(&term))
-        })
+        });
+        covers
+            && mine.options().all(|mine| {
+                let same = other.option(mine.field);
+                same.is_some_and(|term| mine.covers(&term))
+            })
     }
 
     /// Whether some frame could satisfy both: what `check_overlap` asks.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        let mut theirs = other.terms().peekable();
-        self.terms().all(|mine| {
+        let (mut mine, mut theirs) = (self.terms(), other.terms().peekable());
+        let overlaps = mine.all(|mine| {
             while theirs.next_if(|term| term.field < mine.field).is_some() {}
             let same = theirs.next_if(|term| term.field == mine.field);
             same.is_none_or(|term| mine.overlaps(&term))
-        })
+        });
+        overlaps
+            && mine.options().all(|mine| {
+                let same = other.option(mine.field);
+                same.is_none_or(|term| mine.overlaps(&term))
+            })
     }
 }
 
 impl fmt::Debug for Match {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let terms = self.terms();
-        f.debug_struct("Match").field("terms", &terms).finish()
+        let (terms, options) = (self.terms(), self.options());
+        let mut told = f.debug_struct("Match");
+        told.field("terms", &terms);
+        if options.clone().next().is_some() {
+            told.field("options", &options);
+        }
+        told.finish()
     }
 }
 

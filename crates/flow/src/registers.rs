@@ -4,8 +4,10 @@
 use base::PortNo;
 
 use crate::extension::PacketType;
-use crate::field::{Field, OPTIONS, REGISTERS};
+use crate::field::{Field, REGISTERS};
 use crate::matching::{Match, MatchBuilder};
+use crate::options::TunnelOptions;
+use crate::wide::Wide;
 
 /// What the switch knows of a frame besides its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +30,8 @@ pub struct Registers {
     pub tunnel_flags: u8,
     /// What a tunnel of ERSPAN tells; zero where there is none.
     pub erspan: Erspan,
-    /// The values of the tunnel's options, if one is not zero.
-    pub options: Option<Box<[u128; OPTIONS]>>,
+    /// The tunnel's options.
+    pub options: TunnelOptions,
     /// The kind of packet. One that is no Ethernet frame stands in its buffer behind an
     /// Ethernet header all the same, with addresses of zero and its own type.
     pub packet_type: PacketType,
@@ -75,7 +77,7 @@ impl Registers {
                 direction: 0,
                 hardware: 0,
             },
-            options: None,
+            options: TunnelOptions::new(),
             packet_type: PacketType::ETHERNET,
             mark: 0,
             conjunction: 0,
@@ -103,19 +105,19 @@ impl Registers {
         Field::PktMark,
     ];
 
-    /// The fields that are registers: those that a match can tell the whole of. Port
-    /// and the action set's output are told apart.
+    /// The fields that are registers: those that a match can tell the whole of. Port, the
+    /// action set's output and the tunnel's options are told apart.
     fn plain() -> impl Iterator<Item = Field> {
         Self::NAMED
             .into_iter()
-            .chain(Field::of_options().iter().copied())
             .chain((0..REGISTERS).map(Field::of_register))
     }
 
     /// Whether `field` is told by [`Registers::told`].
     #[must_use]
     pub fn has(field: Field) -> bool {
-        field == Field::InPort || Self::plain().any(|plain| plain == field)
+        let beside = field == Field::InPort || field.option().is_some();
+        beside || Self::plain().any(|plain| plain == field)
     }
 
     /// What a match says; what it does not is as with a frame that has just arrived,
@@ -125,10 +127,14 @@ impl Registers {
         let value = |field| matching.term(field).map(|term| term.value);
         let port = |field| value(field).and_then(|value| u32::try_from(value).ok());
         let mut registers = Self::new(PortNo(port(Field::InPort).unwrap_or(0)));
-        for term in matching.terms() {
+        let mut terms = matching.terms();
+        for term in terms.by_ref() {
             if term.field == Field::ConjId || Self::plain().any(|plain| plain == term.field) {
                 registers.put(term.field, term.value);
             }
+        }
+        for term in terms.options() {
+            registers.options.set(term.field, term.value);
         }
         if let Some(output) = port(Field::ActsetOutput) {
             registers.set_output = PortNo(output);
@@ -136,35 +142,33 @@ impl Registers {
         registers
     }
 
-    /// The port, and all registers that are not zero, as a match.
+    /// The port, all registers that are not zero, and the tunnel's options, as a match.
     ///
     /// # Panics
     /// Never: no register needs another field.
     #[must_use]
     pub fn told(&self) -> Match {
         let named = Self::NAMED.map(|field| (field, self.value(field)));
-        let options = self.options.iter().flat_map(|values| values.iter());
-        let options = Field::of_options().iter().copied().zip(options.copied());
         let general = self.general.iter().enumerate();
         let general =
             general.map(|(number, value)| (Field::of_register(number), u128::from(*value)));
         let port = [(Field::InPort, u128::from(self.in_port.0))];
-        let all = port.into_iter().chain(named).chain(options).chain(general);
+        let all = port.into_iter().chain(named).chain(general);
         let mut told = MatchBuilder::default();
         all.filter(|(field, value)| *value != 0 || *field == Field::InPort)
             .try_for_each(|(field, value)| told.add_exact(field, value))
             .expect("no register needs another field");
+        for (field, value) in self.options.iter() {
+            told.add_option(field, value, Wide::ONES)
+                .expect("each is there once");
+        }
         told.build()
     }
 
-    /// Writes a register whole; bits beyond its width are lost. Answers whether there
-    /// is one.
+    /// Writes a register whole, but for a tunnel's option; bits beyond its width are lost.
+    /// Answers whether there is one.
     pub fn put(&mut self, field: Field, value: u128) -> bool {
         let value = value & field.full_mask();
-        if let Some(number) = field.option() {
-            self.put_option(number, value);
-            return true;
-        }
         let short = u32::try_from(value & u128::from(u32::MAX)).expect("32 bits");
         let octet = u8::try_from(value & u128::from(u8::MAX)).expect("8 bits");
         let long = u64::try_from(value & u128::from(u64::MAX)).expect("64 bits");
@@ -191,24 +195,9 @@ impl Registers {
         true
     }
 
-    /// There are values only if one is not zero.
-    fn put_option(&mut self, number: usize, value: u128) {
-        if value == 0 && self.options.is_none() {
-            return;
-        }
-        let values = self.options.get_or_insert_with(|| Box::new([0; OPTIONS]));
-        values[number] = value;
-        if values.iter().all(|value| *value == 0) {
-            self.options = None;
-        }
-    }
-
     /// The value of a register; zero if `field` is none.
     #[must_use]
     pub fn value(&self, field: Field) -> u128 {
-        if let Some(number) = field.option() {
-            return self.options.as_ref().map_or(0, |values| values[number]);
-        }
         match (field, field.register()) {
             (_, Some(number)) => self.general[number].into(),
             (Field::Metadata, _) => self.metadata.into(),
@@ -242,6 +231,8 @@ mod tests {
         for (number, field) in (1..).zip(Registers::plain()) {
             assert!(registers.put(field, number * 2 + 1));
         }
+        registers.options.set(Field::TunMetadata0, Wide::ZERO);
+        registers.options.set(Field::TunMetadata63, Wide::ONES);
         let told = registers.told();
         assert_eq!(Registers::of(&told), registers);
         assert!(told.terms().all(|term| Registers::has(term.field)));

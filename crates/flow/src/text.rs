@@ -38,6 +38,7 @@ mod meters;
 mod names;
 mod nearest;
 mod number;
+mod options;
 mod part;
 mod piece;
 mod roster;

@@ -13,6 +13,8 @@ mod extension;
 mod legacy;
 pub(crate) mod rows;
 
+use std::sync::Arc;
+
 use base::{GroupId, MeterId, QueueId};
 use flow::{Action, Extension, Field, MaxLen, MetadataWrite, Refusal};
 
@@ -249,10 +251,13 @@ fn decode_set_field(r: &mut Reader<'_>) -> Result<Action, Bad> {
 
 /// Reads the bits to set and, if there is one, the mask.
 fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
-    let width = oxm::width_of(field, header)?;
-    let value = oxm::wide_number(width, payload)?;
+    if field.option().is_some() {
+        return decode_option(field, header, payload);
+    }
+    let width = field.bytes();
+    let value = payload.number(width)?;
     let mask = if header.masked {
-        oxm::wide_number(width, payload)?
+        payload.number(width)?
     } else {
         field.full_mask()
     };
@@ -261,6 +266,15 @@ fn decode_value(field: Field, header: Header, payload: &mut Reader<'_>) -> Resul
         return Err(Refusal::ActionBadSetArgument.into());
     }
     Ok(set(field, value, mask & field.full_mask()))
+}
+
+/// Reads the bits of a tunnel option, at least one.
+fn decode_option(field: Field, header: Header, payload: &mut Reader<'_>) -> Result<Action, Bad> {
+    let term = oxm::decode_option(field, header, payload)?;
+    if term.mask.is_zero() || !(term.value & !term.mask).is_zero() {
+        return Err(Refusal::ActionBadSetArgument.into());
+    }
+    Ok(Action::Extended(Extension::SetOption(Arc::new(term))))
 }
 
 /// The field of a header that an action may set.

@@ -8,7 +8,7 @@
 
 use base::{Cookie, DatapathId, TableId};
 use flow::text::parse_actions;
-use flow::{CONTINUATION_BYTES_MAX, Continuation, Instructions, Refusal, Step};
+use flow::{CONTINUATION_BYTES_MAX, Continuation, Instructions, Refusal, Step, Wide};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::dialect::Dialect;
@@ -19,6 +19,8 @@ use crate::version::Version;
 const BRIDGE: u16 = 0x8000;
 /// `NXCPT_STACK`: one entry of the stack.
 const STACK: u16 = 0x8001;
+/// Bytes of an entry, but for one that is wider.
+const ENTRY_BYTES: usize = 16;
 /// Ours: a step; its table, its cookie, and what is left as text.
 const STEP: u16 = 0x8100;
 /// Ours: the action set as text, if it is executed in the end.
@@ -49,7 +51,9 @@ fn put(
     })?;
     for entry in &continuation.stack {
         property::put(STACK, w, |w| {
-            w.number(16, *entry);
+            let bytes = entry.to_be_bytes();
+            let width = entry.width().max(ENTRY_BYTES);
+            w.bytes(&bytes[bytes.len() - width..]);
             Ok(())
         })?;
     }
@@ -87,7 +91,10 @@ pub fn decode(bytes: &[u8], of: DatapathId) -> Result<Continuation, Refusal> {
         let mut property = property::next(&mut r).map_err(stale)?;
         let value = &mut property.value;
         match property.kind {
-            STACK => read.stack.push(value.number(16).map_err(stale)?),
+            STACK => {
+                let entry = Wide::from_be_bytes(value.rest());
+                read.stack.push(entry.ok_or(Refusal::ResumeStale)?);
+            }
             STEP => read.steps.push(step(value)?),
             ACTION_SET => {
                 let set = parse_actions(text(value)?).map_err(|_| Refusal::ResumeStale)?;
@@ -151,7 +158,7 @@ mod tests {
             rest: Instructions::default(),
         };
         Continuation {
-            stack: vec![7, u128::MAX],
+            stack: vec![Wide::from(7), Wide::from(u128::MAX), Wide::ONES],
             steps: vec![step, last],
             set: Some(vec![Action::PopVlan]),
         }
@@ -185,7 +192,7 @@ mod tests {
     #[test]
     fn one_that_is_too_long_is_not_told() {
         let mut continuation = some();
-        continuation.stack = vec![1; CONTINUATION_BYTES_MAX / 24];
+        continuation.stack = vec![Wide::from(1); CONTINUATION_BYTES_MAX / 24];
         assert_eq!(encode(&continuation, US), None);
     }
 }

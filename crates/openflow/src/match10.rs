@@ -311,7 +311,8 @@ pub(crate) fn says(matching: &Match) -> Option<Match10> {
 /// The structure for `matching`, or what it has no place for.
 fn express(matching: &Match, faith: Faith) -> Result<Raw, &'static str> {
     let mut raw = Raw::ANY;
-    for term in matching.terms() {
+    let mut terms = matching.terms();
+    for term in terms.by_ref() {
         let said = say_link(&term, &mut raw)
             || say_tag(&term, matching, faith, &mut raw)
             || say_network(&term, matching, faith, &mut raw)
@@ -319,6 +320,9 @@ fn express(matching: &Match, faith: Faith) -> Result<Raw, &'static str> {
         if !said && faith == Faith::Exact {
             return Err("this match field or mask");
         }
+    }
+    if faith == Faith::Exact && terms.options().next().is_some() {
+        return Err("tunnel options");
     }
     Ok(raw)
 }

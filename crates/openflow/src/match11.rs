@@ -258,7 +258,8 @@ pub(crate) fn encode(
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
     let mut raw = Raw::any();
-    for term in matching.terms() {
+    let mut terms = matching.terms();
+    for term in terms.by_ref() {
         let said = say_link(&term, &mut raw)
             || say_tag(&term, &mut raw)
             || say_network(&term, &mut raw)
@@ -266,6 +267,9 @@ pub(crate) fn encode(
         if !said && faith == Faith::Exact {
             return Err(w.cannot("this match field or mask"));
         }
+    }
+    if faith == Faith::Exact && terms.options().next().is_some() {
+        return Err(w.cannot("tunnel options"));
     }
     w.nested(2, |w| {
         w.u16(STANDARD);

@@ -8,7 +8,7 @@
 
 use base::{Cookie, PortNo};
 use flow::field::{EXPERIMENTER, ONF, WireId};
-use flow::{Field, Match, MatchBuilder, Refusal, Term};
+use flow::{Field, Match, MatchBuilder, OptionTerm, Refusal, Term, Wide};
 
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::faith::Faith;
@@ -48,9 +48,6 @@ const PCP_SHIFT: u32 = 13;
 const fn id(class: u16, number: u8) -> WireId {
     WireId::new(class, number)
 }
-
-/// Bytes of the widest number.
-const NUMBER_BYTES: usize = 16;
 
 /// What a header says about the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,29 +117,43 @@ pub(crate) fn length_of(field: Field, id: WireId) -> usize {
     Header::new(field, id, false).length
 }
 
-/// Bytes of the value of `field` behind this header, and of the mask if there is one: of a
-/// tunnel option's as many as whoever wrote it found right, and none of zero. A mask of no
-/// bytes asks whether there is the option, which here none can tell (`ovs-fields(7)`: without
-/// it the field is zero).
-pub(crate) fn width_of(field: Field, header: Header) -> Result<usize, Refusal> {
-    if field.option().is_none() {
-        return Ok(field.bytes());
-    }
-    match header.length {
-        0 if header.masked => Err(Refusal::MatchBadMask),
-        length => Ok(length >> usize::from(header.masked)),
-    }
+/// Reads the value of a tunnel option and, if there is one, its mask: as many bytes as whoever
+/// wrote it found right. A mask of no bytes asks whether there is the option (`ovs-fields(7)`,
+/// "Tunnel Metadata").
+pub(crate) fn decode_option(
+    field: Field,
+    header: Header,
+    payload: &mut Reader<'_>,
+) -> Result<OptionTerm, Malformed> {
+    let width = header.length >> usize::from(header.masked);
+    let too_wide = payload.fail(Refusal::MatchBadLength);
+    let mut number = || Wide::from_be_bytes(payload.bytes(width)?).ok_or(too_wide);
+    let value = number()?;
+    let mask = match header.masked {
+        true => number()?,
+        false => Wide::ONES,
+    };
+    payload.end()?;
+    Ok(OptionTerm { field, value, mask })
 }
 
-/// Reads a number of so many bytes. The fields of tunnel options may have more than
-/// numbers have here, which then are zeros.
-pub(crate) fn wide_number(width: usize, r: &mut Reader<'_>) -> Result<u128, Malformed> {
-    let beyond = width.saturating_sub(NUMBER_BYTES);
-    let too_wide = r.fail(Refusal::MatchBadLength);
-    if r.bytes(beyond)?.iter().any(|byte| *byte != 0) {
-        return Err(too_wide);
+/// Appends the header of a tunnel option, the value, and the mask unless it is all ones.
+pub(crate) fn put_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let masked = !term.is_exact();
+    let header = header_of(term.field, Prefer::Nxm, masked);
+    let mut header = header.ok_or_else(|| w.cannot("a field without header"))?;
+    let width = term.width();
+    header.length = width << usize::from(masked);
+    header.encode(w);
+    let mut put = |number: Wide| {
+        let bytes = number.to_be_bytes();
+        w.bytes(&bytes[bytes.len() - width..]);
+    };
+    put(term.value);
+    if masked {
+        put(term.mask);
     }
-    r.number(width - beyond)
+    Ok(())
 }
 
 /// Appends the header of `field`, the value, and the mask unless it is all ones.
@@ -154,12 +165,8 @@ pub(crate) fn put_value(
 ) -> Result<(), Inexpressible> {
     let masked = mask != field.full_mask();
     let header = header_of(field, prefer, masked);
-    let mut header = header.ok_or_else(|| w.cannot("a field without header"))?;
-    let bits = if masked { value | mask } else { value };
-    let width = field.bytes_of(bits);
-    if field.option().is_some() {
-        header.length = width << usize::from(masked);
-    }
+    let header = header.ok_or_else(|| w.cannot("a field without header"))?;
+    let width = field.bytes();
     header.encode(w);
     w.number(width, value);
     if masked {
@@ -253,8 +260,12 @@ fn add(
     let refused = |refusal| start.fail(refusal);
     let unknown = || refused(Refusal::MatchBadField);
     let field = header.field(payload)?.ok_or_else(unknown)?;
-    let width = width_of(field, header).map_err(refused)?;
-    let number = |r: &mut Reader<'_>| wide_number(width, r);
+    if field.option().is_some() {
+        let OptionTerm { field, value, mask } = decode_option(field, header, payload)?;
+        return building.add_option(field, value, mask).map_err(refused);
+    }
+    let width = field.bytes();
+    let number = |r: &mut Reader<'_>| r.number(width);
     let (value, mask) = value_and_mask(payload, header, field.full_mask(), number)?;
     if field == Field::InPort && !is_port(value, payload) {
         return Err(refused(Refusal::MatchBadValue));
@@ -287,15 +298,17 @@ fn value_and_mask<'a, T>(
 
 /// Appends `matching` as OXM.
 pub(crate) fn encode(matching: &Match, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    for term in matching.terms() {
+    let mut terms = matching.terms();
+    for term in terms.by_ref() {
         encode_term(&term, Prefer::Oxm, w)?;
     }
-    Ok(())
+    terms.options().try_for_each(|term| put_option(&term, w))
 }
 
 /// Appends `filter` as NXM.
 pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    for term in filter.matching.terms() {
+    let mut terms = filter.matching.terms();
+    for term in terms.by_ref() {
         match term.field {
             Field::InPort => encode_in_port(&term, w)?,
             Field::IpDscp => {
@@ -313,6 +326,7 @@ pub(crate) fn encode_filter(filter: &Filter, w: &mut Writer<'_>) -> Result<(), I
             _ => encode_term(&term, Prefer::Nxm, w)?,
         }
     }
+    terms.options().try_for_each(|term| put_option(&term, w))?;
     let CookieFilter { cookie, mask } = filter.cookies;
     if mask != 0 {
         let masked = mask != u64::MAX;

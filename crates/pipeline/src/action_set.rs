@@ -4,7 +4,7 @@
 use std::mem::{Discriminant, discriminant};
 
 use base::PortNo;
-use flow::{Action, Extension, Field};
+use flow::{Action, Extension, Field, Wide};
 
 /// At most one action of each kind; of those that write fields, as many as were
 /// written, in their order (`ovs-actions(7)`, Action Sets).
@@ -74,13 +74,33 @@ const fn step(action: &Action) -> u8 {
 fn written(action: &Action) -> Option<(Field, u128)> {
     match action {
         Action::SetField { field, mask, .. } => Some((*field, *mask)),
-        Action::Extended(Extension::Load { to, .. }) => Some((to.field(), to.mask())),
+        Action::Extended(Extension::Load { to, .. }) if !to.is_of_option() => {
+            Some((to.field(), to.mask()))
+        }
+        _ => None,
+    }
+}
+
+/// The bits of a tunnel option that an action writes, whatever they were.
+fn written_of_option(action: &Action) -> Option<(Field, Wide)> {
+    match action {
+        Action::Extended(Extension::SetOption(term)) => Some((term.field, term.mask)),
+        Action::Extended(Extension::Load { to, .. }) if to.is_of_option() => {
+            Some((to.field(), to.wide_mask()))
+        }
         _ => None,
     }
 }
 
 /// Whether nothing is left to see of `earlier` once `later` is done.
 fn covers(later: &Action, earlier: &Action) -> bool {
+    match (written_of_option(later), written_of_option(earlier)) {
+        (Some((field, mask)), Some((old, bits))) => {
+            return field == old && (bits & !mask).is_zero();
+        }
+        (None, None) => {}
+        _ => return false,
+    }
     match (written(later), written(earlier)) {
         (Some((field, mask)), Some((old, bits))) => field == old && bits & !mask == 0,
         (None, None) => !is_move(later) && kind(later) == kind(earlier),

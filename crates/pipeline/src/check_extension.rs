@@ -51,6 +51,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         | Extension::Encap(_)
         | Extension::Decap { .. }
         | Extension::DecNshTtl
+        | Extension::SetOption(_)
         | Extension::DeleteField(_)
         | Extension::Note(_)
         | Extension::Exit
@@ -79,7 +80,7 @@ fn check_learn(learn: &Learn) -> Result<(), Refusal> {
                 }
                 if let LearnSource::Value(value) = from {
                     let more = matching.clone();
-                    let more = more.with_masked(to.field(), to.place(value), to.mask());
+                    let more = more.with_masked(to.field(), to.place(value.low()), to.mask());
                     matching = more.unwrap_or(matching);
                 }
             }
@@ -115,6 +116,7 @@ pub(crate) const fn may_be_written(extension: &Extension) -> bool {
         extension,
         Extension::Load { .. }
             | Extension::Move { .. }
+            | Extension::SetOption(_)
             | Extension::DecTtl(_)
             | Extension::Encap(_)
             | Extension::Decap { .. }
@@ -144,6 +146,7 @@ pub(crate) fn touches(extension: &Extension) -> Vec<Field> {
         | Extension::Pop(to)
         | Extension::CheckPacketLarger { to, .. } => vec![to.field()],
         Extension::Move { from, to } => vec![from.field(), to.field()],
+        Extension::SetOption(term) => vec![term.field],
         Extension::DeleteField(field) => vec![*field],
         Extension::Push(from) | Extension::OutputPart { from, .. } => vec![from.field()],
         Extension::Multipath(multipath) => vec![multipath.to.field()],

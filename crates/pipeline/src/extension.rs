@@ -2,7 +2,7 @@
 
 use base::{MeterId, PortNo, TableId};
 use flow::field::widen;
-use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController};
+use flow::{Bundle, Extension, Field, MaxLen, Multipath, Part, ToController, Wide};
 use packet::{Checksum, Offload, Packet};
 
 use crate::actions::{low_u16, low_u64};
@@ -23,6 +23,10 @@ impl Run<'_> {
             Extension::Load { to, value } => {
                 return self.set_part(packet, *to, u128::from(*value));
             }
+            Extension::Move { from, to } if from.is_of_option() => {
+                let bits = self.wide_part(packet, *from);
+                return self.set_wide_part(packet, *to, bits);
+            }
             Extension::Move { from, to } => {
                 // A frame that lacks the source's header gives zeros.
                 let bits = self.part(packet, *from);
@@ -31,7 +35,7 @@ impl Run<'_> {
             Extension::Push(from) => return self.push(packet, *from),
             Extension::Pop(to) => {
                 if let Some(bits) = self.stack.pop() {
-                    return self.set_part(packet, *to, to.of(to.place(bits)));
+                    return self.set_wide_part(packet, *to, bits);
                 }
             }
             Extension::OutputPart { from, max_len } => {
@@ -55,9 +59,8 @@ impl Run<'_> {
             Extension::FinTimeout { idle_s, hard_s } => self.end_of_tcp(packet, *idle_s, *hard_s),
             Extension::Encap(encap) => return self.encap(packet, encap),
             Extension::Decap { left } => return self.decap(packet, *left),
-            Extension::DeleteField(field) => {
-                self.set_register(*field, 0);
-            }
+            Extension::SetOption(term) => self.set_option(term.field, term.value, term.mask),
+            Extension::DeleteField(field) => self.delete_option(*field),
             Extension::DecNshTtl => {
                 self.keep(packet)?;
                 self.changes();
@@ -73,7 +76,32 @@ impl Run<'_> {
 
     /// The bits of a part; zero if the frame lacks the header.
     pub(crate) fn part(&mut self, packet: &Packet<'_>, part: Part) -> u128 {
-        part.of(self.field(packet, part.field()).unwrap_or(0))
+        match part.is_of_option() {
+            true => part.wide_of(self.option(part.field())).low(),
+            false => part.of(self.field(packet, part.field()).unwrap_or(0)),
+        }
+    }
+
+    /// The same, however wide it is.
+    pub(crate) fn wide_part(&mut self, packet: &Packet<'_>, part: Part) -> Wide {
+        match part.is_of_option() {
+            true => part.wide_of(self.option(part.field())),
+            false => self.part(packet, part).into(),
+        }
+    }
+
+    /// Writes the lower bits of `bits`, as many as the part has.
+    fn set_wide_part(
+        &mut self,
+        packet: &mut Packet<'_>,
+        to: Part,
+        bits: Wide,
+    ) -> Result<(), DropReason> {
+        if to.is_of_option() {
+            self.set_option(to.field(), to.wide_place(bits), to.wide_mask());
+            return Ok(());
+        }
+        self.set_part(packet, to, bits.low() & to.ones())
     }
 
     pub(crate) fn set_part(
@@ -82,6 +110,9 @@ impl Run<'_> {
         to: Part,
         bits: u128,
     ) -> Result<(), DropReason> {
+        if to.is_of_option() {
+            return self.set_wide_part(packet, to, bits.into());
+        }
         self.set_field(packet, to.field(), to.place(bits), to.mask())
     }
 
@@ -89,7 +120,7 @@ impl Run<'_> {
         if self.stack.len() >= STACK_MAX {
             return Err(DropReason::StackTooDeep);
         }
-        let bits = self.part(packet, from);
+        let bits = self.wide_part(packet, from);
         self.stack.push(bits);
         Ok(())
     }

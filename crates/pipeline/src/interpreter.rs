@@ -6,7 +6,7 @@
 
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, FragmentHandling, Instructions, Key, PacketOut, Registers};
+use flow::{Action, Field, FragmentHandling, Instructions, Key, PacketOut, Registers, Wide};
 use packet::wire::Fragment;
 use packet::{Frame, Packet, Pool};
 
@@ -41,7 +41,7 @@ pub struct Interpreter {
     writer: usize,
     key: Key,
     set: ActionSet,
-    stack: Vec<u128>,
+    stack: Vec<Wide>,
 }
 
 impl Interpreter {
@@ -162,7 +162,7 @@ pub(crate) struct Run<'a> {
     key_is_stale: bool,
     pub(crate) set: &'a mut ActionSet,
     /// What `push` has put aside.
-    pub(crate) stack: &'a mut Vec<u128>,
+    pub(crate) stack: &'a mut Vec<Wide>,
     pub(crate) writer: usize,
     pub(crate) now: Instant,
     /// The port it came in by.

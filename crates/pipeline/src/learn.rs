@@ -10,7 +10,7 @@ use base::{Instant, PortNo};
 use flow::field::widen;
 use flow::{
     Action, Consistency, Extension, Field, FlowFlags, FlowMod, FlowModCommand, Instructions, Learn,
-    LearnFlags, LearnSource, LearnSpec, Match, Refusal,
+    LearnFlags, LearnSource, LearnSpec, Match, MatchBuilder, OptionTerm, Part, Refusal, Wide,
 };
 use packet::Packet;
 
@@ -110,21 +110,10 @@ impl Run<'_> {
         for spec in &learn.specs {
             match *spec {
                 LearnSpec::Match { to, from } => {
-                    let value = to.place(self.source(packet, from));
-                    matching = matching.with_masked(to.field(), value, to.mask())?;
+                    matching = asking(matching, to, self.source(packet, from))?;
                 }
                 LearnSpec::Load { to, from } => {
-                    let value = self.source(packet, from);
-                    actions.push(match u64::try_from(value) {
-                        Ok(value) if to.bits() <= 64 => {
-                            Action::Extended(Extension::Load { to, value })
-                        }
-                        _ => Action::SetField {
-                            field: to.field(),
-                            value: to.place(value),
-                            mask: to.mask(),
-                        },
-                    });
+                    actions.push(writing(to, self.source(packet, from)));
                 }
                 LearnSpec::Output(from) => {
                     let number = low_u64(self.part(packet, from));
@@ -146,9 +135,9 @@ impl Run<'_> {
         Ok(command)
     }
 
-    fn source(&mut self, packet: &Packet<'_>, from: LearnSource) -> u128 {
+    fn source(&mut self, packet: &Packet<'_>, from: LearnSource) -> Wide {
         match from {
-            LearnSource::Part(part) => self.part(packet, part),
+            LearnSource::Part(part) => self.wide_part(packet, part),
             LearnSource::Value(value) => value,
         }
     }
@@ -165,6 +154,34 @@ impl Run<'_> {
         **rule.instructions == wanted.instructions
             && rule.cookie == wanted.cookie
             && (timeouts(rule) == given && is_new || ended != given && timeouts(rule) == ended)
+    }
+}
+
+/// The match that also asks for these bits.
+fn asking(matching: Match, to: Part, bits: Wide) -> Result<Match, Refusal> {
+    if to.is_of_option() {
+        let mut building = MatchBuilder::from(&matching);
+        building.add_option(to.field(), to.wide_place(bits), to.wide_mask())?;
+        return Ok(building.build());
+    }
+    matching.with_masked(to.field(), to.place(bits.low()), to.mask())
+}
+
+/// The action that writes these bits.
+fn writing(to: Part, bits: Wide) -> Action {
+    let field = to.field();
+    match u64::try_from(bits.low()) {
+        Ok(value) if to.bits() <= 64 => Action::Extended(Extension::Load { to, value }),
+        _ if to.is_of_option() => {
+            let (value, mask) = (to.wide_place(bits), to.wide_mask());
+            let term = OptionTerm { field, value, mask };
+            Action::Extended(Extension::SetOption(Arc::new(term)))
+        }
+        _ => Action::SetField {
+            field,
+            value: to.place(bits.low()),
+            mask: to.mask(),
+        },
     }
 }
 

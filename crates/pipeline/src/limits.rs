@@ -44,14 +44,17 @@ impl Default for Limits {
     }
 }
 
-/// How many fields there are for options of tunnels: more than any protocol of them has in
-/// use at once. Each costs every frame's key a place.
-pub(crate) const TLV_FIELDS: u16 = 32;
+/// How many fields there are for options of tunnels: as many as with Open vSwitch
+/// (`ovs-fields(7)`, "Tunnel Metadata").
+pub(crate) const TLV_FIELDS: u16 = 64;
 
 const _: () = assert!(TLV_FIELDS as usize == flow::field::OPTIONS);
 
-/// The most bytes of an option's value: as wide as a field is here.
-pub(crate) const TLV_LENGTH_MAX: u8 = 16;
+/// The most bytes of an option's value: Geneve's headers tell its length in five bits, as so
+/// many words of four bytes.
+pub(crate) const TLV_LENGTH_MAX: u8 = 124;
+
+const _: () = assert!(TLV_LENGTH_MAX as usize == flow::field::OPTION_BYTES);
 
 /// The most bytes of all options' values together: what the headers of Geneve have room
 /// for, and as many as with Open vSwitch.
@@ -100,5 +103,6 @@ pub(crate) const RESUBMITS_MAX: usize = 4096;
 /// all tables, and back as often as is allowed. Each takes a piece of the stack.
 pub(crate) const NESTING_MAX: usize = 320;
 
-/// The most entries of the stack of `push`: 64 kB (`ovs-actions(7)`, "Stack too deep").
+/// The most entries of the stack of `push`: 64 kB of ordinary ones (`ovs-actions(7)`, "Stack too
+/// deep"), and 512 kB of memory, since an entry may be as wide as a tunnel option.
 pub(crate) const STACK_MAX: usize = 4096;

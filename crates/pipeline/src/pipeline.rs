@@ -210,7 +210,7 @@ impl Pipeline {
     }
 
     /// On its own, the switch sends every frame `NORMAL`, whatever the tables
-    /// hold (OF 1.3.5, 6.3.4).
+    /// hold (OF 1.3.5, 6.3).
     pub const fn set_standalone(&mut self, standalone: bool) {
         self.standalone = standalone;
     }

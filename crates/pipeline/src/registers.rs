@@ -2,7 +2,7 @@
 
 use base::PortNo;
 use flow::field::{View, widen};
-use flow::{Field, Registers};
+use flow::{Field, Registers, Wide};
 
 use crate::actions::{low_u16, low_u32};
 use crate::interpreter::Run;
@@ -20,7 +20,8 @@ impl Run<'_> {
         self.registers.set_output = self.set.output();
     }
 
-    /// Writes `field` whole, if it is one that goes with the frame; else answers false.
+    /// Writes `field` whole, if it is one that goes with the frame and no tunnel option's; else
+    /// answers false.
     pub(crate) fn set_register(&mut self, field: Field, value: u128) -> bool {
         if let Some(View::Registers { first, count }) = field.view() {
             for above in 0..count {
@@ -29,8 +30,6 @@ impl Run<'_> {
             }
             return true;
         }
-        // Of a tunnel option no more is kept than it has room for.
-        let value = value & self.pipeline.options.mask(field);
         match field {
             Field::InPort => self.from = PortNo(low_u32(value)),
             Field::NxInPort => {
@@ -44,5 +43,26 @@ impl Run<'_> {
         }
         self.key.set(field, value);
         true
+    }
+
+    /// The value of a tunnel option; zero without it.
+    pub(crate) fn option(&self, field: Field) -> Wide {
+        self.registers.options.value(field).unwrap_or_default()
+    }
+
+    /// Writes the masked bits of a tunnel option, no more than it has room for. With that it is
+    /// there, unless nothing is bound to the field.
+    pub(crate) fn set_option(&mut self, field: Field, value: Wide, mask: Wide) {
+        if let Some(room) = self.pipeline.options.room(field) {
+            let written = self.option(field) & !mask | value & mask;
+            self.registers.options.set(field, written & room);
+            self.key.set_options(&self.registers.options);
+        }
+    }
+
+    /// Takes a tunnel option away.
+    pub(crate) fn delete_option(&mut self, field: Field) {
+        self.registers.options.remove(field);
+        self.key.set_options(&self.registers.options);
     }
 }

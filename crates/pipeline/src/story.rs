@@ -16,7 +16,9 @@ use std::fmt::Write;
 
 use base::{GroupId, MeterId, TableId};
 use flow::field::Depth;
-use flow::{Action, Field, Instructions, Key, Match, PacketInReason, Registers};
+use flow::{
+    Action, Field, Instructions, Key, Match, MatchBuilder, PacketInReason, Registers, Wide,
+};
 use packet::{Frame, Headers};
 
 use crate::rule::Rule;
@@ -77,14 +79,20 @@ fn describe(frame: &Frame, registers: &Registers) -> String {
     let Some(key) = key(frame, registers) else {
         return "a frame that cannot be read".to_owned();
     };
-    let fields = Field::all().filter(|row| row.field.view().is_none());
+    let fields =
+        Field::all().filter(|row| !(row.field.view().is_some() || row.field.option().is_some()));
     let known = fields.filter_map(|row| Some((row.field, key.get(row.field)?)));
     let known = known.filter(|(field, _)| !matches!(field, Field::InPhyPort | Field::ActsetOutput));
     let told = known.filter(|(field, value)| !(quiet(*field) && *value == 0));
-    told.fold(Match::any(), |matching, (field, value)| {
+    let told = told.fold(Match::any(), |matching, (field, value)| {
         matching.clone().with(field, value).unwrap_or(matching)
-    })
-    .to_string()
+    });
+    let mut told = MatchBuilder::from(&told);
+    for (field, value) in key.options().iter() {
+        told.add_option(field, value, Wide::ONES)
+            .expect("each is there once");
+    }
+    told.build().to_string()
 }
 
 /// The fields as deep as the frame can be read.

@@ -5,7 +5,7 @@
 use base::{GroupId, TableId};
 use flow::{
     Action, Extension, Field, LearnSpec, Match, Refusal, TlvCommand, TlvMapping, TlvTable,
-    TlvTableMod,
+    TlvTableMod, Wide,
 };
 use imbl::OrdMap;
 
@@ -42,35 +42,20 @@ impl Options {
         Ok(())
     }
 
-    /// The bits of `field` that can be written: of a tunnel option's, those that the option
-    /// has.
-    pub(crate) fn mask(&self, field: Field) -> u128 {
-        match field.option() {
-            None => u128::MAX,
-            Some(number) => self.option_mask(number).unwrap_or(0),
-        }
-    }
-
-    /// The bits of an option, if it is mapped.
-    fn option_mask(&self, number: usize) -> Option<u128> {
-        let mapping = self.mappings.get(&u16::try_from(number).ok()?)?;
-        let bits = 8 * u32::from(mapping.length);
-        Some(u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0))
+    /// The bits that the option which is bound to `field` has; none if none is.
+    pub(crate) fn room(&self, field: Field) -> Option<Wide> {
+        let number = u16::try_from(field.option()?).ok()?;
+        let mapping = self.mappings.get(&number)?;
+        Some(Wide::ones(8 * usize::from(mapping.length)))
     }
 
     /// Judges a rule's match and deed: each tunnel option must be mapped, and have room
     /// for what is asked of it.
     pub(crate) fn check_rule(&self, matching: &Match, deed: &Deed) -> Result<(), Refusal> {
-        if matching
-            .terms()
-            .fields()
-            .any(|field| field.option().is_some())
-        {
-            for term in matching.terms() {
-                self.check_field(term.field)?;
-                if term.value & !self.mask(term.field) != 0 {
-                    return Err(Refusal::MatchBadValue);
-                }
+        for term in matching.options() {
+            let room = self.room(term.field).ok_or(Refusal::TlvUnmapped)?;
+            if !(term.value & !room).is_zero() {
+                return Err(Refusal::MatchBadValue);
             }
         }
         if deed.said().has_options {
@@ -84,16 +69,9 @@ impl Options {
         &self,
         mut actions: impl Iterator<Item = &'a Action>,
     ) -> Result<(), Refusal> {
-        let mut mapped = |field| self.check_field(field).is_ok();
+        let mut mapped = |field: Field| field.option().is_none() || self.room(field).is_some();
         let all = actions.all(|action| all_fields(action, &mut mapped));
         all.then_some(()).ok_or(Refusal::TlvUnmapped)
-    }
-
-    fn check_field(&self, field: Field) -> Result<(), Refusal> {
-        match field.option() {
-            Some(number) if self.option_mask(number).is_none() => Err(Refusal::TlvUnmapped),
-            Some(_) | None => Ok(()),
-        }
     }
 
     /// How many bytes all values have together.
@@ -145,7 +123,7 @@ impl Pipeline {
         let ids = self.table_ids(TableId::ALL).into_iter();
         let mut rules = ids.flat_map(|id| self.rules(id));
         let by_rules = rules.any(|rule| {
-            let mut fields = rule.matching().terms().fields();
+            let mut fields = rule.matching().options().map(|term| term.field);
             let mut actions = rule.instructions.actions();
             !fields.all(&mut another) || !actions.all(|action| all_fields(action, &mut another))
         });

@@ -46,7 +46,7 @@ impl ConfigError {
     }
 }
 
-/// What a bridge does while no controller is connected (OF 1.3.5, 6.3.3).
+/// What a bridge does while no controller is connected (OF 1.3.5, 6.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailMode {

@@ -55,7 +55,7 @@ pub(crate) fn asked(matching: &Match) -> Vec<Asked> {
             let spot = Spot {
                 lane: narrow(place.lane),
                 shift,
-                bits: term.field.info().bits,
+                bits: u8::try_from(term.field.info().bits).expect("a field in one word"),
             };
             all.push(Asked {
                 spot,

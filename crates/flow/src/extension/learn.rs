@@ -3,6 +3,7 @@
 use base::{Cookie, TableId};
 
 use super::part::Part;
+use crate::wide::Wide;
 
 /// A rule to be made of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,7 +55,7 @@ pub enum LearnSource {
     /// The frame that is learned of.
     Part(Part),
     /// The action itself.
-    Value(u128),
+    Value(Wide),
 }
 
 /// One line of a rule to be learned. Source and destination are of one width.

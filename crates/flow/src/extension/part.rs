@@ -3,13 +3,14 @@
 use std::fmt;
 
 use crate::field::Field;
+use crate::wide::Wide;
 
 /// Consecutive bits of a field: at least one, and none outside the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part {
     field: Field,
-    offset: u8,
-    bits: u8,
+    offset: u16,
+    bits: u16,
 }
 
 impl Part {
@@ -29,13 +30,13 @@ impl Part {
     #[must_use]
     pub fn new(field: Field, offset: u16, bits: u16) -> Option<Self> {
         let end = offset.checked_add(bits)?;
-        if bits == 0 || end > u16::from(field.info().bits) {
+        if bits == 0 || end > field.info().bits {
             return None;
         }
         Some(Self {
             field,
-            offset: u8::try_from(offset).ok()?,
-            bits: u8::try_from(bits).ok()?,
+            offset,
+            bits,
         })
     }
 
@@ -47,13 +48,13 @@ impl Part {
 
     /// The lowest bit.
     #[must_use]
-    pub const fn offset(self) -> u8 {
+    pub const fn offset(self) -> u16 {
         self.offset
     }
 
     /// How many bits.
     #[must_use]
-    pub const fn bits(self) -> u8 {
+    pub const fn bits(self) -> u16 {
         self.bits
     }
 
@@ -63,28 +64,60 @@ impl Part {
         self.bits == self.field.info().bits
     }
 
-    /// The highest number that fits: all its bits are ones.
+    /// Whether it is of a tunnel option, which may have more bits than a number of the
+    /// machine's. The numbers without `wide` in their names are of parts that are not.
     #[must_use]
-    pub fn ones(self) -> u128 {
-        u128::MAX >> (128 - u32::from(self.bits))
+    pub const fn is_of_option(self) -> bool {
+        self.field.option().is_some()
+    }
+
+    /// The highest number that fits: all its bits are ones, 128 at most.
+    #[must_use]
+    pub const fn ones(self) -> u128 {
+        u128::MAX >> 128_u32.saturating_sub(self.bits as u32)
     }
 
     /// The part's bits of the whole field's value, as a number.
     #[must_use]
     pub fn of(self, value: u128) -> u128 {
-        value >> self.offset & self.ones()
+        value.checked_shr(self.offset.into()).unwrap_or(0) & self.ones()
     }
 
     /// A number in the place of the part in the field, cut off where it does not fit.
     #[must_use]
     pub fn place(self, number: u128) -> u128 {
-        (number & self.ones()) << self.offset
+        let number = number & self.ones();
+        number.checked_shl(self.offset.into()).unwrap_or(0)
     }
 
     /// The part's bits in the field.
     #[must_use]
     pub fn mask(self) -> u128 {
-        self.ones() << self.offset
+        self.place(u128::MAX)
+    }
+
+    /// All its bits, as a number.
+    #[must_use]
+    pub fn wide_ones(self) -> Wide {
+        Wide::ones(self.bits.into())
+    }
+
+    /// The part's bits of the whole field's value, as a number.
+    #[must_use]
+    pub fn wide_of(self, value: Wide) -> Wide {
+        value >> self.offset.into() & self.wide_ones()
+    }
+
+    /// A number in the place of the part in the field, cut off where it does not fit.
+    #[must_use]
+    pub fn wide_place(self, number: Wide) -> Wide {
+        (number & self.wide_ones()) << self.offset.into()
+    }
+
+    /// The part's bits in the field.
+    #[must_use]
+    pub fn wide_mask(self) -> Wide {
+        self.wide_place(Wide::ONES)
     }
 }
 
@@ -114,6 +147,17 @@ mod tests {
         let part = Part::new(Field::Xxreg0, 0, 128).expect("all of it");
         assert_eq!(part, Part::whole(Field::Xxreg0));
         assert_eq!(part.ones(), u128::MAX);
+    }
+
+    #[test]
+    fn bits_of_an_option_are_taken_and_put() {
+        let whole = Part::whole(Field::TunMetadata5);
+        assert_eq!((whole.bits(), whole.wide_mask()), (992, Wide::ONES));
+        let part = Part::new(Field::TunMetadata5, 980, 12).expect("of 992");
+        assert_eq!(part.wide_of(Wide::ONES), Wide::from(0xfff));
+        assert_eq!(part.wide_place(Wide::from(0x1001)), Wide::from(1) << 980);
+        assert_eq!((part.place(1), part.mask()), (0, 0));
+        assert_eq!(Part::new(Field::TunMetadata5, 980, 13), None);
     }
 
     #[test]

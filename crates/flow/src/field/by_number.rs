@@ -8,7 +8,8 @@ static FULL_MASKS: [u128; Field::COUNT] = {
     let mut masks = [0; Field::COUNT];
     let mut index = 0;
     while index < Field::COUNT {
-        masks[index] = u128::MAX >> (128 - FIELDS[index].bits as u32);
+        // Of a tunnel option no more than the lowest bits fit here.
+        masks[index] = u128::MAX >> 128_u32.saturating_sub(FIELDS[index].bits as u32);
         index += 1;
     }
     masks
@@ -43,7 +44,7 @@ impl Field {
         DEPTHS[self as usize]
     }
 
-    /// All ones, as wide as the field.
+    /// All ones, as wide as the field; of a tunnel option, the lowest 128 bits.
     #[must_use]
     pub const fn full_mask(self) -> u128 {
         FULL_MASKS[self as usize]

@@ -4,12 +4,15 @@
 use super::Field;
 
 /// How many fields there are for options of tunnels.
-pub const OPTIONS: usize = 32;
+pub const OPTIONS: usize = 64;
 
-/// Bytes of such a field's value where it is told whole: those that Geneve has room for.
-pub(super) const OPTION_BYTES: usize = 124;
+/// Bytes of such a field's value: those that Geneve has room for.
+pub const OPTION_BYTES: usize = 124;
 
 impl Field {
+    /// The first of them: all before it are ordinary fields, and behind them are views.
+    pub(crate) const FIRST_OPTION: Self = Self::TunMetadata0;
+
     /// The number of the tunnel option that the field holds.
     #[must_use]
     pub const fn option(self) -> Option<usize> {
@@ -22,19 +25,9 @@ impl Field {
     }
 
     /// The fields of tunnel options, in order.
-    pub(crate) fn of_options() -> &'static [Self] {
+    #[must_use]
+    pub fn of_options() -> &'static [Self] {
         let first = Self::TunMetadata0 as usize;
         &Self::ALL[first..first + OPTIONS]
-    }
-
-    /// Whole bytes that these bits of the field take on the wire: of a tunnel option's, those
-    /// that are not zero, which may be none.
-    #[must_use]
-    pub fn bytes_of(self, bits: u128) -> usize {
-        if self.option().is_none() {
-            return self.bytes();
-        }
-        let used = (u128::BITS - bits.leading_zeros()).div_ceil(8);
-        used.try_into().expect("sixteen at most")
     }
 }

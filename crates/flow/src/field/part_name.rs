@@ -31,6 +31,9 @@ const ODD: [(Field, &str); 23] = { use Field::*; [
     (NdOptionsType,"ERICOXM_OF_ICMPV6_ND_OPTIONS_TYPE"),
 ]};
 
+/// What the names of tunnel options have: they are looked for among themselves alone.
+const OPTION: &str = "TUN_METADATA";
+
 /// Another long name, since Open vSwitch 2.4.
 const DP_HASH: &str = "NXOXM_ET_DP_HASH";
 
@@ -68,7 +71,13 @@ impl Field {
             return Some(Self::DpHash);
         }
         let bears = |field: Self| field.part_name() == name || field.oxm_name() == name;
-        Self::all().map(|row| row.field).find(|field| bears(*field))
+        if name.contains(OPTION) {
+            let mut options = Self::of_options().iter().copied();
+            return options.find(|field| bears(*field));
+        }
+        let others = Self::all().map(|row| row.field);
+        let mut others = others.filter(|field| field.option().is_none());
+        others.find(|field| bears(*field))
     }
 
     fn oxm_name(self) -> String {

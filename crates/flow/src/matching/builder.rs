@@ -3,11 +3,14 @@
 
 use super::facts::Facts;
 use super::packed::{self, Packed, Terms};
-use super::{Match, Term};
+use super::{Match, Term, options};
 use crate::field::{FIELDS, Field, Maskable, Masked, Prerequisite, VID_PRESENT, View, view, widen};
+use crate::options::OptionTerm;
 use crate::refusal::Refusal;
+use crate::wide::Wide;
 
-/// Bytes of the longest match: every field, with a mask. A test adds it up.
+/// Bytes of the longest match: every field but the tunnel options, with a mask. A test adds
+/// it up.
 pub(super) const LONGEST: usize = 2080;
 
 /// Bytes of a match that need no memory of their own while it comes together: nearly
@@ -29,13 +32,14 @@ struct Short {
 static SHORT: [Short; Field::COUNT] = {
     let mut rows = [const { Short::NONE }; Field::COUNT];
     let mut index = 0;
-    while index < Field::FIRST_VIEW as usize {
+    while index < Field::FIRST_OPTION as usize {
         let row = &FIELDS[index];
         if row.bits <= 64 {
+            let width = packed::width_of(row);
             rows[index] = Short {
                 mask: u64::MAX >> (64 - row.bits as u32),
-                width: row.bits.div_ceil(8),
-                unused: 64 - 8 * row.bits.div_ceil(8),
+                width,
+                unused: 64 - 8 * width,
                 needs: Facts::needed(row.needs),
                 tells: Facts::are_told_by(row.field),
             };
@@ -66,6 +70,8 @@ pub struct MatchBuilder {
     last: Option<Field>,
     /// What the terms make known to those behind them.
     facts: Facts,
+    /// What is asked of tunnel options, in order.
+    options: Vec<OptionTerm>,
 }
 
 impl Default for MatchBuilder {
@@ -76,6 +82,7 @@ impl Default for MatchBuilder {
             length: 0,
             last: None,
             facts: Facts::default(),
+            options: Vec::new(),
         }
     }
 }
@@ -83,9 +90,11 @@ impl Default for MatchBuilder {
 impl From<&Match> for MatchBuilder {
     fn from(matching: &Match) -> Self {
         let mut building = Self::default();
-        for term in matching.terms() {
+        let mut terms = matching.terms();
+        for term in terms.by_ref() {
             building.push(&term);
         }
+        building.options = terms.options().collect();
         building
     }
 }
@@ -94,8 +103,20 @@ impl MatchBuilder {
     /// The match as it is now.
     #[must_use]
     pub fn build(&self) -> Match {
+        if !self.options.is_empty() {
+            return self.build_with_options();
+        }
         Match {
             packed: Packed::new(self.bytes()),
+        }
+    }
+
+    #[cold]
+    fn build_with_options(&self) -> Match {
+        let mut bytes = self.bytes().to_vec();
+        options::append(&mut bytes, &self.options);
+        Match {
+            packed: Packed::new(&bytes),
         }
     }
 
@@ -141,7 +162,8 @@ impl MatchBuilder {
     }
 
     /// Asks also for `field & mask == value`. A mask of zero adds nothing; what is
-    /// asked of a view is asked of the fields that it is made of.
+    /// asked of a view is asked of the fields that it is made of. What more there is to ask of a
+    /// tunnel option, [`MatchBuilder::add_option`] does: here all ones are all of its bits.
     ///
     /// # Errors
     /// The field is already there, its prerequisites are not, it takes no such
@@ -194,6 +216,14 @@ impl MatchBuilder {
     }
 
     fn add_any(&mut self, field: Field, value: u128, mask: u128) -> Result<(), Refusal> {
+        if field.option().is_some() {
+            let exact = mask == field.full_mask();
+            let mask = if exact { Wide::ONES } else { mask.into() };
+            return match mask.is_zero() {
+                true => Ok(()),
+                false => self.add_option(field, value.into(), mask),
+            };
+        }
         let full = field.full_mask();
         if value & !full != 0 {
             return Err(Refusal::MatchBadValue);
@@ -215,6 +245,35 @@ impl MatchBuilder {
             return Err(Refusal::MatchBadPrerequisite);
         }
         self.insert(&Term { field, value, mask })
+    }
+
+    /// Asks also for `field & mask == value` of the option that `field` is bound to; without
+    /// any bit, that it be there.
+    ///
+    /// # Errors
+    /// The field is there already, or the value has bits outside the mask.
+    ///
+    /// # Panics
+    /// If the field is none of a tunnel option.
+    pub fn add_option(&mut self, field: Field, value: Wide, mask: Wide) -> Result<(), Refusal> {
+        assert!(field.option().is_some(), "{field} is of no tunnel option");
+        if !(value & !mask).is_zero() {
+            return Err(Refusal::MatchBadWildcards);
+        }
+        match self.options.binary_search_by_key(&field, |term| term.field) {
+            Ok(_) => Err(Refusal::MatchDuplicateField),
+            Err(place) => {
+                self.options
+                    .insert(place, OptionTerm { field, value, mask });
+                Ok(())
+            }
+        }
+    }
+
+    /// What is asked of tunnel options so far, in order.
+    #[must_use]
+    pub fn options(&self) -> &[OptionTerm] {
+        &self.options
     }
 
     /// Asks also for `field == value`.

@@ -4,14 +4,15 @@
 //! it is never zero, and whether there is a mask.
 //!
 //! Bytes compare as the terms do: by field, and then by value. How terms come
-//! together, and which of them may, is `builder`'s.
+//! together, and which of them may, is `builder`'s; what is asked of tunnel options stands
+//! behind all others, in the bytes of `options`.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::Term;
-use crate::field::{FIELDS, Field};
+use super::{OptionTerms, Term};
+use crate::field::{FIELDS, Field, FieldInfo};
 
 /// Bytes that have their place inside a match. Twelve exact fields of IPv4 take 47:
 /// the port, both Ethernet addresses, the type, the tag's id and priority, the DSCP,
@@ -131,6 +132,25 @@ impl<'a> Terms<'a> {
         self.on(field).filter(Term::is_exact).map(|term| term.value)
     }
 
+    /// What is asked of tunnel options, which stands behind all terms. One who has come to the
+    /// last of these already need not walk along them again.
+    #[inline]
+    #[must_use]
+    pub fn options(self) -> OptionTerms<'a> {
+        OptionTerms::behind(self)
+    }
+
+    /// What is behind the last of them.
+    #[inline]
+    pub(super) fn behind(mut self) -> &'a [u8] {
+        while let Some((head, tail)) = self.rest.split_first()
+            && let Some(this) = Head::of(*head)
+        {
+            self.rest = &tail[this.length()..];
+        }
+        self.rest
+    }
+
     /// Bytes of the terms on fields before `field`.
     pub(super) fn bytes_before(&self, field: Field) -> usize {
         let mut at = 0;
@@ -177,14 +197,12 @@ impl TermHead {
     /// What `head` says; none if it is none, as where the terms are at their end.
     #[must_use]
     pub const fn of(head: u8) -> Option<Self> {
-        let number = head >> 1;
-        if number == 0 || number as usize > Field::COUNT {
+        let Some(field) = FIELD_OF[(head >> 1) as usize] else {
             return None;
-        }
-        let number = number as usize - 1;
+        };
         Some(Self {
-            field: Field::ALL[number],
-            width: WIDTHS[number] as usize,
+            field,
+            width: WIDTHS[field as usize] as usize,
             is_masked: head & MASKED != 0,
         })
     }
@@ -194,39 +212,34 @@ impl TermHead {
 #[derive(Clone, Copy)]
 struct Head {
     field: Field,
-    width: usize,
-    masked: bool,
+    head: u8,
 }
 
 impl Head {
     /// What `head` says; none if there is no term.
     #[inline]
     fn of(head: u8) -> Option<Self> {
-        let number = usize::from(head >> 1).checked_sub(1)?;
-        Some(Self {
-            field: Field::ALL[number],
-            width: usize::from(WIDTHS[number]),
-            masked: head & MASKED != 0,
-        })
+        let field = FIELD_OF[usize::from(head >> 1)]?;
+        Some(Self { field, head })
     }
 
     /// Bytes behind the head.
     #[inline]
-    const fn length(self) -> usize {
-        self.width << self.masked as u32
+    fn length(self) -> usize {
+        LENGTHS[usize::from(self.head)].into()
     }
 
     /// The term whose value `bytes` begin with.
     #[inline]
     fn term(self, bytes: &[u8]) -> Term {
-        let mask = if self.masked {
-            number(&bytes[self.width..], self.width)
-        } else {
-            self.field.full_mask()
+        let width = usize::from(LENGTHS[usize::from(self.head & !MASKED)]);
+        let mask = match self.head & MASKED {
+            0 => self.field.full_mask(),
+            _ => number(&bytes[width..], width),
         };
         Term {
             field: self.field,
-            value: number(bytes, self.width),
+            value: number(bytes, width),
             mask,
         }
     }
@@ -237,28 +250,43 @@ static WIDTHS: [u8; Field::COUNT] = {
     let mut widths = [0; Field::COUNT];
     let mut index = 0;
     while index < Field::COUNT {
-        widths[index] = FIELDS[index].bits.div_ceil(8);
+        widths[index] = width_of(&FIELDS[index]);
         index += 1;
     }
     widths
 };
 
-/// The field of each head without its lowest bit; a match holds no views.
+/// Bytes of a field's value.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "there is no other conversion in a constant, and 124 are the most"
+)]
+pub(super) const fn width_of(row: &FieldInfo) -> u8 {
+    row.bits.div_ceil(8) as u8
+}
+
+/// The field of each head without its lowest bit; a match holds no views, and tunnel options
+/// in another way.
 static FIELD_OF: [Option<Field>; 128] = {
     let mut fields = [None; 128];
     let mut number = 0;
-    while number < Field::FIRST_VIEW as usize {
+    while number < Field::FIRST_OPTION as usize {
         fields[number + 1] = Some(Field::ALL[number]);
         number += 1;
     }
     fields
 };
 
+const _: () = assert!(
+    Field::FIRST_OPTION as usize + 1 < super::options::HEAD as usize >> 1,
+    "no field has the head of the options"
+);
+
 /// Bytes behind each head.
 static LENGTHS: [u8; 256] = {
     let mut lengths = [0; 256];
     let mut number = 0;
-    while number < Field::FIRST_VIEW as usize {
+    while number < Field::FIRST_OPTION as usize {
         let head = (number + 1) << 1;
         lengths[head] = WIDTHS[number];
         lengths[head | MASKED as usize] = 2 * WIDTHS[number];

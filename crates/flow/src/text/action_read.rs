@@ -2,15 +2,19 @@
 //!
 //! Not here: instructions, and lists.
 
+use std::sync::Arc;
+
 use base::{GroupId, MeterId, PortNo, QueueId};
 
 use super::error::ParseError;
 use super::nearest::with_nearest;
 use super::number::{number, unsigned};
 use super::piece::{Item, Piece};
-use super::{address, extension_read, match_read, names, special};
+use super::{address, extension_read, match_read, names, options, special};
 use crate::action::{Action, MaxLen};
+use crate::extension::Extension;
 use crate::field::{Field, VID_PRESENT};
+use crate::options::OptionTerm;
 
 /// Reads the argument of one action.
 type Read = fn(Item<'_>) -> Result<Action, ParseError>;
@@ -144,6 +148,9 @@ fn set_field(piece: Piece<'_>) -> Result<Action, ParseError> {
     let Some((value, name)) = piece.split_once("->") else {
         return Err(piece.wrong("a value and a field are wanted: set_field:VALUE->FIELD"));
     };
+    if let Some(field) = names::settable(name.text).filter(|field| field.option().is_some()) {
+        return set_option(field, value);
+    }
     let (field, (value, mask)) = match name.text {
         "nw_tos" => {
             let field = Field::IpDscp;
@@ -164,6 +171,16 @@ fn set_field(piece: Piece<'_>) -> Result<Action, ParseError> {
         return Err(piece.wrong("the mask leaves no bit to set"));
     }
     Ok(Action::SetField { field, value, mask })
+}
+
+/// Reads the bits of a tunnel option.
+fn set_option(field: Field, piece: Piece<'_>) -> Result<Action, ParseError> {
+    let (value, mask) = options::masked(piece)?;
+    if mask.is_zero() {
+        return Err(piece.wrong("the mask leaves no bit to set"));
+    }
+    let term = Arc::new(OptionTerm { field, value, mask });
+    Ok(Action::Extended(Extension::SetOption(term)))
 }
 
 /// The field that set-field calls by this name.

@@ -5,10 +5,10 @@ use std::fmt;
 use base::PortNo;
 
 use super::extension_read::REASONS;
-use super::learn;
 use super::match_write::Commas;
 use super::names::set_name;
 use super::roster::{Named, Roster};
+use super::{learn, options};
 use crate::action::{Action, MaxLen};
 use crate::extension::{Bundle, Extension, Multipath, Sample, SampleDirection, ToController};
 
@@ -73,6 +73,7 @@ impl fmt::Display for Named<'_, Extension> {
                 let kind = Hex(kind.into());
                 write!(f, "decap(packet_type(ns={space},type={kind}))")
             }
+            Extension::SetOption(term) => options::write_set(f, term),
             Extension::DeleteField(field) => write!(f, "delete_field:{}", set_name(*field)),
             Extension::DecNshTtl => f.write_str("dec_nsh_ttl"),
             Extension::Sample(sample) => write_sample(f, sample, names),

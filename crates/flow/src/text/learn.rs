@@ -5,15 +5,15 @@ use std::fmt;
 use base::Cookie;
 
 use super::error::ParseError;
-use super::extension_write::Hex;
 use super::match_write::write_set_value;
 use super::number::{number, unsigned};
 use super::part::{field, part};
 use super::piece::{Item, Items, Piece};
 use super::roster::{self, Named, Roster};
-use super::{match_read, names};
+use super::{match_read, names, options};
 use crate::extension::{Learn, LearnFlags, LearnSource, LearnSpec, Part};
 use crate::field::Field;
+use crate::wide::Wide;
 
 /// Reads the arguments of `learn`.
 pub(super) fn read(item: Item<'_>) -> Result<Learn, ParseError> {
@@ -80,7 +80,7 @@ fn load(piece: Piece<'_>) -> Result<LearnSpec, ParseError> {
     let to = part(to.trim())?;
     let from = from.trim();
     let from = if from.text.starts_with(|c: char| c.is_ascii_digit()) {
-        LearnSource::Value(unsigned(from, to.ones())?)
+        LearnSource::Value(number_for(to, from)?)
     } else {
         LearnSource::Part(same_width(from, to)?)
     };
@@ -95,17 +95,25 @@ fn matching(item: Item<'_>) -> Result<LearnSpec, ParseError> {
         Some(value) if super::part::is_part(value.text) => {
             LearnSource::Part(same_width(value, to)?)
         }
-        Some(value) if to.is_whole() => {
+        Some(value) if to.is_whole() && !to.is_of_option() => {
             let (number, mask) = match_read::value(field_of(item.key)?, value)?;
             // A kind of fragment has more bits where masks are wanted.
             if mask & to.ones() != to.ones() || number & !to.ones() != 0 {
                 return Err(value.wrong("a value without a mask is wanted"));
             }
-            LearnSource::Value(number)
+            LearnSource::Value(number.into())
         }
-        Some(value) => LearnSource::Value(unsigned(value, to.ones())?),
+        Some(value) => LearnSource::Value(number_for(to, value)?),
     };
     Ok(LearnSpec::Match { to, from })
+}
+
+/// Reads a number for the bits of `to`.
+fn number_for(to: Part, piece: Piece<'_>) -> Result<Wide, ParseError> {
+    match to.is_of_option() {
+        true => options::number_of(to, piece),
+        false => unsigned(piece, to.ones()).map(Wide::from),
+    }
 }
 
 /// The field of a part, by its name.
@@ -166,12 +174,15 @@ fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &Roster) -> 
             from: LearnSource::Value(value),
         } if to.is_whole() => {
             write!(f, "{}=", names::learn_name(to.field()))?;
-            write_set_value(f, to.field(), (*value, to.ones()), roster)
+            match to.is_of_option() {
+                true => write!(f, "{value:#x}"),
+                false => write_set_value(f, to.field(), (value.low(), to.ones()), roster),
+            }
         }
         LearnSpec::Match {
             to,
             from: LearnSource::Value(value),
-        } => write!(f, "{to}={}", Hex(*value)),
+        } => write!(f, "{to}={value:#x}"),
         LearnSpec::Match {
             to,
             from: LearnSource::Part(from),
@@ -183,7 +194,7 @@ fn write_spec(f: &mut fmt::Formatter<'_>, spec: &LearnSpec, roster: &Roster) -> 
         LearnSpec::Load {
             to,
             from: LearnSource::Value(value),
-        } => write!(f, "load:{}->{to}", Hex(*value)),
+        } => write!(f, "load:{value:#x}->{to}"),
         LearnSpec::Load {
             to,
             from: LearnSource::Part(from),

@@ -10,6 +10,7 @@ use super::error::ParseError;
 use super::names::{self, Form, Meaning, PROTOCOLS, Side};
 use super::nearest::with_nearest;
 use super::number::{Masked, masked, unsigned};
+use super::options::{self, WideMasked};
 use super::piece::{Item, Items, Piece};
 use super::{address, special};
 use crate::field::{Field, Prerequisite, VID_PRESENT};
@@ -69,6 +70,8 @@ struct Wanted<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Draft<'a> {
     terms: BTreeMap<Field, Wanted<'a>>,
+    /// What is asked of tunnel options.
+    options: BTreeMap<Field, (WideMasked, Piece<'a>)>,
     /// Keys whose field depends on the protocol.
     waiting: Vec<(Meaning, Item<'a>)>,
 }
@@ -94,6 +97,11 @@ impl<'a> Draft<'a> {
             }
             return Ok(false);
         };
+        if let Meaning::Field(field) = meaning
+            && field.option().is_some()
+        {
+            return self.take_option(field, item).map(|()| true);
+        }
         let piece = item.required()?;
         if piece.text == "*" {
             return Ok(true);
@@ -113,6 +121,18 @@ impl<'a> Draft<'a> {
         Ok(true)
     }
 
+    /// Takes what is asked of a tunnel option, perhaps no more than that it be there.
+    fn take_option(&mut self, field: Field, item: Item<'a>) -> Result<(), ParseError> {
+        if item.value.is_some_and(|value| value.text == "*") {
+            return Ok(());
+        }
+        let pair = options::asked(item.value)?;
+        match self.options.insert(field, (pair, item.key)) {
+            Some((before, first)) if before != pair => Err(contradiction(item.key, first)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Adds a term. Twice the same is once; twice different is an error.
     fn add(&mut self, field: Field, pair: Masked, key: Piece<'a>) -> Result<(), ParseError> {
         match self.terms.entry(field) {
@@ -121,11 +141,7 @@ impl<'a> Draft<'a> {
                 Ok(())
             }
             Entry::Occupied(place) if place.get().pair == pair => Ok(()),
-            Entry::Occupied(place) => {
-                let first = place.get().key;
-                let (name, column) = (first.text, first.at + 1);
-                Err(key.wrong(format!("contradicts `{name}` in column {column}")))
-            }
+            Entry::Occupied(place) => Err(contradiction(key, place.get().key)),
         }
     }
 
@@ -150,6 +166,11 @@ impl<'a> Draft<'a> {
         for (field, Wanted { pair, key }) in self.terms {
             building
                 .add(field, pair.0, pair.1)
+                .map_err(|refusal| key.wrong(complaint(field, refusal)))?;
+        }
+        for (field, ((value, mask), key)) in self.options {
+            building
+                .add_option(field, value, mask)
                 .map_err(|refusal| key.wrong(complaint(field, refusal)))?;
         }
         Ok(building.build())
@@ -211,6 +232,12 @@ fn transport(side: Side, eth_type: Option<u128>, ip_proto: Option<u128>) -> Opti
         Side::Source => source,
         Side::Destination => destination,
     })
+}
+
+/// Two keys want different bits of one field.
+fn contradiction(key: Piece<'_>, first: Piece<'_>) -> ParseError {
+    let (name, column) = (first.text, first.at + 1);
+    key.wrong(format!("contradicts `{name}` in column {column}"))
 }
 
 /// This value and nothing else.

@@ -5,20 +5,20 @@ use std::fmt;
 use super::names::{self, Form, PROTOCOLS};
 use super::number::Masked;
 use super::roster::{Named, Roster};
-use super::{address, special};
+use super::{address, options, special};
 use crate::field::{Field, widen};
 use crate::matching::{Match, Term};
 
 /// How many fields stand before the protocol's name.
 const BEFORE_PROTOCOL: usize = 6;
 
-/// How many fields no match holds, being views.
-const VIEWS: usize = Field::IpTos as usize - Field::Reg15 as usize;
+/// How many fields are told otherwise, or no match holds, being views.
+const OTHERS: usize = Field::COUNT - Field::TunMetadata0 as usize;
 
 /// The fields in the order of printing, but for those that the protocol's name or
 /// the tag's keys stand for.
 #[rustfmt::skip]
-const ORDER: [Field; Field::COUNT - VIEWS - 1] = {
+const ORDER: [Field; Field::COUNT - OTHERS - 1] = {
     use Field::*;
     [
         PktMark, RecircId, DpHash, ConjId, ActsetOutput, PacketType,
@@ -26,10 +26,6 @@ const ORDER: [Field; Field::COUNT - VIEWS - 1] = {
         Reg8, Reg9, Reg10, Reg11, Reg12, Reg13, Reg14, Reg15,
         TunnelId, TunSrc, TunDst, TunIpv6Src, TunIpv6Dst, TunGbpId, TunGbpFlags,
         TunErspanVer, TunErspanIdx, TunErspanDir, TunErspanHwid, TunGtpuFlags, TunGtpuMsgtype, TunFlags,
-        TunMetadata0, TunMetadata1, TunMetadata2, TunMetadata3, TunMetadata4, TunMetadata5, TunMetadata6, TunMetadata7,
-        TunMetadata8, TunMetadata9, TunMetadata10, TunMetadata11, TunMetadata12, TunMetadata13, TunMetadata14, TunMetadata15,
-        TunMetadata16, TunMetadata17, TunMetadata18, TunMetadata19, TunMetadata20, TunMetadata21, TunMetadata22, TunMetadata23,
-        TunMetadata24, TunMetadata25, TunMetadata26, TunMetadata27, TunMetadata28, TunMetadata29, TunMetadata30, TunMetadata31,
         Metadata, InPort, InPhyPort, VlanVid, EthSrc, EthDst, EthType,
         NshFlags, NshTtl, NshMdtype, NshNp, NshSpi, NshSi, NshC1, NshC2, NshC3, NshC4,
         Ipv4Src, Ipv4Dst, ArpSpa, ArpTpa, Ipv6Src, Ipv6Dst, Ipv6Flabel, Ipv6Exthdr,
@@ -91,7 +87,16 @@ pub(super) fn write_match(
         write_term(list.next()?, &term, names)?;
     }
     let spoken = write_protocol(list, matching)?;
-    for term in behind.iter().filter_map(|field| matching.term(*field)) {
+    for field in behind {
+        // Those of tunnel options come behind those of the tunnel's other fields.
+        if *field == Field::Metadata {
+            for term in matching.options() {
+                options::write_term(list.next()?, &term)?;
+            }
+        }
+        let Some(term) = matching.term(*field) else {
+            continue;
+        };
         match term.field {
             Field::EthType if spoken.eth_type => {}
             Field::IpProto if spoken.ip_proto => {}

@@ -23,11 +23,10 @@ pub(super) fn part(piece: Piece<'_>) -> Result<Part, ParseError> {
         return Ok(Part::whole(field));
     }
     let (first, last) = match range.split_once("..") {
-        Some((first, last)) => (number::<u8>(first.trim())?, number::<u8>(last.trim())?),
-        None => (number::<u8>(range.trim())?, number::<u8>(range.trim())?),
+        Some((first, last)) => (number::<u16>(first.trim())?, number::<u16>(last.trim())?),
+        None => (number::<u16>(range.trim())?, number::<u16>(range.trim())?),
     };
-    let (first, last) = (u16::from(first), u16::from(last));
-    let bits = (last + 1).checked_sub(first);
+    let bits = last.checked_add(1).and_then(|end| end.checked_sub(first));
     bits.and_then(|bits| Part::new(field, first, bits))
         .ok_or_else(|| {
             let bits = field.info().bits;

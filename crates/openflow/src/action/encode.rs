@@ -2,7 +2,7 @@
 
 use base::{MeterId, PortNo, TableId};
 use flow::field::VID_PRESENT;
-use flow::{Action, Field, Match, MetadataWrite};
+use flow::{Action, Field, Match, MetadataWrite, OptionTerm};
 
 use super::legacy::{self, Tag};
 use super::{EXPERIMENTER, Kind, Length, Number, Row, extension};
@@ -199,6 +199,16 @@ pub(super) fn set_field(
     })
 }
 
+/// Appends the writing of a tunnel option. Nicira's action takes masks in all versions.
+pub(super) fn set_option(term: &OptionTerm, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let is_standard = term.is_exact() || w.version() == Version::V15;
+    let kind = match has(Kind::SetField, w) && is_standard {
+        true => Kind::SetField,
+        false => Kind::RegLoad2,
+    };
+    put(kind, w, |w| oxm::put_option(term, w))
+}
+
 /// The action of its own that OpenFlow 1.0, 1.1 or Nicira has for writing `field`, how
 /// many bytes its argument has, and the argument.
 fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
@@ -223,17 +233,15 @@ fn setter(field: Field, value: u128) -> Option<(Kind, usize, u128)> {
 }
 
 /// Appends one `NXAST_REG_LOAD` for each run of ones in `mask`, 64 bits at most; or
-/// `NXAST_REG_LOAD2` for an experimenter's field, for which that has no room, and for a tunnel
-/// option's, of which only this tells how long it is.
+/// `NXAST_REG_LOAD2` for an experimenter's field, for which that has no room.
 fn reg_loads(
     field: Field,
     value: u128,
     mask: u128,
     w: &mut Writer<'_>,
 ) -> Result<(), Inexpressible> {
-    let header = match short_header(field) {
-        Some(header) if field.option().is_none() => header,
-        _ => return reg_load2(field, value, mask, w),
+    let Some(header) = short_header(field) else {
+        return reg_load2(field, value, mask, w);
     };
     let mut left = mask;
     while left != 0 {

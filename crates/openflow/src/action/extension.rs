@@ -1,20 +1,21 @@
 //! Nicira's actions on the wire, the same in every version but for how wide a port
 //! is (`openflow/nicira-ext.h` and `ofp-actions.c` of Open vSwitch 3.1; what their
 //! numbers are stands in the table of [`super`]). Hashes are in [`hash`],
-//! and `learn` is in [`learn`].
+//! `learn` is in [`learn`], and `sample` in [`sample`].
 
 mod encap;
 mod hash;
 mod learn;
+mod sample;
 
 use std::sync::Arc;
 
 use base::{MeterId, PortNo, TableId};
 use flow::{
-    Extension, Field, MaxLen, PacketInReason, Part, Refusal, Sample, SampleDirection, ToController,
+    Extension, Field, MaxLen, OptionTerm, PacketInReason, Part, Refusal, ToController, Wide,
 };
 
-use super::encode::{Context, put, reg_load2, set_field, short_header};
+use super::encode::{Context, put, reg_load2, set_field, set_option, short_header};
 use super::{Bad, Kind};
 use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::message::packet_in;
@@ -64,7 +65,7 @@ pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
         Kind::Decap => encap::decode_decap(r)?,
         Kind::DecNshTtl => Extension::DecNshTtl,
         Kind::DeleteField => Extension::DeleteField(decode_deleted(r)?),
-        Kind::Sample | Kind::Sample2 | Kind::Sample3 => decode_sample(kind, r)?,
+        Kind::Sample | Kind::Sample2 | Kind::Sample3 => sample::decode(kind, r)?,
         _ => return Err(Refusal::ActionBadExperimenterType.into()),
     })
 }
@@ -125,14 +126,15 @@ pub(super) fn encode(
         }),
         Extension::CheckPacketLarger { bytes, to } => put(Kind::CheckPacketLarger, w, |w| {
             w.u16(*bytes);
-            w.u16(to.offset().into());
+            w.u16(to.offset());
             encode_field(to.field(), w)
         }),
         Extension::Encap(header) => encap::encode(header, w),
         Extension::Decap { left } => encap::encode_decap(*left, w),
         Extension::DecNshTtl => put(Kind::DecNshTtl, w, |_| Ok(())),
+        Extension::SetOption(term) => set_option(term, w),
         Extension::DeleteField(field) => put(Kind::DeleteField, w, |w| encode_field(*field, w)),
-        Extension::Sample(sample) => encode_sample(sample, w),
+        Extension::Sample(sample) => sample::encode(sample, w),
     }
 }
 
@@ -181,7 +183,7 @@ fn split_place(place: u16) -> (u16, u16) {
 
 fn place(part: Part, w: &Writer<'_>) -> Result<u16, Inexpressible> {
     match part.bits() {
-        bits @ 1..=64 => Ok(u16::from(part.offset()) << 6 | u16::from(bits - 1)),
+        bits @ 1..=64 => Ok(part.offset() << 6 | (bits - 1)),
         _ => Err(w.cannot("a part of more than 64 bits")),
     }
 }
@@ -223,6 +225,11 @@ fn decode_load(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 
 /// 1.5 sets parts of fields.
 fn encode_load(to: Part, value: u64, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    if to.is_of_option() && w.version() == Version::V15 {
+        let (field, mask) = (to.field(), to.wide_mask());
+        let value = to.wide_place(Wide::from(u128::from(value)));
+        return set_option(&OptionTerm { field, value, mask }, w);
+    }
     if w.version() == Version::V15 {
         return set_field(to.field(), to.place(u128::from(value)), to.mask(), w);
     }
@@ -258,9 +265,9 @@ fn decode_copy_field(r: &mut Reader<'_>) -> Result<Extension, Bad> {
 /// 1.5 has an action of its own for it.
 fn encode_move(from: Part, to: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     let places = |w: &mut Writer<'_>| {
-        w.u16(from.bits().into());
-        w.u16(from.offset().into());
-        w.u16(to.offset().into());
+        w.u16(from.bits());
+        w.u16(from.offset());
+        w.u16(to.offset());
     };
     if w.version() == Version::V15 {
         return put(Kind::CopyField, w, |w| {
@@ -285,9 +292,9 @@ fn decode_stack(r: &mut Reader<'_>) -> Result<Part, Bad> {
 
 fn encode_stack(kind: Kind, part: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     put(kind, w, |w| {
-        w.u16(part.offset().into());
+        w.u16(part.offset());
         encode_field(part.field(), w)?;
-        w.u16(part.bits().into());
+        w.u16(part.bits());
         Ok(())
     })
 }
@@ -446,54 +453,4 @@ fn decode_check_packet_larger(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     let (bytes, offset) = (r.u16()?, r.u16()?);
     let to = part(decode_field(r)?, offset, 1)?;
     Ok(Extension::CheckPacketLarger { bytes, to })
-}
-
-fn decode_sample(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
-    let mut sample = Sample {
-        probability: r.u16()?,
-        collectors: r.u32()?,
-        domain: r.u32()?,
-        point: r.u32()?,
-        port: None,
-        direction: SampleDirection::Unsaid,
-    };
-    if kind != Kind::Sample {
-        let port = port_no::from_u16(r.u16()?);
-        sample.port = (port != PortNo::ANY).then_some(port);
-    }
-    if kind == Kind::Sample3 {
-        sample.direction = match r.u8()? {
-            0 => SampleDirection::Unsaid,
-            1 => SampleDirection::Ingress,
-            2 => SampleDirection::Egress,
-            _ => return Err(Refusal::ActionBadArgument.into()),
-        };
-    }
-    if sample.probability == 0 {
-        return Err(Refusal::ActionBadArgument.into());
-    }
-    Ok(Extension::Sample(sample))
-}
-
-fn encode_sample(sample: &Sample, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
-    let kind = match (sample.port, sample.direction) {
-        (None, SampleDirection::Unsaid) => Kind::Sample,
-        (Some(_), SampleDirection::Unsaid) => Kind::Sample2,
-        (_, SampleDirection::Ingress | SampleDirection::Egress) => Kind::Sample3,
-    };
-    put(kind, w, |w| {
-        w.u16(sample.probability);
-        w.u32(sample.collectors);
-        w.u32(sample.domain);
-        w.u32(sample.point);
-        if kind != Kind::Sample {
-            encode_u16_port(sample.port.unwrap_or(PortNo::ANY), w)?;
-        }
-        match sample.direction {
-            SampleDirection::Unsaid => {}
-            SampleDirection::Ingress => w.u8(1),
-            SampleDirection::Egress => w.u8(2),
-        }
-        Ok(())
-    })
 }

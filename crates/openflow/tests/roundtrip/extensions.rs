@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use base::{Cookie, MeterId, PortNo, TableId};
-use flow::field::{EXPERIMENTER, FieldInfo};
+use flow::field::{EXPERIMENTER, FieldInfo, OPTION_BYTES};
 use flow::{
     Action, Bundle, BundleAlgorithm, Encap, Extension, Field, HashFields, Learn, LearnFlags,
-    LearnSource, LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NshProperty, PacketInReason,
-    PacketType, Part, Sample, SampleDirection, ToController,
+    LearnSource, LearnSpec, MaxLen, Multipath, MultipathAlgorithm, NshProperty, OptionTerm,
+    PacketInReason, PacketType, Part, Sample, SampleDirection, ToController, Wide,
 };
 use openflow::Version;
 use proptest::collection::vec;
@@ -16,12 +16,12 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
 /// A part of a field, of at most `bits` bits.
-fn part_of(fields: Vec<Field>, bits: u8) -> impl Strategy<Value = Part> {
+fn part_of(fields: Vec<Field>, bits: u16) -> impl Strategy<Value = Part> {
     (select(fields), any::<Index>(), any::<Index>()).prop_map(move |(field, a, b)| {
         let width = field.info().bits;
         let bits = 1 + a.index(width.min(bits).into());
         let offset = b.index(usize::from(width) - bits + 1);
-        let narrow = |number: usize| u16::try_from(number).expect("at most 128");
+        let narrow = |number: usize| u16::try_from(number).expect("at most 992");
         Part::new(field, narrow(offset), narrow(bits)).expect("it is within the field")
     })
 }
@@ -45,6 +45,23 @@ fn is_experimenters(row: &FieldInfo) -> bool {
     row.nxm.is_some_and(|id| id.class == EXPERIMENTER)
 }
 
+/// A number of any width.
+pub(crate) fn wide() -> impl Strategy<Value = Wide> {
+    vec(any::<u8>(), 0..=OPTION_BYTES)
+        .prop_map(|bytes| Wide::from_be_bytes(&bytes).expect("it is not too wide"))
+}
+
+/// What may be asked of any tunnel option.
+pub(crate) fn option_term() -> impl Strategy<Value = OptionTerm> {
+    let mask = prop_oneof![Just(Wide::ONES), wide()];
+    let fields = Field::of_options().to_vec();
+    (select(fields), wide(), mask).prop_map(|(field, value, mask)| OptionTerm {
+        field,
+        value: value & mask,
+        mask,
+    })
+}
+
 /// A port that both 16 and 32 bits can say.
 fn port() -> impl Strategy<Value = PortNo> {
     prop_oneof![(1..0xff00_u32).prop_map(PortNo), Just(PortNo::LOCAL)]
@@ -52,7 +69,7 @@ fn port() -> impl Strategy<Value = PortNo> {
 
 /// Another part of the same width.
 fn twin(part: Part) -> Part {
-    Part::new(Field::Xxreg0, 3, part.bits().into()).expect("128 bits are enough")
+    Part::new(Field::Xxreg0, 3, part.bits()).expect("128 bits are enough")
 }
 
 fn to_controller() -> impl Strategy<Value = ToController> {
@@ -83,7 +100,7 @@ fn to_controller() -> impl Strategy<Value = ToController> {
 
 fn source(to: Part) -> impl Strategy<Value = LearnSource> {
     prop_oneof![
-        any::<u128>().prop_map(move |value| LearnSource::Value(value & to.ones())),
+        any::<u128>().prop_map(move |value| LearnSource::Value((value & to.ones()).into())),
         Just(LearnSource::Part(twin(to))),
         Just(LearnSource::Part(to)),
     ]
@@ -243,6 +260,9 @@ fn simple() -> BoxedStrategy<Extension> {
         encap().prop_map(Extension::Encap),
         option::of((0..0xfffe_u32).prop_map(PacketType)).prop_map(|left| Extension::Decap { left }),
         Just(Extension::DecNshTtl),
+        option_term()
+            .prop_filter("there is a bit to write", |term| !term.mask.is_zero())
+            .prop_map(|term| Extension::SetOption(Arc::new(term))),
     ]
     .boxed()
 }

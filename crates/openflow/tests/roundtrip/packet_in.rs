@@ -3,7 +3,7 @@
 use base::{Cookie, PortNo, TableId};
 use flow::{
     Action, Continuation, Extension, Instructions, MaxLen, PacketIn, PacketInReason, Registers,
-    Resume, Step,
+    Resume, Step, Wide,
 };
 use openflow::{Dialect, Message, PacketInFormat, Version};
 use proptest::collection::vec;
@@ -102,7 +102,9 @@ pub(crate) fn left() -> impl Strategy<Value = Continuation> {
             rest: said(rest),
         });
     let set = prop::option::of(actions(Version::V10)).prop_map(|set| set.map(all_said));
-    (vec(any::<u128>(), 0..4), vec(step, 0..4), set).prop_map(|(stack, steps, set)| Continuation {
+    let entry =
+        (any::<u128>(), 0..992_usize).prop_map(|(number, place)| Wide::from(number) << place);
+    (vec(entry, 0..4), vec(step, 0..4), set).prop_map(|(stack, steps, set)| Continuation {
         stack,
         steps,
         set,

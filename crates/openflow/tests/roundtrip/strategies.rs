@@ -14,6 +14,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
+use crate::extensions::option_term;
 use crate::{groups, monitors};
 
 /// A port number that the version can write.
@@ -56,8 +57,10 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
         any::<u128>(),
         any::<bool>(),
     );
-    (protocol, port(version), vec(term, 0..12))
-        .prop_map(move |(protocol, in_port, terms)| {
+    let options = if version == Version::V11 { 0 } else { 3 };
+    let options = vec(option_term(), 0..=options);
+    (protocol, port(version), vec(term, 0..12), options)
+        .prop_map(move |(protocol, in_port, terms, options)| {
             let mut matching = Match::any();
             for (field, value) in protocol {
                 matching = matching.with(field, value).expect("in order");
@@ -79,9 +82,21 @@ pub(crate) fn matching(version: Version) -> BoxedStrategy<Match> {
                     .with_masked(field, value, mask)
                     .unwrap_or(matching);
             }
-            matching
+            with_options(&matching, options)
         })
         .boxed()
+}
+
+/// The match that asks also for these, as far as they are not there.
+fn with_options(matching: &Match, options: Vec<OptionTerm>) -> Match {
+    let mut building = MatchBuilder::from(matching);
+    for OptionTerm { field, value, mask } in options {
+        if building.options().iter().all(|term| term.field != field) {
+            let added = building.add_option(field, value, mask);
+            added.expect("it is not there, and no bit is outside the mask");
+        }
+    }
+    building.build()
 }
 
 /// Whether the match of 1.1 has a place for the field.
@@ -113,7 +128,7 @@ fn set_whole(version: Version) -> BoxedStrategy<Action> {
         Field::TunnelId,
     ];
     let fields: Vec<Field> = Field::all()
-        .filter(|row| row.writable && row.field != Field::IpTtl)
+        .filter(|row| row.writable && row.field != Field::IpTtl && row.field.option().is_none())
         .map(|row| row.field)
         .filter(|field| version > Version::V11 || own_before_v12.contains(field))
         .collect();

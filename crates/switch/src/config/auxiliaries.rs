@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::ConfigError;
 
-/// A number of auxiliary connections (OF 1.3.5, 6.3.6), none by default.
+/// A number of auxiliary connections (OF 1.3.5, 6.3), none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "u8")]
 pub struct Auxiliaries(u8);

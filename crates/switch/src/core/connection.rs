@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Auxiliary(Auxiliary),
 }
 
-/// Which auxiliary connection it is (OF 1.3.5, 6.3.6; OF 1.5.1, 6.3.8).
+/// Which auxiliary connection it is (OF 1.3.5, 6.3; OF 1.5.1, 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Auxiliary {
     /// The controller's main connection.
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// Whether it may change anything (OF 1.3.5, 6.3.6).
+    /// Whether it may change anything (OF 1.3.5, 6.3).
     ///
     /// # Errors
     /// It is a slave.
@@ -202,7 +202,7 @@ impl Connection {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Connections {
     peers: BTreeMap<ConnectionId, Connection>,
-    /// The newest election that a master or slave named (OF 1.3.5, 6.3.6).
+    /// The newest election that a master or slave named (OF 1.3.5, 6.3).
     generation: Option<u64>,
 }
 
@@ -233,7 +233,7 @@ impl Connections {
 
     /// By which connection a frame of a flow with this hash goes to a controller: always
     /// the same of the auxiliary ones, and without any the main one
-    /// (OF 1.3.5, 6.3.6).
+    /// (OF 1.3.5, 6.3).
     #[must_use]
     pub(crate) fn carrier(&self, main: ConnectionId, hash: u64) -> ConnectionId {
         let auxiliaries = || {

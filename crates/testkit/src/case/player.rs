@@ -5,7 +5,10 @@ use std::cmp::Reverse;
 use base::{DatapathId, GroupId, Instant, MeterId, PortNo, TableId};
 use fastpath::{Classifier, Fate, Ground, Looker, Runner, Scratch, View};
 use flow::text::Brief;
-use flow::{FlowMod, FlowStats, FlowStatsRequest, Match, PacketOut, Refusal, Registers, Resume};
+use flow::{
+    FlowMod, FlowStats, FlowStatsRequest, Match, MatchBuilder, OptionTerm, PacketOut, Refusal,
+    Registers, Resume,
+};
 use openflow::continuation;
 use packet::{Frame, Pool};
 use pipeline::{
@@ -239,8 +242,14 @@ impl Player {
         let told = kept
             .chain(changed.terms())
             .try_fold(Match::any(), |told, term| told.with(term.field, term.value));
+        let mut told = MatchBuilder::from(&told.map_err(words::told)?);
+        let kept = old.options();
+        let kept = kept.filter(|term| changed.option(term.field).is_none());
+        for OptionTerm { field, value, mask } in kept.chain(changed.options()) {
+            told.add_option(field, value, mask).map_err(words::told)?;
+        }
         let message = Resume {
-            registers: Registers::of(&told.map_err(words::told)?),
+            registers: Registers::of(&told.build()),
             data,
             continuation,
         };

@@ -120,6 +120,9 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
             head += &format!(" {}={:#x}", term.field, term.value);
         }
     }
+    for (field, value) in meta.registers.options.iter() {
+        head += &format!(" {field}={value:#x}");
+    }
     if meta.controller != 0 {
         head += &format!(" id={}", meta.controller);
     }

@@ -1,5 +1,7 @@
 //! Any match, action, flow-mod: what the text form must be able to say.
 
+use std::sync::Arc;
+
 use base::{Cookie, GroupId, MeterId, PortNo, QueueId, TableId};
 use proptest::collection::vec;
 use proptest::option;
@@ -9,9 +11,11 @@ use proptest::sample::select;
 use crate::action::{Action, Instructions, MaxLen, MetadataWrite};
 use crate::command::{FlowFlags, FlowMod, FlowModCommand};
 use crate::extension::Extension;
-use crate::field::{Field, Maskable};
+use crate::field::{Field, Maskable, OPTION_BYTES};
 use crate::matching::Match;
+use crate::options::OptionTerm;
 use crate::text::DEFAULT_PRIORITY;
+use crate::wide::Wide;
 
 /// Any field.
 fn field() -> impl Strategy<Value = Field> {
@@ -86,10 +90,27 @@ pub(crate) fn matching() -> impl Strategy<Value = Match> {
 
 /// A set-field of any field that can be set.
 fn set_field() -> impl Strategy<Value = Action> {
+    let of_frames = |field: &Field| field.info().writable && field.option().is_none();
     field()
-        .prop_filter("can be set", |field| field.info().writable)
+        .prop_filter("can be set", of_frames)
         .prop_flat_map(masked)
         .prop_map(|(field, value, mask)| Action::SetField { field, value, mask })
+}
+
+/// A write of any bits of a tunnel option.
+fn set_option() -> impl Strategy<Value = Action> {
+    let fields = select(Field::of_options().to_vec());
+    let bytes = || vec(any::<u8>(), 1..=OPTION_BYTES);
+    (fields, bytes(), option::of(bytes())).prop_map(|(field, value, mask)| {
+        let wide = |bytes: Vec<u8>| Wide::from_be_bytes(&bytes).expect("it is not too wide");
+        let mask = mask.map_or(Wide::ONES, |mask| wide(mask) | Wide::from(1));
+        let value = wide(value) & mask;
+        Action::Extended(Extension::SetOption(Arc::new(OptionTerm {
+            field,
+            value,
+            mask,
+        })))
+    })
 }
 
 /// An output to any port.
@@ -108,6 +129,7 @@ pub(super) fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         4 => output(),
         4 => set_field(),
+        1 => set_option(),
         1 => (port(), any::<u32>()).prop_map(|(port, queue)| Action::Enqueue { port, queue: QueueId(queue) }),
         1 => any::<u32>().prop_map(|queue| Action::SetQueue(QueueId(queue))),
         1 => any::<u32>().prop_map(|group| Action::Group(GroupId(group))),

@@ -2,7 +2,7 @@
 //! what is needed of them.
 
 use base::{Cookie, TableId};
-use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Part, Refusal};
+use flow::{Learn, LearnFlags, LearnSource, LearnSpec, Part, Refusal, Wide};
 
 use super::{Bad, Kind, decode_field, encode_field, part, put};
 use crate::codec::{Inexpressible, Reader, Writer};
@@ -92,15 +92,10 @@ fn decode_part(bits: u16, r: &mut Reader<'_>) -> Result<Part, Bad> {
 }
 
 /// A number in whole words of two bytes, in the lower bits.
-fn decode_immediate(bits: u16, r: &mut Reader<'_>) -> Result<u128, Bad> {
-    if bits > 128 {
-        return Err(Refusal::ActionBadArgument.into());
-    }
-    let value = r.number(immediate_bytes(bits))?;
-    if bits < 128 && value >> bits != 0 {
-        return Err(Refusal::ActionBadArgument.into());
-    }
-    Ok(value)
+fn decode_immediate(bits: u16, r: &mut Reader<'_>) -> Result<Wide, Bad> {
+    let value = Wide::from_be_bytes(r.bytes(immediate_bytes(bits))?);
+    let value = value.filter(|value| (*value & !Wide::ones(bits.into())).is_zero());
+    Ok(value.ok_or(Refusal::ActionBadArgument)?)
 }
 
 /// How many bytes a number of so many bits has.
@@ -123,7 +118,7 @@ pub(super) fn encode(learn: &Learn, w: &mut Writer<'_>) -> Result<(), Inexpressi
         w.u16(learn.fin_hard_timeout_s);
         if second {
             w.u32(learn.limit);
-            w.u16(learn.result.map_or(0, |result| result.offset().into()));
+            w.u16(learn.result.map_or(0, Part::offset));
             w.zeros(2);
         }
         if let Some(result) = learn.result {
@@ -142,13 +137,14 @@ fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), Inexpressible
     };
     match (from, to) {
         (LearnSource::Part(from), _) => {
-            w.u16(what | u16::from(from.bits()));
+            w.u16(what | from.bits());
             encode_part(from, w)?;
         }
         (LearnSource::Value(value), to) => {
-            let bits = to.map_or(1, |to| u16::from(to.bits()));
+            let bits = to.map_or(1, Part::bits);
             w.u16(what | IMMEDIATE | bits);
-            w.number(immediate_bytes(bits), value);
+            let bytes = value.to_be_bytes();
+            w.bytes(&bytes[bytes.len() - immediate_bytes(bits)..]);
         }
     }
     to.map_or(Ok(()), |to| encode_part(to, w))
@@ -156,6 +152,6 @@ fn encode_spec(spec: &LearnSpec, w: &mut Writer<'_>) -> Result<(), Inexpressible
 
 fn encode_part(part: Part, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
     encode_field(part.field(), w)?;
-    w.u16(part.offset().into());
+    w.u16(part.offset());
     Ok(())
 }

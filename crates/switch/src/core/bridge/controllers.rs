@@ -136,7 +136,7 @@ fn status_of(
 }
 
 /// The status of a controller that is not there: when it comes, it is any controller's
-/// equal, and has no id (OF 1.3.5, 6.3.6).
+/// equal, and has no id (OF 1.3.5, 6.3).
 fn away(uri: &str, reason: ControllerReason) -> ControllerStatus {
     ControllerStatus {
         short_id: None,

@@ -249,7 +249,7 @@ fn widen_no_recv(mut command: PortMod) -> PortMod {
     command
 }
 
-/// Whether a message changes the switch, which a slave may not (OF 1.3.5, 6.3.6).
+/// Whether a message changes the switch, which a slave may not (OF 1.3.5, 6.3).
 fn changes_something(message: &Message) -> bool {
     matches!(
         message,

@@ -1,4 +1,4 @@
-//! Bundles that are done at a time which their commit names (OF 1.5.1, 6.8.7 and
+//! Bundles that are done at a time which their commit names (OF 1.5.1, 6.9 and
 //! 7.3.9.9). The controller's clock and the switch's are the same if both are right;
 //! nobody here sets them.
 
@@ -129,7 +129,8 @@ impl Bridge {
 
     /// Does the bundles whose time has come, in the order of their times. Only then are their
     /// commits answered: the reply, or the error, tells what became of a commit (OF 1.5.1,
-    /// 7.3.9.5), and before its time nothing has.
+    /// 7.3.9), and before its time nothing has. The authors of the extension that became this
+    /// (EXT-340) did so in their switch.
     pub(super) fn commit_scheduled(&mut self, now: Instant) {
         self.scheduled.sort_by_key(|waiting| waiting.at);
         let count = self.scheduled.partition_point(|waiting| waiting.at <= now);

@@ -1,4 +1,4 @@
-//! Auxiliary connections (OF 1.3.5, 6.3.6; OF 1.5.1, 6.3.8): further ones to the same
+//! Auxiliary connections (OF 1.3.5, 6.3; OF 1.5.1, 6.3): further ones to the same
 //! controller, from the same address to the same place. They are made when the main one is
 //! up, are sought again while it lasts, and end with it.
 

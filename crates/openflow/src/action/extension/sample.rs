@@ -1,0 +1,60 @@
+//! `NXAST_SAMPLE` to `NXAST_SAMPLE3`: which frames to report to a collector.
+
+use base::PortNo;
+use flow::{Extension, Refusal, Sample, SampleDirection};
+
+use super::{Bad, Kind, encode_u16_port, put};
+use crate::codec::{Inexpressible, Reader, Writer};
+use crate::port_no;
+
+/// Reads any of the three forms: the second names a port, the third a direction too.
+pub(super) fn decode(kind: Kind, r: &mut Reader<'_>) -> Result<Extension, Bad> {
+    let mut sample = Sample {
+        probability: r.u16()?,
+        collectors: r.u32()?,
+        domain: r.u32()?,
+        point: r.u32()?,
+        port: None,
+        direction: SampleDirection::Unsaid,
+    };
+    if kind != Kind::Sample {
+        let port = port_no::from_u16(r.u16()?);
+        sample.port = (port != PortNo::ANY).then_some(port);
+    }
+    if kind == Kind::Sample3 {
+        sample.direction = match r.u8()? {
+            0 => SampleDirection::Unsaid,
+            1 => SampleDirection::Ingress,
+            2 => SampleDirection::Egress,
+            _ => return Err(Refusal::ActionBadArgument.into()),
+        };
+    }
+    if sample.probability == 0 {
+        return Err(Refusal::ActionBadArgument.into());
+    }
+    Ok(Extension::Sample(sample))
+}
+
+/// Appends the form that says all of it in the fewest words.
+pub(super) fn encode(sample: &Sample, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
+    let kind = match (sample.port, sample.direction) {
+        (None, SampleDirection::Unsaid) => Kind::Sample,
+        (Some(_), SampleDirection::Unsaid) => Kind::Sample2,
+        (_, SampleDirection::Ingress | SampleDirection::Egress) => Kind::Sample3,
+    };
+    put(kind, w, |w| {
+        w.u16(sample.probability);
+        w.u32(sample.collectors);
+        w.u32(sample.domain);
+        w.u32(sample.point);
+        if kind != Kind::Sample {
+            encode_u16_port(sample.port.unwrap_or(PortNo::ANY), w)?;
+        }
+        match sample.direction {
+            SampleDirection::Unsaid => {}
+            SampleDirection::Ingress => w.u8(1),
+            SampleDirection::Egress => w.u8(2),
+        }
+        Ok(())
+    })
+}
