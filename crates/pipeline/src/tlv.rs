@@ -9,6 +9,7 @@ use flow::{
 };
 use imbl::OrdMap;
 
+use crate::asked::Asked;
 use crate::check_extension::touches;
 use crate::deed::Deed;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
@@ -60,12 +61,13 @@ impl Options {
 
     /// Judges a rule's match and deed: each tunnel option must be mapped, and have room
     /// for what is asked of it.
-    pub(crate) fn check_rule(&self, matching: &Match, deed: &Deed) -> Result<(), Refusal> {
-        if matching
-            .terms()
-            .fields()
-            .any(|field| field.option().is_some())
-        {
+    pub(crate) fn check_rule(
+        &self,
+        matching: &Match,
+        asked: Asked,
+        deed: &Deed,
+    ) -> Result<(), Refusal> {
+        if asked.has_options() {
             for term in matching.terms() {
                 self.check_field(term.field)?;
                 if term.value & !self.mask(term.field) != 0 {
