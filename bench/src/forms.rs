@@ -3,9 +3,9 @@
 
 use testkit::bed::{Scene, Traffic};
 
-use crate::Rounds;
 use crate::sample::Sample;
 use crate::trace::Trace;
+use crate::{Failure, Rounds};
 
 /// Frames of a trace of many flows: more than the branch predictor and the first cache
 /// remember.
@@ -54,7 +54,7 @@ fn find(name: &str) -> Result<&'static Form, String> {
 }
 
 /// Takes `rounds` of samples of each, turn and turn about.
-pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), String> {
+pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     let chosen: Vec<&Form> = match names {
         [] => FORMS.iter().collect(),
         names => names
@@ -78,7 +78,7 @@ pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), String> {
 }
 
 /// Runs frames by the tables of this name, and prints how many.
-pub(crate) fn count(name: &str) -> Result<(), String> {
+pub(crate) fn count(name: &str) -> Result<(), Failure> {
     let mut trace = Trace::lay(&(find(name)?.scene)());
     counted(&mut trace);
     Sample {

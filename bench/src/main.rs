@@ -1,5 +1,6 @@
 //! What frames cost where there is no device: tables and traffic of `testkit::bed`, run in
-//! batches as workers run them. `cargo xtask bench` calls it and makes a table of what it
+//! batches as workers run them, or by the switch itself from memory; and what the switch
+//! takes when nothing moves. `cargo xtask bench` calls it and makes a table of what it
 //! prints: a line of JSON for each sample.
 //!
 //! Not a judge: it knows neither bars nor what else stands in the table.
@@ -11,10 +12,16 @@
 
 mod clock;
 mod forms;
+mod idle;
+mod pcap;
 mod sample;
+mod switch;
 mod trace;
 mod traffic;
+mod workers;
 
+use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser};
@@ -38,11 +45,39 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Frames a second that the switch forwards between ports in memory, with one worker and
+    /// with two, and the memory that the second takes.
+    Workers {
+        /// Tables.
+        names: Vec<String>,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// What the switch, and Open vSwitch, take of a core when nothing moves at four ports.
+    Idle {
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Runs frames by a table once, for whoever counts the instructions of `counted`.
     Counted {
         /// The table.
         name: String,
     },
+}
+
+/// What is started, and where it keeps its files.
+#[derive(Args)]
+struct Programs {
+    /// The program `comporta`.
+    #[arg(long)]
+    comporta: PathBuf,
+    /// A directory for sockets, files and logs; made if it is not there.
+    #[arg(long)]
+    directory: PathBuf,
 }
 
 /// How often, and how long.
@@ -56,16 +91,25 @@ struct Rounds {
     millis: u32,
 }
 
+/// Why something could not be measured.
+type Failure = Box<dyn Error>;
+
 fn main() -> ExitCode {
-    let done = match Command::parse() {
+    let done: Result<(), Failure> = match Command::parse() {
         Command::Forms { names, rounds } => forms::measure(&names, rounds),
         Command::Traffic { names, rounds } => traffic::measure(&names, rounds),
+        Command::Workers {
+            names,
+            programs,
+            rounds,
+        } => workers::measure(&names, &programs, rounds),
+        Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
         Command::Counted { name } => forms::count(&name),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(unknown) => {
-            println!("bench: {unknown}");
+        Err(failure) => {
+            println!("bench: {failure}");
             ExitCode::FAILURE
         }
     }

@@ -3,10 +3,10 @@
 
 use testkit::bed::{Scene, Traffic};
 
-use crate::Rounds;
 use crate::forms::{FRAMES, unknown};
 use crate::sample::Sample;
 use crate::trace::Trace;
+use crate::{Failure, Rounds};
 
 /// A list of rules by the name that it is asked for.
 struct List {
@@ -28,7 +28,7 @@ const LISTS: [List; 4] = {
 };
 
 /// Takes `rounds` of samples of each kind of traffic, turn and turn about.
-pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), String> {
+pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
     let find = |name: &String| {
         let list = LISTS.iter().find(|list| list.name == name);
         list.ok_or_else(|| unknown(name, LISTS.iter().map(|list| list.name)))

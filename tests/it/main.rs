@@ -21,6 +21,7 @@ mod ofctl;
 mod ofp_print;
 mod peer;
 mod printing;
+mod replay;
 mod rig;
 mod robustness;
 mod standalone;
@@ -43,6 +44,7 @@ use libtest_mimic::{Arguments, Trial};
 const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
+    replay::RULES,
     xdp::RULES,
     ofctl::RULES,
     printing::RULES,

@@ -6,6 +6,7 @@
 
 mod figures;
 mod forms;
+mod lab;
 mod page;
 mod rows;
 
@@ -164,6 +165,11 @@ impl Bench {
             let done = match group {
                 Group::Forms => forms::measure(self, shell, &of_group, &mut figures),
                 Group::Traffic => forms::measure_traffic(self, shell, &of_group, &mut figures),
+                Group::Workers => forms::measure_workers(self, shell, &of_group, &mut figures),
+                Group::Idle => forms::measure_idle(self, shell, &of_group, &mut figures),
+                Group::Table | Group::Changes | Group::Veth => {
+                    lab::measure(self, shell, group, &of_group, &mut figures)
+                }
                 Group::Dpdk => Ok(()),
             };
             if let Err(failure) = done {

@@ -26,7 +26,8 @@ pub(crate) enum LabCommand {
     after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10"
 )]
 pub(crate) struct RunArgs {
-    /// Experiments: echo, tcp-throughput, forwarding-rate, flow-table, meters.
+    /// Experiments: echo, tcp-throughput, forwarding-rate, flow-table, meters, changes,
+    /// tcp-requests.
     #[arg(required = true, value_name = "SCENARIO")]
     scenarios: Vec<Scenario>,
     /// Devices under test, all up at once and measured in turns
@@ -39,7 +40,7 @@ pub(crate) struct RunArgs {
     /// A quick look: three runs of short tests. Other options still count.
     #[arg(long)]
     quick: bool,
-    /// Echoes in a test [default: 10000].
+    /// Echoes in a test, or requests [default: 10000].
     #[arg(long, value_name = "COUNT")]
     packets: Option<u32>,
     /// Frame sizes of the echo, checksum (FCS) included [default: 64,128,256].
@@ -55,6 +56,12 @@ pub(crate) struct RunArgs {
     /// Seconds of one TCP test [default: 10].
     #[arg(long, value_name = "COUNT")]
     tcp_seconds: Option<u32>,
+    /// Streams of one TCP test [default: 1].
+    #[arg(long, value_name = "COUNT")]
+    tcp_streams: Option<u32>,
+    /// The server sends, in place of the client.
+    #[arg(long)]
+    tcp_reverse: bool,
     /// Milliseconds of one forwarding-rate test [default: 2000].
     #[arg(long, value_name = "COUNT")]
     rate_millis: Option<u32>,
@@ -70,6 +77,15 @@ pub(crate) struct RunArgs {
     /// Seconds of one meter's test [default: 4].
     #[arg(long, value_name = "COUNT")]
     meter_seconds: Option<u32>,
+    /// Milliseconds of one test of changes [default: 5000].
+    #[arg(long, value_name = "COUNT")]
+    change_millis: Option<u32>,
+    /// Frames a second that move while rules change [default: 100000].
+    #[arg(long, value_name = "PPS")]
+    change_rate: Option<u32>,
+    /// Flows of the table that is told while frames move [default: 100000].
+    #[arg(long, value_name = "COUNT")]
+    dump_flows: Option<u32>,
     /// What determines the random order of tests [default: 1].
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
@@ -114,12 +130,21 @@ impl RunArgs {
             &mut options.parameters.tcp_throughput.seconds,
             self.tcp_seconds,
         );
+        replace(
+            &mut options.parameters.tcp_throughput.streams,
+            self.tcp_streams,
+        );
+        options.parameters.tcp_throughput.reverse = self.tcp_reverse;
         let rate = &mut options.parameters.forwarding_rate;
         replace(&mut rate.milliseconds, self.rate_millis);
         replace_list(&mut rate.paced_pps, self.rates);
         replace(&mut options.parameters.flow_table.flows, self.flows);
         let meters = &mut options.parameters.meters;
         replace(&mut meters.seconds, self.meter_seconds);
+        let changes = &mut options.parameters.changes;
+        replace(&mut changes.milliseconds, self.change_millis);
+        replace(&mut changes.pps, self.change_rate);
+        replace(&mut changes.dump_flows, self.dump_flows);
         replace_list(&mut meters.pps, self.meter_rates);
         options
     }

@@ -1,10 +1,11 @@
 //! `comporta`: arguments in, exit code out. What is to be done is done in the
-//! crates `switch`, `lab` and `tools`; nothing here decides anything.
+//! crates `switch`, `lab`, `tools` and `doctor`; nothing here decides anything.
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
 //! about it), 2 the arguments make no sense, or what was compared differs (as
-//! `ovs-ofctl diff-flows` says it), 130 interrupted (what was measured is kept).
+//! `ovs-ofctl diff-flows` says it), or `doctor` found what is to be mended, 130 interrupted (what was measured is kept).
 
+mod doctor_args;
 mod dump_args;
 mod input;
 mod lab_args;
@@ -19,6 +20,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use doctor_args::DoctorArgs;
 use dump_args::{FlowsArgs, GroupsArgs, MetersArgs, PortsArgs, Told};
 use lab_args::LabCommand;
 use print_args::{ParseArgs, PrintArgs};
@@ -59,6 +61,7 @@ fn command() -> Command {
                 .default_value("info"),
         )
         .subcommand(switch_args::command())
+        .subcommand(DoctorArgs::augment_args(Command::new("doctor")))
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
         .subcommand(TablesArgs::augment_args(Command::new("tables")))
         .subcommand(FlowsArgs::augment_args(Command::new("flows")))
@@ -76,11 +79,12 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The exit code that says that there are differences.
+/// The exit code that says that there are differences, or that something is to be mended.
 const DIFFERENT: u8 = 2;
 
 /// The subcommands that ask or translate, and tell what comes of it.
-const TOOLS: [&str; 8] = [
+const TOOLS: [&str; 9] = [
+    "doctor",
     "trace",
     "tables",
     "flows",
@@ -94,6 +98,7 @@ const TOOLS: [&str; 8] = [
 #[expect(clippy::print_stdout, reason = "what was asked for is the product")]
 fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let Told { text, differs } = match name {
+        "doctor" => DoctorArgs::from_arg_matches(matches)?.examine()?,
         "flows" => FlowsArgs::from_arg_matches(matches)?.ask(matches)?,
         "groups" => GroupsArgs::from_arg_matches(matches)?.ask()?,
         "meters" => MetersArgs::from_arg_matches(matches)?.ask()?,

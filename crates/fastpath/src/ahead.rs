@@ -42,6 +42,15 @@ impl Ahead<'_> {
     };
 }
 
+/// What the rule does that was found, if one was, and if that is [`Brief`].
+#[inline]
+fn gist_of(seen: Seen<'_>) -> u64 {
+    match seen {
+        Seen::Found(Some(rule)) => rule.instructions.gist(),
+        _ => Brief::Not.word(),
+    }
+}
+
 #[inline]
 fn found(rule: Option<&Arc<Rule>>) -> Seen<'_> {
     Seen::Found(rule.map(AsRef::as_ref))
@@ -85,7 +94,11 @@ impl<'a> Batch<'a> {
         let (mut waiting, mut id) = (self.read_ahead(frames), self.trunk.table);
         let view = self.ground.view;
         let mut led = match self.trunk.seen {
-            Some(seen) => self.arrive(first, waiting, |_| seen),
+            Some(Seen::Found(Some(rule))) if Brief::leads(rule.instructions.gist()) => {
+                self.arrive(first, waiting, |_| Seen::Found(Some(rule)))
+            }
+            // Noted when they were read.
+            Some(_) => return,
             None => self.arrive_in(first, waiting, view.table(id)),
         };
         // A table leads to later ones only, so none is come to twice.
@@ -172,10 +185,12 @@ impl<'a> Batch<'a> {
             pipeline: ground.pipeline,
             ingress: self.ingress,
         });
+        let seen = self.trunk.seen.unwrap_or(Ahead::NOWHERE.seen);
         let start = Ahead {
             table: self.trunk.table,
+            gist: gist_of(seen),
+            seen,
             lookups: self.trunk.len(),
-            ..Ahead::NOWHERE
         };
         let runner = &mut *self.runner;
         let places = runner.lanes.iter_mut().zip(&mut self.ahead);
@@ -190,7 +205,7 @@ impl<'a> Batch<'a> {
             };
             lanes.fill_beside(parts, &runner.registers);
             match said {
-                Some(seen) => ahead.seen = seen,
+                Some(seen) => (ahead.seen, ahead.gist) = (seen, gist_of(seen)),
                 None => {
                     waiting.add(place);
                     self.trunk.count(frame);

@@ -14,7 +14,7 @@ use pipeline::{Changes, Pipeline, Rule};
 use crate::base::Base;
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::segment::Epoch;
-use crate::shape::{Hash, Hasher, Shape};
+use crate::shape::{Hasher, Key, Shape};
 use crate::steps::Steps;
 use crate::tuple::{TooManyAlike, Tuple, TupleView};
 
@@ -86,10 +86,10 @@ impl RuleChange {
 /// is written, so that the writer waits for all of it at once.
 const BURST: usize = 16;
 
-/// Rules that are to be put into the same tuple, each with its hash.
+/// Rules that are to be put into the same tuple, each with its key.
 struct Arrivals<'a> {
     shape: Arc<Shape>,
-    rules: Vec<(&'a Arc<Rule>, Hash)>,
+    rules: Vec<(&'a Arc<Rule>, Key)>,
 }
 
 impl<'a> Arrivals<'a> {
@@ -100,8 +100,8 @@ impl<'a> Arrivals<'a> {
         let last = self.rules.last();
         let wanted = last.and_then(|(last, _)| Lanes::wanted(rule.matching(), last.matching()));
         if let Some(wanted) = &wanted {
-            let hash = hasher.hash(self.shape.words(wanted));
-            self.rules.push((rule, hash));
+            let key = self.shape.key(wanted, hasher);
+            self.rules.push((rule, key));
         }
         wanted.is_some()
     }
@@ -339,12 +339,12 @@ impl Table {
                 (&*self.tuples.entry(shape).or_insert(tuple), true)
             }
         };
-        let (shape, hash) = tuple.place_of(&conditions);
+        let (shape, key) = tuple.place_of(&conditions);
         match arrivals.last_mut() {
-            Some(last) if Arc::ptr_eq(&last.shape, &shape) => last.rules.push((rule, hash)),
+            Some(last) if Arc::ptr_eq(&last.shape, &shape) => last.rules.push((rule, key)),
             _ => {
                 let mut rules = Vec::with_capacity(BURST);
-                rules.push((rule, hash));
+                rules.push((rule, key));
                 arrivals.push(Arrivals { shape, rules });
             }
         }
@@ -355,13 +355,13 @@ impl Table {
     fn insert(&mut self, alike: &Arrivals<'_>, epoch: Epoch) -> bool {
         let tuple = self.tuples.get_mut(&*alike.shape);
         let tuple = tuple.expect("it was found or made, and none is taken out meanwhile");
-        tuple.foresee(alike.rules.iter().map(|(_, hash)| *hash));
+        tuple.foresee(alike.rules.iter().map(|(_, key)| key.hash));
         let mut stale = false;
-        for (rule, hash) in &alike.rules {
+        for (rule, key) in &alike.rules {
             let clauses = usize::from(rule.is_clause());
             self.clauses += clauses;
             stale |= clauses > 0;
-            match tuple.insert(*hash, rule, epoch) {
+            match tuple.insert(key, rule, epoch) {
                 Ok(remade) => {
                     self.in_tuples += 1;
                     self.plan.added += 1;

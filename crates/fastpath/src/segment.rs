@@ -4,8 +4,8 @@
 //! A place is found by either of two buckets, so that a full bucket is rare; what
 //! finds no place makes the segment *full*, and its owner makes a larger one or
 //! two of it. Nothing is ever moved, and an entry is written once: a reader finds
-//! it whole or not at all. What it wants of a frame is not written beside it: the
-//! rule says so itself, and is needed anyhow by a frame that finds it.
+//! it whole or not at all. What it wants of a frame is written beside it if that is few
+//! words. Else the rule says so itself, which takes longer, but there may be a million.
 //!
 //! Which entries a reader sees is decided by its *epoch*: an entry is there from
 //! the epoch in which it was born until the one in which it died. So a reader of
@@ -20,15 +20,17 @@
 //! and lets go of what has died.
 
 mod block;
+mod slot;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use pipeline::Rule;
 
 use crate::lanes::{Conditions, Lanes};
-use crate::shape::Hash;
+use crate::shape::{Hash, Key};
 use block::{BLOCK, BLOCK_BITS, BLOCKS_MAX, Block, Entry, NEVER, NONE, place_of};
+use slot::{hash_of, rest_of, slot_of, split};
 
 /// The number of a publication. Readers of it see what was born until then and
 /// had not died.
@@ -46,6 +48,15 @@ const SLOTS: usize = 8;
 #[derive(Debug, Default)]
 struct Bucket([AtomicU32; SLOTS]);
 
+/// What is sought in a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sought<'a> {
+    /// These words, in a segment that has words beside its entries.
+    Words(&'a [u64]),
+    /// A rule that a frame of these fits.
+    Lanes(&'a Lanes),
+}
+
 /// There was no room: a larger segment, or two, must take its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
@@ -62,6 +73,8 @@ pub(crate) struct Segment {
     before: usize,
     /// How many entries there are room for, those that it goes on with among them.
     capacity: usize,
+    /// How many words are beside each.
+    width: usize,
     /// How many entries of its own there are room for.
     room: usize,
     /// How many of its own were written; the writer's own.
@@ -73,24 +86,25 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// One with room for `capacity` entries, a power of two, for readers from epoch
-    /// `made` on.
-    pub(crate) fn new(capacity: usize, made: Epoch) -> Self {
-        Self::with(&[], capacity, capacity, made)
+    /// One with room for `capacity` entries, a power of two, with so many words beside each,
+    /// for readers from epoch `made` on.
+    pub(crate) fn new(capacity: usize, width: usize, made: Epoch) -> Self {
+        Self::with(&[], capacity, capacity, width, made)
     }
 
     /// One that goes on with these blocks, and has room for so many entries of its own.
-    fn with(before: &[Block], capacity: usize, room: usize, made: Epoch) -> Self {
+    fn with(before: &[Block], capacity: usize, room: usize, width: usize, made: Epoch) -> Self {
         // Two slots an entry.
         let buckets = (2 * capacity).div_ceil(SLOTS).next_power_of_two();
         let own = (0..room).step_by(BLOCK);
-        let own = own.map(|start| Block::new(BLOCK.min(room - start)));
+        let own = own.map(|start| Block::new(BLOCK.min(room - start), width));
         Self {
             made,
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
             blocks: before.iter().cloned().chain(own).collect(),
             before: before.len(),
             capacity,
+            width,
             room,
             used: AtomicU32::new(0),
             inherited: 0,
@@ -150,6 +164,13 @@ impl Segment {
         block.entries.get(place_of(number))?.get()
     }
 
+    /// The words beside an entry.
+    #[inline]
+    fn words_of(&self, number: u16) -> &[AtomicU64] {
+        let block = self.blocks.get(usize::from(number >> BLOCK_BITS));
+        block.map_or(&[], |block| block.words_of(place_of(number)))
+    }
+
     /// What the tag leaves out of the hash of an entry.
     fn rest(&self, number: u16) -> u32 {
         let block = &self.blocks[usize::from(number >> BLOCK_BITS)];
@@ -171,12 +192,18 @@ impl Segment {
     pub(crate) fn find(
         &self,
         hash: Hash,
-        lanes: &Lanes,
+        sought: Sought<'_>,
         epoch: Epoch,
         wanted: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
         let age = self.age_to_read(epoch);
-        let first = self.first(hash, |_, entry| lanes.fit(entry.rule.matching()))?;
+        let first = self.first(hash, |number, entry| match sought {
+            Sought::Words(sought) => {
+                let mut both = self.words_of(number).iter().zip(sought);
+                both.all(|(kept, sought)| kept.load(Ordering::Relaxed) == *sought)
+            }
+            Sought::Lanes(lanes) => lanes.fit(entry.rule.matching()),
+        })?;
         let is_it = |entry: &Entry| entry.is_seen(age) && wanted(&entry.rule);
         let mut best = is_it(first).then_some(&first.rule);
         let mut next = first.next.load(Ordering::Acquire);
@@ -238,9 +265,9 @@ impl Segment {
     }
 
     /// Writes an entry that is there from `epoch` on. By the one writer only.
-    pub(crate) fn insert(&self, hash: Hash, rule: &Arc<Rule>, epoch: Epoch) -> Result<(), Full> {
-        let link = self.link_for(hash, rule).ok_or(Full)?;
-        self.write(link, hash, rule, epoch)
+    pub(crate) fn insert(&self, key: &Key, rule: &Arc<Rule>, epoch: Epoch) -> Result<(), Full> {
+        let link = self.link_for(key.hash, rule).ok_or(Full)?;
+        self.write(link, key.hash, key.words.into_iter(), rule, epoch)
     }
 
     /// A segment of `capacity` with these entries, in their places in the blocks of
@@ -248,7 +275,7 @@ impl Segment {
     /// same says which is the next, and so is written anew, as all of the list.
     pub(crate) fn of<'a>(
         living: impl Iterator<Item = &'a Living<'a>> + Clone,
-        capacity: usize,
+        (capacity, width): (usize, usize),
         epoch: Epoch,
         before: Option<&Self>,
     ) -> Result<Self, Full> {
@@ -256,7 +283,7 @@ impl Segment {
         let before = before.filter(numbers);
         let segment = match before {
             Some(before) => before.heir(living.clone(), capacity),
-            None => Self::new(capacity, epoch),
+            None => Self::new(capacity, width, epoch),
         };
         for this in living {
             let (hash, rule) = (this.hash, this.rule);
@@ -269,7 +296,8 @@ impl Segment {
                 Some(last) => Link::After(last),
                 None => Link::Slot(segment.free_slot(hash).ok_or(Full)?),
             };
-            segment.write(link, hash, rule, epoch)?;
+            let words = this.words.iter().map(|word| word.load(Ordering::Relaxed));
+            segment.write(link, hash, words, rule, epoch)?;
         }
         Ok(segment)
     }
@@ -295,7 +323,7 @@ impl Segment {
         Self {
             inherited: alive + dead,
             dead: AtomicU32::new(dead),
-            ..Self::with(&blocks, capacity, capacity - count, self.made)
+            ..Self::with(&blocks, capacity, capacity - count, self.width, self.made)
         }
     }
 
@@ -327,11 +355,15 @@ impl Segment {
         &self,
         link: Link<'_>,
         hash: Hash,
+        words: impl Iterator<Item = u64>,
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Result<(), Full> {
         let (block, number) = self.next().ok_or(Full)?;
         let place = place_of(number);
+        for (kept, word) in block.words_of(place).iter().zip(words) {
+            kept.store(word, Ordering::Relaxed);
+        }
         block.hashes[place].store(rest_of(hash), Ordering::Relaxed);
         let fresh = block.entries[place].set(Entry {
             rule: Arc::clone(rule),
@@ -408,6 +440,7 @@ impl Segment {
                 if this.is_alive() {
                     living.push(Living {
                         hash,
+                        words: self.words_of(number),
                         rule: &this.rule,
                         number,
                         again,
@@ -426,6 +459,8 @@ impl Segment {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Living<'a> {
     pub(crate) hash: Hash,
+    /// What is written beside it.
+    words: &'a [AtomicU64],
     pub(crate) rule: &'a Arc<Rule>,
     number: u16,
     /// Whether it wants the same as the one before it.
@@ -446,45 +481,4 @@ enum Link<'a> {
 fn wants_same(one: &Rule, other: &Rule) -> bool {
     let wanted = Conditions::of(one.matching()).values;
     wanted.fit(other.matching())
-}
-
-/// What is left of a hash without its tag.
-fn rest_of(hash: Hash) -> u32 {
-    u32::from(hash.segment) << 16 | u32::from(hash.bucket)
-}
-
-/// What stands in a slot for an entry of this hash and this number.
-fn slot_of(hash: Hash, number: u16) -> u32 {
-    u32::from(hash.tag) << 16 | u32::from(number + 1)
-}
-
-/// The hash with this tag and this rest.
-fn hash_of(tag: u16, rest: u32) -> Hash {
-    let [segment, bucket] = split(rest);
-    Hash {
-        segment,
-        tag,
-        bucket,
-    }
-}
-
-#[inline]
-const fn split(slot: u32) -> [u16; 2] {
-    let [a, b, c, d] = slot.to_be_bytes();
-    [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hash_is_put_together_again() {
-        let hash = Hash {
-            segment: 0x1234,
-            tag: 0x5678,
-            bucket: 0x9abc,
-        };
-        assert_eq!(hash_of(hash.tag, rest_of(hash)), hash);
-    }
 }

@@ -6,6 +6,10 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::lanes::{Lanes, Parts};
 
+/// Words that are kept beside an entry at most: what a connection or a station is told by.
+/// Of larger shapes the rule itself says what it wants.
+pub(crate) const KEPT_MAX: usize = 4;
+
 /// The words that count, and which bits of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shape(Box<[(u8, u64)]>);
@@ -14,6 +18,31 @@ impl Shape {
     /// The shape of a rule with these masks.
     pub(crate) fn of(masks: &[(u8, u64)]) -> Self {
         Self(masks.into())
+    }
+
+    /// How many words are kept beside an entry of this shape: all of them, if they are few.
+    #[inline]
+    pub(crate) const fn kept(&self) -> usize {
+        match self.0.len() <= KEPT_MAX {
+            true => self.0.len(),
+            false => 0,
+        }
+    }
+
+    /// What a frame is sought by among rules of this shape.
+    #[inline]
+    pub(crate) fn key(&self, lanes: &Lanes, hasher: Hasher) -> Key {
+        let mut words = [0; KEPT_MAX];
+        let kept = self.kept();
+        if kept == 0 {
+            let hash = hasher.hash(self.words(lanes));
+            return Key { hash, words };
+        }
+        for (place, word) in words.iter_mut().zip(self.words(lanes)) {
+            *place = word;
+        }
+        let hash = hasher.hash(words[..kept].iter().copied());
+        Key { hash, words }
     }
 
     /// The parts of a frame that they are in.
@@ -72,6 +101,14 @@ impl Hasher {
             bucket: u16::from_le_bytes([a, b]),
         }
     }
+}
+
+/// What a frame is sought by, or a rule is found by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Key {
+    pub(crate) hash: Hash,
+    /// The words that are kept beside an entry, of which the hash was made; zeros if none are.
+    pub(crate) words: [u64; KEPT_MAX],
 }
 
 /// A hash, by what its bits are for.

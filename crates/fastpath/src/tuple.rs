@@ -10,8 +10,8 @@ use pipeline::Rule;
 
 use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, Lanes, Parts};
-use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment};
-use crate::shape::{Hash, Hasher, Shape};
+use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment, Sought};
+use crate::shape::{Hash, Hasher, Key, Shape};
 
 /// The most entries of a segment whose hashes are all the same, which no splitting
 /// tells apart: an entry's number has sixteen bits.
@@ -115,9 +115,13 @@ impl TupleView {
         epoch: Epoch,
         wanted: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
-        let hash = hasher.hash(self.shape.words(lanes));
-        let segment = self.directory.segment(hash);
-        segment.find(hash, lanes, epoch, wanted)
+        let key = self.shape.key(lanes, hasher);
+        let segment = self.directory.segment(key.hash);
+        let sought = match self.shape.kept() {
+            0 => Sought::Lanes(lanes),
+            kept => Sought::Words(&key.words[..kept]),
+        };
+        segment.find(key.hash, sought, epoch, wanted)
     }
 }
 
@@ -133,7 +137,7 @@ pub(crate) struct Tuple {
 
 impl Tuple {
     pub(crate) fn new(shape: Shape, hasher: Hasher, epoch: Epoch) -> Self {
-        let segment = Segment::new(CAPACITY_MIN, epoch);
+        let segment = Segment::new(CAPACITY_MIN, shape.kept(), epoch);
         Self {
             shape: Arc::new(shape),
             hasher,
@@ -205,8 +209,9 @@ impl Tuple {
     }
 
     /// Where a rule of these conditions belongs.
-    pub(crate) fn place_of(&self, conditions: &Conditions) -> (Arc<Shape>, Hash) {
-        (Arc::clone(&self.shape), self.hash(conditions))
+    pub(crate) fn place_of(&self, conditions: &Conditions) -> (Arc<Shape>, Key) {
+        let key = self.shape.key(&conditions.values, self.hasher);
+        (Arc::clone(&self.shape), key)
     }
 
     /// Looks at the memory that rules of these hashes would be written to. It is far away
@@ -219,17 +224,18 @@ impl Tuple {
         black_box(far.sum::<usize>());
     }
 
-    /// Puts a rule of this hash in, to be seen from `epoch` on. Answers whether the tuple
+    /// Puts a rule of this key in, to be seen from `epoch` on. Answers whether the tuple
     /// is to be shown anew.
     pub(crate) fn insert(
         &mut self,
-        hash: Hash,
+        key: &Key,
         rule: &Arc<Rule>,
         epoch: Epoch,
     ) -> Result<bool, TooManyAlike> {
+        let hash = key.hash;
         let highest = self.highest();
         let mut remade = self.renew(hash, epoch)?;
-        while let Err(Full) = self.directory.segment(hash).insert(hash, rule, epoch) {
+        while let Err(Full) = self.directory.segment(hash).insert(key, rule, epoch) {
             self.remake(hash, 1, epoch)?;
             remade = true;
         }
@@ -281,7 +287,7 @@ impl Tuple {
     fn remake(&mut self, hash: Hash, more: usize, epoch: Epoch) -> Result<(), TooManyAlike> {
         let place = self.directory.place(hash);
         let old = Arc::clone(&self.directory.segments[place]);
-        let living = old.living();
+        let (living, width) = (old.living(), self.shape.kept());
         let before = (more > 0 && old.can_be_inherited(epoch)).then_some(&*old);
         let alike = living.windows(2).all(|two| two[0].hash == two[1].hash);
         // Full before its time: its buckets are too few for these hashes.
@@ -291,7 +297,7 @@ impl Tuple {
         let directory = Arc::make_mut(&mut self.directory);
         let splits = capacity > CAPACITY_MAX && !alike && directory.bits < BITS_MAX;
         if !splits {
-            let remade = fill(capacity, living.iter(), epoch, before)?;
+            let remade = fill((capacity, width), living.iter(), epoch, before)?;
             let places = directory.places_of(place);
             directory.segments[places].fill(Arc::new(remade));
             return Ok(());
@@ -304,7 +310,12 @@ impl Tuple {
         for half in [places.start..middle, middle..places.end] {
             let of_half = |entry: &&Living<'_>| half.contains(&directory.place(entry.hash));
             let part = living.iter().filter(of_half);
-            let remade = fill(room_for(part.clone().count() + 1), part, epoch, before)?;
+            let remade = fill(
+                (room_for(part.clone().count() + 1), width),
+                part,
+                epoch,
+                before,
+            )?;
             directory.segments[half].fill(Arc::new(remade));
         }
         Ok(())
@@ -312,16 +323,16 @@ impl Tuple {
 }
 
 /// A segment of these entries, made in `epoch`, which may go on with the blocks of the one
-/// before it: of the capacity or, if its buckets do not serve, of the next that do.
+/// before it: of the capacity or, if its buckets do not serve, of the next that do, and with so
+/// many words beside each.
 fn fill<'a>(
-    capacity: usize,
+    (mut capacity, width): (usize, usize),
     living: impl Iterator<Item = &'a Living<'a>> + Clone,
     epoch: Epoch,
     before: Option<&Segment>,
 ) -> Result<Segment, TooManyAlike> {
-    let mut capacity = capacity;
     while capacity <= ALIKE_MAX {
-        match Segment::of(living.clone(), capacity, epoch, before) {
+        match Segment::of(living.clone(), (capacity, width), epoch, before) {
             Ok(segment) => return Ok(segment),
             Err(Full) => capacity *= 2,
         }

@@ -3,9 +3,10 @@
 
 use crate::random::Random;
 use crate::record::{
-    Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome, MachineRecord, MeterAct,
-    MeterOutcome, MeterUnit, MeterWindow, OpenFlowEvidence, Outcome, PathCheck, ProcessUse,
-    RateOutcome, RatePath, SCHEMA, Session, TcpOutcome, Trial,
+    ChangeOutcome, Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome,
+    MachineRecord, MeterAct, MeterOutcome, MeterUnit, MeterWindow, OpenFlowEvidence, Outcome,
+    PathCheck, ProcessUse, RateOutcome, RatePath, RequestsOutcome, SCHEMA, Session, TcpOutcome,
+    Trial,
 };
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
@@ -39,10 +40,12 @@ pub(crate) fn entries() -> Vec<Entry> {
                 }
             }
             trials.push(tcp_trial(device, run));
+            trials.push(requests_trial(device, run));
             trials.extend(RATES.map(|intended| rate_trial(device, run, intended)));
             if matches!(device, "comporta" | "ovs") {
                 trials.push(flow_table_trial(device, run));
                 trials.push(meter_trial(device, run));
+                trials.push(change_trial(device, run));
             }
         }
     }
@@ -311,6 +314,40 @@ fn meter_trial(device: &str, run: u32) -> Trial {
     };
     let outcome = Outcome::Meter(outcome);
     trial(id, Scenario::Meters, device, run, outcome)
+}
+
+/// Requests through `device`.
+fn requests_trial(device: &str, run: u32) -> Trial {
+    let id = format!("tcp-requests/{device}/{run}");
+    let (round_trip_ns, ..) = typical(device);
+    let outcome = RequestsOutcome {
+        answered: 10_000,
+        seconds: 10_000.0 * round_trip_ns / 1e9,
+    };
+    let outcome = Outcome::Requests(outcome);
+    trial(id, Scenario::TcpRequests, device, run, outcome)
+}
+
+/// Rules of `device` that change.
+fn change_trial(device: &str, run: u32) -> Trial {
+    let id = format!("changes/effect/{device}/{run}");
+    let slow = if device == "ovs" { 9 } else { 1 };
+    let outcome = ChangeOutcome {
+        test: "effect".to_owned(),
+        pps: 100_000,
+        seconds: 5.0,
+        sent: 500_000,
+        received: 500_000,
+        delay_ns_p50: 20_000 * slow,
+        delay_ns_p99: 60_000 * slow,
+        delay_ns_p999: 90_000 * slow,
+        delay_ns_max: 400_000 * slow,
+        changes: 900,
+        effect_ns: (0..900).map(|n| (60_000 + 100 * n) * slow).collect(),
+        barrier_ns: vec![80_000 * slow; 900],
+        ..ChangeOutcome::default()
+    };
+    trial(id, Scenario::Changes, device, run, Outcome::Change(outcome))
 }
 
 fn nanoseconds(value: f64) -> u32 {

@@ -178,7 +178,7 @@ fn send(socket: &RawSocket, frames: &[Vec<u8>]) -> io::Result<usize> {
     }
 }
 
-fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     let full = [rustix::io::Errno::NOBUFS, rustix::io::Errno::AGAIN];
     let errno = rustix::io::Errno::from_io_error(error);
     errno.is_some_and(|errno| full.contains(&errno))

@@ -44,10 +44,10 @@ pub use failure::LabError;
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use names::{MatchSet, Prober, Scenario, UnknownName};
 pub use options::{
-    BadOption, EchoParameters, FlowTableParameters, MeterParameters, Options, Parameters,
-    RateParameters, TcpParameters,
+    BadOption, ChangeParameters, EchoParameters, FlowTableParameters, MeterParameters, Options,
+    Parameters, RateParameters, TcpParameters,
 };
-pub use plan::{MeterTest, Offer, Step, Test, plan};
+pub use plan::{ChangeTest, MeterTest, Offer, Step, Test, plan};
 pub use progress::Progress;
 pub use published::{
     MatchTypes, MatchTypesRow, Published, TcpThroughput, TcpThroughputRow, published,

@@ -29,6 +29,10 @@ pub enum Scenario {
     FlowTable,
     /// Meters of several rates, above which more is offered.
     Meters,
+    /// Rules that change while frames move.
+    Changes,
+    /// Requests and replies over one TCP connection.
+    TcpRequests,
 }
 
 /// Which fields the rules of an experiment match on (OpenFlow 1.0). Each set has
@@ -63,12 +67,14 @@ pub enum Prober {
 
 impl Scenario {
     /// Every scenario, in the order of reports.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Echo,
         Self::TcpThroughput,
         Self::ForwardingRate,
         Self::FlowTable,
         Self::Meters,
+        Self::Changes,
+        Self::TcpRequests,
     ];
 
     /// The name it is asked for by.
@@ -80,6 +86,8 @@ impl Scenario {
             Self::ForwardingRate => "forwarding-rate",
             Self::FlowTable => "flow-table",
             Self::Meters => "meters",
+            Self::Changes => "changes",
+            Self::TcpRequests => "tcp-requests",
         }
     }
 
@@ -92,6 +100,8 @@ impl Scenario {
             Self::ForwardingRate => "small frames, flat out and at set rates: how many come out",
             Self::FlowTable => "many flows of twelve fields: added, kept, told, deleted",
             Self::Meters => "meters by packets and bits: how exactly each second's rate is kept",
+            Self::TcpRequests => "requests and replies of one byte over one TCP connection",
+            Self::Changes => "rules that change under traffic: time to effect, and frames lost",
         }
     }
 }
@@ -217,7 +227,7 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_known_ones() {
         assert_eq!(
             "ecko".parse::<Scenario>().unwrap_err().to_string(),
-            "there is no scenario 'ecko': one of echo, tcp-throughput, forwarding-rate, flow-table, meters is wanted"
+            "there is no scenario 'ecko': one of echo, tcp-throughput, forwarding-rate, flow-table, meters, changes, tcp-requests is wanted"
         );
     }
 }

@@ -52,6 +52,9 @@ pub struct Parameters {
     /// Of the scenario `meters`.
     #[serde(default)]
     pub meters: MeterParameters,
+    /// Of the scenario `changes`.
+    #[serde(default)]
+    pub changes: ChangeParameters,
 }
 
 /// How echoes are measured.
@@ -74,6 +77,17 @@ pub struct EchoParameters {
 pub struct TcpParameters {
     /// Seconds a test.
     pub seconds: u32,
+    /// Streams at once.
+    #[serde(default = "one")]
+    pub streams: u32,
+    /// Whether the server sends, in place of the client.
+    #[serde(default)]
+    pub reverse: bool,
+}
+
+/// What records have that do not tell of streams.
+const fn one() -> u32 {
+    1
 }
 
 /// How forwarding rates are measured.
@@ -105,6 +119,19 @@ pub struct MeterParameters {
     pub pps: Vec<u32>,
 }
 
+/// How rules that change are measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChangeParameters {
+    /// Milliseconds a test.
+    pub milliseconds: u32,
+    /// Frames of 64 bytes a second that move meanwhile.
+    pub pps: u32,
+    /// Flow-mods of other flows a second, where there are any.
+    pub flow_mods: u32,
+    /// Flows of the table that is told.
+    pub dump_flows: u32,
+}
+
 impl Default for EchoParameters {
     fn default() -> Self {
         Self {
@@ -119,7 +146,11 @@ impl Default for EchoParameters {
 
 impl Default for TcpParameters {
     fn default() -> Self {
-        Self { seconds: 10 }
+        Self {
+            seconds: 10,
+            streams: 1,
+            reverse: false,
+        }
     }
 }
 
@@ -153,6 +184,35 @@ impl Default for MeterParameters {
             seconds: 4,
             frame_bytes: 64,
             pps: vec![1_000, 10_000, 100_000, 200_000],
+        }
+    }
+}
+
+impl TcpParameters {
+    fn make_sense(&self) -> bool {
+        let seconds = Duration::from_secs(self.seconds.into());
+        self.seconds >= 1 && seconds <= TEST_MAX && (1..=STREAMS_MAX).contains(&self.streams)
+    }
+}
+
+impl ChangeParameters {
+    fn make_sense(&self) -> bool {
+        let frames = u64::from(self.pps) * u64::from(self.milliseconds) / 1_000;
+        (100..=3_600_000).contains(&self.milliseconds)
+            && (1_000..=CHANGED_FRAMES_MAX).contains(&frames)
+            && (1..=FLOW_MODS_MAX).contains(&self.flow_mods)
+            && (1..=FLOWS_MAX).contains(&self.dump_flows)
+    }
+}
+
+impl Default for ChangeParameters {
+    fn default() -> Self {
+        Self {
+            milliseconds: 5_000,
+            // Half of what the slowest of the devices forwards at most.
+            pps: 100_000,
+            flow_mods: 10_000,
+            dump_flows: 100_000,
         }
     }
 }
@@ -196,6 +256,12 @@ const FLOWS_MAX: u32 = 1_000_000;
 /// Below the first a second has too few frames to speak of per cents; no generator here
 /// comes near the last.
 const METERED: RangeInclusive<u32> = 100..=10_000_000;
+/// What iperf3 takes.
+const STREAMS_MAX: u32 = 128;
+/// Of each frame it is remembered when it was sent: some 300 MB of these.
+const CHANGED_FRAMES_MAX: u64 = 20_000_000;
+/// More than any device here takes.
+const FLOW_MODS_MAX: u32 = 1_000_000;
 /// An hour: more is a soak, and another experiment.
 const TEST_MAX: Duration = Duration::from_secs(3_600);
 
@@ -213,6 +279,7 @@ impl Options {
             forwarding_rate,
             flow_table,
             meters,
+            changes,
         } = &mut options.parameters;
         echo.packets = 2_000;
         echo.frame_bytes = vec![64];
@@ -220,6 +287,8 @@ impl Options {
         forwarding_rate.milliseconds = 1_000;
         forwarding_rate.paced_pps = vec![100_000, 200_000];
         flow_table.flows = 20_000;
+        changes.milliseconds = 1_000;
+        changes.dump_flows = 20_000;
         meters.seconds = 2;
         meters.pps = vec![10_000, 100_000];
         options
@@ -239,15 +308,7 @@ impl Options {
     /// # Errors
     /// The first option that does not, with what would.
     pub fn check(&self) -> Result<(), BadOption> {
-        let echo = &self.parameters.echo;
-        let rate = &self.parameters.forwarding_rate;
-        let tcp = &self.parameters.tcp_throughput;
-        let meters = &self.parameters.meters;
-        let fixed = [&rate.frame_bytes, &meters.frame_bytes];
-        let frames = || echo.frame_bytes.iter().chain(fixed);
-        let frame_fits = |size: &u16| (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(size);
-        let limit_ms = u32::try_from(TEST_MAX.as_millis()).expect("an hour fits");
-        let rules: [(bool, &str); 11] = [
+        first_broken(&[
             (
                 distinct(&self.scenarios) && !self.scenarios.is_empty(),
                 "scenarios: at least one, and each once",
@@ -256,7 +317,25 @@ impl Options {
                 distinct(&self.devices) && !self.devices.is_empty(),
                 "devices: at least one, and each once",
             ),
+            (
+                self.devices.len() == 1 || !self.devices.iter().any(|device| device.polls()),
+                "devices: forwarder and ovs-afxdp never sleep; each is measured alone",
+            ),
             ((1..=1_000).contains(&self.runs), "runs: from 1 to 1000"),
+        ])?;
+        self.parameters.check()
+    }
+}
+
+impl Parameters {
+    /// Checks that the experiments make sense.
+    fn check(&self) -> Result<(), BadOption> {
+        let (echo, rate) = (&self.echo, &self.forwarding_rate);
+        let fixed = [&rate.frame_bytes, &self.meters.frame_bytes];
+        let frames = || echo.frame_bytes.iter().chain(fixed);
+        let frame_fits = |size: &u16| (FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(size);
+        let limit_ms = u32::try_from(TEST_MAX.as_millis()).expect("an hour fits");
+        first_broken(&[
             (
                 (1..=PACKETS_MAX).contains(&echo.packets) && echo.warm_up <= PACKETS_MAX,
                 "packets: from 1 to 1000000, and as many for the warm-up at most",
@@ -274,27 +353,34 @@ impl Options {
                 "match sets: at least one, and each once",
             ),
             (
-                (1..=limit_ms / 1_000).contains(&tcp.seconds)
-                    && (100..=limit_ms).contains(&rate.milliseconds),
-                "durations: from 1 second (TCP) or 100 milliseconds (frames) to an hour",
+                self.tcp_throughput.make_sense() && (100..=limit_ms).contains(&rate.milliseconds),
+                "durations: from 1 second (TCP, of 1 to 128 streams) or 100 milliseconds (frames) to an hour",
             ),
             (
                 distinct(&rate.paced_pps) && !rate.paced_pps.contains(&0),
                 "rates: each above zero, and once",
             ),
             (
-                (2..=FLOWS_MAX).contains(&self.parameters.flow_table.flows),
+                (2..=FLOWS_MAX).contains(&self.flow_table.flows),
                 "flows: from 2 to 1000000",
             ),
             (
-                meters.make_sense(),
+                self.meters.make_sense(),
                 "meters: from 2 seconds to an hour, of 100 to 10000000 frames a second, each rate once",
             ),
-        ];
-        match rules.into_iter().find(|(holds, _)| !holds) {
-            Some((_, wanted)) => Err(BadOption(wanted.to_owned())),
-            None => Ok(()),
-        }
+            (
+                self.changes.make_sense(),
+                "changes: from 100 milliseconds to an hour, 1000 to 20000000 frames, 1 to 1000000 flow-mods a second and flows",
+            ),
+        ])
+    }
+}
+
+/// The first of these rules that does not hold, by what it wants.
+fn first_broken(rules: &[(bool, &str)]) -> Result<(), BadOption> {
+    match rules.iter().find(|(holds, _)| !holds) {
+        Some((_, wanted)) => Err(BadOption((*wanted).to_owned())),
+        None => Ok(()),
     }
 }
 
@@ -334,6 +420,10 @@ mod tests {
         assert_eq!(
             check(|o| o.devices.push(DeviceKind::Ovs)),
             told("devices: at least one, and each once")
+        );
+        assert_eq!(
+            check(|o| o.devices.push(DeviceKind::Forwarder)),
+            told("devices: forwarder and ovs-afxdp never sleep; each is measured alone")
         );
         assert_eq!(
             check(|o| o.parameters.forwarding_rate.paced_pps = vec![0]),

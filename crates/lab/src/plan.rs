@@ -41,6 +41,50 @@ pub enum Test {
     FlowTable,
     /// A meter.
     Meter(MeterTest),
+    /// Rules that change.
+    Change(ChangeTest),
+    /// Requests and replies over one TCP connection.
+    TcpRequests,
+}
+
+/// What is asked of a device while frames move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeTest {
+    /// Nothing: what the others are held against.
+    Quiet,
+    /// That the frames' own rule change, now and then.
+    Effect,
+    /// That other flows come and go, many a second.
+    FlowMods,
+    /// That it tell of a large table.
+    Dump,
+}
+
+impl ChangeTest {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Quiet, Self::Effect, Self::FlowMods, Self::Dump];
+
+    /// Its name, as in an id.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Quiet => "quiet",
+            Self::Effect => "effect",
+            Self::FlowMods => "flow-mods",
+            Self::Dump => "dump",
+        }
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Quiet => "Nothing else",
+            Self::Effect => "Their rule changes",
+            Self::FlowMods => "Others come and go",
+            Self::Dump => "A table is told",
+        }
+    }
 }
 
 /// A meter, by what it does.
@@ -73,11 +117,14 @@ impl Step {
                 match_set,
                 frame_bytes,
             } => format!("{scenario}/{match_set}/{frame_bytes}/{device}/{run}"),
-            Test::TcpThroughput | Test::FlowTable => format!("{scenario}/{device}/{run}"),
+            Test::TcpThroughput | Test::FlowTable | Test::TcpRequests => {
+                format!("{scenario}/{device}/{run}")
+            }
             Test::Meter(MeterTest { unit, act, pps }) => {
                 let (unit, act) = (unit.name(), act.name());
                 format!("{scenario}/{unit}-{act}/{pps}/{device}/{run}")
             }
+            Test::Change(change) => format!("{scenario}/{}/{device}/{run}", change.name()),
             Test::ForwardingRate(Offer::Paced(pps)) => format!("{scenario}/{pps}/{device}/{run}"),
             Test::ForwardingRate(Offer::FlatOut) => format!("{scenario}/flat-out/{device}/{run}"),
         }
@@ -88,18 +135,25 @@ impl Step {
     pub fn estimate(&self, options: &Options) -> Duration {
         let parameters = &options.parameters;
         let fixed = Duration::from_millis(match self.device {
-            DeviceKind::Ovs | DeviceKind::OvsTso => 600,
-            DeviceKind::Comporta | DeviceKind::LinuxBridge | DeviceKind::Direct => 50,
+            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp => 600,
+            DeviceKind::Comporta
+            | DeviceKind::ComportaXdp
+            | DeviceKind::LinuxBridge
+            | DeviceKind::Forwarder
+            | DeviceKind::Direct => 50,
         });
         let round_trip = Duration::from_micros(match self.device {
             DeviceKind::Ovs | DeviceKind::OvsTso => 110,
-            DeviceKind::Comporta => 50,
+            DeviceKind::Comporta
+            | DeviceKind::ComportaXdp
+            | DeviceKind::Forwarder
+            | DeviceKind::OvsAfxdp => 50,
             DeviceKind::LinuxBridge | DeviceKind::Direct => 15,
         });
         let echo = &parameters.echo;
         fixed
             + match self.test {
-                Test::Echo { .. } => round_trip * (echo.packets + echo.warm_up),
+                Test::Echo { .. } | Test::TcpRequests => round_trip * (echo.packets + echo.warm_up),
                 Test::TcpThroughput => {
                     Duration::from_secs(parameters.tcp_throughput.seconds.into())
                 }
@@ -107,6 +161,14 @@ impl Step {
                     Duration::from_millis(parameters.forwarding_rate.milliseconds.into())
                 }
                 Test::Meter(_) => Duration::from_secs((parameters.meters.seconds + 1).into()),
+                Test::Change(test) => {
+                    let flows = match test {
+                        ChangeTest::Dump => parameters.changes.dump_flows,
+                        ChangeTest::Quiet | ChangeTest::Effect | ChangeTest::FlowMods => 0,
+                    };
+                    Duration::from_millis(u64::from(parameters.changes.milliseconds) + 300)
+                        + Duration::from_micros(20) * flows
+                }
                 // Added, told and deleted, and the wait for memory to be returned.
                 Test::FlowTable => {
                     Duration::from_secs(3) + Duration::from_micros(30) * parameters.flow_table.flows
@@ -125,6 +187,8 @@ impl Test {
             Self::ForwardingRate(_) => Scenario::ForwardingRate,
             Self::FlowTable => Scenario::FlowTable,
             Self::Meter(_) => Scenario::Meters,
+            Self::Change(_) => Scenario::Changes,
+            Self::TcpRequests => Scenario::TcpRequests,
         }
     }
 
@@ -133,9 +197,12 @@ impl Test {
     pub const fn match_set(&self) -> MatchSet {
         match self {
             Self::Echo { match_set, .. } => *match_set,
-            Self::TcpThroughput | Self::ForwardingRate(_) | Self::FlowTable | Self::Meter(_) => {
-                MatchSet::Port
-            }
+            Self::TcpThroughput
+            | Self::ForwardingRate(_)
+            | Self::FlowTable
+            | Self::Meter(_)
+            | Self::Change(_)
+            | Self::TcpRequests => MatchSet::Port,
         }
     }
 }
@@ -167,14 +234,17 @@ pub fn plan(options: &Options) -> Vec<Step> {
 /// in nothing but how it carries TCP; only what speaks OpenFlow has flow tables and
 /// meters; and Open vSwitch's userspace data path has no band that remarks.
 fn takes_part(device: DeviceKind, test: Test) -> bool {
-    let alone = device != DeviceKind::OvsTso || test == Test::TcpThroughput;
+    let alone =
+        device != DeviceKind::OvsTso || matches!(test, Test::TcpThroughput | Test::TcpRequests);
     let can = match test {
         Test::Meter(MeterTest {
             act: MeterAct::Remark,
             ..
-        }) => device == DeviceKind::Comporta,
-        Test::FlowTable | Test::Meter(_) => device.speaks_openflow(),
-        Test::Echo { .. } | Test::TcpThroughput | Test::ForwardingRate(_) => true,
+        }) => matches!(device, DeviceKind::Comporta | DeviceKind::ComportaXdp),
+        Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
+        Test::Echo { .. } | Test::TcpThroughput | Test::TcpRequests | Test::ForwardingRate(_) => {
+            true
+        }
     };
     alone && can
 }
@@ -198,6 +268,8 @@ fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
         Scenario::TcpThroughput => vec![Test::TcpThroughput],
         Scenario::FlowTable => vec![Test::FlowTable],
         Scenario::Meters => meters(&parameters.meters.pps),
+        Scenario::TcpRequests => vec![Test::TcpRequests],
+        Scenario::Changes => ChangeTest::ALL.map(Test::Change).to_vec(),
         Scenario::ForwardingRate => {
             let paced = parameters.forwarding_rate.paced_pps.iter();
             paced
@@ -232,11 +304,15 @@ mod tests {
     #[test]
     fn every_test_is_done_on_every_device_in_every_run() {
         let steps = plan(&options());
-        let of_all = 5 * 4 * (3 * 5 + 1 + 7);
+        let of_all = 5 * 4 * (3 * 5 + 1 + 1 + 7);
         let of_those_with_flows = 5 * 2;
         // Four rates by two units: dropped by two devices, remarked by one.
         let of_meters = 5 * 4 * 2 * (2 + 1);
-        assert_eq!(steps.len(), of_all + of_those_with_flows + of_meters);
+        let of_changes = 5 * 2 * 4;
+        assert_eq!(
+            steps.len(),
+            of_all + of_those_with_flows + of_meters + of_changes
+        );
         let ids: BTreeSet<String> = steps.iter().map(Step::id).collect();
         assert_eq!(ids.len(), steps.len());
     }
@@ -244,9 +320,14 @@ mod tests {
     #[test]
     fn devices_take_turns() {
         let mut options = options();
+        let all_take_part = [
+            Scenario::Echo,
+            Scenario::TcpThroughput,
+            Scenario::ForwardingRate,
+        ];
         options
             .scenarios
-            .retain(|scenario| !matches!(scenario, Scenario::FlowTable | Scenario::Meters));
+            .retain(|scenario| all_take_part.contains(scenario));
         for block in plan(&options).chunks(4) {
             let devices: BTreeSet<DeviceKind> = block.iter().map(|step| step.device).collect();
             assert_eq!(devices.len(), 4);

@@ -6,9 +6,15 @@
 //! Devices are told by name, so that records of devices that a later lab does not
 //! know can still be read.
 
+mod change;
+mod requests;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{MatchSet, Parameters, Prober, Scenario};
+
+pub use change::ChangeOutcome;
+pub use requests::RequestsOutcome;
 
 /// The version of this form. A reader refuses a newer one.
 pub const SCHEMA: u32 = 1;
@@ -173,6 +179,10 @@ pub enum Outcome {
     FlowTable(FlowTableOutcome),
     /// Of `meters`.
     Meter(MeterOutcome),
+    /// Of `changes`.
+    Change(ChangeOutcome),
+    /// Of `tcp-requests`.
+    Requests(RequestsOutcome),
 }
 
 /// Round trips.

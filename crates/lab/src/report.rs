@@ -2,6 +2,7 @@
 //! scripts. A function of the records alone, so that it can be made again, and
 //! made better, long after the run.
 
+mod changes;
 mod devices;
 mod echo;
 mod environment;
@@ -10,6 +11,7 @@ mod forwarding;
 mod headline;
 mod meters;
 mod parts;
+mod requests;
 mod scale;
 mod svg;
 mod tcp;
@@ -59,6 +61,8 @@ fn page(results: &Results) -> Markup {
                     @if results.has(Scenario::ForwardingRate) { (forwarding::section(results)) }
                     @if results.has(Scenario::FlowTable) { (flow_table::section(results)) }
                     @if results.has(Scenario::Meters) { (meters::section(results)) }
+                    @if results.has(Scenario::TcpRequests) { (requests::section(results)) }
+                    @if results.has(Scenario::Changes) { (changes::section(results)) }
                     (validity::section(results))
                     (environment::section(results))
                 }
@@ -125,6 +129,16 @@ fn contents(results: &Results) -> Markup {
         ),
         (results.has(Scenario::FlowTable), "flow-table", "Flow table"),
         (results.has(Scenario::Meters), "meters", "Meters"),
+        (
+            results.has(Scenario::TcpRequests),
+            "requests",
+            "TCP requests",
+        ),
+        (
+            results.has(Scenario::Changes),
+            "changes",
+            "Rules that change",
+        ),
         (true, "validity", "Validity"),
         (true, "method", "Method and machine"),
     ];

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    DeviceRecord, EchoOutcome, Entry, FlowTableOutcome, MeterAct, MeterOutcome, MeterUnit, Outcome,
-    RateOutcome, Session, TcpOutcome, Trial,
+    ChangeOutcome, DeviceRecord, EchoOutcome, Entry, FlowTableOutcome, MeterAct, MeterOutcome,
+    MeterUnit, Outcome, RateOutcome, RequestsOutcome, Session, TcpOutcome, Trial,
 };
-use crate::{MatchSet, Scenario};
+use crate::{ChangeTest, MatchSet, Scenario};
 
 /// Sessions and trials of a run.
 #[derive(Clone, Debug, Default)]
@@ -144,6 +144,31 @@ impl Results {
                 {
                     Some((trial, meter))
                 }
+                _ => None,
+            })
+    }
+
+    /// The valid tests of `device` in which rules changed in this way, by run.
+    pub fn changes<'a>(
+        &'a self,
+        device: &'a str,
+        test: ChangeTest,
+    ) -> impl Iterator<Item = (&'a Trial, &'a ChangeOutcome)> {
+        self.valid(device)
+            .filter_map(move |(trial, outcome)| match outcome {
+                Outcome::Change(change) if change.test == test.name() => Some((trial, change)),
+                _ => None,
+            })
+    }
+
+    /// The valid tests of `device` by requests over TCP, by run.
+    pub fn requests<'a>(
+        &'a self,
+        device: &'a str,
+    ) -> impl Iterator<Item = (&'a Trial, &'a RequestsOutcome)> {
+        self.valid(device)
+            .filter_map(|(trial, outcome)| match outcome {
+                Outcome::Requests(requests) => Some((trial, requests)),
                 _ => None,
             })
     }

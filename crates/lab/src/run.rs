@@ -181,6 +181,7 @@ fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(
                 != (now.meters.seconds, now.meters.frame_bytes),
             "seconds or frame size of meters",
         ),
+        (then.changes != now.changes, "parameters of changes"),
         (session.seed != options.seed, "seed"),
     ]
     .into_iter()

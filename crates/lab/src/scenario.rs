@@ -3,10 +3,12 @@
 //!
 //! Not here: in which order, and where the outcome goes.
 
+mod changes;
 mod echo;
 mod flow_table;
 mod forwarding_rate;
 mod meters;
+mod tcp_requests;
 mod tcp_throughput;
 
 use testbed::{Clock, Spawner};
@@ -50,8 +52,10 @@ fn attempt(test: Test, station: &mut Station, tools: &Tools<'_>) -> Result<Measu
             frame_bytes,
         } => echo::measure(match_set, frame_bytes, station, tools)?,
         Test::TcpThroughput => tcp_throughput::measure(station, tools)?,
+        Test::TcpRequests => tcp_requests::measure(station, tools)?,
         Test::FlowTable => flow_table::measure(station, tools)?,
         Test::Meter(meter) => meters::measure(meter, station, tools)?,
+        Test::Change(change) => changes::measure(change, station, tools)?,
         Test::ForwardingRate(offer) => forwarding_rate::measure(offer, station, tools)?,
     };
     station.bench.device_mut().check()?;

@@ -2,7 +2,8 @@
 
 use crate::format::{count, decimal, micros, rate, throughput};
 use crate::record::{
-    EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, TcpOutcome, Trial,
+    ChangeOutcome, EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, TcpOutcome,
+    Trial,
 };
 use crate::statistics::Distribution;
 
@@ -15,6 +16,10 @@ pub(crate) fn line(trial: &Trial) -> String {
         Some(Outcome::ForwardingRate(rate)) => rate_line(rate),
         Some(Outcome::FlowTable(table)) => table_line(table),
         Some(Outcome::Meter(meter)) => meter_line(meter),
+        Some(Outcome::Change(change)) => change_line(change),
+        Some(Outcome::Requests(requests)) => {
+            format!("{} requests/s answered", decimal(requests.rate(), 0))
+        }
     };
     let flaws: String = trial
         .flaws
@@ -86,5 +91,25 @@ fn meter_line(outcome: &MeterOutcome) -> String {
         rate(outcome.passed_pps()),
         rate(outcome.nominal_pps.into()),
         decimal(outcome.worst_error() * 100.0, 2),
+    )
+}
+
+fn change_line(outcome: &ChangeOutcome) -> String {
+    let effect = Distribution::new(outcome.effect_ns.iter().copied());
+    let effect = effect.map(|all| {
+        format!(
+            ", changes met after {} µs (p99 {} µs)",
+            micros(all.quantile(500).into()),
+            micros(all.quantile(990).into())
+        )
+    });
+    format!(
+        "{} of {} frames lost, p99.9 {} µs, {} flow-mods/s, {} dumps{}",
+        count(outcome.lost()),
+        count(outcome.sent),
+        micros(outcome.delay_ns_p999.into()),
+        decimal(outcome.changes_a_second(), 0),
+        outcome.dumps,
+        effect.unwrap_or_default(),
     )
 }

@@ -144,6 +144,16 @@ pub enum OpenError {
         /// How it failed.
         source: io::Error,
     },
+    /// The file whose frames were to be received cannot be used.
+    #[error("{name}: {file} cannot be replayed: {problem}")]
+    NoCapture {
+        /// The port's name.
+        name: String,
+        /// The file.
+        file: String,
+        /// What is wrong.
+        problem: io::Error,
+    },
     /// Another call to the kernel failed.
     #[error("{name}: {step}: {source}")]
     Failed {

@@ -15,6 +15,7 @@ mod error;
 mod faulty;
 pub mod memory;
 pub mod pcapng;
+pub mod replay;
 mod status;
 pub mod tap;
 pub mod vnet;

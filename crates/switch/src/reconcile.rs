@@ -138,7 +138,7 @@ impl Parts {
         let numbered = |(number, port): (PortNo, &PortSpec)| NumberedPort {
             number,
             name: port.name.clone(),
-            kind: port.kind,
+            kind: port.kind.clone(),
         };
         Self {
             ports: numbers

@@ -13,9 +13,13 @@ const DRIVER: u32 = 0x3;
 const LINK: u32 = 0x4c;
 /// `ETHTOOL_GCHANNELS`.
 const CHANNELS: u32 = 0x3c;
-/// `ETHTOOL_GFLAGS`, and the flag that says that tags are taken out of received frames.
+/// `ETHTOOL_GRINGPARAM`.
+const RINGS: u32 = 0x10;
+/// `ETHTOOL_GFLAGS`, and the flags that say that tags are taken out of received frames, and
+/// that these are merged.
 const FLAGS: u32 = 0x25;
 const TAKES_TAGS_OUT: u32 = 1 << 8;
+const MERGES_FRAMES: u32 = 1 << 15;
 /// Words of each of the three link-mode masks: the kernel states its number in a signed byte.
 const MASK_WORDS_MAX: usize = 127;
 
@@ -58,6 +62,25 @@ struct Channels {
     combined: u32,
 }
 
+/// `struct ethtool_ringparam`: how many frames each ring may have, and how many it has.
+#[repr(C)]
+struct RingNumbers {
+    command: u32,
+    receive_max: u32,
+    others_max: [u32; 3],
+    receive: u32,
+    others: [u32; 3],
+}
+
+/// How many frames a receive ring holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rings {
+    /// Now.
+    pub receive: u32,
+    /// At most.
+    pub receive_max: u32,
+}
+
 /// `struct ethtool_value`.
 #[repr(C)]
 struct Word {
@@ -89,12 +112,43 @@ impl Interfaces {
     /// # Errors
     /// Those of `SIOCETHTOOL`.
     pub fn takes_tags_out(&self, name: &InterfaceName) -> io::Result<bool> {
+        Ok(self.flags_of_driver(name)? & TAKES_TAGS_OUT != 0)
+    }
+
+    /// Whether the interface merges the frames that it receives into longer ones (LRO).
+    ///
+    /// # Errors
+    /// Those of `SIOCETHTOOL`.
+    pub fn merges_frames(&self, name: &InterfaceName) -> io::Result<bool> {
+        Ok(self.flags_of_driver(name)? & MERGES_FRAMES != 0)
+    }
+
+    fn flags_of_driver(&self, name: &InterfaceName) -> io::Result<u32> {
         let mut flags = Word {
             command: FLAGS,
             value: 0,
         };
         self.ethtool(name, &mut flags)?;
-        Ok(flags.value & TAKES_TAGS_OUT != 0)
+        Ok(flags.value)
+    }
+
+    /// How many frames the interface's receive rings hold.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP`: it has none, or its driver does not say.
+    pub fn rings(&self, name: &InterfaceName) -> io::Result<Rings> {
+        let mut numbers = RingNumbers {
+            command: RINGS,
+            receive_max: 0,
+            others_max: [0; 3],
+            receive: 0,
+            others: [0; 3],
+        };
+        self.ethtool(name, &mut numbers)?;
+        Ok(Rings {
+            receive: numbers.receive,
+            receive_max: numbers.receive_max,
+        })
     }
 
     /// The interface's speed in Mbit/s; none if it does not know.

@@ -118,6 +118,48 @@ impl PacketSocket {
         done(unsafe { libc::bind(self.fd.as_raw_fd(), pointer, length_of(&address)) })
     }
 
+    /// Receives up to 64 frames by one system call (recvmmsg(2)), each into a room of its
+    /// own and cut to its size; writes down their lengths and says how many there are. As
+    /// many as there are rooms and lengths at most.
+    ///
+    /// # Errors
+    /// `EAGAIN`: nothing has come. `ENETDOWN`: the interface is down, once.
+    pub fn receive_many(&self, rooms: &mut [Vec<u8>], lengths: &mut [usize]) -> io::Result<usize> {
+        const BURST: usize = 64;
+        let count = rooms.len().min(lengths.len()).min(BURST);
+        let mut parts = [libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        }; BURST];
+        for (part, room) in parts.iter_mut().zip(&mut rooms[..count]) {
+            part.iov_base = room.as_mut_ptr().cast();
+            part.iov_len = room.len();
+        }
+        // SAFETY: integers and pointers: all zeros is a value.
+        let mut messages: [libc::mmsghdr; BURST] = unsafe { mem::zeroed() };
+        for (message, part) in messages.iter_mut().zip(&mut parts) {
+            message.msg_hdr.msg_iov = part;
+            message.msg_hdr.msg_iovlen = 1;
+        }
+        // SAFETY: `count` messages are there, each with one part that is good for its length;
+        // no two parts are of the same room, and all outlive the call.
+        let received = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                u32::try_from(count).expect("at most 64"),
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        done(received)?;
+        let received = usize::try_from(received).expect("it is not negative");
+        for (length, message) in lengths.iter_mut().zip(&messages[..received]) {
+            *length = usize::try_from(message.msg_len).expect("a frame's length fits");
+        }
+        Ok(received)
+    }
+
     /// Whether the interface that the socket was bound to still exists.
     ///
     /// # Errors

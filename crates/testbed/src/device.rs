@@ -5,6 +5,7 @@
 //! comparison. Rules and traffic are the caller's business.
 
 mod comporta;
+mod forwarder;
 mod linux_bridge;
 mod ovs;
 
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::forwarder::Forwarder;
 use crate::{
     Clock, Failure, Missing, Namespace, OpenVswitch, Process, Program, Requirement, Spawner, Usage,
 };
@@ -28,23 +30,32 @@ const START: Duration = Duration::from_secs(20);
 pub enum DeviceKind {
     /// This project's switch.
     Comporta,
+    /// The same with ports of AF_XDP.
+    ComportaXdp,
     /// The kernel's bridge, which learns addresses and knows no OpenFlow.
     LinuxBridge,
     /// Open vSwitch with its userspace data path on ordinary ports, as it comes.
     Ovs,
     /// The same with `userspace-tso-enable=true`, which is off unless asked for.
     OvsTso,
+    /// The same with AF_XDP ports (`type=afxdp`), which poll without sleeping.
+    OvsAfxdp,
+    /// The smallest forwarder on packet sockets: no switch at all.
+    Forwarder,
     /// No device: one cable between the hosts, for calibration.
     Direct,
 }
 
 impl DeviceKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::Comporta,
+        Self::ComportaXdp,
         Self::Ovs,
         Self::OvsTso,
+        Self::OvsAfxdp,
         Self::LinuxBridge,
+        Self::Forwarder,
         Self::Direct,
     ];
 
@@ -53,9 +64,12 @@ impl DeviceKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Comporta => "comporta",
+            Self::ComportaXdp => "comporta-xdp",
             Self::LinuxBridge => "linux-bridge",
             Self::Ovs => "ovs",
             Self::OvsTso => "ovs-tso",
+            Self::OvsAfxdp => "ovs-afxdp",
+            Self::Forwarder => "forwarder",
             Self::Direct => "direct",
         }
     }
@@ -65,8 +79,11 @@ impl DeviceKind {
     pub const fn about(self) -> &'static str {
         match self {
             Self::Comporta => "this project's switch, as a process of its own",
+            Self::ComportaXdp => "the same with ports of AF_XDP",
             Self::Ovs => "Open vSwitch's userspace data path on ordinary ports, as it comes",
             Self::OvsTso => "the same with userspace-tso-enable=true",
+            Self::OvsAfxdp => "the same with ports of AF_XDP",
+            Self::Forwarder => "the smallest forwarder on packet sockets, which reads no frame",
             Self::LinuxBridge => "the kernel's bridge, which knows no OpenFlow",
             Self::Direct => "no device: one cable between the hosts, for calibration",
         }
@@ -84,8 +101,23 @@ impl DeviceKind {
     #[must_use]
     pub const fn speaks_openflow(self) -> bool {
         match self {
-            Self::Comporta | Self::Ovs | Self::OvsTso => true,
-            Self::LinuxBridge | Self::Direct => false,
+            Self::Comporta | Self::ComportaXdp | Self::Ovs | Self::OvsTso | Self::OvsAfxdp => true,
+            Self::LinuxBridge | Self::Forwarder | Self::Direct => false,
+        }
+    }
+
+    /// Whether it looks for frames without ever sleeping, and so takes a core from whatever
+    /// else is on it.
+    #[must_use]
+    pub const fn polls(self) -> bool {
+        match self {
+            Self::OvsAfxdp | Self::Forwarder => true,
+            Self::Comporta
+            | Self::ComportaXdp
+            | Self::LinuxBridge
+            | Self::Ovs
+            | Self::OvsTso
+            | Self::Direct => false,
         }
     }
 
@@ -95,8 +127,12 @@ impl DeviceKind {
     #[must_use]
     pub const fn bears_offloads(self) -> bool {
         match self {
-            Self::Ovs => false,
-            Self::Comporta | Self::LinuxBridge | Self::OvsTso | Self::Direct => true,
+            Self::Ovs | Self::OvsAfxdp | Self::Forwarder => false,
+            Self::Comporta
+            | Self::ComportaXdp
+            | Self::LinuxBridge
+            | Self::OvsTso
+            | Self::Direct => true,
         }
     }
 
@@ -105,10 +141,10 @@ impl DeviceKind {
     pub fn requirements(self) -> Vec<Requirement> {
         let mut all = vec![Requirement::Namespaces, Requirement::Veth];
         match self {
-            Self::Comporta => all.push(Requirement::Tun),
+            Self::Comporta | Self::ComportaXdp => all.push(Requirement::Tun),
             Self::LinuxBridge => all.push(Requirement::Bridge),
-            Self::Ovs | Self::OvsTso => all.extend(OpenVswitch::requirements()),
-            Self::Direct => {}
+            Self::Ovs | Self::OvsTso | Self::OvsAfxdp => all.extend(OpenVswitch::requirements()),
+            Self::Forwarder | Self::Direct => {}
         }
         all
     }
@@ -177,6 +213,7 @@ pub struct Device {
     kind: DeviceKind,
     version: String,
     // Dropped in this order: what forwards goes before what it depends on.
+    thread: Option<Forwarder>,
     forwarding: Option<Process>,
     helpers: Vec<Process>,
     commands: Vec<String>,
@@ -190,12 +227,18 @@ impl Device {
         options: &DeviceOptions,
     ) -> Result<Self, Failure> {
         match options.kind {
-            DeviceKind::Comporta => comporta::start(spawner, inside, options),
+            DeviceKind::Comporta | DeviceKind::ComportaXdp => {
+                comporta::start(spawner, inside, options)
+            }
             DeviceKind::LinuxBridge => linux_bridge::start(inside),
-            DeviceKind::Ovs | DeviceKind::OvsTso => ovs::start(spawner, clock, inside, options),
+            DeviceKind::Forwarder => forwarder::start(inside, options),
+            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp => {
+                ovs::start(spawner, clock, inside, options)
+            }
             DeviceKind::Direct => Ok(Self {
                 kind: DeviceKind::Direct,
                 version: "veth pair".to_owned(),
+                thread: None,
                 forwarding: None,
                 helpers: Vec::new(),
                 commands: Vec::new(),
@@ -226,6 +269,9 @@ impl Device {
     /// # Errors
     /// The first that has ended, with its last words.
     pub fn check(&mut self) -> Result<(), Failure> {
+        if let Some(thread) = &self.thread {
+            thread.check()?;
+        }
         for process in self.forwarding.iter_mut().chain(&mut self.helpers) {
             if !process.is_running() {
                 let status = process.wait(Duration::ZERO)?;
@@ -272,7 +318,7 @@ mod tests {
         }
         assert_eq!(
             "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
-            "there is no device 'bridge': one of comporta, ovs, ovs-tso, linux-bridge, direct is wanted"
+            "there is no device 'bridge': one of comporta, comporta-xdp, ovs, ovs-tso, ovs-afxdp, linux-bridge, forwarder, direct is wanted"
         );
     }
 }

@@ -24,6 +24,7 @@ mod bench;
 mod clock;
 mod device;
 mod failure;
+mod forwarder;
 mod interface;
 mod link;
 mod machine;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, sockets};
+use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, Usage, sockets};
 
 /// Where Debian keeps the schema of the database.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
@@ -116,6 +116,15 @@ impl OpenVswitch {
             .chain(words.split_whitespace())
             .collect();
         vsctl(&self.spawner, &self.directory, &words, &mut self.commands)
+    }
+
+    /// What the daemon has used, its data path among it.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn usage(&self) -> Result<Usage, Failure> {
+        let usage = self.daemon.usage();
+        usage.map_err(Failure::to("read what ovs-vswitchd uses"))
     }
 
     /// Lets the daemon be late for what comes in at its ports, `bytes` at each (with

@@ -80,6 +80,22 @@ impl RawSocket {
         Ok(sent)
     }
 
+    /// Receives what has come by one system call, up to 64 frames, each into a room of its
+    /// own and cut to its size; writes down their lengths and says how many there are.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    pub(crate) fn receive_many(
+        &self,
+        rooms: &mut [Vec<u8>],
+        lengths: &mut [usize],
+    ) -> io::Result<usize> {
+        match self.socket.receive_many(rooms, lengths) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            outcome => outcome,
+        }
+    }
+
     /// Receives a frame into `room`, cut to its size, and returns its length; none if there is none.
     ///
     /// # Errors

@@ -201,6 +201,12 @@ impl Scene {
         self.flows.len()
     }
 
+    /// The flows, as `ovs-ofctl` takes them.
+    #[must_use]
+    pub fn flow_lines(&self) -> &[String] {
+        &self.flows
+    }
+
     /// Makes what is told of.
     ///
     /// # Panics
@@ -226,9 +232,18 @@ impl Scene {
         let changes = self.flows.iter().map(&mut add).collect();
         Bed {
             changes,
-            frames: self.frames.iter().map(|text| frame(text)).collect(),
+            frames: self.frames(),
             pipeline,
         }
+    }
+
+    /// The bytes of the frames.
+    ///
+    /// # Panics
+    /// If the words are none.
+    #[must_use]
+    pub fn frames(&self) -> Vec<Vec<u8>> {
+        self.frames.iter().map(|text| frame(text)).collect()
     }
 }
 

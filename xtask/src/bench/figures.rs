@@ -77,6 +77,11 @@ impl Figures {
             Value::Median(column) => {
                 Spread::of(self.samples(row, column)).map(|spread| spread.median)
             }
+            Value::Ratio(one, other) => {
+                let pairs = self.samples(row, one).iter().zip(self.samples(row, other));
+                let ratios: Vec<f64> = pairs.map(|(one, other)| one / other).collect();
+                Spread::of(&ratios).map(|spread| spread.median)
+            }
         }
     }
 }
@@ -104,6 +109,18 @@ mod tests {
             Some((1.0, 3.0, 10.0))
         );
         assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_runs_and_not_of_medians() {
+        let rows = chosen(&["workers/macs".to_owned()]).expect("it is there");
+        let (row, bar) = (rows[0], &rows[0].bars[0]);
+        let mut figures = Figures::default();
+        for (one, two) in [(10.0, 19.0), (5.0, 9.5), (7.0, 7.0)] {
+            figures.add(row, "one worker", one);
+            figures.add(row, "two workers", two);
+        }
+        assert_eq!(figures.value(row, bar), Some(1.9));
     }
 
     #[test]

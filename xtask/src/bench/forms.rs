@@ -1,5 +1,5 @@
-//! Rows without devices: the package `bench` takes the time, and callgrind counts the
-//! instructions of what it runs.
+//! Rows that the package `bench` measures: it takes the time where there is no device, and
+//! callgrind counts the instructions of what it runs; and it watches the switch.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,8 @@ pub(super) fn measure(
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    take(bench, shell, &program, "forms", rows, figures)?;
+    let asked = Asked::briefly("forms", bench);
+    take(shell, &program, &asked, rows, figures)?;
     if bench.profile == Profile::Debug {
         return Ok(());
     }
@@ -50,25 +51,105 @@ pub(super) fn measure_traffic(
     figures: &mut Figures,
 ) -> Result<(), Failure> {
     let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    take(bench, shell, &program, "traffic", rows, figures)
+    take(
+        shell,
+        &program,
+        &Asked::briefly("traffic", bench),
+        rows,
+        figures,
+    )
 }
 
-/// Runs the program for `rows`, and takes the samples that it prints.
-fn take(
+/// Measures rows of workers: frames a second of one and of two, and the memory of the
+/// second.
+pub(super) fn measure_workers(
     bench: &Bench,
     shell: &mut Shell,
-    program: &Path,
-    what: &str,
     rows: &[&Row],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
-    let millis = if bench.quick { MILLIS_QUICK } else { MILLIS };
+    setup::run(shell)?;
+    let program = bench.build(shell, PACKAGE, PACKAGE)?;
+    let asked = Asked::with_switch("workers", bench, shell, [3000, 300])?;
+    take(shell, &program, &asked, rows, figures)
+}
+
+/// Measures what the switch takes when nothing moves, and Open vSwitch.
+pub(super) fn measure_idle(
+    bench: &Bench,
+    shell: &mut Shell,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    setup::run(shell)?;
+    let program = bench.build(shell, PACKAGE, PACKAGE)?;
+    // The kernel tells processor time in hundredths of a second.
+    let asked = Asked::with_switch("idle", bench, shell, [20_000, 2000])?;
+    take(shell, &program, &asked, rows, figures)
+}
+
+/// What the program is asked for.
+struct Asked {
+    words: Vec<String>,
+    /// Whether rows are asked for by name.
+    by_name: bool,
+}
+
+impl Asked {
+    /// Samples of the processor alone.
+    fn briefly(what: &str, bench: &Bench) -> Self {
+        let millis = if bench.quick { MILLIS_QUICK } else { MILLIS };
+        Self {
+            words: words(what, bench.runs, millis),
+            by_name: true,
+        }
+    }
+
+    /// Samples of so many milliseconds, at full length and quick, for which the switch is
+    /// started.
+    fn with_switch(
+        what: &str,
+        bench: &Bench,
+        shell: &mut Shell,
+        [full, quick]: [u32; 2],
+    ) -> Result<Self, Failure> {
+        let millis = if bench.quick { quick } else { full };
+        let mut words = words(what, bench.runs, millis);
+        let comporta = bench.build(shell, "cli", "comporta")?;
+        words.extend(["--comporta".to_owned(), comporta.display().to_string()]);
+        let directory = bench.directory.join(what);
+        words.extend(["--directory".to_owned(), directory.display().to_string()]);
+        Ok(Self {
+            words,
+            by_name: false,
+        })
+    }
+}
+
+fn words(what: &str, runs: u32, millis: u32) -> Vec<String> {
+    [
+        what,
+        "--runs",
+        &runs.to_string(),
+        "--millis",
+        &millis.to_string(),
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}
+
+/// Runs the program, and takes the samples of `rows` that it prints.
+fn take(
+    shell: &mut Shell,
+    program: &Path,
+    asked: &Asked,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    let names = rows.iter().map(|row| row.name);
+    let names = names.filter(|_| asked.by_name);
     let mut command = Command::new(program);
-    command
-        .arg(what)
-        .args(["--runs", &bench.runs.to_string()])
-        .args(["--millis", &millis.to_string()])
-        .args(rows.iter().map(|row| row.name));
+    command.args(&asked.words).args(names);
     let mut lines = Vec::new();
     let outcome = shell.run_taken(&mut command, &mut |line| lines.push(line.to_owned()))?;
     if outcome != Outcome::Success {
@@ -77,8 +158,9 @@ fn take(
     }
     for line in &lines {
         let (name, column, value) = sample(line)?;
-        let row = rows.iter().find(|row| row.name == name);
-        let row = row.ok_or_else(|| format!("a sample of no row: {line}"))?;
+        let Some(row) = rows.iter().find(|row| row.name == name) else {
+            continue;
+        };
         let column = if column == "time" { OURS } else { &column };
         figures.add(row, column, value);
     }

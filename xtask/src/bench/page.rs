@@ -114,17 +114,23 @@ fn wanted(bar: &Bar) -> String {
     };
     match bar.value {
         Value::Median(_) => limit,
+        Value::Ratio(one, other) => format!("{limit} of {other} ({one})"),
     }
 }
 
 /// Whether a bar is reached.
 fn verdict(row: &Row, bar: &Bar, figures: &Figures) -> String {
-    let word = match figures.value(row, bar) {
-        None => "not measured",
-        Some(value) if bar.is_reached_by(value) => "reached",
-        Some(_) => "**missed**",
+    let Some(value) = figures.value(row, bar) else {
+        return "not measured".to_owned();
     };
-    word.to_owned()
+    let word = match bar.is_reached_by(value) {
+        true => "reached",
+        false => "**missed**",
+    };
+    match bar.value {
+        Value::Median(_) => word.to_owned(),
+        Value::Ratio(..) => format!("{word}: {}", number(value)),
+    }
 }
 
 /// A number with three digits that count, and commas between thousands.

@@ -9,19 +9,43 @@ pub(super) enum Group {
     Forms,
     /// Frames by kind of traffic, without ports.
     Traffic,
+    /// The switch itself, between ports in memory.
+    Workers,
+    /// The switch when nothing moves.
+    Idle,
+    /// Flows in great number.
+    Table,
+    /// Rules that change while frames move.
+    Changes,
+    /// Hosts on veth pairs.
+    Veth,
     /// The data path between devices of DPDK.
     Dpdk,
 }
 
 impl Group {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 3] = [Self::Dpdk, Self::Forms, Self::Traffic];
+    pub(super) const ALL: [Self; 8] = [
+        Self::Dpdk,
+        Self::Forms,
+        Self::Traffic,
+        Self::Workers,
+        Self::Idle,
+        Self::Table,
+        Self::Changes,
+        Self::Veth,
+    ];
 
     /// How its rows' names begin.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Forms => "forms",
             Self::Traffic => "traffic",
+            Self::Workers => "workers",
+            Self::Idle => "idle",
+            Self::Table => "table",
+            Self::Changes => "changes",
+            Self::Veth => "veth",
             Self::Dpdk => "dpdk",
         }
     }
@@ -31,6 +55,11 @@ impl Group {
         match self {
             Self::Forms => "A frame by the form of its table, without ports",
             Self::Traffic => "A frame by kind of traffic, rules being what they are",
+            Self::Workers => "The switch between ports in memory, by one worker and by two",
+            Self::Idle => "The switch when nothing moves",
+            Self::Table => "A million flows of twelve fields",
+            Self::Changes => "Rules that change while 100,000 frames a second move",
+            Self::Veth => "Hosts on veth pairs, one core for the device",
             Self::Dpdk => "The data path between devices of DPDK, beside OVS-DPDK and testpmd",
         }
     }
@@ -39,7 +68,13 @@ impl Group {
     pub(super) const fn absent(self) -> Option<&'static str> {
         match self {
             Self::Dpdk => Some("not measured: it needs ports of DPDK, and there are none"),
-            Self::Forms | Self::Traffic => None,
+            Self::Forms
+            | Self::Traffic
+            | Self::Workers
+            | Self::Idle
+            | Self::Table
+            | Self::Changes
+            | Self::Veth => None,
         }
     }
 }
@@ -57,6 +92,8 @@ pub(super) struct Bar {
 pub(super) enum Value {
     /// The median of this column.
     Median(&'static str),
+    /// The median of this column's samples divided by those of the other, run by run.
+    Ratio(&'static str, &'static str),
 }
 
 /// Where it should be.
@@ -89,6 +126,17 @@ impl Row {
 /// The column of this project.
 pub(super) const OURS: &str = "Comporta";
 
+/// The same by ports of AF_XDP.
+pub(super) const OURS_XDP: &str = "Comporta, AF_XDP";
+
+/// The columns of peers.
+pub(super) const OVS: &str = "Open vSwitch";
+pub(super) const OVS_TSO: &str = "Open vSwitch, TSO";
+pub(super) const AFXDP: &str = "Open vSwitch, AF_XDP";
+pub(super) const BRIDGE: &str = "Linux bridge";
+pub(super) const FORWARDER: &str = "forwarder";
+pub(super) const CABLE: &str = "cable";
+
 /// The column of instructions, beside nanoseconds.
 pub(super) const INSTRUCTIONS: &str = "instructions";
 
@@ -96,16 +144,19 @@ pub(super) const INSTRUCTIONS: &str = "instructions";
 pub(super) const EVENNESS: &str = "slowest / fastest";
 
 const NS: &str = "ns a frame";
+const US: &str = "µs";
+const GBITS: &str = "Gbit/s";
+const FPS: &str = "frames a second";
 
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[Row] = {
-    use Group::{Dpdk, Forms, Traffic};
+    use Group::{Changes, Dpdk, Forms, Idle, Table, Traffic, Veth, Workers};
     const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
         Row { group, name, about, unit, bars }
     }
     &[
-        row(Dpdk,    "pure",            "net_pcap to net_null on one core",             "frames a second", &[]),
+        row(Dpdk,    "pure",            "net_pcap to net_null on one core",             FPS, &[]),
         row(Forms,   "one-port",        "one rule on the port of arrival",              NS, &[]),
         row(Forms,   "one-tcp-port",    "one rule on a port of TCP",                    NS, &[at_most(OURS, 15.0)]),
         row(Forms,   "twelve-fields",   "one rule on twelve fields",                    NS, &[]),
@@ -122,8 +173,59 @@ const ROWS: &[Row] = {
         row(Traffic, "acl-10",          "an access list of 10 rules",                   NS, EVEN),
         row(Traffic, "acl-1000",        "an access list of 1,000 rules",                NS, EVEN),
         row(Traffic, "acl-10000",       "an access list of 10,000 rules",               NS, EVEN),
+        row(Workers, "macs-1000",       "1,000 stations",                               FPS, TWICE),
+        row(Workers, "acl-1000",        "an access list of 1,000 rules",                FPS, TWICE),
+        row(Workers, "tables-random",   "ten tables, each frame of another connection", FPS, TWICE),
+        row(Workers, "memory",          "memory that the second worker takes",          "MiB", &[]),
+        row(Idle,    "four-ports",      "four ports, and nobody at the other ends",     "% of a core", &[at_most(OURS, 1.0)]),
+        row(Table,   "memory",          "memory for each",                              "bytes", &[]),
+        row(Table,   "added",           "added by one controller",                      "flows a second", &[]),
+        row(Changes, "effect",          "from a flow-mod until a frame comes by it",    US, &[at_most(OURS, 100.0)]),
+        row(Changes, "effect-p99",      "the same, 99 in a hundred",                    US, &[at_most(OURS, 1000.0)]),
+        row(Changes, "barrier",         "from a flow-mod until its barrier's reply",    US, &[]),
+        row(Changes, "late",            "sent after such a reply, by the old rule",     "frames", &[at_most(OURS, 0.0)]),
+        row(Changes, "loss-quiet",      "lost while nothing changes",                   "of a million", &[]),
+        row(Changes, "loss-flow-mods",  "lost at 10,000 flow-mods a second",            "of a million", &[at_most(OURS, 0.0)]),
+        row(Changes, "loss-dump",       "lost while a million flows are told",          "of a million", &[at_most(OURS, 0.0)]),
+        row(Changes, "delay-quiet",     "slowest in a thousand, nothing changes",       US, &[]),
+        row(Changes, "delay-flow-mods", "slowest in a thousand, 10,000 flow-mods a second", US, &[]),
+        row(Changes, "delay-dump",      "slowest in a thousand, a million flows told",  US, &[]),
+        row(Veth,    "rate",            "64-byte frames, as many as can be sent",       FPS, RATE),
+        row(Veth,    "overload",        "the same beside the best at a set rate",       "ratio", &[at_least(OURS, 0.95)]),
+        row(Veth,    "echo",            "round trip of 64-byte frames, median",         US, ECHO),
+        row(Veth,    "echo-p99",        "the same, 99 in a hundred",                    US, &[]),
+        row(Veth,    "echo-p999",       "the same, 999 in a thousand",                  US, &[]),
+        row(Veth,    "tcp",             "one TCP stream",                               GBITS, TCP),
+        row(Veth,    "tcp-again",       "its segments sent again",                      "segments", &[]),
+        row(Veth,    "tcp-back",        "one TCP stream the other way",                 GBITS, TCP),
+        row(Veth,    "tcp-8",           "eight TCP streams",                            GBITS, TCP),
+        row(Veth,    "tcp-8-back",      "eight TCP streams the other way",              GBITS, TCP),
+        row(Veth,    "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
     ]
 };
+
+/// What two workers should forward beside one.
+const TWICE: &[Bar] = &[at_least_times("two workers", 1.8, "one worker")];
+
+/// What the ports cost is the forwarder's; what the rest of the switch adds is ours.
+const RATE: &[Bar] = &[
+    at_least_times(OURS, 0.9, FORWARDER),
+    at_least_times(OURS, 2.5, OVS),
+    at_least_times(OURS_XDP, 1.0, AFXDP),
+];
+
+/// The same for round trips.
+const ECHO: &[Bar] = &[
+    at_most_times(OURS, 1.15, FORWARDER),
+    at_most_times(OURS, 0.35, OVS),
+    at_most_times(OURS_XDP, 1.0, AFXDP),
+];
+
+/// Whole segments, as the kernel's own bridge carries them.
+const TCP: &[Bar] = &[
+    at_least_times(OURS, 1.0, OVS_TSO),
+    at_least_times(OURS, 0.7, BRIDGE),
+];
 
 /// The slowest traffic's rate beside the fastest's.
 const EVEN: &[Bar] = &[at_least(EVENNESS, 0.6)];
@@ -139,6 +241,20 @@ const fn at_least(column: &'static str, least: f64) -> Bar {
     Bar {
         value: Value::Median(column),
         limit: Limit::AtLeast(least),
+    }
+}
+
+const fn at_least_times(column: &'static str, times: f64, other: &'static str) -> Bar {
+    Bar {
+        value: Value::Ratio(column, other),
+        limit: Limit::AtLeast(times),
+    }
+}
+
+const fn at_most_times(column: &'static str, times: f64, other: &'static str) -> Bar {
+    Bar {
+        value: Value::Ratio(column, other),
+        limit: Limit::AtMost(times),
     }
 }
 

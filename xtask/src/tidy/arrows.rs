@@ -11,7 +11,7 @@ struct Arrows {
 }
 
 #[rustfmt::skip]
-const ARROWS: [Arrows; 21] = {
+const ARROWS: [Arrows; 22] = {
     const fn row(name: &'static str, may_use: &'static [&'static str]) -> Arrows {
         Arrows { name, may_use }
     }
@@ -30,10 +30,11 @@ const ARROWS: [Arrows; 21] = {
         row("testbed",  &["base", "sys"]),
         row("lab",      &["base", "packet", "flow", "openflow", "ports", "testbed"]),
         row("tools",    &["base", "packet", "flow", "openflow"]),
-        row("cli",      &["switch", "lab", "tools"]),
+        row("doctor",   &["sys"]),
+        row("cli",      &["switch", "lab", "tools", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
-        row("bench",    &["base", "fastpath", "pipeline", "testkit"]),
+        row("bench",    &["base", "fastpath", "pipeline", "testbed", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),

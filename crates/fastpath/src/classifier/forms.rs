@@ -215,8 +215,8 @@ impl Table {
             let shape = shape_of(rule);
             let fresh = || Tuple::new(shape.clone(), hasher, epoch);
             let tuple = self.tuples.entry(shape.clone()).or_insert_with(fresh);
-            let (_, hash) = tuple.place_of(&conditions);
-            match tuple.insert(hash, rule, epoch) {
+            let (_, key) = tuple.place_of(&conditions);
+            match tuple.insert(&key, rule, epoch) {
                 Ok(_) => self.in_tuples += 1,
                 Err(TooManyAlike) => self.outside += 1,
             }

@@ -18,8 +18,8 @@ pub(crate) struct Uncommon;
 /// Where IP begins behind no tag.
 const IP: usize = 14;
 
-/// So many bytes has a frame at least whose headers are those of IPv4 and TCP.
-const FRONT: usize = IP + ipv4::LEN_MIN + tcp::LEN_MIN;
+/// So many bytes has a frame at least whose headers are those of IPv4 and UDP.
+const FRONT: usize = IP + ipv4::LEN_MIN + udp::LEN;
 
 /// All bits of IPv4 but those that say nothing of fragments.
 const FRAGMENTED: u16 = 0x3fff;
@@ -44,7 +44,7 @@ impl Lanes {
         if let Some(front) = bytes.first_chunk()
             && frame.offload.is_nothing()
             && depth == Depth::Transport
-            && self.read_plain(front, bytes.len(), from)
+            && self.read_plain(front, bytes, from)
         {
             return Ok(());
         }
@@ -88,18 +88,20 @@ impl Lanes {
         }
     }
 
-    /// Reads what most frames are: without a tag, with IPv4 and TCP or UDP; all of their
-    /// headers are in `front`. Answers whether it was one of those.
+    /// Reads what most frames are: without a tag, with IPv4 and TCP or UDP; `front` is how
+    /// the bytes begin. Answers whether it was one of those.
     #[inline]
-    fn read_plain(&mut self, front: &[u8; FRONT], length: usize, from: PortNo) -> bool {
+    fn read_plain(&mut self, front: &[u8; FRONT], bytes: &[u8], from: PortNo) -> bool {
         /// The type of IPv4, its version, and a header of five words.
         const PLAIN: u64 = (EtherType::IPV4.0 as u64) << 8 | 0x45;
         let of_type = u64_of(front, 12);
         let of_ttl = u32_of(front, IP + ipv4::FRAGMENT);
-        let flags = u16_of(front, IP + ipv4::LEN_MIN + tcp::FLAGS);
         let [_, _, ttl, protocol] = of_ttl.to_be_bytes();
         let (header, details) = match IpProto(protocol) {
-            IpProto::TCP => (usize::from(flags >> 12) * 4, flags & 0x0fff),
+            IpProto::TCP if bytes.len() >= IP + ipv4::LEN_MIN + tcp::LEN_MIN => {
+                let flags = u16_of(bytes, IP + ipv4::LEN_MIN + tcp::FLAGS);
+                (usize::from(flags >> 12) * 4, flags & 0x0fff)
+            }
             IpProto::UDP => (udp::LEN, 0),
             _ => return false,
         };
@@ -107,7 +109,7 @@ impl Lanes {
         let is_one = of_type >> 40 == PLAIN
             && of_ttl >> 16 & u32::from(FRAGMENTED) == 0
             && (header >= tcp::LEN_MIN || header == udp::LEN && protocol == IpProto::UDP.0)
-            && (ipv4::LEN_MIN + header..=length - IP).contains(&total);
+            && (ipv4::LEN_MIN + header..=bytes.len() - IP).contains(&total);
         if is_one {
             let tos = of_type >> 32 & 0xff;
             let ports = u32_of(front, IP + ipv4::LEN_MIN);

@@ -1,7 +1,7 @@
 //! Entries, and the blocks in which they lie side by side: one for each rule, which says
 //! when it is there. How one is found is the segment's.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use pipeline::Rule;
@@ -48,19 +48,36 @@ pub(super) struct Block {
     pub(super) entries: Arc<[OnceLock<Entry>]>,
     /// What a tag leaves out of each entry's hash; the writer's own.
     pub(super) hashes: Arc<[AtomicU32]>,
+    /// So many words beside each entry, ...
+    width: usize,
+    /// ... which say what it wants of a frame.
+    words: Arc<[AtomicU64]>,
 }
 
 impl Block {
-    pub(super) fn new(capacity: usize) -> Self {
+    /// Room for so many entries, with so many words beside each.
+    pub(super) fn new(capacity: usize, width: usize) -> Self {
         Self {
+            width,
+            words: (0..capacity * width).map(|_| AtomicU64::new(0)).collect(),
             entries: (0..capacity).map(|_| OnceLock::new()).collect(),
             hashes: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
+    /// The words beside the entry in this place.
+    #[inline]
+    pub(super) fn words_of(&self, place: usize) -> &[AtomicU64] {
+        let start = place * self.width;
+        self.words
+            .get(start..start + self.width)
+            .unwrap_or_default()
+    }
+
     /// The bytes that each of those who share it must answer for.
     pub(super) fn bytes(&self) -> usize {
-        let all = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
+        let of_entries = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
+        let all = of_entries + size_of_val(&*self.words);
         all / Arc::strong_count(&self.entries)
     }
 }

@@ -47,7 +47,9 @@ fn is_proven(trial: &Trial) -> bool {
             Outcome::TcpThroughput(_)
             | Outcome::ForwardingRate(_)
             | Outcome::FlowTable(_)
-            | Outcome::Meter(_),
+            | Outcome::Meter(_)
+            | Outcome::Change(_)
+            | Outcome::Requests(_),
         )
         | None => None,
     };

@@ -25,6 +25,9 @@ fn short(name: &str) -> Options {
     options.parameters.flow_table.flows = 500;
     options.parameters.meters.seconds = 2;
     options.parameters.meters.pps = vec![1_000];
+    options.parameters.changes.milliseconds = 500;
+    options.parameters.changes.pps = 5_000;
+    options.parameters.changes.dump_flows = 500;
     options
 }
 
@@ -57,8 +60,8 @@ fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
         .devices
         .iter()
         .filter(|device| device.speaks_openflow());
-    // One flow table, and a meter of packets and one of bits.
-    let tests = options.devices.len() * 5 + with_flows.count() * 3;
+    // One flow table, a meter of packets and one of bits, and four tests of changes.
+    let tests = options.devices.len() * 6 + with_flows.count() * 7;
     let interrupt = Interrupt::never();
     let summary = run(&options, &interrupt, &mut Silent).unwrap();
     assert_eq!((summary.trials, summary.exit_code()), (tests, 0));

@@ -18,7 +18,8 @@ const MARGIN: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) fn measure(station: &Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
-    let seconds = tools.parameters.tcp_throughput.seconds;
+    let parameters = &tools.parameters.tcp_throughput;
+    let seconds = parameters.seconds;
     let mut server = start_server(station, tools)?;
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let mut client = tools.spawner.start(
@@ -27,6 +28,8 @@ pub(super) fn measure(station: &Station, tools: &Tools<'_>) -> Result<Measured, 
             .arg(station.bench.server().address.to_string())
             .args(["--json", "--connect-timeout", "3000", "--time"])
             .arg(seconds.to_string())
+            .args(["--parallel".to_owned(), parameters.streams.to_string()])
+            .args(parameters.reverse.then_some("--reverse"))
             .output(station.directory.join("iperf3-client.json"))
             .inside(&station.bench.client().namespace)
             .on_cores(first(&tools.cores.tester)),

@@ -1,7 +1,10 @@
-//! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`.
+//! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`,
+//! `replay:p1,trace.pcap`.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use base::PortNo;
 use ports::xdp::{HookChoice, Options};
@@ -10,7 +13,7 @@ use serde::Deserialize;
 use super::ConfigError;
 
 /// What lies behind a port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortKind {
     /// An interface that exists already, by `AF_PACKET`.
     Interface,
@@ -18,6 +21,20 @@ pub enum PortKind {
     Xdp(Options),
     /// A TAP interface that the switch makes and takes away again.
     Tap,
+    /// Nothing but memory: frames of a capture file, over and over, and a count of what
+    /// is sent. Without a file nothing is received.
+    Replay(Option<Arc<Path>>),
+}
+
+impl PortKind {
+    /// Whether it is an interface that exists without the switch, and may come and go.
+    #[must_use]
+    pub const fn is_found(&self) -> bool {
+        match self {
+            Self::Interface | Self::Xdp(_) => true,
+            Self::Tap | Self::Replay(_) => false,
+        }
+    }
 }
 
 /// One port of a bridge.
@@ -43,10 +60,11 @@ impl FromStr for PortSpec {
             None => (PortKind::Interface, text),
             Some(("tap", rest)) => (PortKind::Tap, rest),
             Some(("xdp", rest)) => (PortKind::Xdp(Options::default()), rest),
+            Some(("replay", rest)) => (PortKind::Replay(None), rest),
             Some((other, _)) => {
                 let problem = format!(
                     "'{other}:' is no kind of port: use INTERFACE[=NUMBER], \
-                     xdp:INTERFACE[,MODE..][=NUMBER] or tap:NAME[=NUMBER]"
+                     xdp:INTERFACE[,MODE..][=NUMBER], tap:NAME[=NUMBER] or replay:NAME[,FILE][=NUMBER]"
                 );
                 return Err(ConfigError::new("--port", problem));
             }
@@ -55,10 +73,19 @@ impl FromStr for PortSpec {
             None => (rest, None),
             Some((name, number)) => (name, Some(parse_number(text, number)?)),
         };
-        if let PortKind::Xdp(options) = &mut kind {
-            let mut words = name.split(',');
-            name = words.next().unwrap_or_default();
-            words.try_for_each(|word| set_mode(options, word, text))?;
+        match &mut kind {
+            PortKind::Xdp(options) => {
+                let mut words = name.split(',');
+                name = words.next().unwrap_or_default();
+                words.try_for_each(|word| set_mode(options, word, text))?;
+            }
+            PortKind::Replay(file) => {
+                if let Some((first, path)) = name.split_once(',') {
+                    name = first;
+                    *file = Some(PathBuf::from(path).into());
+                }
+            }
+            PortKind::Interface | PortKind::Tap => {}
         }
         super::check_name("--port", name)?;
         Ok(Self {
@@ -127,12 +154,18 @@ impl TryFrom<String> for PortSpec {
 
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
+        match &self.kind {
             PortKind::Interface => f.write_str(&self.name)?,
             PortKind::Tap => write!(f, "tap:{}", self.name)?,
             PortKind::Xdp(options) => {
                 write!(f, "xdp:{}", self.name)?;
-                modes(options).try_for_each(|mode| write!(f, ",{mode}"))?;
+                modes(*options).try_for_each(|mode| write!(f, ",{mode}"))?;
+            }
+            PortKind::Replay(file) => {
+                write!(f, "replay:{}", self.name)?;
+                if let Some(file) = file {
+                    write!(f, ",{}", file.display())?;
+                }
             }
         }
         self.number.map_or(Ok(()), |number| write!(f, "={number}"))

@@ -19,6 +19,8 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
         "xdp:eth1=9",
         "xdp:eth1,native,copy=9",
         "xdp:eth1,generic,busy-poll",
+        "replay:p1",
+        "replay:p1,traces/many.pcap=4",
     ] {
         assert_eq!(text.parse::<PortSpec>().expect("legal").to_string(), text);
     }

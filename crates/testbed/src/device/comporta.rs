@@ -2,7 +2,7 @@
 //! but the controller's rules.
 
 use super::{Device, DeviceOptions, PORTS, version};
-use crate::{Failure, Namespace, Program, Spawner};
+use crate::{DeviceKind, Failure, Namespace, Program, Spawner};
 
 pub(super) fn start(
     spawner: &Spawner,
@@ -11,9 +11,16 @@ pub(super) fn start(
 ) -> Result<Device, Failure> {
     let cores: Vec<String> = options.cores.iter().map(usize::to_string).collect();
     let ports = PORTS.iter().zip(1..);
+    let kind = match options.kind {
+        DeviceKind::ComportaXdp => "xdp:",
+        _ => "",
+    };
     let program = Program::new(&options.comporta)
         .args(["switch", "--bridge", "br0"])
-        .args(ports.flat_map(|(name, number)| ["--port".to_owned(), format!("{name}={number}")]))
+        .args(
+            ports
+                .flat_map(|(name, number)| ["--port".to_owned(), format!("{kind}{name}={number}")]),
+        )
         .args(["--fail-mode", "secure"])
         .args(["--controller".to_owned(), options.controller()])
         .args(["--cores".to_owned(), cores.join(",")])
@@ -27,6 +34,7 @@ pub(super) fn start(
         kind: options.kind,
         version: version(spawner, &options.comporta.to_string_lossy(), options)?,
         commands: vec![process.command_line().to_owned()],
+        thread: None,
         forwarding: Some(process),
         helpers: Vec::new(),
     })

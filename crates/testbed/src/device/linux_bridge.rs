@@ -10,6 +10,7 @@ pub(super) fn start(inside: &Namespace) -> Result<Device, Failure> {
     Ok(Device {
         kind: DeviceKind::LinuxBridge,
         version: format!("Linux {}", Machine::this().kernel),
+        thread: None,
         forwarding: None,
         helpers: Vec::new(),
         commands,

@@ -21,12 +21,19 @@ pub(super) fn start(
     };
     let tso = options.kind == DeviceKind::OvsTso;
     let tso = format!("other_config:userspace-tso-enable={tso}");
-    let mut running = OpenVswitch::start(site, clock, &[&tso])?;
+    let cores: u128 = options.cores.iter().map(|core| 1 << core).sum();
+    let polling = format!("other_config:pmd-cpu-mask={cores:#x}");
+    let settings: &[&str] = match options.kind {
+        DeviceKind::OvsAfxdp => &[&tso, &polling],
+        _ => &[&tso],
+    };
+    let mut running = OpenVswitch::start(site, clock, settings)?;
     running.vsctl(&bridge(options))?;
     Ok(Device {
         kind: options.kind,
         version: version(spawner, "ovs-vswitchd", options)?,
         commands: running.commands,
+        thread: None,
         forwarding: Some(running.daemon),
         helpers: vec![running.database],
     })
@@ -37,9 +44,13 @@ fn bridge(options: &DeviceOptions) -> String {
         "add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=secure protocols=OpenFlow10,OpenFlow13"
             .to_owned(),
     ];
+    let kind = match options.kind {
+        DeviceKind::OvsAfxdp => " type=afxdp",
+        _ => "",
+    };
     for (port, number) in PORTS.iter().zip(1..) {
         words.push(format!(
-            "-- add-port br0 {port} -- set interface {port} ofport_request={number}"
+            "-- add-port br0 {port} -- set interface {port} ofport_request={number}{kind}"
         ));
     }
     words.push(format!("-- set-controller br0 {}", options.controller()));

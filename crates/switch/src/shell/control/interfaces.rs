@@ -171,7 +171,7 @@ fn is_open(port: Option<&PortSite>) -> bool {
 
 /// Not open, and not the switch's own to make.
 fn is_closed(port: &PortSite) -> bool {
-    port.device.is_none() && port.wanted.kind != PortKind::Tap
+    port.device.is_none() && port.wanted.kind.is_found()
 }
 
 fn is_moved_tap(port: &PortSite) -> bool {

@@ -10,6 +10,7 @@ use base::{DatapathId, PortNo};
 use openflow::{Options, Versions};
 use packet::MacAddr;
 use ports::af_packet::AfPacket;
+use ports::replay::Replay;
 use ports::tap::{self, Tap};
 use ports::xdp::Xdp;
 use ports::{InterfaceName, OpenError, Port};
@@ -353,10 +354,7 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
         let hardware = interfaces.as_ref()?.hardware(&name).ok()?;
         Some(MacAddr(hardware.address))
     };
-    let existing = config
-        .ports
-        .iter()
-        .filter(|port| port.kind != PortKind::Tap);
+    let existing = config.ports.iter().filter(|port| port.kind.is_found());
     let addresses = existing.filter_map(|port| address(&port.name));
     bridge_address(addresses, machine.trim(), &config.name)
 }
@@ -370,9 +368,10 @@ fn open_device(
         .name
         .parse()
         .expect("a checked configuration has only names of interfaces");
-    Ok(match wanted.kind {
+    Ok(match &wanted.kind {
         PortKind::Tap => Box::new(Tap::create(&name, tap::Options { address, queues })?),
         PortKind::Interface => Box::new(AfPacket::open(&name, queues)?),
-        PortKind::Xdp(options) => Box::new(Xdp::open(&name, queues, options)?),
+        PortKind::Xdp(options) => Box::new(Xdp::open(&name, queues, *options)?),
+        PortKind::Replay(file) => Box::new(Replay::open(&name, file.as_deref(), queues)?),
     })
 }

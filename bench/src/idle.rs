@@ -1,0 +1,95 @@
+//! What a switch takes of a core when nothing moves at its four ports. Open vSwitch beside
+//! it, with its userspace data path.
+
+use std::time::Duration;
+
+use testbed::{Namespace, OpenVswitch, Usage};
+
+use crate::sample::Sample;
+use crate::switch::{Site, Switch};
+use crate::{Failure, Programs, Rounds};
+
+/// How long a switch is left alone before it is watched: neighbours are found, and memory
+/// given back.
+const SETTLE: Duration = Duration::from_secs(2);
+
+const PORTS: u32 = 4;
+
+/// Takes `rounds` of samples, each of one switch and then of the other.
+pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
+    let site = Site::new(programs)?;
+    for _ in 0..rounds.runs {
+        let (near, _far) = ports()?;
+        let ports = (1..=PORTS).flat_map(|n| ["--port".to_owned(), format!("p{n}={n}")]);
+        let arguments: Vec<String> = ports.collect();
+        let switch = Switch::start(&site, "idle", near, &arguments)?;
+        watch(&site, "Comporta", rounds, || switch.usage())?;
+        drop(switch);
+        let (near, _far) = self::ports()?;
+        let peer = open_vswitch(&site, &near)?;
+        watch(&site, "Open vSwitch", rounds, || Ok(peer.usage()?))?;
+    }
+    Ok(())
+}
+
+/// A namespace with the ports, and the one with the other ends of their cables. All are up.
+fn ports() -> Result<(Namespace, Namespace), Failure> {
+    let (near, far) = (Namespace::new()?, Namespace::new()?);
+    // Of itself the kernel would look for routers.
+    for end in [&near, &far] {
+        end.set_sysctl("net/ipv6/conf/all/disable_ipv6", "1")?;
+        end.set_sysctl("net/ipv6/conf/default/disable_ipv6", "1")?;
+    }
+    for number in 1..=PORTS {
+        let name = format!("p{number}");
+        near.join(&name, &far, &name)?;
+        near.set_up(&name)?;
+        far.set_up(&name)?;
+    }
+    Ok((near, far))
+}
+
+fn open_vswitch(site: &Site, inside: &Namespace) -> Result<OpenVswitch, Failure> {
+    let directory = site.directory.join("idle-ovs");
+    // A database of a run before would have its bridges.
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory)?;
+    }
+    std::fs::create_dir_all(&directory)?;
+    let place = testbed::Site {
+        spawner: &site.spawner,
+        inside,
+        directory: &directory,
+        cores: &[],
+    };
+    let mut peer = OpenVswitch::start(place, &site.clock, &[])?;
+    let ports: String = (1..=PORTS)
+        .map(|n| format!(" -- add-port br0 p{n}"))
+        .collect();
+    peer.vsctl(&format!(
+        "add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=secure{ports}"
+    ))?;
+    Ok(peer)
+}
+
+/// Prints how much of a core a process takes, in per cent.
+fn watch(
+    site: &Site,
+    column: &str,
+    rounds: Rounds,
+    usage: impl Fn() -> Result<Usage, Failure>,
+) -> Result<(), Failure> {
+    let sleep = |time| site.clock.sleep_until(site.clock.now() + time);
+    sleep(SETTLE);
+    let (before, began) = (usage()?, site.clock.now());
+    sleep(Duration::from_millis(rounds.millis.into()));
+    let (after, ended) = (usage()?, site.clock.now());
+    let busy = (after.user + after.system).saturating_sub(before.user + before.system);
+    Sample {
+        row: "four-ports",
+        column,
+        value: 100.0 * busy.as_secs_f64() / ended.since(began).as_secs_f64(),
+    }
+    .print();
+    Ok(())
+}

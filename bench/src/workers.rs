@@ -1,0 +1,123 @@
+//! The switch with one worker and with two, forwarding frames from memory to memory: what
+//! the second adds, and what it takes.
+
+use std::time::Duration;
+
+use testbed::Namespace;
+use testkit::bed::{Scene, Traffic};
+
+use crate::forms::{FRAMES, unknown};
+use crate::sample::Sample;
+use crate::switch::{Site, Switch, word};
+use crate::{Failure, Programs, Rounds, pcap};
+
+/// Tables by the name that they are asked for.
+struct Table {
+    name: &'static str,
+    scene: fn() -> Scene,
+}
+
+#[rustfmt::skip]
+const TABLES: [Table; 3] = {
+    const fn row(name: &'static str, scene: fn() -> Scene) -> Table {
+        Table { name, scene }
+    }
+    [
+        row("macs-1000",     || Scene::stations("1,000 stations", 1000)),
+        row("acl-1000",      || Scene::access_list_met("a list of 1,000", 1000, Traffic::Fitting, FRAMES)),
+        row("tables-random", || Scene::routed("ten tables, each frame of another flow", Traffic::Random, FRAMES)),
+    ]
+};
+
+/// The cores of so many workers.
+const CORES: [&str; 2] = ["0", "0,1"];
+
+/// The columns of so many workers.
+const COLUMNS: [&str; 2] = ["one worker", "two workers"];
+
+/// The row of memory.
+const MEMORY: &str = "memory";
+
+/// How long frames move before they are counted.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// Takes `rounds` of samples with one worker and with two, turn and turn about.
+pub(crate) fn measure(
+    names: &[String],
+    programs: &Programs,
+    rounds: Rounds,
+) -> Result<(), Failure> {
+    let find = |name: &String| {
+        let table = TABLES.iter().find(|table| table.name == name);
+        table.ok_or_else(|| unknown(name, TABLES.iter().map(|table| table.name)))
+    };
+    let chosen: Vec<&Table> = match names {
+        [] => TABLES.iter().collect(),
+        names => names.iter().map(find).collect::<Result<_, _>>()?,
+    };
+    let site = Site::new(programs)?;
+    for table in chosen {
+        let scene = (table.scene)();
+        pcap::write(&site.directory.join(FILE), &scene.frames())?;
+        for _ in 0..rounds.runs {
+            let one = run(&site, &scene, 0, rounds.millis)?;
+            let two = run(&site, &scene, 1, rounds.millis)?;
+            let print = |row, column, value| Sample { row, column, value }.print();
+            print(table.name, COLUMNS[0], one.frames_a_second);
+            print(table.name, COLUMNS[1], two.frames_a_second);
+            print(
+                MEMORY,
+                "a worker",
+                (two.bytes - one.bytes) / f64::from(1 << 20),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The frames.
+const FILE: &str = "frames.pcap";
+
+/// What came of a switch.
+struct Outcome {
+    frames_a_second: f64,
+    /// Memory that it holds.
+    bytes: f64,
+}
+
+/// Starts the switch with the workers of `cores`, lets frames move, and ends it.
+fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome, Failure> {
+    let file = word(&site.directory.join(FILE));
+    // What comes in by the first port leaves by one of the others.
+    let ports = (2..=4).map(|number| format!("replay:p{number}={number}"));
+    let ports = [format!("replay:p1,{file}=1")].into_iter().chain(ports);
+    let mut arguments: Vec<String> = ports.flat_map(|port| ["--port".to_owned(), port]).collect();
+    arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
+    let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
+    // Workers that never rest leave the other threads little of two cores.
+    switch.set_port(1, "down")?;
+    switch.add_flows(scene.flow_lines())?;
+    switch.set_port(1, "up")?;
+    let sleep = |time| site.clock.sleep_until(site.clock.now() + time);
+    sleep(WARM_UP);
+    let before = sent(&switch)?;
+    sleep(Duration::from_millis(millis.into()));
+    let after = sent(&switch)?;
+    let rates = before.iter().zip(&after);
+    let rates = rates
+        .map(|(before, after)| (after.frames - before.frames) / (after.seconds - before.seconds));
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "memory in bytes is exact in 52 bits"
+    )]
+    let bytes = switch.usage()?.resident_bytes as f64;
+    Ok(Outcome {
+        frames_a_second: rates.sum(),
+        bytes,
+    })
+}
+
+/// What the ports have sent by which frames leave.
+fn sent(switch: &Switch<'_>) -> Result<Vec<crate::switch::Sent>, Failure> {
+    (2..=4).map(|port| switch.sent(port)).collect()
+}

@@ -1,0 +1,106 @@
+//! The arguments of `comporta doctor`, and what is told of what it finds.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use doctor::{Asked, Attempt, CpuList, Finding, Host, Mend, State};
+
+use crate::dump_args::Told;
+
+/// Look at this host as one who is to run a switch here: what costs frames or time, why, and
+/// how it is mended.
+#[derive(Args)]
+#[command(
+    after_help = "Exit code 2 says that something is to be mended.\n\nExamples:\n  \
+    comporta doctor --cores 1,2 --port eth1 --port eth2\n  \
+    comporta doctor --cores 1 --fix\n  \
+    comporta doctor --undo"
+)]
+pub(crate) struct DoctorArgs {
+    /// The cores that the switch's workers are to have, as in 1,4-7.
+    #[arg(long, value_name = "CORES")]
+    cores: Option<CpuList>,
+    /// An interface that is to be a port; may come several times.
+    #[arg(long = "port", value_name = "INTERFACE")]
+    ports: Vec<String>,
+    /// Mend what can be mended at once and undone.
+    #[arg(long, conflicts_with = "undo")]
+    fix: bool,
+    /// Put back what --fix has found there.
+    #[arg(long, conflicts_with_all = ["cores", "ports"])]
+    undo: bool,
+    /// Where it is kept what --fix has found there.
+    #[arg(long, value_name = "FILE", default_value = "/run/comporta/doctor.json")]
+    journal: PathBuf,
+}
+
+impl DoctorArgs {
+    /// What is found, and done; whether something is left to be mended.
+    pub(crate) fn examine(self) -> Result<Told, Box<dyn std::error::Error>> {
+        let host = Host::here()?;
+        if self.undo {
+            let done = doctor::undo(&host, &self.journal)?;
+            let differs = done.iter().any(Result::is_err);
+            return Ok(Told {
+                text: told(&done),
+                differs,
+            });
+        }
+        let asked = Asked {
+            cores: self.cores.unwrap_or_default(),
+            ports: self.ports,
+        };
+        let findings = doctor::examine(&host, &asked);
+        if !self.fix {
+            return Ok(tell(&findings, String::new()));
+        }
+        let done = doctor::mend(&host, &findings, &self.journal)?;
+        let rest: Vec<_> = findings.into_iter().filter(is_left(&done)).collect();
+        Ok(tell(&rest, told(&done)))
+    }
+}
+
+/// Whether a finding was not mended by what was done.
+fn is_left(done: &[Attempt]) -> impl Fn(&Finding) -> bool {
+    |finding| match &finding.mend {
+        Mend::Write { file, .. } => {
+            let mended = |done: &Attempt| done.as_ref().is_ok_and(|done| done.file == *file);
+            !done.iter().any(mended)
+        }
+        _ => true,
+    }
+}
+
+fn tell(findings: &[Finding], mut text: String) -> Told {
+    text.push_str(&doctor::table(findings));
+    let left = findings
+        .iter()
+        .filter(|finding| finding.state != State::Fine);
+    let left = left.count();
+    let _ = match left {
+        0 => writeln!(text, "nothing is to be mended"),
+        _ => writeln!(text, "{left} to be mended"),
+    };
+    Told {
+        text,
+        differs: left > 0,
+    }
+}
+
+fn told(done: &[Attempt]) -> String {
+    let mut text = String::new();
+    for done in done {
+        let _ = match done {
+            Ok(done) => writeln!(
+                text,
+                "wrote  {}: {} in place of {}",
+                done.file.display(),
+                done.after,
+                done.before
+            ),
+            Err((file, error)) => writeln!(text, "cannot write {}: {error}", file.display()),
+        };
+    }
+    text
+}

@@ -1,0 +1,198 @@
+//! What holds for the whole host.
+
+use crate::finding::{Finding, Mend};
+use crate::{Asked, Host};
+
+/// Whether the process may do what a switch does (capabilities(7)).
+pub(crate) fn rights(host: &Host, _: &Asked) -> Vec<Finding> {
+    /// What ports need: to set interfaces up, and to take their frames.
+    const WANTED: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (13, "CAP_NET_RAW")];
+    let status = host.read("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let Some(effective) = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok()) else {
+        return Vec::new();
+    };
+    let missing = WANTED.iter().filter(|(bit, _)| effective >> bit & 1 == 0);
+    let missing: Vec<&str> = missing.map(|(_, name)| *name).collect();
+    vec![if missing.is_empty() {
+        Finding::fine("rights", "interfaces can be opened as ports")
+    } else {
+        Finding::fails(
+            "rights",
+            format!("{} is missing", missing.join(" and ")),
+            "no interface can be opened as a port",
+            Mend::Advice("run it as root, or give the program these capabilities (setcap(8))"),
+        )
+    }]
+}
+
+/// The device from which local ports and TAP ports are made.
+pub(crate) fn tun(host: &Host, _: &Asked) -> Vec<Finding> {
+    vec![if host.has("/dev/net/tun") {
+        Finding::fine("tun", "/dev/net/tun is there")
+    } else {
+        Finding::fails(
+            "tun",
+            "there is no /dev/net/tun",
+            "a bridge has no local port, and no port can be a TAP",
+            Mend::Command("modprobe tun".to_owned()),
+        )
+    }]
+}
+
+/// The clock that the kernel reads for whoever asks the time.
+pub(crate) fn clock(host: &Host, _: &Asked) -> Vec<Finding> {
+    /// Those that are read without a call of the kernel (vdso(7)).
+    const READ_AT_ONCE: [&str; 4] = [
+        "tsc",
+        "kvm-clock",
+        "hyperv_clocksource_tsc_page",
+        "arch_sys_counter",
+    ];
+    let directory = "/sys/devices/system/clocksource/clocksource0";
+    let Some(current) = host.read(format!("{directory}/current_clocksource")) else {
+        return Vec::new();
+    };
+    if READ_AT_ONCE.contains(&current.as_str()) {
+        return vec![Finding::fine(
+            "clock",
+            format!("{current}, which is read without a call"),
+        )];
+    }
+    let available = host.read(format!("{directory}/available_clocksource"));
+    let better = READ_AT_ONCE.into_iter().find(|wanted| {
+        available
+            .iter()
+            .flat_map(|all| all.split(' '))
+            .any(|one| one == *wanted)
+    });
+    let mend = match better {
+        Some(better) => Mend::Write {
+            file: format!("{directory}/current_clocksource").into(),
+            word: better.to_owned(),
+        },
+        None => Mend::Advice("the host has no clock that is read without a call of the kernel"),
+    };
+    vec![Finding::costs(
+        "clock",
+        format!("{current}, which is read by a call of the kernel"),
+        "workers read the time once a batch, the lab for every frame: each takes a call",
+        mend,
+    )]
+}
+
+/// Time that a hypervisor gave to others (proc(5), `/proc/stat`, steal).
+pub(crate) fn stolen_time(host: &Host, _: &Asked) -> Vec<Finding> {
+    let stat = host.read("/proc/stat").unwrap_or_default();
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
+    let Some(line) = line else {
+        return Vec::new();
+    };
+    // The last two, of guests, are among the first two already.
+    let times = line.split_whitespace().map_while(|word| word.parse().ok());
+    let times: Vec<u64> = times.take(8).collect();
+    let (total, stolen) = (
+        times.iter().sum::<u64>(),
+        times.get(7).copied().unwrap_or(0),
+    );
+    if total == 0 {
+        return Vec::new();
+    }
+    let per_mille = stolen * 1000 / total;
+    let found = format!(
+        "{}.{} % of its time went to other guests since it was started",
+        per_mille / 10,
+        per_mille % 10
+    );
+    vec![if per_mille < 5 {
+        Finding::fine("host", found)
+    } else {
+        Finding::costs(
+            "host",
+            found,
+            "a worker whose core is taken away forwards nothing meanwhile, and rings run over",
+            Mend::Advice("give this guest cores of its own on its host"),
+        )
+    }]
+}
+
+/// Whether programs in the kernel are compiled, such as that of `AF_XDP` ports.
+pub(crate) fn jit(host: &Host, _: &Asked) -> Vec<Finding> {
+    let file = "/proc/sys/net/core/bpf_jit_enable";
+    host.number(file)
+        .map(|enabled| match enabled {
+            0 => Finding::costs(
+                "bpf",
+                "programs of the kernel are interpreted",
+                "each frame of an AF_XDP port passes one",
+                Mend::Write {
+                    file: file.into(),
+                    word: "1".to_owned(),
+                },
+            ),
+            _ => Finding::fine("bpf", "programs of the kernel are compiled"),
+        })
+        .into_iter()
+        .collect()
+}
+
+/// Frames that the kernel dropped on their way from one interface to another, as between
+/// the ends of a veth: the queue of a core was full (`/proc/net/softnet_stat`, second word).
+pub(crate) fn backlog(host: &Host, _: &Asked) -> Vec<Finding> {
+    let stat = host.read("/proc/net/softnet_stat").unwrap_or_default();
+    let dropped = stat.lines().filter_map(|line| {
+        let word = line.split_whitespace().nth(1)?;
+        u64::from_str_radix(word, 16).ok()
+    });
+    let dropped: u64 = dropped.sum();
+    let file = "/proc/sys/net/core/netdev_max_backlog";
+    let Some(room) = host.number(file) else {
+        return Vec::new();
+    };
+    let found = format!("queues of {room} frames between interfaces, which have dropped {dropped}");
+    vec![if dropped == 0 {
+        Finding::fine("backlog", found)
+    } else {
+        Finding::costs(
+            "backlog",
+            found,
+            "bursts through veths and TAPs lose frames that no port counts",
+            Mend::Write {
+                file: file.into(),
+                word: (4 * room.min(100_000)).to_string(),
+            },
+        )
+    }]
+}
+
+/// Huge pages, which DPDK's memory is made of.
+pub(crate) fn huge_pages(host: &Host, _: &Asked) -> Vec<Finding> {
+    let meminfo = host.read("/proc/meminfo").unwrap_or_default();
+    let of = |name: &str| {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
+        let number = line.trim_start_matches(':').trim().trim_end_matches(" kB");
+        number.parse::<u64>().ok()
+    };
+    let (Some(total), Some(free), Some(kib)) = (
+        of("HugePages_Total"),
+        of("HugePages_Free"),
+        of("Hugepagesize"),
+    ) else {
+        return Vec::new();
+    };
+    let found = format!(
+        "{free} of {total} huge pages of {} MiB are free",
+        kib / 1024
+    );
+    vec![if total == 0 || free > 0 {
+        // Who uses no DPDK needs none.
+        Finding::fine("memory", found)
+    } else {
+        Finding::costs(
+            "memory",
+            found,
+            "who uses DPDK beside this, as some devices of the lab do, does not start",
+            Mend::Command(format!("sysctl -w vm.nr_hugepages={}", total * 2)),
+        )
+    }]
+}

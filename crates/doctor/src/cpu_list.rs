@@ -1,0 +1,121 @@
+//! Lists of cores as the kernel writes them (cpuset(7), "List format"): `0-3,8`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// Cores by their numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuList(BTreeSet<u32>);
+
+/// The text is no list of cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a list of cores: numbers up to {} are wanted, as in 1,4-7",
+    CpuList::NUMBER_MAX
+)]
+pub struct BadCpuList;
+
+impl CpuList {
+    /// The highest number that a core has (`CONFIG_NR_CPUS` is 8,192 at most).
+    pub const NUMBER_MAX: u32 = 8191;
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this core is among them.
+    #[must_use]
+    pub fn has(&self, core: u32) -> bool {
+        self.0.contains(&core)
+    }
+
+    /// Their numbers, in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().copied()
+    }
+
+    /// Those of them that are not among the `others`.
+    #[must_use]
+    pub fn without(&self, others: &Self) -> Self {
+        Self(self.0.difference(&others.0).copied().collect())
+    }
+
+    /// Those that are among the `others` too.
+    #[must_use]
+    pub fn shared_with(&self, others: &Self) -> Self {
+        Self(self.0.intersection(&others.0).copied().collect())
+    }
+}
+
+impl FromIterator<u32> for CpuList {
+    fn from_iter<T: IntoIterator<Item = u32>>(cores: T) -> Self {
+        Self(cores.into_iter().collect())
+    }
+}
+
+impl FromStr for CpuList {
+    type Err = BadCpuList;
+
+    /// Reads a list; nothing but blanks is an empty one.
+    fn from_str(text: &str) -> Result<Self, BadCpuList> {
+        let mut cores = BTreeSet::new();
+        for range in text.trim().split(',').filter(|range| !range.is_empty()) {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let number = |text: &str| text.parse::<u32>().map_err(|_| BadCpuList);
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last || last > Self::NUMBER_MAX {
+                return Err(BadCpuList);
+            }
+            cores.extend(first..=last);
+        }
+        Ok(Self(cores))
+    }
+}
+
+impl fmt::Display for CpuList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest = self.iter().peekable();
+        let mut comma = "";
+        while let Some(first) = rest.next() {
+            let mut last = first;
+            while let Some(next) = rest.next_if_eq(&(last + 1)) {
+                last = next;
+            }
+            match first == last {
+                true => write!(f, "{comma}{first}")?,
+                false => write!(f, "{comma}{first}-{last}")?,
+            }
+            comma = ",";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_as_the_kernel_writes_it() {
+        for (text, written) in [
+            ("", ""),
+            ("\n", ""),
+            ("0\n", "0"),
+            ("0-3,8", "0-3,8"),
+            ("8,1,0,2", "0-2,8"),
+        ] {
+            let list: CpuList = text.parse().unwrap();
+            assert_eq!(list.to_string(), written, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_list_is_said() {
+        for text in ["x", "3-1", "1-", "-1", "0-4294967295", "9999", "1 2"] {
+            assert_eq!(text.parse::<CpuList>(), Err(BadCpuList), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Hosts that are written down: what is found on them, and that it can be mended and undone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+/// The files of a host, below a directory that goes with it.
+struct Written {
+    root: PathBuf,
+}
+
+impl Written {
+    /// One on which nothing is to be mended, but for these files.
+    fn with(files: &[(&str, &str)]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("comporta-doctor-{}-{number}", std::process::id());
+        let written = Self {
+            root: std::env::temp_dir().join(name),
+        };
+        SOUND
+            .iter()
+            .chain(files)
+            .for_each(|(file, text)| written.put(file, text));
+        written
+    }
+
+    fn put(&self, file: &str, text: &str) {
+        let place = self.root.join(file.trim_start_matches('/'));
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, text).unwrap();
+    }
+
+    fn host(&self) -> Host {
+        Host::below(self.root.clone())
+    }
+
+    fn read(&self, file: &str) -> String {
+        self.host().read(file).unwrap()
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.root.join("run/doctor.json")
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+const GOVERNOR: &str = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor";
+
+const SOUND: &[(&str, &str)] = &[
+    ("/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\n"),
+    ("/dev/net/tun", ""),
+    (
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        "tsc\n",
+    ),
+    (
+        "/proc/stat",
+        "cpu  100 0 100 9800 0 0 0 4 0 0\ncpu0 1 2 3\n",
+    ),
+    ("/proc/sys/net/core/bpf_jit_enable", "1\n"),
+    ("/proc/sys/net/core/netdev_max_backlog", "1000\n"),
+    (
+        "/proc/net/softnet_stat",
+        "00000010 00000000 00000000\n00000010 00000000 00000000\n",
+    ),
+    (
+        "/proc/meminfo",
+        "HugePages_Total:       4\nHugePages_Free:        4\nHugepagesize:       2048 kB\n",
+    ),
+    ("/sys/devices/system/cpu/online", "0-3\n"),
+    ("/sys/devices/system/cpu/isolated", "1-2\n"),
+    ("/sys/devices/system/cpu/nohz_full", "1-2\n"),
+    (
+        "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list",
+        "1\n",
+    ),
+    (GOVERNOR, "performance\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state0/latency", "0\n"),
+    ("/sys/devices/system/cpu/cpu1/cpuidle/state0/disable", "0\n"),
+    ("/proc/irq/24/nic/keep", ""),
+    ("/proc/irq/24/smp_affinity_list", "0\n"),
+    ("/sys/class/net/eth1/mtu", "1500\n"),
+    ("/sys/class/net/eth1/carrier", "1\n"),
+    ("/sys/class/net/eth1/queues/rx-0/rps_cpus", "0\n"),
+    ("/proc/sys/net/ipv4/conf/all/rp_filter", "0\n"),
+    ("/proc/sys/net/ipv4/conf/eth1/rp_filter", "2\n"),
+    ("/proc/sys/net/ipv4/conf/eth1/forwarding", "0\n"),
+];
+
+fn asked() -> Asked {
+    Asked {
+        cores: "1".parse().unwrap(),
+        ports: vec!["eth1".to_owned()],
+    }
+}
+
+/// What is to be mended: about what, what was found, and how it is.
+fn to_mend(written: &Written, asked: &Asked) -> Vec<(String, String, State)> {
+    let findings = examine(&written.host(), asked).into_iter();
+    let worse = findings.filter(|finding| finding.state != State::Fine);
+    worse
+        .map(|finding| {
+            assert!(!finding.cost.is_empty(), "{finding:?}");
+            assert_ne!(finding.mend, Mend::Nothing, "{finding:?}");
+            (finding.subject, finding.found, finding.state)
+        })
+        .collect()
+}
+
+#[test]
+fn of_a_sound_host_nothing_is_to_be_mended() {
+    let written = Written::with(&[]);
+    assert_eq!(to_mend(&written, &asked()), []);
+    let subjects = examine(&written.host(), &asked()).into_iter();
+    let subjects: Vec<String> = subjects.map(|finding| finding.subject).collect();
+    let wanted = [
+        "rights", "tun", "clock", "host", "bpf", "backlog", "memory", "cores", "core 1", "core 1",
+        "eth1",
+    ];
+    assert_eq!(subjects, wanted, "what was looked at is told");
+}
+
+/// Files in place of those of a sound host; what is found, and of what.
+type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+
+#[test]
+fn each_fault_is_found_by_itself() {
+    let rps = "/sys/class/net/eth1/queues/rx-0/rps_cpus";
+    let idle = "/sys/devices/system/cpu/cpu1/cpuidle/state2";
+    #[rustfmt::skip]
+    let cases: &[Case<'_>] = &[
+        (&[("/proc/self/status", "CapEff:\t0000000000001000\n")], "rights", "CAP_NET_RAW is missing"),
+        (&[("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet")], "clock", "hpet, which is read by a call of the kernel"),
+        (&[("/proc/stat", "cpu  100 0 100 9000 0 0 0 800 0 0\n")], "host", "8.0 % of its time went to other guests since it was started"),
+        (&[("/proc/sys/net/core/bpf_jit_enable", "0\n")], "bpf", "programs of the kernel are interpreted"),
+        (&[("/proc/net/softnet_stat", "00000010 0000000a 0\n00000010 00000001 0\n")], "backlog", "queues of 1000 frames between interfaces, which have dropped 11"),
+        (&[("/proc/meminfo", "HugePages_Total: 4\nHugePages_Free: 0\nHugepagesize: 2048 kB\n")], "memory", "0 of 4 huge pages of 2 MiB are free"),
+        (&[("/sys/devices/system/cpu/online", "0,2-3\n")], "cores", "1 is not among the cores that are online, 0,2-3"),
+        (&[("/sys/devices/system/cpu/isolated", "\n")], "core 1", "not isolated"),
+        (&[("/sys/devices/system/cpu/nohz_full", "\n")], "core 1", "isolated, but not from the timer"),
+        (&[("/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3\n")], "core 1", "one processor with 3"),
+        (&[(GOVERNOR, "powersave\n")], "core 1", "its frequency follows its load (powersave)"),
+        (&[(&format!("{idle}/latency"), "133\n"), (&format!("{idle}/disable"), "0\n"), (&format!("{idle}/name"), "C6\n")], "core 1", "sleeps as deep as C6, from which it wakes after 133 us"),
+        (&[("/proc/irq/24/smp_affinity_list", "0-3\n")], "irq 24", "nic interrupts core 1"),
+        (&[("/sys/class/net/eth1/carrier", "0\n")], "eth1", "it is up and has no carrier"),
+        (&[("/sys/class/net/eth1/device/numa_node", "1\n"), ("/sys/devices/system/node/node1/cpulist", "2-3\n")], "eth1", "at node 1, and 1 is not"),
+        (&[(rps, "00000000,0000000e\n")], "eth1", "its frames are steered to 1"),
+        (&[("/proc/sys/net/ipv4/conf/eth1/rp_filter", "1\n")], "eth1", "the host filters by the strict reverse path"),
+        (&[("/proc/sys/net/ipv4/conf/eth1/forwarding", "1\n")], "eth1", "the host routes what comes in there"),
+    ];
+    for (files, subject, found) in cases {
+        let found = [(subject.to_string(), found.to_string())];
+        let all = to_mend(&Written::with(files), &asked()).into_iter();
+        let all: Vec<_> = all.map(|(subject, found, _)| (subject, found)).collect();
+        assert_eq!(all, found);
+    }
+}
+
+#[test]
+fn an_interrupt_counts_where_it_comes() {
+    let written = Written::with(&[
+        ("/proc/irq/24/smp_affinity_list", "0-3\n"),
+        ("/proc/irq/24/effective_affinity_list", "3\n"),
+    ]);
+    assert_eq!(to_mend(&written, &asked()), []);
+}
+
+#[test]
+fn ports_are_looked_at_beside_one_another() {
+    let written = Written::with(&[("/sys/class/net/eth2/mtu", "9000\n")]);
+    let mut asked = asked();
+    asked.ports.extend(["eth2".to_owned(), "eth3".to_owned()]);
+    let found = to_mend(&written, &asked);
+    let subjects: Vec<_> = found
+        .iter()
+        .map(|(subject, _, state)| (&**subject, *state))
+        .collect();
+    assert_eq!(subjects, [("eth3", State::Fails), ("ports", State::Costs)]);
+}
+
+#[test]
+fn what_is_mended_can_be_undone() {
+    let written = Written::with(&[
+        (GOVERNOR, "powersave\n"),
+        ("/proc/irq/24/smp_affinity_list", "0-3\n"),
+        ("/sys/devices/system/cpu/isolated", "\n"),
+    ]);
+    let (host, journal) = (written.host(), written.journal());
+    let done = mend(&host, &examine(&host, &asked()), &journal).unwrap();
+    assert_eq!(done.len(), 2, "no word isolates a core");
+    assert!(done.iter().all(Result::is_ok));
+    // A file of the kernel takes a word whole; one on a disk keeps the rest of a longer one.
+    assert!(written.read(GOVERNOR).starts_with("performance"));
+    assert!(
+        written
+            .read("/proc/irq/24/smp_affinity_list")
+            .starts_with("0,2-3")
+    );
+    written.put(GOVERNOR, "schedutil");
+    mend(&host, &examine(&host, &asked()), &journal).unwrap();
+    let undone = undo(&host, &journal).unwrap();
+    assert_eq!(undone.len(), 2);
+    assert!(
+        written.read(GOVERNOR).starts_with("powersave"),
+        "the first is put back"
+    );
+    assert!(
+        written
+            .read("/proc/irq/24/smp_affinity_list")
+            .starts_with("0-3")
+    );
+    assert!(matches!(
+        undo(&host, &journal),
+        Err(RemedyError::Nothing(_))
+    ));
+}
+
+#[test]
+fn a_remedy_that_is_refused_is_told_and_not_kept() {
+    let written = Written::with(&[(GOVERNOR, "powersave\n")]);
+    let (host, journal) = (written.host(), written.journal());
+    let findings = examine(&host, &asked());
+    fs::remove_file(host.place(GOVERNOR)).unwrap();
+    let done = mend(&host, &findings, &journal).unwrap();
+    assert!(matches!(&done[..], [Err((file, _))] if file == Path::new(GOVERNOR)));
+    assert_eq!(undo(&host, &journal).unwrap().len(), 0);
+}
+
+#[test]
+fn a_journal_that_says_nothing_is_told_of() {
+    let written = Written::with(&[(GOVERNOR, "powersave\n"), ("/run/doctor.json", "{")]);
+    let (host, journal) = (written.host(), written.journal());
+    let done = mend(&host, &examine(&host, &asked()), &journal);
+    assert!(matches!(done, Err(RemedyError::Unreadable { .. })));
+    assert_eq!(
+        written.read(GOVERNOR),
+        "powersave",
+        "nothing is written that cannot be undone"
+    );
+}
+
+#[test]
+fn of_a_host_without_files_no_more_is_said_than_is_known() {
+    let root = std::env::temp_dir().join("comporta-doctor-that-is-not-there");
+    let findings = examine(&Host::below(root), &Asked::default());
+    let subjects: Vec<_> = findings.iter().map(|finding| &*finding.subject).collect();
+    assert_eq!(subjects, ["tun", "cores"]);
+}

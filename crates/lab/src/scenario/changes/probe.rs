@@ -1,0 +1,165 @@
+//! Numbered frames at a set rate, and when each came out.
+
+use std::time::Duration;
+
+use base::Instant;
+use testbed::{Bench, Failure, RawSocket};
+
+use super::Tools;
+use super::link::Link;
+use super::loads::Load;
+use crate::ChangeParameters;
+use crate::generator::{self, Frames};
+use crate::record::ChangeOutcome;
+use crate::trial::TrialError;
+
+/// Nothing more for so long behind the last frame, and nothing more comes.
+const QUIET: Duration = Duration::from_millis(200);
+
+/// Frames that are received before one is sent again.
+const BURST: usize = 32;
+
+/// Where a frame's code point is: behind the Ethernet header and the version.
+const TOS: usize = 15;
+
+/// The frames of one test.
+pub(super) struct Probe<'a> {
+    sender: RawSocket,
+    receiver: RawSocket,
+    frames: Frames,
+    /// When each frame was sent, by its number, and whether it has come out.
+    sent: Vec<Instant>,
+    came: Vec<bool>,
+    delay_ns: Vec<u32>,
+    duplicates: u64,
+    pps: u32,
+    duration: Duration,
+    began: Instant,
+    ended: Instant,
+    tools: &'a Tools<'a>,
+}
+
+impl<'a> Probe<'a> {
+    pub(super) fn new(
+        bench: &Bench,
+        parameters: &ChangeParameters,
+        tools: &'a Tools<'a>,
+    ) -> Result<Self, Failure> {
+        let (client, server) = (bench.client(), bench.server());
+        let duration = Duration::from_millis(parameters.milliseconds.into());
+        let many = u64::from(parameters.pps) * u64::from(parameters.milliseconds) / 1000;
+        let many = usize::try_from(many).unwrap_or(0) + BURST;
+        Ok(Self {
+            sender: client.namespace.raw_sender(client.interface)?,
+            receiver: server.namespace.raw_receiver(server.interface)?,
+            frames: Frames::new(client, server, FRAME_BYTES),
+            sent: Vec::with_capacity(many),
+            came: Vec::with_capacity(many),
+            delay_ns: Vec::with_capacity(many),
+            duplicates: 0,
+            pps: parameters.pps,
+            duration,
+            began: tools.clock.now(),
+            ended: tools.clock.now(),
+            tools,
+        })
+    }
+
+    /// Sends and receives until the time is over, and has `load` say its part.
+    pub(super) fn run(&mut self, load: &mut Load, link: &mut Link) -> Result<(), TrialError> {
+        let clock = self.tools.clock;
+        self.began = clock.now();
+        loop {
+            let now = clock.now();
+            let since = now.since(self.began);
+            if since >= self.duration {
+                self.ended = now;
+                break;
+            }
+            if self.tools.interrupt.is_set() {
+                return Err(TrialError::Interrupted);
+            }
+            self.send(now, since)?;
+            load.turn(now, since, link)?;
+            self.receive(load)?;
+        }
+        let mut last = clock.now();
+        while clock.now().since(last) < QUIET {
+            if self.receive(load)? {
+                last = clock.now();
+            }
+            link.listen()?;
+        }
+        Ok(())
+    }
+
+    /// Sends a frame, if one is due.
+    fn send(&mut self, now: Instant, since: Duration) -> Result<(), Failure> {
+        let due = since.as_nanos() * u128::from(self.pps) / 1_000_000_000;
+        if self.sent.len() as u128 >= due {
+            return Ok(());
+        }
+        let failure = || Failure::to("send a frame");
+        let taken = match self.sender.send(self.frames.burst(1)) {
+            Err(error) if generator::is_full(&error) => 0,
+            outcome => outcome.map_err(failure())?,
+        };
+        if taken > 0 {
+            self.frames.advance(taken);
+            self.sent.push(now);
+            self.came.push(false);
+        }
+        Ok(())
+    }
+
+    /// Receives what has come, up to a burst. Whether there was anything.
+    fn receive(&mut self, load: &mut Load) -> Result<bool, Failure> {
+        let mut room = [0; 256];
+        for count in 0..BURST {
+            let length = self.receiver.receive(&mut room);
+            let length = length.map_err(Failure::to("receive a frame"))?;
+            let Some(length) = length else {
+                return Ok(count > 0);
+            };
+            let now = self.tools.clock.now();
+            let number = generator::number(&room[..length]);
+            let place = number.and_then(|number| usize::try_from(number).ok());
+            let Some((place, sent)) = place.and_then(|n| Some((n, *self.sent.get(n)?))) else {
+                continue;
+            };
+            if std::mem::replace(&mut self.came[place], true) {
+                self.duplicates += 1;
+                continue;
+            }
+            let delay = now.since(sent).as_nanos();
+            self.delay_ns.push(u32::try_from(delay).unwrap_or(u32::MAX));
+            load.hear(now, sent, room[TOS]);
+        }
+        Ok(true)
+    }
+
+    /// What came of the frames.
+    pub(super) fn finish(mut self) -> ChangeOutcome {
+        self.delay_ns.sort_unstable();
+        // In thousandths: the median, and those that few exceed.
+        let quantile = |thousandths: usize| {
+            let place = (self.delay_ns.len() * thousandths).div_ceil(1000).max(1) - 1;
+            self.delay_ns.get(place).copied().unwrap_or(0)
+        };
+        ChangeOutcome {
+            pps: self.pps,
+            seconds: self.ended.since(self.began).as_secs_f64(),
+            sent: self.sent.len() as u64,
+            received: self.delay_ns.len() as u64,
+            duplicates: self.duplicates,
+            delay_ns_p50: quantile(500),
+            delay_ns_p99: quantile(990),
+            delay_ns_p999: quantile(999),
+            delay_ns_max: quantile(1000),
+            ..ChangeOutcome::default()
+        }
+    }
+}
+
+/// The smallest frames that there are, with their checksum (FCS).
+const FRAME_BYTES: u16 = 64;

@@ -1,0 +1,399 @@
+//! Rows that the lab measures: which experiments, on which devices, and what is read out
+//! of the records that they leave.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::Bench;
+use super::figures::Figures;
+use super::rows::{AFXDP, BRIDGE, CABLE, FORWARDER, Group, OURS, OURS_XDP, OVS, OVS_TSO, Row};
+use crate::shell::{Outcome, Shell};
+use crate::{Failure, setup};
+
+/// An experiment as the lab is asked for it.
+struct Experiment {
+    group: Group,
+    /// Its directory, below the bench's.
+    name: &'static str,
+    scenario: &'static str,
+    /// Those that are measured in turns, by one call of the lab; the calls take turns too.
+    devices: &'static [&'static str],
+    /// What the lab is told beside that, at full length and quick.
+    words: [&'static str; 2],
+    /// Its rows, and what each reads out of a trial of this id's second part.
+    readings: &'static [Reading],
+}
+
+/// What a row reads out of trials.
+struct Reading {
+    row: &'static str,
+    /// The part of a trial's id behind the scenario: which of its tests. Any, if empty.
+    test: &'static str,
+    read: fn(&Value) -> Option<f64>,
+}
+
+/// What never sleeps would take the core from the others, and is alone.
+const SWITCHES: &[&str] = &[
+    "comporta,comporta-xdp,ovs,linux-bridge,direct",
+    "forwarder",
+    "ovs-afxdp",
+];
+const STREAMS: &[&str] = &["comporta,ovs,ovs-tso,linux-bridge,direct"];
+const SPEAKERS: &[&str] = &["comporta,ovs"];
+
+#[rustfmt::skip]
+const EXPERIMENTS: [Experiment; 9] = [
+    Experiment {
+        group: Group::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
+        words: ["--change-millis 5000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
+        readings: &[
+            Reading { row: "effect",           test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.5)) },
+            Reading { row: "effect-p99",       test: "effect",    read: |trial| micros(quantile(trial, "/change/effect_ns", 0.99)) },
+            Reading { row: "barrier",          test: "effect",    read: |trial| micros(quantile(trial, "/change/barrier_ns", 0.5)) },
+            Reading { row: "late",             test: "effect",    read: |trial| number(trial, "/change/late") },
+            Reading { row: "loss-quiet",       test: "quiet",     read: lost },
+            Reading { row: "loss-flow-mods",   test: "flow-mods", read: lost },
+            Reading { row: "loss-dump",        test: "dump",      read: lost },
+            Reading { row: "delay-quiet",      test: "quiet",     read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+            Reading { row: "delay-flow-mods",  test: "flow-mods", read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+            Reading { row: "delay-dump",       test: "dump",      read: |trial| micros(number(trial, "/change/delay_ns_p999")) },
+        ],
+    },
+    Experiment {
+        group: Group::Table, name: "flow-table", scenario: "flow-table", devices: SPEAKERS,
+        words: ["--flows 1000000", "--flows 20000"],
+        readings: &[
+            Reading { row: "memory", test: "", read: |trial| {
+                let grown = number(trial, "/flow-table/full_bytes")? - number(trial, "/flow-table/empty_bytes")?;
+                Some(grown / number(trial, "/flow-table/flows")?)
+            } },
+            Reading { row: "added", test: "", read: |trial| {
+                Some(number(trial, "/flow-table/flows")? / number(trial, "/flow-table/add_seconds")?)
+            } },
+        ],
+    },
+    Experiment {
+        group: Group::Veth, name: "rate", scenario: "forwarding-rate", devices: SWITCHES,
+        words: [
+            "--rate-millis 2000 --rates 150000,200000,250000,300000,400000",
+            "--rate-millis 200 --rates 150000,300000",
+        ],
+        readings: &[
+            Reading { row: "rate", test: "flat-out", read: came_out },
+        ],
+    },
+    Experiment {
+        group: Group::Veth, name: "echo", scenario: "echo", devices: SWITCHES,
+        words: ["--match exact --frame-bytes 64 --packets 10000", "--match exact --frame-bytes 64 --packets 500"],
+        readings: &[
+            Reading { row: "echo",      test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.5)) },
+            Reading { row: "echo-p99",  test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.99)) },
+            Reading { row: "echo-p999", test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.999)) },
+        ],
+    },
+    streams("tcp",        ["--tcp-seconds 5", "--tcp-seconds 1"], &[
+        Reading { row: "tcp", test: "", read: bits },
+        Reading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+    ]),
+    streams("tcp-back",   ["--tcp-seconds 5 --tcp-reverse", "--tcp-seconds 1 --tcp-reverse"], &[
+        Reading { row: "tcp-back", test: "", read: bits },
+    ]),
+    streams("tcp-8",      ["--tcp-seconds 5 --tcp-streams 8", "--tcp-seconds 1 --tcp-streams 8"], &[
+        Reading { row: "tcp-8", test: "", read: bits },
+    ]),
+    streams("tcp-8-back", ["--tcp-seconds 5 --tcp-streams 8 --tcp-reverse", "--tcp-seconds 1 --tcp-streams 8 --tcp-reverse"], &[
+        Reading { row: "tcp-8-back", test: "", read: bits },
+    ]),
+    Experiment {
+        group: Group::Veth, name: "requests", scenario: "tcp-requests", devices: STREAMS,
+        words: ["--packets 10000", "--packets 500"],
+        readings: &[
+            Reading { row: "requests", test: "", read: |trial| {
+                Some(number(trial, "/requests/answered")? / number(trial, "/requests/seconds")?)
+            } },
+        ],
+    },
+];
+
+const fn streams(
+    name: &'static str,
+    words: [&'static str; 2],
+    readings: &'static [Reading],
+) -> Experiment {
+    Experiment {
+        group: Group::Veth,
+        name,
+        scenario: "tcp-throughput",
+        devices: STREAMS,
+        words,
+        readings,
+    }
+}
+
+/// The row that is made of all tests of a rate: how the most that comes out of too many
+/// compares with the most that comes out at all.
+const OVERLOAD: &str = "overload";
+
+/// Measures the rows of a group.
+pub(super) fn measure(
+    bench: &Bench,
+    shell: &mut Shell,
+    group: Group,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    setup::run(shell)?;
+    let comporta = bench.build(shell, "cli", "comporta")?;
+    for experiment in EXPERIMENTS.iter().filter(|one| one.group == group) {
+        let is_asked = |name: &str| rows.iter().any(|row| row.name == name);
+        let asked = experiment.readings.iter().any(|one| is_asked(one.row))
+            || (experiment.name == "rate" && is_asked(OVERLOAD));
+        if !asked || shell.interrupted() {
+            continue;
+        }
+        if let Err(failure) = carry_out(bench, shell, &comporta, experiment, rows, figures) {
+            figures.fail(
+                &format!("{}/{}", group.name(), experiment.name),
+                failure.to_string(),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Has the lab do it, and reads what came of it.
+fn carry_out(
+    bench: &Bench,
+    shell: &mut Shell,
+    comporta: &Path,
+    experiment: &Experiment,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    let mut sets = experiment.devices.to_vec();
+    for run in 1..=bench.runs {
+        let mut failed = Vec::new();
+        for (place, set) in sets.iter().enumerate() {
+            // Short: the devices' sockets are below it, and their paths have 107 bytes at most.
+            let directory = format!("{}-{run}-{place}", experiment.name);
+            let directory = bench.directory.join(directory);
+            let done = call(bench, shell, comporta, (experiment, set, run), &directory);
+            if shell.interrupted() {
+                return Err("interrupted".into());
+            }
+            match done {
+                Ok(()) => read(experiment, rows, &trials(&directory)?, figures),
+                Err(failure) => {
+                    let name = format!("{}, {set}", experiment.name);
+                    figures.fail(&name, failure.to_string());
+                    failed.push(*set);
+                }
+            }
+        }
+        // What cannot be set up once is not tried again.
+        sets.retain(|set| !failed.contains(set));
+    }
+    Ok(())
+}
+
+/// Reads the rows out of trials.
+fn read(experiment: &Experiment, rows: &[&Row], trials: &[Value], figures: &mut Figures) {
+    for reading in experiment.readings {
+        let Some(row) = rows.iter().find(|row| row.name == reading.row) else {
+            continue;
+        };
+        for trial in trials.iter().filter(|trial| is_of(trial, reading.test)) {
+            if let (Some(column), Some(value)) = (column(trial), (reading.read)(trial)) {
+                figures.add(row, column, value);
+            }
+        }
+    }
+    if let Some(row) = rows.iter().find(|row| row.name == OVERLOAD) {
+        for (column, value) in overloads(trials) {
+            figures.add(row, column, value);
+        }
+    }
+}
+
+fn call(
+    bench: &Bench,
+    shell: &mut Shell,
+    comporta: &Path,
+    (experiment, devices, run): (&Experiment, &str, u32),
+    directory: &Path,
+) -> Result<(), Failure> {
+    let [full, quick] = experiment.words;
+    let words = if bench.quick { quick } else { full };
+    let mut command = Command::new(comporta);
+    command
+        .args(["lab", "run", experiment.scenario, "--device", devices])
+        .args(["--runs", "1", "--seed", &run.to_string()])
+        .args(words.split(' '))
+        .arg("--out")
+        .arg(directory);
+    match shell.run(&mut command)? {
+        Outcome::Success => Ok(()),
+        outcome => Err(crate::test::explain(&outcome).into()),
+    }
+}
+
+/// The trials that count, in their order.
+fn trials(directory: &Path) -> Result<Vec<Value>, Failure> {
+    let text = fs::read_to_string(directory.join("records.jsonl"))?;
+    let mut trials = Vec::new();
+    for line in text.lines() {
+        let entry: Value = serde_json::from_str(line)?;
+        if entry.get("kind").and_then(Value::as_str) != Some("trial") {
+            continue;
+        }
+        let flaws = entry.get("flaws").and_then(Value::as_array);
+        let is_void = |flaw: &Value| flaw.get("void").and_then(Value::as_bool) != Some(false);
+        if !flaws.is_some_and(|flaws| flaws.iter().any(is_void)) {
+            trials.push(entry);
+        }
+    }
+    Ok(trials)
+}
+
+/// Whether a trial is of this test.
+fn is_of(trial: &Value, test: &str) -> bool {
+    let id = trial.get("id").and_then(Value::as_str).unwrap_or_default();
+    test.is_empty() || id.split('/').nth(1) == Some(test)
+}
+
+/// The column of a trial's device.
+fn column(trial: &Value) -> Option<&'static str> {
+    let columns = [
+        ("comporta", OURS),
+        ("comporta-xdp", OURS_XDP),
+        ("ovs", OVS),
+        ("ovs-tso", OVS_TSO),
+        ("ovs-afxdp", AFXDP),
+        ("linux-bridge", BRIDGE),
+        ("forwarder", FORWARDER),
+        ("direct", CABLE),
+    ];
+    let device = trial.get("device")?.as_str()?;
+    columns
+        .into_iter()
+        .find(|(name, _)| *name == device)
+        .map(|(_, column)| column)
+}
+
+/// A number of the outcome.
+fn number(trial: &Value, path: &str) -> Option<f64> {
+    trial.get("outcome")?.pointer(path)?.as_f64()
+}
+
+/// What so large a share of these numbers do not exceed; what is null does not count.
+fn quantile(trial: &Value, path: &str, share: f64) -> Option<f64> {
+    let all = trial.get("outcome")?.pointer(path)?.as_array()?;
+    let mut all: Vec<f64> = all.iter().filter_map(Value::as_f64).collect();
+    all.sort_by(f64::total_cmp);
+    // The smallest number that at least that share is no larger than.
+    let place = all
+        .iter()
+        .enumerate()
+        .find(|(place, _)| (place + 1) as f64 >= share * all.len() as f64);
+    place.map(|(_, value)| *value)
+}
+
+fn micros(nanoseconds: Option<f64>) -> Option<f64> {
+    nanoseconds.map(|nanoseconds| nanoseconds / 1e3)
+}
+
+/// Frames of a million that were lost.
+fn lost(trial: &Value) -> Option<f64> {
+    let (sent, received) = (
+        number(trial, "/change/sent")?,
+        number(trial, "/change/received")?,
+    );
+    Some(1e6 * (sent - received) / sent)
+}
+
+/// Frames a second that came out.
+fn came_out(trial: &Value) -> Option<f64> {
+    Some(number(trial, "/forwarding-rate/received")? / number(trial, "/forwarding-rate/seconds")?)
+}
+
+fn bits(trial: &Value) -> Option<f64> {
+    number(trial, "/tcp-throughput/bits_per_second").map(|bits| bits / 1e9)
+}
+
+/// Of each run of each device, what came out of as much as the generator could send beside
+/// the most that came out at a set rate.
+fn overloads(trials: &[Value]) -> Vec<(&'static str, f64)> {
+    let mut all = Vec::new();
+    for flat_out in trials.iter().filter(|trial| is_of(trial, "flat-out")) {
+        let same = |key: &str, trial: &Value| trial.get(key) == flat_out.get(key);
+        let paced = trials.iter().filter(|trial| {
+            same("device", trial) && same("run", trial) && !is_of(trial, "flat-out")
+        });
+        let most = paced.filter_map(came_out).fold(0.0, f64::max);
+        if let (Some(column), Some(rate)) = (column(flat_out), came_out(flat_out))
+            && most > 0.0
+        {
+            all.push((column, rate / most));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::rows::chosen;
+    use serde_json::json;
+
+    fn rate(device: &str, test: &str, received: u32) -> Value {
+        json!({
+            "id": format!("forwarding-rate/{test}/{device}/1"), "device": device, "run": 1,
+            "outcome": { "forwarding-rate": { "received": received, "seconds": 2.0 } },
+        })
+    }
+
+    #[test]
+    fn overload_is_held_against_the_best_set_rate() {
+        let trials = [
+            rate("ovs", "100000", 200_000),
+            rate("ovs", "300000", 400_000),
+            rate("comporta", "300000", 600_000),
+            rate("ovs", "flat-out", 300_000),
+        ];
+        assert_eq!(overloads(&trials), [(OVS, 0.75)]);
+    }
+
+    #[test]
+    fn what_did_not_come_back_is_in_no_quantile() {
+        let trial = json!({ "outcome": { "echo": { "round_trip_ns": [4, null, 1, 3, 2] } } });
+        assert_eq!(quantile(&trial, "/echo/round_trip_ns", 0.5), Some(2.0));
+        assert_eq!(quantile(&trial, "/echo/round_trip_ns", 0.999), Some(4.0));
+        assert_eq!(quantile(&trial, "/echo/nothing", 0.5), None);
+    }
+
+    #[test]
+    fn each_reading_has_a_row_and_each_row_a_reading() {
+        let read = |row: &Row| {
+            let of_group = EXPERIMENTS.iter().filter(|one| one.group == row.group);
+            of_group
+                .flat_map(|one| one.readings)
+                .filter(|one| one.row == row.name)
+                .count()
+        };
+        let rows = chosen(&[]).expect("all");
+        for row in &rows {
+            if [Group::Changes, Group::Table, Group::Veth].contains(&row.group) {
+                assert_eq!(read(row), usize::from(row.name != OVERLOAD), "{}", row.name);
+            }
+        }
+        for experiment in &EXPERIMENTS {
+            for reading in experiment.readings {
+                let is = |row: &&&Row| row.group == experiment.group && row.name == reading.row;
+                assert_eq!(rows.iter().filter(is).count(), 1, "{}", reading.row);
+            }
+        }
+    }
+}
