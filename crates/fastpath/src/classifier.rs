@@ -147,6 +147,16 @@ impl Classifier {
         self.changes += 1;
     }
 
+    /// Takes note of changes, and takes over the rules that came by them.
+    pub fn take_note(&mut self, changes: &mut Changes) {
+        let removed = changes.removed.iter();
+        let removed = removed.map(|removal| RuleChange::Removed(Arc::clone(&removal.rule)));
+        let added = changes.added.drain(..).map(RuleChange::Added);
+        self.noted.extend(removed);
+        self.noted.extend(added);
+        self.changes += 1;
+    }
+
     /// How often changes were noted: who finds the same number again knows that there were
     /// none.
     #[must_use]

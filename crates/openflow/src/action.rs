@@ -52,7 +52,7 @@ pub(crate) const fn expected(r: &Reader<'_>) -> usize {
 
 /// Reads actions to the end of `r`; what is an instruction elsewhere is refused.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
-    let mut actions = Vec::with_capacity(expected(r));
+    let mut actions = Vec::new();
     while !r.is_empty() {
         let unknown = r.fail(Refusal::ActionBadExperimenterType);
         match decode_one(r)? {

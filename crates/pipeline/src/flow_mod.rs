@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
 use flow::{
-    Field, FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest,
-    Match, Refusal,
+    FlowFlags, FlowMod, FlowModCommand, FlowRemoved, FlowRemovedReason, FlowStatsRequest, Match,
+    Refusal,
 };
 
+use crate::asked::Asked;
 use crate::check::check_deed;
 use crate::deed::Deed;
 use crate::limits::EXPIRIES_MAX;
@@ -107,11 +108,12 @@ impl Pipeline {
     /// overlap where the check was asked for, instructions that cannot be.
     pub fn flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
         let deed = self.shared(&command.instructions);
-        self.options.check_rule(&command.matching, &deed)?;
+        let asked = Asked::of(&command.matching);
+        self.options.check_rule(&command.matching, asked, &deed)?;
         let mut changes = match command.command {
-            FlowModCommand::Add => self.add(command, deed, command.cookie, now)?,
+            FlowModCommand::Add => self.add(command, asked, deed, command.cookie, now)?,
             FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
-                self.modify(command, deed, now)?
+                self.modify(command, asked, deed, now)?
             }
             FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
                 let mut changes = self.delete(command, now)?;
@@ -127,12 +129,17 @@ impl Pipeline {
     fn add(
         &mut self,
         command: &FlowMod,
+        asked: Asked,
         deed: Arc<Deed>,
         cookie: Cookie,
         now: Instant,
     ) -> Result<Changes, Refusal> {
         check_table(command.table)?;
-        check_match(&command.matching)?;
+        // What data paths of another kind tell of a frame among themselves is none of the
+        // controller's.
+        if asked.has_internal() {
+            return Err(Refusal::RequestPermission);
+        }
         check_deed(&deed, &command.matching, command.table, command.consistency)?;
         self.check_named(&deed)?;
         let identity = identity(command, command.table);
@@ -182,6 +189,7 @@ impl Pipeline {
     fn modify(
         &mut self,
         command: &FlowMod,
+        asked: Asked,
         deed: Arc<Deed>,
         now: Instant,
     ) -> Result<Changes, Refusal> {
@@ -203,7 +211,7 @@ impl Pipeline {
                 table,
                 ..command.clone()
             };
-            return self.add(&addition, deed, cookie, now);
+            return self.add(&addition, asked, deed, cookie, now);
         }
         let goto = command.instructions.goto;
         if found
@@ -360,16 +368,6 @@ fn identity(command: &FlowMod, table: TableId) -> Identity {
         table,
         priority: Reverse(command.priority),
         matching: command.matching.clone(),
-    }
-}
-
-/// Judges whether rules may ask for this: what data paths of another kind tell of a frame
-/// among themselves is none of the controller's.
-fn check_match(matching: &Match) -> Result<(), Refusal> {
-    let mut fields = matching.terms().fields();
-    match fields.any(|field| matches!(field, Field::DpHash | Field::RecircId)) {
-        true => Err(Refusal::RequestPermission),
-        false => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod action_set;
 mod actions;
+mod asked;
 mod bucket_run;
 mod check;
 mod check_extension;

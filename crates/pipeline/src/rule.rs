@@ -11,10 +11,10 @@ use std::time::Duration;
 use base::{Cookie, Instant, PortNo, TableId};
 use flow::field::Depth;
 use flow::{
-    Action, Extension, Field, FlowFlags, FlowStats, FlowStatsRequest, HashFields, Instructions,
-    Match,
+    Action, Extension, FlowFlags, FlowStats, FlowStatsRequest, HashFields, Instructions, Match,
 };
 
+use crate::asked::Asked;
 use crate::check_extension::touches;
 use crate::counters::Counters;
 use crate::deed::Deed;
@@ -173,10 +173,8 @@ impl Rule {
     /// How deep a frame must be read for it.
     #[must_use]
     pub fn depth(&self) -> Depth {
-        let fields = self.matching().terms().fields();
-        let of_match = fields.map(Field::depth).max();
-        let of_actions = self.instructions.said().depth;
-        of_match.unwrap_or_default().max(of_actions)
+        let of_match = Asked::of(self.matching()).depth();
+        of_match.max(self.instructions.said().depth)
     }
 
     /// Whether it can send a frame to `port`, by an action of its own.

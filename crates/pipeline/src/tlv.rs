@@ -9,6 +9,7 @@ use flow::{
 };
 use imbl::OrdMap;
 
+use crate::asked::Asked;
 use crate::check_extension::touches;
 use crate::deed::Deed;
 use crate::limits::{TLV_FIELDS, TLV_LENGTH_MAX, TLV_SPACE_MAX};
@@ -51,11 +52,18 @@ impl Options {
 
     /// Judges a rule's match and deed: each tunnel option must be mapped, and have room
     /// for what is asked of it.
-    pub(crate) fn check_rule(&self, matching: &Match, deed: &Deed) -> Result<(), Refusal> {
-        for term in matching.options() {
-            let room = self.room(term.field).ok_or(Refusal::TlvUnmapped)?;
-            if !(term.value & !room).is_zero() {
-                return Err(Refusal::MatchBadValue);
+    pub(crate) fn check_rule(
+        &self,
+        matching: &Match,
+        asked: Asked,
+        deed: &Deed,
+    ) -> Result<(), Refusal> {
+        if asked.has_options() {
+            for term in matching.options() {
+                let room = self.room(term.field).ok_or(Refusal::TlvUnmapped)?;
+                if !(term.value & !room).is_zero() {
+                    return Err(Refusal::MatchBadValue);
+                }
             }
         }
         if deed.said().has_options {

@@ -87,8 +87,8 @@ impl Bench {
             let Message::FlowMod(command) = received.message else {
                 panic!("{received:?}");
             };
-            let changes = self.pipeline.flow_mod(&command, Instant::START).unwrap();
-            self.classifier.note(&changes);
+            let mut changes = self.pipeline.flow_mod(&command, Instant::START).unwrap();
+            self.classifier.take_note(&mut changes);
             took.flows += 1;
         }
         let changed = processor_time();

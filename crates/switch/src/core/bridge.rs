@@ -391,11 +391,11 @@ impl Bridge {
     }
 
     /// Takes note of changes to the tables, and of whose they are.
-    fn note(&mut self, changes: Changes, by: Option<Author>) {
+    fn note(&mut self, mut changes: Changes, by: Option<Author>) {
         self.unpublished = true;
         self.record(&changes, by);
         self.note_vacancies();
-        self.compiled.note(&changes);
+        self.compiled.take_note(&mut changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();
             let what = Awaited::Removals(changes.removed);

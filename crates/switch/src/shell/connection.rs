@@ -175,6 +175,7 @@ pub(crate) async fn serve(
         }),
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         held: None,
+        burst_len: 0,
         answers,
         unasked,
         changes,
@@ -182,6 +183,32 @@ pub(crate) async fn serve(
         dump: None,
     };
     connection.run(stream).await
+}
+
+/// Messages that go to the control thread together.
+struct Burst {
+    messages: Vec<Received>,
+    /// How many they will be, if they are as many as the last.
+    expected: usize,
+    /// The room that they take, and how much there is.
+    room: usize,
+    room_max: usize,
+}
+
+impl Burst {
+    /// Takes a message in, or gives it back for want of room.
+    fn take(&mut self, received: Box<Received>) -> Result<(), Box<Received>> {
+        let room = self.room + room_of(Some(&received)) as usize;
+        if room > self.room_max {
+            return Err(received);
+        }
+        self.room = room;
+        if self.messages.is_empty() {
+            self.messages.reserve_exact(self.expected);
+        }
+        self.messages.push(*received);
+        Ok(())
+    }
 }
 
 struct Connection {
@@ -197,6 +224,8 @@ struct Connection {
     room: Arc<Semaphore>,
     /// A message for which there was no room; nothing more is read meanwhile.
     held: Option<Box<Received>>,
+    /// How many messages went on together last.
+    burst_len: usize,
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
     changes: Arc<AtomicUsize>,
@@ -235,7 +264,7 @@ impl Connection {
                     if self.held.is_some() =>
                 {
                     if let (Ok(room), Some(held)) = (room, self.held.take()) {
-                        self.inbox.send(Input::Messages(self.id, vec![(held, room)]));
+                        self.inbox.send(Input::Messages(self.id, vec![*held], room));
                     }
                 }
                 count = reader.read(&mut input), if roomy && self.held.is_none() => match count {
@@ -260,27 +289,31 @@ impl Connection {
     /// Passes on what the channel has understood, as far as there is room; tells
     /// if it is over.
     fn handle_events(&mut self) -> Option<DownReason> {
-        let mut messages = Vec::new();
-        let over = self.take_events(&mut messages);
-        if !messages.is_empty() {
-            self.inbox.send(Input::Messages(self.id, messages));
+        let mut burst = Burst {
+            messages: Vec::new(),
+            expected: self.burst_len,
+            room: 0,
+            room_max: self.room.available_permits(),
+        };
+        let over = self.take_events(&mut burst);
+        if !burst.messages.is_empty() {
+            self.burst_len = burst.messages.len();
+            let room = u32::try_from(burst.room).expect("it is no more than there is");
+            let room = Arc::clone(&self.room).try_acquire_many_owned(room);
+            let room = room.expect("nobody else takes of it");
+            self.inbox
+                .send(Input::Messages(self.id, burst.messages, room));
         }
         over
     }
 
     /// Takes what the channel has understood, and collects those messages for which
     /// there is room.
-    fn take_events(&mut self, messages: &mut Vec<(Box<Received>, Room)>) -> Option<DownReason> {
+    fn take_events(&mut self, burst: &mut Burst) -> Option<DownReason> {
         while self.held.is_none() {
             match self.channel.poll_event()? {
                 Event::Up(version) => self.introduce(version),
-                Event::Received(received) => {
-                    let room = room_of(Some(&received));
-                    match Arc::clone(&self.room).try_acquire_many_owned(room) {
-                        Ok(room) => messages.push((received, room)),
-                        Err(_) => self.held = Some(received),
-                    }
-                }
+                Event::Received(received) => self.held = burst.take(received).err(),
                 Event::Refused(malformed) => {
                     tracing::debug!(
                         bridge = &*self.purpose.bridge,
@@ -391,7 +424,7 @@ fn fit(input: &mut Vec<u8>, count: usize) {
 
 /// The room that a message takes. A question about rules takes all there is: the
 /// next one waits until its answer has been told.
-fn room_of(received: Option<&Received>) -> u32 {
+pub(crate) fn room_of(received: Option<&Received>) -> u32 {
     const ALL: u32 = IN_FLIGHT_MAX;
     match received.map(|received| &received.message) {
         Some(Message::MultipartRequest(_)) => ALL,

@@ -21,7 +21,7 @@ use pipeline::Removal;
 use tokio::runtime::Handle;
 
 use super::clock::Clock;
-use super::connection::{Outbox, Outgoing, Room};
+use super::connection::{Outbox, Outgoing, Room, room_of};
 use super::inbox::{Inbox, Input};
 use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
@@ -66,7 +66,7 @@ struct Peer {
     bridge: BridgeId,
     outbox: Outbox,
     /// Messages that came after a barrier that is still to be answered.
-    deferred: VecDeque<(Box<Received>, Room)>,
+    deferred: VecDeque<(Received, Room)>,
 }
 
 /// A program that another has taken the place of.
@@ -186,17 +186,10 @@ impl Control {
                 version,
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
-            Input::Messages(id, messages) => {
-                // Given back at once: the connection goes on when there is room for
-                // many messages, not for each.
-                let mut spent: Option<Room> = None;
-                for (received, room) in messages {
-                    let room = self.handle_message(id, received, room);
-                    match (&mut spent, room) {
-                        (Some(spent), Some(room)) => spent.merge(room),
-                        (None, room) => spent = room,
-                        (Some(_), None) => {}
-                    }
+            Input::Messages(id, messages, mut room) => {
+                let now = self.now();
+                for received in messages {
+                    self.handle_message(id, received, &mut room, now);
                 }
             }
             Input::Refused => self.counters.messages_refused += 1,
@@ -246,30 +239,38 @@ impl Control {
         }
     }
 
-    /// Does what a peer asks, now or later. Answers the room that is free again.
+    /// Does what a peer asks, now or later. The room of what is to be done or answered later
+    /// is taken out of that of the burst; the rest of it is given back at once when all of the
+    /// burst was looked at: a connection goes on when there is room for many, not for each.
     fn handle_message(
         &mut self,
         id: ConnectionId,
-        received: Box<Received>,
-        room: Room,
-    ) -> Option<Room> {
-        let now = self.now();
+        received: Received,
+        room: &mut Room,
+        now: Instant,
+    ) {
         let Some(peer) = self.peers.get_mut(&id) else {
-            return Some(room);
+            return;
         };
         let Some(site) = self.sites.get_mut(&peer.bridge) else {
-            return Some(room);
+            return;
         };
+        let own = room_of(Some(&received)) as usize;
         if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
-            peer.deferred.push_back((received, room));
-            return None;
+            let own = room.split(own).expect("the burst has room for all of it");
+            peer.deferred.push_back((received, own));
+            return;
         }
         let mut effects = Vec::new();
-        site.bridge.handle_message(id, *received, now, &mut effects);
-        let bridge = peer.bridge;
-        let mut room = Some(room);
-        self.carry_out(bridge, effects, &mut room);
-        room
+        site.bridge.handle_message(id, received, now, &mut effects);
+        if !effects.is_empty() {
+            let bridge = peer.bridge;
+            let mut own = room.split(own);
+            self.carry_out(bridge, effects, &mut own);
+            if let Some(own) = own {
+                room.merge(own);
+            }
+        }
     }
 
     /// Carries out what a bridge decided. The first answer takes the request's room.
@@ -391,8 +392,10 @@ impl Control {
                 continue;
             };
             // Those behind another barrier are put back in the same order.
-            for (received, room) in std::mem::take(&mut peer.deferred) {
-                self.handle_message(id, received, room);
+            let deferred = std::mem::take(&mut peer.deferred);
+            let now = self.now();
+            for (received, mut room) in deferred {
+                self.handle_message(id, received, &mut room, now);
             }
         }
     }

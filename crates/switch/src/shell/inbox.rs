@@ -26,8 +26,8 @@ pub(crate) enum Input {
         /// The way to it.
         outbox: Outbox,
     },
-    /// Messages from it, and the room that each takes until it is handled.
-    Messages(ConnectionId, Vec<(Box<Received>, Room)>),
+    /// Messages from it, and the room that they take together until they are handled.
+    Messages(ConnectionId, Vec<Received>, Room),
     /// It sent something that could not be understood, and was told so.
     Refused,
     /// It has read that its monitors are paused, and all that was sent before.

@@ -2,8 +2,8 @@
 
 use base::{Instant, PortNo, Xid};
 use flow::{
-    GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest, SwitchConfig,
-    TlvTableMod,
+    FlowMod, GroupMod, MeterMod, PacketOut, PortConfig, PortMod, Refusal, Role, RoleRequest,
+    SwitchConfig, TlvTableMod,
 };
 use openflow::{
     AsyncChange, ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received,
@@ -26,19 +26,48 @@ impl Bridge {
         if self.connections.find(id).is_none() {
             return;
         }
+        // What happened before is told before.
+        self.tell_news(effects);
+        // The most frequent, by far, is done where it lies: it is large.
+        if let Message::FlowMod(command) = &received.message {
+            if let Err(refusal) = self.flow_mod(id, received.xid, command, now) {
+                effects.push(Effect::Refuse(id, received.xid, refusal, received.excerpt));
+            }
+        } else {
+            self.handle_other(id, received, now, effects);
+        }
+        self.tell_news(effects);
+    }
+
+    fn handle_other(
+        &mut self,
+        id: ConnectionId,
+        received: Received,
+        now: Instant,
+        effects: &mut Vec<Effect>,
+    ) {
         let Received {
             xid,
             message,
             excerpt,
         } = received;
-        // What happened before is told before.
-        self.tell_news(effects);
         match self.answer(id, xid, message, now, effects) {
             Ok(None) => {}
             Ok(Some(reply)) => effects.push(Effect::Reply(id, xid, Box::new(reply))),
             Err(refusal) => effects.push(Effect::Refuse(id, xid, refusal, excerpt)),
         }
-        self.tell_news(effects);
+    }
+
+    fn flow_mod(
+        &mut self,
+        id: ConnectionId,
+        xid: Xid,
+        command: &FlowMod,
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let main = self.connections.main_of(id);
+        self.peer(main)?.check_may_change()?;
+        self.do_flow_mod(command, Some((main, xid)), now)
     }
 
     pub(super) fn answer(
@@ -54,13 +83,12 @@ impl Bridge {
         if changes_something(&message) {
             self.peer(main)?.check_may_change()?;
         }
-        let by = Some((main, xid));
         match message {
             Message::FeaturesRequest => self.features(id).map(Some),
             Message::GetConfigRequest => self.switch_config(main).map(Some),
             Message::SetConfig(config) => self.set_config(main, config).map(|()| None),
             Message::PacketOut(message) => self.packet_out(&message, now, effects).map(|()| None),
-            Message::FlowMod(command) => self.do_flow_mod(&command, by, now).map(|()| None),
+            Message::FlowMod(command) => self.flow_mod(id, xid, &command, now).map(|()| None),
             Message::Resume(message) => self.resume(&message, now, effects).map(|()| None),
             Message::ControllerId(controller) => self.name_peer(main, controller).map(|()| None),
             Message::TlvTableMod(change) => self.tlv_table_mod(&change).map(|()| None),

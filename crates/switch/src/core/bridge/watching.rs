@@ -64,7 +64,11 @@ impl Bridge {
     }
 
     /// Tells what has happened since this was done last.
+    #[inline]
     pub(super) fn tell_news(&mut self, effects: &mut Vec<Effect>) {
+        if self.late.is_empty() && self.vacancies.is_empty() && self.recorded.is_empty() {
+            return;
+        }
         effects.append(&mut self.late);
         self.tell_vacancies(effects);
         self.tell_watchers(effects);
