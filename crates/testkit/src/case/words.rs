@@ -6,7 +6,7 @@ use std::time::Duration;
 use base::{Cookie, PortNo};
 use flow::{
     Continuation, Field, FlowRemoved, FlowRemovedReason, FragmentHandling, Instructions,
-    PacketInReason, PortConfig, PortDesc, PortState, Refusal,
+    PacketInReason, PortConfig, PortDesc, PortState, Refusal, Registers,
 };
 use packet::Frame;
 use packet::build::Stack;
@@ -100,6 +100,17 @@ pub fn packet_in(head: &str, frame: &Frame) -> String {
     format!("{} | {}", indented("!", head), Stack::of(frame))
 }
 
+/// What goes with a frame and is not zero, but for its port, with a blank before each.
+#[must_use]
+pub fn beside(registers: &Registers) -> String {
+    let told = registers.told();
+    let terms = told.terms().filter(|term| term.field != Field::InPort);
+    let terms = terms.map(|term| format!(" {}={:#x}", term.field, term.value));
+    let options = registers.options.iter();
+    let options = options.map(|(field, value)| format!(" {field}={value:#x}"));
+    terms.chain(options).collect()
+}
+
 /// The head of a packet-in: what differs from nothing.
 pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
     let reason = match (meta.cause, meta.cause.reason()) {
@@ -115,14 +126,7 @@ pub(super) fn packet_in_head(meta: &PacketInMeta) -> String {
     if meta.cookie != Cookie::NONE {
         head += &format!(" cookie={:#x}", meta.cookie.0);
     }
-    for term in meta.registers.told().terms() {
-        if term.field != Field::InPort {
-            head += &format!(" {}={:#x}", term.field, term.value);
-        }
-    }
-    for (field, value) in meta.registers.options.iter() {
-        head += &format!(" {field}={value:#x}");
-    }
+    head += &beside(&meta.registers);
     if meta.controller != 0 {
         head += &format!(" id={}", meta.controller);
     }

@@ -2,8 +2,8 @@
 
 use base::{BucketId, Cookie, Xid};
 use flow::{
-    Consistency, Field, FlowMod, FlowModCommand, GroupMod, GroupModCommand, MeterModCommand,
-    PacketIn, PacketInReason,
+    Consistency, FlowMod, FlowModCommand, GroupMod, GroupModCommand, MeterModCommand, PacketIn,
+    PacketInReason,
 };
 use openflow::{Dialect, Message, Version};
 use packet::Frame;
@@ -81,10 +81,5 @@ fn head(packet_in: &PacketIn) -> String {
     if packet_in.cookie != Cookie::NONE {
         head += &format!(" cookie={:#x}", packet_in.cookie.0);
     }
-    for term in packet_in.registers.told().terms() {
-        if term.field != Field::InPort {
-            head += &format!(" {}={:#x}", term.field, term.value);
-        }
-    }
-    head
+    head + &words::beside(&packet_in.registers)
 }
