@@ -219,7 +219,7 @@ impl<'a> Batch<'a> {
 /// What may be said of frames before they are looked up.
 struct Guard<'a> {
     pipeline: &'a Pipeline,
-    pub(crate) ingress: Option<PortView>,
+    ingress: Option<PortView>,
 }
 
 impl Guard<'_> {

@@ -68,10 +68,7 @@ pub(super) fn measure_workers(
     rows: &[&Row],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
-    setup::run(shell)?;
-    let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    let asked = Asked::with_switch("workers", bench, shell, [3000, 300])?;
-    take(shell, &program, &asked, rows, figures)
+    measure_switch(("workers", [3000, 300]), bench, shell, rows, figures)
 }
 
 /// Measures what the switch takes when nothing moves, and Open vSwitch.
@@ -81,10 +78,22 @@ pub(super) fn measure_idle(
     rows: &[&Row],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
+    // The kernel tells processor time in hundredths of a second.
+    measure_switch(("idle", [20_000, 2000]), bench, shell, rows, figures)
+}
+
+/// Measures what is asked of a switch that is started for it, in samples of so many
+/// milliseconds, at full length and quick.
+fn measure_switch(
+    (what, millis): (&str, [u32; 2]),
+    bench: &Bench,
+    shell: &mut Shell,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
     setup::run(shell)?;
     let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    // The kernel tells processor time in hundredths of a second.
-    let asked = Asked::with_switch("idle", bench, shell, [20_000, 2000])?;
+    let asked = Asked::with_switch(what, bench, shell, millis)?;
     take(shell, &program, &asked, rows, figures)
 }
 
