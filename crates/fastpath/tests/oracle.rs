@@ -156,6 +156,57 @@ const ENDS: &[&str] = &[
     "write_actions(output:1),write_metadata:0x9,goto_table:3",
 ];
 
+/// What a rule does in a long row of tables: lead on to `NEXT` or `LATER`, mostly.
+const LEADING: &[&str] = &[
+    "goto_table:NEXT",
+    "goto_table:LATER",
+    "load:1->NXM_NX_REG0[],goto_table:NEXT",
+    "load:2->NXM_NX_REG0[0..3],write_metadata:0x70/0xf0,goto_table:NEXT",
+    "write_metadata:0x1/0x3,goto_table:LATER",
+    "write_actions(output:2),goto_table:NEXT",
+    "write_actions(in_port),goto_table:NEXT",
+    "clear_actions,goto_table:NEXT",
+    "resubmit(,NEXT)",
+    "resubmit(,NEXT)",
+    "resubmit(,NEXT)",
+    "load:1->NXM_NX_REG0[],resubmit(,NEXT)",
+    "load:7->NXM_NX_REG1[8..15],resubmit(,NEXT)",
+    "move:NXM_NX_REG1[8..15]->NXM_NX_REG0[0..7],resubmit(,LATER)",
+    "move:NXM_NX_REG0[0..3]->OXM_OF_METADATA[4..7],resubmit(,NEXT)",
+    "set_field:5->xreg1,note:01.02,resubmit(,NEXT)",
+    "resubmit(,NEXT),output:3",
+    "resubmit(,NEXT),load:9->NXM_NX_REG0[]",
+    "output:2,resubmit(,NEXT)",
+    "resubmit(,0)",
+    "dec_ttl,resubmit(,NEXT)",
+    "mod_tp_dst:80,goto_table:NEXT",
+    "output:2",
+    "output:3",
+    "in_port",
+    "controller",
+    "controller(pause),output:2",
+    "exit",
+    "group:5",
+    "write_actions(output:3)",
+    "write_actions(group:1,output:3)",
+];
+
+/// Conditions there.
+const LEADING_MATCHES: &[&str] = &[
+    "",
+    "",
+    "",
+    "in_port=1",
+    "reg0=1",
+    "reg0=2/0xf",
+    "reg1=0x700/0xff00",
+    "metadata=0x70/0xf0",
+    "actset_output=2",
+    "tcp",
+    "tcp,tp_dst=80",
+    "ip,nw_ttl=63",
+];
+
 const GROUPS: &[&str] = &[
     "group_id=1,type=all,bucket=output:2,bucket=dec_ttl,output:3",
     "group_id=2,type=select,bucket=weight:1,output:2,bucket=weight:3,output:3",
@@ -343,6 +394,23 @@ fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
             Event::Flow(command, line)
         },
     )
+}
+
+/// A rule in a long row of tables.
+fn leading() -> impl Strategy<Value = Event> {
+    let flow = (
+        0..20_u8,
+        0..3_u16,
+        select(LEADING_MATCHES),
+        select(LEADING),
+        2..5_u8,
+    );
+    flow.prop_map(|(table, priority, matching, actions, further)| {
+        let next = actions.replace("NEXT", &(table + 1).to_string());
+        let actions = next.replace("LATER", &(table + further).to_string());
+        let line = format!("table={table},priority={priority},{matching},actions={actions}");
+        Event::Flow(FlowModCommand::Add, line.replace(",,", ","))
+    })
 }
 
 /// Tables, and who runs frames through them.
@@ -543,6 +611,18 @@ proptest! {
     #[test]
     fn what_is_the_same_for_all_frames_of_a_batch_is_so_for_each(
         steps in vec((vec(event(OF_PORTS), 1..12), 1..=PORTS + 1, vec(incoming(), 1..40)), 1..4),
+    ) {
+        play(&steps);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Where rules lead from table to table, and write what goes with a frame.
+    #[test]
+    fn what_leads_on_and_writes_beside_the_frame_does_so_for_each(
+        steps in vec((vec(leading(), 15..90), 1..=3_u32, vec(incoming(), 1..70)), 1..3),
     ) {
         play(&steps);
     }

@@ -120,17 +120,9 @@ pub struct View {
     pub(super) epoch: Epoch,
     pub(super) hasher: Hasher,
     pub(super) tables: Arc<Views>,
-    /// What of a frame any of them looks at.
-    pub(super) parts: Parts,
 }
 
 impl View {
-    /// What of a frame any table looks at.
-    #[inline]
-    pub(crate) const fn parts(&self) -> Parts {
-        self.parts
-    }
-
     /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
