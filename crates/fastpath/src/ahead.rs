@@ -141,7 +141,7 @@ impl<'a> Batch<'a> {
         let view = self.ground.view;
         let mut led = match self.trunk.seen {
             Some(Seen::Found(Some(rule))) if Brief::leads(rule.instructions.gist()) => {
-                self.arrive(table, waiting, |_| Seen::Found(Some(rule)))
+                self.arrive(table, waiting, |_, _| Seen::Found(Some(rule)))
             }
             // Noted when they were read.
             Some(_) => return,
@@ -176,30 +176,39 @@ impl<'a> Batch<'a> {
     fn arrive_in(&mut self, id: TableId, here: Places, table: Option<&'a TableView>) -> Led {
         let view = self.ground.view;
         let Some(table) = table else {
-            return self.arrive(id, here, |_| Seen::Found(None));
+            return self.arrive(id, here, |_, _| Seen::Found(None));
         };
-        table.foresee(view, here.map(|place| &self.runner.lanes[place]));
         // Each form has a loop of its own, since what is told apart outside is not within.
         match table.sole() {
             Sole::Direct(base, direct) => self.arrive_in_few(id, here, (base, direct)),
-            Sole::Base(base) => self.arrive(id, here, |lanes| {
+            Sole::Tuple(tuple) if tuple.is_large() => {
+                let frames = (&*self.runner.lanes, here);
+                let each = view.look_up_each_in(tuple, frames, self.runner.writer);
+                self.arrive(id, here, |place, _| found(each[place]))
+            }
+            Sole::Base(base) => self.arrive(id, here, |_, lanes| {
                 found(base.find(lanes, view.epoch(), |_| true))
             }),
             Sole::Tuple(tuple) => {
-                self.arrive(id, here, |lanes| found(view.look_up_in(tuple, lanes)))
+                self.arrive(id, here, |_, lanes| found(view.look_up_in(tuple, lanes)))
             }
-            Sole::None => self.arrive(id, here, |lanes| look_up(view, Some(table), lanes)),
+            Sole::None => self.arrive(id, here, |_, lanes| look_up(view, Some(table), lanes)),
         }
     }
 
     /// Notes what the table in which they are says to these frames. Answers which are led
     /// on, and leaves them in the table that they are led to.
     #[inline(always)]
-    fn arrive(&mut self, id: TableId, here: Places, says: impl Fn(&Lanes) -> Seen<'a>) -> Led {
+    fn arrive(
+        &mut self,
+        id: TableId,
+        here: Places,
+        says: impl Fn(usize, &Lanes) -> Seen<'a>,
+    ) -> Led {
         let mut arrival = Arrival::NONE;
         let mut streak: Option<Streak<'a>> = None;
         for place in here {
-            let rule = match says(&self.runner.lanes[place % AHEAD]) {
+            let rule = match says(place, &self.runner.lanes[place % AHEAD]) {
                 Seen::Found(Some(rule)) => rule,
                 other => {
                     self.ahead[place % AHEAD].seen = other;

@@ -628,6 +628,44 @@ proptest! {
     }
 }
 
+/// So many that who looks into them does so for many frames at once.
+#[test]
+fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
+    const RULES: u32 = 9000;
+    let add = |line: String| Event::Flow(FlowModCommand::Add, line);
+    let source = |n: u32| {
+        let [_, _, upper, lower] = n.to_be_bytes();
+        format!("10.0.{upper}.{lower}")
+    };
+    let mut bench = Bench::new();
+    for n in 0..RULES {
+        let (source, port) = (source(n), 2 + n % 3);
+        bench.change(&add(format!(
+            "priority=1,udp,nw_src={source},actions=output:{port}"
+        )));
+        if n % 7 == 0 {
+            bench.change(&add(format!(
+                "priority=2,udp,nw_src={source},actions=load:{n}->NXM_NX_REG0[],resubmit(,1)"
+            )));
+        }
+    }
+    bench.change(&add("table=1,reg0=7,actions=output:4".to_owned()));
+    let frames: Vec<_> = (0..160)
+        .map(|n: u32| Incoming {
+            stack: format!("eth / ipv4(src={}) / udp", source(n * 71 % (RULES + 999))).leak(),
+            damage: None,
+            cut: None,
+            offload: Offload::default(),
+        })
+        .collect();
+    bench.run(PortNo(1), &frames);
+    for n in (0..RULES).step_by(3) {
+        let line = format!("priority=1,udp,nw_src={}", source(n));
+        bench.change(&Event::Flow(FlowModCommand::DeleteStrict, line));
+    }
+    bench.run(PortNo(1), &frames);
+}
+
 /// Nothing is left to the interpreter without a word, nor without need.
 #[test]
 fn what_is_handed_to_the_interpreter_is_counted() {

@@ -9,9 +9,11 @@ use packet::Headers;
 use pipeline::{Found, Lookup, Rule};
 
 use super::clauses::ByClauses;
+use crate::ahead::AHEAD;
 use crate::base::Base;
 use crate::direct::Direct;
 use crate::lanes::{Lanes, Parts};
+use crate::places::Places;
 use crate::segment::Epoch;
 use crate::shape::Hasher;
 use crate::tuple::TupleView;
@@ -64,13 +66,6 @@ impl TableView {
             ([], [tuple]) => Sole::Tuple(tuple),
             _ => Sole::None,
         }
-    }
-
-    /// Looks at the memory that these frames will need, if it may be far away.
-    #[inline]
-    pub(crate) fn foresee<'a>(&self, view: &View, frames: impl Iterator<Item = &'a Lanes> + Clone) {
-        let large = self.tuples.iter().filter(|tuple| tuple.is_large());
-        large.for_each(|tuple| tuple.foresee(view.hasher, frames.clone()));
     }
 
     /// The rule that the frame finds among those that are `wanted`: of those that it
@@ -133,6 +128,16 @@ impl View {
     #[inline]
     pub(crate) const fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// The rules that frames find among those of one shape, of which there are many.
+    pub(crate) fn look_up_each_in<'a>(
+        &self,
+        tuple: &'a TupleView,
+        (lanes, of): (&[Lanes; AHEAD], Places),
+        writer: usize,
+    ) -> [Option<&'a Arc<Rule>>; AHEAD] {
+        tuple.find_each((self.hasher, self.epoch, writer), lanes, of)
     }
 
     /// The rule that a frame finds among those of one shape.
