@@ -3,6 +3,7 @@
 //! write what goes with a frame. So what one has to wait for comes from memory while others are looked at, and a table
 //! is looked into by all that come to it.
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -182,9 +183,16 @@ impl<'a> Batch<'a> {
         match table.sole() {
             Sole::Direct(base, direct) => self.arrive_in_few(id, here, (base, direct)),
             Sole::Tuple(tuple) if tuple.is_large() => {
-                let frames = (&*self.runner.lanes, here);
-                let each = view.look_up_each_in(tuple, frames, self.runner.writer);
-                self.arrive(id, here, |place, _| found(each[place]))
+                let each = view.look_up_each_in(tuple, &self.runner.lanes, here);
+                self.arrive_at_far(id, here, &each)
+            }
+            Sole::Base(base) if base.is_large() => {
+                let mut each = [None; AHEAD];
+                for place in here {
+                    let lanes = &self.runner.lanes[place];
+                    each[place] = base.find(lanes, view.epoch(), |_| true);
+                }
+                self.arrive_at_far(id, here, &each)
             }
             Sole::Base(base) => self.arrive(id, here, |_, lanes| {
                 found(base.find(lanes, view.epoch(), |_| true))
@@ -230,6 +238,23 @@ impl<'a> Batch<'a> {
             self.settle(last, &mut arrival);
         }
         self.count_arrival(id, arrival)
+    }
+
+    /// The same, where these frames find these rules, which are many in all: what is far away
+    /// is asked for all of them together.
+    fn arrive_at_far(
+        &mut self,
+        id: TableId,
+        here: Places,
+        each: &[Option<&'a Arc<Rule>>; AHEAD],
+    ) -> Led {
+        let rules = here.filter_map(|place| each[place]);
+        let near = rules.fold(0, |near, rule| near ^ rule.instructions.gist());
+        black_box(near);
+        let (rules, writer) = (here.filter_map(|place| each[place]), self.runner.writer);
+        let near = rules.fold(0, |near, rule| near ^ rule.counters.glance(writer));
+        black_box(near);
+        self.arrive(id, here, |place, _| found(each[place]))
     }
 
     /// The same, in a table of a few rules: each is compared with all of them.

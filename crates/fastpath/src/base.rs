@@ -139,6 +139,13 @@ impl Base {
         found.map(|place| &self.rules[place])
     }
 
+    /// Whether its rules are not in a cache of 256 kB.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        const LARGE: usize = 2048;
+        self.rules.len() >= LARGE
+    }
+
     /// The rules that are there as `epoch` saw it, and their places, in the order in which they
     /// are tried.
     #[inline]

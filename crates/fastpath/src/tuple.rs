@@ -83,11 +83,10 @@ impl TupleView {
     }
 
     /// The rules that these frames find. What is far away is asked for all of them together,
-    /// one thing after the other, and so comes together: segments, buckets, entries, rules
-    /// and what `writer` counts for them.
+    /// one thing after the other, and so comes together: segments, buckets and entries.
     pub(crate) fn find_each(
         &self,
-        (hasher, epoch, writer): (Hasher, Epoch, usize),
+        (hasher, epoch): (Hasher, Epoch),
         lanes: &[Lanes; AHEAD],
         of: Places,
     ) -> [Option<&Arc<Rule>>; AHEAD] {
@@ -112,20 +111,14 @@ impl TupleView {
         });
         black_box(near);
         let mut found = [None; AHEAD];
-        let near = of.fold(0, |near, place| {
+        for place in of {
             let (key, lanes) = (&keys[place], &lanes[place]);
             let (sought, segment) = (self.sought(key, lanes), segment(key.hash));
             found[place] = numbers[place].and_then(|number| {
                 let likely = segment.likely_rule(number, sought, epoch);
                 likely.or_else(|| segment.find(key.hash, sought, epoch, |_| true))
             });
-            near ^ found[place].map_or(0, |rule: &Arc<Rule>| rule.instructions.gist())
-        });
-        black_box(near);
-        let near = of.fold(0, |near, place| {
-            near ^ found[place].map_or(0, |rule| rule.counters.glance(writer))
-        });
-        black_box(near);
+        }
         found
     }
 

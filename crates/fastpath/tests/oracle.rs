@@ -628,6 +628,33 @@ proptest! {
     }
 }
 
+/// A frame as it should be.
+fn plain(stack: String) -> Incoming {
+    Incoming {
+        stack: stack.leak(),
+        damage: None,
+        cut: None,
+        offload: Offload::default(),
+    }
+}
+
+/// The same of rules that are compiled together.
+#[test]
+fn what_frames_find_among_many_networks_is_what_a_walk_finds() {
+    let network = |n: u32| format!("10.{}.{}.0", n / 64, n % 64 * 4);
+    let mut bench = Bench::new();
+    for n in 0..3000 {
+        let (bits, port) = (18 + n % 7, 2 + n % 3);
+        let network = network(n);
+        let line = format!("priority={bits},ip,nw_dst={network}/{bits},actions=output:{port}");
+        bench.change(&Event::Flow(FlowModCommand::Add, line));
+    }
+    bench.classifier.tidy();
+    let stack = |n: u32| format!("eth / ipv4(dst={}) / udp", network(n * 53 % 3500));
+    let frames: Vec<_> = (0..160).map(|n| plain(stack(n))).collect();
+    bench.run(PortNo(1), &frames);
+}
+
 /// So many that who looks into them does so for many frames at once.
 #[test]
 fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
@@ -650,14 +677,8 @@ fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
         }
     }
     bench.change(&add("table=1,reg0=7,actions=output:4".to_owned()));
-    let frames: Vec<_> = (0..160)
-        .map(|n: u32| Incoming {
-            stack: format!("eth / ipv4(src={}) / udp", source(n * 71 % (RULES + 999))).leak(),
-            damage: None,
-            cut: None,
-            offload: Offload::default(),
-        })
-        .collect();
+    let stack = |n: u32| format!("eth / ipv4(src={}) / udp", source(n * 71 % (RULES + 999)));
+    let frames: Vec<_> = (0..160).map(|n| plain(stack(n))).collect();
     bench.run(PortNo(1), &frames);
     for n in (0..RULES).step_by(3) {
         let line = format!("priority=1,udp,nw_src={}", source(n));

@@ -134,10 +134,10 @@ impl View {
     pub(crate) fn look_up_each_in<'a>(
         &self,
         tuple: &'a TupleView,
-        (lanes, of): (&[Lanes; AHEAD], Places),
-        writer: usize,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
     ) -> [Option<&'a Arc<Rule>>; AHEAD] {
-        tuple.find_each((self.hasher, self.epoch, writer), lanes, of)
+        tuple.find_each((self.hasher, self.epoch), lanes, of)
     }
 
     /// The rule that a frame finds among those of one shape.
