@@ -7,13 +7,14 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::TableId;
+use base::{PortNo, TableId};
 use flow::{Action, FragmentHandling};
 use pipeline::{DropReason, Pipeline, PortView, Rule, Totals};
 
 use crate::base::Base;
 use crate::classifier::{Sole, TableView};
 use crate::direct::Direct;
+use crate::doors::Door;
 use crate::lanes::Lanes;
 use crate::places::Places;
 use crate::runner::{Batch, Seen, look_up, read, weight_of};
@@ -36,8 +37,8 @@ const _: () = assert!(RESUBMITS_AHEAD < RESUBMITS_DEEP, "a way goes deeper");
 pub(crate) struct Ahead<'a> {
     /// What that says.
     pub(crate) seen: Seen<'a>,
-    /// What the rule does that it has found there, if that is [`Brief`]: its word.
-    pub(crate) gist: u64,
+    /// By which port it leaves, which is open to it, if that is all that becomes of it.
+    pub(crate) leaves: Option<PortNo>,
     /// What it counts for.
     pub(crate) weight: Totals,
     /// What was written into its action set.
@@ -54,7 +55,7 @@ impl Ahead<'_> {
     /// Before the first table, which is not looked into.
     pub(crate) const NOWHERE: Self = Self {
         seen: Seen::Found(None),
-        gist: Brief::Not.word(),
+        leaves: None,
         weight: Totals {
             packets: 0,
             bytes: 0,
@@ -64,15 +65,6 @@ impl Ahead<'_> {
         lookups: 0,
         resubmits: 0,
     };
-}
-
-/// What the rule does that was found, if one was, and if that is [`Brief`].
-#[inline]
-fn gist_of(seen: Seen<'_>) -> u64 {
-    match seen {
-        Seen::Found(Some(rule)) => rule.instructions.gist(),
-        _ => Brief::Not.word(),
-    }
 }
 
 #[inline]
@@ -115,7 +107,7 @@ struct Streak<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     led: Led,
-    /// What those count for that are led on.
+    /// What those count for that are led on, or leave.
     totals: Totals,
 }
 
@@ -141,7 +133,7 @@ impl<'a> Batch<'a> {
         let (waiting, table) = (self.read_ahead(frames), self.trunk.table);
         let view = self.ground.view;
         let mut led = match self.trunk.seen {
-            Some(Seen::Found(Some(rule))) if Brief::leads(rule.instructions.gist()) => {
+            Some(Seen::Found(Some(rule))) => {
                 self.arrive(table, waiting, |_, _| Seen::Found(Some(rule)))
             }
             // Noted when they were read.
@@ -281,7 +273,7 @@ impl<'a> Batch<'a> {
         self.count_arrival(id, arrival)
     }
 
-    /// Counts those that are led on for the table, and answers which they are.
+    /// Counts for the table those that are led on or leave, and answers which are led on.
     #[inline]
     fn count_arrival(&mut self, id: TableId, arrival: Arrival) -> Led {
         if arrival.totals.packets > 0 {
@@ -294,25 +286,45 @@ impl<'a> Batch<'a> {
     fn settle(&mut self, streak: Streak<'a>, arrival: &mut Arrival) {
         let Streak { rule, places } = streak;
         let gist = rule.instructions.gist();
-        let Some(to) = self.lead(streak, gist) else {
-            for place in places {
-                let ahead = &mut self.ahead[place % AHEAD];
-                (ahead.seen, ahead.gist) = (Seen::Found(Some(rule)), gist);
-            }
-            return;
-        };
         let mut totals = Totals::default();
-        for place in places {
-            let ahead = &mut self.ahead[place % AHEAD];
-            ahead.gist = Brief::Not.word();
-            ahead.table = to;
-            ahead.lookups += 1;
-            add(&mut totals, ahead.weight);
+        match self.lead(streak, gist) {
+            Some(to) => {
+                for place in places {
+                    let ahead = &mut self.ahead[place % AHEAD];
+                    ahead.table = to;
+                    ahead.lookups += 1;
+                    add(&mut totals, ahead.weight);
+                }
+                arrival.led.add(places, to);
+            }
+            None => {
+                let port = self.leave(gist);
+                for place in places {
+                    let ahead = &mut self.ahead[place % AHEAD];
+                    ahead.seen = Seen::Found(Some(rule));
+                    ahead.leaves = port.filter(|_| ahead.set.is_none());
+                    if ahead.leaves.is_some() {
+                        add(&mut totals, ahead.weight);
+                    }
+                }
+            }
         }
-        let counters = &rule.counters;
-        counters.add(self.runner.writer, totals, self.ground.now);
-        add(&mut arrival.totals, totals);
-        arrival.led.add(places, to);
+        if totals.packets > 0 {
+            let counters = &rule.counters;
+            counters.add(self.runner.writer, totals, self.ground.now);
+            add(&mut arrival.totals, totals);
+        }
+    }
+
+    /// The port by which frames leave that find a rule of this gist, if that is all that it
+    /// does, and they may.
+    #[inline]
+    fn leave(&mut self, gist: u64) -> Option<PortNo> {
+        let Brief::Leaves(port) = Brief::of(gist) else {
+            return None;
+        };
+        let may = port != self.ground.from && self.doors.door(port) == Door::Open;
+        may.then_some(port)
     }
 
     /// Where a rule of this gist leads these frames, for whom it has done all else that it
@@ -394,7 +406,6 @@ impl<'a> Batch<'a> {
         let seen = self.trunk.seen.unwrap_or(Ahead::NOWHERE.seen);
         let start = Ahead {
             table: self.trunk.table,
-            gist: gist_of(seen),
             seen,
             lookups: self.trunk.len(),
             ..Ahead::NOWHERE
@@ -412,7 +423,7 @@ impl<'a> Batch<'a> {
                 Err(reason) => Some(Seen::Refused(reason)),
             };
             match said {
-                Some(seen) => (ahead.seen, ahead.gist) = (seen, gist_of(seen)),
+                Some(seen) => ahead.seen = seen,
                 None => {
                     waiting.add(Places::of(place));
                     self.trunk.count(weight);

@@ -16,10 +16,10 @@ use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals
 
 use crate::ahead::{AHEAD, Ahead, RESUBMITS_AHEAD};
 use crate::classifier::{ByClauses, Scratch, Sole, TableView, Uncompiled, View};
-use crate::doors::{Door, Doors};
+use crate::doors::Doors;
 use crate::lanes::{Lanes, Uncommon};
 use crate::places::Places;
-use crate::steps::{Brief, Reason};
+use crate::steps::Reason;
 use crate::tally::{TableTally, Tally};
 use crate::trunk::Trunk;
 use crate::way::{RESUBMITS_DEEP, Way};
@@ -178,15 +178,7 @@ impl<'a> Batch<'a> {
             self.look_ahead();
         }
         let place = index % AHEAD;
-        let ahead = &self.ahead[place];
-        if let Brief::Leaves(port) = Brief::of(ahead.gist)
-            && let Seen::Found(Some(rule)) = ahead.seen
-            && ahead.set.is_none()
-            && port != self.ground.from
-            && self.doors.door(port) == Door::Open
-        {
-            let (table, weight) = (ahead.table, ahead.weight);
-            self.count(table, rule, weight);
+        if let Some(port) = self.ahead[place].leaves {
             return Some(Fate::Leaves(&mut self.frames[index], port));
         }
         Some(Way::new(self, index, place).go(pool))

@@ -131,12 +131,6 @@ impl Brief {
         (kind as u64) << 32 | value as u64
     }
 
-    /// Whether such a word leads on.
-    #[inline]
-    pub(crate) const fn leads(word: u64) -> bool {
-        (word >> 32).wrapping_sub(1) < Self::RESUBMITS as u64
-    }
-
     /// What such a word says.
     #[inline]
     pub(crate) const fn of(word: u64) -> Self {
