@@ -34,6 +34,7 @@ mod trace;
 mod truth;
 mod walk;
 mod xdp;
+mod zeros;
 
 use std::process::ExitCode;
 
@@ -48,6 +49,7 @@ const THEMES: &[&[Rule]] = &[
     xdp::RULES,
     ofctl::RULES,
     printing::RULES,
+    zeros::RULES,
     ofp_print::RULES,
     tlv::RULES,
     tools::RULES,
