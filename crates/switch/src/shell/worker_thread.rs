@@ -16,7 +16,7 @@ use rustix::thread::CpuSet;
 use super::clock::Clock;
 use super::inbox::Inbox;
 use crate::dataplane::counters::WorkerCounters;
-use crate::dataplane::program::{Progress, Publication};
+use crate::dataplane::program::{Posture, Progress, Publication};
 use crate::dataplane::worker::{Command, Event, Shared, Worker};
 use crate::error::SwitchError;
 
@@ -32,6 +32,16 @@ const TEND_ASLEEP: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
+
+/// How long a worker that never rests goes on before it gives way to others that want its
+/// core. What it costs where nobody does, a system call, is a thousandth of that. Where
+/// somebody does, the kernel would take the core away some milliseconds later, most
+/// likely within a batch, and barriers would wait until it is given back.
+const GIVE_WAY: Duration = Duration::from_micros(250);
+
+/// For how long a worker's core is its own at a stretch where others want it: the least
+/// that the kernel grants. Giving way costs a worker the rest of its stretch.
+const STRETCH: Duration = Duration::from_micros(100);
 
 /// Bytes of a worker's stack: several times what the deepest nesting of groups, clones
 /// and resubmissions takes that the interpreter allows.
@@ -87,6 +97,7 @@ impl WorkerHandle {
             .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(core);
+                super::set_stretch(STRETCH);
                 run(Worker::new(writer, shared), sleeper, spin, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
@@ -119,18 +130,18 @@ impl WorkerHandle {
         }
     }
 
-    /// Whether the worker sleeps and has nothing left to do. Of what was published
-    /// before the question, no frame can miss anything then: the first thing that the
-    /// worker does when it wakes is to look for the newest program.
+    /// Whether the worker is between two batches, off its core, and has nothing left to do.
+    /// Of what was published before the question, no frame can miss anything then: the
+    /// first thing that the worker does when it goes on is to look for the newest program.
     pub(crate) fn rests(&self) -> bool {
-        // In this order: what it took out of the ring before it fell asleep is done.
+        // In this order: what it took out of the ring before it began to rest is done.
         let nothing_left = self.commands.slots() == COMMANDS_MAX;
-        nothing_left && self.progress.is_sleeping()
+        nothing_left && self.progress.is_resting()
     }
 
     /// Wakes the worker if it sleeps: there is news.
     pub(crate) fn wake_if_asleep(&self) {
-        if self.progress.is_sleeping() {
+        if self.progress.is_asleep() {
             // A counter that is full wakes as well.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
@@ -157,6 +168,7 @@ fn pin(core: usize) {
 fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, clock: Clock) {
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
+    let mut last_rest = last_busy;
     loop {
         let now = clock.now();
         let turn = worker.turn(now);
@@ -176,14 +188,27 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, 
             worker.tend();
             sleeper.sleep(&worker);
             last_busy = clock.now();
-            last_tended = last_busy;
+            (last_tended, last_rest) = (last_busy, last_busy);
         } else if now - last_tended >= TEND_AWAKE {
             worker.tend();
             last_tended = now;
+        } else if now - last_rest >= GIVE_WAY {
+            give_way(&worker);
+            last_rest = clock.now();
         } else if turn.frames == 0 {
             std::hint::spin_loop();
         }
     }
+}
+
+/// Lets others have the core that have waited for it longer. Nobody waits for the worker
+/// meanwhile: it holds no frame.
+fn give_way(worker: &Worker) {
+    worker.progress().take(Posture::GivingWay);
+    if !worker.has_news() {
+        std::thread::yield_now();
+    }
+    worker.progress().take(Posture::Busy);
 }
 
 /// What an idle worker sleeps on: its queues, and the control thread's nudge.
@@ -234,7 +259,7 @@ impl Sleeper {
 
     /// Sleeps until a frame or news come.
     fn sleep(&self, worker: &Worker) {
-        worker.progress().set_sleeping(true);
+        worker.progress().take(Posture::Asleep);
         if !worker.has_news() {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
@@ -244,7 +269,7 @@ impl Sleeper {
                 Some(&TEND_ASLEEP),
             ));
         }
-        worker.progress().set_sleeping(false);
+        worker.progress().take(Posture::Busy);
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wake, &mut count);
     }
