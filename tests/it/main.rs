@@ -25,6 +25,7 @@ mod replay;
 mod rig;
 mod robustness;
 mod standalone;
+mod storm;
 mod tables;
 mod tap;
 mod text;
@@ -45,6 +46,7 @@ const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
     replay::RULES,
+    storm::RULES,
     xdp::RULES,
     ofctl::RULES,
     printing::RULES,

@@ -16,7 +16,7 @@ pub(crate) const RULES: &[Rule] = rules![
 ];
 
 /// A file of these frames, as libpcap writes it.
-fn capture(stacks: &[&str]) -> Vec<u8> {
+pub(crate) fn capture(stacks: &[&str]) -> Vec<u8> {
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
     let mut bytes = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1]);
@@ -109,7 +109,7 @@ fn count(switch: &Switch<'_>, cookie: u64) -> Result<u64, Failure> {
 }
 
 /// The number behind `key`.
-fn packets(told: &str, key: &str) -> u64 {
+pub(crate) fn packets(told: &str, key: &str) -> u64 {
     let (_, rest) = told.split_once(key).expect(key);
     let end = rest.find(|c: char| !c.is_ascii_digit());
     rest[..end.expect("more follows")]

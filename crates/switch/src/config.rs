@@ -6,6 +6,7 @@
 //! is turned into the next is `reconcile`'s business.
 
 mod auxiliaries;
+mod policing;
 mod port;
 mod target;
 
@@ -17,6 +18,9 @@ use openflow::Versions;
 use serde::Deserialize;
 
 pub use auxiliaries::Auxiliaries;
+use policing::ControllerRate;
+pub(crate) use policing::Policing;
+pub use policing::{PacketInRate, Rate};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use target::{Listen, Target};
 
@@ -102,6 +106,15 @@ pub struct BridgeConfig {
     /// Tables that may have fewer rules than others.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
+    /// How many frames of each port go to controllers.
+    #[serde(default)]
+    pub packet_in_rate: PacketInRate,
+    /// How many frames a second go to each controller; as many as there are, if absent.
+    #[serde(default)]
+    pub controller_rate_limit: Option<u32>,
+    /// How many of them at once after a pause; a quarter of a second's, if absent.
+    #[serde(default)]
+    pub controller_burst_limit: Option<u32>,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -155,7 +168,26 @@ impl BridgeConfig {
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
             flow_limits: Vec::new(),
+            packet_in_rate: PacketInRate::default(),
+            controller_rate_limit: None,
+            controller_burst_limit: None,
         }
+    }
+
+    /// How many frames may go to controllers. The configuration was checked.
+    pub(crate) fn policing(&self) -> Policing {
+        Policing {
+            port: self.packet_in_rate.rate(),
+            controller: self.controller_rate().ok().flatten(),
+        }
+    }
+
+    fn controller_rate(&self) -> Result<Option<Rate>, ConfigError> {
+        let rate = ControllerRate {
+            limit: self.controller_rate_limit,
+            burst: self.controller_burst_limit,
+        };
+        rate.rate()
     }
 }
 
@@ -218,6 +250,7 @@ impl Config {
                 claim(&mut names, "--port", &port.name)?;
             }
             number_ports(&bridge.ports)?;
+            bridge.controller_rate()?;
         }
         let distinct: BTreeSet<_> = self.cores.iter().collect();
         if distinct.len() != self.cores.len() {

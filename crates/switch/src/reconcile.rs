@@ -9,7 +9,9 @@ use std::fmt;
 
 use base::PortNo;
 
-use crate::config::{BridgeConfig, Config, Listen, PortKind, PortSpec, Target, number_ports};
+use crate::config::{
+    BridgeConfig, Config, Listen, Policing, PortKind, PortSpec, Target, number_ports,
+};
 
 /// A port with its number settled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +43,8 @@ pub(crate) enum Step {
     RemoveListener(String, Listen),
     /// Listen.
     AddListener(String, Listen),
+    /// Let so many frames go to controllers.
+    Police(String, Policing),
 }
 
 impl fmt::Display for Step {
@@ -64,6 +68,7 @@ impl fmt::Display for Step {
                 write!(f, "{bridge}: stop listening at {listen}")
             }
             Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
+            Self::Police(bridge, policing) => write!(f, "{bridge}: {policing}"),
         }
     }
 }
@@ -98,6 +103,9 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     }
     for (name, bridge) in &new {
         let present = if kept(name) {
+            if old[name].policing() != bridge.policing() {
+                steps.push(Step::Police((*name).to_owned(), bridge.policing()));
+            }
             Parts::of(old[name])
         } else {
             steps.push(Step::AddBridge(Box::new((*bridge).clone())));
@@ -252,6 +260,15 @@ mod tests {
             "br0: connect to controller tcp:10.0.0.2:6653",
         ];
         assert_eq!(steps(BEFORE, after), wanted);
+    }
+
+    #[test]
+    fn other_rates_are_set_and_nothing_else_is_touched() {
+        let after = format!("{BEFORE}\npacket-in-rate='100:5'\ncontroller-rate-limit=200");
+        let wanted = ["br0: packet-ins by port 100:5, by controller 200:50"];
+        assert_eq!(steps(BEFORE, &after), wanted);
+        let wanted = ["br0: packet-ins by port 10000:500, by controller none"];
+        assert_eq!(steps(&after, BEFORE), wanted);
     }
 
     #[test]

@@ -19,17 +19,22 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::normal::{self, Forward};
 use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
-use super::slots::{PortKey, Slots};
+use super::slots::{PortKey, Slot, Slots};
 use crate::mac::Address;
+use crate::police::Gate;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
 const BUFFERS_MAX: usize = 4096;
 
+/// Of the room for news, this part is kept for others than frames for controllers: where
+/// stations are, rules to be learned, queues that are gone.
+const OTHER_NEWS: usize = 8;
+
 /// What the control thread tells a worker, in order.
 pub(crate) enum Command {
     /// Serve this queue.
-    AddPort(PortKey, Box<dyn Queue>),
+    AddPort(PortKey, Box<dyn Queue>, Gate),
     /// Serve it no more.
     RemovePort(PortKey),
     /// Send this frame: the fate of a packet-out, decided already.
@@ -181,8 +186,8 @@ impl Worker {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::AddPort(key, queue) => {
-                self.slots.insert(key, queue);
+            Command::AddPort(key, queue, gate) => {
+                self.slots.insert(key, queue, gate);
                 self.turn.ports_changed = true;
             }
             Command::RemovePort(key) => {
@@ -262,7 +267,7 @@ impl Worker {
                     port: *port,
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
-                Destination::Controller(meta) => self.tell_controllers(from, meta, frame),
+                Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
             }
         }
         for learned in verdict.learned.drain(..) {
@@ -373,20 +378,62 @@ impl Worker {
         }
     }
 
-    /// Hands a copy of the frame to the control thread, as it would be on the wire.
-    fn tell_controllers(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame) {
+    /// Hands a copy of the frame to the control thread, as it would be on the wire, as far
+    /// as its port may send more.
+    fn tell_controllers(
+        &mut self,
+        from: PortKey,
+        meta: &PacketInMeta,
+        frame: &Frame,
+        now: Instant,
+    ) {
+        let Some(Slot { gate, .. }) = self.slots.find(from) else {
+            self.shared.counters.count(Drop::NoPort);
+            return;
+        };
+        let count = frame.wire_frames();
+        let passed = (0..count).take_while(|_| gate.police.takes(meta.cause, now));
+        let passed = passed.count() as u64;
+        gate.counters.add_policed(count - passed);
+        if passed == 0 {
+            return;
+        }
+        let told = self.tell_of(from, meta, frame, passed);
+        if let Some(slot) = self.slots.find(from) {
+            slot.gate.counters.add_told(told);
+        }
+    }
+
+    /// Tells of the first `count` of the frame's segments. Returns of how many.
+    fn tell_of(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame, count: u64) -> u64 {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
-            self.shared.counters.count(Drop::NoBuffer);
+            let lost = usize::try_from(count).unwrap_or(usize::MAX);
+            self.shared.counters.add(Drop::NoBuffer, lost);
+            return 0;
         }
-        for segment in segments {
-            let (data, meta) = (segment.bytes().to_vec(), meta.clone());
+        let mut told = 0;
+        for (segment, place) in segments.into_iter().zip(0..) {
+            if place < count {
+                let (data, meta) = (segment.bytes().to_vec(), meta.clone());
+                let event = Event::PacketIn(Box::new(PacketInEvent { from, meta, data }));
+                told += u64::from(self.tell_if_roomy(event));
+            }
             self.pool.put(segment);
-            self.tell(
-                Event::PacketIn(Box::new(PacketInEvent { from, meta, data })),
-                Drop::PacketInNoRoom,
-            );
         }
+        told
+    }
+
+    /// Tells of a frame, unless the room is all taken that other news do not need.
+    fn tell_if_roomy(&mut self, event: Event) -> bool {
+        let events = &mut self.shared.events;
+        let spare = events.buffer().capacity() / OTHER_NEWS;
+        let told = events.slots() > spare && events.push(event).is_ok();
+        match told {
+            true => self.turn.news = true,
+            false => self.shared.counters.count(Drop::PacketInNoRoom),
+        }
+        told
     }
 
     fn tell(&mut self, event: Event, otherwise: Drop) {

@@ -35,7 +35,7 @@ use crate::dataplane::slots::PortKey;
 use crate::dataplane::worker::{Command, Event};
 use site::Site;
 
-/// Inputs handled between two publications: long enough to make a burst of
+/// Inputs, and news of each worker, handled between two publications: long enough to make a burst of
 /// flow-mods cheap, short enough that a rule is in force some milliseconds later.
 const BURST_MAX: usize = 256;
 
@@ -141,8 +141,8 @@ impl Control {
     /// Serves until it is told to stop.
     pub(crate) fn run(&mut self) {
         while !self.stopped {
-            let drained = self.read_inbox();
-            self.read_workers();
+            let mut drained = self.read_inbox();
+            drained &= self.read_workers();
             self.handle_timeouts();
             self.publish();
             self.settle_passed();
@@ -336,26 +336,31 @@ impl Control {
         }
     }
 
-    /// Takes what the workers tell.
-    fn read_workers(&mut self) {
+    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
+    fn read_workers(&mut self) -> bool {
         for worker in 0..self.tools.workers.len() {
-            while let Ok(event) = self.tools.workers[worker].events.pop() {
+            for _ in 0..BURST_MAX {
+                let Ok(event) = self.tools.workers[worker].events.pop() else {
+                    break;
+                };
                 self.handle_event(event);
             }
         }
+        let mut workers = self.tools.workers.iter();
+        workers.all(|worker| worker.events.is_empty())
     }
 
     fn handle_event(&mut self, event: Event) {
         let now = self.now();
         match event {
             Event::PacketIn(event) => {
-                let Some(site) = self.sites.get(&event.from.bridge) else {
+                let Some(site) = self.sites.get_mut(&event.from.bridge) else {
                     return;
                 };
                 let mut effects = Vec::new();
                 let bridge = event.from.bridge;
                 site.bridge
-                    .handle_packet_in(event.meta, event.data, &mut effects);
+                    .handle_packet_in(event.meta, event.data, now, &mut effects);
                 self.carry_out(bridge, effects, &mut None);
             }
             Event::Learn(key, address) => {

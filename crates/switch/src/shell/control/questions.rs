@@ -167,6 +167,15 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
             format!("{bridge} learn_refused"),
             site.bridge.learn_refused(),
         );
+        let limited = site.bridge.packet_ins_limited();
+        lines.insert(format!("{bridge} packet_in_limited"), limited);
+        for (port, of) in &site.ports {
+            for (name, count) in of.told() {
+                *lines
+                    .entry(format!("{bridge} port {port} {name}"))
+                    .or_default() += count;
+            }
+        }
         for (port, entry) in site.bridge.ports() {
             let counts = entry.counts();
             for (counter, name) in Counter::ALL {

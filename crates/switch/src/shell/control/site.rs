@@ -2,14 +2,16 @@
 //! sockets. Dropping it closes them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base::PortNo;
 use openflow::Versions;
 use packet::MacAddr;
 use ports::Port;
 
-use crate::config::{Auxiliaries, Listen, Target};
+use crate::config::{Auxiliaries, Listen, Policing, Target};
 use crate::core::bridge::Bridge;
+use crate::police::{Gate, GateCounters, Police};
 use crate::reconcile::NumberedPort;
 use crate::shell::peers::Task;
 use crate::shell::rundir::SocketFile;
@@ -20,6 +22,10 @@ pub(super) struct PortSite {
     pub(super) wanted: NumberedPort,
     /// Its Ethernet address, if the switch is to give it one.
     pub(super) address: Option<MacAddr>,
+    /// Which of its frames go to controllers.
+    pub(super) police: Arc<Police>,
+    /// What came of those, of each worker.
+    pub(super) gates: Vec<Arc<GateCounters>>,
     /// The open device; none while the interface is missing.
     pub(super) device: Option<Box<dyn Port>>,
     /// The system's number for the interface; none while it is missing, or is in
@@ -41,6 +47,8 @@ pub(super) struct Site {
     pub(super) bridge: Bridge,
     /// The versions it speaks.
     pub(super) protocols: Versions,
+    /// How many frames may go to controllers.
+    pub(super) policing: Policing,
     /// How many auxiliary connections it has to each controller.
     pub(super) auxiliary: Auxiliaries,
     /// Its ports.
@@ -53,4 +61,32 @@ pub(super) struct Site {
     pub(super) _management: ListenSite,
     /// Its control socket, for unixctl.
     pub(super) _control: ListenSite,
+}
+
+impl PortSite {
+    /// The port's way to the controllers, for another worker.
+    pub(super) fn gate(&mut self) -> Gate {
+        let counters = Arc::<GateCounters>::default();
+        self.gates.push(Arc::clone(&counters));
+        Gate {
+            police: Arc::clone(&self.police),
+            counters,
+        }
+    }
+
+    /// What came of its frames for controllers, by name.
+    pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.gates.iter().flat_map(|counters| counters.read())
+    }
+}
+
+impl Site {
+    /// Lets so many frames go to controllers from now on.
+    pub(super) fn police(&mut self, policing: Policing) {
+        self.policing = policing;
+        for port in self.ports.values() {
+            port.police.set(policing.port);
+        }
+        self.bridge.limit_packet_ins(policing.controller);
+    }
 }

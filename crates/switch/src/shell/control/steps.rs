@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 use super::Control;
 use super::site::{ListenSite, PortSite, Site};
-use crate::config::{BridgeConfig, Config, Listen, PortKind, Target};
+use crate::config::{BridgeConfig, Config, Listen, Policing, PortKind, Target};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::connection::Kind;
 use crate::core::identity::{bridge_address, datapath_id};
@@ -27,6 +27,7 @@ use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::worker::Command;
 use crate::error::SwitchError;
+use crate::police::Police;
 use crate::reconcile::{NumberedPort, Step, reconcile};
 use crate::shell::connection::Purpose;
 use crate::shell::peers::{Listener, connect, listen};
@@ -86,6 +87,11 @@ impl Control {
                 }
             }
             Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
+            Step::Police(bridge, policing) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.police(policing);
+                }
+            }
         }
         Ok(())
     }
@@ -115,6 +121,7 @@ impl Control {
         let mut site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             protocols: config.protocols,
+            policing: Policing::default(),
             auxiliary: config.auxiliary,
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
@@ -122,6 +129,7 @@ impl Control {
             _management: management,
             _control: control,
         };
+        site.police(config.policing());
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
@@ -160,6 +168,8 @@ impl Control {
         let port = PortSite {
             wanted,
             address,
+            police: Police::new(site.policing.port),
+            gates: Vec::new(),
             device: None,
             index: None,
         };
@@ -201,8 +211,9 @@ impl Control {
             bridge: id,
             port: number,
         };
+        port.gates.clear();
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
-            worker.tell_surely(Command::AddPort(key, queue));
+            worker.tell_surely(Command::AddPort(key, queue, port.gate()));
         }
         self.carry_out(id, effects, &mut None);
         Ok(())
