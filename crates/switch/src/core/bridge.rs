@@ -106,6 +106,8 @@ pub(crate) struct Bridge {
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
     unpublished: bool,
+    /// What the next flow-mod comes to, once it is known.
+    changes: Option<Box<Changes>>,
     /// How many rules are gone since the last publication.
     removed: usize,
     published: Generation,
@@ -172,6 +174,7 @@ impl Bridge {
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
+            changes: None,
             removed: 0,
             published: Generation::default(),
             passed: Generation::default(),
@@ -308,7 +311,7 @@ impl Bridge {
     /// asked for it who could be told.
     pub(crate) fn handle_learned(&mut self, learned: &Learned, now: Instant) {
         match self.pipeline.learn(learned, now) {
-            Ok(changes) => self.note(changes, None),
+            Ok(mut changes) => self.note(&mut changes, None),
             Err(refusal) => {
                 self.learn_refused += 1;
                 // Frames may come by the million: each doubling is a line.
@@ -341,8 +344,8 @@ impl Bridge {
     /// Does what is due: rules and stations whose time is over.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
-            let changes = self.pipeline.expire(now);
-            self.note(changes, None);
+            let mut changes = self.pipeline.expire(now);
+            self.note(&mut changes, None);
         }
         self.handle_due(now);
         self.tidy_when_quiet(now);
@@ -406,21 +409,25 @@ impl Bridge {
         by: Option<Author>,
         now: Instant,
     ) -> Result<(), Refusal> {
-        let mut changes = self.pipeline.flow_mod(command, now)?;
-        let complaint = changes.complaint.take();
-        self.note(changes, by);
-        complaint.map_or(Ok(()), Err)
+        let mut changes = self.changes.take().unwrap_or_default();
+        let done = self.pipeline.flow_mod_into(command, now, &mut changes);
+        let done = done.and_then(|()| {
+            self.note(&mut changes, by);
+            changes.complaint.take().map_or(Ok(()), Err)
+        });
+        self.changes = Some(changes);
+        done
     }
 
     /// Takes note of changes to the tables, and of whose they are.
-    fn note(&mut self, mut changes: Changes, by: Option<Author>) {
+    fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
         self.unpublished = true;
-        self.record(&changes, by);
+        self.record(changes, by);
         self.note_vacancies();
-        self.compiled.take_note(&mut changes);
+        self.compiled.take_note(changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();
-            let what = Awaited::Removals(changes.removed);
+            let what = Awaited::Removals(std::mem::take(&mut changes.removed));
             self.waiting.push_back(Waiting {
                 generation: None,
                 what,

@@ -35,6 +35,10 @@ use crate::dataplane::slots::PortKey;
 use crate::dataplane::worker::{Command, Event};
 use site::Site;
 
+/// Messages whose memory is made near together. A processor has some dozen lines under
+/// way at once.
+const FORESEEN: usize = 16;
+
 /// Inputs, and news of each worker, handled between two publications: long enough to make a burst of
 /// flow-mods cheap, short enough that a rule is in force some milliseconds later.
 const BURST_MAX: usize = 256;
@@ -186,12 +190,7 @@ impl Control {
                 version,
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
-            Input::Messages(id, messages, mut room) => {
-                let now = self.now();
-                for received in messages {
-                    self.handle_message(id, received, &mut room, now);
-                }
-            }
+            Input::Messages(id, messages, room) => self.handle_messages(id, messages, room),
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
@@ -236,6 +235,20 @@ impl Control {
         };
         if let Some(site) = self.sites.get_mut(&peer.bridge) {
             site.bridge.handle_down(id);
+        }
+    }
+
+    fn handle_messages(&mut self, id: ConnectionId, messages: Vec<Received>, mut room: Room) {
+        let now = self.now();
+        let mut messages = messages.into_iter();
+        while let Some(next) = messages.as_slice().chunks(FORESEEN).next() {
+            let bridge = self.peers.get(&id).map(|peer| peer.bridge);
+            if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
+                site.bridge.foresee(next);
+            }
+            for received in messages.by_ref().take(FORESEEN) {
+                self.handle_message(id, received, &mut room, now);
+            }
         }
     }
 
