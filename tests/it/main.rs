@@ -34,6 +34,7 @@ mod tools;
 mod trace;
 mod truth;
 mod walk;
+mod workers;
 mod xdp;
 
 use std::process::ExitCode;
@@ -55,6 +56,7 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     walk::RULES,
+    workers::RULES,
     actions::RULES,
     trace::RULES,
     forms::RULES,

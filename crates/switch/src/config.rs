@@ -5,6 +5,7 @@
 //! A value only: nothing is opened and nothing is started here. How one value
 //! is turned into the next is `reconcile`'s business.
 
+mod affinity;
 mod auxiliaries;
 mod policing;
 mod port;
@@ -17,6 +18,8 @@ use base::{DatapathId, TableId};
 use openflow::Versions;
 use serde::Deserialize;
 
+pub use affinity::Affinity;
+pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 use policing::ControllerRate;
 pub(crate) use policing::Policing;
@@ -115,6 +118,9 @@ pub struct BridgeConfig {
     /// How many of them at once after a pause; a quarter of a second's, if absent.
     #[serde(default)]
     pub controller_burst_limit: Option<u32>,
+    /// Which workers take the frames of a port; all, of ports that are not named.
+    #[serde(default)]
+    pub affinity: Vec<Affinity>,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -171,6 +177,7 @@ impl BridgeConfig {
             packet_in_rate: PacketInRate::default(),
             controller_rate_limit: None,
             controller_burst_limit: None,
+            affinity: Vec::new(),
         }
     }
 
@@ -180,6 +187,29 @@ impl BridgeConfig {
             port: self.packet_in_rate.rate(),
             controller: self.controller_rate().ok().flatten(),
         }
+    }
+
+    /// Each port is there, and named once; the cores are workers', as far as that can be
+    /// told: without `--cores` the last core is chosen when the switch starts.
+    fn check_affinity(&self, cores: &[usize]) -> Result<(), ConfigError> {
+        let wrong = |problem| Err(ConfigError::new("--affinity", problem));
+        let mut named = BTreeSet::new();
+        for affinity in &self.affinity {
+            let name = &affinity.port;
+            if !self.ports.iter().any(|port| port.name == *name) {
+                return wrong(format!("'{affinity}': {} has no port {name}", self.name));
+            }
+            if !named.insert(name) {
+                return wrong(format!("'{affinity}': the port is named twice"));
+            }
+            let strange = affinity.cores.iter().find(|core| !cores.contains(core));
+            if let (Some(core), false) = (strange, cores.is_empty()) {
+                return wrong(format!(
+                    "'{affinity}': no worker runs on core {core}: add it to --cores"
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn controller_rate(&self) -> Result<Option<Rate>, ConfigError> {
@@ -251,6 +281,7 @@ impl Config {
             }
             number_ports(&bridge.ports)?;
             bridge.controller_rate()?;
+            bridge.check_affinity(&self.cores)?;
         }
         let distinct: BTreeSet<_> = self.cores.iter().collect();
         if distinct.len() != self.cores.len() {

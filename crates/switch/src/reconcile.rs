@@ -10,7 +10,7 @@ use std::fmt;
 use base::PortNo;
 
 use crate::config::{
-    BridgeConfig, Config, Listen, Policing, PortKind, PortSpec, Target, number_ports,
+    Affinity, BridgeConfig, Config, Listen, Policing, PortKind, PortSpec, Target, number_ports,
 };
 
 /// A port with its number settled.
@@ -45,6 +45,8 @@ pub(crate) enum Step {
     AddListener(String, Listen),
     /// Let so many frames go to controllers.
     Police(String, Policing),
+    /// Have the frames of ports taken by these workers, and those of others by all.
+    Assign(String, Vec<Affinity>),
 }
 
 impl fmt::Display for Step {
@@ -69,6 +71,10 @@ impl fmt::Display for Step {
             }
             Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
             Self::Police(bridge, policing) => write!(f, "{bridge}: {policing}"),
+            Self::Assign(bridge, affinity) => {
+                let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
+                write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
+            }
         }
     }
 }
@@ -105,6 +111,9 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
         let present = if kept(name) {
             if old[name].policing() != bridge.policing() {
                 steps.push(Step::Police((*name).to_owned(), bridge.policing()));
+            }
+            if old[name].affinity != bridge.affinity {
+                steps.push(Step::Assign((*name).to_owned(), bridge.affinity.clone()));
             }
             Parts::of(old[name])
         } else {
@@ -269,6 +278,13 @@ mod tests {
         assert_eq!(steps(BEFORE, &after), wanted);
         let wanted = ["br0: packet-ins by port 10000:500, by controller none"];
         assert_eq!(steps(&after, BEFORE), wanted);
+    }
+
+    #[test]
+    fn ports_are_given_to_other_workers_while_they_stay() {
+        let after = format!("{BEFORE}\naffinity=['a=1','b=0,1']");
+        assert_eq!(steps(BEFORE, &after), ["br0: cores of ports [a=1 b=0,1]"]);
+        assert_eq!(steps(&after, BEFORE), ["br0: cores of ports []"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
@@ -37,10 +38,42 @@ pub(crate) enum Command {
     AddPort(PortKey, Box<dyn Queue>, Gate),
     /// Serve it no more.
     RemovePort(PortKey),
+    /// Serve it by this queue, and give back the one by which it was served.
+    Exchange(Box<Exchange>),
     /// Send this frame: the fate of a packet-out, decided already.
     Transmit(PortKey, Frame),
     /// End.
     Stop,
+}
+
+/// A queue in place of another, and the way back for that one. What has come by it and was
+/// not taken yet stays in it.
+pub(crate) struct Exchange {
+    /// The port.
+    pub(crate) key: PortKey,
+    /// Its queue from now on.
+    pub(crate) queue: Box<dyn Queue>,
+    /// Where to the other goes.
+    pub(crate) back: Sender<Returned>,
+    /// What it is to be there.
+    pub(crate) purpose: Purpose,
+}
+
+/// A queue that a worker has given back.
+pub(crate) struct Returned {
+    /// The port's queue.
+    pub(crate) queue: Box<dyn Queue>,
+    /// What it is to be now.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a queue is given back for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be served by this worker.
+    Serve(usize),
+    /// To be kept until a worker wants one that only sends.
+    Keep,
 }
 
 /// What a worker tells the control thread. Events that find no room are dropped
@@ -193,11 +226,30 @@ impl Worker {
             Command::RemovePort(key) => {
                 self.discard(key);
             }
+            Command::Exchange(exchange) => self.exchange(*exchange),
             Command::Transmit(key, frame) => {
                 self.send(key, frame);
                 self.flush();
             }
             Command::Stop => self.turn.stopped = true,
+        }
+    }
+
+    /// Nothing waits to leave by the old queue: it is flushed at the end of each batch. Of a
+    /// port that is gone here nothing is given back.
+    fn exchange(&mut self, exchange: Exchange) {
+        let Exchange {
+            key,
+            queue,
+            back,
+            purpose,
+        } = exchange;
+        if let Some(slot) = self.slots.find(key) {
+            let queue = std::mem::replace(&mut slot.queue, queue);
+            // Who does not listen any more has closed the port.
+            drop(back.send(Returned { queue, purpose }));
+            self.turn.ports_changed = true;
+            self.turn.news = true;
         }
     }
 

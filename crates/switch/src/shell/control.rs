@@ -5,11 +5,12 @@
 mod interfaces;
 mod publication;
 mod questions;
+mod seats;
 mod site;
 mod slow;
 mod steps;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -116,6 +117,8 @@ pub(crate) struct Control {
     passed: Generation,
     /// Programs that workers may still run. They are freed here, never by a worker.
     retired: VecDeque<Retired>,
+    /// Ports that go from worker to worker just now.
+    moving: BTreeSet<PortKey>,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -136,6 +139,7 @@ impl Control {
             next_publication: Instant::START,
             passed: Generation::default(),
             retired: VecDeque::new(),
+            moving: BTreeSet::new(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
             stopped: false,
@@ -359,6 +363,7 @@ impl Control {
                 self.handle_event(event);
             }
         }
+        self.take_returned();
         let mut workers = self.tools.workers.iter();
         workers.all(|worker| worker.events.is_empty())
     }

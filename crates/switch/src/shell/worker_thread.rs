@@ -56,6 +56,8 @@ const EVENTS_MAX: usize = 1024;
 /// The control thread's end of a worker.
 pub(crate) struct WorkerHandle {
     commands: Producer<Command>,
+    /// The core that it runs on.
+    pub(crate) core: usize,
     /// What the worker tells.
     pub(crate) events: Consumer<Event>,
     /// How far it is.
@@ -103,6 +105,7 @@ impl WorkerHandle {
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self {
             commands,
+            core,
             events,
             progress,
             counters,

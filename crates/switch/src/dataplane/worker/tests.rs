@@ -245,6 +245,28 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
 }
 
 #[test]
+fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
+    let (back, returned) = std::sync::mpsc::channel();
+    let queue = ours.take_queues().pop().expect("one queue");
+    let exchange = |key| Exchange {
+        key,
+        queue,
+        back,
+        purpose: Purpose::Keep,
+    };
+    let command = Command::Exchange(Box::new(exchange(key(2))));
+    assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.ports_changed && turn.news);
+    let old = returned.try_recv().expect("it came back");
+    assert_eq!(old.purpose, Purpose::Keep);
+    rig.hosts[1] = theirs.take_queue().expect("not taken yet");
+    assert_eq!(rig.pass(1, 9), [2], "it leaves by the new one");
+}
+
+#[test]
 fn a_port_whose_device_is_gone_is_retired_and_the_others_go_on() {
     let mut rig = Rig::new(&[(1, &[Action::output(PortNo::ALL)])]);
     rig.hosts.remove(1);
