@@ -31,9 +31,9 @@ use super::worker_thread::WorkerHandle;
 use crate::config::Config;
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
+use crate::dataplane::messages::{Command, Event};
 use crate::dataplane::program::{BridgeId, Generation, Program, Publication};
 use crate::dataplane::slots::PortKey;
-use crate::dataplane::worker::{Command, Event};
 use site::Site;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under

@@ -16,8 +16,9 @@ use rustix::thread::CpuSet;
 use super::clock::Clock;
 use super::inbox::Inbox;
 use crate::dataplane::counters::WorkerCounters;
+use crate::dataplane::messages::{Command, Event};
 use crate::dataplane::program::{Posture, Progress, Publication};
-use crate::dataplane::worker::{Command, Event, Shared, Worker};
+use crate::dataplane::worker::{Shared, Worker};
 use crate::error::SwitchError;
 
 /// How long a worker goes on looking after the last frame before it sleeps. A
@@ -26,7 +27,8 @@ use crate::error::SwitchError;
 /// lone frame a second costs a five-thousandth of a core.
 pub(crate) const SPIN: Duration = Duration::from_micros(200);
 
-/// How often queues are tended under load, and how often asleep.
+/// How often queues are tended under load, and how often asleep; beside that, when one has
+/// woken its worker for nothing.
 const TEND_AWAKE: Duration = Duration::from_millis(10);
 const TEND_ASLEEP: Timespec = Timespec {
     tv_sec: 1,
@@ -172,6 +174,8 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, 
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
     let mut last_rest = last_busy;
+    // Whether it was woken for a queue, and has received nothing since.
+    let mut woken = false;
     loop {
         let now = clock.now();
         let turn = worker.turn(now);
@@ -186,15 +190,17 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, 
         }
         if turn.frames > 0 {
             last_busy = now;
+            woken = false;
         }
-        if now - last_busy >= spin {
-            worker.tend();
-            sleeper.sleep(&worker);
-            last_busy = clock.now();
-            (last_tended, last_rest) = (last_busy, last_busy);
-        } else if now - last_tended >= TEND_AWAKE {
+        let rests = turn.frames == 0 && now - last_busy >= spin;
+        if now - last_tended >= TEND_AWAKE || rests && woken {
             worker.tend();
             last_tended = now;
+        }
+        if rests {
+            woken = sleeper.sleep(&worker);
+            last_busy = clock.now();
+            last_rest = last_busy;
         } else if now - last_rest >= GIVE_WAY {
             give_way(&worker);
             last_rest = clock.now();
@@ -231,7 +237,7 @@ impl Sleeper {
         epoll::add(
             &epoll,
             wake,
-            epoll::EventData::new_u64(0),
+            epoll::EventData::new_u64(NUDGE),
             epoll::EventFlags::IN,
         )?;
         Ok(epoll)
@@ -245,7 +251,7 @@ impl Sleeper {
                     epoll::add(
                         &epoll,
                         fd,
-                        epoll::EventData::new_u64(1),
+                        epoll::EventData::new_u64(QUEUE),
                         epoll::EventFlags::IN,
                     )?;
                 }
@@ -260,23 +266,29 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until a frame or news come.
-    fn sleep(&self, worker: &Worker) {
+    /// Sleeps until a frame or news come. Tells whether a queue has woken it.
+    fn sleep(&self, worker: &Worker) -> bool {
         worker.progress().take(Posture::Asleep);
+        let mut woken_by = None;
         if !worker.has_news() {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
-            drop(epoll::wait(
-                self.epoll.as_fd(),
-                &mut ready,
-                Some(&TEND_ASLEEP),
-            ));
+            let woken = epoll::wait(self.epoll.as_fd(), &mut ready, Some(&TEND_ASLEEP));
+            let first = woken.ok().and_then(|(ready, _)| ready.first().copied());
+            woken_by = first.map(|event| event.data.u64());
         }
         worker.progress().take(Posture::Busy);
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.wake, &mut count);
+        if woken_by == Some(NUDGE) {
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.wake, &mut count);
+        }
+        woken_by == Some(QUEUE)
     }
 }
+
+/// What an event of the epoll is of: the control thread's nudge, or a queue.
+const NUDGE: u64 = 0;
+const QUEUE: u64 = 1;
 
 /// The cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {

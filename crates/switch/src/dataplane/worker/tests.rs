@@ -11,9 +11,10 @@ use rtrb::RingBuffer;
 
 use super::*;
 use crate::config::Rate;
+use crate::dataplane::messages::Purpose;
 use crate::dataplane::program::BridgeId;
 use crate::mac::{AGEING, MacTable, MacView};
-use crate::police::Police;
+use crate::police::{Gate, Police};
 
 const BRIDGE: BridgeId = BridgeId(0);
 

@@ -15,9 +15,9 @@ use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
 use super::site::PortSite;
+use crate::dataplane::messages::{Command, Exchange, Purpose, Returned};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
-use crate::dataplane::worker::{Command, Exchange, Purpose, Returned};
 
 /// A worker's place at a port.
 pub(super) struct Seat {

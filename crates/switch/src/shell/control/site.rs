@@ -13,7 +13,7 @@ use ports::{Port, Queue};
 use super::seats::Seat;
 use crate::config::{Affinity, Auxiliaries, Listen, Policing, Rate, Target};
 use crate::core::bridge::Bridge;
-use crate::dataplane::worker::Returned;
+use crate::dataplane::messages::Returned;
 use crate::police::{Gate, GateCounters, Police};
 use crate::reconcile::NumberedPort;
 use crate::shell::peers::Task;
