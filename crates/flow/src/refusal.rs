@@ -53,6 +53,10 @@ pub enum Refusal {
     #[error("multipart request too long")]
     RequestMultipartOverflow,
 
+    /// Something that has to be zero is not (Nicira's).
+    #[error("what has to be zero is not")]
+    RequestMustBeZero,
+
     /// Unknown action type.
     #[error("unknown action")]
     ActionBadType,
@@ -110,6 +114,12 @@ pub enum Refusal {
     /// The property cannot be so (Open vSwitch's extension).
     #[error("bad property of a header to put around packets")]
     ActionBadProperty,
+    /// Something in an action that has to be zero is not (Nicira's).
+    #[error("what has to be zero in the action is not")]
+    ActionMustBeZero,
+    /// A conjunction has too few or too many clauses, or not this one (Nicira's).
+    #[error("a conjunction of so many clauses, or without such a clause")]
+    ActionBadConjunction,
 
     /// Unknown instruction.
     #[error("unknown instruction")]
