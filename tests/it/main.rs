@@ -25,6 +25,7 @@ mod replay;
 mod rig;
 mod robustness;
 mod standalone;
+mod storm;
 mod tables;
 mod tap;
 mod text;
@@ -33,6 +34,7 @@ mod tools;
 mod trace;
 mod truth;
 mod walk;
+mod workers;
 mod xdp;
 mod zeros;
 
@@ -46,6 +48,7 @@ const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
     replay::RULES,
+    storm::RULES,
     xdp::RULES,
     ofctl::RULES,
     printing::RULES,
@@ -55,6 +58,7 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     walk::RULES,
+    workers::RULES,
     actions::RULES,
     trace::RULES,
     forms::RULES,
