@@ -97,11 +97,6 @@ impl<'a> Switch<'a> {
             .map(drop)
     }
 
-    /// Takes a port `up` or `down`.
-    pub(crate) fn set_port(&self, port: u32, to: &str) -> Result<(), Failure> {
-        self.ofctl("mod-port", &[&port.to_string(), to]).map(drop)
-    }
-
     /// What the port of this number has sent.
     pub(crate) fn sent(&self, port: u32) -> Result<Sent, Failure> {
         let told = self.ofctl("dump-ports", &[&port.to_string()])?;

@@ -95,9 +95,7 @@ fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome,
     arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
     let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
     // Workers that never rest leave the other threads little of two cores.
-    switch.set_port(1, "down")?;
     switch.add_flows(scene.flow_lines())?;
-    switch.set_port(1, "up")?;
     let sleep = |time| site.clock.sleep_until(site.clock.now() + time);
     sleep(WARM_UP);
     let before = sent(&switch)?;

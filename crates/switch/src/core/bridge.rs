@@ -31,10 +31,10 @@ use openflow::{ChannelState, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
-use super::connection::{Connection, ConnectionId, Connections};
+use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use crate::config::FailMode;
+use crate::config::{FailMode, Rate};
 use crate::dataplane::program::Generation;
 use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
 
@@ -121,6 +121,10 @@ pub(crate) struct Bridge {
     vacancies: Vec<TableStatus>,
     /// Rules that frames were to make and could not.
     learn_refused: u64,
+    /// How many frames go to each controller that the bridge goes to; all, if there is no limit.
+    packet_in_limit: Option<Rate>,
+    /// Frames that were not sent to a controller since it had as many as it may have.
+    packet_ins_limited: u64,
     /// Bundles that wait for their time.
     scheduled: Vec<Scheduled>,
     /// What is still to be done: about bundles whose time has come, and news of controllers.
@@ -179,6 +183,8 @@ impl Bridge {
             recorded: Vec::new(),
             vacancies: Vec::new(),
             learn_refused: 0,
+            packet_in_limit: None,
+            packet_ins_limited: 0,
             scheduled: Vec::new(),
             late: Vec::new(),
         };
@@ -264,6 +270,9 @@ impl Bridge {
 
     /// Takes note that a peer has said hello.
     pub(crate) fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
+        if connection.kind == Kind::Primary {
+            connection.police.set(self.packet_in_limit);
+        }
         self.connections.insert(id, connection);
         self.note_channel(id, ChannelState::Up);
         self.settle_mode();
@@ -317,6 +326,19 @@ impl Bridge {
     /// How many rules frames were to make and could not, since a table was full, say.
     pub(crate) const fn learn_refused(&self) -> u64 {
         self.learn_refused
+    }
+
+    /// Sends each controller that the bridge goes to so many frames from now on.
+    pub(crate) fn limit_packet_ins(&mut self, rate: Option<Rate>) {
+        self.packet_in_limit = rate;
+        let peers = self.connections.iter().map(|(_, peer)| peer);
+        let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
+        controllers.for_each(|peer| peer.police.set(rate));
+    }
+
+    /// How many frames were not sent to a controller since it had as many as it may have.
+    pub(crate) const fn packet_ins_limited(&self) -> u64 {
+        self.packet_ins_limited
     }
 
     /// Does what is due: rules and stations whose time is over.
