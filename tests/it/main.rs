@@ -9,6 +9,7 @@ mod actions;
 mod bundles;
 mod churn;
 mod controllers;
+mod dpdk;
 mod eye;
 mod forms;
 mod ground;
@@ -46,6 +47,7 @@ const THEMES: &[&[Rule]] = &[
     tap::RULES,
     replay::RULES,
     xdp::RULES,
+    dpdk::RULES,
     ofctl::RULES,
     printing::RULES,
     ofp_print::RULES,

@@ -11,7 +11,7 @@ use crate::rig::Rig;
 pub(crate) const RULES: &[Rule] = rules![frames_of_a_file_are_forwarded_and_counted,];
 
 /// A file of these frames, as libpcap writes it.
-fn capture(stacks: &[&str]) -> Vec<u8> {
+pub(crate) fn capture(stacks: &[&str]) -> Vec<u8> {
     let words =
         |words: &[u32]| -> Vec<u8> { words.iter().flat_map(|word| word.to_ne_bytes()).collect() };
     let mut bytes = words(&[0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 1]);

@@ -71,7 +71,17 @@ pub(crate) const RUNNER: &str = "target/tools/bin/gungraun-runner";
 /// Installs what is missing of all that tests need.
 pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
     run(shell)?;
+    dpdk(shell)?;
     counting(shell)
+}
+
+/// Installs what is missing of what ports of DPDK are built with: a library, the drivers
+/// that it loads by name, and what finds it.
+pub(crate) fn dpdk(shell: &mut Shell) -> Result<(), Failure> {
+    match succeeds(Command::new("pkg-config").args(["--exists", "libdpdk"])) {
+        true => Ok(()),
+        false => install(shell, &["libdpdk-dev", "pkgconf"]),
+    }
 }
 
 /// Installs what is missing of what counting instructions needs: the runner of the
