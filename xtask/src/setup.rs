@@ -103,6 +103,25 @@ pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
     succeed(shell, &mut command)
 }
 
+/// Installs what is missing of what ports of DPDK are measured beside. Open vSwitch's daemon
+/// with DPDK is asked for by its path: which one the machine starts stays as it is.
+pub(crate) fn dpdk_peers(shell: &mut Shell) -> Result<(), Failure> {
+    dpdk(shell)?;
+    let peers = [
+        ("dpdk-testpmd", "dpdk-dev"),
+        (OVS_WITH_DPDK, "openvswitch-switch-dpdk"),
+    ];
+    let missing = peers.iter().filter(|(program, _)| !is_there(program));
+    let missing: Vec<_> = missing.map(|(_, package)| *package).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => install(shell, &missing),
+    }
+}
+
+/// Open vSwitch's daemon with DPDK, as Debian has it.
+const OVS_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+
 /// Installs valgrind, if it is missing.
 pub(crate) fn valgrind(shell: &mut Shell) -> Result<(), Failure> {
     match is_there("valgrind") {
