@@ -127,7 +127,9 @@ fn ours(site: &Site, scene: &Scene, frames: usize, millis: u32) -> Result<f64, F
     let mut arguments: Vec<String> = ports.flat_map(|port| ["--port".to_owned(), port]).collect();
     arguments.extend(["--cores".to_owned(), FORWARDING.to_string()]);
     let switch = Switch::start(site, "dpdk", Namespace::new()?, &arguments)?;
+    switch.bridge.set_port(1, "down")?;
     switch.bridge.add_flows(scene.flow_lines())?;
+    switch.bridge.set_port(1, "up")?;
     switch.bridge.rate(WARM_UP, millis)
 }
 
@@ -179,13 +181,14 @@ fn peer(site: &Site, scene: &Scene, millis: u32) -> Result<f64, Failure> {
     for number in 2..=4 {
         peer.vsctl(&device(number, &format!("net_null{number},no-rx=1")))?;
     }
+    let bridge = Bridge { site, directory };
+    bridge.add_flows(scene.flow_lines())?;
+    // Only now, or it would be busy with frames that no flow is for yet.
     let file = word(&site.directory.join(FILE));
     peer.vsctl(&device(
         1,
         &format!("net_pcap1,rx_pcap={file},infinite_rx=1"),
     ))?;
-    let bridge = Bridge { site, directory };
-    bridge.add_flows(scene.flow_lines())?;
     let mut best = 0.0;
     for caches in CACHES {
         peer.vsctl(&format!("set Open_vSwitch . {caches}"))?;
