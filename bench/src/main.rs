@@ -11,6 +11,7 @@
 )]
 
 mod clock;
+mod dpdk;
 mod forms;
 mod idle;
 mod pcap;
@@ -48,6 +49,17 @@ enum Command {
     /// Frames a second that the switch forwards between ports in memory, with one worker and
     /// with two, and the memory that the second takes.
     Workers {
+        /// Tables.
+        names: Vec<String>,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// Frames a second from a file to nowhere by devices of DPDK, on one core: of this
+    /// switch, of Open vSwitch with DPDK, and of DPDK's own test program, which looks
+    /// nothing up.
+    Dpdk {
         /// Tables.
         names: Vec<String>,
         #[command(flatten)]
@@ -103,6 +115,11 @@ fn main() -> ExitCode {
             programs,
             rounds,
         } => workers::measure(&names, &programs, rounds),
+        Command::Dpdk {
+            names,
+            programs,
+            rounds,
+        } => dpdk::measure(&names, &programs, rounds),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
         Command::Counted { name } => forms::count(&name),
     };

@@ -7,8 +7,12 @@ use testbed::{Clock, Namespace, Process, Program, Spawner, Usage};
 
 use crate::{Failure, Programs};
 
-/// How long it may take to come up, and a tool to end.
+/// How long it may take to come up.
 const START: Duration = Duration::from_secs(20);
+
+/// How long a tool may take: a hundred thousand flows are a matter of seconds where nothing
+/// else has the core.
+const TOOL: Duration = Duration::from_secs(120);
 
 /// Where things are started.
 pub(crate) struct Site {
@@ -35,18 +39,24 @@ impl Site {
 
 /// A running switch with a bridge `br0`.
 pub(crate) struct Switch<'a> {
-    site: &'a Site,
     process: Process,
-    directory: PathBuf,
+    /// The bridge.
+    pub(crate) bridge: Bridge<'a>,
     /// Where it and its ports are.
     _inside: Namespace,
 }
 
+/// A bridge `br0`, as `ovs-ofctl` reaches it in the directory of its switch.
+pub(crate) struct Bridge<'a> {
+    pub(crate) site: &'a Site,
+    pub(crate) directory: PathBuf,
+}
+
 /// What a port has sent, and when it was asked, by the switch's own clock.
 #[derive(Clone, Copy)]
-pub(crate) struct Sent {
-    pub(crate) frames: f64,
-    pub(crate) seconds: f64,
+struct Sent {
+    frames: f64,
+    seconds: f64,
 }
 
 impl<'a> Switch<'a> {
@@ -82,13 +92,19 @@ impl<'a> Switch<'a> {
             Ok(socket.exists().then_some(()))
         })?;
         Ok(Self {
-            site,
             process,
-            directory,
+            bridge: Bridge { site, directory },
             _inside: inside,
         })
     }
 
+    /// What the process has used.
+    pub(crate) fn usage(&self) -> Result<Usage, Failure> {
+        Ok(self.process.usage()?)
+    }
+}
+
+impl Bridge<'_> {
     /// Adds flows.
     pub(crate) fn add_flows(&self, lines: &[String]) -> Result<(), Failure> {
         let file = self.directory.join("flows.txt");
@@ -97,8 +113,31 @@ impl<'a> Switch<'a> {
             .map(drop)
     }
 
+    /// Takes a port `up` or `down`.
+    pub(crate) fn set_port(&self, port: u32, to: &str) -> Result<(), Failure> {
+        self.ofctl("mod-port", &[&port.to_string(), to]).map(drop)
+    }
+
+    /// Frames a second that leave by ports 2 to 4, over `millis`, once frames have moved for
+    /// `warm_up`.
+    pub(crate) fn rate(&self, warm_up: Duration, millis: u32) -> Result<f64, Failure> {
+        let clock = &self.site.clock;
+        let sleep = |time| clock.sleep_until(clock.now() + time);
+        let sent =
+            || -> Result<Vec<Sent>, Failure> { (2..=4).map(|port| self.sent(port)).collect() };
+        sleep(warm_up);
+        let before = sent()?;
+        sleep(Duration::from_millis(millis.into()));
+        let after = sent()?;
+        let rates = before.iter().zip(&after);
+        let rates = rates.map(|(before, after)| {
+            (after.frames - before.frames) / (after.seconds - before.seconds)
+        });
+        Ok(rates.sum())
+    }
+
     /// What the port of this number has sent.
-    pub(crate) fn sent(&self, port: u32) -> Result<Sent, Failure> {
+    fn sent(&self, port: u32) -> Result<Sent, Failure> {
         let told = self.ofctl("dump-ports", &[&port.to_string()])?;
         let number = |key: &str| -> Option<f64> {
             let (_, rest) = told.split_once(key)?;
@@ -110,11 +149,6 @@ impl<'a> Switch<'a> {
         Ok(Sent { frames, seconds })
     }
 
-    /// What the process has used.
-    pub(crate) fn usage(&self) -> Result<Usage, Failure> {
-        Ok(self.process.usage()?)
-    }
-
     fn ofctl(&self, command: &str, arguments: &[&str]) -> Result<String, Failure> {
         let socket = self.directory.join("br0.mgmt");
         let program = Program::new("ovs-ofctl")
@@ -124,7 +158,7 @@ impl<'a> Switch<'a> {
             .log(self.directory.join("ovs-ofctl.log"))
             .output(self.directory.join("ovs-ofctl.txt"));
         let mut process = self.site.spawner.start(program)?;
-        let status = process.wait(START)?;
+        let status = process.wait(TOOL)?;
         if !status.success() {
             return Err(process.failed(status).into());
         }

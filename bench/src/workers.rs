@@ -95,27 +95,15 @@ fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome,
     arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
     let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
     // Workers that never rest leave the other threads little of two cores.
-    switch.add_flows(scene.flow_lines())?;
-    let sleep = |time| site.clock.sleep_until(site.clock.now() + time);
-    sleep(WARM_UP);
-    let before = sent(&switch)?;
-    sleep(Duration::from_millis(millis.into()));
-    let after = sent(&switch)?;
-    let rates = before.iter().zip(&after);
-    let rates = rates
-        .map(|(before, after)| (after.frames - before.frames) / (after.seconds - before.seconds));
+    switch.bridge.add_flows(scene.flow_lines())?;
+    let frames_a_second = switch.bridge.rate(WARM_UP, millis)?;
     #[expect(
         clippy::cast_precision_loss,
         reason = "memory in bytes is exact in 52 bits"
     )]
     let bytes = switch.usage()?.resident_bytes as f64;
     Ok(Outcome {
-        frames_a_second: rates.sum(),
+        frames_a_second,
         bytes,
     })
-}
-
-/// What the ports have sent by which frames leave.
-fn sent(switch: &Switch<'_>) -> Result<Vec<crate::switch::Sent>, Failure> {
-    (2..=4).map(|port| switch.sent(port)).collect()
 }

@@ -9,6 +9,7 @@ mod actions;
 mod bundles;
 mod churn;
 mod controllers;
+mod dpdk;
 mod eye;
 mod forms;
 mod ground;
@@ -50,6 +51,7 @@ const THEMES: &[&[Rule]] = &[
     replay::RULES,
     storm::RULES,
     xdp::RULES,
+    dpdk::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

@@ -6,6 +6,7 @@
 
 mod figures;
 mod forms;
+mod huge_pages;
 mod lab;
 mod page;
 mod rows;
@@ -170,7 +171,7 @@ impl Bench {
                 Group::Table | Group::Changes | Group::Veth => {
                     lab::measure(self, shell, group, &of_group, &mut figures)
                 }
-                Group::Dpdk => Ok(()),
+                Group::Dpdk => forms::measure_dpdk(self, shell, &of_group, &mut figures),
             };
             if let Err(failure) = done {
                 figures.fail(group.name(), failure.to_string());
@@ -181,8 +182,22 @@ impl Bench {
 
     /// Builds a package of ours, and says where its program of this name is.
     fn build(&self, shell: &mut Shell, package: &str, program: &str) -> Result<PathBuf, Failure> {
+        self.build_with(shell, package, program, &[])
+    }
+
+    /// The same, with these features.
+    fn build_with(
+        &self,
+        shell: &mut Shell,
+        package: &str,
+        program: &str,
+        features: &[&str],
+    ) -> Result<PathBuf, Failure> {
         let mut command = Command::new(cargo());
         command.args(["build", "--package", package]);
+        if !features.is_empty() {
+            command.args(["--features", &features.join(",")]);
+        }
         let folder = match self.profile {
             Profile::Release => {
                 command.arg("--release");

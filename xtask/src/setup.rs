@@ -71,7 +71,17 @@ pub(crate) const RUNNER: &str = "target/tools/bin/gungraun-runner";
 /// Installs what is missing of all that tests need.
 pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
     run(shell)?;
+    dpdk(shell)?;
     counting(shell)
+}
+
+/// Installs what is missing of what ports of DPDK are built with: a library, the drivers
+/// that it loads by name, and what finds it.
+pub(crate) fn dpdk(shell: &mut Shell) -> Result<(), Failure> {
+    match succeeds(Command::new("pkg-config").args(["--exists", "libdpdk"])) {
+        true => Ok(()),
+        false => install(shell, &["libdpdk-dev", "pkgconf"]),
+    }
 }
 
 /// Installs what is missing of what counting instructions needs: the runner of the
@@ -92,6 +102,25 @@ pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
         .args(["--locked", "--debug", "--quiet", "--root", TOOLS]);
     succeed(shell, &mut command)
 }
+
+/// Installs what is missing of what ports of DPDK are measured beside. Open vSwitch's daemon
+/// with DPDK is asked for by its path: which one the machine starts stays as it is.
+pub(crate) fn dpdk_peers(shell: &mut Shell) -> Result<(), Failure> {
+    dpdk(shell)?;
+    let peers = [
+        ("dpdk-testpmd", "dpdk-dev"),
+        (OVS_WITH_DPDK, "openvswitch-switch-dpdk"),
+    ];
+    let missing = peers.iter().filter(|(program, _)| !is_there(program));
+    let missing: Vec<_> = missing.map(|(_, package)| *package).collect();
+    match missing.is_empty() {
+        true => Ok(()),
+        false => install(shell, &missing),
+    }
+}
+
+/// Open vSwitch's daemon with DPDK, as Debian has it.
+const OVS_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
 /// Installs valgrind, if it is missing.
 pub(crate) fn valgrind(shell: &mut Shell) -> Result<(), Failure> {

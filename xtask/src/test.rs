@@ -24,6 +24,10 @@ struct Step {
 const SYSTEM_TESTS: &str = "tests";
 const BINARY: &str = "cli";
 
+/// The feature that brings ports of DPDK, and the crate of them. Both states are built and
+/// tested: the binary that users get without asking has none.
+const DPDK: &str = "dpdk";
+
 #[rustfmt::skip]
 const STEPS: [Step; 10] = [
     Step { name: "setup",  about: "what the tests need",                     run: set_up },
@@ -180,15 +184,14 @@ fn check_format(shell: &mut Shell) -> Result<Tally, Failure> {
 }
 
 fn check_lints(shell: &mut Shell) -> Result<Tally, Failure> {
-    let arguments = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    one(shell, "clippy", &mut cargo_with(&arguments))
+    let with_dpdk = ["--package", DPDK, "--package", BINARY, "--features", DPDK];
+    let mut tally = Tally::default();
+    for of_what in [["--workspace"].as_slice(), &with_dpdk] {
+        let mut command = cargo_with(&["clippy", "--all-targets"]);
+        command.args(of_what).args(["--", "-D", "warnings"]);
+        tally.add(one(shell, "clippy", &mut command)?);
+    }
+    Ok(tally)
 }
 
 fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
@@ -196,7 +199,10 @@ fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
     if Metadata::read(shell.root())?.has(SYSTEM_TESTS) {
         command.args(["--exclude", SYSTEM_TESTS]);
     }
-    counted(shell, "unit", &mut command)
+    let mut tally = counted(shell, "unit", &mut command)?;
+    let mut command = cargo_with(&["test", "--package", DPDK, "--features", DPDK]);
+    tally.add(counted(shell, "unit", &mut command)?);
+    Ok(tally)
 }
 
 fn build_docs(shell: &mut Shell) -> Result<Tally, Failure> {
@@ -220,7 +226,8 @@ fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
             return Ok(Tally::skipped("system", &reason));
         }
     }
-    let built = shell.run(&mut cargo_with(&["build", "--package", BINARY]))?;
+    let build = ["build", "--package", BINARY, "--features", DPDK];
+    let built = shell.run(&mut cargo_with(&build))?;
     if !matches!(built, Outcome::Success) {
         return Ok(Tally::failed(
             "system",

@@ -42,7 +42,7 @@ pub(crate) fn command() -> Command {
              SIGTERM and SIGINT end the switch; SIGHUP reads the --config file again.",
         )
         .arg(of_a_bridge("bridge", "NAME", "A bridge; its LOCAL port is an interface of this name"))
-        .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], xdp:INTERFACE[,MODE..][=NUMBER] by AF_XDP, tap:NAME[=NUMBER] to have a TAP made, or replay:NAME[,FILE][=NUMBER] to measure"))
+        .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], xdp:INTERFACE[,MODE..][=NUMBER] by AF_XDP, dpdk:DEVICE[=NUMBER][,ARGUMENT..] for a device of DPDK, tap:NAME[=NUMBER] to have a TAP made, or replay:NAME[,FILE][=NUMBER] to measure"))
         .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT] or unix:PATH"))
         .arg(of_a_bridge("auxiliary", "COUNT", "Further connections to each controller, 0 to 16 [default: 0]"))
         .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS] or punix:PATH"))

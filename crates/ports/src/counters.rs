@@ -29,6 +29,8 @@ pub enum Counter {
     RxStarved,
     /// The kernel had jammed the ring; it was laid anew, and frames may be lost.
     RxMended,
+    /// They came damaged, as the device says.
+    RxErrors,
     /// Frames sent.
     TxPackets,
     /// Their bytes.
@@ -53,7 +55,7 @@ const COUNTERS: usize = Counter::ALL.len();
 impl Counter {
     /// Every counter with its name, in the order of the enum.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 18] = [
         (Self::RxPackets,    "rx_packets"),
         (Self::RxBytes,      "rx_bytes"),
         (Self::RxOverrun,    "rx_overrun"),
@@ -63,6 +65,7 @@ impl Counter {
         (Self::RxBadOffload, "rx_bad_offload"),
         (Self::RxStarved,    "rx_starved"),
         (Self::RxMended,     "rx_mended"),
+        (Self::RxErrors,     "rx_errors"),
         (Self::TxPackets,    "tx_packets"),
         (Self::TxBytes,      "tx_bytes"),
         (Self::TxDown,       "tx_down"),
@@ -133,8 +136,15 @@ impl Counts {
     /// Received frames that were dropped, whatever the reason.
     #[must_use]
     pub fn rx_dropped(&self) -> u64 {
-        use Counter::{RxBadOffload, RxOverrun, RxRunt, RxTooLong, RxTruncated};
-        self.sum(&[RxOverrun, RxTruncated, RxTooLong, RxRunt, RxBadOffload])
+        use Counter::{RxBadOffload, RxErrors, RxOverrun, RxRunt, RxTooLong, RxTruncated};
+        self.sum(&[
+            RxOverrun,
+            RxTruncated,
+            RxTooLong,
+            RxRunt,
+            RxBadOffload,
+            RxErrors,
+        ])
     }
 
     /// Frames to be sent that were dropped, whatever the reason, errors included.

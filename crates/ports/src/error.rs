@@ -144,6 +144,25 @@ pub enum OpenError {
         /// How it failed.
         source: io::Error,
     },
+    /// The program was built without DPDK.
+    #[error(
+        "{name}: this program was built without DPDK: install libdpdk-dev, and build it with \
+         `cargo build --release --features dpdk`"
+    )]
+    NoDpdk {
+        /// The device's name.
+        name: String,
+    },
+    /// DPDK or one of its drivers refused.
+    #[error("{name}: {step}: {problem}")]
+    Dpdk {
+        /// The device's name.
+        name: String,
+        /// What was being done.
+        step: &'static str,
+        /// How it failed, and what the driver said of it.
+        problem: String,
+    },
     /// The file whose frames were to be received cannot be used.
     #[error("{name}: {file} cannot be replayed: {problem}")]
     NoCapture {

@@ -276,7 +276,10 @@ impl Config {
             check_name("--bridge", &bridge.name)?;
             claim(&mut names, "--bridge", &bridge.name)?;
             for port in &bridge.ports {
-                check_name("--port", &port.name)?;
+                // A device of DPDK has another kind of name, which was read already.
+                if !matches!(port.kind, PortKind::Dpdk(_)) {
+                    check_name("--port", &port.name)?;
+                }
                 claim(&mut names, "--port", &port.name)?;
             }
             number_ports(&bridge.ports)?;

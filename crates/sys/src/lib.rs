@@ -1,5 +1,5 @@
-//! Safe wrappers of the system calls and rings that no library carries: the only
-//! crate with `unsafe` in it. Each wrapper is safe for all arguments.
+//! Safe wrappers of the system calls and rings that no library carries: but for `dpdk`,
+//! the only crate with `unsafe` in it. Each wrapper is safe for all arguments.
 //!
 //! Nothing here knows what a frame means, and nothing decides: a wrapper does
 //! one thing and hands the kernel's error on.

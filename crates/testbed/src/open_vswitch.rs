@@ -11,6 +11,11 @@ use crate::{Clock, Failure, Namespace, Process, Program, Requirement, Spawner, U
 /// Where Debian keeps the schema of the database.
 const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
+/// The daemon, and the one that Debian builds with DPDK beside it: which of them the
+/// first name stands for is the machine's choice.
+const DAEMON: &str = "ovs-vswitchd";
+const DAEMON_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+
 /// How long it may take to come up, and a tool of its to end.
 const START: Duration = Duration::from_secs(20);
 
@@ -61,7 +66,30 @@ impl OpenVswitch {
     /// # Errors
     /// A program is missing or fails.
     pub fn start(site: Site<'_>, clock: &Clock, settings: &[&str]) -> Result<Self, Failure> {
-        Self::start_as(site, clock, settings, &[])
+        Self::start_as(site, clock, settings, (DAEMON, &[]))
+    }
+
+    /// What must be there for [`OpenVswitch::start_with_dpdk`], beside that.
+    #[must_use]
+    pub fn requirements_with_dpdk() -> Vec<Requirement> {
+        let mut all = Self::requirements();
+        all.push(Requirement::Program {
+            program: DAEMON_WITH_DPDK,
+            package: "openvswitch-switch-dpdk",
+        });
+        all
+    }
+
+    /// As [`OpenVswitch::start`], with DPDK, which wants `settings` of its own.
+    ///
+    /// # Errors
+    /// A program is missing or fails.
+    pub fn start_with_dpdk(
+        site: Site<'_>,
+        clock: &Clock,
+        settings: &[&str],
+    ) -> Result<Self, Failure> {
+        Self::start_as(site, clock, settings, (DAEMON_WITH_DPDK, &[]))
     }
 
     /// As [`OpenVswitch::start`], with a data path, ports and a clock that
@@ -74,7 +102,7 @@ impl OpenVswitch {
             site,
             clock,
             settings,
-            &["--enable-dummy", "--disable-system"],
+            (DAEMON, &["--enable-dummy", "--disable-system"]),
         )
     }
 
@@ -82,7 +110,7 @@ impl OpenVswitch {
         site: Site<'_>,
         clock: &Clock,
         settings: &[&str],
-        options: &[&str],
+        daemon: (&str, &[&str]),
     ) -> Result<Self, Failure> {
         let mut commands = Vec::new();
         let database = site.start_database(&mut commands)?;
@@ -96,7 +124,7 @@ impl OpenVswitch {
             words.extend(settings);
         }
         vsctl(site.spawner, site.directory, &words, &mut commands)?;
-        let daemon = site.start_daemon(options, &mut commands)?;
+        let daemon = site.start_daemon(daemon, &mut commands)?;
         Ok(Self {
             daemon,
             database,
@@ -154,7 +182,7 @@ impl<'a> Site<'a> {
         commands.push(create.command_line());
         self.spawner.run(create, START)?;
         let serve = self
-            .daemon("ovsdb-server")
+            .program("ovsdb-server", "ovsdb-server")
             .arg(&file)
             .arg(format!("--remote=punix:{}", self.path("db.sock")))
             .arg(format!("--unixctl={}", self.path("ovsdb.ctl")));
@@ -164,11 +192,11 @@ impl<'a> Site<'a> {
 
     fn start_daemon(
         self,
-        options: &[&str],
+        (path, options): (&str, &[&str]),
         commands: &mut Vec<String>,
     ) -> Result<Process, Failure> {
         let program = self
-            .daemon("ovs-vswitchd")
+            .program(path, DAEMON)
             .arg(format!("unix:{}", self.path("db.sock")))
             .arg(format!("--unixctl={}", self.path("vswitchd.ctl")))
             .args(options.iter().copied())
@@ -177,9 +205,9 @@ impl<'a> Site<'a> {
         self.spawner.start(program)
     }
 
-    fn daemon(self, name: &str) -> Program<'a> {
+    fn program(self, path: &str, name: &str) -> Program<'a> {
         let variables = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"];
-        let program = Program::new(name)
+        let program = Program::new(path)
             .inside(self.inside)
             .log(self.directory.join(format!("{name}.log")));
         variables.into_iter().fold(program, |program, variable| {

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::figures::Figures;
+use super::huge_pages::HugePages;
 use super::rows::{INSTRUCTIONS, OURS, Row};
 use super::{Bench, Profile};
 use crate::shell::{Outcome, Shell};
@@ -82,6 +83,35 @@ pub(super) fn measure_idle(
     measure_switch(("idle", [20_000, 2000]), bench, shell, rows, figures)
 }
 
+/// Measures the data path between devices of DPDK, beside those that it is held against.
+pub(super) fn measure_dpdk(
+    bench: &Bench,
+    shell: &mut Shell,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    setup::run(shell)?;
+    setup::dpdk_peers(shell)?;
+    let _pages = HugePages::reserve(shell, HUGE_PAGES);
+    let program = bench.build(shell, PACKAGE, PACKAGE)?;
+    let comporta = bench.build_with(shell, "cli", "comporta", &["dpdk"])?;
+    let millis = if bench.quick { 500 } else { 2000 };
+    let asked = Asked {
+        words: words("dpdk", bench.runs, millis),
+        by_name: true,
+    };
+    take(
+        shell,
+        &program,
+        &asked.of(bench, &comporta, "dpdk"),
+        rows,
+        figures,
+    )
+}
+
+/// Memory for frames in huge pages of 2 MB: what Open vSwitch takes, which is the most.
+const HUGE_PAGES: u32 = 768;
+
 /// Measures what is asked of a switch that is started for it, in samples of so many
 /// milliseconds, at full length and quick.
 fn measure_switch(
@@ -123,15 +153,26 @@ impl Asked {
         [full, quick]: [u32; 2],
     ) -> Result<Self, Failure> {
         let millis = if bench.quick { quick } else { full };
-        let mut words = words(what, bench.runs, millis);
         let comporta = bench.build(shell, "cli", "comporta")?;
-        words.extend(["--comporta".to_owned(), comporta.display().to_string()]);
-        let directory = bench.directory.join(what);
-        words.extend(["--directory".to_owned(), directory.display().to_string()]);
-        Ok(Self {
-            words,
+        let asked = Self {
+            words: words(what, bench.runs, millis),
             by_name: false,
-        })
+        };
+        Ok(asked.of(bench, &comporta, what))
+    }
+
+    /// Of this switch, in a directory of its own.
+    fn of(mut self, bench: &Bench, comporta: &Path, what: &str) -> Self {
+        let directory = bench.directory.join(what);
+        let words = [
+            "--comporta".as_ref(),
+            comporta,
+            "--directory".as_ref(),
+            &directory,
+        ];
+        self.words
+            .extend(words.map(|word: &Path| word.display().to_string()));
+        self
     }
 }
 

@@ -38,11 +38,7 @@ pub(super) fn table(rows: &[&Row], figures: &Figures, command: &str) -> String {
         let rows = rows.iter().copied().filter(|row| row.group == group);
         let rows: Vec<&Row> = rows.collect();
         if !rows.is_empty() {
-            text += &format!(
-                "\n**{}**\n\n{}",
-                group.title(),
-                of_group(group, &rows, figures)
-            );
+            text += &format!("\n**{}**\n\n{}", group.title(), of_group(&rows, figures));
         }
     }
     for (name, reason) in &figures.failures {
@@ -51,10 +47,7 @@ pub(super) fn table(rows: &[&Row], figures: &Figures, command: &str) -> String {
     text
 }
 
-fn of_group(group: Group, rows: &[&Row], figures: &Figures) -> String {
-    if let Some(reason) = group.absent() {
-        return format!("{reason}.\n");
-    }
+fn of_group(rows: &[&Row], figures: &Figures) -> String {
     let mut columns: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flat_map(|row| figures.of(row)) {
         if !columns.contains(&name.as_str()) {
@@ -198,7 +191,6 @@ fn row_json(row: &Row, figures: &Figures) -> Json {
         "row": row.id(),
         "about": row.about,
         "unit": row.unit,
-        "absent": row.group.absent(),
         "columns": figures.of(row).iter().map(column).collect::<Vec<_>>(),
         "bars": row.bars.iter().map(bar).collect::<Vec<_>>(),
     })

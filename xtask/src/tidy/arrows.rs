@@ -24,7 +24,7 @@ const ARROWS: [Arrows; 22] = {
         row("fastpath", &["base", "packet", "flow", "pipeline"]),
         row("sys",      &["base"]),
         row("ports",    &["base", "packet", "sys"]),
-        row("dpdk",     &["base", "packet", "ports"]),
+        row("dpdk",     &["base", "packet", "sys", "ports"]),
         row("ovsdb",    &["base"]),
         row("switch",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "sys", "ports", "dpdk", "ovsdb"]),
         row("testbed",  &["base", "sys"]),

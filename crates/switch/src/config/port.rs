@@ -1,5 +1,5 @@
 //! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`,
-//! `replay:p1,trace.pcap`.
+//! `dpdk:net_tap0=2,iface=t0`, `replay:p1,trace.pcap`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub enum PortKind {
     Interface,
     /// An interface that exists already, by `AF_XDP`.
     Xdp(Options),
+    /// A device of DPDK.
+    Dpdk(Arc<dpdk::Arguments>),
     /// A TAP interface that the switch makes and takes away again.
     Tap,
     /// Nothing but memory: frames of a capture file, over and over, and a count of what
@@ -27,11 +29,11 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// Whether it is an interface that exists without the switch, and may come and go.
+    /// Whether it is something that exists without the switch, and may come and go.
     #[must_use]
     pub const fn is_found(&self) -> bool {
         match self {
-            Self::Interface | Self::Xdp(_) => true,
+            Self::Interface | Self::Xdp(_) | Self::Dpdk(_) => true,
             Self::Tap | Self::Replay(_) => false,
         }
     }
@@ -58,13 +60,15 @@ impl FromStr for PortSpec {
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let (mut kind, rest) = match text.split_once(':') {
             None => (PortKind::Interface, text),
+            Some(("dpdk", rest)) => return parse_dpdk(text, rest),
             Some(("tap", rest)) => (PortKind::Tap, rest),
             Some(("xdp", rest)) => (PortKind::Xdp(Options::default()), rest),
             Some(("replay", rest)) => (PortKind::Replay(None), rest),
             Some((other, _)) => {
                 let problem = format!(
                     "'{other}:' is no kind of port: use INTERFACE[=NUMBER], \
-                     xdp:INTERFACE[,MODE..][=NUMBER], tap:NAME[=NUMBER] or replay:NAME[,FILE][=NUMBER]"
+                     xdp:INTERFACE[,MODE..][=NUMBER], dpdk:DEVICE[=NUMBER][,ARGUMENT..], \
+                     tap:NAME[=NUMBER] or replay:NAME[,FILE][=NUMBER]"
                 );
                 return Err(ConfigError::new("--port", problem));
             }
@@ -85,7 +89,7 @@ impl FromStr for PortSpec {
                     *file = Some(PathBuf::from(path).into());
                 }
             }
-            PortKind::Interface | PortKind::Tap => {}
+            PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap => {}
         }
         super::check_name("--port", name)?;
         Ok(Self {
@@ -94,6 +98,31 @@ impl FromStr for PortSpec {
             number,
         })
     }
+}
+
+/// Reads what stands behind `dpdk:`. The number stands behind the device's name: the
+/// driver's own arguments have the same sign in them.
+fn parse_dpdk(text: &str, rest: &str) -> Result<PortSpec, ConfigError> {
+    let (head, words) = match rest.split_once(',') {
+        Some((head, words)) => (head, Some(words)),
+        None => (rest, None),
+    };
+    let (device, number) = match head.split_once('=') {
+        None => (head, None),
+        Some((device, number)) => (device, Some(parse_number(text, number)?)),
+    };
+    let plain = match words {
+        Some(words) => format!("{device},{words}"),
+        None => device.to_owned(),
+    };
+    let arguments: dpdk::Arguments = plain
+        .parse()
+        .map_err(|error: dpdk::BadArguments| ConfigError::new("--port", error.to_string()))?;
+    Ok(PortSpec {
+        name: arguments.device().to_owned(),
+        kind: PortKind::Dpdk(arguments.into()),
+        number,
+    })
 }
 
 /// The words that may stand behind an interface that is opened by `AF_XDP`.
@@ -160,6 +189,13 @@ impl fmt::Display for PortSpec {
             PortKind::Xdp(options) => {
                 write!(f, "xdp:{}", self.name)?;
                 modes(*options).try_for_each(|mode| write!(f, ",{mode}"))?;
+            }
+            PortKind::Dpdk(arguments) => {
+                write!(f, "dpdk:{}", self.name)?;
+                if let Some(number) = self.number {
+                    write!(f, "={number}")?;
+                }
+                return f.write_str(&arguments.words());
             }
             PortKind::Replay(file) => {
                 write!(f, "replay:{}", self.name)?;

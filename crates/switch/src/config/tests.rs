@@ -19,6 +19,9 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
         "xdp:eth1=9",
         "xdp:eth1,native,copy=9",
         "xdp:eth1,generic,busy-poll",
+        "dpdk:net_null0",
+        "dpdk:0000:3b:00.0=2",
+        "dpdk:net_pcap0=3,rx_pcap=a=b.pcap,infinite_rx=1,buffers=200000,mtu=9000",
         "replay:p1",
         "replay:p1,traces/many.pcap=4",
     ] {
@@ -36,7 +39,12 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
         error_of::<PortSpec>("eth1=0"),
         "--port: 'eth1=0': '0' is not a port number: use 1 to 65279, as in eth1=7"
     );
-    assert!(error_of::<PortSpec>("dpdk:x").contains("no kind of port"));
+    assert!(error_of::<PortSpec>("pcap:x").contains("no kind of port"));
+    assert!(error_of::<PortSpec>("dpdk:x=0,y=1").contains("'0' is not a port number"));
+    assert_eq!(
+        error_of::<PortSpec>("dpdk:net_null0,mtu=1"),
+        "--port: 'mtu=1': mtu takes a number from 68 to 65000"
+    );
     assert!(error_of::<PortSpec>("a-name-too-long-for-linux").contains("longer than the 15 bytes"));
     assert!(error_of::<PortSpec>("").contains("needs a name"));
 }

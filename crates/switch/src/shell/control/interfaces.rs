@@ -12,9 +12,9 @@ use crate::core::link::{Link, LinkEvent};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 
-/// How often a TAP interface that was moved to another network namespace is
-/// looked after, and a port tried again that could not be opened: news of them do not
-/// come by themselves.
+/// How often a TAP interface that was moved to another network namespace and a device
+/// that the kernel does not know are looked after, and a port tried again that could not
+/// be opened: news of them do not come by themselves.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Control {
@@ -113,7 +113,7 @@ impl Control {
             return;
         }
         self.last_look = now;
-        self.look_after_moved_taps();
+        self.look_after_unheard();
         self.try_closed_ports();
     }
 
@@ -128,9 +128,9 @@ impl Control {
         }
     }
 
-    /// Asks moved TAP interfaces how they are.
-    fn look_after_moved_taps(&mut self) {
-        for (bridge, number) in self.find_ports(is_moved_tap) {
+    /// Asks ports of which netlink tells nothing how they are.
+    fn look_after_unheard(&mut self) {
+        for (bridge, number) in self.find_ports(is_unheard) {
             let Some(site) = self.sites.get_mut(&bridge) else {
                 continue;
             };
@@ -159,7 +159,7 @@ impl Control {
         let any = self.sites.values().any(|site| {
             site.ports
                 .values()
-                .any(|port| is_moved_tap(port) || is_closed(port))
+                .any(|port| is_unheard(port) || is_closed(port))
         });
         any.then(|| self.last_look + LOOK_INTERVAL)
     }
@@ -174,6 +174,8 @@ fn is_closed(port: &PortSite) -> bool {
     port.device.is_none() && port.wanted.kind.is_found()
 }
 
-fn is_moved_tap(port: &PortSite) -> bool {
-    port.wanted.kind == PortKind::Tap && port.device.is_some() && port.index.is_none()
+/// A TAP interface in another network namespace, or a device of DPDK that is no interface.
+fn is_unheard(port: &PortSite) -> bool {
+    let may_be = matches!(port.wanted.kind, PortKind::Tap | PortKind::Dpdk(_));
+    may_be && port.device.is_some() && port.index.is_none()
 }

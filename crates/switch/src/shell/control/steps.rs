@@ -394,14 +394,15 @@ fn open_device(
     address: Option<MacAddr>,
     queues: NonZeroUsize,
 ) -> Result<Box<dyn Port>, OpenError> {
-    let name: InterfaceName = wanted
-        .name
-        .parse()
-        .expect("a checked configuration has only names of interfaces");
+    let name = || -> InterfaceName {
+        let name = wanted.name.parse();
+        name.expect("a checked configuration has only names of interfaces")
+    };
     Ok(match &wanted.kind {
-        PortKind::Tap => Box::new(Tap::create(&name, tap::Options { address, queues })?),
-        PortKind::Interface => Box::new(AfPacket::open(&name, queues)?),
-        PortKind::Xdp(options) => Box::new(Xdp::open(&name, queues, *options)?),
-        PortKind::Replay(file) => Box::new(Replay::open(&name, file.as_deref(), queues)?),
+        PortKind::Tap => Box::new(Tap::create(&name(), tap::Options { address, queues })?),
+        PortKind::Interface => Box::new(AfPacket::open(&name(), queues)?),
+        PortKind::Xdp(options) => Box::new(Xdp::open(&name(), queues, *options)?),
+        PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
+        PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
     })
 }

@@ -1,0 +1,191 @@
+//! The words that name a device of DPDK and say how it is to be: `net_tap0,iface=t0`,
+//! `0000:3b:00.0`, and among them two of ours, `buffers=N` and `mtu=N`.
+//!
+//! The driver's own words are handed on as they are: DPDK knows which there are.
+
+use std::fmt;
+use std::num::{NonZeroU16, NonZeroU32};
+use std::str::FromStr;
+
+/// The most frames that a device's memory is made for: two gigabytes of it.
+pub const BUFFERS_MAX: u32 = 1_048_576;
+
+/// The longest name of a device: what OpenFlow can say of a port (OF 1.3.5, 7.2.1).
+const NAME_LEN_MAX: usize = 15;
+
+/// The longest MTU: a frame of it fits one buffer, whose length is a 16-bit number.
+const MTU_MAX: u16 = 65_000;
+
+/// The shortest MTU that every IPv4 host takes (RFC 791, 3.2).
+const MTU_MIN: u16 = 68;
+
+/// A device of DPDK, and what it is to be told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Arguments {
+    device: String,
+    /// The driver's own.
+    own: Vec<String>,
+    /// How many frames its memory holds.
+    pub buffers: Option<NonZeroU32>,
+    /// The longest payload of a frame.
+    pub mtu: Option<NonZeroU16>,
+}
+
+/// These are no words for a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadArguments {
+    /// It has no name.
+    #[error("a device of DPDK needs a name, as net_tap0 or 0000:3b:00.0")]
+    Nameless,
+    /// Its name is too long for OpenFlow.
+    #[error(
+        "'{0}' is longer than the {NAME_LEN_MAX} bytes that OpenFlow allows: many drivers have a \
+         shorter name beside, as virtio_user0 for net_virtio_user0"
+    )]
+    LongName(String),
+    /// Its name has letters that no name has.
+    #[error("'{0}' is no name of a device: no spaces, slashes or quotes are allowed")]
+    BadName(String),
+    /// A number of ours is none, or out of bounds.
+    #[error("'{word}': {name} takes a number from {least} to {most}")]
+    BadNumber {
+        /// What was written.
+        word: String,
+        /// What it was for.
+        name: &'static str,
+        /// The least.
+        least: u32,
+        /// The most.
+        most: u32,
+    },
+}
+
+impl Arguments {
+    /// The device's name, which is the port's too.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// What DPDK is told: the device and the driver's own words.
+    #[must_use]
+    pub fn for_dpdk(&self) -> String {
+        let mut text = self.device.clone();
+        for word in &self.own {
+            text.push(',');
+            text.push_str(word);
+        }
+        text
+    }
+
+    /// The words behind the name, our own among them.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let mut words = self.own.clone();
+        words.extend(self.buffers.map(|buffers| format!("buffers={buffers}")));
+        words.extend(self.mtu.map(|mtu| format!("mtu={mtu}")));
+        words.iter().map(|word| format!(",{word}")).collect()
+    }
+}
+
+impl FromStr for Arguments {
+    type Err = BadArguments;
+
+    fn from_str(text: &str) -> Result<Self, BadArguments> {
+        let mut words = text.split(',');
+        let device = check_name(words.next().unwrap_or_default())?;
+        let mut arguments = Self {
+            device,
+            own: Vec::new(),
+            buffers: None,
+            mtu: None,
+        };
+        for word in words {
+            match word.split_once('=') {
+                Some(("buffers", number)) => {
+                    let number = read(word, "buffers", number, 1, BUFFERS_MAX)?;
+                    arguments.buffers = NonZeroU32::new(number);
+                }
+                Some(("mtu", number)) => {
+                    let number = read(word, "mtu", number, MTU_MIN.into(), MTU_MAX.into())?;
+                    let number = u16::try_from(number).expect("it was held against a bound");
+                    arguments.mtu = NonZeroU16::new(number);
+                }
+                _ => arguments.own.push(word.to_owned()),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+impl fmt::Display for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.device, self.words())
+    }
+}
+
+fn check_name(name: &str) -> Result<String, BadArguments> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    if name.is_empty() {
+        Err(BadArguments::Nameless)
+    } else if name.len() > NAME_LEN_MAX {
+        Err(BadArguments::LongName(name.to_owned()))
+    } else if !name.chars().all(legal) {
+        Err(BadArguments::BadName(name.to_owned()))
+    } else {
+        Ok(name.to_owned())
+    }
+}
+
+fn read(
+    word: &str,
+    name: &'static str,
+    number: &str,
+    least: u32,
+    most: u32,
+) -> Result<u32, BadArguments> {
+    let read = number.parse().ok();
+    read.filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| BadArguments::BadNumber {
+            word: word.to_owned(),
+            name,
+            least,
+            most,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_words_are_taken_out_and_the_drivers_stay_as_they_are() {
+        let text = "net_pcap0,buffers=200000,rx_pcap=a=b.pcap,infinite_rx=1,mtu=9000";
+        let arguments: Arguments = text.parse().unwrap();
+        assert_eq!(arguments.device(), "net_pcap0");
+        assert_eq!(
+            arguments.for_dpdk(),
+            "net_pcap0,rx_pcap=a=b.pcap,infinite_rx=1"
+        );
+        assert_eq!(arguments.buffers.map(NonZeroU32::get), Some(200_000));
+        assert_eq!(arguments.mtu.map(NonZeroU16::get), Some(9000));
+        assert_eq!(arguments.to_string().parse(), Ok(arguments));
+        assert!("0000:3b:00.0".parse::<Arguments>().is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_devices_words_is_said() {
+        let refused = |text: &str| text.parse::<Arguments>().unwrap_err().to_string();
+        assert!(refused("").contains("needs a name"));
+        assert!(refused("net_virtio_user0").contains("virtio_user0 for"));
+        assert!(refused("net null").contains("no name of a device"));
+        assert_eq!(
+            refused("net_null0,buffers=0"),
+            "'buffers=0': buffers takes a number from 1 to 1048576"
+        );
+        assert_eq!(
+            refused("net_null0,mtu=67"),
+            "'mtu=67': mtu takes a number from 68 to 65000"
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! A device of DPDK as a port. Frames are copied between its memory and the workers'
+//! buffers, each way.
+//!
+//! Nothing wakes a worker when a frame comes: whoever has a queue of such a device looks
+//! again and again, as is the way with DPDK.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ports::{Ifindex, OpenError, Port, QUEUES_MAX, Queue, Status};
+use rustix::event::{EventfdFlags, eventfd};
+use sys::interface::Interfaces;
+
+use crate::arguments::Arguments;
+use crate::device::Device;
+use crate::queue::DpdkQueue;
+
+/// A device of DPDK, opened.
+pub(crate) struct Dpdk {
+    hold: Arc<Hold>,
+    workers: usize,
+    queues: Vec<Box<dyn Queue>>,
+}
+
+/// What the port and its queues share.
+pub(crate) struct Hold {
+    /// The device: it is closed with the last of them.
+    pub(crate) device: Device,
+    /// Whether the port is up: not every device can be told.
+    up: AtomicBool,
+    /// Taken while a frame is sent by a queue that several workers have.
+    pub(crate) busy: Vec<AtomicBool>,
+    /// Always readable, which keeps a worker looking.
+    pub(crate) ready: OwnedFd,
+    /// The interface of the machine behind it, where there is one.
+    behind: Option<(Interfaces, Ifindex)>,
+}
+
+impl Hold {
+    /// Whether the port is up.
+    #[inline]
+    pub(crate) fn is_up(&self) -> bool {
+        self.up.load(Ordering::Relaxed)
+    }
+
+    /// The error that says the device is gone, if it is.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        let behind = self.behind.as_ref();
+        let there = behind.is_none_or(|(interfaces, index)| interfaces.name(*index).is_ok());
+        match there && !self.device.is_removed() {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("the device {} is gone", self.device),
+            )),
+        }
+    }
+}
+
+impl Dpdk {
+    /// See [`crate::open`].
+    pub(crate) fn open(arguments: &Arguments, queues: NonZeroUsize) -> Result<Self, OpenError> {
+        let name = || arguments.device().to_owned();
+        let wanted = match u16::try_from(queues.get()) {
+            Ok(wanted) if queues <= QUEUES_MAX => wanted,
+            _ => {
+                return Err(OpenError::TooManyQueues {
+                    name: name(),
+                    asked: queues,
+                });
+            }
+        };
+        let device = Device::open(arguments, wanted)?;
+        let failed = |step| {
+            move |source| OpenError::Failed {
+                name: name(),
+                step,
+                source,
+            }
+        };
+        // A counter that is not zero and that nobody reads.
+        let ready = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| failed("making an eventfd")(error.into()))?;
+        let behind = match device.description.interface {
+            Some(index) => {
+                let here = Interfaces::here().map_err(failed("opening a socket"))?;
+                Some((here, Ifindex(index)))
+            }
+            None => None,
+        };
+        let shared = usize::from(device.queues.transmit);
+        let hold = Arc::new(Hold {
+            device,
+            up: AtomicBool::new(true),
+            busy: (0..shared).map(|_| AtomicBool::new(false)).collect(),
+            ready,
+            behind,
+        });
+        let queue = |worker| Box::new(DpdkQueue::new(Arc::clone(&hold), worker, wanted)) as _;
+        Ok(Self {
+            queues: (0..wanted).map(queue).collect(),
+            workers: queues.get(),
+            hold,
+        })
+    }
+
+    /// How the interface behind the device is, which the kernel knows better.
+    fn status_behind(&self) -> Option<Status> {
+        let (interfaces, index) = self.hold.behind.as_ref()?;
+        let name = interfaces.name(*index).ok()?;
+        let flags = interfaces.flags(&name).ok()?;
+        Some(Status {
+            index: Some(*index),
+            up: flags.up,
+            carrier: flags.running,
+            speed_mbps: interfaces.speed_mbps(&name).ok().flatten(),
+            ..Status::default()
+        })
+    }
+
+    fn status_alone(&self) -> Status {
+        let up = self.hold.is_up();
+        let link = self.hold.device.link().unwrap_or_default();
+        Status {
+            up,
+            carrier: up && link.up != 0,
+            speed_mbps: Some(link.mbps).filter(|mbps| *mbps != 0),
+            ..Status::default()
+        }
+    }
+
+    fn way(&self) -> String {
+        let device = &self.hold.device;
+        let memory = match device.huge_pages {
+            true => "huge pages",
+            false => "ordinary pages",
+        };
+        format!(
+            "DPDK, {}, {} of {} queues, {memory}",
+            device.description.driver, device.queues.receive, self.workers
+        )
+    }
+}
+
+impl Port for Dpdk {
+    fn status(&self) -> Status {
+        let device = &self.hold.device;
+        let name = device.to_string();
+        if self.hold.check().is_err() {
+            return Status {
+                name,
+                ..Status::default()
+            };
+        }
+        let state = self.status_behind();
+        Status {
+            name,
+            address: device.description.address,
+            mtu: device.description.mtu.into(),
+            driver: Some(device.description.driver.clone()),
+            way: Some(self.way()),
+            ..state.unwrap_or_else(|| self.status_alone())
+        }
+    }
+
+    fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn advice(&self) -> Vec<String> {
+        let device = &self.hold.device;
+        let mut advice = Vec::new();
+        let receive = usize::from(device.queues.receive);
+        if receive < self.workers {
+            advice.push(format!(
+                "{device} has {receive} receive queues for {} workers, and the others' cores do not \
+                 help it: some drivers have an argument for more, as qpairs=N of net_af_packet",
+                self.workers
+            ));
+        }
+        if !device.huge_pages {
+            advice.push(format!(
+                "{device} has its frames in ordinary pages, which costs time: before the start, \
+                 `sysctl vm.nr_hugepages=512`"
+            ));
+        }
+        advice
+    }
+
+    fn set_up(&mut self, up: bool) -> io::Result<()> {
+        self.hold.up.store(up, Ordering::Relaxed);
+        match &self.hold.behind {
+            Some((interfaces, index)) => interfaces.set_up(&interfaces.name(*index)?, up),
+            // Of a device that cannot be told, its frames are left alone.
+            None => match self.hold.device.set_link(up) {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+                other => other,
+            },
+        }
+    }
+}

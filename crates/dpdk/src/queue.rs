@@ -1,0 +1,335 @@
+//! One worker's share of a device: a receive queue of its own, if the device has so
+//! many, and a transmit queue, which it may share.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use packet::{Checksum, Frame, Pool, SegmentError};
+use ports::{Batch, Counter, Queue, QueueCounters};
+
+use crate::device::Frames;
+use crate::eal;
+use crate::port::Hold;
+use crate::shim::Losses;
+
+/// An Ethernet header: two addresses and a type.
+const HEADER_LEN: usize = 14;
+
+/// A tag, which the MTU does not count.
+const TAG_LEN: usize = 4;
+
+/// The most segments that one frame is cut into: as many as there are descriptors.
+const SEGMENTS_MAX: u64 = 1024;
+
+/// Drivers that hand over what is behind an interface of the machine, unfinished
+/// checksums among it. The frames have crossed no wire, so nothing is hidden by finishing
+/// them.
+const UNFINISHED: [&str; 2] = ["net_af_packet", "net_af_xdp"];
+
+/// How often a transmit queue that another worker is in is looked at before the frames
+/// count as having found no room: longer than sending a batch takes.
+const LOOKS_MAX: u32 = 10_000;
+
+/// The device's own counts are asked for at every so many calls of [`Queue::tend`]: NICs
+/// are slow to answer.
+const TENDS_A_COUNT: u32 = 32;
+
+/// One worker's share of a device.
+pub(crate) struct DpdkQueue {
+    /// Received, and not yet handed on. Before `hold`: they go back while the device is there.
+    waiting: Frames,
+    /// About to be sent.
+    leaving: Frames,
+    hold: Arc<Hold>,
+    /// Its receive queue.
+    receive: Option<u16>,
+    /// Its transmit queue, and whether others have it too.
+    transmit: u16,
+    is_shared: bool,
+    /// Recognise unfinished checksums.
+    unfinished: bool,
+    frame_max: usize,
+    /// What of the device's counts is in ours already; one of the queues has them.
+    counted: Option<Losses>,
+    tends: u32,
+    /// What a frame was cut into.
+    segments: Vec<Frame>,
+    counters: Arc<QueueCounters>,
+}
+
+/// What became of a frame that was cut.
+enum Cut {
+    /// Its segments are on their way, or it is dropped and counted.
+    Done,
+    /// There is no room for it now.
+    Later,
+}
+
+impl DpdkQueue {
+    /// The share of worker number `worker` of `workers`.
+    pub(crate) fn new(hold: Arc<Hold>, worker: u16, workers: u16) -> Self {
+        let queues = hold.device.queues;
+        let driver = hold.device.description.driver.as_str();
+        Self {
+            waiting: Frames::new(),
+            leaving: Frames::new(),
+            receive: (worker < queues.receive).then_some(worker),
+            transmit: worker % queues.transmit,
+            is_shared: workers > queues.transmit,
+            unfinished: UNFINISHED.contains(&driver),
+            frame_max: usize::from(hold.device.description.mtu) + HEADER_LEN + TAG_LEN,
+            counted: (worker == 0).then(Losses::default),
+            tends: 0,
+            hold,
+            segments: Vec::new(),
+            counters: Arc::default(),
+        }
+    }
+
+    /// Hands received frames on, as many as there is room and are buffers for.
+    fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
+        let count = self.waiting.len().min(batch.room());
+        let mut done = 0;
+        while done < count {
+            let Some(mut frame) = pool.take() else {
+                self.counters.add(Counter::RxStarved, 1);
+                break;
+            };
+            match self.copy(done, &mut frame) {
+                Ok(()) => batch.push(frame).expect("room was asked for"),
+                Err(reason) => {
+                    self.counters.add(reason, 1);
+                    pool.put(frame);
+                }
+            }
+            done += 1;
+        }
+        self.waiting.release_first(done);
+    }
+
+    /// Copies a frame; the reason, if it must be dropped.
+    fn copy(&self, index: usize, frame: &mut Frame) -> Result<(), Counter> {
+        let len = self.waiting.frame_len(index);
+        if len < HEADER_LEN {
+            return Err(Counter::RxRunt);
+        }
+        match self.waiting.bytes(index) {
+            Some(bytes) => frame.copy_from(bytes).map_err(|_| Counter::RxTooLong)?,
+            None => {
+                frame.fill(len).map_err(|_| Counter::RxTooLong)?;
+                self.waiting.copy(index, frame.bytes_mut());
+            }
+        }
+        if self.unfinished {
+            frame.recognise_unfinished();
+        }
+        Ok(())
+    }
+
+    /// Sends frames from the front of `batch` that need not be cut; how many are done with.
+    fn send_whole(&mut self, frames: &mut [Frame]) -> usize {
+        if !self.hold.device.allocate(frames.len(), &mut self.leaving) {
+            return 0;
+        }
+        let mut placed = 0;
+        let mut places = [0; Batch::FRAMES_MAX];
+        for (index, frame) in frames.iter_mut().enumerate() {
+            if frame.len() > self.frame_max.min(self.leaving.room(placed)) {
+                continue;
+            }
+            if let Checksum::Partial { .. } = frame.offload.checksum {
+                frame.finish();
+                self.counters.add(Counter::TxFinished, 1);
+            }
+            self.leaving.write(placed, frame.bytes());
+            places[placed] = index;
+            placed += 1;
+        }
+        self.leaving.keep_first(placed);
+        let sent = self.push();
+        self.leaving.release();
+        let done = match sent == placed {
+            true => frames.len(),
+            // The first that was placed and not sent, and all behind it, stay.
+            false => places[sent],
+        };
+        for index in &places[..sent] {
+            self.counters.sent(&frames[*index..=*index]);
+        }
+        let too_long = done - sent;
+        if too_long > 0 {
+            self.counters.add(Counter::TxTooLong, too_long as u64);
+        }
+        done
+    }
+
+    /// Sends from `leaving`, as many as the device takes now.
+    fn push(&mut self) -> usize {
+        let device = &self.hold.device;
+        if !self.is_shared {
+            return device.send(self.transmit, &mut self.leaving);
+        }
+        let busy = &self.hold.busy[usize::from(self.transmit)];
+        if !enter(busy) {
+            return 0;
+        }
+        let sent = device.send(self.transmit, &mut self.leaving);
+        busy.store(false, Ordering::Release);
+        sent
+    }
+
+    /// Cuts a frame and sends its segments. Once some are sent, the others are sent too, or
+    /// dropped and counted.
+    fn send_cut(&mut self, frame: &Frame, pool: &mut Pool) -> Cut {
+        if frame.wire_frames() > SEGMENTS_MAX {
+            self.counters.add(Counter::TxErrors, 1);
+            return Cut::Done;
+        }
+        let mut segments = std::mem::take(&mut self.segments);
+        let cut = match packet::segment(frame, pool, &mut segments) {
+            Ok(()) => self.send_segments(&mut segments),
+            Err(SegmentError::Unfit) => {
+                self.counters.add(Counter::TxErrors, 1);
+                Cut::Done
+            }
+            Err(SegmentError::NoBuffer) => {
+                self.counters.add(Counter::TxNoRoom, 1);
+                Cut::Done
+            }
+        };
+        segments.drain(..).for_each(|segment| pool.put(segment));
+        self.segments = segments;
+        cut
+    }
+
+    fn send_segments(&mut self, segments: &mut [Frame]) -> Cut {
+        let count = segments.len();
+        let mut done = 0;
+        while done < count {
+            let end = count.min(done + Batch::FRAMES_MAX);
+            match self.send_whole(&mut segments[done..end]) {
+                0 if done == 0 => return Cut::Later,
+                0 => {
+                    let left = (count - done) as u64;
+                    self.counters.add(Counter::TxNoRoom, left);
+                    break;
+                }
+                more => done += more,
+            }
+        }
+        self.counters.add(Counter::TxSegmented, 1);
+        Cut::Done
+    }
+
+    /// Takes the device's counts over.
+    fn count(&mut self) {
+        let Some(counted) = self.counted else {
+            return;
+        };
+        // A device that does not count has nothing to say.
+        let Ok(now) = self.hold.device.losses() else {
+            return;
+        };
+        let counters = &self.counters;
+        let take = |counter, now: u64, counted: u64| {
+            let new = now.saturating_sub(counted);
+            counters.add(counter, new);
+        };
+        let overrun = |losses: Losses| losses.missed + losses.no_buffer;
+        take(Counter::RxOverrun, overrun(now), overrun(counted));
+        take(
+            Counter::RxErrors,
+            now.receive_errors,
+            counted.receive_errors,
+        );
+        take(
+            Counter::TxErrors,
+            now.transmit_errors,
+            counted.transmit_errors,
+        );
+        self.counted = Some(now);
+    }
+}
+
+impl Queue for DpdkQueue {
+    fn receive(&mut self, pool: &mut Pool, batch: &mut Batch) -> io::Result<()> {
+        let Some(queue) = self.receive else {
+            return Ok(());
+        };
+        eal::join();
+        if self.waiting.len() < batch.room() {
+            self.hold.device.receive(queue, &mut self.waiting);
+        }
+        if !self.hold.is_up() {
+            // Nobody heard them, as with an interface that is down.
+            self.waiting.release();
+        }
+        if self.waiting.len() > 0 {
+            let before = batch.len();
+            self.hand_on(pool, batch);
+            self.counters.received(&batch[before..]);
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
+        eal::join();
+        if !self.hold.is_up() {
+            self.counters.add(Counter::TxDown, batch.len() as u64);
+            batch.release(batch.len(), pool);
+            return Ok(());
+        }
+        let mut done = 0;
+        while done < batch.len() {
+            let is_whole = |frame: &Frame| frame.offload.segmentation.is_none();
+            let rest = &mut batch[done..];
+            let whole = rest.iter().position(|frame| !is_whole(frame));
+            let whole = whole.unwrap_or(rest.len());
+            if whole == 0 {
+                match self.send_cut(&batch[done], pool) {
+                    Cut::Done => done += 1,
+                    Cut::Later => break,
+                }
+                continue;
+            }
+            let sent = self.send_whole(&mut rest[..whole]);
+            done += sent;
+            if sent < whole {
+                break;
+            }
+        }
+        batch.release(done, pool);
+        Ok(())
+    }
+
+    fn tend(&mut self) -> io::Result<()> {
+        self.tends += 1;
+        if self.tends >= TENDS_A_COUNT {
+            self.tends = 0;
+            self.count();
+        }
+        self.hold.check()
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        // Who receives nothing need not look.
+        self.receive.map(|_| self.hold.ready.as_fd())
+    }
+
+    fn counters(&self) -> Arc<QueueCounters> {
+        Arc::clone(&self.counters)
+    }
+}
+
+/// Enters a queue that several workers have; not for long, whoever is in it.
+fn enter(busy: &AtomicBool) -> bool {
+    for _ in 0..LOOKS_MAX {
+        if !busy.swap(true, Ordering::Acquire) {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    false
+}

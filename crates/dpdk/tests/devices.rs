@@ -1,0 +1,361 @@
+//! Devices of DPDK as ports, without a switch: what crosses them, what is counted, and
+//! what is said when they cannot be had.
+#![cfg(feature = "dpdk")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use packet::{Checksum, Frame, Pool, Segmentation, SegmentationKind};
+use ports::{Batch, Counter, Counts, Port, Queue};
+
+const ONE: NonZeroUsize = NonZeroUsize::MIN;
+
+fn open(text: &str) -> Box<dyn Port> {
+    dpdk::open(&text.parse().unwrap(), ONE).unwrap()
+}
+
+fn refusal(text: &str) -> String {
+    match dpdk::open(&text.parse().unwrap(), ONE) {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Whoever has a queue.
+struct Hand {
+    queue: Box<dyn Queue>,
+    pool: Pool,
+}
+
+impl Hand {
+    fn of(text: &str) -> Self {
+        Self::with_pool(text, 256)
+    }
+
+    fn with_pool(text: &str, buffers: usize) -> Self {
+        Self {
+            queue: open(text).take_queues().remove(0),
+            pool: Pool::new(buffers),
+        }
+    }
+
+    /// Sends all of `frames`.
+    fn send(&mut self, frames: &[Frame]) {
+        for some in frames.chunks(Batch::FRAMES_MAX) {
+            let mut batch = Batch::new();
+            for frame in some {
+                let copy = self.pool.duplicate(frame).unwrap();
+                batch.push(copy).unwrap();
+            }
+            self.queue.send(&mut batch, &mut self.pool).unwrap();
+            assert!(batch.is_empty(), "there was room for all");
+        }
+    }
+
+    /// What one call brings.
+    fn receive(&mut self) -> Vec<Frame> {
+        let mut batch = Batch::new();
+        self.queue.receive(&mut self.pool, &mut batch).unwrap();
+        let frames = batch.to_vec();
+        batch.release(batch.len(), &mut self.pool);
+        frames
+    }
+
+    /// What was counted. The device's own counts are asked for now and then only.
+    fn counts(&mut self) -> Counts {
+        for _ in 0..100 {
+            self.queue.tend().unwrap();
+        }
+        self.queue.counters().read()
+    }
+}
+
+fn frame(len: usize, seed: u8) -> Frame {
+    let bytes: Vec<u8> = (0..len).map(|at| at.to_le_bytes()[0] ^ seed).collect();
+    Frame::from_bytes(&bytes)
+}
+
+/// A TCP segment over IPv4 with `payload` bytes, its checksum unfinished.
+fn unfinished(payload: usize) -> Frame {
+    let mut bytes = vec![2; 54];
+    let total = u16::try_from(payload + 40).unwrap();
+    let [high, low] = total.to_be_bytes();
+    bytes[12..34].copy_from_slice(&[
+        8, 0, 0x45, 0, high, low, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+    ]);
+    bytes[46..50].copy_from_slice(&[5 << 4, 0x10, 1, 0]);
+    let sum = u32::from(total - 20) + 6 + 0x0a00 + 1 + 0x0a00 + 2;
+    bytes[50..52].copy_from_slice(&u16::try_from(sum).unwrap().to_be_bytes());
+    bytes[52..54].copy_from_slice(&[0, 0]);
+    bytes.extend((0..payload).map(|at| at.to_le_bytes()[0]));
+    let mut frame = Frame::from_bytes(&bytes);
+    frame.offload.checksum = Checksum::Partial {
+        start: 34,
+        offset: 16,
+    };
+    frame
+}
+
+/// The sum of the TCP segment and its pseudo-header, which is all ones if the checksum is right.
+fn tcp_sum(frame: &Frame) -> u32 {
+    let bytes = frame.bytes();
+    let words = bytes[26..].chunks(2);
+    let words = words.map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+    let mut sum = words.sum::<u32>() + 6 + u32::try_from(bytes.len() - 34).unwrap();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum
+}
+
+/// A file of frames as libpcap writes it; each test has its own.
+fn capture(name: &str, frames: &[Frame]) -> PathBuf {
+    let mut bytes = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1]
+        .map(u32::to_le_bytes)
+        .concat();
+    for frame in frames {
+        let len = u32::try_from(frame.len()).unwrap();
+        bytes.extend([0, 0, len, len].map(u32::to_le_bytes).concat());
+        bytes.extend(frame.bytes());
+    }
+    let file = file(name);
+    fs::write(&file, bytes).unwrap();
+    file
+}
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id()))
+}
+
+#[test]
+fn frames_of_all_lengths_cross_as_they_are() {
+    let mut hand = Hand::of("net_ring1");
+    let frames: Vec<_> = (14..=1518)
+        .zip((0..=255).cycle())
+        .map(|(len, seed)| frame(len, seed))
+        .collect();
+    for some in frames.chunks(Batch::FRAMES_MAX) {
+        hand.send(some);
+        assert_eq!(hand.receive(), some);
+    }
+    let counts = hand.counts();
+    let count = frames.len() as u64;
+    assert_eq!(counts[Counter::TxPackets], count);
+    assert_eq!(counts[Counter::RxPackets], count);
+    assert_eq!(counts[Counter::RxBytes], counts[Counter::TxBytes]);
+    assert_eq!(counts.rx_dropped() + counts.tx_dropped(), 0, "{counts:?}");
+    assert_eq!(hand.pool.missing(), 0);
+}
+
+#[test]
+fn what_is_longer_than_a_dpdk_mtu_is_counted_and_the_rest_goes() {
+    let mut hand = Hand::of("net_ring2");
+    let frames = [frame(60, 1), frame(1519, 2), frame(61, 3), frame(2000, 4)];
+    hand.send(&frames);
+    assert_eq!(hand.receive(), [frames[0].clone(), frames[2].clone()]);
+    let counts = hand.counts();
+    assert_eq!(counts[Counter::TxTooLong], 2);
+    assert_eq!(counts[Counter::TxPackets], 2);
+    let mut hand = Hand::of("net_ring3,mtu=9000");
+    let long = [frame(9018, 1), frame(9019, 2)];
+    hand.send(&long);
+    assert_eq!(hand.receive(), long[..1]);
+}
+
+#[test]
+fn what_a_dpdk_device_cannot_do_is_done_here_and_counted() {
+    let mut hand = Hand::of("net_ring4");
+    hand.send(&[unfinished(100)]);
+    let came = hand.receive();
+    assert_eq!((came.len(), tcp_sum(&came[0])), (1, 0xffff));
+    let mut long = unfinished(30_000);
+    long.offload.segmentation = Some(Segmentation {
+        kind: SegmentationKind::Tcp4,
+        size: 1000,
+        header_len: 54,
+    });
+    hand.send(&[frame(60, 1), long, frame(60, 2)]);
+    let came = hand.receive();
+    assert_eq!(came.len(), 32);
+    assert_eq!((&came[0], &came[31]), (&frame(60, 1), &frame(60, 2)));
+    for segment in &came[1..31] {
+        assert_eq!((segment.len(), tcp_sum(segment)), (1054, 0xffff));
+    }
+    let counts = hand.counts();
+    assert_eq!(counts[Counter::TxFinished], 1);
+    assert_eq!(counts[Counter::TxSegmented], 1);
+    assert_eq!(counts[Counter::TxPackets], 33);
+    assert_eq!(hand.pool.missing(), 0);
+}
+
+#[test]
+fn a_frame_of_too_many_segments_is_dropped_and_counted() {
+    let mut hand = Hand::of("net_ring14");
+    let mut long = unfinished(2000);
+    long.offload.segmentation = Some(Segmentation {
+        kind: SegmentationKind::Tcp4,
+        size: 1,
+        header_len: 54,
+    });
+    hand.send(&[long, frame(60, 1)]);
+    assert_eq!(hand.receive(), [frame(60, 1)]);
+    assert_eq!(hand.counts()[Counter::TxErrors], 1);
+    assert_eq!(hand.pool.missing(), 0);
+}
+
+#[test]
+fn a_frame_in_several_pieces_is_put_together() {
+    let frames = [frame(60, 1), frame(5000, 2), frame(9000, 3), frame(61, 4)];
+    let file = capture("pieces.pcap", &frames);
+    let mut hand = Hand::of(&format!("net_pcap5,rx_pcap={}", file.display()));
+    assert_eq!(hand.receive(), frames);
+}
+
+#[test]
+fn what_is_sent_stands_in_a_file_after_it_is_closed() {
+    let to = file("sent.pcap");
+    let from = capture("nothing.pcap", &[]);
+    let text = format!(
+        "net_pcap6,rx_pcap={},tx_pcap={}",
+        from.display(),
+        to.display()
+    );
+    let frames = [frame(60, 1), frame(1514, 2)];
+    let mut hand = Hand::of(&text);
+    hand.send(&frames);
+    drop(hand);
+    let written = fs::read(&to).unwrap();
+    assert_eq!(written.len(), 24 + 2 * 16 + 60 + 1514);
+    assert_eq!(written[40..100], *frames[0].bytes());
+}
+
+#[test]
+fn frames_wait_while_the_pool_is_empty() {
+    let frames: Vec<_> = (0..5).map(|seed| frame(60, seed)).collect();
+    let mut hand = Hand::with_pool("net_ring7", 2);
+    for some in frames.chunks(2) {
+        hand.send(some);
+    }
+    let came: Vec<_> = (0..3).flat_map(|_| hand.receive()).collect();
+    assert_eq!(came, frames);
+    assert_eq!(hand.counts()[Counter::RxStarved], 2);
+}
+
+#[test]
+fn a_full_device_leaves_in_the_batch_what_it_does_not_take() {
+    // A ring of a thousand and some, which nobody empties.
+    let mut hand = Hand::with_pool("net_ring8", 4096);
+    let mut left = 0;
+    for seed in 0..40 {
+        let mut batch = Batch::new();
+        for _ in 0..Batch::FRAMES_MAX {
+            let copy = hand.pool.duplicate(&frame(60, seed)).unwrap();
+            batch.push(copy).unwrap();
+        }
+        hand.queue.send(&mut batch, &mut hand.pool).unwrap();
+        left += batch.len();
+        batch.release(batch.len(), &mut hand.pool);
+    }
+    let counts = hand.counts();
+    assert!(left > 0);
+    assert_eq!(counts[Counter::TxPackets], 40 * 64 - left as u64);
+    let came: usize =
+        std::iter::from_fn(|| Some(hand.receive().len()).filter(|len| *len > 0)).sum();
+    assert_eq!(came, 40 * 64 - left);
+    assert_eq!(hand.pool.missing(), 0);
+}
+
+#[test]
+fn a_port_that_is_down_is_silent_both_ways() {
+    let mut port = open("net_ring9");
+    let mut hand = Hand {
+        queue: port.take_queues().remove(0),
+        pool: Pool::new(8),
+    };
+    assert!(port.status().up);
+    hand.send(&[frame(60, 1)]);
+    port.set_up(false).unwrap();
+    assert!(!port.status().up && !port.status().carrier);
+    hand.send(&[frame(60, 2)]);
+    assert_eq!(hand.receive(), []);
+    port.set_up(true).unwrap();
+    hand.send(&[frame(60, 3)]);
+    assert_eq!(hand.receive(), [frame(60, 3)]);
+    assert_eq!(hand.counts()[Counter::TxDown], 1);
+}
+
+#[test]
+fn a_device_is_made_anew_as_often_as_one_likes() {
+    for seed in 0..5 {
+        // Frames are left in it, which belong to memory that is given up.
+        let mut hand = Hand::of("net_ring10");
+        hand.send(&[frame(60, seed), frame(60, seed)]);
+    }
+}
+
+#[test]
+fn a_port_tells_what_it_is() {
+    let mut port = open("net_null11,mtu=1400");
+    let status = port.status();
+    assert_eq!(status.name, "net_null11");
+    assert_eq!((status.mtu, status.up, status.carrier), (1400, true, true));
+    assert_eq!(status.driver.as_deref(), Some("net_null"));
+    let way = status.way.unwrap();
+    assert!(way.starts_with("DPDK, net_null, 1 of 1 queues, "), "{way}");
+    assert_eq!(port.take_queues().len(), 1);
+    assert_eq!(port.take_queues().len(), 0);
+}
+
+#[test]
+fn each_worker_has_a_queue_of_its_own() {
+    let three = NonZeroUsize::new(3).unwrap();
+    let arguments = "net_null12,size=100".parse().unwrap();
+    let mut port = dpdk::open(&arguments, three).unwrap();
+    let queues = port.take_queues();
+    assert_eq!(queues.len(), 3);
+    let threads: Vec<_> = queues
+        .into_iter()
+        .map(|mut queue| {
+            std::thread::spawn(move || {
+                let (mut pool, mut batch) = (Pool::new(64), Batch::new());
+                for _ in 0..1000 {
+                    queue.receive(&mut pool, &mut batch).unwrap();
+                    assert_eq!(batch.len(), Batch::FRAMES_MAX);
+                    queue.send(&mut batch, &mut pool).unwrap();
+                    assert!(batch.is_empty());
+                }
+                queue.counters().read()
+            })
+        })
+        .collect();
+    for thread in threads {
+        let counts = thread.join().unwrap();
+        assert_eq!(counts[Counter::RxBytes], 6_400_000);
+        assert_eq!(counts[Counter::TxPackets], 64_000);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_told_in_the_drivers_words() {
+    let told = refusal("net_nonsense13");
+    assert!(
+        told.starts_with("net_nonsense13: probing the device: "),
+        "{told}"
+    );
+    let told = refusal("net_pcap13,rx_pcap=/no/such/file");
+    assert!(told.contains("/no/such/file"), "{told}");
+    let told = refusal("net_null13,nonsense=1");
+    assert!(
+        told.starts_with("net_null13: probing the device: "),
+        "{told}"
+    );
+    let told = refusal("net_null13,buffers=1000000");
+    assert!(told.starts_with("net_null13: starting it: "), "{told}");
+    // Nothing of it stays.
+    drop(open("net_null13"));
+    let _open = open("net_null13");
+    let told = refusal("net_null13");
+    assert!(told.contains("File exists"), "{told}");
+}

@@ -1,0 +1,58 @@
+//! Huge pages for as long as a measurement takes: DPDK's memory is of them, where there are
+//! any, as with whoever uses it in earnest.
+//!
+//! Best effort: where the kernel has none to give, everybody is measured on ordinary pages.
+
+use std::fs;
+use std::path::Path;
+
+use crate::shell::Shell;
+
+/// Where the kernel has how many pages of 2 MB it sets apart, and how many nobody uses.
+const FOLDER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB";
+
+/// Huge pages that were added; they go when this does, also on Ctrl-C.
+pub(super) struct HugePages {
+    /// How many there were before.
+    before: Option<u32>,
+}
+
+impl HugePages {
+    /// Has the kernel set so many apart, beside those that are in use.
+    pub(super) fn reserve(shell: &Shell, count: u32) -> Self {
+        let (Some(before), Some(free)) = (read("nr_hugepages"), read("free_hugepages")) else {
+            return Self { before: None };
+        };
+        if free >= count || shell.interrupted() {
+            return Self { before: None };
+        }
+        println!("bench: setting {count} huge pages of 2 MB apart, for as long as it takes");
+        let wanted = before - free + count;
+        let set = write(wanted);
+        if !set || read("free_hugepages").is_none_or(|free| free < count) {
+            println!("bench: the kernel has not so many: everybody has ordinary pages");
+            write(before);
+            return Self { before: None };
+        }
+        Self {
+            before: Some(before),
+        }
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            write(before);
+        }
+    }
+}
+
+fn read(name: &str) -> Option<u32> {
+    let text = fs::read_to_string(Path::new(FOLDER).join(name)).ok()?;
+    text.trim().parse().ok()
+}
+
+fn write(count: u32) -> bool {
+    fs::write(Path::new(FOLDER).join("nr_hugepages"), count.to_string()).is_ok()
+}
