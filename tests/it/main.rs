@@ -26,6 +26,7 @@ mod replay;
 mod rig;
 mod robustness;
 mod standalone;
+mod storm;
 mod tables;
 mod tap;
 mod text;
@@ -34,7 +35,9 @@ mod tools;
 mod trace;
 mod truth;
 mod walk;
+mod workers;
 mod xdp;
+mod zeros;
 
 use std::process::ExitCode;
 
@@ -46,15 +49,18 @@ const THEMES: &[&[Rule]] = &[
     standalone::RULES,
     tap::RULES,
     replay::RULES,
+    storm::RULES,
     xdp::RULES,
     dpdk::RULES,
     ofctl::RULES,
     printing::RULES,
+    zeros::RULES,
     ofp_print::RULES,
     tlv::RULES,
     tools::RULES,
     text::RULES,
     walk::RULES,
+    workers::RULES,
     actions::RULES,
     trace::RULES,
     forms::RULES,

@@ -86,7 +86,7 @@ fn in_most_detail_vectors_are_printed_as_ovs_ofctl_prints_them(ground: &Ground) 
 }
 
 /// The vectors of all versions.
-fn all_vectors() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn all_vectors() -> Vec<(String, Vec<u8>)> {
     let mut vectors = Vec::new();
     for version in ["v10", "v11", "v12", "v13", "v14", "v15"] {
         for path in files(&format!("crates/openflow/vectors/{version}")) {

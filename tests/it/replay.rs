@@ -2,13 +2,18 @@
 
 use std::fs;
 
+use openflow::Version;
 use packet::build::Stack;
 use testbed::Failure;
 
 use crate::ground::{Ground, Outcome, Rule, rules};
-use crate::rig::Rig;
+use crate::peer::Peer;
+use crate::rig::{Rig, Switch};
 
-pub(crate) const RULES: &[Rule] = rules![frames_of_a_file_are_forwarded_and_counted,];
+pub(crate) const RULES: &[Rule] = rules![
+    frames_of_a_file_are_forwarded_and_counted,
+    no_frame_meets_an_older_rule_though_workers_never_rest,
+];
 
 /// A file of these frames, as libpcap writes it.
 pub(crate) fn capture(stacks: &[&str]) -> Vec<u8> {
@@ -37,13 +42,6 @@ fn frames_of_a_file_are_forwarded_and_counted(ground: &Ground) -> Outcome {
         file.display()
     ))?;
     switch.ofctl("add-flow br0 in_port=1,udp,tp_dst=2,actions=output:7")?;
-    let packets = |told: &str, key: &str| -> u64 {
-        let (_, rest) = told.split_once(key).expect(key);
-        let end = rest.find(|c: char| !c.is_ascii_digit());
-        rest[..end.expect("more follows")]
-            .parse()
-            .expect("a number")
-    };
     switch.wait_until("frames to leave", |switch| {
         let told = switch.ofctl("dump-ports br0 7")?;
         Ok(packets(&told, "tx pkts=") > 1000)
@@ -64,4 +62,57 @@ fn frames_of_a_file_are_forwarded_and_counted(ground: &Ground) -> Outcome {
     let told = rig.run("--bridge br0 --port replay:m1,no-such-file.pcap")?;
     assert!(told.bad()?.contains("no-such-file.pcap cannot be replayed"));
     Ok(())
+}
+
+/// Changes of the rule.
+const ROUNDS: u64 = 100;
+
+/// Workers that always have frames leave the cores to whoever changes rules, and give way
+/// between two batches: whether a barrier takes that for rest too early, the counts of
+/// rules that were to meet no more frames tell.
+fn no_frame_meets_an_older_rule_though_workers_never_rest(ground: &Ground) -> Outcome {
+    let file = ground.file("many.pcap");
+    let frames: Vec<_> = (0..64)
+        .map(|n| format!("eth / ipv4 / udp(dst={n})"))
+        .collect();
+    let frames: Vec<_> = frames.iter().map(String::as_str).collect();
+    fs::write(&file, capture(&frames)).map_err(Failure::to("write a file of frames"))?;
+    let rig = Rig::new(ground, 0)?;
+    let switch = rig.start(&format!(
+        "--cores 0,1 --bridge br0 --fail-mode secure --port replay:m1,{} --port replay:m2",
+        file.display()
+    ))?;
+    let mut peer = Peer::visit(ground, &switch.file("br0.mgmt"), Version::V13)?;
+    let mut met = Vec::new();
+    for round in 0..ROUNDS {
+        let number = round + 1;
+        peer.add(&format!(
+            "cookie={number},priority={number},in_port=1,actions=output:2"
+        ))?;
+        peer.barrier();
+        // The rule of the last round is behind this one: its count is final.
+        if round > 0 {
+            met.push(count(&switch, round)?);
+        }
+    }
+    for (cookie, met) in (1..).zip(&met) {
+        assert_eq!(count(&switch, cookie)?, *met, "the rule of round {cookie}");
+    }
+    assert!(met.iter().any(|met| *met > 0), "{met:?}");
+    Ok(())
+}
+
+/// How many frames have met the rule with this cookie.
+fn count(switch: &Switch<'_>, cookie: u64) -> Result<u64, Failure> {
+    let told = switch.ofctl(&format!("dump-flows br0 cookie={cookie}/-1"))?;
+    Ok(packets(&told, "n_packets="))
+}
+
+/// The number behind `key`.
+pub(crate) fn packets(told: &str, key: &str) -> u64 {
+    let (_, rest) = told.split_once(key).expect(key);
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    rest[..end.expect("more follows")]
+        .parse()
+        .expect("a number")
 }

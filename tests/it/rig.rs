@@ -206,6 +206,14 @@ impl Switch<'_> {
         Ran::of(self.ground, program)?.good()
     }
 
+    /// What the switch answers at its control socket to what it does not do.
+    pub(crate) fn appctl_refused(&self, words: &str) -> Result<String, Failure> {
+        let program = program("ovs-appctl -t")
+            .arg(self.file("br0.ctl"))
+            .args(words.split_whitespace());
+        Ran::of(self.ground, program)?.bad()
+    }
+
     /// A counter, by the name that `comporta/counters` gives it; zeros are not shown there.
     pub(crate) fn counter(&self, name: &str) -> Result<u64, Failure> {
         let shown = self.appctl("comporta/counters")?;

@@ -118,6 +118,10 @@ fn list(traffic: Traffic) -> Scene {
     Scene::access_list("an access list of 1,000", 1000, traffic)
 }
 
+fn routed(traffic: Traffic) -> Scene {
+    Scene::routed("ten real tables", traffic, Worker::BATCH as u64)
+}
+
 fn three(traffic: Traffic) -> Scene {
     Scene::three_rules("three rules", traffic)
 }
@@ -133,6 +137,8 @@ fn three(traffic: Traffic) -> Scene {
 #[bench::rewritten(batch(&Scene::rewritten()))]
 #[bench::ten_tables(batch(&Scene::ten_tables()))]
 #[bench::ten_tables_with_registers(batch(&Scene::ten_tables_with_registers()))]
+#[bench::ten_real_tables(batch(&routed(Traffic::Fitting)))]
+#[bench::ten_real_tables_random(batch(&routed(Traffic::Random)))]
 #[bench::group(batch(&Scene::group()))]
 #[bench::meter(batch(&Scene::meter()))]
 #[bench::list_same(batch(&list(Traffic::Same)))]

@@ -80,7 +80,7 @@ pub(crate) struct RunArgs {
     /// Milliseconds of one test of changes [default: 5000].
     #[arg(long, value_name = "COUNT")]
     change_millis: Option<u32>,
-    /// Frames a second that move while rules change [default: 100000].
+    /// Frames a second that move while rules change [default: half of what each device carries].
     #[arg(long, value_name = "PPS")]
     change_rate: Option<u32>,
     /// Flows of the table that is told while frames move [default: 100000].
@@ -143,7 +143,7 @@ impl RunArgs {
         replace(&mut meters.seconds, self.meter_seconds);
         let changes = &mut options.parameters.changes;
         replace(&mut changes.milliseconds, self.change_millis);
-        replace(&mut changes.pps, self.change_rate);
+        changes.pps = self.change_rate.or(changes.pps);
         replace(&mut changes.dump_flows, self.dump_flows);
         replace_list(&mut meters.pps, self.meter_rates);
         options

@@ -14,6 +14,7 @@ mod print_args;
 mod switch_args;
 mod tables_args;
 mod trace_args;
+mod workers_args;
 
 use std::error::Error;
 use std::io::IsTerminal;
@@ -27,6 +28,7 @@ use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
 use tables_args::TablesArgs;
 use trace_args::TraceArgs;
+use workers_args::WorkersArgs;
 
 fn main() -> ExitCode {
     let matches = command().get_matches();
@@ -64,6 +66,7 @@ fn command() -> Command {
         .subcommand(DoctorArgs::augment_args(Command::new("doctor")))
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
         .subcommand(TablesArgs::augment_args(Command::new("tables")))
+        .subcommand(WorkersArgs::augment_args(Command::new("workers")))
         .subcommand(FlowsArgs::augment_args(Command::new("flows")))
         .subcommand(GroupsArgs::augment_args(Command::new("groups")))
         .subcommand(MetersArgs::augment_args(Command::new("meters")))
@@ -83,10 +86,11 @@ fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 const DIFFERENT: u8 = 2;
 
 /// The subcommands that ask or translate, and tell what comes of it.
-const TOOLS: [&str; 9] = [
+const TOOLS: [&str; 10] = [
     "doctor",
     "trace",
     "tables",
+    "workers",
     "flows",
     "groups",
     "meters",
@@ -104,6 +108,7 @@ fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         "meters" => MetersArgs::from_arg_matches(matches)?.ask()?,
         "ports" => PortsArgs::from_arg_matches(matches)?.ask()?,
         "trace" => Told::same(TraceArgs::from_arg_matches(matches)?.ask()?),
+        "workers" => Told::same(WorkersArgs::from_arg_matches(matches)?.ask()?),
         "tables" => Told::same(TablesArgs::from_arg_matches(matches)?.ask()?),
         "ofp-print" => Told::same(PrintArgs::from_arg_matches(matches)?.print()?),
         _ => Told::same(ParseArgs::from_arg_matches(matches)?.parse()?),

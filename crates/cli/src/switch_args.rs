@@ -10,7 +10,7 @@ use switch::config::{
 };
 
 /// Options that belong to the bridge before them.
-const OF_A_BRIDGE: [&str; 8] = [
+const OF_A_BRIDGE: [&str; 12] = [
     "port",
     "controller",
     "auxiliary",
@@ -19,6 +19,10 @@ const OF_A_BRIDGE: [&str; 8] = [
     "datapath-id",
     "protocols",
     "flow-limit",
+    "packet-in-rate",
+    "controller-rate-limit",
+    "controller-burst-limit",
+    "affinity",
 ];
 
 /// The subcommand, for the help and the parser.
@@ -46,6 +50,10 @@ pub(crate) fn command() -> Command {
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
         .arg(of_a_bridge("protocols", "VERSION,...", "Versions to speak, OpenFlow10 to OpenFlow15 [default: all]"))
         .arg(of_a_bridge("flow-limit", "TABLE=RULES", "The most rules that a table may have"))
+        .arg(of_a_bridge("affinity", "PORT=CORE,...", "Which workers take a port's frames [default: all]"))
+        .arg(of_a_bridge("packet-in-rate", "RATE[:BURST]", "Frames a second of each port that go to controllers, or none [default: 10000:500]"))
+        .arg(of_a_bridge("controller-rate-limit", "RATE", "Frames a second that each controller is sent [default: all]"))
+        .arg(of_a_bridge("controller-burst-limit", "FRAMES", "Of these, at once after a pause [default: a quarter of a second's]"))
         .arg(
             Arg::new("cores")
                 .long("cores")
@@ -138,7 +146,13 @@ fn apply<'a>(
 ) -> Result<(), ConfigError> {
     let once = matches!(
         option,
-        "auxiliary" | "fail-mode" | "datapath-id" | "protocols"
+        "auxiliary"
+            | "fail-mode"
+            | "datapath-id"
+            | "protocols"
+            | "packet-in-rate"
+            | "controller-rate-limit"
+            | "controller-burst-limit"
     );
     if once && given.contains(&option) {
         let problem = format!("given twice for bridge {}: give it once", bridge.name);
@@ -151,11 +165,25 @@ fn apply<'a>(
         "auxiliary" => bridge.auxiliary = value.parse()?,
         "listen" => bridge.listen.push(value.parse()?),
         "fail-mode" => bridge.fail_mode = value.parse::<FailMode>()?,
+        "affinity" => bridge.affinity.push(value.parse()?),
         "flow-limit" => bridge.flow_limits.push(value.parse()?),
+        "packet-in-rate" => bridge.packet_in_rate = value.parse()?,
+        "controller-rate-limit" => bridge.controller_rate_limit = Some(number(option, value)?),
+        "controller-burst-limit" => bridge.controller_burst_limit = Some(number(option, value)?),
         "protocols" => bridge.protocols = parse_protocols(value)?,
         _ => bridge.datapath_id = Some(parse_datapath_id(value)?),
     }
     Ok(())
+}
+
+fn number(option: &str, value: &str) -> Result<u32, ConfigError> {
+    let wrong = |_| {
+        ConfigError::new(
+            format!("--{option}"),
+            format!("'{value}' is no number of frames"),
+        )
+    };
+    value.parse().map_err(wrong)
 }
 
 #[cfg(test)]

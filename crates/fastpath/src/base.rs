@@ -139,6 +139,22 @@ impl Base {
         found.map(|place| &self.rules[place])
     }
 
+    /// Whether its rules are not in a cache of 256 kB.
+    #[inline]
+    pub(crate) fn is_large(&self) -> bool {
+        const LARGE: usize = 2048;
+        self.rules.len() >= LARGE
+    }
+
+    /// The rules that are there as `epoch` saw it, and their places, in the order in which they
+    /// are tried.
+    #[inline]
+    pub(crate) fn seen(&self, epoch: Epoch) -> impl Iterator<Item = (usize, &Rule)> {
+        let all = self.rules.iter().zip(&self.died).enumerate();
+        all.filter(move |(_, (_, died))| epoch < died.load(Relaxed))
+            .map(|(place, (rule, _))| (place, &**rule))
+    }
+
     /// Lets a rule die in `epoch`. Answers whether it was there and alive. By the one
     /// writer only.
     pub(crate) fn remove(&self, rule: &Arc<Rule>, epoch: Epoch) -> bool {

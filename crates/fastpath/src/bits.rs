@@ -38,6 +38,9 @@ const DIMENSIONS_MAX: usize = 32;
 /// cache of the third level.
 const WORDS_MAX: usize = 1 << 20;
 
+/// Dimensions, of few rules, whose vectors are taken at once. Those of access lists have six.
+const ROWS: usize = 8;
+
 /// Bits of a word.
 const WORD: usize = 64;
 
@@ -84,21 +87,65 @@ impl Bits {
     /// The place among all rules of the one that the frame finds, of those that are `seen`.
     #[inline]
     pub(crate) fn find(&self, lanes: &Lanes, seen: impl Fn(usize) -> bool) -> Option<usize> {
+        let is_dense = self.dimensions.first().is_some_and(|first| first.is_dense);
+        if is_dense && self.dimensions.len() <= ROWS {
+            return self.find_dense(lanes, seen);
+        }
         let mut best = u32::MAX;
         self.visit(lanes, |word, classes, group| {
-            if self.least[word] >= best {
-                return;
-            }
-            let mut rules = self.word(word, classes, group);
-            while rules != 0 {
-                let rank = self.ranks[word * WORD + rules.trailing_zeros() as usize];
-                if rank < best && seen(rank as usize) {
-                    best = rank;
-                }
-                rules &= rules - 1;
+            if self.least[word] < best {
+                let rules = self.word(word, classes, group);
+                best = self.best(best, word, rules, &seen);
             }
         });
         (best != u32::MAX).then_some(best as usize)
+    }
+
+    /// The same, of few rules.
+    #[inline]
+    fn find_dense(&self, lanes: &Lanes, seen: impl Fn(usize) -> bool) -> Option<usize> {
+        if !self.guards.iter().all(|guard| guard.lets_pass(lanes)) {
+            return None;
+        }
+        let mut rows: [&[u64]; ROWS] = [&[]; ROWS];
+        let rows = &mut rows[..self.dimensions.len()];
+        let mut words = u64::MAX;
+        for (row, dimension) in rows.iter_mut().zip(&self.dimensions) {
+            let class = dimension.class(lanes) as usize;
+            *row = &dimension.own[class..class + 1 + self.least.len()];
+            words &= row[0];
+        }
+        let mut best = u32::MAX;
+        while words != 0 {
+            let word = words.trailing_zeros() as usize;
+            words &= words - 1;
+            if self.least[word] < best {
+                let rules = rows
+                    .iter()
+                    .fold(u64::MAX, |rules, row| rules & row[1 + word]);
+                best = self.best(best, word, rules, &seen);
+            }
+        }
+        (best != u32::MAX).then_some(best as usize)
+    }
+
+    /// The least of the ranks of these rules of a word that are seen, if it is below `best`.
+    #[inline]
+    fn best(
+        &self,
+        mut best: u32,
+        word: usize,
+        mut rules: u64,
+        seen: &impl Fn(usize) -> bool,
+    ) -> u32 {
+        while rules != 0 {
+            let rank = self.ranks[word * WORD + rules.trailing_zeros() as usize];
+            if rank < best && seen(rank as usize) {
+                best = rank;
+            }
+            rules &= rules - 1;
+        }
+        best
     }
 
     /// Comes by each word that no summary excludes.

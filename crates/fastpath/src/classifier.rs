@@ -195,12 +195,10 @@ impl Classifier {
     }
 
     fn view(&self, epoch: Epoch) -> View {
-        let parts = self.views.iter().flatten().map(|table| table.parts);
         View {
             epoch,
             hasher: self.hasher,
             tables: Arc::clone(&self.views),
-            parts: parts.fold(Parts::default(), Parts::and),
         }
     }
 

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
+use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, LANES, Lanes};
+use crate::places::Places;
 
 /// Most rules: beyond, other forms cost less.
 pub(crate) const RULES_MAX: usize = 16;
@@ -62,6 +64,24 @@ impl Direct {
             start = *end;
         }
         None
+    }
+
+    /// Which of the frames in these places fit the rule in place `rule`.
+    #[inline]
+    pub(crate) fn fitting(&self, rule: usize, lanes: &[Lanes; AHEAD], of: Places) -> Places {
+        let start = rule.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let mut fitting = of;
+        for wanted in &self.wanted[start..self.ends[rule]] {
+            fitting = fitting.fold(Places::NONE, |mut fitting, place| {
+                let word = lanes[place % AHEAD].word(wanted.lane);
+                fitting.add(Places::of_if(place, word & wanted.mask == wanted.value));
+                fitting
+            });
+            if fitting.is_none() {
+                break;
+            }
+        }
+        fitting
     }
 
     /// What a lookup takes, in modelled instructions.

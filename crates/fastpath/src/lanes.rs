@@ -10,11 +10,13 @@
 use flow::{Field, Match};
 
 mod asked;
+mod beside;
 mod fill;
 mod fit;
 mod read;
 
 pub(crate) use asked::{Asked, Spot, asked};
+pub(crate) use beside::Write;
 pub(crate) use read::Uncommon;
 
 /// How many words there are.

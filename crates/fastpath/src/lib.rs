@@ -20,6 +20,7 @@ mod classifier;
 mod direct;
 mod doors;
 mod lanes;
+mod places;
 mod prefix;
 mod rows;
 mod runner;

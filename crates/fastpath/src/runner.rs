@@ -14,10 +14,11 @@ use packet::wire::Fragment;
 use packet::{Depth, Frame, Headers, Pool};
 use pipeline::{Behind, DropReason, Interpreter, Pipeline, PortView, Rule, Totals, Verdict};
 
-use crate::ahead::{AHEAD, Ahead};
-use crate::classifier::{ByClauses, Scratch, TableView, Uncompiled, View};
+use crate::ahead::{AHEAD, Ahead, RESUBMITS_AHEAD};
+use crate::classifier::{ByClauses, Scratch, Sole, TableView, Uncompiled, View};
 use crate::doors::{Door, Doors};
 use crate::lanes::{Lanes, Uncommon};
+use crate::places::Places;
 use crate::steps::{Brief, Reason};
 use crate::tally::{TableTally, Tally};
 use crate::trunk::Trunk;
@@ -54,10 +55,13 @@ pub struct Runner {
     /// What the interpreter's lookups need.
     pub(crate) scratch: Scratch,
     /// The words of the frames that were read ahead.
-    pub(crate) lanes: Box<[Lanes]>,
+    pub(crate) lanes: Box<[Lanes; AHEAD]>,
     /// The fields of a frame, for groups that choose by them.
     pub(crate) key: Box<Key>,
-    /// What goes with the frame at hand; always that of a fresh one in between.
+    /// Those of them in which is written what goes with a frame.
+    pub(crate) written: Places,
+    /// What goes with the frame at hand, for those who ask for more than words; always that
+    /// of a fresh one in between.
     pub(crate) registers: Registers,
     pub(crate) verdict: Verdict,
     pub(crate) tables: TableTally,
@@ -73,7 +77,8 @@ impl Runner {
             interpreter: Interpreter::new(writer),
             scratch: Scratch::new(),
             key: Box::new(Key::new()),
-            lanes: (0..AHEAD).map(|_| Lanes::new()).collect(),
+            lanes: Box::new(std::array::from_fn(|_| Lanes::fresh())),
+            written: Places::NONE,
             registers: Registers::new(PortNo::ANY),
             verdict: Verdict::new(),
             tables: TableTally::new(),
@@ -102,6 +107,7 @@ impl Runner {
                 || !ingress.is_some_and(|port| port.receives_all()),
             ingress,
             ahead: [Ahead::NOWHERE; AHEAD],
+            resubmitted: None,
             trunk,
             rest: 0..frames.len(),
             seen: 0,
@@ -151,6 +157,9 @@ pub struct Batch<'a> {
     pub(crate) trunk: Trunk<'a>,
     /// How far those have come that were read ahead.
     pub(crate) ahead: [Ahead<'a>; AHEAD],
+    /// The rules by which they were resubmitted, behind each of which there is nothing. As
+    /// long as none was, no memory need be written for that.
+    pub(crate) resubmitted: Option<[[Option<&'a Rule>; RESUBMITS_AHEAD]; AHEAD]>,
     pub(crate) frames: &'a mut [Frame],
     /// What is behind the resubmissions that the frame at hand is in.
     pub(crate) behind: [Option<Behind<'a>>; RESUBMITS_DEEP],
@@ -169,22 +178,18 @@ impl<'a> Batch<'a> {
             self.look_ahead();
         }
         let place = index % AHEAD;
-        let weight = weight_of(&self.frames[index]);
-        let Ahead {
-            table,
-            seen,
-            gist,
-            lookups,
-        } = self.ahead[place];
-        if let Brief::Leaves(port) = Brief::of(gist)
-            && let Seen::Found(Some(rule)) = seen
+        let ahead = &self.ahead[place];
+        if let Brief::Leaves(port) = Brief::of(ahead.gist)
+            && let Seen::Found(Some(rule)) = ahead.seen
+            && ahead.set.is_none()
             && port != self.ground.from
             && self.doors.door(port) == Door::Open
         {
+            let (table, weight) = (ahead.table, ahead.weight);
             self.count(table, rule, weight);
             return Some(Fate::Leaves(&mut self.frames[index], port));
         }
-        Some(Way::new(self, index, place, weight).go(table, seen, lookups, pool))
+        Some(Way::new(self, index, place).go(pool))
     }
 
     /// Whether the port of arrival may cause packet-ins by misses.
@@ -201,28 +206,25 @@ impl<'a> Batch<'a> {
 
     /// Reads a frame again that has changed; its words are in that place.
     pub(crate) fn reread(&mut self, place: usize, frame: &Frame) -> Result<(), DropReason> {
-        read(
-            &mut self.runner.lanes[place],
-            frame,
-            self.ground,
-            self.depth,
-        )?;
-        self.refill(place);
-        Ok(())
-    }
-
-    /// Puts what goes with the frame at hand among the words in that place.
-    #[inline]
-    pub(crate) fn refill(&mut self, place: usize) {
         let lanes = &mut self.runner.lanes[place];
-        lanes.fill_beside(self.ground.view.parts(), &self.runner.registers);
+        read(lanes, frame, self.ground, self.depth).map(|_| ())
     }
 
     /// What a table says to the words in that place.
     #[inline]
     pub(crate) fn find(&self, place: usize, table: TableId) -> Seen<'a> {
         let view = self.ground.view;
-        look_up(view, view.table(table), &self.runner.lanes[place])
+        let lanes = &self.runner.lanes[place];
+        match view.table(table) {
+            None => Seen::Found(None),
+            Some(table) => match table.sole() {
+                Sole::Direct(base, direct) => {
+                    let rule = base.find_direct(direct, lanes, view.epoch());
+                    Seen::Found(rule.map(AsRef::as_ref))
+                }
+                _ => look_up(view, Some(table), lanes),
+            },
+        }
     }
 }
 

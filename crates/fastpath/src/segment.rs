@@ -20,6 +20,8 @@
 //! and lets go of what has died.
 
 mod block;
+mod bucket;
+mod glance;
 mod slot;
 
 use std::sync::Arc;
@@ -30,7 +32,8 @@ use pipeline::Rule;
 use crate::lanes::{Conditions, Lanes};
 use crate::shape::{Hash, Key};
 use block::{BLOCK, BLOCK_BITS, BLOCKS_MAX, Block, Entry, NEVER, NONE, place_of};
-use slot::{hash_of, rest_of, slot_of, split};
+use bucket::{Bucket, SLOTS};
+use slot::{hash_of, rest_of};
 
 /// The number of a publication. Readers of it see what was born until then and
 /// had not died.
@@ -41,12 +44,9 @@ pub(crate) type Epoch = u64;
 pub(crate) const CAPACITY_MIN: usize = 4;
 pub(crate) const CAPACITY_MAX: usize = 1024;
 
-/// Slots of a bucket: half a cache line.
-const SLOTS: usize = 8;
-
-/// Sixteen bits of the hash above, an entry's number plus one below; zero for none.
-#[derive(Debug, Default)]
-struct Bucket([AtomicU32; SLOTS]);
+/// Entries that a bucket takes before the other of the two is asked: so most are found where
+/// they are looked for first, and hardly a segment is full before its time.
+const PREFERRED: usize = 6;
 
 /// What is sought in a segment.
 #[derive(Clone, Copy, Debug)]
@@ -197,13 +197,7 @@ impl Segment {
         wanted: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
         let age = self.age_to_read(epoch);
-        let first = self.first(hash, |number, entry| match sought {
-            Sought::Words(sought) => {
-                let mut both = self.words_of(number).iter().zip(sought);
-                both.all(|(kept, sought)| kept.load(Ordering::Relaxed) == *sought)
-            }
-            Sought::Lanes(lanes) => lanes.fit(entry.rule.matching()),
-        })?;
+        let first = self.first(hash, |number, entry| self.is_sought(number, entry, sought))?;
         let is_it = |entry: &Entry| entry.is_seen(age) && wanted(&entry.rule);
         let mut best = is_it(first).then_some(&first.rule);
         let mut next = first.next.load(Ordering::Acquire);
@@ -216,11 +210,16 @@ impl Segment {
         best
     }
 
-    /// The rule that a frame of this hash finds, if all goes as it mostly does.
+    /// Whether an entry wants what is sought.
     #[inline]
-    pub(crate) fn likely(&self, hash: Hash) -> Option<&Arc<Rule>> {
-        let first = self.first(hash, |_, _| true);
-        first.map(|entry| &entry.rule)
+    fn is_sought(&self, number: u16, entry: &Entry, sought: Sought<'_>) -> bool {
+        match sought {
+            Sought::Words(sought) => {
+                let mut both = self.words_of(number).iter().zip(sought);
+                both.all(|(kept, sought)| kept.load(Ordering::Relaxed) == *sought)
+            }
+            Sought::Lanes(lanes) => lanes.fit(entry.rule.matching()),
+        }
     }
 
     /// The first entry with the hash's tag that it is.
@@ -228,14 +227,8 @@ impl Segment {
     fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<&Entry> {
         let [mut bucket, last] = self.places(hash);
         loop {
-            for slot in &self.buckets[bucket].0 {
-                let [tag, number] = split(slot.load(Ordering::Acquire));
-                let Some(number) = number.checked_sub(1) else {
-                    // They are filled from the front.
-                    break;
-                };
-                if tag == hash.tag
-                    && let Some(entry) = self.entry(number)
+            for number in self.buckets[bucket].numbers(hash.tag) {
+                if let Some(entry) = self.entry(number)
                     && is_it(number, entry)
                 {
                     return Some(entry);
@@ -288,8 +281,8 @@ impl Segment {
         for this in living {
             let (hash, rule) = (this.hash, this.rule);
             if before.is_some() && this.is_alone {
-                let slot = segment.free_slot(hash).ok_or(Full)?;
-                slot.store(slot_of(hash, this.number), Ordering::Relaxed);
+                let (bucket, slot) = segment.free_slot(hash).ok_or(Full)?;
+                bucket.put(slot, hash.tag, this.number);
                 continue;
             }
             let link = match segment.last().filter(|_| this.again) {
@@ -340,7 +333,7 @@ impl Segment {
 
     /// Looks at where an entry of this hash would be written.
     pub(crate) fn glance_at(&self, hash: Hash) -> usize {
-        let filled = |bucket: usize| self.buckets[bucket].0[0].load(Ordering::Relaxed) != 0;
+        let filled = |bucket: usize| self.buckets[bucket].glance() != 0;
         let filled = self.places(hash).map(filled);
         let next = self.next().map(|(block, number)| {
             let place = place_of(number);
@@ -374,7 +367,7 @@ impl Segment {
         fresh.expect("an entry is written once");
         match link {
             Link::After(last) => last.next.store(number, Ordering::Release),
-            Link::Slot(slot) => slot.store(slot_of(hash, number), Ordering::Release),
+            Link::Slot((bucket, slot)) => bucket.put(slot, hash.tag, number),
         }
         let used = self.used.load(Ordering::Relaxed);
         self.used.store(used + 1, Ordering::Relaxed);
@@ -392,13 +385,16 @@ impl Segment {
         self.free_slot(hash).map(Link::Slot)
     }
 
-    /// The first free slot of the emptier of the two buckets.
-    fn free_slot(&self, hash: Hash) -> Option<&AtomicU32> {
-        let buckets = self.places(hash).map(|bucket| &self.buckets[bucket].0);
-        let is_free = |slot: &AtomicU32| slot.load(Ordering::Relaxed) == 0;
-        let free = buckets.map(|slots| Some((slots.iter().position(is_free)?, slots)));
-        let least = free.into_iter().flatten().min_by_key(|(used, _)| *used);
-        least.map(|(used, slots)| &slots[used])
+    /// The first free slot of the first of the two buckets, unless that is rather full: then
+    /// of the emptier.
+    fn free_slot(&self, hash: Hash) -> Option<(&Bucket, usize)> {
+        let buckets = self.places(hash).map(|bucket| &self.buckets[bucket]);
+        let [first, second] = buckets.map(|bucket| bucket.free().map(|slot| (bucket, slot)));
+        if first.is_some_and(|(_, slot)| slot < PREFERRED) {
+            return first;
+        }
+        let both = [first, second].into_iter().flatten();
+        both.min_by_key(|(_, slot)| *slot)
     }
 
     /// Lets the entry of `rule` die in `epoch`. Answers whether there was one. By
@@ -428,12 +424,12 @@ impl Segment {
     /// What has not died; of those that want the same, in their order.
     pub(crate) fn living(&self) -> Vec<Living<'_>> {
         let mut living = Vec::with_capacity(self.capacity);
-        for slot in self.buckets.iter().flat_map(|bucket| &bucket.0) {
-            let [tag, number] = split(slot.load(Ordering::Relaxed));
-            let Some(number) = number.checked_sub(1) else {
+        let slots = |bucket| (0..SLOTS).map(move |slot: usize| (bucket, slot));
+        for (bucket, slot) in self.buckets.iter().flat_map(slots) {
+            let Some(number) = Bucket::number(bucket, slot) else {
                 continue;
             };
-            let hash = hash_of(tag, self.rest(number));
+            let hash = hash_of(bucket.tag(slot), self.rest(number));
             let (mut number, mut again) = (number, false);
             while let Some(this) = self.entry(number) {
                 let next = this.next.load(Ordering::Relaxed);
@@ -474,7 +470,7 @@ enum Link<'a> {
     /// From the last one that wants the same.
     After(&'a Entry),
     /// From this free slot.
-    Slot(&'a AtomicU32),
+    Slot((&'a Bucket, usize)),
 }
 
 /// Whether two rules of one shape want the same.

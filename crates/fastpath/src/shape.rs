@@ -111,6 +111,18 @@ pub(crate) struct Key {
     pub(crate) words: [u64; KEPT_MAX],
 }
 
+impl Key {
+    /// That of nothing.
+    pub(crate) const NONE: Self = Self {
+        hash: Hash {
+            segment: 0,
+            tag: 0,
+            bucket: 0,
+        },
+        words: [0; KEPT_MAX],
+    };
+}
+
 /// A hash, by what its bits are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hash {

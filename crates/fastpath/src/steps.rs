@@ -5,9 +5,10 @@
 //! is a step too, [`Step::Hand`]: from there on the interpreter goes on.
 
 use base::{GroupId, MeterId, PortNo, TableId};
-use flow::{Action, Extension, Field, Instructions, MaxLen, MetadataWrite, Part};
+use flow::{Action, Extension, Field, Instructions, MaxLen, Part};
 
 use crate::change::Change;
+use crate::lanes::Write;
 
 /// Why a frame is handed to the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +64,8 @@ pub(crate) enum Step {
     All,
     /// The frame becomes another.
     Change(Change),
-    /// Bits of a general register.
-    Register { number: u8, value: u32, mask: u32 },
-    /// Bits of the metadata.
-    Metadata(MetadataWrite),
+    /// Bits of a general register, or of the metadata.
+    Write(Write),
     /// Bits of a register, or of the metadata, from one or the other.
     Copy { from: Part, to: Part },
     /// To the controllers.
@@ -93,7 +92,7 @@ pub(crate) struct Steps {
     /// What becomes of the action set.
     pub(crate) set: Set,
     /// What is written into the metadata behind that.
-    pub(crate) metadata: Option<MetadataWrite>,
+    pub(crate) metadata: Option<Write>,
     /// Where it goes on.
     pub(crate) goto: Option<TableId>,
 }
@@ -105,19 +104,28 @@ pub(crate) enum Brief {
     Not,
     /// The frame goes on in this table.
     Leads(TableId),
+    /// The same, behind what is written that goes with the frame.
+    Writes(TableId),
+    /// The same as [`Brief::Writes`], or nothing is written, by a resubmission behind which
+    /// there is nothing.
+    Resubmits(TableId),
     /// The frame leaves by this port, unless it came in there.
     Leaves(PortNo),
 }
 
 impl Brief {
     const LEADS: u32 = 1;
-    const LEAVES: u32 = 2;
+    const WRITES: u32 = 2;
+    const RESUBMITS: u32 = 3;
+    const LEAVES: u32 = 4;
 
     /// It in one word; zero for none.
     pub(crate) const fn word(self) -> u64 {
         let (kind, value) = match self {
             Self::Not => (0, 0),
             Self::Leads(table) => (Self::LEADS, table.0 as u32),
+            Self::Writes(table) => (Self::WRITES, table.0 as u32),
+            Self::Resubmits(table) => (Self::RESUBMITS, table.0 as u32),
             Self::Leaves(port) => (Self::LEAVES, port.0),
         };
         (kind as u64) << 32 | value as u64
@@ -126,7 +134,7 @@ impl Brief {
     /// Whether such a word leads on.
     #[inline]
     pub(crate) const fn leads(word: u64) -> bool {
-        word >> 32 == Self::LEADS as u64
+        (word >> 32).wrapping_sub(1) < Self::RESUBMITS as u64
     }
 
     /// What such a word says.
@@ -135,6 +143,8 @@ impl Brief {
         let [a, b, c, d, kind, ..] = word.to_le_bytes();
         match kind as u32 {
             Self::LEADS => Self::Leads(TableId(a)),
+            Self::WRITES => Self::Writes(TableId(a)),
+            Self::RESUBMITS => Self::Resubmits(TableId(a)),
             Self::LEAVES => Self::Leaves(PortNo(u32::from_le_bytes([a, b, c, d]))),
             _ => Self::Not,
         }
@@ -152,6 +162,31 @@ pub(crate) enum Set {
     Output,
     /// It is emptied, and then the same.
     OnlyOutput,
+}
+
+impl Set {
+    /// Does that to a set, of what is written. Answers the port that it sends the frame to
+    /// then, if anything was done.
+    pub(crate) fn put<'a>(
+        self,
+        set: &mut Option<&'a Action>,
+        write: &'a [Action],
+    ) -> Option<PortNo> {
+        match self {
+            Self::Kept => return None,
+            Self::Emptied => *set = None,
+            Self::Output | Self::OnlyOutput => *set = write.last(),
+        }
+        Some(set.and_then(port_of).unwrap_or(PortNo::UNSET))
+    }
+}
+
+/// Where an action of an action set sends the frame.
+pub(crate) const fn port_of(action: &Action) -> Option<PortNo> {
+    match action {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
+    }
 }
 
 impl Steps {
@@ -179,7 +214,7 @@ impl Steps {
             steps: steps.into(),
             meter: instructions.meter,
             set,
-            metadata: instructions.metadata,
+            metadata: instructions.metadata.map(Write::from),
             goto: instructions.goto,
         }
     }
@@ -200,10 +235,17 @@ impl Steps {
 
     /// The same in a word, if that can be.
     pub(crate) fn brief(&self) -> Brief {
-        let is_plain = self.meter.is_none() && self.set == Set::Kept && self.metadata.is_none();
+        let is_plain = self.set == Set::Kept && self.metadata.is_none();
         match (&*self.steps, self.goto) {
+            _ if self.meter.is_some() => Brief::Not,
             ([], Some(table)) if is_plain => Brief::Leads(table),
             ([Step::Output(port)], None) if is_plain => Brief::Leaves(*port),
+            (beside, Some(table)) if beside.iter().all(Step::is_beside) => Brief::Writes(table),
+            ([beside @ .., Step::Resubmit(table)], None)
+                if is_plain && beside.iter().all(Step::is_beside) =>
+            {
+                Brief::Resubmits(*table)
+            }
             _ => Brief::Not,
         }
     }
@@ -224,6 +266,11 @@ impl Step {
         }
     }
 
+    /// Whether it writes what goes with a frame, or nothing.
+    const fn is_beside(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Copy { .. } | Self::Nothing)
+    }
+
     const fn of_output(port: PortNo, max_len: MaxLen) -> Self {
         match port {
             PortNo::IN_PORT => Self::InPort,
@@ -238,24 +285,12 @@ impl Step {
 
     /// Writes bits of a field: of one that is in the frame, all of them.
     pub(crate) fn of_field(field: Field, value: u128, mask: u128) -> Self {
-        let short = |bits: u128| u32::try_from(bits & 0xffff_ffff).expect("32 bits");
-        let long = |bits: u128| u64::try_from(bits & u128::from(u64::MAX)).expect("64 bits");
-        match (field.register(), field) {
-            (Some(number), _) => Self::Register {
-                number: u8::try_from(number).expect("there are not so many"),
-                value: short(value),
-                mask: short(mask),
-            },
-            (None, Field::Metadata) => Self::Metadata(MetadataWrite {
-                value: long(value),
-                mask: long(mask),
-            }),
-            (None, field) => {
-                let change = Change::of_field(field, value);
-                let change = change.filter(|_| mask == field.full_mask());
-                change.map_or(Self::Hand(Reason::Field), Self::Change)
-            }
+        if let Some(write) = Write::of_field(field, value, mask) {
+            return Self::Write(write);
         }
+        let change = Change::of_field(field, value);
+        let change = change.filter(|_| mask == field.full_mask());
+        change.map_or(Self::Hand(Reason::Field), Self::Change)
     }
 
     fn of_extension(extension: &Extension) -> Self {

@@ -150,7 +150,7 @@ impl TableTally {
 }
 
 #[inline]
-const fn add(sum: &mut Totals, more: Totals) {
+pub(crate) const fn add(sum: &mut Totals, more: Totals) {
     sum.packets = sum.packets.wrapping_add(more.packets);
     sum.bytes = sum.bytes.wrapping_add(more.bytes);
 }

@@ -4,12 +4,11 @@
 //! what they count is written down at the end, as if each frame had been there.
 
 use base::{PortNo, TableId};
-use packet::Frame;
 use pipeline::{Rule, Totals};
 
 use crate::classifier::View;
 use crate::lanes::Lanes;
-use crate::runner::{Seen, look_up, weight_of};
+use crate::runner::{Seen, look_up};
 use crate::steps::Brief;
 use crate::tally::{TableTally, Tally};
 
@@ -67,17 +66,13 @@ impl<'a> Trunk<'a> {
 
     /// How many lookups it spares.
     #[inline]
-    pub(crate) const fn len(&self) -> usize {
-        self.len
+    pub(crate) fn len(&self) -> u16 {
+        self.len.try_into().expect("there are not so many tables")
     }
 
-    /// A frame has gone it.
+    /// A frame of this weight has gone it.
     #[inline]
-    pub(crate) fn count(&mut self, frame: &Frame) {
-        if self.len == 0 {
-            return;
-        }
-        let weight = weight_of(frame);
+    pub(crate) const fn count(&mut self, weight: Totals) {
         self.weight.packets = self.weight.packets.wrapping_add(weight.packets);
         self.weight.bytes = self.weight.bytes.wrapping_add(weight.bytes);
     }

@@ -10,6 +10,7 @@ use pipeline::Rule;
 
 use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, Lanes, Parts};
+use crate::places::Places;
 use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment, Sought};
 use crate::shape::{Hash, Hasher, Key, Shape};
 
@@ -75,29 +76,58 @@ pub(crate) struct TupleView {
 const LARGE: usize = 8;
 
 impl TupleView {
-    /// Whether [`TupleView::foresee`] is of use.
+    /// Whether [`TupleView::find_each`] is of use.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
         self.directory.segments.len() >= LARGE
     }
 
-    /// Looks at the memory that these frames will need: what is asked for together comes
-    /// together.
-    pub(crate) fn foresee<'a>(&self, hasher: Hasher, frames: impl Iterator<Item = &'a Lanes>) {
-        let mut hashes = [None; AHEAD];
-        for (place, lanes) in hashes.iter_mut().zip(frames) {
-            *place = Some(hasher.hash(self.shape.words(lanes)));
+    /// The rules that these frames find. What is far away is asked for all of them together,
+    /// one thing after the other, and so comes together: segments, buckets and entries.
+    pub(crate) fn find_each(
+        &self,
+        (hasher, epoch): (Hasher, Epoch),
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+    ) -> [Option<&Arc<Rule>>; AHEAD] {
+        let mut keys = [Key::NONE; AHEAD];
+        let segment = |hash: Hash| &**self.directory.segment(hash);
+        let near = of.fold(0, |near, place| {
+            keys[place] = self.shape.key(&lanes[place], hasher);
+            near ^ segment(keys[place].hash).capacity()
+        });
+        black_box(near);
+        let near = of.fold(0, |near, place| {
+            let hash = keys[place].hash;
+            near ^ segment(hash).glance_at_bucket(hash)
+        });
+        black_box(near);
+        let mut numbers = [None; AHEAD];
+        let near = of.fold(0, |near, place| {
+            let hash = keys[place].hash;
+            numbers[place] = segment(hash).likely(hash);
+            let glance = |number| segment(hash).glance_at_entry(number);
+            near ^ numbers[place].map_or(0, glance)
+        });
+        black_box(near);
+        let mut found = [None; AHEAD];
+        for place in of {
+            let (key, lanes) = (&keys[place], &lanes[place]);
+            let (sought, segment) = (self.sought(key, lanes), segment(key.hash));
+            found[place] = numbers[place].and_then(|number| {
+                let likely = segment.likely_rule(number, sought, epoch);
+                likely.or_else(|| segment.find(key.hash, sought, epoch, |_| true))
+            });
         }
-        let segments = hashes.iter().map_while(|hash| *hash);
-        let segments = segments.map(|hash| (hash, &**self.directory.segment(hash)));
-        let near = segments.clone().map(|(_, segment)| segment.capacity());
-        black_box(near.sum::<usize>());
-        let mut rules = [None; AHEAD];
-        for (place, (hash, segment)) in rules.iter_mut().zip(segments) {
-            *place = segment.likely(hash);
+        found
+    }
+
+    #[inline]
+    fn sought<'a>(&self, key: &'a Key, lanes: &'a Lanes) -> Sought<'a> {
+        match self.shape.kept() {
+            0 => Sought::Lanes(lanes),
+            kept => Sought::Words(&key.words[..kept]),
         }
-        let far = rules.iter().flatten().map(|rule| rule.instructions.gist());
-        black_box(far.fold(0, u64::wrapping_add));
     }
 
     /// The parts of a frame that it looks at.
@@ -117,11 +147,7 @@ impl TupleView {
     ) -> Option<&Arc<Rule>> {
         let key = self.shape.key(lanes, hasher);
         let segment = self.directory.segment(key.hash);
-        let sought = match self.shape.kept() {
-            0 => Sought::Lanes(lanes),
-            kept => Sought::Words(&key.words[..kept]),
-        };
-        segment.find(key.hash, sought, epoch, wanted)
+        segment.find(key.hash, self.sought(&key, lanes), epoch, wanted)
     }
 }
 

@@ -12,6 +12,7 @@ use pipeline::{
     Rule, Stop, Tables, Totals,
 };
 
+use crate::ahead::Ahead;
 use crate::classifier::Looker;
 use crate::runner::{Batch, Fate, Runner, Seen};
 use crate::steps::{Reason, Steps};
@@ -62,8 +63,8 @@ pub(crate) struct Way<'b, 'a> {
     told: bool,
     /// Whether the words do not fit the frame any more.
     frame_is_stale: bool,
-    /// Whether something was written into what goes with it.
-    registers_are_written: bool,
+    /// Whether what goes with it was put into registers.
+    told_registers: bool,
 }
 
 /// Where a way goes on.
@@ -77,42 +78,43 @@ enum Leg<'a> {
 }
 
 impl<'b, 'a> Way<'b, 'a> {
+    /// That of the frame at `index`, on from where it was taken to ahead.
     #[inline]
-    pub(crate) fn new(
-        batch: &'b mut Batch<'a>,
-        index: usize,
-        place: usize,
-        weight: Totals,
-    ) -> Self {
+    pub(crate) fn new(batch: &'b mut Batch<'a>, index: usize, place: usize) -> Self {
+        let ahead = &batch.ahead[place];
+        let (weight, set, lookups) = (ahead.weight, ahead.set, ahead.lookups.into());
+        let nesting = usize::from(ahead.resubmits);
+        if let Some(resubmitted) = &batch.resubmitted {
+            let rules = resubmitted[place].iter().take(nesting);
+            for (behind, rule) in batch.behind.iter_mut().zip(rules) {
+                *behind = rule.map(|rule| Behind {
+                    rule,
+                    done: rule.instructions.apply.len(),
+                });
+            }
+        }
         Self {
             batch,
             index,
             place,
             weight,
-            set: None,
-            lookups: 0,
+            set,
+            lookups,
             buckets_left: BUCKETS_PER_FRAME_MAX,
-            nesting: 0,
-            idle: 0,
+            nesting,
+            idle: (1 << nesting) - 1,
             promised: false,
             pending: None,
             told: false,
             frame_is_stale: false,
-            registers_are_written: false,
+            told_registers: false,
         }
     }
 
-    /// Goes it, from what this table says, which was the last of so many more lookups
-    /// than one.
-    pub(crate) fn go(
-        mut self,
-        table: TableId,
-        seen: Seen<'a>,
-        lookups: usize,
-        pool: &mut Pool,
-    ) -> Fate<'b> {
+    /// Goes it, from what that table says.
+    pub(crate) fn go(mut self, pool: &mut Pool) -> Fate<'b> {
+        let Ahead { table, seen, .. } = self.batch.ahead[self.place];
         let mut frame = std::mem::take(&mut self.batch.frames[self.index]);
-        self.lookups = lookups;
         match self.walk(&mut frame, Leg::Table(table, seen), pool) {
             Ok(()) => self.finish(frame, pool),
             Err(End::Lost(reason)) => {
@@ -136,7 +138,7 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         loop {
             let done = self.traverse(frame, leg, pool);
-            let Some(behind) = self.come_back() else {
+            if self.nesting == 0 {
                 return match done? {
                     None => {
                         self.execute_set();
@@ -144,28 +146,30 @@ impl<'b, 'a> Way<'b, 'a> {
                     }
                     Some(table) => self.missed(table),
                 };
-            };
+            }
             match done {
                 // Ends what the resubmission led to, and no more.
                 Err(End::Lost(DropReason::InvalidTtl)) => self.drop(DropReason::InvalidTtl),
-                Err(End::Handed(reason, stop)) => {
-                    self.nesting += 1;
-                    return Err(End::Handed(reason, stop));
-                }
                 Err(end) => return Err(end),
                 // A miss is not reported: whoever resubmits asks whether there is a rule.
                 Ok(_) => {}
             }
-            leg = Leg::Rule(behind.rule, behind.done);
-            if self.idle >> self.nesting & 1 == 1 {
-                leg = Leg::Nowhere;
-            }
+            leg = match self.come_back() {
+                Some(behind) => Leg::Rule(behind.rule, behind.done),
+                None => Leg::Nowhere,
+            };
         }
     }
 
-    /// What is behind the resubmission that we are in, and no more are.
+    /// What is behind the innermost resubmission that we are in and behind which there is
+    /// anything; we are in it no more, nor in those within it.
     fn come_back(&mut self) -> Option<Behind<'a>> {
-        self.nesting = self.nesting.checked_sub(1)?;
+        let deep = u32::try_from(self.nesting).expect("they are few");
+        let busy = !self.idle & u32::MAX.checked_shr(u32::BITS - deep)?;
+        self.nesting = busy.checked_ilog2().map_or(0, |last| last as usize);
+        if busy == 0 {
+            return None;
+        }
         self.batch.behind[self.nesting]
     }
 
@@ -249,7 +253,7 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         self.write_set(steps.set, &rule.instructions.write);
         if let Some(write) = steps.metadata {
-            self.write_metadata(write);
+            self.write(write);
         }
         Ok(steps.goto)
     }
@@ -285,8 +289,8 @@ impl<'b, 'a> Way<'b, 'a> {
     /// Nothing more is to be done.
     #[inline]
     fn finish(mut self, frame: Frame, pool: &mut Pool) -> Fate<'b> {
-        if self.registers_are_written {
-            self.forget_registers();
+        if self.told_registers {
+            self.batch.runner.registers = Registers::new(self.batch.ground.from);
         }
         if let Some(port) = self.pending {
             let place = &mut self.batch.frames[self.index];
@@ -308,6 +312,7 @@ impl<'b, 'a> Way<'b, 'a> {
     /// The interpreter does the rest.
     fn hand(mut self, frame: Frame, reason: Reason, stop: Stop<'a>, pool: &mut Pool) -> Fate<'b> {
         self.tell();
+        self.tell_registers();
         let batch = self.batch;
         let runner: &'b mut Runner = batch.runner;
         let ground = batch.ground;
@@ -339,7 +344,14 @@ impl<'b, 'a> Way<'b, 'a> {
         Fate::Told(verdict)
     }
 
-    fn forget_registers(&mut self) {
-        self.batch.runner.registers = Registers::new(self.batch.ground.from);
+    /// Puts what was written that goes with the frame into registers, for those who ask for
+    /// more than words.
+    fn tell_registers(&mut self) -> &Registers {
+        let runner = &mut *self.batch.runner;
+        if runner.written.have(self.place) {
+            self.told_registers = true;
+            runner.lanes[self.place].tell(&mut runner.registers);
+        }
+        &runner.registers
     }
 }

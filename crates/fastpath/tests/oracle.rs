@@ -156,6 +156,57 @@ const ENDS: &[&str] = &[
     "write_actions(output:1),write_metadata:0x9,goto_table:3",
 ];
 
+/// What a rule does in a long row of tables: lead on to `NEXT` or `LATER`, mostly.
+const LEADING: &[&str] = &[
+    "goto_table:NEXT",
+    "goto_table:LATER",
+    "load:1->NXM_NX_REG0[],goto_table:NEXT",
+    "load:2->NXM_NX_REG0[0..3],write_metadata:0x70/0xf0,goto_table:NEXT",
+    "write_metadata:0x1/0x3,goto_table:LATER",
+    "write_actions(output:2),goto_table:NEXT",
+    "write_actions(in_port),goto_table:NEXT",
+    "clear_actions,goto_table:NEXT",
+    "resubmit(,NEXT)",
+    "resubmit(,NEXT)",
+    "resubmit(,NEXT)",
+    "load:1->NXM_NX_REG0[],resubmit(,NEXT)",
+    "load:7->NXM_NX_REG1[8..15],resubmit(,NEXT)",
+    "move:NXM_NX_REG1[8..15]->NXM_NX_REG0[0..7],resubmit(,LATER)",
+    "move:NXM_NX_REG0[0..3]->OXM_OF_METADATA[4..7],resubmit(,NEXT)",
+    "set_field:5->xreg1,note:01.02,resubmit(,NEXT)",
+    "resubmit(,NEXT),output:3",
+    "resubmit(,NEXT),load:9->NXM_NX_REG0[]",
+    "output:2,resubmit(,NEXT)",
+    "resubmit(,0)",
+    "dec_ttl,resubmit(,NEXT)",
+    "mod_tp_dst:80,goto_table:NEXT",
+    "output:2",
+    "output:3",
+    "in_port",
+    "controller",
+    "controller(pause),output:2",
+    "exit",
+    "group:5",
+    "write_actions(output:3)",
+    "write_actions(group:1,output:3)",
+];
+
+/// Conditions there.
+const LEADING_MATCHES: &[&str] = &[
+    "",
+    "",
+    "",
+    "in_port=1",
+    "reg0=1",
+    "reg0=2/0xf",
+    "reg1=0x700/0xff00",
+    "metadata=0x70/0xf0",
+    "actset_output=2",
+    "tcp",
+    "tcp,tp_dst=80",
+    "ip,nw_ttl=63",
+];
+
 const GROUPS: &[&str] = &[
     "group_id=1,type=all,bucket=output:2,bucket=dec_ttl,output:3",
     "group_id=2,type=select,bucket=weight:1,output:2,bucket=weight:3,output:3",
@@ -343,6 +394,23 @@ fn flow(matches: &'static [&'static str]) -> impl Strategy<Value = Event> {
             Event::Flow(command, line)
         },
     )
+}
+
+/// A rule in a long row of tables.
+fn leading() -> impl Strategy<Value = Event> {
+    let flow = (
+        0..20_u8,
+        0..3_u16,
+        select(LEADING_MATCHES),
+        select(LEADING),
+        2..5_u8,
+    );
+    flow.prop_map(|(table, priority, matching, actions, further)| {
+        let next = actions.replace("NEXT", &(table + 1).to_string());
+        let actions = next.replace("LATER", &(table + further).to_string());
+        let line = format!("table={table},priority={priority},{matching},actions={actions}");
+        Event::Flow(FlowModCommand::Add, line.replace(",,", ","))
+    })
 }
 
 /// Tables, and who runs frames through them.
@@ -546,6 +614,77 @@ proptest! {
     ) {
         play(&steps);
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Where rules lead from table to table, and write what goes with a frame.
+    #[test]
+    fn what_leads_on_and_writes_beside_the_frame_does_so_for_each(
+        steps in vec((vec(leading(), 15..90), 1..=3_u32, vec(incoming(), 1..70)), 1..3),
+    ) {
+        play(&steps);
+    }
+}
+
+/// A frame as it should be.
+fn plain(stack: String) -> Incoming {
+    Incoming {
+        stack: stack.leak(),
+        damage: None,
+        cut: None,
+        offload: Offload::default(),
+    }
+}
+
+/// The same of rules that are compiled together.
+#[test]
+fn what_frames_find_among_many_networks_is_what_a_walk_finds() {
+    let network = |n: u32| format!("10.{}.{}.0", n / 64, n % 64 * 4);
+    let mut bench = Bench::new();
+    for n in 0..3000 {
+        let (bits, port) = (18 + n % 7, 2 + n % 3);
+        let network = network(n);
+        let line = format!("priority={bits},ip,nw_dst={network}/{bits},actions=output:{port}");
+        bench.change(&Event::Flow(FlowModCommand::Add, line));
+    }
+    bench.classifier.tidy();
+    let stack = |n: u32| format!("eth / ipv4(dst={}) / udp", network(n * 53 % 3500));
+    let frames: Vec<_> = (0..160).map(|n| plain(stack(n))).collect();
+    bench.run(PortNo(1), &frames);
+}
+
+/// So many that who looks into them does so for many frames at once.
+#[test]
+fn what_frames_find_among_many_rules_of_one_shape_is_what_a_walk_finds() {
+    const RULES: u32 = 9000;
+    let add = |line: String| Event::Flow(FlowModCommand::Add, line);
+    let source = |n: u32| {
+        let [_, _, upper, lower] = n.to_be_bytes();
+        format!("10.0.{upper}.{lower}")
+    };
+    let mut bench = Bench::new();
+    for n in 0..RULES {
+        let (source, port) = (source(n), 2 + n % 3);
+        bench.change(&add(format!(
+            "priority=1,udp,nw_src={source},actions=output:{port}"
+        )));
+        if n % 7 == 0 {
+            bench.change(&add(format!(
+                "priority=2,udp,nw_src={source},actions=load:{n}->NXM_NX_REG0[],resubmit(,1)"
+            )));
+        }
+    }
+    bench.change(&add("table=1,reg0=7,actions=output:4".to_owned()));
+    let stack = |n: u32| format!("eth / ipv4(src={}) / udp", source(n * 71 % (RULES + 999)));
+    let frames: Vec<_> = (0..160).map(|n| plain(stack(n))).collect();
+    bench.run(PortNo(1), &frames);
+    for n in (0..RULES).step_by(3) {
+        let line = format!("priority=1,udp,nw_src={}", source(n));
+        bench.change(&Event::Flow(FlowModCommand::DeleteStrict, line));
+    }
+    bench.run(PortNo(1), &frames);
 }
 
 /// Nothing is left to the interpreter without a word, nor without need.

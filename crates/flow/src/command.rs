@@ -25,6 +25,14 @@ pub enum FlowModCommand {
     DeleteStrict,
 }
 
+impl FlowModCommand {
+    /// Whether it deletes, strictly or not.
+    #[must_use]
+    pub const fn is_deletion(self) -> bool {
+        matches!(self, Self::Delete | Self::DeleteStrict)
+    }
+}
+
 /// `OFPFF_*` flags of a rule, in OpenFlow 1.3's bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowFlags(pub u16);

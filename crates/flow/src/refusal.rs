@@ -1,497 +1,353 @@
 //! Why the switch declines. One name for one reason; its number in a version is the codec's.
 
-/// A reason for an error message, in the specification's own divisions (OF 1.3.5, 7.4.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
-pub enum Refusal {
+/// Writes the enumeration: of each reason its name, what it is, and what is said of it.
+macro_rules! refusals {
+    ($($(#[$what:meta])+ $name:ident => $text:literal,)+) => {
+        /// A reason for an error message, in the specification's own divisions (OF 1.3.5, 7.4.4).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
+        pub enum Refusal {
+            $($(#[$what])+ #[error($text)] $name,)+
+        }
+    };
+}
+
+refusals! {
     /// No version in common.
-    #[error("no protocol version in common")]
-    HelloIncompatible,
+    HelloIncompatible => "no protocol version in common",
     /// This peer may not connect.
-    #[error("this peer may not connect")]
-    HelloPermission,
+    HelloPermission => "this peer may not connect",
 
     /// The header's version is not the negotiated one.
-    #[error("the message's version is not the negotiated one")]
-    RequestBadVersion,
+    RequestBadVersion => "the message's version is not the negotiated one",
     /// The message type is unknown, or not one a switch receives.
-    #[error("unknown message type")]
-    RequestBadType,
+    RequestBadType => "unknown message type",
     /// The kind of statistics is unknown or not implemented.
-    #[error("unknown kind of statistics or multipart message")]
-    RequestBadMultipart,
+    RequestBadMultipart => "unknown kind of statistics or multipart message",
     /// The experimenter is unknown.
-    #[error("unknown experimenter")]
-    RequestBadExperimenter,
+    RequestBadExperimenter => "unknown experimenter",
     /// The experimenter's message type is unknown.
-    #[error("unknown type of experimenter message")]
-    RequestBadExperimenterType,
+    RequestBadExperimenterType => "unknown type of experimenter message",
     /// The sender may not do this.
-    #[error("permission denied")]
-    RequestPermission,
+    RequestPermission => "permission denied",
     /// A length does not fit its contents.
-    #[error("wrong length")]
-    RequestBadLength,
+    RequestBadLength => "wrong length",
     /// The buffer was used before.
-    #[error("the buffer is empty")]
-    RequestBufferEmpty,
+    RequestBufferEmpty => "the buffer is empty",
     /// There is no such buffer.
-    #[error("no such buffer")]
-    RequestBufferUnknown,
+    RequestBufferUnknown => "no such buffer",
     /// There is no such table.
-    #[error("no such table")]
-    RequestBadTable,
+    RequestBadTable => "no such table",
     /// A slave may not change anything.
-    #[error("denied: the controller is a slave")]
-    RequestIsSlave,
+    RequestIsSlave => "denied: the controller is a slave",
     /// There is no such port.
-    #[error("no such port")]
-    RequestBadPort,
+    RequestBadPort => "no such port",
     /// The frame in a packet-out cannot be used.
-    #[error("unusable frame")]
-    RequestBadPacket,
+    RequestBadPacket => "unusable frame",
     /// A sequence of multipart requests outgrew the switch.
-    #[error("multipart request too long")]
-    RequestMultipartOverflow,
+    RequestMultipartOverflow => "multipart request too long",
+
+    /// Something that has to be zero is not (Nicira's).
+    RequestMustBeZero => "what has to be zero is not",
 
     /// Unknown action type.
-    #[error("unknown action")]
-    ActionBadType,
+    ActionBadType => "unknown action",
     /// An action's length is wrong.
-    #[error("wrong action length")]
-    ActionBadLength,
+    ActionBadLength => "wrong action length",
     /// Unknown experimenter of an action.
-    #[error("unknown experimenter of an action")]
-    ActionBadExperimenter,
+    ActionBadExperimenter => "unknown experimenter of an action",
     /// Unknown action of an experimenter.
-    #[error("unknown action of an experimenter")]
-    ActionBadExperimenterType,
+    ActionBadExperimenterType => "unknown action of an experimenter",
     /// The output port is none that can be.
-    #[error("no such output port")]
-    ActionBadOutPort,
+    ActionBadOutPort => "no such output port",
     /// An argument is out of range.
-    #[error("bad argument of an action")]
-    ActionBadArgument,
+    ActionBadArgument => "bad argument of an action",
     /// The sender may not use this action.
-    #[error("action not permitted")]
-    ActionPermission,
+    ActionPermission => "action not permitted",
     /// More actions than the switch takes.
-    #[error("too many actions")]
-    ActionTooMany,
+    ActionTooMany => "too many actions",
     /// There is no such queue.
-    #[error("no such queue")]
-    ActionBadQueue,
+    ActionBadQueue => "no such queue",
     /// There is no such group.
-    #[error("no such group")]
-    ActionBadOutGroup,
+    ActionBadOutGroup => "no such group",
     /// The match does not imply what the action needs.
-    #[error("the action does not fit the match")]
-    ActionMatchInconsistent,
+    ActionMatchInconsistent => "the action does not fit the match",
     /// The order of actions cannot be honoured in an action set.
-    #[error("actions in an order that is not supported")]
-    ActionUnsupportedOrder,
+    ActionUnsupportedOrder => "actions in an order that is not supported",
     /// The tag's type is none that can be pushed or popped.
-    #[error("bad tag type")]
-    ActionBadTag,
+    ActionBadTag => "bad tag type",
     /// Set-field names a field that is unknown or may not be set.
-    #[error("set-field of a field that cannot be set")]
-    ActionBadSetType,
+    ActionBadSetType => "set-field of a field that cannot be set",
     /// Set-field's length does not fit the field.
-    #[error("wrong length of a set-field")]
-    ActionBadSetLength,
+    ActionBadSetLength => "wrong length of a set-field",
     /// Set-field's value does not fit the field.
-    #[error("bad value of a set-field")]
-    ActionBadSetArgument,
+    ActionBadSetArgument => "bad value of a set-field",
     /// No such header can be put around a packet (Open vSwitch's extension).
-    #[error("unknown header to put around packets")]
-    ActionBadHeaderType,
+    ActionBadHeaderType => "unknown header to put around packets",
     /// A header that is to be put around packets has no such property (Open vSwitch's extension).
-    #[error("unknown property of a header to put around packets")]
-    ActionUnknownProperty,
+    ActionUnknownProperty => "unknown property of a header to put around packets",
     /// The property cannot be so (Open vSwitch's extension).
-    #[error("bad property of a header to put around packets")]
-    ActionBadProperty,
+    ActionBadProperty => "bad property of a header to put around packets",
+    /// Something in an action that has to be zero is not (Nicira's).
+    ActionMustBeZero => "what has to be zero in the action is not",
+    /// A conjunction has too few or too many clauses, or not this one (Nicira's).
+    ActionBadConjunction => "a conjunction of so many clauses, or without such a clause",
 
     /// Unknown instruction.
-    #[error("unknown instruction")]
-    InstructionUnknown,
+    InstructionUnknown => "unknown instruction",
     /// Known, but this switch or table does not do it.
-    #[error("unsupported instruction")]
-    InstructionUnsupported,
+    InstructionUnsupported => "unsupported instruction",
     /// The table to go to does not exist or does not come later.
-    #[error("bad table to go to")]
-    InstructionBadTable,
+    InstructionBadTable => "bad table to go to",
     /// Metadata bits that the switch does not have.
-    #[error("unsupported metadata")]
-    InstructionBadMetadata,
+    InstructionBadMetadata => "unsupported metadata",
     /// Metadata mask bits that the switch does not have.
-    #[error("unsupported metadata mask")]
-    InstructionBadMetadataMask,
+    InstructionBadMetadataMask => "unsupported metadata mask",
     /// Unknown experimenter of an instruction.
-    #[error("unknown experimenter of an instruction")]
-    InstructionBadExperimenter,
+    InstructionBadExperimenter => "unknown experimenter of an instruction",
     /// Unknown instruction of an experimenter.
-    #[error("unknown instruction of an experimenter")]
-    InstructionBadExperimenterType,
+    InstructionBadExperimenterType => "unknown instruction of an experimenter",
     /// An instruction's length is wrong.
-    #[error("wrong instruction length")]
-    InstructionBadLength,
+    InstructionBadLength => "wrong instruction length",
     /// The sender may not use this instruction.
-    #[error("instruction not permitted")]
-    InstructionPermission,
+    InstructionPermission => "instruction not permitted",
     /// The same instruction twice.
-    #[error("an instruction given twice")]
-    InstructionDuplicate,
+    InstructionDuplicate => "an instruction given twice",
 
     /// Unknown type of match.
-    #[error("unknown type of match")]
-    MatchBadType,
+    MatchBadType => "unknown type of match",
     /// A match's length is wrong.
-    #[error("wrong match length")]
-    MatchBadLength,
+    MatchBadLength => "wrong match length",
     /// A tag that cannot be matched.
-    #[error("bad tag in a match")]
-    MatchBadTag,
+    MatchBadTag => "bad tag in a match",
     /// A data-link address mask that cannot be matched.
-    #[error("bad data-link address mask")]
-    MatchBadDlAddressMask,
+    MatchBadDlAddressMask => "bad data-link address mask",
     /// A network address mask that cannot be matched.
-    #[error("bad network address mask")]
-    MatchBadNwAddressMask,
+    MatchBadNwAddressMask => "bad network address mask",
     /// A combination of wildcards that cannot be matched, or bits under a wildcard.
-    #[error("bad wildcards")]
-    MatchBadWildcards,
+    MatchBadWildcards => "bad wildcards",
     /// Unknown match field.
-    #[error("unknown match field")]
-    MatchBadField,
+    MatchBadField => "unknown match field",
     /// A value that the field cannot have.
-    #[error("bad value of a match field")]
-    MatchBadValue,
+    MatchBadValue => "bad value of a match field",
     /// A mask that the field does not take.
-    #[error("bad mask of a match field")]
-    MatchBadMask,
+    MatchBadMask => "bad mask of a match field",
     /// The field's prerequisites are not in the match.
-    #[error("prerequisites of a match field are missing")]
-    MatchBadPrerequisite,
+    MatchBadPrerequisite => "prerequisites of a match field are missing",
     /// The same field twice.
-    #[error("a match field given twice")]
-    MatchDuplicateField,
+    MatchDuplicateField => "a match field given twice",
     /// The sender may not match on this.
-    #[error("match not permitted")]
-    MatchPermission,
+    MatchPermission => "match not permitted",
 
     /// A flow-mod failed for a reason without a name.
-    #[error("flow modification failed")]
-    FlowModUnknown,
+    FlowModUnknown => "flow modification failed",
     /// The table is full.
-    #[error("the flow table is full")]
-    FlowModTableFull,
+    FlowModTableFull => "the flow table is full",
     /// The flow-mod's table does not exist.
-    #[error("no such flow table")]
-    FlowModBadTable,
+    FlowModBadTable => "no such flow table",
     /// A rule of the same priority overlaps and the check was asked for.
-    #[error("an overlapping rule of the same priority exists")]
-    FlowModOverlap,
+    FlowModOverlap => "an overlapping rule of the same priority exists",
     /// The sender may not change flows.
-    #[error("flow modification not permitted")]
-    FlowModPermission,
+    FlowModPermission => "flow modification not permitted",
     /// A timeout that cannot be kept.
-    #[error("unsupported timeout")]
-    FlowModBadTimeout,
+    FlowModBadTimeout => "unsupported timeout",
     /// Unknown flow-mod command.
-    #[error("unknown flow modification command")]
-    FlowModBadCommand,
+    FlowModBadCommand => "unknown flow modification command",
     /// Unknown flow-mod flags.
-    #[error("unsupported flow modification flags")]
-    FlowModBadFlags,
+    FlowModBadFlags => "unsupported flow modification flags",
     /// An action list that the table cannot hold in the order given (OpenFlow 1.0).
-    #[error("unsupported action list")]
-    FlowModUnsupported,
+    FlowModUnsupported => "unsupported action list",
 
     /// There is a group of this number.
-    #[error("there is a group of this number")]
-    GroupModExists,
+    GroupModExists => "there is a group of this number",
     /// A number that no group may have, or buckets that its kind cannot have.
-    #[error("a group that cannot be")]
-    GroupModInvalidGroup,
+    GroupModInvalidGroup => "a group that cannot be",
     /// Buckets of unequal weight.
-    #[error("unequal weights are not supported")]
-    GroupModWeightUnsupported,
+    GroupModWeightUnsupported => "unequal weights are not supported",
     /// No room for another group.
-    #[error("no room for another group")]
-    GroupModOutOfGroups,
+    GroupModOutOfGroups => "no room for another group",
     /// No room for so many buckets.
-    #[error("no room for so many buckets")]
-    GroupModOutOfBuckets,
+    GroupModOutOfBuckets => "no room for so many buckets",
     /// Groups that send to groups, or so many of them in a row.
-    #[error("too many groups in a row")]
-    GroupModChainingUnsupported,
+    GroupModChainingUnsupported => "too many groups in a row",
     /// A group of this kind cannot watch a port or group.
-    #[error("a group of this kind watches nothing")]
-    GroupModWatchUnsupported,
+    GroupModWatchUnsupported => "a group of this kind watches nothing",
     /// The group would send to itself, or watch itself.
-    #[error("the group would be its own successor")]
-    GroupModLoop,
+    GroupModLoop => "the group would be its own successor",
     /// There is no such group to change.
-    #[error("no such group")]
-    GroupModUnknown,
+    GroupModUnknown => "no such group",
     /// Another group sends to the group that was to be deleted.
-    #[error("another group sends to this one")]
-    GroupModChained,
+    GroupModChained => "another group sends to this one",
     /// Unknown kind of group.
-    #[error("unknown kind of group")]
-    GroupModBadType,
+    GroupModBadType => "unknown kind of group",
     /// Unknown group-mod command.
-    #[error("unknown group modification command")]
-    GroupModBadCommand,
+    GroupModBadCommand => "unknown group modification command",
     /// A bucket is not well formed.
-    #[error("bad bucket")]
-    GroupModBadBucket,
+    GroupModBadBucket => "bad bucket",
     /// A port or group to watch that cannot be.
-    #[error("a port or group that cannot be watched")]
-    GroupModBadWatch,
+    GroupModBadWatch => "a port or group that cannot be watched",
     /// The sender may not change groups.
-    #[error("group modification not permitted")]
-    GroupModPermission,
+    GroupModPermission => "group modification not permitted",
 
     /// There is no such port to change.
-    #[error("no such port")]
-    PortModBadPort,
+    PortModBadPort => "no such port",
     /// The port's hardware address is another.
-    #[error("the hardware address is not the port's")]
-    PortModBadHwAddr,
+    PortModBadHwAddr => "the hardware address is not the port's",
     /// Configuration bits that the port does not have.
-    #[error("unsupported port configuration")]
-    PortModBadConfig,
+    PortModBadConfig => "unsupported port configuration",
     /// Features that the port cannot advertise.
-    #[error("unsupported advertised features")]
-    PortModBadAdvertise,
+    PortModBadAdvertise => "unsupported advertised features",
     /// The sender may not change ports.
-    #[error("port modification not permitted")]
-    PortModPermission,
+    PortModPermission => "port modification not permitted",
     /// There is no such table to change.
-    #[error("no such table")]
-    TableModBadTable,
+    TableModBadTable => "no such table",
     /// A table configuration that this switch does not do.
-    #[error("unsupported table configuration")]
-    TableModBadConfig,
+    TableModBadConfig => "unsupported table configuration",
     /// The sender may not change tables.
-    #[error("table modification not permitted")]
-    TableModPermission,
+    TableModPermission => "table modification not permitted",
     /// There is no such port with queues.
-    #[error("no such port")]
-    QueueBadPort,
+    QueueBadPort => "no such port",
     /// There is no such queue.
-    #[error("no such queue")]
-    QueueBadQueue,
+    QueueBadQueue => "no such queue",
     /// The sender may not ask about queues.
-    #[error("queue operation not permitted")]
-    QueuePermission,
+    QueuePermission => "queue operation not permitted",
     /// Switch configuration flags that this switch does not do.
-    #[error("unsupported switch configuration flags")]
-    ConfigBadFlags,
+    ConfigBadFlags => "unsupported switch configuration flags",
     /// A switch configuration value that this switch does not do.
-    #[error("unsupported switch configuration value")]
-    ConfigBadLength,
+    ConfigBadLength => "unsupported switch configuration value",
     /// The sender may not change the configuration.
-    #[error("switch configuration not permitted")]
-    ConfigPermission,
+    ConfigPermission => "switch configuration not permitted",
     /// The generation id is older than the last.
-    #[error("stale generation id")]
-    RoleStale,
+    RoleStale => "stale generation id",
     /// Roles are not supported.
-    #[error("roles are not supported")]
-    RoleUnsupported,
+    RoleUnsupported => "roles are not supported",
     /// Unknown role.
-    #[error("unknown role")]
-    RoleBad,
+    RoleBad => "unknown role",
     /// Another controller has this short id (1.5).
-    #[error("the short id is another controller's")]
-    RoleIdInUse,
+    RoleIdInUse => "the short id is another controller's",
 
     /// A meter-mod that failed without a better reason.
-    #[error("meter modification failed")]
-    MeterModUnknown,
+    MeterModUnknown => "meter modification failed",
     /// There is a meter of this number.
-    #[error("there is a meter of this number")]
-    MeterModExists,
+    MeterModExists => "there is a meter of this number",
     /// A number that no meter may have, or that a rule may not name.
-    #[error("no meter that can be meant")]
-    MeterModInvalidMeter,
+    MeterModInvalidMeter => "no meter that can be meant",
     /// There is no such meter to change or to tell of.
-    #[error("no such meter")]
-    MeterModUnknownMeter,
+    MeterModUnknownMeter => "no such meter",
     /// Unknown meter-mod command.
-    #[error("unknown meter modification command")]
-    MeterModBadCommand,
+    MeterModBadCommand => "unknown meter modification command",
     /// Unknown meter flags, or flags that contradict each other.
-    #[error("unsupported meter flags")]
-    MeterModBadFlags,
+    MeterModBadFlags => "unsupported meter flags",
     /// A rate that no band can have.
-    #[error("bad rate of a meter band")]
-    MeterModBadRate,
+    MeterModBadRate => "bad rate of a meter band",
     /// A burst that no band can have.
-    #[error("bad burst of a meter band")]
-    MeterModBadBurst,
+    MeterModBadBurst => "bad burst of a meter band",
     /// An unknown kind of band, or one that this meter cannot have.
-    #[error("unsupported kind of meter band")]
-    MeterModBadBand,
+    MeterModBadBand => "unsupported kind of meter band",
     /// A band's own value is none that it can have.
-    #[error("bad value of a meter band")]
-    MeterModBadBandValue,
+    MeterModBadBandValue => "bad value of a meter band",
     /// No room for another meter.
-    #[error("no room for another meter")]
-    MeterModOutOfMeters,
+    MeterModOutOfMeters => "no room for another meter",
     /// More bands than a meter has room for.
-    #[error("too many meter bands")]
-    MeterModOutOfBands,
+    MeterModOutOfBands => "too many meter bands",
     /// Table features cannot be set.
-    #[error("table features cannot be changed")]
-    TableFeaturesPermission,
+    TableFeaturesPermission => "table features cannot be changed",
     /// A table in the table features does not exist.
-    #[error("table features for a table that does not exist")]
-    TableFeaturesBadTable,
+    TableFeaturesBadTable => "table features for a table that does not exist",
     /// Unknown kind of property (1.4).
-    #[error("unknown property")]
-    PropertyBadType,
+    PropertyBadType => "unknown property",
     /// A property's length is wrong.
-    #[error("wrong length of a property")]
-    PropertyBadLength,
+    PropertyBadLength => "wrong length of a property",
     /// A value that the property does not take.
-    #[error("bad value of a property")]
-    PropertyBadValue,
+    PropertyBadValue => "bad value of a property",
     /// The same property twice.
-    #[error("a property given twice")]
-    PropertyDuplicate,
+    PropertyDuplicate => "a property given twice",
     /// Unknown experimenter of a property.
-    #[error("unknown experimenter of a property")]
-    PropertyBadExperimenter,
+    PropertyBadExperimenter => "unknown experimenter of a property",
     /// Unknown property of a known experimenter.
-    #[error("unknown property of an experimenter")]
-    PropertyBadExperimenterType,
+    PropertyBadExperimenterType => "unknown property of an experimenter",
     /// There is no such bucket to insert behind or to remove (1.5).
-    #[error("no such bucket")]
-    GroupModUnknownBucket,
+    GroupModUnknownBucket => "no such bucket",
     /// There is a bucket of this number already (1.5).
-    #[error("there is a bucket of this number")]
-    GroupModBucketExists,
+    GroupModBucketExists => "there is a bucket of this number",
     /// What surrounds a frame is told by a field of its headers (1.5).
-    #[error("a header field where only pipeline fields may be")]
-    RequestPipelineFieldsOnly,
+    RequestPipelineFieldsOnly => "a header field where only pipeline fields may be",
     /// A mask of asynchronous messages has bits that mean nothing (1.4).
-    #[error("bad mask of asynchronous messages")]
-    AsyncInvalid,
+    AsyncInvalid => "bad mask of asynchronous messages",
     /// An asynchronous message that this switch does not have (1.4).
-    #[error("unsupported configuration of asynchronous messages")]
-    AsyncUnsupported,
+    AsyncUnsupported => "unsupported configuration of asynchronous messages",
     /// There is no such bundle, or there is one already.
-    #[error("no such bundle, or one already")]
-    BundleBadId,
+    BundleBadId => "no such bundle, or one already",
     /// The bundle takes no more messages.
-    #[error("the bundle is closed")]
-    BundleClosed,
+    BundleClosed => "the bundle is closed",
     /// The connection has as many bundles as it may.
-    #[error("too many bundles")]
-    BundleOutOfBundles,
+    BundleOutOfBundles => "too many bundles",
     /// Unknown step of a bundle, or one for the other side.
-    #[error("unknown step of a bundle")]
-    BundleBadType,
+    BundleBadType => "unknown step of a bundle",
     /// Unknown flags of a bundle, or others than those it was opened with.
-    #[error("bad flags of a bundle")]
-    BundleBadFlags,
+    BundleBadFlags => "bad flags of a bundle",
     /// The length of a message in a bundle does not fit.
-    #[error("wrong length of a message in a bundle")]
-    BundleMessageBadLength,
+    BundleMessageBadLength => "wrong length of a message in a bundle",
     /// A message in a bundle has another transaction id than the one it came in.
-    #[error("wrong transaction id of a message in a bundle")]
-    BundleMessageBadXid,
+    BundleMessageBadXid => "wrong transaction id of a message in a bundle",
     /// A message that may not be in a bundle.
-    #[error("this message cannot be in a bundle")]
-    BundleMessageUnsupported,
+    BundleMessageUnsupported => "this message cannot be in a bundle",
     /// The switch holds as many messages in bundles as it may.
-    #[error("too many messages in bundles")]
-    BundleMessageTooMany,
+    BundleMessageTooMany => "too many messages in bundles",
     /// A message of the bundle failed, so that none was done.
-    #[error("a message of the bundle failed")]
-    BundleMessageFailed,
+    BundleMessageFailed => "a message of the bundle failed",
 
     /// A monitor that failed without a better reason, such as want of room.
-    #[error("the flow monitor cannot be set up")]
-    MonitorUnknown,
+    MonitorUnknown => "the flow monitor cannot be set up",
     /// There is a monitor of this number.
-    #[error("there is a flow monitor of this number")]
-    MonitorExists,
+    MonitorExists => "there is a flow monitor of this number",
     /// There is no such monitor to change or to take away.
-    #[error("no such flow monitor")]
-    MonitorUnknownMonitor,
+    MonitorUnknownMonitor => "no such flow monitor",
     /// Unknown command for a monitor.
-    #[error("unknown flow monitor command")]
-    MonitorBadCommand,
+    MonitorBadCommand => "unknown flow monitor command",
     /// Flags that a monitor does not take.
-    #[error("bad flags of a flow monitor")]
-    MonitorBadFlags,
+    MonitorBadFlags => "bad flags of a flow monitor",
     /// The monitor's table does not exist.
-    #[error("no such table to monitor")]
-    MonitorBadTable,
+    MonitorBadTable => "no such table to monitor",
     /// A port or group that no rule can send to.
-    #[error("no such output to monitor")]
-    MonitorBadOut,
+    MonitorBadOut => "no such output to monitor",
     /// Metadata bits that a table does not have.
-    #[error("unsupported metadata of a table")]
-    TableFeaturesBadMetadata,
+    TableFeaturesBadMetadata => "unsupported metadata of a table",
     /// A table cannot do what is asked of it.
-    #[error("unsupported features of a table")]
-    TableFeaturesBadFeatures,
+    TableFeaturesBadFeatures => "unsupported features of a table",
     /// A table cannot be configured so.
-    #[error("unsupported capabilities of a table")]
-    TableFeaturesBadCapabilities,
+    TableFeaturesBadCapabilities => "unsupported capabilities of a table",
     /// A table does not take so many rules, or its size cannot be changed.
-    #[error("unsupported size of a table")]
-    TableFeaturesBadSize,
+    TableFeaturesBadSize => "unsupported size of a table",
     /// Tables cannot be changed in this way.
-    #[error("unsupported command for table features")]
-    TableFeaturesBadCommand,
+    TableFeaturesBadCommand => "unsupported command for table features",
     /// More tables than there can be.
-    #[error("too many tables")]
-    TableFeaturesTooMany,
+    TableFeaturesTooMany => "too many tables",
     /// A bundle is to be done at a time that it does not name, or the other way round (1.5).
-    #[error("the time of the bundle is not supported")]
-    BundleScheduleUnsupported,
+    BundleScheduleUnsupported => "the time of the bundle is not supported",
     /// A bundle's time lies too far in the future (1.5).
-    #[error("the time of the bundle lies too far in the future")]
-    BundleScheduleFuture,
+    BundleScheduleFuture => "the time of the bundle lies too far in the future",
     /// A bundle's time lies too far in the past (1.5).
-    #[error("the time of the bundle lies too far in the past")]
-    BundleSchedulePast,
+    BundleSchedulePast => "the time of the bundle lies too far in the past",
     /// A continuation that this switch did not make, or that fits it no more.
-    #[error("a continuation that is not of this switch")]
-    ResumeStale,
+    ResumeStale => "a continuation that is not of this switch",
     /// Unknown command for the map of tunnel options.
-    #[error("unknown command for the map of tunnel options")]
-    TlvBadCommand,
+    TlvBadCommand => "unknown command for the map of tunnel options",
     /// A tunnel option cannot be so long.
-    #[error("a tunnel option cannot be so long")]
-    TlvBadLength,
+    TlvBadLength => "a tunnel option cannot be so long",
     /// There is no such field for a tunnel option.
-    #[error("no such field for a tunnel option")]
-    TlvBadField,
+    TlvBadField => "no such field for a tunnel option",
     /// The values of all tunnel options have no room.
-    #[error("no room for the values of so many tunnel options")]
-    TlvTableFull,
+    TlvTableFull => "no room for the values of so many tunnel options",
     /// The field has a tunnel option.
-    #[error("the field has a tunnel option")]
-    TlvAlreadyMapped,
+    TlvAlreadyMapped => "the field has a tunnel option",
     /// The tunnel option has a field.
-    #[error("the tunnel option has a field")]
-    TlvDuplicate,
+    TlvDuplicate => "the tunnel option has a field",
     /// A rule uses the field of a tunnel option that is to lose it.
-    #[error("a rule uses the field of the tunnel option")]
-    TlvInUse,
+    TlvInUse => "a rule uses the field of the tunnel option",
     /// The field has no tunnel option.
-    #[error("the field has no tunnel option")]
-    TlvUnmapped,
+    TlvUnmapped => "the field has no tunnel option",
     /// Nothing is told of flows by IPFIX.
-    #[error("IPFIX is not configured")]
-    IpfixNotConfigured,
+    IpfixNotConfigured => "IPFIX is not configured",
 }
 
 impl Refusal {

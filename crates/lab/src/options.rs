@@ -124,8 +124,9 @@ pub struct MeterParameters {
 pub struct ChangeParameters {
     /// Milliseconds a test.
     pub milliseconds: u32,
-    /// Frames of 64 bytes a second that move meanwhile.
-    pub pps: u32,
+    /// Frames of 64 bytes a second that move meanwhile; half of what each device carries, if
+    /// none is given.
+    pub pps: Option<u32>,
     /// Flow-mods of other flows a second, where there are any.
     pub flow_mods: u32,
     /// Flows of the table that is told.
@@ -197,11 +198,22 @@ impl TcpParameters {
 
 impl ChangeParameters {
     fn make_sense(&self) -> bool {
-        let frames = u64::from(self.pps) * u64::from(self.milliseconds) / 1_000;
+        let frames = |pps| u64::from(pps) * u64::from(self.milliseconds) / 1_000;
+        let some = |pps| (1_000..=CHANGED_FRAMES_MAX).contains(&frames(pps));
         (100..=3_600_000).contains(&self.milliseconds)
-            && (1_000..=CHANGED_FRAMES_MAX).contains(&frames)
+            && self.pps.is_none_or(some)
             && (1..=FLOW_MODS_MAX).contains(&self.flow_mods)
             && (1..=FLOWS_MAX).contains(&self.dump_flows)
+    }
+}
+
+impl ChangeParameters {
+    /// Frames a second for a device that was found to carry so many, if it was asked.
+    pub(crate) fn rate(&self, carried: Option<u32>) -> u32 {
+        let most = CHANGED_FRAMES_MAX * 1_000 / u64::from(self.milliseconds);
+        let half = u64::from(carried.unwrap_or(0) / 2).clamp(1_000, most);
+        let half = u32::try_from(half).unwrap_or(u32::MAX);
+        self.pps.unwrap_or(half)
     }
 }
 
@@ -209,8 +221,7 @@ impl Default for ChangeParameters {
     fn default() -> Self {
         Self {
             milliseconds: 5_000,
-            // Half of what the slowest of the devices forwards at most.
-            pps: 100_000,
+            pps: None,
             flow_mods: 10_000,
             dump_flows: 100_000,
         }

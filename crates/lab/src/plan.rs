@@ -166,7 +166,8 @@ impl Step {
                         ChangeTest::Dump => parameters.changes.dump_flows,
                         ChangeTest::Quiet | ChangeTest::Effect | ChangeTest::FlowMods => 0,
                     };
-                    Duration::from_millis(u64::from(parameters.changes.milliseconds) + 300)
+                    // With the search for the rate before it.
+                    Duration::from_millis(u64::from(parameters.changes.milliseconds) + 1_500)
                         + Duration::from_micros(20) * flows
                 }
                 // Added, told and deleted, and the wait for memory to be returned.

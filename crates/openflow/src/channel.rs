@@ -366,23 +366,21 @@ impl Channel {
     /// Takes any message but a hello, while the channel is up.
     fn handle_request(&mut self, header: Header, message: &[u8], dialect: Dialect) {
         let excerpt = Excerpt::of(message);
-        let decoded = match Message::decode_from(message, dialect) {
-            Ok((_, sender, _)) if !self.may_come_from(sender) => Err(Malformed {
+        let malformed = match Message::decode_from(message, dialect) {
+            Ok((_, sender, message)) if self.may_come_from(sender) => {
+                self.handle_understood(header.xid, message, excerpt);
+                return;
+            }
+            Ok(_) => Malformed {
                 fault: Refusal::RequestBadType,
                 at: 0,
-            }),
-            Ok((_, _, message)) => Ok(message),
-            Err(malformed) => Err(malformed),
+            },
+            Err(malformed) => malformed,
         };
-        match decoded {
-            Ok(message) => self.handle_understood(header.xid, message, excerpt),
-            Err(malformed) => {
-                if self.side == Side::Switch && header.kind != error::NUMBER {
-                    self.refuse(header.xid, malformed.fault, &excerpt);
-                }
-                self.events.push_back(Event::Refused(malformed));
-            }
+        if self.side == Side::Switch && header.kind != error::NUMBER {
+            self.refuse(header.xid, malformed.fault, &excerpt);
         }
+        self.events.push_back(Event::Refused(malformed));
     }
 
     /// Whether the other end may send what such a sender sends.
@@ -396,6 +394,7 @@ impl Channel {
     }
 
     /// Deals with what the channel deals with, and tells of the rest.
+    #[inline]
     fn handle_understood(&mut self, xid: Xid, message: Message, excerpt: Excerpt) {
         match message {
             Message::EchoRequest(data) => self.say(xid, &Message::EchoReply(data)),

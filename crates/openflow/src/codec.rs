@@ -130,6 +130,15 @@ impl<'a> Reader<'a> {
             .fold(0, |number, byte| number << 8 | u128::from(*byte)))
     }
 
+    /// Passes over bytes that have to be zero.
+    pub(crate) fn zeros(&mut self, count: usize, fault: Refusal) -> Result<(), Malformed> {
+        let place = self.fail(fault);
+        match self.bytes(count)?.iter().all(|byte| *byte == 0) {
+            true => Ok(()),
+            false => Err(place),
+        }
+    }
+
     /// Passes over padding, whatever is in it.
     pub(crate) fn skip(&mut self, count: usize) -> Result<(), Malformed> {
         self.bytes(count).map(drop)

@@ -195,6 +195,7 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(RequestBadPort,                 nx(1, 514),      of(1, 11)),
     row(RequestBadPacket,               near(1, 6),      of(1, 12)),
     row(RequestMultipartOverflow,       near(1, 2),      of(1, 13)),
+    row(RequestMustBeZero,              nx(1, 515),      nicira(4)),
 
     row(ActionBadType,                  of(2, 0),        of(2, 0)),
     row(ActionBadLength,                of(2, 1),        of(2, 1)),
@@ -215,6 +216,8 @@ static ROWS: [Row; Refusal::COUNT] = { use Refusal::*; [
     row(ActionBadHeaderType,            near(2, 5),      nicira(39)),
     row(ActionUnknownProperty,          near(2, 5),      nicira(40)),
     row(ActionBadProperty,              near(2, 5),      nicira(41)),
+    row(ActionMustBeZero,               nx(2, 256),      nicira(11)),
+    row(ActionBadConjunction,           nx(2, 526),      nicira(15)),
 
     row(InstructionUnknown,             near(3, 5),      of(3, 0)),
     row(InstructionUnsupported,         nx(2, 257),      of(3, 1)),

@@ -238,7 +238,10 @@ pub(crate) fn decode_filter(r: Reader<'_>) -> Result<Filter, Malformed> {
         let mut payload = r.sub(header.length)?;
         if header.id == NXM_COOKIE && header.length >= 8 {
             let (cookie, mask) = value_and_mask(&mut payload, header, u64::MAX, Reader::u64)?;
-            let cookie = Cookie(cookie & mask);
+            if cookie & !mask != 0 {
+                return Err(start.fail(Refusal::MatchBadWildcards));
+            }
+            let cookie = Cookie(cookie);
             cookies = CookieFilter { cookie, mask };
         } else {
             add(&mut building, header, &mut payload, &start)?;

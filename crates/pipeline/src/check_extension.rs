@@ -29,7 +29,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         }
         Extension::Conjunction {
             clause, clauses, ..
-        } => within(clause < clauses && CLAUSES.contains(clauses)),
+        } if clause >= clauses || !CLAUSES.contains(clauses) => Err(Refusal::ActionBadConjunction),
         Extension::Encap(encap) if !encap.is_possible() => Err(Refusal::ActionBadProperty),
         Extension::Sample(sample) => within(sample.probability != 0),
         // Others than tunnel options cannot be taken away (`ovs-actions(7)`).
@@ -53,6 +53,7 @@ pub(crate) fn check_argument(extension: &Extension) -> Result<(), Refusal> {
         | Extension::DecNshTtl
         | Extension::SetOption(_)
         | Extension::DeleteField(_)
+        | Extension::Conjunction { .. }
         | Extension::Note(_)
         | Extension::Exit
         | Extension::Clone(_) => Ok(()),

@@ -183,6 +183,14 @@ impl Counters {
         cell.used.store(now.as_nanos(), Ordering::Relaxed);
     }
 
+    /// Looks at the cell of `writer`, so that its memory is near when it is added to.
+    #[inline]
+    #[must_use]
+    pub fn glance(&self, writer: usize) -> u64 {
+        let cell = self.cell(writer);
+        cell.map_or(0, |cell| cell.used.load(Ordering::Relaxed))
+    }
+
     /// The sums over all writers.
     #[must_use]
     pub fn totals(&self) -> Totals {

@@ -12,7 +12,6 @@
 //! - A buffer never exists here, and is missed only after the tables have changed:
 //!   a flow-mod with one is as good as two messages (OF 1.3.5, 7.3.4.1).
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use base::{Cookie, GroupId, Instant, PortNo, TableId};
@@ -26,7 +25,7 @@ use crate::check::check_deed;
 use crate::deed::Deed;
 use crate::limits::EXPIRIES_MAX;
 use crate::pipeline::Pipeline;
-use crate::rule::{Identity, Place, Rule};
+use crate::rule::{Place, Rule};
 
 /// What a change of the tables came to.
 #[derive(Debug, Default)]
@@ -40,6 +39,16 @@ pub struct Changes {
     pub is_modification: bool,
     /// What is to be answered though the tables have changed.
     pub complaint: Option<Refusal>,
+}
+
+impl Changes {
+    /// As if nothing had changed.
+    fn clear(&mut self) {
+        self.added.clear();
+        self.removed.clear();
+        self.is_modification = false;
+        self.complaint = None;
+    }
 }
 
 /// The end of a rule.
@@ -107,23 +116,40 @@ impl Pipeline {
     /// The specification's reasons: a table that does not exist, a full table, an
     /// overlap where the check was asked for, instructions that cannot be.
     pub fn flow_mod(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+        let mut changes = Changes::default();
+        self.flow_mod_into(command, now, &mut changes)?;
+        Ok(changes)
+    }
+
+    /// The same, with what it comes to in `changes`, which is emptied before: one who does
+    /// it a million times takes the same again.
+    ///
+    /// # Errors
+    /// As [`Pipeline::flow_mod`]; nothing has changed then, whatever `changes` holds.
+    pub fn flow_mod_into(
+        &mut self,
+        command: &FlowMod,
+        now: Instant,
+        changes: &mut Changes,
+    ) -> Result<(), Refusal> {
+        changes.clear();
         let deed = self.shared(&command.instructions);
         let asked = Asked::of(&command.matching);
         self.options.check_rule(&command.matching, asked, &deed)?;
-        let mut changes = match command.command {
-            FlowModCommand::Add => self.add(command, asked, deed, command.cookie, now)?,
+        match command.command {
+            FlowModCommand::Add => self.add(command, asked, deed, command.cookie, now, changes)?,
             FlowModCommand::Modify | FlowModCommand::ModifyStrict => {
-                self.modify(command, asked, deed, now)?
+                self.modify(command, asked, deed, now, changes)?;
             }
             FlowModCommand::Delete | FlowModCommand::DeleteStrict => {
-                let mut changes = self.delete(command, now)?;
-                self.delete_orphaned(now, &mut changes);
-                return Ok(changes);
+                self.delete(command, now, changes)?;
             }
-        };
-        self.delete_orphaned(now, &mut changes);
-        changes.complaint = command.buffer.map(|_| Refusal::RequestBufferUnknown);
-        Ok(changes)
+        }
+        self.delete_orphaned(now, changes);
+        let is_deletion = command.command.is_deletion();
+        let buffer = command.buffer.filter(|_| !is_deletion);
+        changes.complaint = buffer.map(|_| Refusal::RequestBufferUnknown);
+        Ok(())
     }
 
     fn add(
@@ -133,7 +159,8 @@ impl Pipeline {
         deed: Arc<Deed>,
         cookie: Cookie,
         now: Instant,
-    ) -> Result<Changes, Refusal> {
+        changes: &mut Changes,
+    ) -> Result<(), Refusal> {
         check_table(command.table)?;
         // What data paths of another kind tell of a frame among themselves is none of the
         // controller's.
@@ -142,8 +169,7 @@ impl Pipeline {
         }
         check_deed(&deed, &command.matching, command.table, command.consistency)?;
         self.check_named(&deed)?;
-        let identity = identity(command, command.table);
-        let hash = self.hash_of(&identity);
+        let (hash, identity) = self.identify(command);
         let old = self.look_for(hash, &identity).cloned();
         let table = self.table(command.table);
         if command.flags.contains(FlowFlags::CHECK_OVERLAP)
@@ -151,12 +177,8 @@ impl Pipeline {
         {
             return Err(Refusal::FlowModOverlap);
         }
-        let mut changes = Changes {
-            added: Vec::with_capacity(1),
-            ..Changes::default()
-        };
         let needs_room = old.is_none() && !self.has_room(command.table);
-        if needs_room && !self.evict(command.table, now, &mut changes) {
+        if needs_room && !self.evict(command.table, now, changes) {
             return Err(Refusal::FlowModTableFull);
         }
         let keeps = |_: &&Arc<Rule>| !command.flags.contains(FlowFlags::RESET_COUNTS);
@@ -182,8 +204,8 @@ impl Pipeline {
             modified: now,
             counters,
         };
-        self.put_hashed(hash, Arc::new(rule), now, &mut changes);
-        Ok(changes)
+        self.put_hashed(hash, Arc::new(rule), now, changes);
+        Ok(())
     }
 
     fn modify(
@@ -192,7 +214,8 @@ impl Pipeline {
         asked: Asked,
         deed: Arc<Deed>,
         now: Instant,
-    ) -> Result<Changes, Refusal> {
+        changes: &mut Changes,
+    ) -> Result<(), Refusal> {
         // OpenFlow 1.0 has no word for a table, and so means all of them.
         if command.table != TableId::ALL {
             check_table(command.table)?;
@@ -211,7 +234,7 @@ impl Pipeline {
                 table,
                 ..command.clone()
             };
-            return self.add(&addition, asked, deed, cookie, now);
+            return self.add(&addition, asked, deed, cookie, now, changes);
         }
         let goto = command.instructions.goto;
         if found
@@ -220,15 +243,12 @@ impl Pipeline {
         {
             return Err(Refusal::InstructionBadTable);
         }
-        let mut changes = Changes {
-            is_modification: true,
-            ..Changes::default()
-        };
+        changes.is_modification = true;
         for old in found {
             let rule = self.modified(&old, command, &deed, now);
-            self.put(Arc::new(rule), now, &mut changes);
+            self.put(Arc::new(rule), now, changes);
         }
-        Ok(changes)
+        Ok(())
     }
 
     /// Whether the groups and the meter that instructions name are there.
@@ -262,22 +282,26 @@ impl Pipeline {
         }
     }
 
-    fn delete(&mut self, command: &FlowMod, now: Instant) -> Result<Changes, Refusal> {
+    fn delete(
+        &mut self,
+        command: &FlowMod,
+        now: Instant,
+        changes: &mut Changes,
+    ) -> Result<(), Refusal> {
         if command.table != TableId::ALL {
             check_table(command.table)?;
         }
-        let mut changes = Changes::default();
         let reason = Some(FlowRemovedReason::Delete);
         let filter = Filter::of_deletion(command);
         let is_loose = command.command == FlowModCommand::Delete;
         if is_loose && self.rules(command.table).all(|rule| filter.takes(rule)) {
-            self.take_all(command.table, reason, now, &mut changes);
-            return Ok(changes);
+            self.take_all(command.table, reason, now, changes);
+            return Ok(());
         }
         for rule in self.found(command, &filter) {
-            self.take(&rule, reason, now, &mut changes);
+            self.take(&rule, reason, now, changes);
         }
-        Ok(changes)
+        Ok(())
     }
 
     /// The rules that a modification or deletion is about.
@@ -288,11 +312,7 @@ impl Pipeline {
         );
         if strict {
             let tables = self.table_ids(command.table).into_iter();
-            let same = tables.filter_map(|table| {
-                let identity = identity(command, table);
-                let hash = self.hash_of(&identity);
-                self.look_for(hash, &identity).cloned()
-            });
+            let same = tables.filter_map(|table| self.look_in(table, command).cloned());
             same.filter(|rule| filter.takes(rule)).collect()
         } else {
             let rules = self.rules(command.table);
@@ -363,14 +383,6 @@ impl<'a> Filter<'a> {
 }
 
 /// What a command means in one of its tables.
-fn identity(command: &FlowMod, table: TableId) -> Identity {
-    Identity {
-        table,
-        priority: Reverse(command.priority),
-        matching: command.matching.clone(),
-    }
-}
-
 fn check_table(table: TableId) -> Result<(), Refusal> {
     if table > TableId::LAST {
         Err(Refusal::FlowModBadTable)

@@ -303,11 +303,21 @@ pub fn hash_of(key: &Key) -> u64 {
         Field::Ipv4Dst => key.get(field).or_else(|| key.get(Field::ArpTpa)),
         other => key.get(other),
     };
-    let pairs = PAIRS.map(|(source, destination)| {
+    // As all pairs and then all others would be hashed, each behind how many they are: where a
+    // flow goes stays as it is, and nothing is put together for it.
+    let mut mixer = Mixer::new();
+    mixer.write_usize(PAIRS.len());
+    for (source, destination) in PAIRS {
         let (a, b) = (address(source), address(destination));
-        (a.min(b), a.max(b))
-    });
-    Mixer::new().of((pairs, SINGLE.map(|field| key.get(field))))
+        let (less, more) = if b < a { (b, a) } else { (a, b) };
+        less.hash(&mut mixer);
+        more.hash(&mut mixer);
+    }
+    mixer.write_usize(SINGLE.len());
+    for field in SINGLE {
+        key.get(field).hash(&mut mixer);
+    }
+    mixer.finish()
 }
 
 /// A number for what the bucket does and watches, and for being the so manieth

@@ -4,17 +4,21 @@
 //! It is for the one who writes, and no part of the value that tables are: a clone has
 //! none, and makes it when it is written to. Frames are not looked up in it.
 //!
-//! A hash table that is full is made twice as large, which takes a tenth of a second at a
+//! A hash table that is full is made larger, which takes many milliseconds at a
 //! million rules. So there are many, and no two are for quite as many rules: they
 //! grow one after the other, and of all of them as much is empty at any size.
 
+mod part;
+
+use std::collections::VecDeque;
 use std::hash::BuildHasher;
+use std::hint::black_box;
 use std::sync::Arc;
 
 use foldhash::quality::RandomState;
-use hashbrown::HashTable;
 
 use crate::rule::{Identity, Rule};
+use part::Part;
 
 /// How many tables: the largest of a million rules grows in less than a millisecond.
 const PARTS: usize = 64;
@@ -28,8 +32,10 @@ const CHUNK: usize = 4096;
 pub(crate) struct Index {
     hasher: RandomState,
     /// As many as there are parts, once it is made.
-    parts: Vec<HashTable<Entry>>,
+    parts: Vec<Part>,
     rules: Rules,
+    /// Identities that will be asked for, in this order, and their hashes.
+    coming: VecDeque<(Hash, Identity)>,
 }
 
 /// The hash of an identity: which part, and what is kept of it, since a table that grows
@@ -52,19 +58,6 @@ impl Hash {
     fn part(self) -> usize {
         PART_OF[usize::from(self.part) % PART_OF.len()].into()
     }
-}
-
-/// A rule by its number. So few bytes are near when those of a wider one were not.
-#[derive(Debug)]
-struct Entry {
-    hash: u32,
-    number: u32,
-}
-
-/// What a table of entries takes for the hash: it looks at the lower bits and at the seven
-/// uppermost.
-fn spread(kept: u32) -> u64 {
-    u64::from(kept >> 25) << 57 | u64::from(kept)
 }
 
 /// Rules by number, in the order in which they came.
@@ -105,11 +98,11 @@ impl Rules {
     }
 }
 
-/// Whether an entry is that of the rule of this identity.
-fn is_of<'a>(rules: &'a Rules, hash: Hash, identity: &'a Identity) -> impl Fn(&Entry) -> bool + 'a {
-    move |entry| {
-        let rule = || rules.get(entry.number);
-        entry.hash == hash.kept && rule().is_some_and(|rule| rule.identity == *identity)
+/// Whether a number is that of the rule of this identity.
+fn is_of<'a>(rules: &'a Rules, identity: &'a Identity) -> impl Fn(u32) -> bool + 'a {
+    move |number| {
+        let rule = rules.get(number);
+        rule.is_some_and(|rule| rule.identity == *identity)
     }
 }
 
@@ -139,32 +132,52 @@ impl Index {
         Hash::of(self.hasher.hash_one(identity))
     }
 
+    /// Looks at the memory in which these are looked for, which of a large index is far
+    /// away: what is asked for together comes together. They are to be asked for in this
+    /// order, by [`Index::coming`].
+    pub(crate) fn foresee(&mut self, identities: impl Iterator<Item = Identity>) {
+        let hasher = &self.hasher;
+        let hashed = identities.map(|identity| (Hash::of(hasher.hash_one(&identity)), identity));
+        self.coming.clear();
+        self.coming.extend(hashed);
+        let seen = self.coming.iter().map(|(hash, _)| {
+            let part = self.parts.get(hash.part());
+            part.map_or(0, |part| part.glance_at(hash.kept))
+        });
+        black_box(seen.fold(0, u32::wrapping_add));
+    }
+
+    /// The next identity that was foreseen, and its hash, if it is the one. If it is not,
+    /// nothing was foreseen.
+    pub(crate) fn coming(&mut self, is_it: impl Fn(&Identity) -> bool) -> Option<(Hash, Identity)> {
+        let next = self.coming.pop_front()?;
+        if !is_it(&next.1) {
+            self.coming.clear();
+            return None;
+        }
+        Some(next)
+    }
+
     /// The rule of this identity, whose hash that is. Only if it is made: elsewhere there is
     /// another way.
     pub(crate) fn get(&self, hash: Hash, identity: &Identity) -> Option<&Arc<Rule>> {
         let part = self.parts.get(hash.part())?;
-        let is_it = is_of(&self.rules, hash, identity);
-        let entry = part.find(spread(hash.kept), is_it)?;
-        self.rules.get(entry.number)
+        let number = part.find(hash.kept, is_of(&self.rules, identity))?;
+        self.rules.get(number)
     }
 
     /// Takes a rule in. There is none of its identity.
     pub(crate) fn insert(&mut self, hash: Hash, rule: &Arc<Rule>) {
         if let Some(part) = self.parts.get_mut(hash.part()) {
-            let number = self.rules.add(Arc::clone(rule));
-            let hash = hash.kept;
-            part.insert_unique(spread(hash), Entry { hash, number }, |entry| {
-                spread(entry.hash)
-            });
+            part.insert(hash.kept, self.rules.add(Arc::clone(rule)));
         }
     }
 
     /// Takes a rule in, in place of the one of the same identity.
     pub(crate) fn replace(&mut self, hash: Hash, rule: &Arc<Rule>) {
-        let same = is_of(&self.rules, hash, &rule.identity);
+        let same = is_of(&self.rules, &rule.identity);
         let part = self.parts.get(hash.part());
-        let entry = part.and_then(|part| part.find(spread(hash.kept), same));
-        if let Some(number) = entry.map(|entry| entry.number) {
+        if let Some(number) = part.and_then(|part| part.find(hash.kept, same)) {
             self.rules.put(number, Some(Arc::clone(rule)));
         }
     }
@@ -172,11 +185,9 @@ impl Index {
     /// Forgets a rule.
     pub(crate) fn remove(&mut self, identity: &Identity) {
         let hash = self.hash(identity);
-        let is_it = is_of(&self.rules, hash, identity);
-        if let Some(part) = self.parts.get_mut(hash.part())
-            && let Ok(entry) = part.find_entry(spread(hash.kept), is_it)
-        {
-            let number = entry.remove().0.number;
+        let is_it = is_of(&self.rules, identity);
+        let part = self.parts.get_mut(hash.part());
+        if let Some(number) = part.and_then(|part| part.remove(hash.kept, is_it)) {
             self.rules.put(number, None);
             self.rules.free.push(number);
         }
@@ -185,7 +196,7 @@ impl Index {
     /// Forgets all rules, and gives back the room for them.
     pub(crate) fn clear(&mut self) {
         self.parts.clear();
-        self.parts.resize_with(PARTS, HashTable::new);
+        self.parts.resize_with(PARTS, Part::default);
         self.rules = Rules::default();
     }
 }

@@ -26,6 +26,8 @@
 //! any bridge would, and a rule about TCP ports cannot be slipped past with half
 //! a TCP header. Padding behind an IP datagram is legal, as on any Ethernet.
 
+mod known;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -47,7 +49,7 @@ use crate::meter::Outcome;
 use crate::meter_mod::MeterTable;
 use crate::port::PortView;
 use crate::recent::Recent;
-use crate::rule::{Identity, Rule};
+use crate::rule::Rule;
 use crate::settings::Settings;
 use crate::table::Table;
 use crate::tlv::Options;
@@ -339,29 +341,6 @@ impl Pipeline {
     pub(crate) fn has_room(&self, table: TableId) -> bool {
         let in_table = self.table(table).map_or(0, Table::len);
         self.rules < self.limits.rules && in_table < self.flows_max(table)
-    }
-
-    /// The rule of this identity, for one who only looks.
-    pub(crate) fn find(&self, identity: &Identity) -> Option<&Arc<Rule>> {
-        if self.index.is_made() {
-            self.index.get(self.index.hash(identity), identity)
-        } else {
-            self.table(identity.table)?.find(identity)
-        }
-    }
-
-    /// The rule of this identity, whose hash that is.
-    pub(crate) fn look_for(&self, hash: Hash, identity: &Identity) -> Option<&Arc<Rule>> {
-        self.index.get(hash, identity)
-    }
-
-    /// The hash of an identity, for one who is about to change the tables.
-    pub(crate) fn hash_of(&mut self, identity: &Identity) -> Hash {
-        if !self.index.is_made() {
-            let tables = self.tables.values();
-            self.index.make(tables.flat_map(Table::rules).cloned());
-        }
-        self.index.hash(identity)
     }
 
     /// The number of a new rule.

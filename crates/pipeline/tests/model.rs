@@ -131,6 +131,8 @@ struct Command {
 #[derive(Clone, Debug)]
 enum Step {
     Change(Command),
+    /// These are foreseen, and then happen, but for the first so many.
+    Burst(Vec<Command>, usize),
     Frame(Sent),
     Pause(u64),
 }
@@ -369,11 +371,13 @@ impl Both {
 
     fn step(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match step {
-            Step::Change(command) => {
-                let wanted = self.model.change(command);
-                let changes = self.pipeline.flow_mod(&flow_mod(command), self.model.now);
-                let happened = changes.map(|changes| heard(&changes));
-                prop_assert_eq!(sorted(happened), sorted(wanted));
+            Step::Change(command) => self.change(command)?,
+            Step::Burst(commands, but) => {
+                let flow_mods: Vec<_> = commands.iter().map(flow_mod).collect();
+                self.pipeline.foresee(flow_mods.iter());
+                for command in commands.iter().skip(*but) {
+                    self.change(command)?;
+                }
             }
             Step::Pause(seconds) => {
                 let wanted = self.model.pause(*seconds);
@@ -385,6 +389,14 @@ impl Both {
             Step::Frame(sent) => self.send(*sent)?,
         }
         self.compare()
+    }
+
+    fn change(&mut self, command: &Command) -> Result<(), TestCaseError> {
+        let wanted = self.model.change(command);
+        let changes = self.pipeline.flow_mod(&flow_mod(command), self.model.now);
+        let happened = changes.map(|changes| heard(&changes));
+        prop_assert_eq!(sorted(happened), sorted(wanted));
+        Ok(())
     }
 
     fn send(&mut self, sent: Sent) -> Result<(), TestCaseError> {
@@ -534,8 +546,10 @@ fn steps() -> impl Strategy<Value = Step> {
         Some(0x0c00_0001),
     ]);
     let frame = (1..4_u32, dst).prop_map(|(in_port, dst)| Step::Frame(Sent { in_port, dst }));
+    let burst = (proptest::collection::vec(commands(), 1..5), 0..3_usize);
     prop_oneof![
         4 => commands().prop_map(Step::Change),
+        2 => burst.prop_map(|(commands, but)| Step::Burst(commands, but)),
         3 => frame,
         1 => (1..3_u64).prop_map(Step::Pause),
     ]

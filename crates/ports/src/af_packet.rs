@@ -11,6 +11,7 @@
 //! keep it from answering is the business of whoever configures the interface.
 
 mod queue;
+pub(crate) mod send_only;
 pub(crate) mod sender;
 
 use std::io;
@@ -23,6 +24,7 @@ use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
 use crate::error::failed;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
+use send_only::SendOnly;
 use sender::PacketSender;
 
 /// The form of the receive ring. A slot takes an Ethernet frame of the usual MTU with
@@ -101,6 +103,11 @@ impl Port for AfPacket {
 
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
         std::mem::take(&mut self.queues)
+    }
+
+    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+        let sender = PacketSender::open(self.name.clone(), self.index)?;
+        Ok(Box::new(SendOnly::new(sender)))
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

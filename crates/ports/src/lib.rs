@@ -48,6 +48,15 @@ pub trait Port: Send {
     /// The queues, one for each worker; none the second time.
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>>;
 
+    /// A further queue that receives nothing, for a worker that takes none of the device's
+    /// frames but sends by it.
+    ///
+    /// # Errors
+    /// `Unsupported`: the device has as many queues as workers. Else the system has no more.
+    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// What about the device will cost frames, each with what to do about it. To be
     /// asked once it is opened.
     fn advice(&self) -> Vec<String> {

@@ -167,6 +167,16 @@ impl Port for Replay {
         std::mem::take(&mut self.queues)
     }
 
+    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+        Ok(Box::new(ReplayQueue {
+            capture: Arc::default(),
+            own: Vec::new(),
+            next: 0,
+            state: Arc::clone(&self.state),
+            counters: Arc::default(),
+        }))
+    }
+
     fn set_up(&mut self, up: bool) -> io::Result<()> {
         self.state.set_up(up)
     }

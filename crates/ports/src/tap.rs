@@ -19,7 +19,7 @@ use sys::tun::{Attach, Offloads, TapQueue};
 
 use crate::error::failed;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status, vnet};
-use queue::TapIo;
+use queue::{TapIo, TapSender};
 
 const CAPABILITY: &str = "CAP_NET_ADMIN";
 
@@ -105,6 +105,11 @@ impl Port for Tap {
 
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
         std::mem::take(&mut self.queues)
+    }
+
+    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+        let device = Arc::clone(&self.device);
+        Ok(Box::new(TapSender::new(self.name.clone(), device)))
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

@@ -28,6 +28,7 @@ use sys::packet_socket::{Hears, PacketSocket};
 use sys::xdp::{Hook, Redirect};
 use sys::xsk::{Layout, Transfer, XskSocket};
 
+use crate::af_packet::send_only::SendOnly;
 use crate::af_packet::sender::PacketSender;
 use crate::error::failed;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
@@ -207,6 +208,11 @@ impl Port for Xdp {
 
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
         std::mem::take(&mut self.queues)
+    }
+
+    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+        let sender = PacketSender::open(self.hold.name.clone(), self.hold.index)?;
+        Ok(Box::new(SendOnly::new(sender)))
     }
 
     fn advice(&self) -> Vec<String> {

@@ -16,13 +16,16 @@ use base::{Instant, PortNo, TableId, Xid};
 use fastpath::Classifier;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, MatchBuilder};
 use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
-use pipeline::{Limits, Pipeline};
+use pipeline::{Changes, Limits, Pipeline};
 
 /// Flows, unless another number is given.
 const FLOWS: u32 = 200_000;
 
 /// Bytes that a connection reads at once while its peer does not pause.
 const READ_LEN: usize = 64 * 1024;
+
+/// Flow-mods that are foreseen together, as the control thread does it.
+const TOGETHER: usize = 16;
 
 /// What a part of the flows took.
 #[derive(Clone, Copy, Default)]
@@ -50,6 +53,7 @@ struct Bench {
     channel: Channel,
     pipeline: Pipeline,
     classifier: Classifier,
+    changes: Changes,
     snapshot: Option<(Pipeline, fastpath::View)>,
 }
 
@@ -67,6 +71,7 @@ impl Bench {
             channel,
             pipeline: Pipeline::new(Limits::default(), 2),
             classifier: Classifier::new(),
+            changes: Changes::default(),
             snapshot: None,
         }
     }
@@ -75,22 +80,27 @@ impl Bench {
     fn read(&mut self, bytes: &[u8], took: &mut Took) {
         let began = processor_time();
         self.channel.handle_input(bytes, Instant::START);
-        let mut messages = Vec::new();
+        let mut commands = Vec::new();
         while let Some(event) = self.channel.poll_event() {
             let Event::Received(received) = event else {
                 panic!("{event:?}");
             };
-            messages.push(received);
-        }
-        let read = processor_time();
-        for received in messages {
             let Message::FlowMod(command) = received.message else {
                 panic!("{received:?}");
             };
-            let mut changes = self.pipeline.flow_mod(&command, Instant::START).unwrap();
-            self.classifier.take_note(&mut changes);
-            took.flows += 1;
+            commands.push(command);
         }
+        let read = processor_time();
+        for commands in commands.chunks(TOGETHER) {
+            self.pipeline.foresee(commands.iter());
+            for command in commands {
+                let (now, changes) = (Instant::START, &mut self.changes);
+                self.pipeline.flow_mod_into(command, now, changes).unwrap();
+                self.classifier.take_note(changes);
+                took.flows += 1;
+            }
+        }
+        drop(commands);
         let changed = processor_time();
         let view = self.classifier.publish(&self.pipeline);
         self.snapshot = Some((self.pipeline.clone(), view));

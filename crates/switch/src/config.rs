@@ -5,7 +5,9 @@
 //! A value only: nothing is opened and nothing is started here. How one value
 //! is turned into the next is `reconcile`'s business.
 
+mod affinity;
 mod auxiliaries;
+mod policing;
 mod port;
 mod target;
 
@@ -16,7 +18,12 @@ use base::{DatapathId, TableId};
 use openflow::Versions;
 use serde::Deserialize;
 
+pub use affinity::Affinity;
+pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
+use policing::ControllerRate;
+pub(crate) use policing::Policing;
+pub use policing::{PacketInRate, Rate};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use target::{Listen, Target};
 
@@ -102,6 +109,18 @@ pub struct BridgeConfig {
     /// Tables that may have fewer rules than others.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
+    /// How many frames of each port go to controllers.
+    #[serde(default)]
+    pub packet_in_rate: PacketInRate,
+    /// How many frames a second go to each controller; as many as there are, if absent.
+    #[serde(default)]
+    pub controller_rate_limit: Option<u32>,
+    /// How many of them at once after a pause; a quarter of a second's, if absent.
+    #[serde(default)]
+    pub controller_burst_limit: Option<u32>,
+    /// Which workers take the frames of a port; all, of ports that are not named.
+    #[serde(default)]
+    pub affinity: Vec<Affinity>,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -155,7 +174,50 @@ impl BridgeConfig {
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
             flow_limits: Vec::new(),
+            packet_in_rate: PacketInRate::default(),
+            controller_rate_limit: None,
+            controller_burst_limit: None,
+            affinity: Vec::new(),
         }
+    }
+
+    /// How many frames may go to controllers. The configuration was checked.
+    pub(crate) fn policing(&self) -> Policing {
+        Policing {
+            port: self.packet_in_rate.rate(),
+            controller: self.controller_rate().ok().flatten(),
+        }
+    }
+
+    /// Each port is there, and named once; the cores are workers', as far as that can be
+    /// told: without `--cores` the last core is chosen when the switch starts.
+    fn check_affinity(&self, cores: &[usize]) -> Result<(), ConfigError> {
+        let wrong = |problem| Err(ConfigError::new("--affinity", problem));
+        let mut named = BTreeSet::new();
+        for affinity in &self.affinity {
+            let name = &affinity.port;
+            if !self.ports.iter().any(|port| port.name == *name) {
+                return wrong(format!("'{affinity}': {} has no port {name}", self.name));
+            }
+            if !named.insert(name) {
+                return wrong(format!("'{affinity}': the port is named twice"));
+            }
+            let strange = affinity.cores.iter().find(|core| !cores.contains(core));
+            if let (Some(core), false) = (strange, cores.is_empty()) {
+                return wrong(format!(
+                    "'{affinity}': no worker runs on core {core}: add it to --cores"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn controller_rate(&self) -> Result<Option<Rate>, ConfigError> {
+        let rate = ControllerRate {
+            limit: self.controller_rate_limit,
+            burst: self.controller_burst_limit,
+        };
+        rate.rate()
     }
 }
 
@@ -221,6 +283,8 @@ impl Config {
                 claim(&mut names, "--port", &port.name)?;
             }
             number_ports(&bridge.ports)?;
+            bridge.controller_rate()?;
+            bridge.check_affinity(&self.cores)?;
         }
         let distinct: BTreeSet<_> = self.cores.iter().collect();
         if distinct.len() != self.cores.len() {

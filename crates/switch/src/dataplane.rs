@@ -2,6 +2,7 @@
 //! control thread. No threads, sockets or clocks: those are the shell's.
 
 pub(crate) mod counters;
+pub(crate) mod messages;
 pub(crate) mod normal;
 pub(crate) mod program;
 pub(crate) mod slots;

@@ -9,6 +9,7 @@ mod core;
 mod dataplane;
 mod error;
 mod mac;
+mod police;
 mod reconcile;
 mod shell;
 

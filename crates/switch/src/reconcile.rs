@@ -9,7 +9,9 @@ use std::fmt;
 
 use base::PortNo;
 
-use crate::config::{BridgeConfig, Config, Listen, PortKind, PortSpec, Target, number_ports};
+use crate::config::{
+    Affinity, BridgeConfig, Config, Listen, Policing, PortKind, PortSpec, Target, number_ports,
+};
 
 /// A port with its number settled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,6 +43,10 @@ pub(crate) enum Step {
     RemoveListener(String, Listen),
     /// Listen.
     AddListener(String, Listen),
+    /// Let so many frames go to controllers.
+    Police(String, Policing),
+    /// Have the frames of ports taken by these workers, and those of others by all.
+    Assign(String, Vec<Affinity>),
 }
 
 impl fmt::Display for Step {
@@ -64,6 +70,11 @@ impl fmt::Display for Step {
                 write!(f, "{bridge}: stop listening at {listen}")
             }
             Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
+            Self::Police(bridge, policing) => write!(f, "{bridge}: {policing}"),
+            Self::Assign(bridge, affinity) => {
+                let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
+                write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
+            }
         }
     }
 }
@@ -98,6 +109,12 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     }
     for (name, bridge) in &new {
         let present = if kept(name) {
+            if old[name].policing() != bridge.policing() {
+                steps.push(Step::Police((*name).to_owned(), bridge.policing()));
+            }
+            if old[name].affinity != bridge.affinity {
+                steps.push(Step::Assign((*name).to_owned(), bridge.affinity.clone()));
+            }
             Parts::of(old[name])
         } else {
             steps.push(Step::AddBridge(Box::new((*bridge).clone())));
@@ -252,6 +269,22 @@ mod tests {
             "br0: connect to controller tcp:10.0.0.2:6653",
         ];
         assert_eq!(steps(BEFORE, after), wanted);
+    }
+
+    #[test]
+    fn other_rates_are_set_and_nothing_else_is_touched() {
+        let after = format!("{BEFORE}\npacket-in-rate='100:5'\ncontroller-rate-limit=200");
+        let wanted = ["br0: packet-ins by port 100:5, by controller 200:50"];
+        assert_eq!(steps(BEFORE, &after), wanted);
+        let wanted = ["br0: packet-ins by port 10000:500, by controller none"];
+        assert_eq!(steps(&after, BEFORE), wanted);
+    }
+
+    #[test]
+    fn ports_are_given_to_other_workers_while_they_stay() {
+        let after = format!("{BEFORE}\naffinity=['a=1','b=0,1']");
+        assert_eq!(steps(BEFORE, &after), ["br0: cores of ports [a=1 b=0,1]"]);
+        assert_eq!(steps(&after, BEFORE), ["br0: cores of ports []"]);
     }
 
     #[test]

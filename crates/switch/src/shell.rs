@@ -38,6 +38,11 @@ use worker_thread::{SPIN, WorkerHandle};
 /// for each port and worker.
 const FILES_MAX: u64 = 65_536;
 
+/// For how long the threads of the control plane go on at a stretch where others want
+/// the same core: the least that the kernel grants. They wake up often and do little
+/// each time; with a long stretch the kernel would let workers finish theirs first.
+const STRETCH: Duration = Duration::from_micros(100);
+
 /// Runs the switch on the calling thread, which becomes the control thread, until
 /// it is told to end by a signal. `file` is read again on SIGHUP.
 ///
@@ -60,6 +65,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("peers")
+        .on_thread_start(|| set_stretch(STRETCH))
         .enable_all()
         .build()
         .map_err(SwitchError::system("starting the runtime"))?;
@@ -84,6 +90,8 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         file,
     };
+    // Only now: threads have what the one has that starts them.
+    set_stretch(STRETCH);
     let mut control = Control::new(tools, inputs);
     let served = serve(&mut control, &runtime, &inbox, config);
     control.shut_down();
@@ -136,6 +144,13 @@ fn keep_off(cores: &[usize], allowed: &[usize]) {
         && let Err(error) = rustix::thread::sched_setaffinity(None, &others)
     {
         tracing::warn!(%error, "the control plane shares the workers' cores");
+    }
+}
+
+/// Has the calling thread go on for so long at a stretch where others want its core.
+fn set_stretch(stretch: Duration) {
+    if let Err(error) = sys::scheduling::set_stretch(stretch) {
+        tracing::debug!(%error, "a thread has its core in stretches of the usual length");
     }
 }
 

@@ -13,6 +13,7 @@ pub mod packet_ring;
 pub mod packet_send;
 pub mod packet_socket;
 pub mod process;
+pub mod scheduling;
 pub mod tun;
 pub mod xdp;
 pub mod xsk;

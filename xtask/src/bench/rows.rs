@@ -58,7 +58,7 @@ impl Group {
             Self::Workers => "The switch between ports in memory, by one worker and by two",
             Self::Idle => "The switch when nothing moves",
             Self::Table => "A million flows of twelve fields",
-            Self::Changes => "Rules that change while 100,000 frames a second move",
+            Self::Changes => "Rules that change while half of what the device carries moves",
             Self::Veth => "Hosts on veth pairs, one core for the device",
             Self::Dpdk => {
                 "The data path from net_pcap to net_null on one core, beside OVS-DPDK in its best cache \

@@ -68,11 +68,12 @@ pub(super) fn build(rules: &[Arc<Rule>]) -> Result<Bits, Unfit> {
         }
     }
     // What has the most classes excludes the most.
-    dimensions.sort_by_key(|dimension| std::cmp::Reverse(dimension.summaries.len()));
+    dimensions.sort_by_key(|(classes, _)| std::cmp::Reverse(*classes));
+    let dimensions = dimensions.into_iter().map(|(_, dimension)| dimension);
     let least = ranks.chunks(WORD).map(|ranks| ranks.iter().min().copied());
     let mut bits = Bits {
         guards: guards.into(),
-        dimensions: dimensions.into(),
+        dimensions: dimensions.collect(),
         groups,
         least: least.map(Option::unwrap_or_default).collect(),
         ranks: ranks.into(),
@@ -183,18 +184,24 @@ fn conditions_on(axis: Axis, wanted: &Wanted, ranks: &[u32]) -> Vec<Condition> {
     conditions
 }
 
+/// How many classes there are, and all of them.
 fn dimension(
     axis: Axis,
     conditions: &[Condition],
     rules: usize,
     room: &mut usize,
-) -> Result<Dimension, Unfit> {
+) -> Result<(usize, Dimension), Unfit> {
     let (words, mut vectors) = (rules.div_ceil(WORD), Vectors::new(room));
     let groups = words.div_ceil(WORD).max(1);
+    let is_dense = words <= DENSE_MAX;
+    let apart = if is_dense { words + 1 } else { groups };
     let classes = if axis.is_nested {
-        Classes::Nested(nested(axis.spot, conditions, &mut vectors, groups)?)
+        by_value(
+            axis.spot,
+            nested(axis.spot, conditions, &mut vectors, apart)?,
+        )
     } else {
-        Classes::Octet(octet(conditions, &mut vectors, groups)?)
+        Classes::Octet(octet(conditions, &mut vectors, apart)?)
     };
     let mut wild = vec![u64::MAX; words];
     if let Some(last) = wild.last_mut().filter(|_| !rules.is_multiple_of(WORD)) {
@@ -207,15 +214,11 @@ fn dimension(
     for (word, _) in wild.iter().enumerate().filter(|(_, bits)| **bits != 0) {
         wild_summary[word / WORD] |= 1 << (word % WORD);
     }
-    let (mut summaries, mut own) = summaries(&vectors.all, groups);
-    let is_dense = words <= DENSE_MAX;
-    if is_dense {
-        own = dense(&vectors.all, &wild);
-        for (class, summary) in summaries.iter_mut().enumerate() {
-            summary.first = place_of(class, words);
-        }
-    }
-    Ok(Dimension {
+    let (summaries, own) = match is_dense {
+        true => (Vec::new(), dense(&vectors.all, &wild)),
+        false => summaries(&vectors.all, groups),
+    };
+    let dimension = Dimension {
         spot: axis.spot,
         full: axis.spot.full(),
         classes,
@@ -224,7 +227,20 @@ fn dimension(
         summaries: summaries.into(),
         own: own.into(),
         is_dense,
-    })
+    };
+    Ok((vectors.all.len(), dimension))
+}
+
+/// Rows of values; of eight bits at most, each value's own.
+fn by_value(spot: Spot, rows: Rows) -> Classes {
+    if spot.bits > 8 {
+        return Classes::Nested(rows);
+    }
+    let mut each = Box::new([0; 256]);
+    for (value, class) in (0..=spot.full()).zip(each.iter_mut()) {
+        *class = rows.find(value);
+    }
+    Classes::Octet(each)
 }
 
 /// The vectors of classes, and the room that is left for more.
@@ -250,9 +266,9 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// Where a class's summary begins, or its words, of which there are so many.
-fn place_of(class: usize, groups: usize) -> u32 {
-    u32::try_from(class * groups).expect("there is room for less")
+/// Where a class's summary begins, of summaries that are so far apart.
+fn place_of(class: usize, apart: usize) -> u32 {
+    u32::try_from(class * apart).expect("there is room for less")
 }
 
 /// Classes of values in a row: each condition makes one, which has what those have
@@ -261,14 +277,14 @@ fn nested(
     spot: Spot,
     conditions: &[Condition],
     vectors: &mut Vectors<'_>,
-    groups: usize,
+    apart: usize,
 ) -> Result<Rows, Unfit> {
     let mut making = Making::new(spot.full());
     for same in conditions.chunk_by(Condition::wants_the_same) {
         let Condition { value, mask, .. } = same[0];
-        let around = making.around(value) as usize / groups;
+        let around = making.around(value) as usize / apart;
         let class = vectors.add(union(&vectors.all[around], &bits_of(same)))?;
-        making.add(value, mask, place_of(class, groups));
+        making.add(value, mask, place_of(class, apart));
     }
     Ok(making.done())
 }
@@ -277,7 +293,7 @@ fn nested(
 fn octet(
     conditions: &[Condition],
     vectors: &mut Vectors<'_>,
-    groups: usize,
+    apart: usize,
 ) -> Result<Box<[u32; 256]>, Unfit> {
     let each: Vec<_> = conditions.chunk_by(Condition::wants_the_same).collect();
     let mut known = BTreeMap::from([(Vec::new(), 0)]);
@@ -296,7 +312,7 @@ fn octet(
                 class
             }
         };
-        *place = place_of(class, groups);
+        *place = place_of(class, apart);
     }
     Ok(classes)
 }
@@ -349,15 +365,20 @@ fn summaries(vectors: &[Sparse], groups: usize) -> (Vec<Summary>, Vec<u64>) {
     (summaries, own)
 }
 
-/// All words of the vectors of classes, one behind the other.
+/// The words of the vectors of classes, one class behind the other, each behind its summary.
 fn dense(vectors: &[Sparse], wild: &[u64]) -> Vec<u64> {
-    let mut all = Vec::with_capacity(vectors.len() * wild.len());
+    let mut all = Vec::with_capacity(vectors.len() * (wild.len() + 1));
     for vector in vectors {
-        let first = all.len();
+        let first = all.len() + 1;
+        all.push(0);
         all.extend_from_slice(wild);
         for (word, bits) in vector {
             all[first + *word as usize] |= bits;
         }
+        let words = all[first..].iter().enumerate();
+        all[first - 1] = words.fold(0, |summary, (word, bits)| {
+            summary | u64::from(*bits != 0) << word
+        });
     }
     all
 }

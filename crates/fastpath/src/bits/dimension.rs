@@ -21,16 +21,17 @@ pub(super) struct Dimension {
     /// The rules that want nothing here, and their summary.
     pub(super) wild: Box<[u64]>,
     pub(super) wild_summary: Box<[u64]>,
-    /// By class, as many as a summary has words.
+    /// By class, as many as a summary has words; none of few rules.
     pub(super) summaries: Box<[Summary]>,
-    /// The words that summaries name. Or, of few rules, all words of each class's vector,
-    /// with the rules that want nothing here: there is nothing to count then.
+    /// The words that summaries name. Or, of few rules, for each class the one word of its
+    /// summary and all of its vector, with the rules that want nothing here: there is nothing
+    /// to count then.
     pub(super) own: Box<[u64]>,
     pub(super) is_dense: bool,
 }
 
 impl Dimension {
-    /// Where the summary of the frame's class begins.
+    /// Where the summary of the frame's class begins; of few rules, among its own words.
     #[inline]
     pub(super) fn class(&self, lanes: &Lanes) -> u32 {
         let value = lanes.word(self.spot.lane) >> self.spot.shift & self.full;
@@ -43,16 +44,19 @@ impl Dimension {
     /// A word of the summary of all rules that a class fits.
     #[inline]
     pub(super) fn summary(&self, class: u32, group: usize) -> u64 {
+        if self.is_dense {
+            return self.own[class as usize];
+        }
         self.summaries[class as usize + group].words | self.wild_summary[group]
     }
 
     /// A word of the vector of all rules that a class fits.
     #[inline]
     pub(super) fn word(&self, class: u32, group: usize, word: usize) -> u64 {
-        let Summary { words, first } = self.summaries[class as usize + group];
         if self.is_dense {
-            return self.own[first as usize + word];
+            return self.own[class as usize + 1 + word];
         }
+        let Summary { words, first } = self.summaries[class as usize + group];
         let bit = word % WORD;
         let own = match words >> bit & 1 {
             0 => 0,
@@ -74,7 +78,7 @@ impl Dimension {
 /// From a value to where its class's summary begins.
 #[derive(Debug)]
 pub(super) enum Classes {
-    /// Of eight bits, of which rules may want any.
+    /// Of eight bits at most, of which rules may want any.
     Octet(Box<[u32; 256]>),
     /// Of a field of which rules want the upper bits.
     Nested(Rows),

@@ -9,9 +9,11 @@ use packet::Headers;
 use pipeline::{Found, Lookup, Rule};
 
 use super::clauses::ByClauses;
+use crate::ahead::AHEAD;
 use crate::base::Base;
 use crate::direct::Direct;
 use crate::lanes::{Lanes, Parts};
+use crate::places::Places;
 use crate::segment::Epoch;
 use crate::shape::Hasher;
 use crate::tuple::TupleView;
@@ -66,13 +68,6 @@ impl TableView {
         }
     }
 
-    /// Looks at the memory that these frames will need, if it may be far away.
-    #[inline]
-    pub(crate) fn foresee<'a>(&self, view: &View, frames: impl Iterator<Item = &'a Lanes> + Clone) {
-        let large = self.tuples.iter().filter(|tuple| tuple.is_large());
-        large.for_each(|tuple| tuple.foresee(view.hasher, frames.clone()));
-    }
-
     /// The rule that the frame finds among those that are `wanted`: of those that it
     /// fits the one of the highest priority, and of several of that priority the one
     /// that the interpreter would try first.
@@ -120,17 +115,9 @@ pub struct View {
     pub(super) epoch: Epoch,
     pub(super) hasher: Hasher,
     pub(super) tables: Arc<Views>,
-    /// What of a frame any of them looks at.
-    pub(super) parts: Parts,
 }
 
 impl View {
-    /// What of a frame any table looks at.
-    #[inline]
-    pub(crate) const fn parts(&self) -> Parts {
-        self.parts
-    }
-
     /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {
@@ -141,6 +128,16 @@ impl View {
     #[inline]
     pub(crate) const fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// The rules that frames find among those of one shape, of which there are many.
+    pub(crate) fn look_up_each_in<'a>(
+        &self,
+        tuple: &'a TupleView,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+    ) -> [Option<&'a Arc<Rule>>; AHEAD] {
+        tuple.find_each((self.hasher, self.epoch), lanes, of)
     }
 
     /// The rule that a frame finds among those of one shape.

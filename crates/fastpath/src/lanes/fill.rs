@@ -23,7 +23,12 @@ impl Lanes {
             self.network(&headers.network);
             self.transport(&headers.transport);
         }
-        self.fill_beside(parts, registers);
+        if parts.have(Parts::KNOWN) {
+            self.known(registers);
+        }
+        if parts.have(Parts::REGISTERS) {
+            self.registers(&registers.general);
+        }
     }
 
     /// Takes in all that is of the frame itself, and its port of arrival.
@@ -40,45 +45,12 @@ impl Lanes {
         MacAddr::from_u64(self.0[lane::DST] >> 16)
     }
 
-    /// Takes in those of `parts` that go with the frame.
-    #[inline]
-    pub(crate) fn fill_beside(&mut self, parts: Parts, registers: &Registers) {
-        if parts.have(Parts::KNOWN) {
-            self.known(registers);
-        }
-        if parts.have(Parts::REGISTERS) {
-            self.registers(&registers.general);
-        }
-    }
-
     /// Puts a port in the place of that of arrival; of what may be there, nothing is.
     pub(crate) fn put_port(&mut self, port: PortNo) {
         self.0[lane::ARRIVAL] = u64::from(port.0) << 32;
     }
 
-    /// Puts another value in the place of a general register.
-    #[inline]
-    pub(crate) fn put_register(&mut self, number: u8, value: u32) {
-        let word = &mut self.0[lane::REGISTERS + usize::from(number / 2) % (REGISTERS / 2)];
-        *word = match number % 2 {
-            0 => u64::from(value) << 32 | *word & 0xffff_ffff,
-            _ => *word >> 32 << 32 | u64::from(value),
-        };
-    }
-
-    /// Puts another value in the place of the metadata.
-    #[inline]
-    pub(crate) fn put_metadata(&mut self, value: u64) {
-        self.0[lane::METADATA] = value;
-    }
-
-    /// Puts another port in the place of that of the action set.
-    #[inline]
-    pub(crate) fn put_set_output(&mut self, port: PortNo) {
-        self.0[lane::SET_OUTPUT] = port.0.into();
-    }
-
-    fn known(&mut self, registers: &Registers) {
+    pub(super) fn known(&mut self, registers: &Registers) {
         self.0[lane::METADATA] = registers.metadata;
         self.0[lane::TUNNEL_ID] = registers.tunnel_id;
         self.0[lane::TUNNEL_V4] = pair(registers.tunnel_v4);

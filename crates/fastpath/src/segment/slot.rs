@@ -1,16 +1,10 @@
-//! What stands in the slot of a bucket: a part of a hash, and the number of an entry. What is
-//! left of the hash is kept beside the entry.
+//! What is left of a hash whose tag stands in the slot of a bucket: it is kept beside the entry.
 
 use crate::shape::Hash;
 
 /// What is left of a hash without its tag.
 pub(super) fn rest_of(hash: Hash) -> u32 {
     u32::from(hash.segment) << 16 | u32::from(hash.bucket)
-}
-
-/// What stands in a slot for an entry of this hash and this number.
-pub(super) fn slot_of(hash: Hash, number: u16) -> u32 {
-    u32::from(hash.tag) << 16 | u32::from(number + 1)
 }
 
 /// The hash with this tag and this rest.
@@ -24,8 +18,7 @@ pub(super) fn hash_of(tag: u16, rest: u32) -> Hash {
 }
 
 /// The upper and the lower half.
-#[inline]
-pub(super) const fn split(slot: u32) -> [u16; 2] {
+const fn split(slot: u32) -> [u16; 2] {
     let [a, b, c, d] = slot.to_be_bytes();
     [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
 }

@@ -16,11 +16,7 @@ fn a_step_stands_for_each_action() {
         Step::Change(Change::DecTtl),
         Step::Nothing,
         Step::Output(PortNo(2)),
-        Step::Register {
-            number: 1,
-            value: 0x700,
-            mask: 0xff00,
-        },
+        Step::Write(Write::of_field(Field::Reg1, 0x700, 0xff00).expect("a register")),
         Step::InPort,
     ];
     assert_eq!(*made.steps, wanted);
@@ -72,6 +68,19 @@ fn what_is_brief_is_said_in_a_word() {
     };
     check("goto_table:7", Brief::Leads(TableId(7)));
     check("output:0x12345678", Brief::Leaves(PortNo(0x1234_5678)));
+    for written in [
+        "clear_actions,goto_table:3",
+        "write_actions(output:1),goto_table:3",
+        "write_metadata:1,goto_table:3",
+        "load:1->NXM_NX_REG0[],move:NXM_NX_REG0[]->NXM_NX_REG1[],goto_table:3",
+    ] {
+        check(written, Brief::Writes(TableId(3)));
+    }
+    check("resubmit(,3)", Brief::Resubmits(TableId(3)));
+    check(
+        "load:1->NXM_NX_REG0[],resubmit(,3)",
+        Brief::Resubmits(TableId(3)),
+    );
     for more in [
         "drop",
         "in_port",
@@ -79,9 +88,14 @@ fn what_is_brief_is_said_in_a_word() {
         "dec_ttl,output:1",
         "output:1,goto_table:3",
         "meter:1,output:1",
-        "clear_actions,goto_table:3",
+        "meter:1,load:1->NXM_NX_REG0[],goto_table:3",
+        "load:1->NXM_NX_REG0[],dec_ttl,goto_table:3",
+        "load:1->NXM_NX_REG0[]",
+        "resubmit(,3),load:1->NXM_NX_REG0[]",
+        "resubmit(,3),write_metadata:1",
+        "resubmit(,3),goto_table:4",
         "write_actions(output:1)",
-        "write_metadata:1,goto_table:3",
+        "write_actions(dec_ttl,output:1),goto_table:3",
     ] {
         check(more, Brief::Not);
     }
@@ -96,5 +110,5 @@ fn reasons_have_numbers_of_their_own() {
 
 #[test]
 fn a_step_is_small() {
-    assert_eq!(size_of::<Step>(), 24);
+    assert_eq!(size_of::<Step>(), 32);
 }

@@ -1,7 +1,7 @@
 //! What the steps of a rule do to a frame, and to what goes with it.
 
 use base::{MeterId, PortNo, TableId};
-use flow::{Action, MaxLen, MetadataWrite, Part, Registers};
+use flow::{Action, MaxLen};
 use packet::{Frame, Network, Packet, Pool};
 use pipeline::{
     Cause, Destination, DropReason, Egress, Outcome, PacketInMeta, PortView, Rule, Stop, raised,
@@ -10,7 +10,9 @@ use pipeline::{
 use super::{End, LOOKUPS, RESUBMITS_DEEP, Way};
 use crate::change::Unmade;
 use crate::doors::Door;
-use crate::steps::{Reason, Set, Step, Steps};
+use crate::lanes::{Lanes, Write};
+use crate::places::Places;
+use crate::steps::{Reason, Set, Step, Steps, port_of};
 
 impl<'a> Way<'_, 'a> {
     /// Does the steps from the one at `first` on. Answers in which table the frame is to
@@ -40,13 +42,8 @@ impl<'a> Way<'_, 'a> {
                     at = self.change(frame, rule, steps, at, pool)?;
                     continue;
                 }
-                Step::Register {
-                    number,
-                    value,
-                    mask,
-                } => self.write_register(number, value, mask),
-                Step::Metadata(write) => self.write_metadata(write),
-                Step::Copy { from, to } => self.copy(from, to),
+                Step::Write(write) => self.write(write),
+                Step::Copy { from, to } => self.lanes().copy(from, to),
                 Step::Nothing => {}
                 Step::Hand(reason) => return Err(End::Handed(reason, at_action(rule, at))),
             }
@@ -200,7 +197,7 @@ impl<'a> Way<'_, 'a> {
             cause,
             table,
             cookie: rule.map_or(base::Cookie::NONE, |rule| rule.cookie),
-            registers: self.batch.runner.registers.clone(),
+            registers: self.tell_registers().clone(),
             controller: 0,
             userdata: Vec::new(),
             continuation: None,
@@ -211,48 +208,20 @@ impl<'a> Way<'_, 'a> {
     }
 
     pub(super) fn write_set(&mut self, set: Set, write: &'a [Action]) {
-        match set {
-            Set::Kept => return,
-            Set::Emptied => self.set = None,
-            Set::Output | Set::OnlyOutput => self.set = write.last(),
-        }
-        let port = self.set.and_then(port_of).unwrap_or(PortNo::UNSET);
-        self.registers().set_output = port;
-        self.batch.runner.lanes[self.place].put_set_output(port);
-    }
-
-    pub(super) fn write_metadata(&mut self, write: MetadataWrite) {
-        let metadata = &mut self.registers().metadata;
-        *metadata = *metadata & !write.mask | write.value & write.mask;
-        let metadata = *metadata;
-        self.batch.runner.lanes[self.place].put_metadata(metadata);
-    }
-
-    fn write_register(&mut self, number: u8, value: u32, mask: u32) {
-        let register = &mut self.registers().general[usize::from(number)];
-        *register = *register & !mask | value & mask;
-        let register = *register;
-        self.batch.runner.lanes[self.place].put_register(number, register);
-    }
-
-    /// Bits from what goes with the frame to elsewhere in it.
-    fn copy(&mut self, from: Part, to: Part) {
-        let bits = from.of(self.batch.runner.registers.value(from.field()));
-        match Step::of_field(to.field(), to.place(bits), to.mask()) {
-            Step::Register {
-                number,
-                value,
-                mask,
-            } => self.write_register(number, value, mask),
-            Step::Metadata(write) => self.write_metadata(write),
-            _ => {}
+        if let Some(port) = set.put(&mut self.set, write) {
+            self.lanes().put_set_output(port);
         }
     }
 
-    /// What goes with the frame, to be written.
-    fn registers(&mut self) -> &mut Registers {
-        self.registers_are_written = true;
-        &mut self.batch.runner.registers
+    pub(super) fn write(&mut self, write: Write) {
+        self.lanes().write(write);
+    }
+
+    /// The words of the frame, for what goes with it to be written there.
+    fn lanes(&mut self) -> &mut Lanes {
+        let runner = &mut *self.batch.runner;
+        runner.written.add(Places::of(self.place));
+        &mut runner.lanes[self.place]
     }
 
     pub(super) fn execute_set(&mut self) {
@@ -326,13 +295,5 @@ pub(super) const fn at_action(rule: &Rule, place: usize) -> Stop<'_> {
         rule,
         metered: true,
         done: place,
-    }
-}
-
-/// Where an action of an action set sends the frame.
-const fn port_of(action: &Action) -> Option<PortNo> {
-    match action {
-        Action::Output { port, .. } => Some(*port),
-        _ => None,
     }
 }

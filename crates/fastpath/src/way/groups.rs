@@ -49,6 +49,7 @@ impl<'a> Way<'_, 'a> {
     /// What a select group draws by.
     fn hash(&mut self, frame: &Frame, group: &Group) -> Result<u64, DropReason> {
         let headers = Headers::parse(frame, self.batch.depth).map_err(DropReason::Malformed)?;
+        self.tell_registers();
         let runner = &mut *self.batch.runner;
         runner.key.fill(&headers, &runner.registers);
         Ok(group.hash(&runner.key))

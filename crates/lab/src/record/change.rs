@@ -10,6 +10,9 @@ pub struct ChangeOutcome {
     pub test: String,
     /// Frames a second that were to be offered.
     pub pps: u32,
+    /// Frames a second that the device was found to carry before that, if it was asked.
+    #[serde(default)]
+    pub carried_pps: Option<u32>,
     /// Seconds over which they were.
     pub seconds: f64,
     /// Frames that the kernel took from the generator.

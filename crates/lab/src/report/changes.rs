@@ -17,7 +17,11 @@ pub(super) fn section(results: &Results) -> Markup {
             h2 { "Rules that change" }
             @if let Some(session) = results.sessions().last() {
                 p {
-                    (count(session.parameters.changes.pps.into())) " frames of 64 bytes a second move while the rule that they meet is "
+                    @match session.parameters.changes.pps {
+                        Some(pps) => { (count(pps.into())) " frames" }
+                        None => { "Half as many frames as each device was found to carry" }
+                    }
+                    " of 64 bytes a second move while the rule that they meet is "
                     "changed now and then, or " (count(session.parameters.changes.flow_mods.into())) " flow-mods of other flows come in a second, or a table of "
                     (count(session.parameters.changes.dump_flows.into())) " flows is told again and again, or nothing happens. One thread sends and receives "
                     "frames and messages; a change counts as met when the first frame has come out by the new rule, so the way "
@@ -89,6 +93,7 @@ fn losses(results: &Results) -> Markup {
     let head = html! {
         tr {
             th scope="col" { "Device" }
+            th scope="col" { "Offered" span.unit { "kpps" } }
             @for test in ChangeTest::ALL {
                 th scope="col" { (test.about()) span.unit { "% lost" } }
                 th scope="col" { "99.9 %" span.unit { "µs" } }
@@ -100,6 +105,9 @@ fn losses(results: &Results) -> Markup {
             @for device in results.devices_in(Scenario::Changes) {
                 tr {
                     th scope="row" { (parts::device_name(device)) }
+                    (parts::cell(&by_run(results, &device.name, ChangeTest::Quiet, |change| {
+                        Some(change.pps.into())
+                    }), 1e3))
                     @for test in ChangeTest::ALL {
                         (parts::cell(&by_run(results, &device.name, test, |change| {
                             Some(100.0 * change.lost() as f64 / change.sent.max(1) as f64)

@@ -26,7 +26,7 @@ fn short(name: &str) -> Options {
     options.parameters.meters.seconds = 2;
     options.parameters.meters.pps = vec![1_000];
     options.parameters.changes.milliseconds = 500;
-    options.parameters.changes.pps = 5_000;
+    options.parameters.changes.pps = Some(5_000);
     options.parameters.changes.dump_flows = 500;
     options
 }

@@ -8,6 +8,7 @@
 mod link;
 mod loads;
 mod probe;
+mod rate;
 
 use std::thread;
 

@@ -425,7 +425,7 @@ fn property(kind: u16, bytes: &[u8], w: &mut Writer<'_>) -> Result<(), Inexpress
 
 fn decode_dec_ttl(r: &mut Reader<'_>) -> Result<Extension, Bad> {
     let count = usize::from(r.u16()?);
-    r.skip(4)?;
+    r.zeros(4, Refusal::RequestMustBeZero)?;
     if count == 0 || r.len() < 2 * count {
         return Err(Refusal::ActionBadLength.into());
     }

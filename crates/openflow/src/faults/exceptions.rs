@@ -14,6 +14,9 @@ pub(super) static EXCEPTIONS: &[Exception] = { use {Refusal::*, Version::*}; &[
     except(RequestBadPacket,               V11, V11, near(1, 6)),
     except(RequestMultipartOverflow,       V11, V12, near(1, 2)),
     except(RequestPipelineFieldsOnly,      V11, V14, near(1, 5)),
+    except(RequestMustBeZero,              V11, V11, nx(1, 515)),
+    except(ActionMustBeZero,               V11, V11, nx(2, 256)),
+    except(ActionBadConjunction,           V11, V11, nx(2, 526)),
 
     except(ActionBadSetType,               V11, V11, nx(1, 523)),
     except(ActionBadSetLength,             V11, V11, nx(1, 524)),

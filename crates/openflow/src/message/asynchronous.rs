@@ -12,8 +12,8 @@ use crate::codec::{Inexpressible, Malformed, Reader, Writer};
 use crate::kinds::Kind;
 use crate::version::Version;
 
-/// Masks: bit `n` stands for the reason with the number `n`. Bits of reasons that we
-/// do not know survive.
+/// Masks: bit `n` stands for the reason with the number `n`. As properties, nobody may ask
+/// for reasons that there are not; in a reply their bits survive, and in the older form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AsyncMasks {
     /// Reasons of packet-in messages.
@@ -267,7 +267,11 @@ impl Body for AsyncConfig {
             active: AsyncMasks::default(),
             slave: AsyncMasks::default(),
         };
-        AsyncChange::decode(r).map(|change| nothing.after(&change))
+        let change = match has_properties(r.version()) {
+            true => read_properties(r, |_, _| u32::MAX)?,
+            false => AsyncChange::decode(r)?,
+        };
+        Ok(nothing.after(&change))
     }
 
     fn encode(&self, w: &mut Writer<'_>) -> Result<(), Inexpressible> {
@@ -318,8 +322,27 @@ pub(crate) fn kind(change: &AsyncChange, version: Version) -> Kind {
     }
 }
 
-/// Reads masks as properties.
+/// Reads masks as properties, by which reasons are asked for.
 pub(crate) fn decode_properties(r: &mut Reader<'_>) -> Result<AsyncChange, Malformed> {
+    read_properties(r, known)
+}
+
+/// The reasons that there are for such messages: `OFPR_*`, `OFPPR_*` and so on.
+const fn known(Place(kind): Place, version: Version) -> u32 {
+    match (kind / 2, has_properties(version)) {
+        (0, false) => 0b111,
+        (0 | 2, _) => 0b11_1111,
+        (1 | 3, _) => 0b111,
+        (4, _) => 0b1_1000,
+        (5, _) => 0b11,
+        _ => 0b11_1111,
+    }
+}
+
+fn read_properties(
+    r: &mut Reader<'_>,
+    known: impl Fn(Place, Version) -> u32,
+) -> Result<AsyncChange, Malformed> {
     let mut change = AsyncChange::default();
     while !r.is_empty() {
         let mut property = property::next(r)?;
@@ -339,6 +362,9 @@ pub(crate) fn decode_properties(r: &mut Reader<'_>) -> Result<AsyncChange, Malfo
             return Err(property.fail(Refusal::PropertyBadType));
         }
         if PLACES.contains(&property.kind) {
+            if mask & !known(Place(property.kind), r.version()) != 0 {
+                return Err(property.fail(Refusal::AsyncInvalid));
+            }
             *Place(property.kind).of_change(&mut change) = Some(mask);
         } else if mask != 0 {
             // Messages that this switch never sends cannot be asked for.

@@ -79,13 +79,6 @@ const fn is_modify(command: FlowModCommand) -> bool {
     )
 }
 
-const fn is_delete(command: FlowModCommand) -> bool {
-    matches!(
-        command,
-        FlowModCommand::Delete | FlowModCommand::DeleteStrict
-    )
-}
-
 /// Reads the specification's message.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     match r.version() {
@@ -94,22 +87,26 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     }
 }
 
+#[inline]
 fn decode_v10(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let said = match10::decode(r)?;
     let cookie = Cookie(r.u64()?);
-    let mut read = decode_middle(r)?;
+    let mut read = blank();
+    decode_middle(r, &mut read)?;
     if said.exact {
         read.priority = u16::MAX;
     }
     read.matching = said.matching;
     read.instructions = instruction::decode(r)?;
-    Ok(with_cookies(read, cookie, CookieFilter::default()))
+    set_cookies(&mut read, cookie, CookieFilter::default());
+    Ok(read)
 }
 
 /// Reads Nicira's message.
 pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let cookie = Cookie(r.u64()?);
-    let mut read = decode_middle(r)?;
+    let mut read = blank();
+    decode_middle(r, &mut read)?;
     let match_len = usize::from(r.u16()?);
     r.skip(6)?;
     let place = r.fail(Refusal::MatchBadField);
@@ -119,26 +116,25 @@ pub(crate) fn decode_nicira(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     }
     read.matching = filter.matching;
     read.instructions = instruction::decode(r)?;
-    Ok(with_cookies(read, cookie, filter.cookies))
+    set_cookies(&mut read, cookie, filter.cookies);
+    Ok(read)
 }
 
 /// What 1.0's and Nicira's message share: from the command to the flags.
-fn decode_middle(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
-    let (command, table) = decode_command_v10(r)?;
-    let mut read = blank(command);
+fn decode_middle(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
+    (read.command, read.table) = decode_command_v10(r)?;
     // OpenFlow 1.0 has actions beside any match; on a frame without the header that
     // one changes, it does nothing.
     read.consistency = Consistency::Waived;
-    read.table = table;
     (read.idle_timeout_s, read.hard_timeout_s) = (r.u16()?, r.u16()?);
     read.priority = r.u16()?;
     read.buffer = decode_buffer(r)?;
     let out_port = port_no::decode(r)?;
-    if is_delete(command) {
+    if read.command.is_deletion() {
         read.out_port = out_port;
     }
-    read.flags = decode_flags_v10(r, &read)?;
-    Ok(read)
+    read.flags = decode_flags_v10(r, read)?;
+    Ok(())
 }
 
 /// The command and, above it where the controller has turned that on, the table.
@@ -187,8 +183,8 @@ fn decode_flags_v10(r: &mut Reader<'_>, read: &FlowMod) -> Result<FlowFlags, Mal
     })
 }
 
-/// `read`, with the cookie of 1.0 as its command takes it.
-fn with_cookies(mut read: FlowMod, cookie: Cookie, filter: CookieFilter) -> FlowMod {
+/// Takes the cookie of 1.0 as the command does.
+fn set_cookies(read: &mut FlowMod, cookie: Cookie, filter: CookieFilter) {
     if matches!(read.command, FlowModCommand::Add) {
         read.cookie = cookie;
     } else {
@@ -198,20 +194,20 @@ fn with_cookies(mut read: FlowMod, cookie: Cookie, filter: CookieFilter) -> Flow
             read.new_cookie = Some(cookie);
         }
     }
-    read
 }
 
+#[inline]
 fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
     let place = r.clone();
     let table = TableId(r.u8()?);
     let unknown = r.fail(Refusal::FlowModBadCommand);
     let command = command_of(r.u8()?.into()).ok_or(unknown)?;
-    if table == TableId::ALL && !is_delete(command) {
+    if table == TableId::ALL && !command.is_deletion() {
         return Err(place.fail(Refusal::FlowModBadTable));
     }
-    let mut read = blank(command);
-    (read.table, read.cookie) = (table, cookie);
+    let mut read = blank();
+    (read.command, read.table, read.cookie) = (command, table, cookie);
     if command != FlowModCommand::Add {
         read.cookie_mask = cookie_mask;
     }
@@ -222,7 +218,7 @@ fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     read.priority = r.u16()?;
     read.buffer = decode_buffer(r)?;
     let (out_port, out_group) = (port_no::decode(r)?, GroupId(r.u32()?));
-    if is_delete(command) {
+    if command.is_deletion() {
         (read.out_port, read.out_group) = (out_port, out_group);
     }
     let unknown = r.fail(Refusal::FlowModBadFlags);
@@ -254,9 +250,12 @@ const fn has_importance(version: Version) -> bool {
     }
 }
 
-/// A flow-mod that says nothing yet.
-fn blank(command: FlowModCommand) -> FlowMod {
-    FlowMod::new(command, 0, Match::any(), flow::Instructions::default())
+/// A flow-mod that says nothing yet. It is large: what is read of it is written where
+/// it lies.
+#[inline]
+fn blank() -> FlowMod {
+    let nothing = flow::Instructions::default();
+    FlowMod::new(FlowModCommand::Add, 0, Match::any(), nothing)
 }
 
 /// Appends the body of the message that [`kind`] names.
@@ -356,7 +355,7 @@ fn encode_later(flow_mod: &FlowMod, w: &mut Writer<'_>) -> Result<(), Inexpressi
     if flow_mod.new_cookie.is_some() {
         return Err(w.cannot("a modification of cookies"));
     }
-    if flow_mod.table == TableId::ALL && !is_delete(flow_mod.command) {
+    if flow_mod.table == TableId::ALL && !flow_mod.command.is_deletion() {
         return Err(w.cannot("every table, but for a deletion"));
     }
     let implied = if implies_reset(flow_mod.command, w.version()) {

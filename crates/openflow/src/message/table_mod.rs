@@ -52,10 +52,15 @@ impl Body for TableMod {
         if config & !known_config(r.version()) != 0 {
             return Err(unknown);
         }
+        let properties = r.clone();
         let said = match has_properties(r.version()) {
             true => decode_properties(r)?,
             false => Properties::default(),
         };
+        // How much is free is the switch's to say (OF 1.4.1, 7.3.4.1).
+        if said.vacancy.is_some_and(|vacancy| vacancy.now != 0) {
+            return Err(properties.fail(Refusal::PropertyBadValue));
+        }
         Ok(Self {
             table,
             config: TableFlags(config),

@@ -124,9 +124,19 @@ pub(super) fn print_async(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(),
         for kind in &mut masks[..3] {
             *kind = [r.u32()?, r.u32()?];
         }
-    } else {
-        read_masks(r, &mut masks)?;
+        write_masks(&masks, text);
+        return Ok(());
     }
+    print_async_properties(r, text)
+}
+
+/// Writes what is told unasked, as a reply says it: with reasons that nobody knows.
+pub(super) fn print_async_reply(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), Unreadable> {
+    if r.version() < Version::V14 {
+        return print_async(r, text);
+    }
+    let mut masks = Masks::default();
+    read_masks(r, &mut masks, |_| Ok(()))?;
     write_masks(&masks, text);
     Ok(())
 }
@@ -137,18 +147,31 @@ pub(super) fn print_async_properties(
     text: &mut Text<'_>,
 ) -> Result<(), Unreadable> {
     let mut masks = Masks::default();
-    read_masks(r, &mut masks)?;
+    read_masks(r, &mut masks, |unknown| match unknown {
+        0 => Ok(()),
+        _ => Err(Unreadable("OFPACFC_INVALID")),
+    })?;
     write_masks(&masks, text);
     Ok(())
 }
 
-/// Reads properties, each of which says a mask.
-fn read_masks(r: &mut Reader<'_>, masks: &mut Masks) -> Result<(), Unreadable> {
+/// Reads properties, each of which says a mask; `check` is told the bits of it that nobody
+/// knows.
+fn read_masks(
+    r: &mut Reader<'_>,
+    masks: &mut Masks,
+    check: impl Fn(u32) -> Result<(), Unreadable>,
+) -> Result<(), Unreadable> {
     while !r.is_empty() {
         let (kind, mask) = property(r)?;
         let place = masks.get_mut(usize::from(kind / 2));
         if let Some(place) = place {
-            place[usize::from(1 - kind % 2)] = mask & KNOWN[usize::from(kind / 2)];
+            let known = match kind / 2 {
+                0 if r.version() < Version::V14 => 0x7,
+                other => KNOWN[usize::from(other)],
+            };
+            check(mask & !known)?;
+            place[usize::from(1 - kind % 2)] = mask & known;
         }
     }
     Ok(())

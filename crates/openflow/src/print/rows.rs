@@ -134,7 +134,7 @@ static ROWS: &[Row] = { use {Kind::*, Length::*}; &[
     row(RoleReply,          "ROLE_REPLY",               "ROLE_REPLY",       Exactly, config::print_role),
     row(RoleStatus,         "ROLE_STATUS",              "",                 More(8), config::print_role_status),
     row(GetAsyncRequest,    "GET_ASYNC_REQUEST",        "",                 Exactly, nothing),
-    row(GetAsyncReply,      "GET_ASYNC_REPLY",          "",                 More(8), config::print_async),
+    row(GetAsyncReply,      "GET_ASYNC_REPLY",          "",                 More(8), config::print_async_reply),
     row(SetAsync,           "SET_ASYNC",                "SET_ASYNC_CONFIG", More(8), config::print_async),
     row(FlowFormat,         "",                         "SET_FLOW_FORMAT",  Exactly, config::print_flow_format),
     row(TableIds,           "",                         "FLOW_MOD_TABLE_ID", Exactly, config::print_table_ids),

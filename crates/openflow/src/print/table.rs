@@ -99,6 +99,7 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
     let table = TableId(r.u8()?);
     r.skip(3)?;
     let config = r.u32()?;
+    check_properties(r.clone())?;
     let vacancy = vacancy(r)?;
     if table == TableId::ALL {
         text.push(" table_id: ALL_TABLES");
@@ -113,6 +114,26 @@ pub(super) fn print_mod(r: &mut Reader<'_>, text: &mut Text<'_>) -> Result<(), U
             write!(text, ", flow_miss_config={miss}");
         }
         Version::V14 | Version::V15 => write_settings(config, vacancy, text),
+    }
+    Ok(())
+}
+
+/// Asks of a table-mod what is not asked of what a switch tells: properties that there are,
+/// and nothing of how much is free.
+fn check_properties(mut r: Reader<'_>) -> Result<(), Unreadable> {
+    while !r.is_empty() {
+        let mut property = property::next(&mut r)?;
+        match property.kind {
+            EVICTION_PROPERTY => {}
+            VACANCY_PROPERTY => {
+                let [_, _, now, _] = property.value.take()?;
+                if now != 0 {
+                    return Err(Unreadable("OFPBPC_BAD_VALUE"));
+                }
+            }
+            property::EXPERIMENTER => return Err(property.unknown().into()),
+            _ => return Err(Unreadable("OFPBRC_BAD_TYPE")),
+        }
     }
     Ok(())
 }

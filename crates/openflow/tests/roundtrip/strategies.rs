@@ -670,15 +670,21 @@ fn simple(version: Version) -> BoxedStrategy<Message> {
         })),
         any::<([Option<u32>; 4], [Option<u32>; 4])>().prop_map(move |(active, slave)| {
             let properties = version >= Version::V14;
-            let mask = |mask: Option<u32>| if properties { mask } else { mask.or(Some(7)) };
+            // Of the reasons that there are.
+            let mask = |mask: Option<u32>, known: u32| {
+                let mask = if properties { mask } else { mask.or(Some(7)) };
+                mask.map(|mask| mask & known)
+            };
             let masks = |masks: [Option<u32>; 4]| MaskChange {
-                packet_in: mask(masks[0]),
-                port_status: mask(masks[1]),
-                flow_removed: mask(masks[2]),
-                role_status: masks[3].filter(|_| properties),
-                table_status: masks[3].map(|mask| mask ^ 5).filter(|_| properties),
-                request_forward: masks[2].map(|mask| mask ^ 6),
-                controller_status: masks[1].filter(|_| version >= Version::V15),
+                packet_in: mask(masks[0], 7),
+                port_status: mask(masks[1], 7),
+                flow_removed: mask(masks[2], 0x3f),
+                role_status: masks[3].map(|mask| mask & 7).filter(|_| properties),
+                table_status: masks[3].map(|mask| mask & 0x18).filter(|_| properties),
+                request_forward: masks[2].map(|mask| mask & 3),
+                controller_status: masks[1]
+                    .map(|mask| mask & 0x3f)
+                    .filter(|_| version >= Version::V15),
             };
             Message::SetAsync(AsyncChange {
                 active: masks(active),

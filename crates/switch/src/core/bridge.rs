@@ -31,10 +31,10 @@ use openflow::{ChannelState, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
 use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Removal, Verdict};
 
-use super::connection::{Connection, ConnectionId, Connections};
+use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use crate::config::FailMode;
+use crate::config::{FailMode, Rate};
 use crate::dataplane::program::Generation;
 use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
 
@@ -106,6 +106,8 @@ pub(crate) struct Bridge {
     verdict: Verdict,
     /// Whether workers do not know the latest yet.
     unpublished: bool,
+    /// What the next flow-mod comes to, once it is known.
+    changes: Option<Box<Changes>>,
     /// How many rules are gone since the last publication.
     removed: usize,
     published: Generation,
@@ -119,6 +121,10 @@ pub(crate) struct Bridge {
     vacancies: Vec<TableStatus>,
     /// Rules that frames were to make and could not.
     learn_refused: u64,
+    /// How many frames go to each controller that the bridge goes to; all, if there is no limit.
+    packet_in_limit: Option<Rate>,
+    /// Frames that were not sent to a controller since it had as many as it may have.
+    packet_ins_limited: u64,
     /// Bundles that wait for their time.
     scheduled: Vec<Scheduled>,
     /// What is still to be done: about bundles whose time has come, and news of controllers.
@@ -168,6 +174,7 @@ impl Bridge {
             pool: Pool::new(PACKET_OUT_BUFFERS),
             verdict: Verdict::default(),
             unpublished: true,
+            changes: None,
             removed: 0,
             published: Generation::default(),
             passed: Generation::default(),
@@ -176,6 +183,8 @@ impl Bridge {
             recorded: Vec::new(),
             vacancies: Vec::new(),
             learn_refused: 0,
+            packet_in_limit: None,
+            packet_ins_limited: 0,
             scheduled: Vec::new(),
             late: Vec::new(),
         };
@@ -261,6 +270,9 @@ impl Bridge {
 
     /// Takes note that a peer has said hello.
     pub(crate) fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
+        if connection.kind == Kind::Primary {
+            connection.police.set(self.packet_in_limit);
+        }
         self.connections.insert(id, connection);
         self.note_channel(id, ChannelState::Up);
         self.settle_mode();
@@ -299,7 +311,7 @@ impl Bridge {
     /// asked for it who could be told.
     pub(crate) fn handle_learned(&mut self, learned: &Learned, now: Instant) {
         match self.pipeline.learn(learned, now) {
-            Ok(changes) => self.note(changes, None),
+            Ok(mut changes) => self.note(&mut changes, None),
             Err(refusal) => {
                 self.learn_refused += 1;
                 // Frames may come by the million: each doubling is a line.
@@ -316,11 +328,24 @@ impl Bridge {
         self.learn_refused
     }
 
+    /// Sends each controller that the bridge goes to so many frames from now on.
+    pub(crate) fn limit_packet_ins(&mut self, rate: Option<Rate>) {
+        self.packet_in_limit = rate;
+        let peers = self.connections.iter().map(|(_, peer)| peer);
+        let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
+        controllers.for_each(|peer| peer.police.set(rate));
+    }
+
+    /// How many frames were not sent to a controller since it had as many as it may have.
+    pub(crate) const fn packet_ins_limited(&self) -> u64 {
+        self.packet_ins_limited
+    }
+
     /// Does what is due: rules and stations whose time is over.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if self.pipeline.next_expiry().is_some_and(|due| due <= now) {
-            let changes = self.pipeline.expire(now);
-            self.note(changes, None);
+            let mut changes = self.pipeline.expire(now);
+            self.note(&mut changes, None);
         }
         self.handle_due(now);
         self.tidy_when_quiet(now);
@@ -384,21 +409,25 @@ impl Bridge {
         by: Option<Author>,
         now: Instant,
     ) -> Result<(), Refusal> {
-        let mut changes = self.pipeline.flow_mod(command, now)?;
-        let complaint = changes.complaint.take();
-        self.note(changes, by);
-        complaint.map_or(Ok(()), Err)
+        let mut changes = self.changes.take().unwrap_or_default();
+        let done = self.pipeline.flow_mod_into(command, now, &mut changes);
+        let done = done.and_then(|()| {
+            self.note(&mut changes, by);
+            changes.complaint.take().map_or(Ok(()), Err)
+        });
+        self.changes = Some(changes);
+        done
     }
 
     /// Takes note of changes to the tables, and of whose they are.
-    fn note(&mut self, mut changes: Changes, by: Option<Author>) {
+    fn note(&mut self, changes: &mut Changes, by: Option<Author>) {
         self.unpublished = true;
-        self.record(&changes, by);
+        self.record(changes, by);
         self.note_vacancies();
-        self.compiled.take_note(&mut changes);
+        self.compiled.take_note(changes);
         if !changes.removed.is_empty() {
             self.removed += changes.removed.len();
-            let what = Awaited::Removals(changes.removed);
+            let what = Awaited::Removals(std::mem::take(&mut changes.removed));
             self.waiting.push_back(Waiting {
                 generation: None,
                 what,

@@ -14,6 +14,7 @@ use openflow::{
 
 use super::bundles::Bundles;
 use super::monitors::Monitors;
+use crate::police::Police;
 
 /// Names one connection for as long as the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) miss_send_len: u16,
     /// What it wants to be told.
     pub(crate) wants: AsyncConfig,
+    /// How many frames it is sent.
+    pub(crate) police: Arc<Police>,
     /// The id that it gave itself: frames that rules send to this id come to it, and
     /// no others (`NXT_SET_CONTROLLER_ID`).
     pub(crate) controller: u16,
@@ -101,6 +104,7 @@ impl Connection {
                 Kind::Service | Kind::Auxiliary(_) => MISS_SEND_LEN_SERVICE,
             },
             wants: AsyncConfig::initial(version),
+            police: Police::new(None),
             controller: 0,
             bundles: Bundles::default(),
             monitors: Monitors::default(),

@@ -2,7 +2,7 @@
 //! number. Published whole, so a frame sees a change whole or not at all.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
 use arc_swap::ArcSwap;
 use fastpath::View;
@@ -55,18 +55,31 @@ impl Program {
 /// Where the control thread puts programs and workers find them.
 pub(crate) type Publication = ArcSwap<Program>;
 
+/// What a worker is doing, as far as others have to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Posture {
+    /// It may be within a batch.
+    Busy,
+    /// Between two batches, it has left its core to others for a moment.
+    GivingWay,
+    /// Between two batches, it sleeps until it is woken.
+    Asleep,
+}
+
 /// What one worker and the control thread say to each other outside the rings.
 #[derive(Debug)]
 pub(crate) struct Progress {
     passed: AtomicU64,
-    sleeping: AtomicBool,
+    /// A [`Posture`].
+    posture: AtomicU8,
 }
 
 impl Progress {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             passed: AtomicU64::new(0),
-            sleeping: AtomicBool::new(false),
+            posture: AtomicU8::new(Posture::Busy as u8),
         })
     }
 
@@ -80,17 +93,27 @@ impl Progress {
         Generation(self.passed.load(Ordering::Acquire))
     }
 
-    /// The worker: about to sleep, or awake again. After `true` it must look for
-    /// news once more before it sleeps: either it sees the news, or whoever
-    /// brought them sees it asleep.
-    pub(crate) fn set_sleeping(&self, sleeping: bool) {
-        self.sleeping.store(sleeping, Ordering::SeqCst);
-        std::sync::atomic::fence(Ordering::SeqCst);
+    /// The worker: about to rest, or busy again. When it is about to rest it must look for
+    /// news once more before it does: either it sees the news, or whoever brought them
+    /// sees it resting. When it is busy again it must look for news before its next batch.
+    pub(crate) fn take(&self, posture: Posture) {
+        self.posture.store(posture as u8, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
     }
 
     /// The control thread, after bringing news: whether the worker must be woken.
-    pub(crate) fn is_sleeping(&self) -> bool {
-        std::sync::atomic::fence(Ordering::SeqCst);
-        self.sleeping.load(Ordering::SeqCst)
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.posture() == Posture::Asleep as u8
+    }
+
+    /// The control thread, after bringing news: whether the worker is between two batches,
+    /// and will look for them before its next.
+    pub(crate) fn is_resting(&self) -> bool {
+        self.posture() != Posture::Busy as u8
+    }
+
+    fn posture(&self) -> u8 {
+        fence(Ordering::SeqCst);
+        self.posture.load(Ordering::SeqCst)
     }
 }

@@ -5,6 +5,7 @@ use base::PortNo;
 use ports::{Batch, Queue};
 
 use super::program::BridgeId;
+use crate::police::Gate;
 
 /// A port of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +22,8 @@ pub(crate) struct Slot {
     pub(crate) queue: Box<dyn Queue>,
     /// Frames to be sent when the batch is done.
     pub(crate) out: Batch,
+    /// Its way to the controllers.
+    pub(crate) gate: Gate,
 }
 
 /// The queues of a worker, in the order of their keys.
@@ -32,10 +35,11 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// Adds a port; one of the same key is replaced.
-    pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>) {
+    pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, gate: Gate) {
         let slot = Slot {
             queue,
             out: Batch::new(),
+            gate,
         };
         match self.keys.binary_search(&key) {
             Ok(place) => self.slots[place] = slot,

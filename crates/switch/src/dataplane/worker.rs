@@ -12,54 +12,23 @@ use std::sync::Arc;
 use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
-use pipeline::{Destination, Learned, PacketInMeta, Verdict};
+use pipeline::{Destination, PacketInMeta, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
 use super::counters::{Drop, WorkerCounters};
+use super::messages::{Command, Event, Exchange, PacketInEvent, Returned};
 use super::normal::{self, Forward};
 use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
-use super::slots::{PortKey, Slots};
-use crate::mac::Address;
+use super::slots::{PortKey, Slot, Slots};
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
 const BUFFERS_MAX: usize = 4096;
 
-/// What the control thread tells a worker, in order.
-pub(crate) enum Command {
-    /// Serve this queue.
-    AddPort(PortKey, Box<dyn Queue>),
-    /// Serve it no more.
-    RemovePort(PortKey),
-    /// Send this frame: the fate of a packet-out, decided already.
-    Transmit(PortKey, Frame),
-    /// End.
-    Stop,
-}
-
-/// What a worker tells the control thread. Events that find no room are dropped
-/// and counted: a storm of them must not slow forwarding.
-pub(crate) enum Event {
-    /// A frame for the controllers.
-    PacketIn(Box<PacketInEvent>),
-    /// A station was seen where it was not known to be.
-    Learn(PortKey, Address),
-    /// A frame that came in here wants this of the tables.
-    LearnRule(PortKey, Box<Learned>),
-    /// A queue's device is gone; the queue is no longer served.
-    QueueGone(PortKey, io::Error),
-}
-
-/// A frame for the controllers.
-pub(crate) struct PacketInEvent {
-    /// Where it came in.
-    pub(crate) from: PortKey,
-    /// Why it is sent, and what was known of it.
-    pub(crate) meta: PacketInMeta,
-    /// Its bytes, as they would be on the wire.
-    pub(crate) data: Vec<u8>,
-}
+/// Of the room for news, this part is kept for others than frames for controllers: where
+/// stations are, rules to be learned, queues that are gone.
+const OTHER_NEWS: usize = 8;
 
 /// The ends that a worker holds of what it shares.
 pub(crate) struct Shared {
@@ -181,18 +150,37 @@ impl Worker {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::AddPort(key, queue) => {
-                self.slots.insert(key, queue);
+            Command::AddPort(key, queue, gate) => {
+                self.slots.insert(key, queue, gate);
                 self.turn.ports_changed = true;
             }
             Command::RemovePort(key) => {
                 self.discard(key);
             }
+            Command::Exchange(exchange) => self.exchange(*exchange),
             Command::Transmit(key, frame) => {
                 self.send(key, frame);
                 self.flush();
             }
             Command::Stop => self.turn.stopped = true,
+        }
+    }
+
+    /// Nothing waits to leave by the old queue: it is flushed at the end of each batch. Of a
+    /// port that is gone here nothing is given back.
+    fn exchange(&mut self, exchange: Exchange) {
+        let Exchange {
+            key,
+            queue,
+            back,
+            purpose,
+        } = exchange;
+        if let Some(slot) = self.slots.find(key) {
+            let queue = std::mem::replace(&mut slot.queue, queue);
+            // Who does not listen any more has closed the port.
+            drop(back.send(Returned { queue, purpose }));
+            self.turn.ports_changed = true;
+            self.turn.news = true;
         }
     }
 
@@ -262,7 +250,7 @@ impl Worker {
                     port: *port,
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
-                Destination::Controller(meta) => self.tell_controllers(from, meta, frame),
+                Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
             }
         }
         for learned in verdict.learned.drain(..) {
@@ -373,20 +361,62 @@ impl Worker {
         }
     }
 
-    /// Hands a copy of the frame to the control thread, as it would be on the wire.
-    fn tell_controllers(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame) {
+    /// Hands a copy of the frame to the control thread, as it would be on the wire, as far
+    /// as its port may send more.
+    fn tell_controllers(
+        &mut self,
+        from: PortKey,
+        meta: &PacketInMeta,
+        frame: &Frame,
+        now: Instant,
+    ) {
+        let Some(Slot { gate, .. }) = self.slots.find(from) else {
+            self.shared.counters.count(Drop::NoPort);
+            return;
+        };
+        let count = frame.wire_frames();
+        let passed = (0..count).take_while(|_| gate.police.takes(meta.cause, now));
+        let passed = passed.count() as u64;
+        gate.counters.add_policed(count - passed);
+        if passed == 0 {
+            return;
+        }
+        let told = self.tell_of(from, meta, frame, passed);
+        if let Some(slot) = self.slots.find(from) {
+            slot.gate.counters.add_told(told);
+        }
+    }
+
+    /// Tells of the first `count` of the frame's segments. Returns of how many.
+    fn tell_of(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame, count: u64) -> u64 {
         let mut segments = Vec::new();
         if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
-            self.shared.counters.count(Drop::NoBuffer);
+            let lost = usize::try_from(count).unwrap_or(usize::MAX);
+            self.shared.counters.add(Drop::NoBuffer, lost);
+            return 0;
         }
-        for segment in segments {
-            let (data, meta) = (segment.bytes().to_vec(), meta.clone());
+        let mut told = 0;
+        for (segment, place) in segments.into_iter().zip(0..) {
+            if place < count {
+                let (data, meta) = (segment.bytes().to_vec(), meta.clone());
+                let event = Event::PacketIn(Box::new(PacketInEvent { from, meta, data }));
+                told += u64::from(self.tell_if_roomy(event));
+            }
             self.pool.put(segment);
-            self.tell(
-                Event::PacketIn(Box::new(PacketInEvent { from, meta, data })),
-                Drop::PacketInNoRoom,
-            );
         }
+        told
+    }
+
+    /// Tells of a frame, unless the room is all taken that other news do not need.
+    fn tell_if_roomy(&mut self, event: Event) -> bool {
+        let events = &mut self.shared.events;
+        let spare = events.buffer().capacity() / OTHER_NEWS;
+        let told = events.slots() > spare && events.push(event).is_ok();
+        match told {
+            true => self.turn.news = true,
+            false => self.shared.counters.count(Drop::PacketInNoRoom),
+        }
+        told
     }
 
     fn tell(&mut self, event: Event, otherwise: Drop) {

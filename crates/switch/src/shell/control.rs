@@ -5,11 +5,12 @@
 mod interfaces;
 mod publication;
 mod questions;
+mod seats;
 mod site;
 mod slow;
 mod steps;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -30,12 +31,16 @@ use super::worker_thread::WorkerHandle;
 use crate::config::Config;
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
+use crate::dataplane::messages::{Command, Event};
 use crate::dataplane::program::{BridgeId, Generation, Program, Publication};
 use crate::dataplane::slots::PortKey;
-use crate::dataplane::worker::{Command, Event};
 use site::Site;
 
-/// Inputs handled between two publications: long enough to make a burst of
+/// Messages whose memory is made near together. A processor has some dozen lines under
+/// way at once.
+const FORESEEN: usize = 16;
+
+/// Inputs, and news of each worker, handled between two publications: long enough to make a burst of
 /// flow-mods cheap, short enough that a rule is in force some milliseconds later.
 const BURST_MAX: usize = 256;
 
@@ -112,6 +117,8 @@ pub(crate) struct Control {
     passed: Generation,
     /// Programs that workers may still run. They are freed here, never by a worker.
     retired: VecDeque<Retired>,
+    /// Ports that go from worker to worker just now.
+    moving: BTreeSet<PortKey>,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -132,6 +139,7 @@ impl Control {
             next_publication: Instant::START,
             passed: Generation::default(),
             retired: VecDeque::new(),
+            moving: BTreeSet::new(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
             stopped: false,
@@ -141,8 +149,8 @@ impl Control {
     /// Serves until it is told to stop.
     pub(crate) fn run(&mut self) {
         while !self.stopped {
-            let drained = self.read_inbox();
-            self.read_workers();
+            let mut drained = self.read_inbox();
+            drained &= self.read_workers();
             self.handle_timeouts();
             self.publish();
             self.settle_passed();
@@ -186,12 +194,7 @@ impl Control {
                 version,
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
-            Input::Messages(id, messages, mut room) => {
-                let now = self.now();
-                for received in messages {
-                    self.handle_message(id, received, &mut room, now);
-                }
-            }
+            Input::Messages(id, messages, room) => self.handle_messages(id, messages, room),
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
@@ -236,6 +239,20 @@ impl Control {
         };
         if let Some(site) = self.sites.get_mut(&peer.bridge) {
             site.bridge.handle_down(id);
+        }
+    }
+
+    fn handle_messages(&mut self, id: ConnectionId, messages: Vec<Received>, mut room: Room) {
+        let now = self.now();
+        let mut messages = messages.into_iter();
+        while let Some(next) = messages.as_slice().chunks(FORESEEN).next() {
+            let bridge = self.peers.get(&id).map(|peer| peer.bridge);
+            if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
+                site.bridge.foresee(next);
+            }
+            for received in messages.by_ref().take(FORESEEN) {
+                self.handle_message(id, received, &mut room, now);
+            }
         }
     }
 
@@ -336,26 +353,32 @@ impl Control {
         }
     }
 
-    /// Takes what the workers tell.
-    fn read_workers(&mut self) {
+    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
+    fn read_workers(&mut self) -> bool {
         for worker in 0..self.tools.workers.len() {
-            while let Ok(event) = self.tools.workers[worker].events.pop() {
+            for _ in 0..BURST_MAX {
+                let Ok(event) = self.tools.workers[worker].events.pop() else {
+                    break;
+                };
                 self.handle_event(event);
             }
         }
+        self.take_returned();
+        let mut workers = self.tools.workers.iter();
+        workers.all(|worker| worker.events.is_empty())
     }
 
     fn handle_event(&mut self, event: Event) {
         let now = self.now();
         match event {
             Event::PacketIn(event) => {
-                let Some(site) = self.sites.get(&event.from.bridge) else {
+                let Some(site) = self.sites.get_mut(&event.from.bridge) else {
                     return;
                 };
                 let mut effects = Vec::new();
                 let bridge = event.from.bridge;
                 site.bridge
-                    .handle_packet_in(event.meta, event.data, &mut effects);
+                    .handle_packet_in(event.meta, event.data, now, &mut effects);
                 self.carry_out(bridge, effects, &mut None);
             }
             Event::Learn(key, address) => {

@@ -16,8 +16,9 @@ use rustix::thread::CpuSet;
 use super::clock::Clock;
 use super::inbox::Inbox;
 use crate::dataplane::counters::WorkerCounters;
-use crate::dataplane::program::{Progress, Publication};
-use crate::dataplane::worker::{Command, Event, Shared, Worker};
+use crate::dataplane::messages::{Command, Event};
+use crate::dataplane::program::{Posture, Progress, Publication};
+use crate::dataplane::worker::{Shared, Worker};
 use crate::error::SwitchError;
 
 /// How long a worker goes on looking after the last frame before it sleeps. A
@@ -26,12 +27,23 @@ use crate::error::SwitchError;
 /// lone frame a second costs a five-thousandth of a core.
 pub(crate) const SPIN: Duration = Duration::from_micros(200);
 
-/// How often queues are tended under load, and how often asleep.
+/// How often queues are tended under load, and how often asleep; beside that, when one has
+/// woken its worker for nothing.
 const TEND_AWAKE: Duration = Duration::from_millis(10);
 const TEND_ASLEEP: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
+
+/// How long a worker that never rests goes on before it gives way to others that want its
+/// core. What it costs where nobody does, a system call, is a thousandth of that. Where
+/// somebody does, the kernel would take the core away some milliseconds later, most
+/// likely within a batch, and barriers would wait until it is given back.
+const GIVE_WAY: Duration = Duration::from_micros(250);
+
+/// For how long a worker's core is its own at a stretch where others want it: the least
+/// that the kernel grants. Giving way costs a worker the rest of its stretch.
+const STRETCH: Duration = Duration::from_micros(100);
 
 /// Bytes of a worker's stack: several times what the deepest nesting of groups, clones
 /// and resubmissions takes that the interpreter allows.
@@ -46,6 +58,8 @@ const EVENTS_MAX: usize = 1024;
 /// The control thread's end of a worker.
 pub(crate) struct WorkerHandle {
     commands: Producer<Command>,
+    /// The core that it runs on.
+    pub(crate) core: usize,
     /// What the worker tells.
     pub(crate) events: Consumer<Event>,
     /// How far it is.
@@ -87,11 +101,13 @@ impl WorkerHandle {
             .stack_size(STACK_LEN)
             .spawn(move || {
                 pin(core);
+                super::set_stretch(STRETCH);
                 run(Worker::new(writer, shared), sleeper, spin, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self {
             commands,
+            core,
             events,
             progress,
             counters,
@@ -119,18 +135,18 @@ impl WorkerHandle {
         }
     }
 
-    /// Whether the worker sleeps and has nothing left to do. Of what was published
-    /// before the question, no frame can miss anything then: the first thing that the
-    /// worker does when it wakes is to look for the newest program.
+    /// Whether the worker is between two batches, off its core, and has nothing left to do.
+    /// Of what was published before the question, no frame can miss anything then: the
+    /// first thing that the worker does when it goes on is to look for the newest program.
     pub(crate) fn rests(&self) -> bool {
-        // In this order: what it took out of the ring before it fell asleep is done.
+        // In this order: what it took out of the ring before it began to rest is done.
         let nothing_left = self.commands.slots() == COMMANDS_MAX;
-        nothing_left && self.progress.is_sleeping()
+        nothing_left && self.progress.is_resting()
     }
 
     /// Wakes the worker if it sleeps: there is news.
     pub(crate) fn wake_if_asleep(&self) {
-        if self.progress.is_sleeping() {
+        if self.progress.is_asleep() {
             // A counter that is full wakes as well.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
@@ -157,6 +173,9 @@ fn pin(core: usize) {
 fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, clock: Clock) {
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
+    let mut last_rest = last_busy;
+    // Whether it was woken for a queue, and has received nothing since.
+    let mut woken = false;
     loop {
         let now = clock.now();
         let turn = worker.turn(now);
@@ -171,19 +190,34 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, 
         }
         if turn.frames > 0 {
             last_busy = now;
+            woken = false;
         }
-        if now - last_busy >= spin {
-            worker.tend();
-            sleeper.sleep(&worker);
-            last_busy = clock.now();
-            last_tended = last_busy;
-        } else if now - last_tended >= TEND_AWAKE {
+        let rests = turn.frames == 0 && now - last_busy >= spin;
+        if now - last_tended >= TEND_AWAKE || rests && woken {
             worker.tend();
             last_tended = now;
+        }
+        if rests {
+            woken = sleeper.sleep(&worker);
+            last_busy = clock.now();
+            last_rest = last_busy;
+        } else if now - last_rest >= GIVE_WAY {
+            give_way(&worker);
+            last_rest = clock.now();
         } else if turn.frames == 0 {
             std::hint::spin_loop();
         }
     }
+}
+
+/// Lets others have the core that have waited for it longer. Nobody waits for the worker
+/// meanwhile: it holds no frame.
+fn give_way(worker: &Worker) {
+    worker.progress().take(Posture::GivingWay);
+    if !worker.has_news() {
+        std::thread::yield_now();
+    }
+    worker.progress().take(Posture::Busy);
 }
 
 /// What an idle worker sleeps on: its queues, and the control thread's nudge.
@@ -203,7 +237,7 @@ impl Sleeper {
         epoll::add(
             &epoll,
             wake,
-            epoll::EventData::new_u64(0),
+            epoll::EventData::new_u64(NUDGE),
             epoll::EventFlags::IN,
         )?;
         Ok(epoll)
@@ -217,7 +251,7 @@ impl Sleeper {
                     epoll::add(
                         &epoll,
                         fd,
-                        epoll::EventData::new_u64(1),
+                        epoll::EventData::new_u64(QUEUE),
                         epoll::EventFlags::IN,
                     )?;
                 }
@@ -232,23 +266,29 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until a frame or news come.
-    fn sleep(&self, worker: &Worker) {
-        worker.progress().set_sleeping(true);
+    /// Sleeps until a frame or news come. Tells whether a queue has woken it.
+    fn sleep(&self, worker: &Worker) -> bool {
+        worker.progress().take(Posture::Asleep);
+        let mut woken_by = None;
         if !worker.has_news() {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
-            drop(epoll::wait(
-                self.epoll.as_fd(),
-                &mut ready,
-                Some(&TEND_ASLEEP),
-            ));
+            let woken = epoll::wait(self.epoll.as_fd(), &mut ready, Some(&TEND_ASLEEP));
+            let first = woken.ok().and_then(|(ready, _)| ready.first().copied());
+            woken_by = first.map(|event| event.data.u64());
         }
-        worker.progress().set_sleeping(false);
-        let mut count = [0; 8];
-        let _ = rustix::io::read(&self.wake, &mut count);
+        worker.progress().take(Posture::Busy);
+        if woken_by == Some(NUDGE) {
+            let mut count = [0; 8];
+            let _ = rustix::io::read(&self.wake, &mut count);
+        }
+        woken_by == Some(QUEUE)
     }
 }
+
+/// What an event of the epoll is of: the control thread's nudge, or a queue.
+const NUDGE: u64 = 0;
+const QUEUE: u64 = 1;
 
 /// The cores that this process may use.
 pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {

@@ -90,7 +90,7 @@ impl Load {
     fn new(test: ChangeTest, parameters: &ChangeParameters) -> Self {
         Self {
             test,
-            random: Random::new(u64::from(parameters.pps)),
+            random: Random::new(u64::from(parameters.milliseconds)),
             mark: 0,
             state: State::Still,
             next: Instant::START,

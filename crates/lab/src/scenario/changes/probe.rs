@@ -8,6 +8,7 @@ use testbed::{Bench, Failure, RawSocket};
 use super::Tools;
 use super::link::Link;
 use super::loads::Load;
+use super::rate;
 use crate::ChangeParameters;
 use crate::generator::{self, Frames};
 use crate::record::ChangeOutcome;
@@ -33,6 +34,7 @@ pub(super) struct Probe<'a> {
     delay_ns: Vec<u32>,
     duplicates: u64,
     pps: u32,
+    carried: Option<u32>,
     duration: Duration,
     began: Instant,
     ended: Instant,
@@ -44,20 +46,31 @@ impl<'a> Probe<'a> {
         bench: &Bench,
         parameters: &ChangeParameters,
         tools: &'a Tools<'a>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, TrialError> {
         let (client, server) = (bench.client(), bench.server());
+        let sender = client.namespace.raw_sender(client.interface)?;
+        let receiver = server.namespace.raw_receiver(server.interface)?;
+        let carried = match parameters.pps {
+            Some(_) => None,
+            None => {
+                let mut frames = Frames::new(client, server, FRAME_BYTES);
+                Some(rate::find(&sender, &receiver, &mut frames, tools)?)
+            }
+        };
+        let pps = parameters.rate(carried);
         let duration = Duration::from_millis(parameters.milliseconds.into());
-        let many = u64::from(parameters.pps) * u64::from(parameters.milliseconds) / 1000;
+        let many = u64::from(pps) * u64::from(parameters.milliseconds) / 1000;
         let many = usize::try_from(many).unwrap_or(0) + BURST;
         Ok(Self {
-            sender: client.namespace.raw_sender(client.interface)?,
-            receiver: server.namespace.raw_receiver(server.interface)?,
+            sender,
+            receiver,
             frames: Frames::new(client, server, FRAME_BYTES),
             sent: Vec::with_capacity(many),
             came: Vec::with_capacity(many),
             delay_ns: Vec::with_capacity(many),
             duplicates: 0,
-            pps: parameters.pps,
+            pps,
+            carried,
             duration,
             began: tools.clock.now(),
             ended: tools.clock.now(),
@@ -148,6 +161,7 @@ impl<'a> Probe<'a> {
         };
         ChangeOutcome {
             pps: self.pps,
+            carried_pps: self.carried,
             seconds: self.ended.since(self.began).as_secs_f64(),
             sent: self.sent.len() as u64,
             received: self.delay_ns.len() as u64,

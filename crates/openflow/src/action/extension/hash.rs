@@ -75,13 +75,17 @@ pub(super) fn decode_bundle(loads: bool, r: &mut Reader<'_>) -> Result<Bundle, B
     if count > Bundle::MEMBERS_MAX {
         return Err(Refusal::ActionBadArgument.into());
     }
-    let (offset, bits) = split_place(r.u16()?);
+    let place = r.u16()?;
+    let (offset, bits) = split_place(place);
     let to = if loads {
         let to = part(decode_field(r)?, offset, bits)?;
-        r.skip(4)?;
+        r.zeros(4, Refusal::ActionBadArgument)?;
         Some(to)
     } else {
-        r.skip(8)?;
+        if place != 0 {
+            return Err(Refusal::ActionBadArgument.into());
+        }
+        r.zeros(8, Refusal::ActionBadArgument)?;
         None
     };
     if r.len() < 2 * count {

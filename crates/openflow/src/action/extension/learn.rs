@@ -23,7 +23,7 @@ const BITS: u16 = 0x3ff;
 pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, Bad> {
     let (idle_timeout_s, hard_timeout_s, priority) = (r.u16()?, r.u16()?, r.u16()?);
     let (cookie, flags, table) = (Cookie(r.u64()?), r.u16()?, TableId(r.u8()?));
-    r.skip(1)?;
+    r.zeros(1, Refusal::ActionBadArgument)?;
     let (fin_idle_timeout_s, fin_hard_timeout_s) = (r.u16()?, r.u16()?);
     let known = LearnFlags::SEND_FLOW_REMOVED.0 | LearnFlags::DELETE_LEARNED.0;
     let result_flag = if second { WRITES_RESULT } else { 0 };
@@ -34,7 +34,7 @@ pub(super) fn decode(second: bool, r: &mut Reader<'_>) -> Result<Learn, Bad> {
     if second {
         let offset;
         (limit, offset) = (r.u32()?, r.u16()?);
-        r.skip(2)?;
+        r.zeros(2, Refusal::ActionMustBeZero)?;
         if flags & WRITES_RESULT != 0 {
             result = Some(part(decode_field(r)?, offset, 1)?);
         }

@@ -38,7 +38,6 @@ const UNSENT: &[(Refusal, &str)] = { use Refusal::*; &[
     (MeterModUnknown,                "there is always a better reason"),
     (TableFeaturesPermission,        "a slave is told that it is one"),
     (TableFeaturesBadMetadata,       "all bits of metadata can be matched and written"),
-    (AsyncInvalid,                   "a mask may have any bits; those without a meaning do nothing"),
 ] };
 
 /// What the project's files say: what the switch does, and what shows it.

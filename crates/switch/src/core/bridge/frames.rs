@@ -80,7 +80,7 @@ impl Bridge {
                     effects.extend(exits.map(|port| Effect::Transmit(port, frame.clone())));
                 }
                 Destination::Controller(meta) => {
-                    self.handle_packet_in(*meta, frame.bytes().to_vec(), effects);
+                    self.handle_packet_in(*meta, frame.bytes().to_vec(), now, effects);
                 }
             }
         }
@@ -106,9 +106,10 @@ impl Bridge {
     /// Takes a frame for the controllers. The switch keeps no frames, so all of it
     /// goes with the message (OF 1.3.5, 6.1.2), unless none of it was asked for.
     pub(crate) fn handle_packet_in(
-        &self,
+        &mut self,
         meta: PacketInMeta,
         mut data: Vec<u8>,
+        now: Instant,
         effects: &mut Vec<Effect>,
     ) {
         if !meta.registers.packet_type.is_ethernet() {
@@ -133,7 +134,7 @@ impl Bridge {
             userdata: meta.userdata,
             continuation: continuation.unwrap_or_default(),
         };
-        self.tell_packet_in(message, meta.cause, meta.controller, effects);
+        self.tell_packet_in(message, (meta.cause, meta.controller), now, effects);
     }
 }
 

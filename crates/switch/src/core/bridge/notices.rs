@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::PortNo;
+use base::{Instant, PortNo};
 use flow::{Key, PacketIn, PacketInReason, PortDesc, PortReason, PortStatus, Registers, Role};
 use openflow::{Message, RoleReason, RoleStatus, Version};
 use packet::{Depth, Frame, Headers};
@@ -15,10 +15,10 @@ impl Bridge {
     /// Tells the controllers of this id of a frame. One that met no rule goes only to those who take such; before
     /// OpenFlow 1.3 there is no table-miss rule, and an action is told.
     pub(super) fn tell_packet_in(
-        &self,
+        &mut self,
         message: PacketIn,
-        cause: Cause,
-        controller: u16,
+        (cause, controller): (Cause, u16),
+        now: Instant,
         effects: &mut Vec<Effect>,
     ) {
         let told = |peer: &Connection| match (cause, peer.version) {
@@ -44,27 +44,37 @@ impl Bridge {
                     reason,
                     ..message.clone()
                 };
-                self.tell_frame(message, wants, effects);
+                let may = |peer: &Connection| peer.police.takes(cause, now);
+                self.packet_ins_limited += self.tell_frame(message, wants, may, effects);
             }
         }
     }
 
-    /// Tells those who want to know of a frame, each by that of its connections by which
-    /// frames of this flow go.
+    /// Tells those who want to know of a frame and may, each by that of its connections by
+    /// which frames of this flow go. Returns how many may not.
     fn tell_frame(
         &self,
         message: PacketIn,
         wants: impl Fn(&Connection) -> bool,
+        may: impl Fn(&Connection) -> bool,
         effects: &mut Vec<Effect>,
-    ) {
+    ) -> u64 {
         let hash = match self.connections.any_auxiliary() {
             true => flow_hash(&message.data),
             false => 0,
         };
         let message = Arc::new(Message::PacketIn(message));
         let listeners = self.connections.iter().filter(|(_, peer)| wants(peer));
-        let carriers = listeners.map(|(id, _)| self.connections.carrier(id, hash));
-        effects.extend(carriers.map(|id| Effect::Tell(id, Arc::clone(&message))));
+        let mut limited = 0;
+        for (id, peer) in listeners {
+            if may(peer) {
+                let carrier = self.connections.carrier(id, hash);
+                effects.push(Effect::Tell(carrier, Arc::clone(&message)));
+            } else {
+                limited += 1;
+            }
+        }
+        limited
     }
 
     /// Tells of the end of rules that asked for it.

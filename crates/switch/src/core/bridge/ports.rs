@@ -62,6 +62,13 @@ impl Bridge {
         self.tell_port(PortReason::Add, desc, effects);
     }
 
+    /// Takes in a further queue of a port, which counts here.
+    pub(crate) fn handle_queue_added(&mut self, number: PortNo, counters: Arc<QueueCounters>) {
+        if let Some(entry) = self.ports.get_mut(&number) {
+            entry.counters.push(counters);
+        }
+    }
+
     /// Takes a port out: its interface is gone, or it is no longer wanted.
     pub(crate) fn handle_port_removed(&mut self, number: PortNo, effects: &mut Vec<Effect>) {
         let Some(entry) = self.ports.remove(&number) else {

@@ -15,6 +15,17 @@ use crate::core::connection::Connection;
 use crate::core::monitors::Author;
 
 impl Bridge {
+    /// Has near what the flow-mods among these will need. They come to the same without it.
+    pub(crate) fn foresee(&mut self, coming: &[Received]) {
+        let flow_mods = coming
+            .iter()
+            .filter_map(|received| match &received.message {
+                Message::FlowMod(command) => Some(command),
+                _ => None,
+            });
+        self.pipeline.foresee(flow_mods);
+    }
+
     /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored.
     pub(crate) fn handle_message(
         &mut self,
@@ -150,8 +161,8 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let changes = self.pipeline.group_mod(&command, now)?;
-        self.note(changes, Some(by));
+        let mut changes = self.pipeline.group_mod(&command, now)?;
+        self.note(&mut changes, Some(by));
         self.forward(ForwardedRequest::GroupMod(command), by, effects);
         Ok(None)
     }
@@ -163,8 +174,8 @@ impl Bridge {
         now: Instant,
         effects: &mut Vec<Effect>,
     ) -> Result<Option<Message>, Refusal> {
-        let changes = self.pipeline.meter_mod(&command, now)?;
-        self.note(changes, Some(by));
+        let mut changes = self.pipeline.meter_mod(&command, now)?;
+        self.note(&mut changes, Some(by));
         self.forward(ForwardedRequest::MeterMod(command), by, effects);
         Ok(None)
     }

@@ -227,11 +227,39 @@ fn a_slave_looks_and_does_not_touch() {
 }
 
 #[test]
+fn a_controller_is_sent_no_more_frames_than_it_is_to_have() {
+    let mut rig = Rig::controlled();
+    let send = |rig: &mut Rig, count: usize| {
+        let send = |_| {
+            rig.effects(|bridge, now, effects| {
+                bridge.handle_packet_in(miss(Cause::MissRule), vec![0; 60], now, effects);
+            })
+        };
+        (0..count)
+            .map(send)
+            .map(|effects| effects.len())
+            .sum::<usize>()
+    };
+    let all = send(&mut rig, 10);
+    rig.bridge.limit_packet_ins(Rate::new(1000, Some(4)));
+    let some = send(&mut rig, 10);
+    assert_eq!(
+        (all * 4, some * 10),
+        (some * 10, all * 4),
+        "of {all} {some}"
+    );
+    let limited = u64::try_from(all - some).expect("some");
+    assert_eq!(rig.bridge.packet_ins_limited(), limited);
+    rig.bridge.limit_packet_ins(None);
+    assert_eq!(send(&mut rig, 10), all);
+}
+
+#[test]
 fn a_frame_that_matched_nothing_goes_to_openflow_1_0_only() {
     let mut rig = Rig::controlled();
     let send = |rig: &mut Rig, cause| {
-        let effects = rig.effects(|bridge, _, effects| {
-            bridge.handle_packet_in(miss(cause), vec![0; 60], effects);
+        let effects = rig.effects(|bridge, now, effects| {
+            bridge.handle_packet_in(miss(cause), vec![0; 60], now, effects);
         });
         let reason = |effect: &Effect| match effect {
             Effect::Tell(id, message) => match &**message {

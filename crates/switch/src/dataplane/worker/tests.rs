@@ -10,8 +10,11 @@ use ports::memory::{self, MemoryQueue};
 use rtrb::RingBuffer;
 
 use super::*;
+use crate::config::Rate;
+use crate::dataplane::messages::Purpose;
 use crate::dataplane::program::BridgeId;
 use crate::mac::{AGEING, MacTable, MacView};
+use crate::police::{Gate, Police};
 
 const BRIDGE: BridgeId = BridgeId(0);
 
@@ -27,6 +30,8 @@ struct Rig {
     hosts: Vec<MemoryQueue>,
     pool: Pool,
     generation: u64,
+    /// The way of all ports to the controllers.
+    gate: Gate,
 }
 
 impl Rig {
@@ -52,6 +57,10 @@ impl Rig {
             hosts: Vec::new(),
             pool: Pool::new(256),
             generation: 0,
+            gate: Gate {
+                police: Police::new(None),
+                counters: Arc::default(),
+            },
         };
         for number in 1..=3 {
             rig.add_port(number);
@@ -68,7 +77,7 @@ impl Rig {
         let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
         self.hosts.push(theirs.take_queue().expect("not taken yet"));
         let queue = ours.take_queues().pop().expect("one queue");
-        let command = Command::AddPort(key(number), queue);
+        let command = Command::AddPort(key(number), queue, self.gate.clone());
         assert!(self.commands.push(command).is_ok(), "the ring has room");
         self.pipeline.set_port(&PortDesc {
             state: PortState::LIVE,
@@ -217,6 +226,45 @@ fn more_packet_ins_than_the_ring_holds_are_counted_and_cost_nothing_else() {
         panic!("a frame for the controllers")
     };
     assert_eq!((event.from, event.data), (key(1), frame_to(9, 1)));
+}
+
+#[test]
+fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
+    let both = [
+        Action::output(PortNo::CONTROLLER),
+        Action::output(PortNo(2)),
+    ];
+    let mut rig = Rig::new(&[(1, &both)]);
+    rig.gate.police.set(Rate::new(1, Some(2)));
+    for _ in 0..5 {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    let told = [("packet_in_told", 2), ("packet_in_policed", 3)];
+    assert_eq!(rig.gate.counters.read(), told);
+    assert_eq!(rig.drops(), []);
+    assert_eq!(std::iter::from_fn(|| rig.events.pop().ok()).count(), 2);
+}
+
+#[test]
+fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
+    let (back, returned) = std::sync::mpsc::channel();
+    let queue = ours.take_queues().pop().expect("one queue");
+    let exchange = |key| Exchange {
+        key,
+        queue,
+        back,
+        purpose: Purpose::Keep,
+    };
+    let command = Command::Exchange(Box::new(exchange(key(2))));
+    assert!(rig.commands.push(command).is_ok(), "the ring has room");
+    let turn = rig.worker.turn(Instant::START);
+    assert!(turn.ports_changed && turn.news);
+    let old = returned.try_recv().expect("it came back");
+    assert_eq!(old.purpose, Purpose::Keep);
+    rig.hosts[1] = theirs.take_queue().expect("not taken yet");
+    assert_eq!(rig.pass(1, 9), [2], "it leaves by the new one");
 }
 
 #[test]

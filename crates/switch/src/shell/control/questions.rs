@@ -8,6 +8,7 @@ use packet::Frame;
 use ports::Counter;
 
 use super::Control;
+use crate::config::parse_cores;
 use crate::shell::unixctl::{EXIT, Question};
 
 struct Command {
@@ -17,9 +18,11 @@ struct Command {
 }
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 8] = [
+const COMMANDS: [Command; 10] = [
+    Command { name: "comporta/affinity", arguments: "BRIDGE PORT CORE[,CORE]..", answer: affinity },
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
     Command { name: "comporta/tables",   arguments: "BRIDGE",   answer: tables },
+    Command { name: "comporta/workers",  arguments: "",         answer: workers },
     Command { name: EXIT,                arguments: "",         answer: exit },
     Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
     Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
@@ -112,6 +115,24 @@ fn tables(control: &mut Control, arguments: &[String]) -> Result<String, String>
     Ok(text)
 }
 
+/// Which worker takes which port's frames.
+fn workers(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(control.describe_workers())
+}
+
+/// Has a port's frames taken by other workers.
+fn affinity(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let [bridge, port, cores] = arguments else {
+        return Err("name a bridge, a port and cores, as in br0 eth1 2,3".to_owned());
+    };
+    let cores = parse_cores(cores).ok_or_else(|| format!("{cores}: not cores, each once"))?;
+    let (id, _) = control
+        .site_named(bridge)
+        .ok_or_else(|| format!("no such bridge: {bridge}"))?;
+    control.assign_to(id, port, &cores)?;
+    Ok(String::new())
+}
+
 /// Tells the way of a frame that the flow accepts, or of these bytes.
 fn trace(control: &mut Control, arguments: &[String]) -> Result<String, String> {
     let [_, flow, packet @ ..] = arguments else {
@@ -167,6 +188,15 @@ fn counters(control: &mut Control, arguments: &[String]) -> Result<String, Strin
             format!("{bridge} learn_refused"),
             site.bridge.learn_refused(),
         );
+        let limited = site.bridge.packet_ins_limited();
+        lines.insert(format!("{bridge} packet_in_limited"), limited);
+        for (port, of) in &site.ports {
+            for (name, count) in of.told() {
+                *lines
+                    .entry(format!("{bridge} port {port} {name}"))
+                    .or_default() += count;
+            }
+        }
         for (port, entry) in site.bridge.ports() {
             let counts = entry.counts();
             for (counter, name) in Counter::ALL {

@@ -2,14 +2,19 @@
 //! sockets. Dropping it closes them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use base::PortNo;
 use openflow::Versions;
 use packet::MacAddr;
-use ports::Port;
+use ports::{Port, Queue};
 
-use crate::config::{Auxiliaries, Listen, Target};
+use super::seats::Seat;
+use crate::config::{Affinity, Auxiliaries, Listen, Policing, Rate, Target};
 use crate::core::bridge::Bridge;
+use crate::dataplane::messages::Returned;
+use crate::police::{Gate, GateCounters, Police};
 use crate::reconcile::NumberedPort;
 use crate::shell::peers::Task;
 use crate::shell::rundir::SocketFile;
@@ -20,6 +25,20 @@ pub(super) struct PortSite {
     pub(super) wanted: NumberedPort,
     /// Its Ethernet address, if the switch is to give it one.
     pub(super) address: Option<MacAddr>,
+    /// Which of its frames go to controllers.
+    pub(super) police: Arc<Police>,
+    /// What came of those, of each worker.
+    pub(super) gates: Vec<Arc<GateCounters>>,
+    /// The places of the workers, in their order; none while it is not open.
+    pub(super) seats: Vec<Seat>,
+    /// Queues that only send, and that no worker needs now.
+    pub(super) spare: Vec<Box<dyn Queue>>,
+    /// Moves from worker to worker that are under way.
+    pub(super) moves: usize,
+    /// Who is to take its frames when these are done.
+    pub(super) then: Option<Vec<usize>>,
+    /// How queues come back from workers.
+    pub(super) returned: (Sender<Returned>, Receiver<Returned>),
     /// The open device; none while the interface is missing.
     pub(super) device: Option<Box<dyn Port>>,
     /// The system's number for the interface; none while it is missing, or is in
@@ -41,6 +60,10 @@ pub(super) struct Site {
     pub(super) bridge: Bridge,
     /// The versions it speaks.
     pub(super) protocols: Versions,
+    /// How many frames may go to controllers.
+    pub(super) policing: Policing,
+    /// Which workers take the frames of ports; all, of ports that are not named.
+    pub(super) affinity: Vec<Affinity>,
     /// How many auxiliary connections it has to each controller.
     pub(super) auxiliary: Auxiliaries,
     /// Its ports.
@@ -53,4 +76,61 @@ pub(super) struct Site {
     pub(super) _management: ListenSite,
     /// Its control socket, for unixctl.
     pub(super) _control: ListenSite,
+}
+
+impl PortSite {
+    /// A port that is not open yet.
+    pub(super) fn new(wanted: NumberedPort, address: Option<MacAddr>, rate: Option<Rate>) -> Self {
+        Self {
+            wanted,
+            address,
+            police: Police::new(rate),
+            gates: Vec::new(),
+            seats: Vec::new(),
+            spare: Vec::new(),
+            moves: 0,
+            then: None,
+            returned: channel(),
+            device: None,
+            index: None,
+        }
+    }
+
+    /// Lets go of its device.
+    pub(super) fn close(&mut self) {
+        self.device = None;
+        self.index = None;
+        self.seats.clear();
+        self.spare.clear();
+        self.moves = 0;
+        self.then = None;
+        // What workers still give back is the old device's.
+        self.returned = channel();
+    }
+
+    /// The port's way to the controllers, for another worker.
+    pub(super) fn gate(&mut self) -> Gate {
+        let counters = Arc::<GateCounters>::default();
+        self.gates.push(Arc::clone(&counters));
+        Gate {
+            police: Arc::clone(&self.police),
+            counters,
+        }
+    }
+
+    /// What came of its frames for controllers, by name.
+    pub(super) fn told(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.gates.iter().flat_map(|counters| counters.read())
+    }
+}
+
+impl Site {
+    /// Lets so many frames go to controllers from now on.
+    pub(super) fn police(&mut self, policing: Policing) {
+        self.policing = policing;
+        for port in self.ports.values() {
+            port.police.set(policing.port);
+        }
+        self.bridge.limit_packet_ins(policing.controller);
+    }
 }

@@ -13,19 +13,19 @@ use ports::af_packet::AfPacket;
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
 use ports::xdp::Xdp;
-use ports::{InterfaceName, OpenError, Port};
+use ports::{InterfaceName, OpenError, Port, Status};
 use sys::interface::Interfaces;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::Control;
 use super::site::{ListenSite, PortSite, Site};
-use crate::config::{BridgeConfig, Config, Listen, PortKind, Target};
+use super::{Control, seats};
+use crate::config::{BridgeConfig, Config, Listen, Policing, PortKind, Target};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::connection::Kind;
 use crate::core::identity::{bridge_address, datapath_id};
+use crate::dataplane::messages::Command;
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
-use crate::dataplane::worker::Command;
 use crate::error::SwitchError;
 use crate::reconcile::{NumberedPort, Step, reconcile};
 use crate::shell::connection::Purpose;
@@ -86,6 +86,17 @@ impl Control {
                 }
             }
             Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
+            Step::Assign(bridge, affinity) => self.on_site(&bridge, |control, id| {
+                if let Some(site) = control.sites.get_mut(&id) {
+                    site.affinity = affinity;
+                }
+                control.assign_all(id);
+            }),
+            Step::Police(bridge, policing) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.police(policing);
+                }
+            }
         }
         Ok(())
     }
@@ -115,6 +126,8 @@ impl Control {
         let mut site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
             protocols: config.protocols,
+            policing: Policing::default(),
+            affinity: config.affinity.clone(),
             auxiliary: config.auxiliary,
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
@@ -122,6 +135,7 @@ impl Control {
             _management: management,
             _control: control,
         };
+        site.police(config.policing());
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
@@ -157,12 +171,7 @@ impl Control {
             return Ok(());
         };
         let (number, name) = (wanted.number, wanted.name.clone());
-        let port = PortSite {
-            wanted,
-            address,
-            device: None,
-            index: None,
-        };
+        let port = PortSite::new(wanted, address, site.policing.port);
         site.ports.insert(number, port);
         self.open_port(id, number)
             .map_err(|error| SwitchError::Port {
@@ -176,24 +185,35 @@ impl Control {
     pub(super) fn open_port(&mut self, id: BridgeId, number: PortNo) -> Result<(), OpenError> {
         let now = self.now();
         let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
+        let site = self.sites.get(&id);
+        let Some(port) = site.and_then(|site| site.ports.get(&number)) else {
+            return Ok(());
+        };
+        let takers = self.takers(id, &port.wanted.name);
         let Some(site) = self.sites.get_mut(&id) else {
             return Ok(());
         };
         let Some(port) = site.ports.get_mut(&number) else {
             return Ok(());
         };
-        let mut device = open_device(&port.wanted, port.address, workers)?;
-        let queues = device.take_queues();
-        let counters = queues.iter().map(|queue| queue.counters()).collect();
+        let receiving = NonZeroUsize::new(takers.len()).unwrap_or(workers);
+        let mut device = open_device(&port.wanted, port.address, receiving)?;
+        let dealt = seats::deal(device.as_mut(), &takers, workers);
+        let dealt = dealt.map_err(|error| OpenError::Failed {
+            name: port.wanted.name.clone(),
+            step: "making its queues",
+            source: error,
+        })?;
+        let (queues, seats): (Vec<_>, Vec<_>) = dealt.into_iter().unzip();
+        let counters = seats
+            .iter()
+            .map(|seat| Arc::clone(&seat.counters))
+            .collect();
         let status = device.status();
-        if let Some(way) = &status.way {
-            tracing::info!("{}: {way}", status.name);
-        }
-        for advice in device.advice() {
-            tracing::warn!("{advice}");
-        }
+        report(&status, device.as_ref());
         port.index = status.index.map(|index| index.0);
         port.device = Some(device);
+        port.seats = seats;
         let mut effects = Vec::new();
         site.bridge
             .handle_port_added(number, &status, counters, now, &mut effects);
@@ -201,8 +221,9 @@ impl Control {
             bridge: id,
             port: number,
         };
+        port.gates.clear();
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
-            worker.tell_surely(Command::AddPort(key, queue));
+            worker.tell_surely(Command::AddPort(key, queue, port.gate()));
         }
         self.carry_out(id, effects, &mut None);
         Ok(())
@@ -216,8 +237,7 @@ impl Control {
         let mut effects = Vec::new();
         site.bridge.handle_port_removed(number, &mut effects);
         if let Some(port) = site.ports.get_mut(&number) {
-            port.device = None;
-            port.index = None;
+            port.close();
         }
         let key = PortKey {
             bridge: id,
@@ -334,6 +354,16 @@ impl Control {
             _task: listen(listener, purpose, self.tools.exchange.clone()),
             _file: file,
         }
+    }
+}
+
+/// Tells by which way a device was opened, and what of it costs frames.
+fn report(status: &Status, device: &dyn Port) {
+    if let Some(way) = &status.way {
+        tracing::info!("{}: {way}", status.name);
+    }
+    for advice in device.advice() {
+        tracing::warn!("{advice}");
     }
 }
 

@@ -221,8 +221,8 @@ fn carriers(rig: &mut Rig, ports: std::ops::Range<u16>) -> Vec<u64> {
         let text = format!("eth / ipv4 / udp(src={port})");
         let stack: packet::build::Stack = text.parse().expect("legal");
         let frame = stack.build().bytes().to_vec();
-        let effects = rig.effects(|bridge, _, effects| {
-            bridge.handle_packet_in(miss(Cause::MissRule), frame, effects);
+        let effects = rig.effects(|bridge, now, effects| {
+            bridge.handle_packet_in(miss(Cause::MissRule), frame, now, effects);
         });
         match &effects[..] {
             [Effect::Tell(id, _)] => id.0,

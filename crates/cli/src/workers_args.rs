@@ -1,0 +1,26 @@
+//! The arguments of `comporta workers`, and whom they are for: the switch that runs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use switch::SwitchError;
+
+/// Tell which worker takes the frames of which port, and how many frames each has taken and sent
+/// there. Any bridge answers for all that the switch has.
+#[derive(Args)]
+#[command(after_help = "Example:\n  comporta workers br0")]
+pub(crate) struct WorkersArgs {
+    /// The bridge.
+    bridge: String,
+    /// Where the switch has its sockets [default: $OVS_RUNDIR, /var/run/openvswitch].
+    #[arg(long, value_name = "DIRECTORY")]
+    rundir: Option<PathBuf>,
+}
+
+impl WorkersArgs {
+    /// What the switch tells.
+    pub(crate) fn ask(self) -> Result<String, SwitchError> {
+        let rundir = self.rundir.as_deref();
+        switch::ask(rundir, &self.bridge, "comporta/workers", &[])
+    }
+}

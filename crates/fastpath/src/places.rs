@@ -1,0 +1,57 @@
+//! Some of the frames that are read ahead, by their places.
+
+use crate::ahead::AHEAD;
+
+/// A bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places(u32);
+
+const _: () = assert!(AHEAD == u32::BITS as usize, "a bit for each");
+
+impl Places {
+    /// None.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The one in this place.
+    #[inline]
+    pub(crate) const fn of(place: usize) -> Self {
+        Self(1 << (place % AHEAD))
+    }
+
+    /// The one in this place, if it is to be.
+    #[inline]
+    pub(crate) const fn of_if(place: usize, it_is: bool) -> Self {
+        Self((it_is as u32) << (place % AHEAD))
+    }
+
+    #[inline]
+    pub(crate) const fn add(&mut self, others: Self) {
+        self.0 |= others.0;
+    }
+
+    #[inline]
+    pub(crate) const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    #[inline]
+    pub(crate) const fn have(self, place: usize) -> bool {
+        self.0 >> (place % AHEAD) & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Iterator for Places {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let place = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        (place < AHEAD).then_some(place)
+    }
+}

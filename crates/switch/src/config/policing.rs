@@ -1,0 +1,214 @@
+//! How many frames may go to controllers: from each port, and to each controller.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use super::ConfigError;
+
+/// So many frames a second, and so many at once after a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    per_second: NonZeroU32,
+    burst: NonZeroU32,
+}
+
+impl Rate {
+    /// The highest rate, in frames a second: more than one core reads.
+    pub const MAX: u32 = 10_000_000;
+
+    /// A rate; without a burst, that of a quarter of a second, as Open vSwitch has it. None
+    /// if it is zero or above [`Rate::MAX`], or if its burst is.
+    #[must_use]
+    pub fn new(per_second: u32, burst: Option<u32>) -> Option<Self> {
+        let burst = burst.unwrap_or_else(|| (per_second / 4).max(1));
+        if per_second > Self::MAX || burst > Self::MAX {
+            return None;
+        }
+        Some(Self {
+            per_second: NonZeroU32::new(per_second)?,
+            burst: NonZeroU32::new(burst)?,
+        })
+    }
+
+    /// Frames a second.
+    #[must_use]
+    pub const fn per_second(self) -> NonZeroU32 {
+        self.per_second
+    }
+
+    /// Frames at once, after a pause.
+    #[must_use]
+    pub const fn burst(self) -> NonZeroU32 {
+        self.burst
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.per_second, self.burst)
+    }
+}
+
+/// How many frames of each port of a bridge go to controllers: `RATE[:BURST]` or `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct PacketInRate(Option<Rate>);
+
+/// What a port is allowed when nobody says otherwise, in frames a second and at once. Ten
+/// thousand are more new connections than a controller in the usual languages decides on,
+/// and cost a worker some hundredth of its time; and a ring of a worker's news holds the
+/// bursts of two ports.
+const PER_SECOND_USUAL: u32 = 10_000;
+const BURST_USUAL: u32 = 500;
+
+impl PacketInRate {
+    /// The rate; none if there is no limit.
+    #[must_use]
+    pub const fn rate(self) -> Option<Rate> {
+        self.0
+    }
+}
+
+impl Default for PacketInRate {
+    fn default() -> Self {
+        Self(Rate::new(PER_SECOND_USUAL, Some(BURST_USUAL)))
+    }
+}
+
+impl FromStr for PacketInRate {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        if text == "none" {
+            return Ok(Self(None));
+        }
+        let (rate, burst) = match text.split_once(':') {
+            Some((rate, burst)) => (rate, Some(burst.parse::<u32>())),
+            None => (text, None),
+        };
+        let rate = rate.parse().ok().zip(burst.transpose().ok());
+        let rate = rate.and_then(|(rate, burst)| Rate::new(rate, burst));
+        let wrong = || {
+            let problem = format!(
+                "'{text}' is no rate: use RATE[:BURST] in frames a second and at once, \
+                 each 1 to {}, as in 1000:250, or none",
+                Rate::MAX
+            );
+            ConfigError::new("--packet-in-rate", problem)
+        };
+        rate.map(|rate| Self(Some(rate))).ok_or_else(wrong)
+    }
+}
+
+impl TryFrom<String> for PacketInRate {
+    type Error = ConfigError;
+
+    fn try_from(text: String) -> Result<Self, ConfigError> {
+        text.parse()
+    }
+}
+
+/// How many frames go to each controller, by the names and with the bounds that Open
+/// vSwitch's database has for them (`ovs-vswitchd.conf.db(5)`, Controller). No limit, if
+/// no rate is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ControllerRate {
+    pub(super) limit: Option<u32>,
+    pub(super) burst: Option<u32>,
+}
+
+/// The least that either may be.
+const LIMIT_MIN: u32 = 100;
+const BURST_MIN: u32 = 25;
+
+impl ControllerRate {
+    /// The rate.
+    ///
+    /// # Errors
+    /// One of them is too small or too large, or there is a burst of no rate.
+    pub(super) fn rate(self) -> Result<Option<Rate>, ConfigError> {
+        let limit = checked("--controller-rate-limit", self.limit, LIMIT_MIN)?;
+        let burst = checked("--controller-burst-limit", self.burst, BURST_MIN)?;
+        match (limit, burst) {
+            (None, Some(_)) => Err(ConfigError::new(
+                "--controller-burst-limit",
+                "a burst is of a rate: give --controller-rate-limit too",
+            )),
+            (None, None) => Ok(None),
+            (Some(limit), burst) => Ok(Rate::new(limit, burst)),
+        }
+    }
+}
+
+fn checked(option: &str, value: Option<u32>, least: u32) -> Result<Option<u32>, ConfigError> {
+    match value {
+        Some(value) if !(least..=Rate::MAX).contains(&value) => Err(ConfigError::new(
+            option,
+            format!("'{value}' is out of bounds: use {least} to {}", Rate::MAX),
+        )),
+        value => Ok(value),
+    }
+}
+
+/// Both, of one bridge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Policing {
+    /// What each port may send.
+    pub(crate) port: Option<Rate>,
+    /// What each controller is sent.
+    pub(crate) controller: Option<Rate>,
+}
+
+impl fmt::Display for Policing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words =
+            |rate: Option<Rate>| rate.map_or_else(|| "none".to_owned(), |rate| rate.to_string());
+        let (port, controller) = (words(self.port), words(self.controller));
+        write!(f, "packet-ins by port {port}, by controller {controller}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_read_with_its_burst_or_without() {
+        let read = |text: &str| {
+            text.parse::<PacketInRate>()
+                .ok()
+                .and_then(|rate| rate.rate())
+        };
+        assert_eq!(read("1000:30"), Rate::new(1000, Some(30)));
+        assert_eq!(read("1000"), Rate::new(1000, Some(250)));
+        assert_eq!(read("1"), Rate::new(1, Some(1)));
+        assert_eq!("none".parse(), Ok(PacketInRate(None)));
+        for wrong in [
+            "",
+            "0",
+            "1:0",
+            "-1",
+            "10000001",
+            "1:10000001",
+            "1:2:3",
+            "many",
+        ] {
+            let error = wrong.parse::<PacketInRate>().expect_err(wrong);
+            assert!(error.to_string().contains("--packet-in-rate"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_controllers_rate_has_the_bounds_of_open_vswitch() {
+        let rate = |limit, burst| ControllerRate { limit, burst }.rate();
+        assert_eq!(rate(None, None), Ok(None));
+        assert_eq!(rate(Some(100), None), Ok(Rate::new(100, Some(25))));
+        assert_eq!(rate(Some(200), Some(25)), Ok(Rate::new(200, Some(25))));
+        for (limit, burst) in [(Some(99), None), (Some(100), Some(24)), (None, Some(25))] {
+            assert!(rate(limit, burst).is_err(), "{limit:?} {burst:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the control thread and a worker tell each other, by a ring each way.
+
+use std::io;
+use std::sync::mpsc::Sender;
+
+use packet::Frame;
+use pipeline::{Learned, PacketInMeta};
+use ports::Queue;
+
+use super::slots::PortKey;
+use crate::mac::Address;
+use crate::police::Gate;
+
+/// What the control thread tells a worker, in order.
+pub(crate) enum Command {
+    /// Serve this queue.
+    AddPort(PortKey, Box<dyn Queue>, Gate),
+    /// Serve it no more.
+    RemovePort(PortKey),
+    /// Serve it by this queue, and give back the one by which it was served.
+    Exchange(Box<Exchange>),
+    /// Send this frame: the fate of a packet-out, decided already.
+    Transmit(PortKey, Frame),
+    /// End.
+    Stop,
+}
+
+/// A queue in place of another, and the way back for that one. What has come by it and was
+/// not taken yet stays in it.
+pub(crate) struct Exchange {
+    /// The port.
+    pub(crate) key: PortKey,
+    /// Its queue from now on.
+    pub(crate) queue: Box<dyn Queue>,
+    /// Where to the other goes.
+    pub(crate) back: Sender<Returned>,
+    /// What it is to be there.
+    pub(crate) purpose: Purpose,
+}
+
+/// A queue that a worker has given back.
+pub(crate) struct Returned {
+    /// The port's queue.
+    pub(crate) queue: Box<dyn Queue>,
+    /// What it is to be now.
+    pub(crate) purpose: Purpose,
+}
+
+/// What a queue is given back for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be served by this worker.
+    Serve(usize),
+    /// To be kept until a worker wants one that only sends.
+    Keep,
+}
+
+/// What a worker tells the control thread. Events that find no room are dropped
+/// and counted: a storm of them must not slow forwarding.
+pub(crate) enum Event {
+    /// A frame for the controllers.
+    PacketIn(Box<PacketInEvent>),
+    /// A station was seen where it was not known to be.
+    Learn(PortKey, Address),
+    /// A frame that came in here wants this of the tables.
+    LearnRule(PortKey, Box<Learned>),
+    /// A queue's device is gone; the queue is no longer served.
+    QueueGone(PortKey, io::Error),
+}
+
+/// A frame for the controllers.
+pub(crate) struct PacketInEvent {
+    /// Where it came in.
+    pub(crate) from: PortKey,
+    /// Why it is sent, and what was known of it.
+    pub(crate) meta: PacketInMeta,
+    /// Its bytes, as they would be on the wire.
+    pub(crate) data: Vec<u8>,
+}

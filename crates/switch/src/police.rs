@@ -1,0 +1,166 @@
+//! Which frames may go to controllers: a bucket of tokens for those that met no rule, and
+//! one for those that a rule sent, so that a storm of the ones leaves the others their way.
+//!
+//! A bucket is the time at which it will be full again, a single number, as a meter's is
+//! (`pipeline`). Whoever has a share in it, workers and the control thread, changes it by
+//! compare-and-exchange; to find it empty is to read it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use base::Instant;
+use pipeline::Cause;
+
+use crate::config::Rate;
+
+const NANOS_PER_SEC: u64 = 1_000_000_000;
+
+/// What lets frames through, those of one port or those to one controller.
+#[derive(Debug)]
+pub(crate) struct Police {
+    misses: Bucket,
+    others: Bucket,
+}
+
+impl Police {
+    /// One that lets frames through at `rate`, of either kind; all of them, if there is none.
+    pub(crate) fn new(rate: Option<Rate>) -> Arc<Self> {
+        let police = Self {
+            misses: Bucket::default(),
+            others: Bucket::default(),
+        };
+        police.set(rate);
+        Arc::new(police)
+    }
+
+    /// Goes over to another rate.
+    pub(crate) fn set(&self, rate: Option<Rate>) {
+        self.misses.set(rate);
+        self.others.set(rate);
+    }
+
+    /// Whether a frame that is sent for this cause may pass.
+    pub(crate) fn takes(&self, cause: Cause, now: Instant) -> bool {
+        let bucket = match cause {
+            Cause::Miss | Cause::MissRule => &self.misses,
+            Cause::Action
+            | Cause::ActionSet
+            | Cause::PacketOut
+            | Cause::Group
+            | Cause::InvalidTtl
+            | Cause::Said(_) => &self.others,
+        };
+        bucket.takes(now)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Bucket {
+    /// Nanoseconds that a frame's token takes to come back; zero if there is no limit.
+    cost: AtomicU64,
+    /// Nanoseconds that an empty bucket takes to fill.
+    burst: AtomicU64,
+    /// When it is full, in nanoseconds since the start; in the past if it is.
+    full_at: AtomicU64,
+}
+
+impl Bucket {
+    fn set(&self, rate: Option<Rate>) {
+        let cost = rate.map_or(0, |rate| NANOS_PER_SEC / u64::from(rate.per_second().get()));
+        let burst = rate.map_or(0, |rate| cost * u64::from(rate.burst().get()));
+        // Who reads the one before the other is changed judges a frame by something between.
+        self.burst.store(burst, Ordering::Relaxed);
+        self.cost.store(cost, Ordering::Relaxed);
+    }
+
+    fn takes(&self, now: Instant) -> bool {
+        let cost = self.cost.load(Ordering::Relaxed);
+        if cost == 0 {
+            return true;
+        }
+        let last = now.as_nanos() + self.burst.load(Ordering::Relaxed);
+        let more = |full_at: u64| {
+            let then = full_at.max(now.as_nanos()) + cost;
+            (then <= last).then_some(then)
+        };
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.full_at.fetch_update(set, read, more).is_ok()
+    }
+}
+
+/// What came of a port's frames for controllers, as far as one worker took them: plain
+/// loads and stores of its own, summed by whoever reads.
+#[derive(Debug, Default)]
+pub(crate) struct GateCounters {
+    told: AtomicU64,
+    policed: AtomicU64,
+}
+
+impl GateCounters {
+    /// The worker: so many more were handed on.
+    pub(crate) fn add_told(&self, count: u64) {
+        add(&self.told, count);
+    }
+
+    /// The worker: so many more came too fast.
+    pub(crate) fn add_policed(&self, count: u64) {
+        add(&self.policed, count);
+    }
+
+    /// Both by name.
+    pub(crate) fn read(&self) -> [(&'static str, u64); 2] {
+        [
+            ("packet_in_told", self.told.load(Ordering::Relaxed)),
+            ("packet_in_policed", self.policed.load(Ordering::Relaxed)),
+        ]
+    }
+}
+
+fn add(cell: &AtomicU64, count: u64) {
+    cell.store(cell.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+}
+
+/// A port's way to the controllers, as a worker has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    /// Shared by all workers that serve the port.
+    pub(crate) police: Arc<Police>,
+    /// The worker's own.
+    pub(crate) counters: Arc<GateCounters>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(police: &Police, cause: Cause, count: usize, at_millis: u64) -> usize {
+        let now = Instant::from_nanos(at_millis * 1_000_000);
+        (0..count).filter(|_| police.takes(cause, now)).count()
+    }
+
+    #[test]
+    fn a_burst_passes_and_then_what_the_rate_brings() {
+        let police = Police::new(Rate::new(1000, Some(20)));
+        assert_eq!(passed(&police, Cause::Miss, 100, 5000), 20);
+        assert_eq!(passed(&police, Cause::Miss, 100, 5000), 0);
+        assert_eq!(passed(&police, Cause::Miss, 100, 5007), 7);
+        assert_eq!(passed(&police, Cause::Miss, 100, 9000), 20);
+    }
+
+    #[test]
+    fn misses_leave_what_rules_send_its_way() {
+        let police = Police::new(Rate::new(1000, Some(20)));
+        assert_eq!(passed(&police, Cause::MissRule, 100, 1), 20);
+        assert_eq!(passed(&police, Cause::Action, 100, 1), 20);
+    }
+
+    #[test]
+    fn without_a_rate_all_pass_and_a_rate_can_be_set() {
+        let police = Police::new(None);
+        assert_eq!(passed(&police, Cause::Miss, 100_000, 1), 100_000);
+        police.set(Rate::new(1, Some(3)));
+        assert_eq!(passed(&police, Cause::Miss, 100, 1), 3);
+        police.set(None);
+        assert_eq!(passed(&police, Cause::Miss, 100, 1), 100);
+    }
+}

@@ -1,0 +1,275 @@
+//! Which worker takes which port's frames: dealt out when a port is opened, told, and
+//! changed while frames move.
+//!
+//! A port has a queue that receives for each worker that its frames are shared out to, and
+//! one that only sends for each of the others. To move a port, workers exchange those: what
+//! waits in a queue goes with it, so no frame is lost and none overtakes another.
+
+use std::fmt::Write;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use base::PortNo;
+use ports::{Counter, Port, Queue, QueueCounters};
+
+use super::Control;
+use super::site::PortSite;
+use crate::dataplane::messages::{Command, Exchange, Purpose, Returned};
+use crate::dataplane::program::BridgeId;
+use crate::dataplane::slots::PortKey;
+
+/// A worker's place at a port.
+pub(super) struct Seat {
+    /// Whether it takes frames there.
+    pub(super) receives: bool,
+    /// What the queue counts by which it serves the port now.
+    pub(super) counters: Arc<QueueCounters>,
+}
+
+impl Control {
+    /// The workers that take the frames of the port called `name`, each once. A core
+    /// without a worker is told of and left out.
+    pub(super) fn takers(&self, bridge: BridgeId, name: &str) -> Vec<usize> {
+        let affinity = self.sites.get(&bridge).map(|site| &site.affinity);
+        let affinity = affinity.and_then(|all| all.iter().find(|of| of.port == name));
+        let all = || (0..self.tools.workers.len()).collect();
+        let Some(affinity) = affinity else {
+            return all();
+        };
+        match self.workers_on(&affinity.cores) {
+            Ok(workers) => workers,
+            Err(problem) => {
+                tracing::warn!("{affinity}: {problem}; all workers take its frames");
+                all()
+            }
+        }
+    }
+
+    /// The workers on these cores.
+    fn workers_on(&self, cores: &[usize]) -> Result<Vec<usize>, String> {
+        let find = |core: &usize| {
+            let mut workers = self.tools.workers.iter();
+            let found = workers.position(|worker| worker.core == *core);
+            found.ok_or_else(|| format!("no worker runs on core {core}"))
+        };
+        cores.iter().map(find).collect()
+    }
+
+    /// Has the frames of ports taken as the configuration has it now.
+    pub(super) fn assign_all(&mut self, bridge: BridgeId) {
+        let Some(site) = self.sites.get(&bridge) else {
+            return;
+        };
+        let ports = site.ports.iter();
+        let ports = ports.filter(|(_, port)| !port.seats.is_empty());
+        let ports: Vec<_> = ports
+            .map(|(number, port)| (*number, port.wanted.name.clone()))
+            .collect();
+        for (number, name) in ports {
+            let takers = self.takers(bridge, &name);
+            if let Err(problem) = self.assign(bridge, number, &takers) {
+                tracing::warn!("{name}: {problem}");
+            }
+        }
+    }
+
+    /// Has the frames of a port taken by the workers on these cores.
+    pub(super) fn assign_to(
+        &mut self,
+        bridge: BridgeId,
+        name: &str,
+        cores: &[usize],
+    ) -> Result<(), String> {
+        let workers = self.workers_on(cores)?;
+        let site = self.sites.get(&bridge);
+        let mut ports = site.iter().flat_map(|site| &site.ports);
+        let found = ports.find(|(_, port)| port.wanted.name == name);
+        let (number, _) = found.ok_or_else(|| format!("no such port: {name}"))?;
+        self.assign(bridge, *number, &workers)
+    }
+
+    fn assign(
+        &mut self,
+        bridge: BridgeId,
+        number: PortNo,
+        workers: &[usize],
+    ) -> Result<(), String> {
+        let site = self.sites.get_mut(&bridge);
+        let Some(port) = site.and_then(|site| site.ports.get_mut(&number)) else {
+            return Ok(());
+        };
+        let taking = port.taking();
+        if taking.len() != workers.len() {
+            return Err(format!(
+                "the port was opened with {} queues to receive by: as many cores can be given, \
+                 or the port taken out of the configuration and put in again",
+                taking.len()
+            ));
+        }
+        if port.moves > 0 {
+            // Queues that are on their way cannot be given away yet.
+            port.then = Some(workers.to_vec());
+            return Ok(());
+        }
+        let leaving = taking.iter().filter(|worker| !workers.contains(worker));
+        let coming = workers.iter().filter(|worker| !taking.contains(worker));
+        let moves: Vec<_> = leaving.copied().zip(coming.copied()).collect();
+        for (from, to) in moves {
+            let moved = self.move_port(bridge, number, from, to);
+            moved.map_err(|error| format!("making a queue to send by: {error}"))?;
+        }
+        Ok(())
+    }
+
+    /// Has a worker take a port's frames in place of another.
+    fn move_port(
+        &mut self,
+        bridge: BridgeId,
+        number: PortNo,
+        from: usize,
+        to: usize,
+    ) -> io::Result<()> {
+        let site = self.sites.get_mut(&bridge);
+        let site = site.expect("its port was found");
+        let port = site.ports.get_mut(&number);
+        let port = port.expect("it was found");
+        let queue = match (port.spare.pop(), &port.device) {
+            (Some(queue), _) => queue,
+            (None, Some(device)) => {
+                let queue = device.sender()?;
+                site.bridge.handle_queue_added(number, queue.counters());
+                queue
+            }
+            (None, None) => return Ok(()),
+        };
+        let counters = std::mem::replace(&mut port.seats[from].counters, queue.counters());
+        port.seats[from].receives = false;
+        port.seats[to] = Seat {
+            receives: true,
+            counters,
+        };
+        let key = PortKey {
+            bridge,
+            port: number,
+        };
+        port.moves += 1;
+        self.moving.insert(key);
+        self.exchange(from, key, queue, Purpose::Serve(to));
+        Ok(())
+    }
+
+    fn exchange(&mut self, worker: usize, key: PortKey, queue: Box<dyn Queue>, purpose: Purpose) {
+        let site = self.sites.get(&key.bridge);
+        let Some(port) = site.and_then(|site| site.ports.get(&key.port)) else {
+            return;
+        };
+        let back = port.returned.0.clone();
+        let exchange = Exchange {
+            key,
+            queue,
+            back,
+            purpose,
+        };
+        let command = Command::Exchange(Box::new(exchange));
+        self.tools.workers[worker].tell_surely(command);
+    }
+
+    /// Does what queues are for that workers have given back.
+    pub(super) fn take_returned(&mut self) {
+        let moving: Vec<_> = self.moving.iter().copied().collect();
+        for key in moving {
+            let site = self.sites.get_mut(&key.bridge);
+            let port = site.and_then(|site| site.ports.get_mut(&key.port));
+            let Some(port) = port.filter(|port| !port.seats.is_empty()) else {
+                self.moving.remove(&key);
+                continue;
+            };
+            let returned: Vec<Returned> = port.returned.1.try_iter().collect();
+            for Returned { queue, purpose } in returned {
+                match purpose {
+                    Purpose::Serve(worker) => self.exchange(worker, key, queue, Purpose::Keep),
+                    Purpose::Keep => self.keep(key, queue),
+                }
+            }
+        }
+    }
+
+    /// Keeps a queue that only sends until the port is moved again.
+    fn keep(&mut self, key: PortKey, queue: Box<dyn Queue>) {
+        let site = self.sites.get_mut(&key.bridge);
+        let Some(port) = site.and_then(|site| site.ports.get_mut(&key.port)) else {
+            return;
+        };
+        port.spare.push(queue);
+        port.moves -= 1;
+        if port.moves > 0 {
+            return;
+        }
+        self.moving.remove(&key);
+        let then = port.then.take();
+        let moved = then.map_or(Ok(()), |workers| {
+            self.assign(key.bridge, key.port, &workers)
+        });
+        if let Err(problem) = moved {
+            tracing::warn!(port = %key.port, "{problem}");
+        }
+    }
+
+    /// What each worker serves, for a person.
+    pub(super) fn describe_workers(&self) -> String {
+        let mut text = String::new();
+        let mut line = |words: String| writeln!(text, "{words}").expect("a string has room");
+        for (place, worker) in self.tools.workers.iter().enumerate() {
+            line(format!("worker {place} on core {}:", worker.core));
+            for site in self.sites.values() {
+                let bridge = site.bridge.name();
+                for (number, port) in &site.ports {
+                    if let Some(seat) = port.seats.get(place) {
+                        line(format!("  {bridge} {number}({}): {seat}", port.wanted.name));
+                    }
+                }
+            }
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = self.counters.read();
+        let (came, left) = (counts[Counter::RxPackets], counts[Counter::TxPackets]);
+        match self.receives {
+            true => write!(f, "{came} frames taken, {left} sent"),
+            false => write!(f, "takes none, {left} sent"),
+        }
+    }
+}
+
+impl PortSite {
+    /// The workers that take its frames.
+    fn taking(&self) -> Vec<usize> {
+        let seats = self.seats.iter().enumerate();
+        let taking = seats.filter(|(_, seat)| seat.receives);
+        taking.map(|(worker, _)| worker).collect()
+    }
+}
+
+/// The queues of a device for `workers`, of which these take its frames, each with its seat.
+pub(super) fn deal(
+    device: &mut dyn Port,
+    takers: &[usize],
+    workers: NonZeroUsize,
+) -> io::Result<Vec<(Box<dyn Queue>, Seat)>> {
+    let mut receiving = device.take_queues().into_iter();
+    let queue = |worker| {
+        let receives = takers.contains(&worker);
+        let queue = match receives {
+            true => receiving.next().expect("it has a queue for each of them"),
+            false => device.sender()?,
+        };
+        let counters = queue.counters();
+        Ok((queue, Seat { receives, counters }))
+    };
+    (0..workers.get()).map(queue).collect()
+}

@@ -1,0 +1,136 @@
+//! Which worker takes which port's frames: as it was asked for, and changed while frames
+//! move.
+
+use openflow::Version;
+use testbed::Failure;
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::peer::Peer;
+use crate::rig::{Rig, Switch};
+
+pub(crate) const RULES: &[Rule] = rules![
+    a_ports_frames_are_taken_by_the_workers_it_is_given_to,
+    a_port_moves_from_worker_to_worker_and_no_frame_is_lost,
+    cores_that_cannot_be_a_ports_are_refused_by_name,
+];
+
+/// Two workers, each with a port of its own.
+const APART: &str = "--cores 0,1 --bridge br0 --fail-mode secure --port p1 --port p2 \
+                     --affinity p1=0 --affinity p2=1";
+
+fn a_ports_frames_are_taken_by_the_workers_it_is_given_to(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(APART)?;
+    forward(ground, &switch)?;
+    rig.introduce(1, 2)?;
+    rig.host(1).ping(rig.host(2).address, 20)?;
+    for (place, takes, sends) in [(0, 1, 2), (1, 2, 1)] {
+        let seats = seats(&switch, place)?;
+        let of = |port: u32| {
+            let name = format!("{port}(p{port}): ");
+            let found = seats.iter().find_map(|seat| seat.strip_prefix(&name));
+            found.map(str::to_owned).expect("each port has a line")
+        };
+        let (taken, sent) = (of(takes), of(sends));
+        assert!(taken.contains(" frames taken, 0 sent"), "{seats:?}");
+        assert!(
+            sent.starts_with("takes none, ") && !sent.ends_with(" 0 sent"),
+            "{seats:?}"
+        );
+    }
+    // Both queues of a port count for it.
+    let told = switch.ofctl("dump-ports br0 1")?;
+    assert!(told.contains("tx pkts=20,"), "{told}");
+    let told = switch.ofctl("dump-flows br0 in_port=1")?;
+    assert!(told.contains("n_packets=20,"), "{told}");
+    Ok(())
+}
+
+/// How often the port is moved, and how many frames come in between.
+const MOVES: usize = 40;
+const FRAMES: usize = 25;
+
+fn a_port_moves_from_worker_to_worker_and_no_frame_is_lost(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(APART)?;
+    forward(ground, &switch)?;
+    let mut eye = rig.host(2).eye()?;
+    let frame = |number: usize| format!("eth / ipv4(id={number}) / udp");
+    for round in 0..MOVES {
+        let frames: Vec<_> = (0..FRAMES).map(|n| frame(round * FRAMES + n)).collect();
+        let frames: Vec<_> = frames.iter().map(String::as_str).collect();
+        rig.host(1).send(&frames)?;
+        // Some of them are under way.
+        switch.appctl(&format!("comporta/affinity br0 p1 {}", (round + 1) % 2))?;
+    }
+    (0..MOVES * FRAMES).for_each(|number| eye.sees(&frame(number)));
+    switch.wait_until("the last worker to take the port", |switch| {
+        let at = |place| Ok::<_, Failure>(seats(switch, place)?.join("\n"));
+        let none = "1(p1): takes none";
+        Ok(!at(0)?.contains(none) && at(1)?.contains(none))
+    })?;
+    let told = switch.ofctl("dump-ports br0 1")?;
+    assert!(
+        told.contains(&format!("rx pkts={},", MOVES * FRAMES)),
+        "{told}"
+    );
+    // The other way each worker sends, whichever took the port.
+    rig.introduce(1, 2)?;
+    rig.host(1).ping(rig.host(2).address, 20)?;
+    Ok(())
+}
+
+fn cores_that_cannot_be_a_ports_are_refused_by_name(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(APART)?;
+    for (words, wanted) in [
+        ("br0 p1 7", "no worker runs on core 7"),
+        ("br0 p9 0", "no such port: p9"),
+        ("br9 p1 0", "no such bridge: br9"),
+        ("br0 p1 0,0", "0,0: not cores, each once"),
+        (
+            "br0 p1 0,1",
+            "the port was opened with 1 queues to receive by",
+        ),
+        ("br0 p1", "name a bridge, a port and cores"),
+    ] {
+        let refused = switch.appctl_refused(&format!("comporta/affinity {words}"))?;
+        assert!(refused.contains(wanted), "{words}: {refused}");
+    }
+    drop(switch);
+    for (words, wanted) in [
+        (
+            "--affinity p1=2",
+            "no worker runs on core 2: add it to --cores",
+        ),
+        ("--affinity p3=0", "br0 has no port p3"),
+        ("--affinity p1=0 --affinity p1=1", "the port is named twice"),
+        ("--affinity p1", "use PORT=CORE[,CORE].."),
+    ] {
+        let ran = rig.run(&format!("--cores 0,1 --bridge br0 --port p1 {words}"))?;
+        let said = ran.bad()?;
+        assert!(
+            said.contains("--affinity") && said.contains(wanted),
+            "{words}: {said}"
+        );
+    }
+    Ok(())
+}
+
+/// Has frames of each port leave by the other.
+fn forward(ground: &Ground, switch: &Switch<'_>) -> Result<(), Failure> {
+    let mut peer = Peer::visit(ground, &switch.file("br0.mgmt"), Version::V13)?;
+    peer.add("in_port=1,actions=output:2")?;
+    peer.add("in_port=2,actions=output:1")?;
+    peer.barrier();
+    Ok(())
+}
+
+/// What a worker serves, a line for each port of `br0`.
+fn seats(switch: &Switch<'_>, place: usize) -> Result<Vec<String>, Failure> {
+    let told = switch.appctl("comporta/workers")?;
+    let head = format!("worker {place} on core {place}:");
+    let lines = told.lines().skip_while(|line| *line != head).skip(1);
+    let lines = lines.map_while(|line| line.strip_prefix("  br0 "));
+    Ok(lines.map(str::to_owned).collect())
+}
