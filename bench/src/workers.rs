@@ -94,7 +94,6 @@ fn run(site: &Site, scene: &Scene, cores: usize, millis: u32) -> Result<Outcome,
     let mut arguments: Vec<String> = ports.flat_map(|port| ["--port".to_owned(), port]).collect();
     arguments.extend(["--cores".to_owned(), CORES[cores].to_owned()]);
     let switch = Switch::start(site, "workers", Namespace::new()?, &arguments)?;
-    // Workers that never rest leave the other threads little of two cores.
     switch.bridge.add_flows(scene.flow_lines())?;
     let frames_a_second = switch.bridge.rate(WARM_UP, millis)?;
     #[expect(

@@ -8,7 +8,7 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ports::{Ifindex, OpenError, Port, QUEUES_MAX, Queue, Status};
 use rustix::event::{EventfdFlags, eventfd};
@@ -31,13 +31,20 @@ pub(crate) struct Hold {
     pub(crate) device: Device,
     /// Whether the port is up: not every device can be told.
     up: AtomicBool,
-    /// Taken while a frame is sent by a queue that several workers have.
-    pub(crate) busy: Vec<AtomicBool>,
+    /// Of each transmit queue, whether somebody is in it: several workers may have it.
+    pub(crate) gates: Vec<Gate>,
+    /// How many queues were made that only send.
+    senders: AtomicUsize,
     /// Always readable, which keeps a worker looking.
     pub(crate) ready: OwnedFd,
     /// The interface of the machine behind it, where there is one.
     behind: Option<(Interfaces, Ifindex)>,
 }
+
+/// Whether somebody is in a transmit queue; away from its neighbours.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct Gate(pub(crate) AtomicBool);
 
 impl Hold {
     /// Whether the port is up.
@@ -91,15 +98,16 @@ impl Dpdk {
             }
             None => None,
         };
-        let shared = usize::from(device.queues.transmit);
+        let transmit = usize::from(device.queues.transmit);
         let hold = Arc::new(Hold {
             device,
             up: AtomicBool::new(true),
-            busy: (0..shared).map(|_| AtomicBool::new(false)).collect(),
+            gates: (0..transmit).map(|_| Gate::default()).collect(),
+            senders: AtomicUsize::new(0),
             ready,
             behind,
         });
-        let queue = |worker| Box::new(DpdkQueue::new(Arc::clone(&hold), worker, wanted)) as _;
+        let queue = |worker| Box::new(DpdkQueue::new(Arc::clone(&hold), worker)) as _;
         Ok(Self {
             queues: (0..wanted).map(queue).collect(),
             workers: queues.get(),
@@ -168,6 +176,12 @@ impl Port for Dpdk {
 
     fn take_queues(&mut self) -> Vec<Box<dyn Queue>> {
         std::mem::take(&mut self.queues)
+    }
+
+    fn sender(&self) -> io::Result<Box<dyn Queue>> {
+        let turn = self.hold.senders.fetch_add(1, Ordering::Relaxed);
+        let hold = Arc::clone(&self.hold);
+        Ok(Box::new(DpdkQueue::sending(hold, turn)))
     }
 
     fn advice(&self) -> Vec<String> {

@@ -45,9 +45,8 @@ pub(crate) struct DpdkQueue {
     hold: Arc<Hold>,
     /// Its receive queue.
     receive: Option<u16>,
-    /// Its transmit queue, and whether others have it too.
+    /// Its transmit queue, which others may have, too.
     transmit: u16,
-    is_shared: bool,
     /// Recognise unfinished checksums.
     unfinished: bool,
     frame_max: usize,
@@ -68,19 +67,29 @@ enum Cut {
 }
 
 impl DpdkQueue {
-    /// The share of worker number `worker` of `workers`.
-    pub(crate) fn new(hold: Arc<Hold>, worker: u16, workers: u16) -> Self {
+    /// The share of worker number `worker`.
+    pub(crate) fn new(hold: Arc<Hold>, worker: u16) -> Self {
         let queues = hold.device.queues;
+        let receive = (worker < queues.receive).then_some(worker);
+        Self {
+            receive,
+            counted: (worker == 0).then(Losses::default),
+            ..Self::sending(hold, worker.into())
+        }
+    }
+
+    /// One that receives nothing, the `turn`th.
+    pub(crate) fn sending(hold: Arc<Hold>, turn: usize) -> Self {
+        let queue = turn % usize::from(hold.device.queues.transmit);
         let driver = hold.device.description.driver.as_str();
         Self {
             waiting: Frames::new(),
             leaving: Frames::new(),
-            receive: (worker < queues.receive).then_some(worker),
-            transmit: worker % queues.transmit,
-            is_shared: workers > queues.transmit,
+            receive: None,
+            transmit: u16::try_from(queue).expect("less than there are queues"),
             unfinished: UNFINISHED.contains(&driver),
             frame_max: usize::from(hold.device.description.mtu) + HEADER_LEN + TAG_LEN,
-            counted: (worker == 0).then(Losses::default),
+            counted: None,
             tends: 0,
             hold,
             segments: Vec::new(),
@@ -167,16 +176,12 @@ impl DpdkQueue {
 
     /// Sends from `leaving`, as many as the device takes now.
     fn push(&mut self) -> usize {
-        let device = &self.hold.device;
-        if !self.is_shared {
-            return device.send(self.transmit, &mut self.leaving);
-        }
-        let busy = &self.hold.busy[usize::from(self.transmit)];
-        if !enter(busy) {
+        let gate = &self.hold.gates[usize::from(self.transmit)].0;
+        if !enter(gate) {
             return 0;
         }
-        let sent = device.send(self.transmit, &mut self.leaving);
-        busy.store(false, Ordering::Release);
+        let sent = self.hold.device.send(self.transmit, &mut self.leaving);
+        gate.store(false, Ordering::Release);
         sent
     }
 
@@ -323,10 +328,10 @@ impl Queue for DpdkQueue {
     }
 }
 
-/// Enters a queue that several workers have; not for long, whoever is in it.
-fn enter(busy: &AtomicBool) -> bool {
+/// Enters a queue that several workers may have; nobody is in it for long.
+fn enter(gate: &AtomicBool) -> bool {
     for _ in 0..LOOKS_MAX {
-        if !busy.swap(true, Ordering::Acquire) {
+        if !gate.swap(true, Ordering::Acquire) {
             return true;
         }
         std::hint::spin_loop();

@@ -338,6 +338,25 @@ fn each_worker_has_a_queue_of_its_own() {
 }
 
 #[test]
+fn a_queue_that_only_sends_goes_by_the_devices_own() {
+    let mut port = open("net_ring17");
+    let mut hand = Hand {
+        queue: port.take_queues().remove(0),
+        pool: Pool::new(8),
+    };
+    for seed in 0..3 {
+        let mut sender = Hand {
+            queue: port.sender().unwrap(),
+            pool: Pool::new(8),
+        };
+        sender.send(&[frame(60, seed)]);
+        assert_eq!(sender.receive(), []);
+        assert_eq!(sender.counts()[Counter::TxPackets], 1);
+        assert_eq!(hand.receive(), [frame(60, seed)]);
+    }
+}
+
+#[test]
 fn what_cannot_be_opened_is_told_in_the_drivers_words() {
     let told = refusal("net_nonsense13");
     assert!(
