@@ -17,11 +17,12 @@ pub(super) fn section(results: &Results) -> Markup {
             h2 { "Rules that change" }
             @if let Some(session) = results.sessions().last() {
                 p {
+                    "Frames of 64 bytes move, "
                     @match session.parameters.changes.pps {
-                        Some(pps) => { (count(pps.into())) " frames" }
-                        None => { "Half as many frames as each device was found to carry" }
+                        Some(pps) => { (count(pps.into())) " a second" }
+                        None => { "half as many a second as each device was found to carry" }
                     }
-                    " of 64 bytes a second move while the rule that they meet is "
+                    ", while the rule that they meet is "
                     "changed now and then, or " (count(session.parameters.changes.flow_mods.into())) " flow-mods of other flows come in a second, or a table of "
                     (count(session.parameters.changes.dump_flows.into())) " flows is told again and again, or nothing happens. One thread sends and receives "
                     "frames and messages; a change counts as met when the first frame has come out by the new rule, so the way "
