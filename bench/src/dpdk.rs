@@ -7,7 +7,8 @@ use std::time::Duration;
 use testbed::{Namespace, OpenVswitch, Program};
 use testkit::bed::{Scene, Traffic};
 
-use crate::forms::{FRAMES, unknown};
+use crate::chosen::chosen;
+use crate::forms::FRAMES;
 use crate::sample::Sample;
 use crate::switch::{Bridge, Site, Switch, word};
 use crate::{Failure, Programs, Rounds, pcap};
@@ -72,14 +73,7 @@ pub(crate) fn measure(
     programs: &Programs,
     rounds: Rounds,
 ) -> Result<(), Failure> {
-    let find = |name: &String| {
-        let table = TABLES.iter().find(|table| table.name == name);
-        table.ok_or_else(|| unknown(name, TABLES.iter().map(|table| table.name)))
-    };
-    let chosen: Vec<&Table> = match names {
-        [] => TABLES.iter().collect(),
-        names => names.iter().map(find).collect::<Result<_, _>>()?,
-    };
+    let chosen = chosen(names, &TABLES, |table| table.name)?;
     let site = Site::new(programs)?;
     for table in chosen {
         let scene = (table.scene)();

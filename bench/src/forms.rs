@@ -3,6 +3,7 @@
 
 use testkit::bed::{Scene, Traffic};
 
+use crate::chosen::{chosen, find};
 use crate::sample::Sample;
 use crate::trace::Trace;
 use crate::{Failure, Rounds};
@@ -38,30 +39,9 @@ const FORMS: [Form; 12] = {
     ]
 };
 
-/// A name that nothing has.
-pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
-    format!(
-        "there is no '{name}': one of {} is wanted",
-        known.join(", ")
-    )
-}
-
-fn find(name: &str) -> Result<&'static Form, String> {
-    let known = || FORMS.iter().map(|form| form.name);
-    let form = FORMS.iter().find(|form| form.name == name);
-    form.ok_or_else(|| unknown(name, known()))
-}
-
 /// Takes `rounds` of samples of each, turn and turn about.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
-    let chosen: Vec<&Form> = match names {
-        [] => FORMS.iter().collect(),
-        names => names
-            .iter()
-            .map(|name| find(name))
-            .collect::<Result<_, _>>()?,
-    };
+    let chosen = chosen(names, &FORMS, |form| form.name)?;
     let lay = |form: &&Form| (form.name, Trace::lay(&(form.scene)()));
     let mut traces: Vec<(&str, Trace)> = chosen.iter().map(lay).collect();
     for _ in 0..rounds.runs {
@@ -79,7 +59,7 @@ pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
 
 /// Runs frames by the tables of this name, and prints how many.
 pub(crate) fn count(name: &str) -> Result<(), Failure> {
-    let mut trace = Trace::lay(&(find(name)?.scene)());
+    let mut trace = Trace::lay(&(find(name, &FORMS, |form| form.name)?.scene)());
     counted(&mut trace);
     Sample {
         row: name,

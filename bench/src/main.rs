@@ -10,6 +10,7 @@
     reason = "samples are what this program is for, and they go to standard output"
 )]
 
+mod chosen;
 mod clock;
 mod dpdk;
 mod forms;

@@ -3,7 +3,8 @@
 
 use testkit::bed::{Scene, Traffic};
 
-use crate::forms::{FRAMES, unknown};
+use crate::chosen::chosen;
+use crate::forms::FRAMES;
 use crate::sample::Sample;
 use crate::trace::Trace;
 use crate::{Failure, Rounds};
@@ -29,15 +30,7 @@ const LISTS: [List; 4] = {
 
 /// Takes `rounds` of samples of each kind of traffic, turn and turn about.
 pub(crate) fn measure(names: &[String], rounds: Rounds) -> Result<(), Failure> {
-    let find = |name: &String| {
-        let list = LISTS.iter().find(|list| list.name == name);
-        list.ok_or_else(|| unknown(name, LISTS.iter().map(|list| list.name)))
-    };
-    let chosen: Vec<&List> = match names {
-        [] => LISTS.iter().collect(),
-        names => names.iter().map(find).collect::<Result<_, _>>()?,
-    };
-    for list in chosen {
+    for list in chosen(names, &LISTS, |list| list.name)? {
         let mut traces = Traffic::ALL.map(|traffic| Trace::lay(&(list.scene)(traffic)));
         for _ in 0..rounds.runs {
             let times = traces.each_mut().map(|trace| trace.time(rounds.millis));

@@ -382,7 +382,6 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// What a command means in one of its tables.
 fn check_table(table: TableId) -> Result<(), Refusal> {
     if table > TableId::LAST {
         Err(Refusal::FlowModBadTable)

@@ -327,8 +327,9 @@ pub(crate) fn decode_properties(r: &mut Reader<'_>) -> Result<AsyncChange, Malfo
     read_properties(r, known)
 }
 
-/// The reasons that there are for such messages: `OFPR_*`, `OFPPR_*` and so on.
-const fn known(Place(kind): Place, version: Version) -> u32 {
+/// The reasons that there are for the messages of the property of this number: `OFPR_*`,
+/// `OFPPR_*` and so on.
+pub(crate) const fn known(kind: u16, version: Version) -> u32 {
     match (kind / 2, has_properties(version)) {
         (0, false) => 0b111,
         (0 | 2, _) => 0b11_1111,
@@ -341,7 +342,7 @@ const fn known(Place(kind): Place, version: Version) -> u32 {
 
 fn read_properties(
     r: &mut Reader<'_>,
-    known: impl Fn(Place, Version) -> u32,
+    known: impl Fn(u16, Version) -> u32,
 ) -> Result<AsyncChange, Malformed> {
     let mut change = AsyncChange::default();
     while !r.is_empty() {
@@ -362,7 +363,7 @@ fn read_properties(
             return Err(property.fail(Refusal::PropertyBadType));
         }
         if PLACES.contains(&property.kind) {
-            if mask & !known(Place(property.kind), r.version()) != 0 {
+            if mask & !known(property.kind, r.version()) != 0 {
                 return Err(property.fail(Refusal::AsyncInvalid));
             }
             *Place(property.kind).of_change(&mut change) = Some(mask);

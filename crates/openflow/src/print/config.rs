@@ -6,6 +6,7 @@ use flow::Refusal;
 use super::names::Unreadable;
 use super::text::Text;
 use crate::codec::Reader;
+use crate::message::asynchronous;
 use crate::version::Version;
 
 /// What becomes of fragments, by number.
@@ -87,9 +88,6 @@ const ROLE_REASONS: [&str; 3] = [
     "experimenter_data_changed",
 ];
 
-/// The reasons that have a meaning, of each kind.
-const KNOWN: [u32; TOLD.len()] = [0x3f, 0x7, 0x3f, 0x7, 0x18, 0x3];
-
 /// In the order of the properties of 1.4.
 const TOLD: [Told; 6] = [
     ("PACKET_IN", &super::packet::REASONS),
@@ -166,10 +164,7 @@ fn read_masks(
         let (kind, mask) = property(r)?;
         let place = masks.get_mut(usize::from(kind / 2));
         if let Some(place) = place {
-            let known = match kind / 2 {
-                0 if r.version() < Version::V14 => 0x7,
-                other => KNOWN[usize::from(other)],
-            };
+            let known = asynchronous::known(kind, r.version());
             check(mask & !known)?;
             place[usize::from(1 - kind % 2)] = mask & known;
         }

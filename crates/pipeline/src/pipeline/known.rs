@@ -69,6 +69,7 @@ impl Pipeline {
     }
 }
 
+/// What a command means in one of its tables.
 fn identity(command: &FlowMod, table: TableId) -> Identity {
     Identity {
         table,

@@ -1,0 +1,36 @@
+//! Rows by their names.
+
+/// The row of this name.
+///
+/// # Errors
+/// There is none, in a sentence that names those that there are.
+pub(crate) fn find<'a, T>(
+    name: &str,
+    rows: &'a [T],
+    name_of: impl Fn(&'a T) -> &'a str,
+) -> Result<&'a T, String> {
+    let row = rows.iter().find(|row| name_of(row) == name);
+    row.ok_or_else(|| {
+        let known: Vec<&str> = rows.iter().map(name_of).collect();
+        let known = known.join(", ");
+        format!("there is no '{name}': one of {known} is wanted")
+    })
+}
+
+/// The rows of these names, in that order; all of them if none is named.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn chosen<'a, T>(
+    names: &[String],
+    rows: &'a [T],
+    name_of: impl Fn(&'a T) -> &'a str,
+) -> Result<Vec<&'a T>, String> {
+    match names {
+        [] => Ok(rows.iter().collect()),
+        names => names
+            .iter()
+            .map(|name| find(name, rows, &name_of))
+            .collect(),
+    }
+}
