@@ -2,16 +2,16 @@
 //!
 //! A band is a bucket of tokens, kept as a single number: the time at which the
 //! bucket will be full again (the virtual scheduling form of the generic cell rate
-//! algorithm, ITU-T I.371, annex A). A frame that finds tokens moves that time on
-//! by what it costs at the band's rate; one that finds none exceeds the band and
+//! algorithm, ITU-T I.371, annex A). A frame that finds its tokens moves that time on
+//! by what it costs at the band's rate; one that does not exceeds the band and
 //! costs nothing. All workers share the number and change it by
 //! compare-and-exchange: nobody waits for anybody, and the rate holds for all of
 //! them together.
 //!
 //! Every frame is submitted to every band, and of the bands that it exceeds the
-//! one with the highest rate acts. A frame that finds a token passes whole, however
-//! long it is, and those behind it pay for it: so a frame that stands for many
-//! segments passes a meter whose burst is a few of them.
+//! one with the highest rate acts. A frame that costs more than a bucket holds passes
+//! whole where the bucket is full, and those behind it pay for it: so a frame that
+//! stands for many segments passes a meter whose burst is a few of them.
 //!
 //! All counts are kept whether `OFPMF_STATS` asks for them or not: they cost no
 //! more than to ask.
@@ -166,7 +166,7 @@ impl Band {
         }
     }
 
-    /// Takes the frame's tokens, if there are any.
+    /// Takes the frame's tokens, if they are there.
     fn takes(&self, weight: Totals, in_packets: bool, now: Instant) -> bool {
         let rate = u64::from(self.given.rate);
         let cost = if in_packets {
@@ -176,11 +176,12 @@ impl Band {
             (weight.bytes * 8).saturating_mul(TICKS_PER_SEC / 1000) / rate
         };
         let now = now.as_nanos().saturating_mul(TICKS_PER_NANO);
+        let room = self.burst - cost.min(self.burst);
         let taken = self
             .full_at
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |full_at| {
                 let full_at = full_at.max(now);
-                (full_at - now < self.burst).then(|| full_at.saturating_add(cost))
+                (full_at - now <= room).then(|| full_at.saturating_add(cost))
             });
         taken.is_ok()
     }

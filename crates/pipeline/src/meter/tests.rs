@@ -93,8 +93,10 @@ fn a_frame_of_many_segments_is_paid_for_afterwards() {
     let at = |millis| Instant::from_millis(millis);
     assert_eq!(meter.submit(0, many, at(0)), Outcome::Pass);
     assert_eq!(meter.submit(0, bytes(60), at(400)), Outcome::Drop);
-    assert_eq!(meter.submit(0, bytes(60), at(495)), Outcome::Pass);
-    assert_eq!(meter.submit(0, many, at(499)), Outcome::Drop);
+    assert_eq!(meter.submit(0, bytes(60), at(495)), Outcome::Drop);
+    assert_eq!(meter.submit(0, bytes(60), at(500)), Outcome::Pass);
+    assert_eq!(meter.submit(0, many, at(509)), Outcome::Drop);
+    assert_eq!(meter.submit(0, many, at(510)), Outcome::Pass);
 }
 
 #[test]
@@ -108,6 +110,21 @@ fn a_burst_is_as_long_as_it_was_given() {
         let burst = (0..1_000).filter(|_| meter.submit(0, bytes(60), now) == Outcome::Pass);
         assert_eq!(burst.count(), 300);
     }
+}
+
+/// Part of a token is no token, so that a burst lets no frame more pass because a little
+/// time goes by meanwhile.
+#[test]
+fn a_burst_that_takes_a_while_is_not_longer_for_it() {
+    let meter = meter(
+        "meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=2",
+        1,
+    );
+    let passed = (0..100).filter(|index| {
+        let now = Instant::START + Duration::from_millis(index * 9);
+        meter.submit(0, bytes(60), now) == Outcome::Pass
+    });
+    assert_eq!(passed.count(), 2);
 }
 
 #[test]
