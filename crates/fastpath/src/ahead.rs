@@ -4,23 +4,25 @@
 //! is looked into by all that come to it.
 
 use std::hint::black_box;
-use std::ops::Range;
 use std::sync::Arc;
 
 use base::{PortNo, TableId};
-use flow::{Action, FragmentHandling};
-use pipeline::{DropReason, Pipeline, PortView, Rule, Totals};
+use flow::Action;
+use pipeline::{Rule, Totals};
 
 use crate::base::Base;
-use crate::classifier::{Sole, TableView};
+use crate::classifier::Sole;
 use crate::direct::Direct;
 use crate::doors::Door;
 use crate::lanes::Lanes;
 use crate::places::Places;
-use crate::runner::{Batch, Seen, look_up, read, weight_of};
+use crate::runner::{Batch, Seen, look_up};
 use crate::steps::{Brief, Set, Step, Steps};
 use crate::tally::add;
 use crate::way::RESUBMITS_DEEP;
+
+mod along;
+mod reading;
 
 /// So many frames. Their words take half of a first-level cache of 32 kB at most, and
 /// more than some ten are no use: a core has no more loads in flight.
@@ -72,10 +74,24 @@ fn found(rule: Option<&Arc<Rule>>) -> Seen<'_> {
     Seen::Found(rule.map(AsRef::as_ref))
 }
 
-/// Frames that a table leads on.
+/// Frames that come to a table together.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    places: Places,
+    /// What they count for.
+    totals: Totals,
+    table: TableId,
+    /// How many lookups each has had beyond those that are noted of it.
+    lookups: u16,
+}
+
+/// Frames that a table leads on. Where each of them is led to is noted only if they are not
+/// all led to the same table.
 #[derive(Clone, Copy, Debug)]
 struct Led {
     places: Places,
+    /// What they count for.
+    totals: Totals,
     /// The first table that one of them is led to, and the last.
     first: TableId,
     last: TableId,
@@ -84,41 +100,64 @@ struct Led {
 impl Led {
     const NONE: Self = Self {
         places: Places::NONE,
+        totals: Totals {
+            packets: 0,
+            bytes: 0,
+        },
         first: TableId(u8::MAX),
         last: TableId::FIRST,
     };
 
+    /// Whether all are led to one table, if any is.
     #[inline]
-    fn add(&mut self, places: Places, to: TableId) {
+    fn is_one(&self) -> bool {
+        self.first >= self.last
+    }
+
+    /// These frames, which count for so much, are led to this table too.
+    #[inline]
+    fn add(&mut self, places: Places, totals: Totals, to: TableId, ahead: &mut [Ahead<'_>; AHEAD]) {
+        let (before, was_one) = (*self, self.is_one());
+        self.first = before.first.min(to);
+        self.last = before.last.max(to);
+        if !self.is_one() {
+            if was_one {
+                before
+                    .places
+                    .for_each(|place| ahead[place].table = before.first);
+            }
+            places.for_each(|place| ahead[place].table = to);
+        }
         self.places.add(places);
-        self.first = self.first.min(to);
-        self.last = self.last.max(to);
+        add(&mut self.totals, totals);
     }
 }
 
-/// Frames one behind the other that find the same rule in a table.
+/// Frames of a group that find the same rule.
 #[derive(Clone, Copy, Debug)]
 struct Streak<'a> {
     rule: &'a Rule,
     places: Places,
 }
 
-/// What has come of frames in a table.
+/// What has come of a group in its table.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
+    group: Group,
     led: Led,
-    /// What those count for that are led on, or leave.
-    totals: Totals,
+    /// What those count for that leave.
+    left: Totals,
 }
 
 impl Arrival {
-    const NONE: Self = Self {
-        led: Led::NONE,
-        totals: Totals {
-            packets: 0,
-            bytes: 0,
-        },
-    };
+    #[inline]
+    const fn of(group: Group) -> Self {
+        Self {
+            group,
+            led: Led::NONE,
+            left: Led::NONE.totals,
+        }
+    }
 }
 
 impl<'a> Batch<'a> {
@@ -130,92 +169,125 @@ impl<'a> Batch<'a> {
         for place in std::mem::take(&mut self.runner.written) {
             self.runner.lanes[place].forget();
         }
-        let (waiting, table) = (self.read_ahead(frames), self.trunk.table);
-        let view = self.ground.view;
+        self.with_set = Places::NONE;
+        let mut group = self.read_ahead(frames);
+        self.trunk.count(group.totals);
+        self.followed = None;
         let mut led = match self.trunk.seen {
-            Some(Seen::Found(Some(rule))) => {
-                self.arrive(table, waiting, |_, _| Seen::Found(Some(rule)))
+            None => {
+                if self.runner.trails.are_kept() {
+                    group = self.go_trails(group);
+                }
+                self.arrive_in(group)
             }
-            // Noted when they were read.
-            Some(_) => return,
-            None => self.arrive_in(table, waiting, view.table(table)),
+            Some(Seen::Found(Some(rule))) => {
+                let (mut arrival, places) = (Arrival::of(group), group.places);
+                self.settle(Streak { rule, places }, &mut arrival);
+                self.count_arrival(arrival)
+            }
+            Some(seen) => return self.end(group.places, seen, &group),
         };
         // A table leads to later ones only, so none is come to twice.
+        let (mut lookups, mut tables) = (1, 1);
         while !led.places.is_none() {
-            let table = led.first;
-            let (here, elsewhere) = self.part(led);
-            led = self.arrive_in(table, here, view.table(table));
-            for place in elsewhere {
-                led.add(Places::of(place), self.ahead[place].table);
+            if !led.is_one() {
+                self.note_lookups(led.places, std::mem::take(&mut lookups));
+            }
+            let (group, elsewhere) = self.part(led, lookups);
+            led = self.arrive_in(group);
+            (lookups, tables) = (lookups + 1, tables + 1);
+            if !elsewhere.is_none() {
+                self.note_lookups(led.places, std::mem::take(&mut lookups));
+                for place in elsewhere {
+                    let Ahead { weight, table, .. } = self.ahead[place];
+                    led.add(Places::of(place), weight, table, &mut self.ahead);
+                }
             }
         }
+        self.runner.trails.note(tables);
+    }
+
+    /// Notes of these frames that they have had so many lookups more.
+    fn note_lookups(&mut self, places: Places, lookups: u16) {
+        places.for_each(|place| self.ahead[place % AHEAD].lookups += lookups);
     }
 
     /// Those that are led to the first of the tables, and the others.
     #[inline]
-    fn part(&self, led: Led) -> (Places, Places) {
-        if led.first == led.last {
-            return (led.places, Places::NONE);
+    fn part(&self, led: Led, lookups: u16) -> (Group, Places) {
+        let mut group = Group {
+            places: led.places,
+            totals: led.totals,
+            table: led.first,
+            lookups,
+        };
+        if led.is_one() {
+            return (group, Places::NONE);
         }
         let is_here = |place: usize| self.ahead[place % AHEAD].table == led.first;
-        let here = led.places.fold(Places::NONE, |mut here, place| {
+        group.places = led.places.fold(Places::NONE, |mut here, place| {
             here.add(Places::of_if(place, is_here(place)));
             here
         });
-        (here, led.places.without(here))
+        group.totals = self.weigh(group.places);
+        (group, led.places.without(group.places))
     }
 
-    /// Has these frames looked up in a table. Answers which are led on.
-    fn arrive_in(&mut self, id: TableId, here: Places, table: Option<&'a TableView>) -> Led {
+    /// What these frames count for.
+    #[inline]
+    fn weigh(&self, places: Places) -> Totals {
+        places.fold(Totals::default(), |mut totals, place| {
+            add(&mut totals, self.ahead[place % AHEAD].weight);
+            totals
+        })
+    }
+
+    /// Has these frames looked up in their table. Answers which are led on.
+    fn arrive_in(&mut self, group: Group) -> Led {
         let view = self.ground.view;
-        let Some(table) = table else {
-            return self.arrive(id, here, |_, _| Seen::Found(None));
+        let Some(table) = view.table(group.table) else {
+            self.end(group.places, Seen::Found(None), &group);
+            return Led::NONE;
         };
         // Each form has a loop of its own, since what is told apart outside is not within.
         match table.sole() {
-            Sole::Direct(base, direct) => self.arrive_in_few(id, here, (base, direct)),
+            Sole::Direct(base, direct) => self.arrive_in_few(group, (base, direct)),
             Sole::Tuple(tuple) if tuple.is_large() => {
-                let each = view.look_up_each_in(tuple, &self.runner.lanes, here);
-                self.arrive_at_far(id, here, &each)
+                let each = view.look_up_each_in(tuple, &self.runner.lanes, group.places);
+                self.arrive_at_far(group, &each)
             }
             Sole::Base(base) if base.is_large() => {
                 let mut each = [None; AHEAD];
-                for place in here {
+                for place in group.places {
                     let lanes = &self.runner.lanes[place];
                     each[place] = base.find(lanes, view.epoch(), |_| true);
                 }
-                self.arrive_at_far(id, here, &each)
+                self.arrive_at_far(group, &each)
             }
-            Sole::Base(base) => self.arrive(id, here, |_, lanes| {
+            Sole::Base(base) => self.arrive(group, |_, lanes| {
                 found(base.find(lanes, view.epoch(), |_| true))
             }),
             Sole::Tuple(tuple) => {
-                self.arrive(id, here, |_, lanes| found(view.look_up_in(tuple, lanes)))
+                self.arrive(group, |_, lanes| found(view.look_up_in(tuple, lanes)))
             }
-            Sole::None => self.arrive(id, here, |_, lanes| look_up(view, Some(table), lanes)),
+            Sole::None => self.arrive(group, |_, lanes| look_up(view, Some(table), lanes)),
         }
     }
 
-    /// Notes what the table in which they are says to these frames. Answers which are led
-    /// on, and leaves them in the table that they are led to.
+    /// Notes what their table says to these frames. Answers which are led on.
     #[inline(always)]
-    fn arrive(
-        &mut self,
-        id: TableId,
-        here: Places,
-        says: impl Fn(usize, &Lanes) -> Seen<'a>,
-    ) -> Led {
-        let mut arrival = Arrival::NONE;
+    fn arrive(&mut self, group: Group, says: impl Fn(usize, &Lanes) -> Seen<'a>) -> Led {
+        let mut arrival = Arrival::of(group);
         let mut streak: Option<Streak<'a>> = None;
-        for place in here {
+        for place in group.places {
+            let one = Places::of(place);
             let rule = match says(place, &self.runner.lanes[place % AHEAD]) {
                 Seen::Found(Some(rule)) => rule,
                 other => {
-                    self.ahead[place % AHEAD].seen = other;
+                    self.end(one, other, &group);
                     continue;
                 }
             };
-            let one = Places::of(place);
             match &mut streak {
                 Some(streak) if std::ptr::eq(streak.rule, rule) => streak.places.add(one),
                 other => {
@@ -229,34 +301,25 @@ impl<'a> Batch<'a> {
         if let Some(last) = streak {
             self.settle(last, &mut arrival);
         }
-        self.count_arrival(id, arrival)
+        self.count_arrival(arrival)
     }
 
     /// The same, where these frames find these rules, which are many in all: what is far away
     /// is asked for all of them together.
-    fn arrive_at_far(
-        &mut self,
-        id: TableId,
-        here: Places,
-        each: &[Option<&'a Arc<Rule>>; AHEAD],
-    ) -> Led {
-        let rules = here.filter_map(|place| each[place]);
+    fn arrive_at_far(&mut self, group: Group, each: &[Option<&'a Arc<Rule>>; AHEAD]) -> Led {
+        let rules = group.places.filter_map(|place| each[place]);
         let near = rules.fold(0, |near, rule| near ^ rule.instructions.gist());
         black_box(near);
-        let (rules, writer) = (here.filter_map(|place| each[place]), self.runner.writer);
+        let rules = group.places.filter_map(|place| each[place]);
+        let writer = self.runner.writer;
         let near = rules.fold(0, |near, rule| near ^ rule.counters.glance(writer));
         black_box(near);
-        self.arrive(id, here, |place, _| found(each[place]))
+        self.arrive(group, |place, _| found(each[place]))
     }
 
     /// The same, in a table of a few rules: each is compared with all of them.
-    fn arrive_in_few(
-        &mut self,
-        id: TableId,
-        here: Places,
-        (base, direct): (&'a Base, &'a Direct),
-    ) -> Led {
-        let (mut arrival, mut left) = (Arrival::NONE, here);
+    fn arrive_in_few(&mut self, group: Group, (base, direct): (&'a Base, &'a Direct)) -> Led {
+        let (mut arrival, mut left) = (Arrival::of(group), group.places);
         for (number, rule) in base.seen(self.ground.view.epoch()) {
             let places = direct.fitting(number, &self.runner.lanes, left);
             if !places.is_none() {
@@ -267,17 +330,17 @@ impl<'a> Batch<'a> {
                 }
             }
         }
-        for place in left {
-            self.ahead[place % AHEAD].seen = Seen::Found(None);
-        }
-        self.count_arrival(id, arrival)
+        self.end(left, Seen::Found(None), &group);
+        self.count_arrival(arrival)
     }
 
     /// Counts for the table those that are led on or leave, and answers which are led on.
     #[inline]
-    fn count_arrival(&mut self, id: TableId, arrival: Arrival) -> Led {
-        if arrival.totals.packets > 0 {
-            self.runner.tables.looked_up(id, arrival.totals);
+    fn count_arrival(&mut self, arrival: Arrival) -> Led {
+        let mut totals = arrival.led.totals;
+        add(&mut totals, arrival.left);
+        if totals.packets > 0 {
+            self.runner.tables.looked_up(arrival.group.table, totals);
         }
         arrival.led
     }
@@ -286,51 +349,81 @@ impl<'a> Batch<'a> {
     fn settle(&mut self, streak: Streak<'a>, arrival: &mut Arrival) {
         let Streak { rule, places } = streak;
         let gist = rule.instructions.gist();
-        let mut totals = Totals::default();
-        match self.lead(streak, gist) {
-            Some(to) => {
-                for place in places {
-                    let ahead = &mut self.ahead[place % AHEAD];
-                    ahead.table = to;
-                    ahead.lookups += 1;
-                    add(&mut totals, ahead.weight);
-                }
-                arrival.led.add(places, to);
-            }
-            None => {
-                let port = self.leave(gist);
-                for place in places {
-                    let ahead = &mut self.ahead[place % AHEAD];
-                    ahead.seen = Seen::Found(Some(rule));
-                    ahead.leaves = port.filter(|_| ahead.set.is_none());
-                    if ahead.leaves.is_some() {
-                        add(&mut totals, ahead.weight);
-                    }
-                }
-            }
+        let group = &arrival.group;
+        // Most rules lead where the one before has led, and do nothing else.
+        if gist == Brief::Leads(arrival.led.first).word() && arrival.led.first == arrival.led.last {
+            let totals = self.weigh_of(places, group);
+            arrival.led.places.add(places);
+            add(&mut arrival.led.totals, totals);
+            self.follow(streak, None);
+            let counters = &rule.counters;
+            counters.add(self.runner.writer, totals, self.ground.now);
+            return;
         }
+        let totals = if let Some(to) = self.lead(streak, gist, group.table) {
+            let totals = self.weigh_of(places, group);
+            arrival.led.add(places, totals, to, &mut self.ahead);
+            self.follow(streak, None);
+            totals
+        } else {
+            let leaving = self.leave(streak, gist);
+            self.end(places.without(leaving), Seen::Found(Some(rule)), group);
+            let totals = self.weigh_of(leaving, group);
+            add(&mut arrival.left, totals);
+            totals
+        };
         if totals.packets > 0 {
             let counters = &rule.counters;
             counters.add(self.runner.writer, totals, self.ground.now);
-            add(&mut arrival.totals, totals);
         }
     }
 
-    /// The port by which frames leave that find a rule of this gist, if that is all that it
-    /// does, and they may.
+    /// What these frames of a group count for.
     #[inline]
-    fn leave(&mut self, gist: u64) -> Option<PortNo> {
+    fn weigh_of(&self, places: Places, group: &Group) -> Totals {
+        match places == group.places {
+            true => group.totals,
+            false => self.weigh(places),
+        }
+    }
+
+    /// These frames go their way from what their table says.
+    #[inline]
+    fn end(&mut self, places: Places, seen: Seen<'a>, group: &Group) {
+        for place in places {
+            let ahead = &mut self.ahead[place % AHEAD];
+            ahead.seen = seen;
+            ahead.table = group.table;
+            ahead.lookups += group.lookups;
+        }
+    }
+
+    /// Has those of these frames leave that find a rule of this gist, if that is all that it
+    /// does, and they may. Answers which do.
+    #[inline]
+    fn leave(&mut self, streak: Streak<'a>, gist: u64) -> Places {
         let Brief::Leaves(port) = Brief::of(gist) else {
-            return None;
+            return Places::NONE;
         };
-        let may = port != self.ground.from && self.doors.door(port) == Door::Open;
-        may.then_some(port)
+        if !self.may_leave(port) {
+            return Places::NONE;
+        }
+        let places = streak.places.without(self.with_set);
+        places.for_each(|place| self.ahead[place % AHEAD].leaves = Some(port));
+        self.follow(Streak { places, ..streak }, Some(port));
+        places
+    }
+
+    /// Whether frames may leave by this port.
+    #[inline]
+    fn may_leave(&mut self, port: PortNo) -> bool {
+        port != self.ground.from && self.doors.door(port) == Door::Open
     }
 
     /// Where a rule of this gist leads these frames, for whom it has done all else that it
     /// does then; none if it does not lead them on, or not yet.
     #[inline]
-    fn lead(&mut self, streak: Streak<'a>, gist: u64) -> Option<TableId> {
+    fn lead(&mut self, streak: Streak<'a>, gist: u64, from: TableId) -> Option<TableId> {
         match Brief::of(gist) {
             Brief::Leads(to) => Some(to),
             Brief::Writes(to) => {
@@ -338,21 +431,20 @@ impl<'a> Batch<'a> {
                 Some(to)
             }
             Brief::Resubmits(to) => {
-                self.resubmit_ahead(streak, to)?;
+                if to <= from {
+                    return None;
+                }
+                self.resubmit_ahead(streak)?;
                 Some(to)
             }
             Brief::Leaves(_) | Brief::Not => None,
         }
     }
 
-    /// Notes a resubmission, and does what is before it; unless it leads to no later table, or
-    /// there are too many.
-    fn resubmit_ahead(&mut self, streak: Streak<'a>, to: TableId) -> Option<()> {
+    /// Notes a resubmission, and does what is before it; unless there are too many.
+    fn resubmit_ahead(&mut self, streak: Streak<'a>) -> Option<()> {
         let ahead = &self.ahead;
-        let is_one = |place: usize| {
-            let ahead = &ahead[place % AHEAD];
-            to > ahead.table && usize::from(ahead.resubmits) < RESUBMITS_AHEAD
-        };
+        let is_one = |place: usize| usize::from(ahead[place % AHEAD].resubmits) < RESUBMITS_AHEAD;
         if !streak.places.into_iter().all(is_one) {
             return None;
         }
@@ -388,69 +480,12 @@ impl<'a> Batch<'a> {
             if let Some(port) = steps.set.put(set, &rule.instructions.write) {
                 lanes[place % AHEAD].put_set_output(port);
             }
+            self.with_set = self.with_set.without(Places::of(place));
+            self.with_set.add(Places::of_if(place, set.is_some()));
         }
         if let Some(write) = steps.metadata {
             places.for_each(|place| lanes[place % AHEAD].write(write));
         }
         Some(())
-    }
-
-    /// Reads these frames. Answers which are to be looked up; of the others it is noted what
-    /// is said of them.
-    fn read_ahead(&mut self, frames: Range<usize>) -> Places {
-        let ground = self.ground;
-        let guard = self.is_guarded.then_some(Guard {
-            pipeline: ground.pipeline,
-            ingress: self.ingress,
-        });
-        let seen = self.trunk.seen.unwrap_or(Ahead::NOWHERE.seen);
-        let start = Ahead {
-            table: self.trunk.table,
-            seen,
-            lookups: self.trunk.len(),
-            ..Ahead::NOWHERE
-        };
-        let runner = &mut *self.runner;
-        let places = runner.lanes.iter_mut().zip(&mut self.ahead);
-        let mut waiting = Places::NONE;
-        for (place, (frame, (lanes, ahead))) in self.frames[frames].iter().zip(places).enumerate() {
-            let weight = weight_of(frame);
-            *ahead = Ahead { weight, ..start };
-            let said = match read(lanes, frame, ground, self.depth) {
-                Ok(is_fragment) => guard
-                    .as_ref()
-                    .and_then(|guard| guard.says(lanes, is_fragment)),
-                Err(reason) => Some(Seen::Refused(reason)),
-            };
-            match said {
-                Some(seen) => ahead.seen = seen,
-                None => {
-                    waiting.add(Places::of(place));
-                    self.trunk.count(weight);
-                }
-            }
-        }
-        waiting
-    }
-}
-
-/// What may be said of frames before they are looked up.
-struct Guard<'a> {
-    pipeline: &'a Pipeline,
-    ingress: Option<PortView>,
-}
-
-impl Guard<'_> {
-    /// What is said of a frame of these words, if anything is.
-    fn says<'a>(&self, lanes: &Lanes, is_fragment: bool) -> Option<Seen<'a>> {
-        let open = |port: PortView| port.receives(lanes.eth_dst());
-        if !self.ingress.is_some_and(open) {
-            return Some(Seen::Refused(DropReason::IngressClosed));
-        }
-        if self.pipeline.standalone() {
-            return Some(Seen::Standalone);
-        }
-        let drops = self.pipeline.fragments() == FragmentHandling::Drop;
-        (is_fragment && drops).then_some(Seen::Refused(DropReason::Fragment))
     }
 }

@@ -13,7 +13,6 @@ use crate::direct::{self, Direct};
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
 use crate::prefix::{Family, Prefix};
 use crate::segment::Epoch;
-use crate::shape::Shape;
 
 /// The epoch of death of what lives.
 const NEVER: Epoch = Epoch::MAX;
@@ -52,7 +51,9 @@ pub(crate) struct Base {
     form: Form,
     /// The highest priority that one of the rules has.
     pub(crate) highest: u16,
-    /// What of a frame they look at.
+    /// Which bits of which words they look at, ...
+    asked: Box<[(u8, u64)]>,
+    /// ... and what of a frame those are.
     pub(crate) parts: Parts,
 }
 
@@ -77,15 +78,23 @@ impl Base {
     }
 
     fn new(rules: Vec<Arc<Rule>>, form: Form) -> Self {
-        let parts = rules.iter().map(AsRef::as_ref).map(parts_of);
+        let asked = asked_by(&rules);
+        let parts = asked.iter();
+        let parts = parts.map(|(lane, mask)| Parts::of(usize::from(*lane), *mask));
         Self {
             died: rules.iter().map(|_| AtomicU64::new(NEVER)).collect(),
             dead: AtomicUsize::new(0),
             form,
             highest: rules.first().map_or(0, |first| first.priority()),
             parts: parts.fold(Parts::default(), Parts::and),
+            asked,
             rules: rules.into(),
         }
+    }
+
+    /// Which bits of which words they look at.
+    pub(crate) fn asked(&self) -> &[(u8, u64)] {
+        &self.asked
     }
 
     /// What a lookup among so many rules of many shapes is likely to take, in modelled
@@ -139,10 +148,10 @@ impl Base {
         found.map(|place| &self.rules[place])
     }
 
-    /// Whether its rules are not in a cache of 256 kB.
+    /// Whether its rules are not in a cache of the first level.
     #[inline]
     pub(crate) fn is_large(&self) -> bool {
-        const LARGE: usize = 2048;
+        const LARGE: usize = 256;
         self.rules.len() >= LARGE
     }
 
@@ -240,7 +249,14 @@ pub(crate) fn order(one: &Arc<Rule>, other: &Arc<Rule>) -> Ordering {
     }
 }
 
-fn parts_of(rule: &Rule) -> Parts {
-    let mut room = [(0, 0); LANES];
-    Shape::of(Conditions::of(rule.matching()).masks(&mut room)).parts()
+/// Which bits of which words these rules look at.
+fn asked_by(rules: &[Arc<Rule>]) -> Box<[(u8, u64)]> {
+    let mut asked = [0; LANES];
+    for rule in rules {
+        let mut room = [(0, 0); LANES];
+        for (lane, mask) in Conditions::of(rule.matching()).masks(&mut room) {
+            asked[usize::from(*lane)] |= mask;
+        }
+    }
+    (0..).zip(asked).filter(|(_, mask)| *mask != 0).collect()
 }

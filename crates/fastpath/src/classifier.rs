@@ -25,9 +25,8 @@ mod view;
 
 pub(crate) use clauses::ByClauses;
 pub use describe::Description;
-use view::Views;
 pub use view::{Looker, Scratch, View};
-pub(crate) use view::{Sole, TableView, Uncompiled};
+pub(crate) use view::{Sole, TableView, Uncompiled, Views};
 
 /// The writer's end of a table.
 #[derive(Debug, Default)]

@@ -70,8 +70,15 @@ impl Direct {
     #[inline]
     pub(crate) fn fitting(&self, rule: usize, lanes: &[Lanes; AHEAD], of: Places) -> Places {
         let start = rule.checked_sub(1).map_or(0, |before| self.ends[before]);
+        let wanted = &self.wanted[start..self.ends[rule]];
+        if of
+            .len_if_first()
+            .is_some_and(|count| all_fit(wanted, &lanes[..count]))
+        {
+            return of;
+        }
         let mut fitting = of;
-        for wanted in &self.wanted[start..self.ends[rule]] {
+        for wanted in wanted {
             fitting = fitting.fold(Places::NONE, |mut fitting, place| {
                 let word = lanes[place % AHEAD].word(wanted.lane);
                 fitting.add(Places::of_if(place, word & wanted.mask == wanted.value));
@@ -99,6 +106,22 @@ impl Direct {
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.wanted) + size_of_val(&*self.ends)
     }
+}
+
+/// Whether all of these frames have what is wanted, which takes less to tell than of each
+/// which have; not if already the first has not.
+#[inline]
+fn all_fit(wanted: &[Wanted], lanes: &[Lanes]) -> bool {
+    let differs =
+        |lanes: &Lanes, wanted: &Wanted| (lanes.word(wanted.lane) ^ wanted.value) & wanted.mask;
+    let first = lanes
+        .first()
+        .is_some_and(|first| wanted.iter().all(|wanted| differs(first, wanted) == 0));
+    first
+        && wanted.iter().all(|wanted| {
+            let all = lanes.iter();
+            all.fold(0, |differing, lanes| differing | differs(lanes, wanted)) == 0
+        })
 }
 
 /// What a lookup takes, in instructions as callgrind counts them.

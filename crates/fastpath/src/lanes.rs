@@ -80,6 +80,10 @@ mod lane {
     pub(super) const REGISTERS: usize = 24;
 }
 
+/// So many words, the first ones, are of the frame itself and the port of arrival. The others go
+/// with it, and are the same for all before any rule has written them.
+pub(crate) const OF_FRAMES: usize = lane::METADATA;
+
 /// Where a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {

@@ -1,6 +1,7 @@
 //! The tables of a [`pipeline::Pipeline`] compiled for lookup, so that the cost
-//! of a frame depends on the rules and never on the traffic: there is no cache
-//! that traffic could thrash.
+//! of a frame depends on the rules and never on the traffic: no lookup needs a cache that
+//! traffic could thrash. Where frames come by many tables, those of few flows are spared
+//! most lookups (`trail`), and others pay nothing for that.
 //!
 //! A [`Classifier`], the one writer, follows the changes of a pipeline and
 //! publishes [`View`]s; a [`Looker`] answers what the interpreter asks, from one
@@ -30,6 +31,7 @@ mod steps;
 mod tally;
 #[cfg(test)]
 mod testing;
+mod trail;
 mod trunk;
 mod tuple;
 mod way;

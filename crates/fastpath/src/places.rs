@@ -39,6 +39,21 @@ impl Places {
         self.0 >> (place % AHEAD) & 1 == 1
     }
 
+    /// How many they are, if they are the first.
+    #[inline]
+    pub(crate) const fn len_if_first(self) -> Option<usize> {
+        match self.0 & self.0.wrapping_add(1) {
+            0 => Some(self.0.trailing_ones() as usize),
+            _ => None,
+        }
+    }
+
+    /// How many they are.
+    #[inline]
+    pub(crate) const fn len(self) -> u32 {
+        self.0.count_ones()
+    }
+
     #[inline]
     pub(crate) const fn is_none(self) -> bool {
         self.0 == 0

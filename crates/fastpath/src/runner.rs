@@ -21,6 +21,7 @@ use crate::lanes::{Lanes, Uncommon};
 use crate::places::Places;
 use crate::steps::Reason;
 use crate::tally::{TableTally, Tally};
+use crate::trail::{Followed, Trails};
 use crate::trunk::Trunk;
 use crate::way::{RESUBMITS_DEEP, Way};
 
@@ -65,6 +66,7 @@ pub struct Runner {
     pub(crate) registers: Registers,
     pub(crate) verdict: Verdict,
     pub(crate) tables: TableTally,
+    pub(crate) trails: Trails,
     handed: [u64; Reason::ALL.len()],
 }
 
@@ -82,13 +84,24 @@ impl Runner {
             registers: Registers::new(PortNo::ANY),
             verdict: Verdict::new(),
             tables: TableTally::new(),
+            trails: Trails::new(),
             handed: [0; Reason::ALL.len()],
         }
+    }
+
+    /// One that remembers the ways of frames from the first batch on, whether that is of
+    /// use or not, for those who ask whether it makes a difference.
+    #[must_use]
+    pub fn remembering(writer: usize) -> Self {
+        let mut runner = Self::new(writer);
+        runner.trails.always();
+        runner
     }
 
     /// Begins a batch of frames, which stay where they are until they have gone their way.
     pub fn begin<'a>(&'a mut self, ground: Ground<'a>, frames: &'a mut [Frame]) -> Batch<'a> {
         self.registers = Registers::new(ground.from);
+        self.trails.begin(ground.view);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
         let standalone = pipeline.standalone();
         let trunk = match standalone {
@@ -107,6 +120,8 @@ impl Runner {
                 || !ingress.is_some_and(|port| port.receives_all()),
             ingress,
             ahead: [Ahead::NOWHERE; AHEAD],
+            with_set: Places::NONE,
+            followed: None,
             resubmitted: None,
             trunk,
             rest: 0..frames.len(),
@@ -157,6 +172,10 @@ pub struct Batch<'a> {
     pub(crate) trunk: Trunk<'a>,
     /// How far those have come that were read ahead.
     pub(crate) ahead: [Ahead<'a>; AHEAD],
+    /// Of which of them something was written into the action set.
+    pub(crate) with_set: Places,
+    /// Those of them whose ways are noted.
+    pub(crate) followed: Option<Followed<'a>>,
     /// The rules by which they were resubmitted, behind each of which there is nothing. As
     /// long as none was, no memory need be written for that.
     pub(crate) resubmitted: Option<[[Option<&'a Rule>; RESUBMITS_AHEAD]; AHEAD]>,

@@ -20,6 +20,11 @@ impl Shape {
         Self(masks.into())
     }
 
+    /// The words that count, and which bits of them.
+    pub(crate) const fn asked(&self) -> &[(u8, u64)] {
+        &self.0
+    }
+
     /// How many words are kept beside an entry of this shape: all of them, if they are few.
     #[inline]
     pub(crate) const fn kept(&self) -> usize {
@@ -32,17 +37,17 @@ impl Shape {
     /// What a frame is sought by among rules of this shape.
     #[inline]
     pub(crate) fn key(&self, lanes: &Lanes, hasher: Hasher) -> Key {
-        let mut words = [0; KEPT_MAX];
-        let kept = self.kept();
-        if kept == 0 {
-            let hash = hasher.hash(self.words(lanes));
-            return Key { hash, words };
+        // What is told apart here is not word by word.
+        match &*self.0 {
+            [a] => Key::of([a], lanes, hasher),
+            [a, b] => Key::of([a, b], lanes, hasher),
+            [a, b, c] => Key::of([a, b, c], lanes, hasher),
+            [a, b, c, d] => Key::of([a, b, c, d], lanes, hasher),
+            _ => Key {
+                hash: hasher.hash(self.words(lanes)),
+                words: [0; KEPT_MAX],
+            },
         }
-        for (place, word) in words.iter_mut().zip(self.words(lanes)) {
-            *place = word;
-        }
-        let hash = hasher.hash(words[..kept].iter().copied());
-        Key { hash, words }
     }
 
     /// The parts of a frame that they are in.
@@ -121,7 +126,19 @@ impl Key {
         },
         words: [0; KEPT_MAX],
     };
+
+    /// That of a frame, of which these bits of these words are asked and kept.
+    #[inline]
+    fn of<const N: usize>(asked: [&(u8, u64); N], lanes: &Lanes, hasher: Hasher) -> Self {
+        let asked = asked.map(|(lane, mask)| lanes.word(*lane) & mask);
+        let mut words = [0; KEPT_MAX];
+        words[..N].copy_from_slice(&asked);
+        let hash = hasher.hash(asked.into_iter());
+        Self { hash, words }
+    }
 }
+
+const _: () = assert!(KEPT_MAX == 4, "Shape::key tells apart so many words");
 
 /// A hash, by what its bits are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -70,7 +70,7 @@ impl<'a> Trunk<'a> {
         self.len.try_into().expect("there are not so many tables")
     }
 
-    /// A frame of this weight has gone it.
+    /// Frames of this weight have gone it.
     #[inline]
     pub(crate) const fn count(&mut self, weight: Totals) {
         self.weight.packets = self.weight.packets.wrapping_add(weight.packets);

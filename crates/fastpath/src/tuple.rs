@@ -68,18 +68,19 @@ pub(crate) struct TupleView {
     shape: Arc<Shape>,
     /// No rule in it has a higher priority.
     pub(crate) highest: u16,
+    is_large: bool,
     directory: Arc<Directory>,
 }
 
-/// A tuple of so many segments is not in a cache of 256 kB: who looks into it for several
-/// frames had better not wait for one after the other.
-const LARGE: usize = 8;
+/// A tuple with room for so many is not in a cache of the first level: who looks into it for
+/// several frames had better not wait for one after the other.
+const LARGE: usize = 256;
 
 impl TupleView {
     /// Whether [`TupleView::find_each`] is of use.
     #[inline]
-    pub(crate) fn is_large(&self) -> bool {
-        self.directory.segments.len() >= LARGE
+    pub(crate) const fn is_large(&self) -> bool {
+        self.is_large
     }
 
     /// The rules that these frames find. What is far away is asked for all of them together,
@@ -128,6 +129,11 @@ impl TupleView {
             0 => Sought::Lanes(lanes),
             kept => Sought::Words(&key.words[..kept]),
         }
+    }
+
+    /// Which bits of which words it looks at.
+    pub(crate) fn asked(&self) -> &[(u8, u64)] {
+        self.shape.asked()
     }
 
     /// The parts of a frame that it looks at.
@@ -227,9 +233,11 @@ impl Tuple {
     }
 
     pub(crate) fn view(&self) -> TupleView {
+        let segments = &self.directory.segments;
         TupleView {
             shape: Arc::clone(&self.shape),
             highest: self.highest(),
+            is_large: segments.len() > 1 || segments.iter().any(|one| one.capacity() >= LARGE),
             directory: Arc::clone(&self.directory),
         }
     }

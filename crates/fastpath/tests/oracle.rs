@@ -501,6 +501,14 @@ impl Bench {
         }
     }
 
+    /// One whose runner remembers the ways of frames from the first on.
+    fn remembering() -> Self {
+        Self {
+            judged: Switch::new(Runner::remembering(0)),
+            ..Self::new()
+        }
+    }
+
     fn change(&mut self, event: &Event) {
         self.judge.change(event, self.now);
         let changes = self.judged.change(event, self.now);
@@ -521,7 +529,9 @@ impl Bench {
     /// Runs the frames through both.
     fn run(&mut self, from: PortNo, frames: &[Incoming]) {
         self.now = Instant::from_nanos(self.now.as_nanos() + 30_000_000);
-        let view = self.classifier.publish(&self.judged.pipeline);
+        let classifier = &mut self.classifier;
+        let view = classifier.current();
+        let view = view.unwrap_or_else(|| classifier.publish(&self.judged.pipeline));
         let Switch {
             pipeline,
             pool,
@@ -625,6 +635,34 @@ proptest! {
         steps in vec((vec(leading(), 15..90), 1..=3_u32, vec(incoming(), 1..70)), 1..3),
     ) {
         play(&steps);
+    }
+}
+
+/// What happens before a batch: mostly nothing.
+fn rarely() -> impl Strategy<Value = Vec<Event>> {
+    prop_oneof![
+        3 => Just(Vec::new()),
+        1 => vec(prop_oneof![leading(), event(LEADING_MATCHES)], 1..3),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Where few flows have many frames each, and the ways of those are remembered.
+    #[test]
+    fn what_becomes_of_a_frame_that_came_before_is_what_the_interpreter_makes_of_it(
+        events in vec(leading(), 15..90),
+        flows in vec(incoming(), 1..6),
+        batches in vec((rarely(), 1..=3_u32, vec(any::<Index>(), 1..80)), 2..6),
+    ) {
+        let mut bench = Bench::remembering();
+        events.iter().for_each(|event| bench.change(event));
+        for (events, from, frames) in &batches {
+            events.iter().for_each(|event| bench.change(event));
+            let frames = frames.iter().map(|index| index.get(&flows).clone());
+            bench.run(PortNo(*from), &frames.collect::<Vec<_>>());
+        }
     }
 }
 

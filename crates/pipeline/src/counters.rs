@@ -133,7 +133,9 @@ pub struct Totals {
 
 impl Counters {
     /// Whether they are the same counts, not only equal ones.
-    pub(crate) fn are(&self, others: &Self) -> bool {
+    #[inline]
+    #[must_use]
+    pub fn are(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.sheet, &others.sheet) && self.first == others.first
     }
 

@@ -369,17 +369,18 @@ impl Worker {
             now: self.now,
         };
         let mut left = 0;
-        let mut batch = self.runner.begin(ground, &mut self.frames);
-        while let Some(fate) = batch.next(&mut self.pool) {
-            match fate {
-                Fate::Leaves(frame, _) => {
-                    left += 1;
-                    self.back.push(std::mem::take(frame));
+        {
+            let mut batch = self.runner.begin(ground, &mut self.frames);
+            while let Some(fate) = batch.next(&mut self.pool) {
+                match fate {
+                    Fate::Leaves(frame, _) => {
+                        left += 1;
+                        self.back.push(std::mem::take(frame));
+                    }
+                    Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
                 }
-                Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
             }
         }
-        drop(batch);
         self.frames.clear();
         std::mem::swap(&mut self.frames, &mut self.back);
         left

@@ -1,7 +1,7 @@
 //! What workers see of the tables, as they were at one moment.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use base::TableId;
 use flow::Registers;
@@ -12,7 +12,7 @@ use super::clauses::ByClauses;
 use crate::ahead::AHEAD;
 use crate::base::Base;
 use crate::direct::Direct;
-use crate::lanes::{Lanes, Parts};
+use crate::lanes::{Lanes, OF_FRAMES, Parts};
 use crate::places::Places;
 use crate::segment::Epoch;
 use crate::shape::Hasher;
@@ -107,17 +107,38 @@ fn first<'a>(one: Option<&'a Arc<Rule>>, other: Option<&'a Arc<Rule>>) -> Option
 }
 
 /// The tables by their number, up to the last that has rules.
-pub(super) type Views = Vec<Option<Arc<TableView>>>;
+pub(crate) type Views = Vec<Option<Arc<TableView>>>;
 
 /// All tables as they were at one moment.
 #[derive(Clone, Debug)]
 pub struct View {
     pub(super) epoch: Epoch,
-    pub(super) hasher: Hasher,
-    pub(super) tables: Arc<Views>,
+    pub(crate) hasher: Hasher,
+    pub(crate) tables: Arc<Views>,
 }
 
 impl View {
+    /// Whether it shows these tables as they were then.
+    #[inline]
+    pub(crate) fn is(&self, tables: &Weak<Views>, epoch: Epoch) -> bool {
+        std::ptr::eq(tables.as_ptr(), Arc::as_ptr(&self.tables)) && epoch == self.epoch
+    }
+
+    /// Which bits of each word of a frame itself some table looks at.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = (u8, u64)> {
+        let mut masks = [0; OF_FRAMES];
+        for table in self.tables.iter().flatten() {
+            let of_bases = table.bases.iter().flat_map(|base| base.asked());
+            let of_tuples = table.tuples.iter().flat_map(TupleView::asked);
+            for (lane, mask) in of_bases.chain(of_tuples) {
+                if let Some(all) = masks.get_mut(usize::from(*lane)) {
+                    *all |= mask;
+                }
+            }
+        }
+        (0..).zip(masks)
+    }
+
     /// The table, if it has rules.
     #[inline]
     pub(crate) fn table(&self, id: TableId) -> Option<&TableView> {

@@ -216,16 +216,18 @@ impl Worker {
             now,
         };
         batch.iter_mut().for_each(finish_if_sctp);
-        let mut run = runner.begin(ground, batch);
-        while let Some(fate) = run.next(&mut self.pool) {
-            match fate {
-                Fate::Leaves(frame, port) => {
-                    self.send(PortKey { port, ..from }, std::mem::take(frame));
+        // It is large: whoever handed it to `drop` would copy it.
+        {
+            let mut run = runner.begin(ground, batch);
+            while let Some(fate) = run.next(&mut self.pool) {
+                match fate {
+                    Fate::Leaves(frame, port) => {
+                        self.send(PortKey { port, ..from }, std::mem::take(frame));
+                    }
+                    Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
                 }
-                Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
             }
         }
-        drop(run);
         batch.clear();
         self.shared.counters.add_handed(runner.handed());
         self.runner = Some(runner);

@@ -66,18 +66,19 @@ impl Stream {
         };
         let frames = &mut self.frames[self.next..][..Worker::BATCH];
         let (mut place, mut left) = (0, 0);
-        let mut batch = self.runner.begin(ground, frames);
-        while let Some(fate) = batch.next(&mut self.pool) {
-            match fate {
-                Fate::Leaves(..) => left += 1,
-                Fate::Told(verdict) => {
-                    let frame = verdict.frames.pop();
-                    self.told.extend(frame.map(|frame| (place, frame)));
+        {
+            let mut batch = self.runner.begin(ground, frames);
+            while let Some(fate) = batch.next(&mut self.pool) {
+                match fate {
+                    Fate::Leaves(..) => left += 1,
+                    Fate::Told(verdict) => {
+                        let frame = verdict.frames.pop();
+                        self.told.extend(frame.map(|frame| (place, frame)));
+                    }
                 }
+                place += 1;
             }
-            place += 1;
         }
-        drop(batch);
         for (place, frame) in self.told.drain(..) {
             frames[place] = frame;
         }

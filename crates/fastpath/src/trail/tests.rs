@@ -1,0 +1,141 @@
+//! Trails are looked for where they are of use, and nowhere else. That they lead where
+//! lookups do is for the oracle to tell.
+
+use base::Instant;
+use flow::PortDesc;
+use flow::text::parse_flow_line;
+use packet::build::Stack;
+use packet::{Frame, Pool};
+use pipeline::{Limits, Pipeline};
+
+use super::*;
+use crate::classifier::Classifier;
+use crate::runner::{Fate, Ground, Runner};
+
+const BATCH: u32 = 64;
+
+/// Tables, one after the other, the last but one of which tells hosts apart.
+struct Tables {
+    pipeline: Pipeline,
+    classifier: Classifier,
+}
+
+impl Tables {
+    fn new(count: u32) -> Self {
+        let mut tables = Self {
+            pipeline: Pipeline::new(Limits::default(), 1),
+            classifier: Classifier::new(),
+        };
+        for port in 1..=2 {
+            tables.pipeline.set_port(&PortDesc::new(PortNo(port)));
+        }
+        for table in 0..count - 1 {
+            tables.add(&format!(
+                "table={table},udp,actions=goto_table:{}",
+                table + 1
+            ));
+        }
+        let last = count - 1;
+        tables.add(&format!(
+            "table={last},priority=2,udp,nw_src=10.0.0.1,actions=drop"
+        ));
+        tables.add(&format!("table={last},priority=1,udp,actions=output:2"));
+        tables
+    }
+
+    fn add(&mut self, line: &str) {
+        let command = parse_flow_line(line).expect(line);
+        let changes = self.pipeline.flow_mod(&command, Instant::START);
+        self.classifier.note(&changes.expect(line));
+    }
+
+    /// Runs as many batches of frames of these hosts as windows have, and more.
+    fn run(&mut self, runner: &mut Runner, windows: u32, host: impl Fn(u32) -> u32) {
+        let pipeline = &self.pipeline;
+        let current = self.classifier.current();
+        let view = current.unwrap_or_else(|| self.classifier.publish(pipeline));
+        let ground = Ground {
+            pipeline,
+            view: &view,
+            from: PortNo(1),
+            now: Instant::START,
+        };
+        let mut pool = Pool::new(1);
+        let mut frames: Vec<Frame> = (0..BATCH).map(|_| frame(host(0))).collect();
+        let mut number = 0;
+        for _ in 0..windows * WINDOW / 2 + 1 {
+            for frame in &mut frames {
+                let source = (0x0b00_0000 + host(number)).to_be_bytes();
+                frame.bytes_mut()[26..30].copy_from_slice(&source);
+                number += 1;
+            }
+            let mut batch = runner.begin(ground, &mut frames);
+            for _ in 0..BATCH {
+                let fate = batch.next(&mut pool);
+                assert!(matches!(fate, Some(Fate::Leaves(_, PortNo(2)))));
+            }
+        }
+    }
+}
+
+fn frame(host: u32) -> Frame {
+    let stack = format!("eth / ipv4(src={}) / udp", std::net::Ipv4Addr::from(host));
+    stack.parse::<Stack>().expect("a frame").build()
+}
+
+#[test]
+fn few_flows_go_trails_where_tables_are_many() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::new(0));
+    tables.run(&mut runner, 3, |number| number % 100);
+    assert_eq!(runner.trails.stage, Stage::Used);
+    let before = runner.trails.window;
+    tables.run(&mut runner, 0, |number| number % 100);
+    let after = runner.trails.window;
+    assert_eq!(after.hits - before.hits, u64::from(BATCH));
+}
+
+#[test]
+fn all_begin_anew_when_tables_change_and_none_is_kept_for_ever() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    tables.run(&mut runner, 1, |number| number % 100);
+    tables.add("table=3,priority=9,tcp,actions=drop");
+    let before = runner.trails.window;
+    tables.run(&mut runner, 0, |_| 7);
+    let after = runner.trails.window;
+    assert_eq!(after.hits - before.hits, u64::from(BATCH) / 2, "once read");
+    let windows = TRAILS.div_ceil(WINDOW as usize / 2);
+    tables.run(&mut runner, u32::try_from(windows).expect("few"), |_| 7);
+    let kept = runner.trails.trails.iter().filter(|trail| trail.view != 0);
+    assert_eq!(kept.count(), 1);
+}
+
+#[test]
+fn flows_that_never_come_again_go_none_and_it_is_tried_ever_more_seldom() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::new(0));
+    tables.run(&mut runner, 3, |number| number);
+    assert!(matches!(runner.trails.stage, Stage::Resting(_)));
+    assert_eq!(runner.trails.rest, 2 * REST_MIN);
+    assert!(!runner.trails.are_kept());
+}
+
+#[test]
+fn few_tables_have_none() {
+    let (mut tables, mut runner) = (Tables::new(3), Runner::new(0));
+    tables.run(&mut runner, 3, |_| 0);
+    assert_eq!(runner.trails.stage, Stage::Resting(0));
+    assert!(runner.trails.trails.is_empty());
+}
+
+#[test]
+fn tables_that_always_change_have_none() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::new(0));
+    tables.run(&mut runner, 3, |_| 0);
+    assert_eq!(runner.trails.stage, Stage::Used);
+    for port in 0..=CHANGES_MAX {
+        tables.add(&format!(
+            "table=3,priority=9,tcp,tp_dst={port},actions=drop"
+        ));
+        tables.run(&mut runner, 0, |_| 0);
+    }
+    assert!(matches!(runner.trails.stage, Stage::Resting(_)));
+}
