@@ -70,7 +70,8 @@ pub(crate) struct Bits {
     dimensions: Box<[Dimension]>,
     /// Words of a summary.
     groups: usize,
-    /// By bit: the rule's place among all, in the order in which they are tried.
+    /// By bit: the rule's place among all, in the order in which they are tried. Those of a word
+    /// stand in order, and so do the words by their least, but for the last.
     ranks: Box<[u32]>,
     /// By word: the least of its ranks.
     least: Box<[u32]>,
@@ -119,29 +120,26 @@ impl Bits {
         while words != 0 {
             let word = words.trailing_zeros() as usize;
             words &= words - 1;
-            if self.least[word] < best {
-                let rules = rows
-                    .iter()
-                    .fold(u64::MAX, |rules, row| rules & row[1 + word]);
-                best = self.best(best, word, rules, &seen);
+            if self.least[word] >= best {
+                continue;
             }
+            let of_word = rows.iter().map(|row| row[1 + word]);
+            let rules = of_word.fold(u64::MAX, |rules, of_row| rules & of_row);
+            best = self.best(best, word, rules, &seen);
         }
         (best != u32::MAX).then_some(best as usize)
     }
 
     /// The least of the ranks of these rules of a word that are seen, if it is below `best`.
     #[inline]
-    fn best(
-        &self,
-        mut best: u32,
-        word: usize,
-        mut rules: u64,
-        seen: &impl Fn(usize) -> bool,
-    ) -> u32 {
+    fn best(&self, best: u32, word: usize, mut rules: u64, seen: &impl Fn(usize) -> bool) -> u32 {
         while rules != 0 {
             let rank = self.ranks[word * WORD + rules.trailing_zeros() as usize];
-            if rank < best && seen(rank as usize) {
-                best = rank;
+            if rank >= best {
+                break;
+            }
+            if seen(rank as usize) {
+                return rank;
             }
             rules &= rules - 1;
         }

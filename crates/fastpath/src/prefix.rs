@@ -158,6 +158,10 @@ impl Prefix {
         }
         let spot = self.family.spot;
         let mut node = self.nodes[self.rows.find(word(spot) & spot.full()) as usize];
+        // Mostly all rules are there, and the first of all that fit is the one.
+        if node.least == NONE || seen(node.least as usize) {
+            return (node.least != NONE).then_some(node.least as usize);
+        }
         let mut best = NONE;
         while node.least < best {
             let places = &self.places[node.first as usize..node.end as usize];

@@ -2,8 +2,23 @@
 //! are alike. Conditions on upper bits lie within each other or apart, so there are at most
 //! two rows for each.
 //!
-//! Cost of a search, in modelled instructions: some thirty, and a few for each doubling of
-//! the rows that share a slot.
+//! A search divides the values into equal slots, as many as there are rows; a slot with more
+//! than a few rows is divided again, since values come in clusters, but not for ever.
+//!
+//! Cost of a search, in modelled instructions: some twenty for each division, and a few for
+//! each row, or each doubling of the rows, that share the last slot.
+
+use std::ops::Range;
+
+/// Rows that are looked at one by one.
+const FEW: usize = 4;
+
+/// How often values are divided at most. Behind that rows are halved: whoever chooses the
+/// values can have one row left in each slot, and all others in one.
+const DIVISIONS_MAX: usize = 4;
+
+/// No further division.
+const NONE: u32 = u32::MAX;
 
 /// See the top of this file.
 #[derive(Debug)]
@@ -11,61 +26,128 @@ pub(crate) struct Rows {
     starts: Box<[u64]>,
     /// What each row is marked with.
     marks: Box<[u32]>,
+    /// The first is of all values.
+    divisions: Vec<Division>,
+    slots: Vec<Slot>,
+}
+
+/// Values in slots.
+#[derive(Clone, Copy, Debug)]
+struct Division {
     least: u64,
     shift: u32,
-    /// The first row of each slot, of which there are as many as rows, and how many
-    /// rows there are.
-    slots: Box<[u32]>,
+    /// Where its slots begin, and how many there are beyond the first. One more says where the
+    /// rows of the last end.
+    first: u32,
+    more: u32,
+}
+
+/// Where the rows begin that start here.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    row: u32,
+    /// How they are divided, if they are.
+    division: u32,
+}
+
+/// There are fewer rows than twice the rules of a table.
+fn number(of: usize) -> u32 {
+    u32::try_from(of).expect("there are not so many")
+}
+
+impl Division {
+    #[inline]
+    fn slot(&self, value: u64) -> usize {
+        let slot = value.saturating_sub(self.least) >> self.shift;
+        let slot = slot.min(self.more.into());
+        usize::try_from(slot).expect("no more than there are")
+    }
 }
 
 impl Rows {
     /// Rows by their starts, in order, the first of which is zero.
     fn of(rows: &[(u64, u32)]) -> Self {
-        let starts: Box<[u64]> = rows.iter().map(|(start, _)| *start).collect();
-        let least = starts.get(1).copied().unwrap_or(0);
-        let span = starts.last().copied().unwrap_or(0).saturating_sub(least);
-        let wanted = rows.len().next_power_of_two();
-        let bits = u64::BITS - span.leading_zeros();
-        let shift = bits.saturating_sub(wanted.ilog2());
-        let last = usize::try_from(span >> shift).expect("no more than rows, or twice as many");
         let mut made = Self {
-            starts,
+            starts: rows.iter().map(|(start, _)| *start).collect(),
             marks: rows.iter().map(|(_, mark)| *mark).collect(),
-            least,
-            shift,
-            slots: vec![0; last + 2].into(),
+            divisions: Vec::new(),
+            slots: Vec::new(),
         };
-        for (start, _) in rows {
-            let slot = made.slot(*start);
-            made.slots[slot + 1] += 1;
-        }
-        for slot in 1..made.slots.len() {
-            made.slots[slot] += made.slots[slot - 1];
-        }
+        made.divide(0..rows.len(), DIVISIONS_MAX);
         made
     }
 
+    /// Divides these rows, so many times at most. Answers the number of the division.
+    fn divide(&mut self, rows: Range<usize>, times: usize) -> u32 {
+        // The first row of all starts at zero, far from others.
+        let least = self.starts[rows.start.max(1).min(rows.end - 1)];
+        let span = self.starts[rows.end - 1].saturating_sub(least);
+        let bits = u64::BITS - span.leading_zeros();
+        let shift = bits.saturating_sub(rows.len().next_power_of_two().ilog2());
+        let first = self.slots.len();
+        let more = usize::try_from(span >> shift).expect("no more than rows, or twice as many");
+        let division = Division {
+            least,
+            shift,
+            first: number(first),
+            more: number(more),
+        };
+        let mut row = rows.start;
+        for slot in 0..=more {
+            self.slots.push(Slot {
+                row: number(row),
+                division: NONE,
+            });
+            let here = self.starts[row..rows.end].iter();
+            row += here
+                .take_while(|start| division.slot(**start) == slot)
+                .count();
+        }
+        self.slots.push(Slot {
+            row: number(rows.end),
+            division: NONE,
+        });
+        self.divisions.push(division);
+        let of_this = number(self.divisions.len() - 1);
+        for slot in first..=first + more {
+            let rows = self.rows_of(slot);
+            if rows.len() > FEW && times > 1 {
+                self.slots[slot].division = self.divide(rows, times - 1);
+            }
+        }
+        of_this
+    }
+
     #[inline]
-    fn slot(&self, value: u64) -> usize {
-        let slot = value.saturating_sub(self.least) >> self.shift;
-        let last = self.slots.len() - 2;
-        usize::try_from(slot).map_or(last, |slot| slot.min(last))
+    fn rows_of(&self, slot: usize) -> Range<usize> {
+        self.slots[slot].row as usize..self.slots[slot + 1].row as usize
     }
 
     /// The mark of the row that a value is in.
     #[inline]
     pub(crate) fn find(&self, value: u64) -> u32 {
-        let slot = self.slot(value);
-        let rows = self.slots[slot] as usize..self.slots[slot + 1] as usize;
+        let mut division = &self.divisions[0];
+        let rows = loop {
+            let slot = division.first as usize + division.slot(value);
+            match self.divisions.get(self.slots[slot].division as usize) {
+                Some(further) => division = further,
+                None => break self.rows_of(slot),
+            }
+        };
         let before = rows.start;
-        let among = self.starts[rows].partition_point(|start| *start <= value);
+        let starts = &self.starts[rows];
+        let among = match starts.len() {
+            0..=FEW => starts.iter().filter(|start| **start <= value).count(),
+            _ => starts.partition_point(|start| *start <= value),
+        };
         // The row before the first that starts behind the value; the first starts at zero.
         self.marks[before + among - 1]
     }
 
     /// The bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
-        8 * self.starts.len() + 4 * (self.marks.len() + self.slots.len())
+        let of_rows = size_of_val(&*self.starts) + size_of_val(&*self.marks);
+        of_rows + size_of_val(&*self.divisions) + size_of_val(&*self.slots)
     }
 }
 
@@ -141,6 +223,12 @@ mod tests {
             &[0, u64::MAX - 3, u64::MAX - 1],
             &[0, 0x0a00_0000, 0x0a00_0100, 0x0a01_0000, 0x0b00_0000],
         ];
+        // In clusters, at the ends of all values, and each half as far as the one before.
+        let clusters = (1..200).map(|n| ((n % 4) << 60) + n * n);
+        let mut clusters: Vec<u64> = clusters.chain([0, u64::MAX]).collect();
+        clusters.sort_unstable();
+        let halves: Vec<u64> = [0].into_iter().chain((0..64).map(|bit| 1 << bit)).collect();
+        let sets = sets.iter().copied().chain([&*clusters, &*halves]);
         for starts in sets {
             let rows: Vec<_> = starts.iter().copied().zip(100..).collect();
             let made = Rows::of(&rows);

@@ -147,7 +147,20 @@ fn in_order(axes: &[Axis], wanted: &Wanted) -> Vec<u32> {
     };
     let mut ranks: Vec<u32> = (0..).take(wanted.len()).collect();
     ranks.sort_by_cached_key(|rank| key(&wanted[*rank as usize]));
-    ranks
+    word_by_word(&ranks)
+}
+
+/// The same, in each word in the order in which they are tried, and so the words by what is
+/// tried first of each: whoever has found a rule is done with all that are tried later. The
+/// last word stays, which may not be full.
+fn word_by_word(ranks: &[u32]) -> Vec<u32> {
+    let (whole, rest) = ranks.as_chunks::<WORD>();
+    let mut whole = whole.to_vec();
+    whole.iter_mut().for_each(|word| word.sort_unstable());
+    whole.sort_unstable_by_key(|word| word[0]);
+    let mut rest = rest.to_vec();
+    rest.sort_unstable();
+    whole.into_iter().flatten().chain(rest).collect()
 }
 
 /// How many conditions the rules have around conditions in a dimension, all in all.
