@@ -3,12 +3,12 @@
 //! write what goes with a frame. So what one has to wait for comes from memory while others are looked at, and a table
 //! is looked into by all that come to it.
 
-use std::hint::black_box;
 use std::sync::Arc;
 
 use base::{PortNo, TableId};
 use flow::Action;
 use pipeline::{Rule, Totals};
+use sys::cache::prefetch;
 
 use crate::base::Base;
 use crate::classifier::Sole;
@@ -22,7 +22,10 @@ use crate::tally::add;
 use crate::way::RESUBMITS_DEEP;
 
 mod along;
+mod group;
 mod reading;
+
+use group::{Arrival, Group, Led, Streak};
 
 /// So many frames. Their words take half of a first-level cache of 32 kB at most, and
 /// more than some ten are no use: a core has no more loads in flight.
@@ -74,90 +77,11 @@ fn found(rule: Option<&Arc<Rule>>) -> Seen<'_> {
     Seen::Found(rule.map(AsRef::as_ref))
 }
 
-/// Frames that come to a table together.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    places: Places,
-    /// What they count for.
-    totals: Totals,
-    table: TableId,
-    /// How many lookups each has had beyond those that are noted of it.
-    lookups: u16,
-}
-
-/// Frames that a table leads on. Where each of them is led to is noted only if they are not
-/// all led to the same table.
-#[derive(Clone, Copy, Debug)]
-struct Led {
-    places: Places,
-    /// What they count for.
-    totals: Totals,
-    /// The first table that one of them is led to, and the last.
-    first: TableId,
-    last: TableId,
-}
-
-impl Led {
-    const NONE: Self = Self {
-        places: Places::NONE,
-        totals: Totals {
-            packets: 0,
-            bytes: 0,
-        },
-        first: TableId(u8::MAX),
-        last: TableId::FIRST,
-    };
-
-    /// Whether all are led to one table, if any is.
-    #[inline]
-    fn is_one(&self) -> bool {
-        self.first >= self.last
-    }
-
-    /// These frames, which count for so much, are led to this table too.
-    #[inline]
-    fn add(&mut self, places: Places, totals: Totals, to: TableId, ahead: &mut [Ahead<'_>; AHEAD]) {
-        let (before, was_one) = (*self, self.is_one());
-        self.first = before.first.min(to);
-        self.last = before.last.max(to);
-        if !self.is_one() {
-            if was_one {
-                before
-                    .places
-                    .for_each(|place| ahead[place].table = before.first);
-            }
-            places.for_each(|place| ahead[place].table = to);
-        }
-        self.places.add(places);
-        add(&mut self.totals, totals);
-    }
-}
-
-/// Frames of a group that find the same rule.
-#[derive(Clone, Copy, Debug)]
-struct Streak<'a> {
-    rule: &'a Rule,
-    places: Places,
-}
-
-/// What has come of a group in its table.
-#[derive(Clone, Copy, Debug)]
-struct Arrival {
-    group: Group,
-    led: Led,
-    /// What those count for that leave.
-    left: Totals,
-}
-
-impl Arrival {
-    #[inline]
-    const fn of(group: Group) -> Self {
-        Self {
-            group,
-            led: Led::NONE,
-            left: Led::NONE.totals,
-        }
-    }
+/// Asks for the memory of what is wanted of a rule that was found.
+#[inline]
+pub(crate) fn ask_for(rule: &Rule) {
+    prefetch(&rule.instructions);
+    prefetch(&rule.counters);
 }
 
 impl<'a> Batch<'a> {
@@ -261,6 +185,7 @@ impl<'a> Batch<'a> {
                 for place in group.places {
                     let lanes = &self.runner.lanes[place];
                     each[place] = base.find(lanes, view.epoch(), |_| true);
+                    each[place].into_iter().for_each(|rule| ask_for(rule));
                 }
                 self.arrive_at_far(group, &each)
             }
@@ -304,16 +229,14 @@ impl<'a> Batch<'a> {
         self.count_arrival(arrival)
     }
 
-    /// The same, where these frames find these rules, which are many in all: what is far away
-    /// is asked for all of them together.
+    /// The same, where these frames find these rules, which are many in all, and were asked
+    /// for: what is far away is asked for all of them together.
     fn arrive_at_far(&mut self, group: Group, each: &[Option<&'a Arc<Rule>>; AHEAD]) -> Led {
-        let rules = group.places.filter_map(|place| each[place]);
-        let near = rules.fold(0, |near, rule| near ^ rule.instructions.gist());
-        black_box(near);
-        let rules = group.places.filter_map(|place| each[place]);
-        let writer = self.runner.writer;
-        let near = rules.fold(0, |near, rule| near ^ rule.counters.glance(writer));
-        black_box(near);
+        for rule in group.places.filter_map(|place| each[place]) {
+            prefetch(rule.instructions.place());
+            let place = rule.counters.place(self.runner.writer);
+            place.into_iter().for_each(prefetch);
+        }
         self.arrive(group, |place, _| found(each[place]))
     }
 
@@ -349,33 +272,52 @@ impl<'a> Batch<'a> {
     fn settle(&mut self, streak: Streak<'a>, arrival: &mut Arrival) {
         let Streak { rule, places } = streak;
         let gist = rule.instructions.gist();
-        let group = &arrival.group;
-        // Most rules lead where the one before has led, and do nothing else.
-        if gist == Brief::Leads(arrival.led.first).word() && arrival.led.first == arrival.led.last {
-            let totals = self.weigh_of(places, group);
-            arrival.led.places.add(places);
-            add(&mut arrival.led.totals, totals);
-            self.follow(streak, None);
-            let counters = &rule.counters;
-            counters.add(self.runner.writer, totals, self.ground.now);
-            return;
-        }
-        let totals = if let Some(to) = self.lead(streak, gist, group.table) {
-            let totals = self.weigh_of(places, group);
-            arrival.led.add(places, totals, to, &mut self.ahead);
-            self.follow(streak, None);
-            totals
-        } else {
-            let leaving = self.leave(streak, gist);
-            self.end(places.without(leaving), Seen::Found(Some(rule)), group);
-            let totals = self.weigh_of(leaving, group);
-            add(&mut arrival.left, totals);
-            totals
+        // Most rules lead on or have frames leave, and do nothing else.
+        let totals = match Brief::of(gist) {
+            Brief::Leads(to) => {
+                let totals = self.weigh_of(places, &arrival.group);
+                arrival.led.add(places, totals, to, &mut self.ahead);
+                self.follow(streak, None);
+                totals
+            }
+            Brief::Leaves(port) if self.with_set.is_none() && self.may_leave(port) => {
+                let totals = self.weigh_of(places, &arrival.group);
+                add(&mut arrival.left, totals);
+                self.leave(streak, port);
+                totals
+            }
+            _ => self.settle_with_care(streak, gist, arrival),
         };
         if totals.packets > 0 {
             let counters = &rule.counters;
             counters.add(self.runner.writer, totals, self.ground.now);
         }
+    }
+
+    /// The same, whatever the rule does. Answers what those frames count for that are led on,
+    /// or leave.
+    #[inline(never)]
+    fn settle_with_care(&mut self, streak: Streak<'a>, gist: u64, arrival: &mut Arrival) -> Totals {
+        let Streak { rule, places } = streak;
+        let group = &arrival.group;
+        if let Some(to) = self.lead(streak, gist, group.table) {
+            let totals = self.weigh_of(places, group);
+            arrival.led.add(places, totals, to, &mut self.ahead);
+            self.follow(streak, None);
+            return totals;
+        }
+        let leaving = match Brief::of(gist) {
+            Brief::Leaves(port) if self.may_leave(port) => {
+                let places = places.without(self.with_set);
+                self.leave(Streak { places, ..streak }, port);
+                places
+            }
+            _ => Places::NONE,
+        };
+        self.end(places.without(leaving), Seen::Found(Some(rule)), group);
+        let totals = self.weigh_of(leaving, group);
+        add(&mut arrival.left, totals);
+        totals
     }
 
     /// What these frames of a group count for.
@@ -398,20 +340,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Has those of these frames leave that find a rule of this gist, if that is all that it
-    /// does, and they may. Answers which do.
+    /// Has the frames of a streak leave by this port, as they may.
     #[inline]
-    fn leave(&mut self, streak: Streak<'a>, gist: u64) -> Places {
-        let Brief::Leaves(port) = Brief::of(gist) else {
-            return Places::NONE;
-        };
-        if !self.may_leave(port) {
-            return Places::NONE;
+    fn leave(&mut self, streak: Streak<'a>, port: PortNo) {
+        for place in streak.places {
+            self.ahead[place % AHEAD].leaves = Some(port);
         }
-        let places = streak.places.without(self.with_set);
-        places.for_each(|place| self.ahead[place % AHEAD].leaves = Some(port));
-        self.follow(Streak { places, ..streak }, Some(port));
-        places
+        self.follow(streak, Some(port));
     }
 
     /// Whether frames may leave by this port.
@@ -442,6 +377,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Notes a resubmission, and does what is before it; unless there are too many.
+    #[inline(never)]
     fn resubmit_ahead(&mut self, streak: Streak<'a>) -> Option<()> {
         let ahead = &self.ahead;
         let is_one = |place: usize| usize::from(ahead[place % AHEAD].resubmits) < RESUBMITS_AHEAD;
@@ -461,6 +397,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes what a rule does that goes with a frame, which is all that it does but lead on.
+    #[inline(never)]
     fn write_beside(&mut self, streak: Streak<'a>) -> Option<()> {
         let Streak { rule, places } = streak;
         let steps = rule.instructions.compiled::<Steps>()?;

@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 
 use base::{PortNo, TableId};
 use pipeline::{Counters, Rule};
+use sys::cache::prefetch;
 
 use crate::ahead::AHEAD;
 use crate::classifier::{View, Views};
@@ -292,11 +293,13 @@ impl Trails {
         mark
     }
 
-    /// Looks at the memory where a trail of this mark would be.
+    /// Asks for the memory where a trail of this mark is found first.
     #[inline]
-    pub(crate) fn glance(&self, mark: &Mark) -> u64 {
+    pub(crate) fn prefetch(&self, mark: &Mark) {
         let trail = &self.trails[usize::from(mark.place) % TRAILS];
-        trail.words[0] ^ u64::from(trail.counters[RULES / 2].is_some())
+        prefetch(&trail.words);
+        let of_lines = trail.counters.iter().step_by(4);
+        of_lines.for_each(prefetch);
     }
 
     /// The trail of this mark.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
-use crate::ahead::AHEAD;
+use crate::ahead::{AHEAD, ask_for};
 use crate::lanes::{Conditions, Lanes, Parts};
 use crate::places::Places;
 use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment, Sought};
@@ -84,41 +84,38 @@ impl TupleView {
     }
 
     /// The rules that these frames find. What is far away is asked for all of them together,
-    /// one thing after the other, and so comes together: segments, buckets and entries.
+    /// one thing after the other, and so comes together: buckets, entries and rules.
     pub(crate) fn find_each(
         &self,
         (hasher, epoch): (Hasher, Epoch),
         lanes: &[Lanes; AHEAD],
         of: Places,
     ) -> [Option<&Arc<Rule>>; AHEAD] {
-        let mut keys = [Key::NONE; AHEAD];
-        let segment = |hash: Hash| &**self.directory.segment(hash);
-        let near = of.fold(0, |near, place| {
-            keys[place] = self.shape.key(&lanes[place], hasher);
-            near ^ segment(keys[place].hash).capacity()
-        });
-        black_box(near);
-        let near = of.fold(0, |near, place| {
-            let hash = keys[place].hash;
-            near ^ segment(hash).glance_at_bucket(hash)
-        });
-        black_box(near);
-        let mut numbers = [None; AHEAD];
-        let near = of.fold(0, |near, place| {
-            let hash = keys[place].hash;
-            numbers[place] = segment(hash).likely(hash);
-            let glance = |number| segment(hash).glance_at_entry(number);
-            near ^ numbers[place].map_or(0, glance)
-        });
-        black_box(near);
+        let first = &*self.directory.segments[0];
+        let mut steps = [(Key::NONE, first, None); AHEAD];
+        for place in of {
+            let key = self.shape.key(&lanes[place], hasher);
+            let segment = &**self.directory.segment(key.hash);
+            segment.prefetch_bucket(key.hash);
+            steps[place] = (key, segment, None);
+        }
+        for place in of {
+            let (key, segment, number) = &mut steps[place];
+            *number = segment.likely(key.hash);
+            if let Some(number) = *number {
+                segment.prefetch_entry(number);
+            }
+        }
         let mut found = [None; AHEAD];
         for place in of {
-            let (key, lanes) = (&keys[place], &lanes[place]);
-            let (sought, segment) = (self.sought(key, lanes), segment(key.hash));
-            found[place] = numbers[place].and_then(|number| {
-                let likely = segment.likely_rule(number, sought, epoch);
-                likely.or_else(|| segment.find(key.hash, sought, epoch, |_| true))
-            });
+            let (key, segment, number) = &steps[place];
+            let Some(number) = *number else {
+                continue;
+            };
+            let sought = self.sought(key, &lanes[place]);
+            let likely = segment.likely_rule(number, sought, epoch);
+            found[place] = likely.or_else(|| segment.find(key.hash, sought, epoch, |_| true));
+            found[place].into_iter().for_each(|rule| ask_for(rule));
         }
         found
     }

@@ -185,12 +185,11 @@ impl Counters {
         cell.used.store(now.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Looks at the cell of `writer`, so that its memory is near when it is added to.
+    /// Where `writer` counts, for those who want that memory near beforehand.
     #[inline]
     #[must_use]
-    pub fn glance(&self, writer: usize) -> u64 {
-        let cell = self.cell(writer);
-        cell.map_or(0, |cell| cell.used.load(Ordering::Relaxed))
+    pub fn place(&self, writer: usize) -> Option<&impl Sized> {
+        self.cell(writer)
     }
 
     /// The sums over all writers.

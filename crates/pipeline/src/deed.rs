@@ -53,6 +53,13 @@ impl Deed {
         self.compiled.get()?.program.downcast_ref()
     }
 
+    /// Where [`Deed::gist`] is, for those who want that memory near beforehand.
+    #[inline]
+    #[must_use]
+    pub fn place(&self) -> &impl Sized {
+        &self.compiled
+    }
+
     /// What was made of the instructions in a word, which only their compiler
     /// understands; zero if nothing was.
     #[inline]

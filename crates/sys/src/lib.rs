@@ -4,6 +4,7 @@
 //! Nothing here knows what a frame means, and nothing decides: a wrapper does
 //! one thing and hands the kernel's error on.
 
+pub mod cache;
 pub mod ethtool;
 pub mod heap;
 pub mod interface;

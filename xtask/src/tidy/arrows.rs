@@ -21,7 +21,7 @@ const ARROWS: [Arrows; 22] = {
         row("flow",     &["base", "packet"]),
         row("openflow", &["base", "packet", "flow"]),
         row("pipeline", &["base", "packet", "flow"]),
-        row("fastpath", &["base", "packet", "flow", "pipeline"]),
+        row("fastpath", &["base", "packet", "flow", "pipeline", "sys"]),
         row("sys",      &["base"]),
         row("ports",    &["base", "packet", "sys"]),
         row("dpdk",     &["base", "packet", "sys", "ports"]),

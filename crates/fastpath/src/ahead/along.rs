@@ -1,7 +1,5 @@
 //! Frames that go a trail, and those that make one.
 
-use std::hint::black_box;
-
 use base::{Instant, PortNo, TableId};
 use pipeline::{Counters, Totals};
 
@@ -67,10 +65,9 @@ impl<'a> Batch<'a> {
         for place in group.places {
             marks[place] = trails.mark(&runner.lanes[place]);
         }
-        let near = group
-            .places
-            .fold(0, |near, place| near ^ trails.glance(&marks[place]));
-        black_box(near);
+        for place in group.places {
+            trails.prefetch(&marks[place]);
+        }
         let mut book = Book {
             writer: runner.writer,
             now: self.ground.now,
@@ -111,8 +108,15 @@ impl<'a> Batch<'a> {
     /// then if a port is told of.
     #[inline]
     pub(super) fn follow(&mut self, streak: Streak<'a>, leaving: Option<PortNo>) {
+        if self.followed.is_some() {
+            self.note_followed(streak, leaving);
+        }
+    }
+
+    #[inline(never)]
+    fn note_followed(&mut self, streak: Streak<'a>, leaving: Option<PortNo>) {
+        let Streak { rule, places } = streak;
         if let Some(followed) = &mut self.followed {
-            let Streak { rule, places } = streak;
             followed.find(places, rule, leaving, &mut self.runner.trails);
         }
     }

@@ -1,11 +1,10 @@
 //! Frames are read, and told what is told before any lookup.
 
-use std::hint::black_box;
 use std::ops::Range;
 
 use flow::FragmentHandling;
-use packet::Frame;
 use pipeline::{DropReason, Pipeline, PortView, Totals};
+use sys::cache::prefetch;
 
 use super::Group;
 use crate::lanes::Lanes;
@@ -30,9 +29,9 @@ impl Batch<'_> {
         };
         let lookups = self.trunk.len();
         // They come from memory together, and not one after the other.
-        let first = |frame: &Frame| frame.bytes().first().copied().unwrap_or_default();
-        let near = self.frames[frames.clone()].iter();
-        black_box(near.fold(0, |near, frame| near ^ first(frame)));
+        for frame in &self.frames[frames.clone()] {
+            frame.bytes().first().into_iter().for_each(prefetch);
+        }
         let runner = &mut *self.runner;
         let places = runner.lanes.iter_mut().zip(&mut self.ahead);
         for (place, (frame, (lanes, ahead))) in self.frames[frames].iter().zip(places).enumerate() {

@@ -1,21 +1,22 @@
-//! A lookup in steps, for those who do it for several frames at once: one look each at what
-//! comes next, so that none waits for the memory of another.
+//! A lookup in steps, for those who do it for several frames at once: what comes next is asked
+//! for of all of them, so that none waits for the memory of another.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pipeline::Rule;
+use sys::cache::prefetch;
 
-use super::block::NONE;
+use super::block::{BLOCK_BITS, NONE, place_of};
 use super::{Epoch, Segment, Sought};
 use crate::shape::Hash;
 
 impl Segment {
-    /// Looks at the memory where an entry of this hash is found first.
+    /// Asks for the memory where an entry of this hash is found first.
     #[inline]
-    pub(crate) fn glance_at_bucket(&self, hash: Hash) -> u64 {
+    pub(crate) fn prefetch_bucket(&self, hash: Hash) {
         let [first, _] = self.places(hash);
-        self.buckets[first].glance()
+        prefetch(&self.buckets[first]);
     }
 
     /// The number of the entry that is of this hash, if one is and all goes as it mostly does:
@@ -27,13 +28,14 @@ impl Segment {
         number(first).or_else(|| number(second))
     }
 
-    /// Looks at the memory of an entry.
+    /// Asks for the memory of an entry, and of the words beside it.
     #[inline]
-    pub(crate) fn glance_at_entry(&self, number: u16) -> u64 {
-        let words = self.words_of(number).first();
-        let word = words.map_or(0, |word| word.load(Ordering::Relaxed));
-        let born = self.entry(number).map_or(0, |entry| entry.born);
-        word ^ u64::from(born)
+    pub(crate) fn prefetch_entry(&self, number: u16) {
+        if let Some(block) = self.blocks.get(usize::from(number >> BLOCK_BITS)) {
+            let place = place_of(number);
+            block.entries.get(place).into_iter().for_each(prefetch);
+            block.words_of(place).first().into_iter().for_each(prefetch);
+        }
     }
 
     /// The rule of the entry of this number, if it is what is sought, is there as `epoch` saw
