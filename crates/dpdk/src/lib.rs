@@ -7,13 +7,15 @@
 //!
 //! What DPDK's structures look like is known to `shim/shim.c` alone, which is compiled
 //! against its headers; here it is a few functions over plain values. `unsafe` is in
-//! `device` and `eal` only.
+//! `device`, `eal` and `frames` only.
 
 mod arguments;
 #[cfg(feature = "dpdk")]
 mod device;
 #[cfg(feature = "dpdk")]
 mod eal;
+#[cfg(feature = "dpdk")]
+mod frames;
 #[cfg(feature = "dpdk")]
 mod port;
 #[cfg(feature = "dpdk")]
