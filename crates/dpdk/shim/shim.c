@@ -43,6 +43,7 @@ static int failure(int code)
 }
 
 _Static_assert(sizeof(struct shim_frame) == 32, "src/shim.rs says the same");
+_Static_assert(sizeof(struct shim_leaving) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_device) == 84, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_wish) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_link) == 8, "src/shim.rs says the same");
@@ -362,7 +363,7 @@ int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count)
 	return 0;
 }
 
-uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_frame *frames, uint32_t count)
+uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *frames, uint32_t count)
 {
 	struct rte_mbuf *mbufs[BATCH];
 	count = RTE_MIN(count, (uint32_t)BATCH);

@@ -23,6 +23,13 @@ struct shim_frame {
 	uint32_t room;   /* bytes of the buffer, if it is whole, ours alone and of our memory; or 0 */
 };
 
+/* A frame that is about to go, in one piece in a buffer of our memory. */
+struct shim_leaving {
+	uint8_t *buffer; /* where the buffer begins */
+	uint32_t start;  /* where in it the frame does */
+	uint32_t len;    /* its bytes */
+};
+
 /* What a device is. */
 struct shim_device {
 	char driver[SHIM_NAME_LEN];
@@ -82,6 +89,7 @@ void shim_release(const struct shim_frame *frames, uint32_t count);
 void shim_give_back(uint8_t *buffer);
 void shim_reap(uint16_t port, uint16_t queue);
 int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count);
-uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_frame *frames, uint32_t count);
+uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *frames,
+		   uint32_t count);
 
 #endif

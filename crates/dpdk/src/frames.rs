@@ -10,7 +10,7 @@ use std::slice;
 use packet::Frame;
 use sys::storage::{Lender, Storage};
 
-use crate::shim::{self, BATCH, RawFrame};
+use crate::shim::{self, BATCH, RawFrame, RawLeaving};
 
 /// Who lends the buffers of DPDK's memory.
 static LENDER: Lender = Lender { give_back };
@@ -33,9 +33,6 @@ const NOTHING: RawFrame = RawFrame {
     len: 0,
     room: 0,
 };
-
-/// What a driver told of a frame cannot be.
-pub(crate) struct Nonsense;
 
 /// Up to a batch of frames, ours until they are lent, sent or given back.
 pub(crate) struct Frames {
@@ -64,17 +61,17 @@ impl Frames {
         self.raw[..self.len][index].len as usize
     }
 
-    /// Lends a frame, if it can be: then it is here no more.
+    /// Lends the buffer of a frame, if it can be: then the frame is here no more, but for
+    /// where in the buffer it begins and how long it is.
     #[inline]
-    pub(crate) fn lend(&mut self, index: usize) -> Option<Result<Frame, Nonsense>> {
+    pub(crate) fn lend(&mut self, index: usize) -> Option<(Storage, usize, usize)> {
         let raw = &mut self.raw[..self.len][index];
         let buffer = NonNull::new(raw.buffer).filter(|_| raw.room > 0)?;
         raw.mbuf = ptr::null_mut();
         // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
         // alone, and no longer among these; DPDK's memory is written to when it is made.
         let storage = unsafe { Storage::lend(buffer, raw.room, &LENDER) };
-        let frame = Frame::within(storage, raw.start as usize, raw.len as usize);
-        Some(frame.map_err(|_| Nonsense))
+        Some((storage, raw.start as usize, raw.len as usize))
     }
 
     /// The bytes of a frame that is in one piece.
@@ -104,7 +101,7 @@ impl Frames {
 
     /// Makes `bytes` the content of a frame that was allocated, if there is room.
     #[inline]
-    fn write(&mut self, index: usize, bytes: &[u8]) -> Option<RawFrame> {
+    fn write(&mut self, index: usize, bytes: &[u8]) -> Option<RawLeaving> {
         let frame = &mut self.raw[..self.len][index];
         if bytes.len() > frame.room.saturating_sub(frame.start) as usize {
             return None;
@@ -115,8 +112,11 @@ impl Frames {
             let data = frame.buffer.add(frame.start as usize);
             ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
         }
-        frame.len = u32::try_from(bytes.len()).expect("it was held against the room");
-        Some(*frame)
+        Some(RawLeaving {
+            buffer: frame.buffer,
+            start: frame.start,
+            len: u32::try_from(bytes.len()).expect("it was held against the room"),
+        })
     }
 
     /// Gives the first frames back, but for those that are lent.
@@ -152,14 +152,23 @@ impl Drop for Frames {
 
 /// Frames that are about to go: as they lie in DPDK's memory, or copied there.
 pub(crate) struct Leaving {
-    pub(crate) raw: [RawFrame; BATCH],
-    /// Which of the batch each is.
-    places: [u8; BATCH],
+    pub(crate) raw: [RawLeaving; BATCH],
     pub(crate) len: usize,
+    /// Where each comes from, unless all are lent.
+    origins: [Origin; BATCH],
     /// Those that copies are made into.
     fresh: Frames,
     /// How many of these are used.
     used: usize,
+}
+
+/// Where a frame that is about to go comes from.
+#[derive(Clone, Copy)]
+struct Origin {
+    /// Its place in the batch.
+    place: u8,
+    /// Whether it is a copy.
+    is_copy: bool,
 }
 
 // SAFETY: as of `Frames`; of frames that are lent there are only their places in a batch
@@ -169,12 +178,30 @@ unsafe impl Send for Leaving {}
 impl Leaving {
     pub(crate) const fn new() -> Self {
         Self {
-            raw: [NOTHING; BATCH],
-            places: [0; BATCH],
+            raw: [NOWHERE; BATCH],
             len: 0,
+            origins: [Origin {
+                place: 0,
+                is_copy: false,
+            }; BATCH],
             fresh: Frames::new(),
             used: 0,
         }
+    }
+
+    /// Has all of these frames leave, if each lies in DPDK's memory, owes nothing and has at
+    /// most `len_max` bytes. To those that then go, [`Frame::forget`] must be done.
+    #[inline]
+    pub(crate) fn all(&mut self, frames: &[Frame], len_max: usize) -> bool {
+        self.len = 0;
+        for (raw, frame) in self.raw.iter_mut().zip(frames) {
+            match lent(frame) {
+                Some(lent) if frame.len() <= len_max && frame.offload.is_nothing() => *raw = lent,
+                _ => return false,
+            }
+        }
+        self.len = frames.len();
+        true
     }
 
     /// Begins a batch of these. `allocate` makes so many frames; false, if it cannot.
@@ -195,45 +222,54 @@ impl Leaving {
     /// Adds a frame, which is at `place` of the batch; false, if it is too long for a copy.
     #[inline]
     pub(crate) fn add(&mut self, frame: &Frame, place: usize) -> bool {
-        let raw = match frame.lent_by(&LENDER) {
-            Some((buffer, start)) => RawFrame {
-                buffer: buffer.as_ptr(),
-                start: u32::try_from(start).expect("a place in a buffer"),
-                len: u32::try_from(frame.len()).expect("a length within a buffer"),
-                ..NOTHING
-            },
-            None => match self.fresh.write(self.used, frame.bytes()) {
-                Some(raw) => {
-                    self.used += 1;
-                    raw
-                }
-                None => return false,
-            },
+        let lent = lent(frame);
+        let is_copy = lent.is_none();
+        let Some(raw) = lent.or_else(|| self.fresh.write(self.used, frame.bytes())) else {
+            return false;
         };
+        self.used += usize::from(is_copy);
         self.raw[self.len] = raw;
-        self.places[self.len] = u8::try_from(place).expect("a batch is small");
+        let place = u8::try_from(place).expect("a batch is small");
+        self.origins[self.len] = Origin { place, is_copy };
         self.len += 1;
         true
     }
 
     /// The place in the batch of a frame that was added.
     pub(crate) fn place(&self, index: usize) -> usize {
-        self.places[..self.len][index].into()
+        self.origins[..self.len][index].place.into()
     }
 
     /// Ends the batch, of which the first `sent` frames have gone: what they lay in is the
     /// driver's now. The others stay as they were.
     pub(crate) fn end(&mut self, frames: &mut [Frame], sent: usize) {
         let mut copies = 0;
-        for index in 0..sent {
-            if self.raw[index].mbuf.is_null() {
-                frames[self.place(index)].forget();
-            } else {
-                copies += 1;
+        for origin in &self.origins[..sent] {
+            match origin.is_copy {
+                true => copies += 1,
+                false => std::mem::take(&mut frames[usize::from(origin.place)]).forget(),
             }
         }
         self.fresh.forget_first(copies);
         self.fresh.release();
         self.len = 0;
     }
+}
+
+/// Where there is no frame that is about to go.
+const NOWHERE: RawLeaving = RawLeaving {
+    buffer: ptr::null_mut(),
+    start: 0,
+    len: 0,
+};
+
+/// A frame as it lies in DPDK's memory, if it does.
+#[inline]
+fn lent(frame: &Frame) -> Option<RawLeaving> {
+    let (buffer, start) = frame.lent_by(&LENDER)?;
+    Some(RawLeaving {
+        buffer: buffer.as_ptr(),
+        start: u32::try_from(start).expect("a place in a buffer"),
+        len: u32::try_from(frame.len()).expect("a length within a buffer"),
+    })
 }

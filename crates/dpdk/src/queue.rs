@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use packet::{Checksum, Frame, Pool, SegmentError};
+use packet::{Checksum, Frame, NoRoom, Pool, SegmentError};
 use ports::{Batch, Counter, Queue, QueueCounters};
 
 use crate::eal;
-use crate::frames::{Frames, Leaving, Nonsense};
+use crate::frames::{Frames, Leaving};
 use crate::port::Hold;
 use crate::shim::Losses;
 
@@ -99,40 +99,44 @@ impl DpdkQueue {
 
     /// Hands received frames on, as many as there is room and are buffers for.
     fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
+        let before = batch.len();
         let count = self.waiting.len().min(batch.room());
         let mut done = 0;
         while done < count {
-            match self.take(done, pool) {
-                Ok(Some(mut frame)) => {
-                    if self.unfinished {
-                        frame.recognise_unfinished();
+            if self.waiting.frame_len(done) < HEADER_LEN {
+                self.counters.add(Counter::RxRunt, 1);
+            } else if let Some((storage, start, len)) = self.waiting.lend(done) {
+                // Built where it is put: a frame that goes through another place on its way
+                // costs more than all else here.
+                match Frame::within(storage, start, len) {
+                    Ok(frame) => batch.put(frame),
+                    // What the driver told of it cannot be.
+                    Err(NoRoom) => self.counters.add(Counter::RxErrors, 1),
+                }
+            } else {
+                match self.copy(done, pool) {
+                    Ok(Some(frame)) => batch.put(frame),
+                    Ok(None) => {
+                        self.counters.add(Counter::RxStarved, 1);
+                        break;
                     }
-                    batch.push(frame).expect("room was asked for");
+                    Err(reason) => self.counters.add(reason, 1),
                 }
-                Ok(None) => {
-                    self.counters.add(Counter::RxStarved, 1);
-                    break;
-                }
-                Err(reason) => self.counters.add(reason, 1),
             }
             done += 1;
         }
         self.waiting.release_first(done);
+        let came = &mut batch[before..];
+        if self.unfinished {
+            came.iter_mut().for_each(Frame::recognise_unfinished);
+        }
+        self.counters.received(came);
     }
 
-    /// Takes a frame over, lent or copied; none, if there is no buffer for a copy; the
-    /// reason, if it must be dropped.
-    #[inline]
-    fn take(&mut self, index: usize, pool: &mut Pool) -> Result<Option<Frame>, Counter> {
+    /// A copy of a frame; none, if there is no buffer for it; the reason, if it must be
+    /// dropped.
+    fn copy(&self, index: usize, pool: &mut Pool) -> Result<Option<Frame>, Counter> {
         let len = self.waiting.frame_len(index);
-        if len < HEADER_LEN {
-            return Err(Counter::RxRunt);
-        }
-        match self.waiting.lend(index) {
-            Some(Ok(frame)) => return Ok(Some(frame)),
-            Some(Err(Nonsense)) => return Err(Counter::RxErrors),
-            None => {}
-        }
         let Some(mut frame) = pool.take() else {
             return Ok(None);
         };
@@ -145,6 +149,30 @@ impl DpdkQueue {
             None => self.waiting.copy(index, frame.bytes_mut()),
         }
         Ok(Some(frame))
+    }
+
+    /// Sends from the front of `batch` what is of all kinds.
+    fn send_mixed(&mut self, batch: &mut Batch, pool: &mut Pool) {
+        let mut done = 0;
+        while done < batch.len() {
+            let is_whole = |frame: &Frame| frame.offload.segmentation.is_none();
+            let rest = &mut batch[done..];
+            let whole = rest.iter().position(|frame| !is_whole(frame));
+            let whole = whole.unwrap_or(rest.len());
+            if whole == 0 {
+                match self.send_cut(&batch[done], pool) {
+                    Cut::Done => done += 1,
+                    Cut::Later => break,
+                }
+                continue;
+            }
+            let sent = self.send_whole(&mut rest[..whole]);
+            done += sent;
+            if sent < whole {
+                break;
+            }
+        }
+        batch.release(done, pool);
     }
 
     /// Sends frames from the front of `frames`, of which none is to be cut; how many are done
@@ -298,9 +326,7 @@ impl Queue for DpdkQueue {
             self.waiting.release();
         }
         if self.waiting.len() > 0 {
-            let before = batch.len();
             self.hand_on(pool, batch);
-            self.counters.received(&batch[before..]);
         }
         Ok(())
     }
@@ -312,26 +338,13 @@ impl Queue for DpdkQueue {
             batch.release(batch.len(), pool);
             return Ok(());
         }
-        let mut done = 0;
-        while done < batch.len() {
-            let is_whole = |frame: &Frame| frame.offload.segmentation.is_none();
-            let rest = &mut batch[done..];
-            let whole = rest.iter().position(|frame| !is_whole(frame));
-            let whole = whole.unwrap_or(rest.len());
-            if whole == 0 {
-                match self.send_cut(&batch[done], pool) {
-                    Cut::Done => done += 1,
-                    Cut::Later => break,
-                }
-                continue;
-            }
-            let sent = self.send_whole(&mut rest[..whole]);
-            done += sent;
-            if sent < whole {
-                break;
-            }
+        if self.leaving.all(batch, self.frame_max) {
+            let sent = self.push();
+            self.counters.sent(&batch[..sent]);
+            batch.forget(sent);
+            return Ok(());
         }
-        batch.release(done, pool);
+        self.send_mixed(batch, pool);
         Ok(())
     }
 

@@ -26,6 +26,18 @@ pub(crate) struct RawFrame {
     pub(crate) room: u32,
 }
 
+/// A frame that is about to go, in one piece in a buffer of our memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawLeaving {
+    /// Where the buffer begins.
+    pub(crate) buffer: *mut u8,
+    /// Where in it the frame does.
+    pub(crate) start: u32,
+    /// Its bytes.
+    pub(crate) len: u32,
+}
+
 /// What a device is.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -75,6 +87,7 @@ pub(crate) struct Losses {
 
 const _: () = {
     assert!(size_of::<RawFrame>() == 32);
+    assert!(size_of::<RawLeaving>() == 16);
     assert!(size_of::<RawDevice>() == 84);
     assert!(size_of::<RawWish>() == 16);
     assert!(size_of::<RawLink>() == 8);
@@ -117,5 +130,5 @@ unsafe extern "C" {
     pub(crate) fn shim_give_back(buffer: *mut u8);
     pub(crate) fn shim_reap(port: u16, queue: u16);
     pub(crate) fn shim_allocate(pool: *mut c_void, frames: *mut RawFrame, count: u32) -> c_int;
-    pub(crate) fn shim_send(port: u16, queue: u16, frames: *const RawFrame, count: u32) -> u32;
+    pub(crate) fn shim_send(port: u16, queue: u16, frames: *const RawLeaving, count: u32) -> u32;
 }

@@ -91,8 +91,8 @@ impl Frame {
     /// Leaves nothing of the frame. A lent buffer is not given back: who calls has done
     /// something else with it.
     #[inline]
-    pub fn forget(&mut self) {
-        std::mem::take(self).storage.forget();
+    pub fn forget(self) {
+        self.storage.forget();
     }
 
     fn over(storage: Storage) -> Self {

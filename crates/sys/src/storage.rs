@@ -83,6 +83,25 @@ impl Storage {
     }
 }
 
+/// Frees bytes or gives them back. A function of its own, so that little is in the way of
+/// those who drop frames of which there is nothing left; and of values, so that a frame on
+/// its way from place to place need not be in memory for it.
+///
+/// # Safety
+/// They were a [`Storage`]'s, which is dropped with this.
+#[inline(never)]
+unsafe fn end(data: NonNull<u8>, len: u32, lender: Option<&'static Lender>) {
+    match lender {
+        // SAFETY: `new` leaked a box of so many bytes there.
+        None => drop(unsafe {
+            let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len as usize);
+            Box::from_raw(bytes)
+        }),
+        // SAFETY: it was lent by this one.
+        Some(lender) => unsafe { (lender.give_back)(data) },
+    }
+}
+
 impl Default for Storage {
     /// No bytes.
     #[inline]
@@ -98,17 +117,9 @@ impl Default for Storage {
 impl Drop for Storage {
     #[inline]
     fn drop(&mut self) {
-        if self.len == 0 {
-            return;
-        }
-        match self.lender {
-            // SAFETY: `new` leaked a box of so many bytes there, and this is the only one to free it.
-            None => drop(unsafe {
-                let bytes = ptr::slice_from_raw_parts_mut(self.data.as_ptr(), self.len as usize);
-                Box::from_raw(bytes)
-            }),
-            // SAFETY: it was lent by this one, and this is the only one to give it back.
-            Some(lender) => unsafe { (lender.give_back)(self.data) },
+        if self.len != 0 {
+            // SAFETY: this is the only one to have them, and has them no more.
+            unsafe { end(self.data, self.len, self.lender) };
         }
     }
 }

@@ -143,6 +143,10 @@ impl Queue for TapIo {
         Some((*self.device).as_fd())
     }
 
+    fn is_dear(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> Arc<QueueCounters> {
         Arc::clone(&self.counters)
     }
