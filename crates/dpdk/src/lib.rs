@@ -28,6 +28,9 @@ use std::num::NonZeroUsize;
 pub use arguments::{Arguments, BUFFERS_MAX, BadArguments};
 use ports::{OpenError, Port};
 
+/// Whether devices can be opened at all.
+pub const IS_THERE: bool = cfg!(feature = "dpdk");
+
 /// Opens the device that `arguments` name, promiscuously, with a receive and a transmit
 /// queue for each of so many workers, as far as the device has them.
 ///
