@@ -72,6 +72,16 @@ pub(super) fn measure_workers(
     measure_switch(("workers", [3000, 300]), bench, shell, rows, figures)
 }
 
+/// Measures how near meters come to their rates.
+pub(super) fn measure_meters(
+    bench: &Bench,
+    shell: &mut Shell,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
+    measure_switch(("meters", [1000, 200]), bench, shell, rows, figures)
+}
+
 /// Measures what the switch takes when nothing moves, and Open vSwitch.
 pub(super) fn measure_idle(
     bench: &Bench,
