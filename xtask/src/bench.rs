@@ -168,15 +168,10 @@ impl Bench {
             }
             println!("\n== {}", group.title());
             let done = match group {
-                Group::Forms => forms::measure(self, shell, &of_group, &mut figures),
-                Group::Traffic => forms::measure_traffic(self, shell, &of_group, &mut figures),
-                Group::Workers => forms::measure_workers(self, shell, &of_group, &mut figures),
-                Group::Meters => forms::measure_meters(self, shell, &of_group, &mut figures),
-                Group::Idle => forms::measure_idle(self, shell, &of_group, &mut figures),
                 Group::Table | Group::Changes | Group::Veth => {
                     lab::measure(self, shell, group, &of_group, &mut figures)
                 }
-                Group::Dpdk => forms::measure_dpdk(self, shell, &of_group, &mut figures),
+                _ => forms::measure(self, shell, group, &of_group, &mut figures),
             };
             if let Err(failure) = done {
                 figures.fail(group.name(), failure.to_string());
