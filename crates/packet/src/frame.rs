@@ -132,6 +132,36 @@ impl Frame {
         &self.storage[at..self.end as usize]
     }
 
+    /// All of the buffer behind the headroom with `N` bytes before it, for a device that puts
+    /// a header of its own in front of a frame; [`Frame::fill`] then says how much of what
+    /// is behind the header is the frame, and [`Frame::prefix`] what the header is.
+    ///
+    /// Compiles only for a prefix of at most sixteen bytes.
+    ///
+    /// # Panics
+    /// If the frame was taken and has no buffer.
+    pub fn prefixed_room_mut<const N: usize>(&mut self) -> &mut [u8] {
+        const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
+        self.empty();
+        let start = self.start as usize;
+        &mut self.storage[start - N..]
+    }
+
+    /// The `N` bytes in front of the frame: what a device put there.
+    ///
+    /// Compiles only for a prefix of at most sixteen bytes.
+    ///
+    /// # Panics
+    /// If the frame was taken and has no buffer.
+    #[must_use]
+    pub fn prefix<const N: usize>(&self) -> [u8; N] {
+        const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
+        let mut prefix = [0; N];
+        let start = self.start as usize;
+        prefix.copy_from_slice(&self.storage[start - N..start]);
+        prefix
+    }
+
     /// How many bytes there are. No frame check sequence is among them.
     #[must_use]
     #[inline]
@@ -354,6 +384,19 @@ mod tests {
         );
         frame.close(12, 4);
         assert_eq!(frame, before);
+    }
+
+    #[test]
+    fn a_devices_own_header_is_received_in_front_of_the_frame() {
+        let mut frame = Frame::with_room();
+        let room = frame.prefixed_room_mut::<10>();
+        assert_eq!(room.len(), 10 + Frame::LEN_MAX);
+        room[..13].copy_from_slice(b"0123456789abc");
+        frame.fill(3).unwrap();
+        assert_eq!(
+            (frame.bytes(), frame.prefix()),
+            (&b"abc"[..], *b"0123456789")
+        );
     }
 
     #[test]
