@@ -547,14 +547,14 @@ fn what_the_version_cannot_say_is_not_sent() {
 #[test]
 fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
     let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
-    let delete = flow::FlowMod {
-        consistency: flow::Consistency::Waived,
+    let delete = FlowMod {
+        consistency: Consistency::Waived,
         table: TableId(3),
-        ..flow::FlowMod::new(
-            flow::FlowModCommand::Delete,
+        ..FlowMod::new(
+            FlowModCommand::Delete,
             0,
-            flow::Match::any(),
-            flow::Instructions::default(),
+            Match::any(),
+            Instructions::default(),
         )
     };
     let message = Message::FlowMod(delete);
@@ -581,7 +581,7 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
 
     // And flow-removed messages now tell the table.
     let removed = Message::FlowRemoved(flow::FlowRemoved {
-        matching: flow::Match::any(),
+        matching: Match::any(),
         cookie: Cookie(1),
         priority: 2,
         reason: flow::FlowRemovedReason::Delete,
@@ -658,12 +658,10 @@ fn flow_mods(version: Version) -> Vec<Message> {
     if version <= Version::V11 {
         rich.flags = rich.flags.with(FlowFlags::RESET_COUNTS);
     }
-    let plain = FlowMod {
-        instructions: Instructions::apply(outputs(1).collect()),
-        matching: Match::any(),
-        flags: FlowFlags::default().with(FlowFlags(rich.flags.0 & FlowFlags::RESET_COUNTS.0)),
-        ..rich.clone()
-    };
+    let mut plain = rich.clone();
+    plain.instructions = Instructions::apply(outputs(1).collect());
+    plain.matching = Match::any();
+    plain.flags = FlowFlags(rich.flags.0 & FlowFlags::RESET_COUNTS.0);
     [rich, plain, delete].map(Message::FlowMod).into()
 }
 
