@@ -22,6 +22,7 @@
 mod block;
 mod bucket;
 mod glance;
+mod living;
 mod slot;
 
 use std::sync::Arc;
@@ -33,7 +34,8 @@ use crate::lanes::{Conditions, Lanes};
 use crate::shape::{Hash, Key};
 use block::{BLOCK, BLOCK_BITS, BLOCKS_MAX, Block, Entry, NEVER, NONE, place_of};
 use bucket::{Bucket, SLOTS};
-use slot::{hash_of, rest_of};
+pub(crate) use living::Living;
+use slot::rest_of;
 
 /// The number of a publication. Readers of it see what was born until then and
 /// had not died.
@@ -83,6 +85,8 @@ pub(crate) struct Segment {
     inherited: u32,
     /// How many entries of its blocks have died; the writer's own.
     dead: AtomicU32,
+    /// How many of its own are behind others that want the same; the writer's own.
+    behind: AtomicU32,
 }
 
 impl Segment {
@@ -109,6 +113,7 @@ impl Segment {
             used: AtomicU32::new(0),
             inherited: 0,
             dead: AtomicU32::new(0),
+            behind: AtomicU32::new(0),
         }
     }
 
@@ -222,7 +227,8 @@ impl Segment {
         }
     }
 
-    /// The first entry with the hash's tag that it is.
+    /// The first entry with the hash's tag that it is. The other bucket has it only if the
+    /// first had taken what it takes.
     #[inline]
     fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<&Entry> {
         let [mut bucket, last] = self.places(hash);
@@ -234,7 +240,7 @@ impl Segment {
                     return Some(entry);
                 }
             }
-            if bucket == last {
+            if bucket == last || !self.buckets[bucket].has(PREFERRED) {
                 return None;
             }
             bucket = last;
@@ -263,24 +269,25 @@ impl Segment {
         self.write(link, key.hash, key.words.into_iter(), rule, epoch)
     }
 
-    /// A segment of `capacity` with these entries, in their places in the blocks of
-    /// `before` if it goes on with them. The beginning of the list of those that want the
-    /// same says which is the next, and so is written anew, as all of the list.
-    pub(crate) fn of<'a>(
-        living: impl Iterator<Item = &'a Living<'a>> + Clone,
-        (capacity, width): (usize, usize),
+    /// A segment of `capacity` with these entries of this one, which `goes_on` if it can: then
+    /// they stay in their places in its blocks. The beginning of the list of those that want
+    /// the same says which is the next, and so is written anew, as all of the list.
+    pub(crate) fn with_those<'a>(
+        &self,
+        living: impl Iterator<Item = &'a Living> + Clone,
+        capacity: usize,
         epoch: Epoch,
-        before: Option<&Self>,
+        goes_on: bool,
     ) -> Result<Self, Full> {
-        let numbers = |before: &&Self| before.blocks.len() + capacity.div_ceil(BLOCK) <= BLOCKS_MAX;
-        let before = before.filter(numbers);
-        let segment = match before {
-            Some(before) => before.heir(living.clone(), capacity),
-            None => Self::new(capacity, width, epoch),
+        let has_numbers = self.blocks.len() + capacity.div_ceil(BLOCK) <= BLOCKS_MAX;
+        let goes_on = goes_on && has_numbers;
+        let segment = match goes_on {
+            true => self.heir(living.clone(), capacity),
+            false => Self::new(capacity, self.width, epoch),
         };
         for this in living {
-            let (hash, rule) = (this.hash, this.rule);
-            if before.is_some() && this.is_alone {
+            let hash = this.hash;
+            if goes_on && this.is_alone {
                 let (bucket, slot) = segment.free_slot(hash).ok_or(Full)?;
                 bucket.put(slot, hash.tag, this.number);
                 continue;
@@ -289,14 +296,15 @@ impl Segment {
                 Some(last) => Link::After(last),
                 None => Link::Slot(segment.free_slot(hash).ok_or(Full)?),
             };
-            let words = this.words.iter().map(|word| word.load(Ordering::Relaxed));
-            segment.write(link, hash, words, rule, epoch)?;
+            let words = self.words_of(this.number).iter();
+            let words = words.map(|word| word.load(Ordering::Relaxed));
+            segment.write(link, hash, words, self.rule_of(this), epoch)?;
         }
         Ok(segment)
     }
 
     /// One that goes on with the blocks in which these entries are, and has none yet.
-    fn heir<'a>(&self, living: impl Iterator<Item = &'a Living<'a>>, capacity: usize) -> Self {
+    fn heir<'a>(&self, living: impl Iterator<Item = &'a Living>, capacity: usize) -> Self {
         let (mut kept, mut count) = ([false; BLOCKS_MAX], 0);
         for this in living.filter(|this| this.is_alone) {
             kept[usize::from(this.number >> BLOCK_BITS)] = true;
@@ -333,14 +341,14 @@ impl Segment {
 
     /// Looks at where an entry of this hash would be written.
     pub(crate) fn glance_at(&self, hash: Hash) -> usize {
-        let filled = |bucket: usize| self.buckets[bucket].glance() != 0;
-        let filled = self.places(hash).map(filled);
+        let [first, _] = self.places(hash);
+        let filled = self.buckets[first].glance() != 0;
         let next = self.next().map(|(block, number)| {
             let place = place_of(number);
             let hashed = block.hashes[place].load(Ordering::Relaxed) != 0;
             [hashed, block.entries[place].get().is_some()]
         });
-        let seen = filled.into_iter().chain(next.into_iter().flatten());
+        let seen = std::iter::once(filled).chain(next.into_iter().flatten());
         seen.filter(|seen| *seen).count()
     }
 
@@ -366,7 +374,10 @@ impl Segment {
         });
         fresh.expect("an entry is written once");
         match link {
-            Link::After(last) => last.next.store(number, Ordering::Release),
+            Link::After(last) => {
+                last.next.store(number, Ordering::Release);
+                self.behind.fetch_add(1, Ordering::Relaxed);
+            }
             Link::Slot((bucket, slot)) => bucket.put(slot, hash.tag, number),
         }
         let used = self.used.load(Ordering::Relaxed);
@@ -388,12 +399,12 @@ impl Segment {
     /// The first free slot of the first of the two buckets, unless that is rather full: then
     /// of the emptier.
     fn free_slot(&self, hash: Hash) -> Option<(&Bucket, usize)> {
-        let buckets = self.places(hash).map(|bucket| &self.buckets[bucket]);
-        let [first, second] = buckets.map(|bucket| bucket.free().map(|slot| (bucket, slot)));
-        if first.is_some_and(|(_, slot)| slot < PREFERRED) {
-            return first;
+        let [first, second] = self.places(hash).map(|bucket| &self.buckets[bucket]);
+        let free = |bucket| Bucket::free(bucket).map(|slot| (bucket, slot));
+        if !first.has(PREFERRED) {
+            return free(first);
         }
-        let both = [first, second].into_iter().flatten();
+        let both = [first, second].into_iter().filter_map(free);
         both.min_by_key(|(_, slot)| *slot)
     }
 
@@ -420,49 +431,6 @@ impl Segment {
     fn written(&self) -> usize {
         usize::try_from(self.used.load(Ordering::Relaxed)).expect("an index")
     }
-
-    /// What has not died; of those that want the same, in their order.
-    pub(crate) fn living(&self) -> Vec<Living<'_>> {
-        let mut living = Vec::with_capacity(self.capacity);
-        let slots = |bucket| (0..SLOTS).map(move |slot: usize| (bucket, slot));
-        for (bucket, slot) in self.buckets.iter().flat_map(slots) {
-            let Some(number) = Bucket::number(bucket, slot) else {
-                continue;
-            };
-            let hash = hash_of(bucket.tag(slot), self.rest(number));
-            let (mut number, mut again) = (number, false);
-            while let Some(this) = self.entry(number) {
-                let next = this.next.load(Ordering::Relaxed);
-                if this.is_alive() {
-                    living.push(Living {
-                        hash,
-                        words: self.words_of(number),
-                        rule: &this.rule,
-                        number,
-                        again,
-                        is_alone: !again && next == NONE,
-                    });
-                    again = true;
-                }
-                number = next;
-            }
-        }
-        living
-    }
-}
-
-/// An entry that has not died.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Living<'a> {
-    pub(crate) hash: Hash,
-    /// What is written beside it.
-    words: &'a [AtomicU64],
-    pub(crate) rule: &'a Arc<Rule>,
-    number: u16,
-    /// Whether it wants the same as the one before it.
-    again: bool,
-    /// Whether none that lives wants the same, and it does not say that one did.
-    is_alone: bool,
 }
 
 /// From where an entry is found.

@@ -204,7 +204,7 @@ impl Tuple {
             let living = segment.living();
             if !living.is_empty() {
                 let some = living.iter().take(SOME);
-                return some.map(|living| Arc::clone(living.rule)).collect();
+                return some.map(|one| Arc::clone(segment.rule_of(one))).collect();
             }
         }
         Vec::new()
@@ -215,7 +215,7 @@ impl Tuple {
         let of_segment = |segment: &Arc<Segment>| {
             let living = segment.living().into_iter();
             living
-                .map(|living| Arc::clone(living.rule))
+                .map(|one| Arc::clone(segment.rule_of(&one)))
                 .collect::<Vec<_>>()
         };
         self.segments().iter().flat_map(of_segment).collect()
@@ -313,8 +313,8 @@ impl Tuple {
     fn remake(&mut self, hash: Hash, more: usize, epoch: Epoch) -> Result<(), TooManyAlike> {
         let place = self.directory.place(hash);
         let old = Arc::clone(&self.directory.segments[place]);
-        let (living, width) = (old.living(), self.shape.kept());
-        let before = (more > 0 && old.can_be_inherited(epoch)).then_some(&*old);
+        let living = old.living();
+        let goes_on = more > 0 && old.can_be_inherited(epoch);
         let alike = living.windows(2).all(|two| two[0].hash == two[1].hash);
         // Full before its time: its buckets are too few for these hashes.
         let crowded = more > 0 && !old.is_used_up();
@@ -323,7 +323,7 @@ impl Tuple {
         let directory = Arc::make_mut(&mut self.directory);
         let splits = capacity > CAPACITY_MAX && !alike && directory.bits < BITS_MAX;
         if !splits {
-            let remade = fill((capacity, width), living.iter(), epoch, before)?;
+            let remade = fill(&old, living.iter(), capacity, epoch, goes_on)?;
             let places = directory.places_of(place);
             directory.segments[places].fill(Arc::new(remade));
             return Ok(());
@@ -334,31 +334,27 @@ impl Tuple {
         let places = directory.places_of(directory.place(hash));
         let middle = places.start + places.len() / 2;
         for half in [places.start..middle, middle..places.end] {
-            let of_half = |entry: &&Living<'_>| half.contains(&directory.place(entry.hash));
+            let of_half = |entry: &&Living| half.contains(&directory.place(entry.hash));
             let part = living.iter().filter(of_half);
-            let remade = fill(
-                (room_for(part.clone().count() + 1), width),
-                part,
-                epoch,
-                before,
-            )?;
+            let capacity = room_for(part.clone().count() + 1);
+            let remade = fill(&old, part, capacity, epoch, goes_on)?;
             directory.segments[half].fill(Arc::new(remade));
         }
         Ok(())
     }
 }
 
-/// A segment of these entries, made in `epoch`, which may go on with the blocks of the one
-/// before it: of the capacity or, if its buckets do not serve, of the next that do, and with so
-/// many words beside each.
+/// A segment of these entries of `old`, made in `epoch`, which may go on with its blocks: of
+/// the capacity or, if its buckets do not serve, of the next that do.
 fn fill<'a>(
-    (mut capacity, width): (usize, usize),
-    living: impl Iterator<Item = &'a Living<'a>> + Clone,
+    old: &Segment,
+    living: impl Iterator<Item = &'a Living> + Clone,
+    mut capacity: usize,
     epoch: Epoch,
-    before: Option<&Segment>,
+    goes_on: bool,
 ) -> Result<Segment, TooManyAlike> {
     while capacity <= ALIKE_MAX {
-        match Segment::of(living.clone(), (capacity, width), epoch, before) {
+        match old.with_those(living.clone(), capacity, epoch, goes_on) {
             Ok(segment) => return Ok(segment),
             Err(Full) => capacity *= 2,
         }

@@ -53,15 +53,21 @@ pub(crate) const fn expected(r: &Reader<'_>) -> usize {
 /// Reads actions to the end of `r`; what is an instruction elsewhere is refused.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Vec<Action>, Malformed> {
     let mut actions = Vec::new();
+    decode_into(r, &mut actions)?;
+    Ok(actions)
+}
+
+/// As [`decode`], behind these actions.
+pub(crate) fn decode_into(r: &mut Reader<'_>, actions: &mut Vec<Action>) -> Result<(), Malformed> {
     while !r.is_empty() {
         let unknown = r.fail(Refusal::ActionBadExperimenterType);
         match decode_one(r)? {
             Item::Action(action) => actions.push(action),
-            Item::PopQueue => pop_queue(&mut actions),
+            Item::PopQueue => pop_queue(actions),
             Item::Metadata(_) => return Err(unknown),
         }
     }
-    Ok(actions)
+    Ok(())
 }
 
 /// Folds a queue that is set for a single output, and ends with it, into

@@ -33,7 +33,8 @@
 //! message, less than 65,535 bytes. Its output has no bound of its own, since an
 //! answer may be as long as a table is large: the shell stops reading from a peer
 //! that does not read while [`Channel::is_congested`], and then one read's worth
-//! of requests is all that can still be answered.
+//! of requests is all that can still be answered. Of messages that it is given back
+//! ([`Channel::take_back`]) it keeps at most 1024.
 //!
 //! # How to drive it
 //! After [`Channel::new`] and after each `handle_*` and [`Channel::send`]: take
@@ -51,7 +52,7 @@ use std::time::Duration;
 use base::{Instant, Xid};
 use flow::Refusal;
 
-pub use event::{DownReason, Event, Excerpt, Received};
+pub use event::{DownReason, Event, Excerpt, Parcel, Received};
 use output::Output;
 
 use crate::codec::{Inexpressible, Malformed};
@@ -127,6 +128,10 @@ enum Alive {
 /// own takes another to see the answers.
 const OWN_XID: Xid = Xid(0);
 
+/// Messages that were read and are kept to be written over, half a kilobyte each: more than
+/// there are flow-mods in 64 kB, so that such a burst asks for no memory.
+const SPARE_MAX: usize = 1024;
+
 /// One end of an OpenFlow channel. It does no I/O and reads no clock.
 #[derive(Debug)]
 pub struct Channel {
@@ -137,6 +142,8 @@ pub struct Channel {
     input: Vec<u8>,
     output: Output,
     events: VecDeque<Event>,
+    /// Messages that nobody needs any more: others are written over them.
+    spare: Vec<Parcel>,
 }
 
 impl Channel {
@@ -157,6 +164,7 @@ impl Channel {
             input: Vec::new(),
             output,
             events: VecDeque::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -255,6 +263,20 @@ impl Channel {
     /// What happened next, if anything did.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// Takes back messages that were read: it costs less to write others over them than to
+    /// free them, elsewhere perhaps, and to ask for as much memory again. They are kept until
+    /// they are needed, or [`Channel::forget`] is called.
+    pub fn take_back(&mut self, read: Vec<Parcel>) {
+        let room = SPARE_MAX - self.spare.len();
+        let kept = read.into_iter().filter(|received| received.is_small());
+        self.spare.extend(kept.take(room));
+    }
+
+    /// Lets go of messages that were taken back.
+    pub fn forget(&mut self) {
+        self.spare = Vec::new();
     }
 
     /// Bytes to be sent to the other end.
@@ -366,9 +388,11 @@ impl Channel {
     /// Takes any message but a hello, while the channel is up.
     fn handle_request(&mut self, header: Header, message: &[u8], dialect: Dialect) {
         let excerpt = Excerpt::of(message);
-        let malformed = match Message::decode_from(message, dialect) {
-            Ok((_, sender, message)) if self.may_come_from(sender) => {
-                self.handle_understood(header.xid, message, excerpt);
+        let mut received = self.spare.pop().unwrap_or_default();
+        let malformed = match received.message.decode_over(message, dialect) {
+            Ok((xid, sender)) if self.may_come_from(sender) => {
+                (received.xid, received.excerpt) = (xid, excerpt);
+                self.handle_understood(received);
                 return;
             }
             Ok(_) => Malformed {
@@ -395,23 +419,20 @@ impl Channel {
 
     /// Deals with what the channel deals with, and tells of the rest.
     #[inline]
-    fn handle_understood(&mut self, xid: Xid, message: Message, excerpt: Excerpt) {
-        match message {
-            Message::EchoRequest(data) => self.say(xid, &Message::EchoReply(data)),
+    fn handle_understood(&mut self, mut received: Parcel) {
+        let xid = received.xid;
+        match &mut received.message {
+            Message::EchoRequest(data) => {
+                let data = std::mem::take(data);
+                self.say(xid, &Message::EchoReply(data));
+            }
             Message::EchoReply(_) if xid == OWN_XID => {}
             Message::Extension(change) => {
                 if let State::Up { dialect, .. } = &mut self.state {
-                    *dialect = dialect.after(change);
+                    *dialect = dialect.after(*change);
                 }
             }
-            message => {
-                let received = Box::new(Received {
-                    xid,
-                    message,
-                    excerpt,
-                });
-                self.events.push_back(Event::Received(received));
-            }
+            _ => self.events.push_back(Event::Received(received)),
         }
     }
 

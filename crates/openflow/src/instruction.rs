@@ -36,10 +36,17 @@ pub(crate) fn known(version: Version) -> impl Iterator<Item = u16> {
 
 /// Reads what a rule does to the end of `r`.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
+    let mut read = Instructions::default();
+    decode_into(r, &mut read)?;
+    Ok(read)
+}
+
+/// As [`decode`], into instructions that say nothing yet.
+pub(crate) fn decode_into(r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
     match r.version() {
-        Version::V10 => decode_list(r),
+        Version::V10 => decode_list_into(r, read),
         Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
-            decode_instructions(r)
+            decode_instructions(r, read)
         }
     }
 }
@@ -47,6 +54,11 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
 /// A list of actions. Nicira's forms of `write_metadata` and `goto_table` may end it.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
     let mut read = Instructions::default();
+    decode_list_into(r, &mut read)?;
+    Ok(read)
+}
+
+fn decode_list_into(r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
     read.apply.reserve_exact(action::expected(r));
     while !r.is_empty() {
         let start = r.clone();
@@ -66,11 +78,10 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Instructions, Malformed>
             Item::Metadata(write) => read.metadata = Some(write),
         }
     }
-    Ok(read)
+    Ok(())
 }
 
-fn decode_instructions(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
-    let mut read = Instructions::default();
+fn decode_instructions(r: &mut Reader<'_>, read: &mut Instructions) -> Result<(), Malformed> {
     let mut seen = 0_u8;
     while !r.is_empty() {
         let start = r.clone();
@@ -81,7 +92,7 @@ fn decode_instructions(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
         }
         let mut body = r.sub_or(length, Refusal::InstructionBadLength)?;
         body.skip(4)?;
-        decode_body(kind, &mut body, &mut read)?;
+        decode_body(kind, &mut body, read)?;
         body.end()?;
         // The six that there are fit a byte.
         let bit = 1 << kind;
@@ -90,7 +101,7 @@ fn decode_instructions(r: &mut Reader<'_>) -> Result<Instructions, Malformed> {
         }
         seen |= bit;
     }
-    Ok(read)
+    Ok(())
 }
 
 /// Whether a meter is an instruction: in 1.5 it is an action.
@@ -124,8 +135,7 @@ fn decode_body(kind: u16, r: &mut Reader<'_>, read: &mut Instructions) -> Result
             if r.version() == Version::V15 {
                 read.meter = action::decode_meter(r)?;
             }
-            read.apply = action::decode(r)?;
-            Ok(())
+            action::decode_into(r, &mut read.apply)
         }
         CLEAR_ACTIONS => {
             read.clear = true;

@@ -299,9 +299,35 @@ pub(crate) const PARTS: &[PartRow] = {
     ]
 };
 
+/// How many numbers of its own the specification has given to messages, and some.
+const OWN_NUMBERS: usize = 40;
+
+/// The rows of those, by version: every message that comes asks for one.
+static OWN: [[Option<&Row>; OWN_NUMBERS]; Version::ALL.len()] = {
+    let mut rows = [[None; OWN_NUMBERS]; Version::ALL.len()];
+    let mut at = 0;
+    while at < ROWS.len() {
+        let row = &ROWS[at];
+        if let Number::Own(number) = row.number {
+            let mut version = *row.versions.start() as usize;
+            while version <= *row.versions.end() as usize {
+                rows[version][number as usize] = Some(row);
+                version += 1;
+            }
+        }
+        at += 1;
+    }
+    rows
+};
+
 impl Row {
     /// The message with this number.
+    #[inline]
     pub(crate) fn numbered(number: Number, version: Version) -> Option<&'static Self> {
+        if let Number::Own(number) = number {
+            let rows = &OWN[version as usize];
+            return rows.get(usize::from(number)).copied().flatten();
+        }
         ROWS.iter()
             .find(|row| row.number == number && row.versions.contains(&version))
     }

@@ -35,7 +35,7 @@ mod port_no;
 mod print;
 mod version;
 
-pub use channel::{Channel, DownReason, Event, Excerpt, Options, Received, Side};
+pub use channel::{Channel, DownReason, Event, Excerpt, Options, Parcel, Received, Side};
 pub use codec::{Inexpressible, Malformed};
 pub use dialect::{Dialect, Extension, Form, PacketInFormat};
 pub use entries::{BadEntry, parse_entries};

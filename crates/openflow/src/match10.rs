@@ -182,6 +182,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match10, Malformed> {
 }
 
 /// Asks also for `field == value`, if `asked`.
+#[inline]
 pub(crate) fn add_if(
     asked: bool,
     building: &mut MatchBuilder,

@@ -175,14 +175,19 @@ impl Message {
     /// It breaks the protocol, or asks for what nobody here does; the fault is
     /// the answer that it deserves.
     pub fn decode(bytes: &[u8], dialect: impl Into<Dialect>) -> Result<(Xid, Self), Malformed> {
-        Self::decode_from(bytes, dialect.into()).map(|(xid, _, message)| (xid, message))
+        let mut message = Self::BarrierReply;
+        let (xid, _) = message.decode_over(bytes, dialect.into())?;
+        Ok((xid, message))
     }
 
-    /// As [`Self::decode`], and who may send such a message.
-    pub(crate) fn decode_from(
+    /// As [`Self::decode`], in place of this message; and who may send such a one. A flow-mod
+    /// takes over the memory of the one that was here: there may be a million, one after the
+    /// other. After an error what is here means nothing.
+    pub(crate) fn decode_over(
+        &mut self,
         bytes: &[u8],
         dialect: Dialect,
-    ) -> Result<(Xid, Sender, Self), Malformed> {
+    ) -> Result<(Xid, Sender), Malformed> {
         let mut r = Reader::new(bytes, dialect);
         let header = Header::decode(&mut r)?;
         let start = |fault| Malformed { fault, at: 0 };
@@ -191,11 +196,8 @@ impl Message {
         }
         // A hello comes before there is an agreement to break.
         if header.kind == hello::NUMBER {
-            return Ok((
-                header.xid,
-                Sender::Either,
-                Self::Hello(Hello::decode(header.version, &mut r)),
-            ));
+            *self = Self::Hello(Hello::decode(header.version, &mut r));
+            return Ok((header.xid, Sender::Either));
         }
         if header.version != dialect.version.wire() {
             return Err(start(Refusal::RequestBadVersion));
@@ -204,12 +206,15 @@ impl Message {
         if r.len() < row.least {
             return Err(start(Refusal::RequestBadLength));
         }
-        let message = match row.kind {
-            Kind::BundleAdd => Self::BundleAdd(bundle::decode_add(header.xid, &mut r)?),
-            kind => decode_body(kind, &mut r)?,
-        };
+        match (row.kind, &mut *self) {
+            (Kind::FlowMod, Self::FlowMod(read)) => flow_mod::decode_over(read, &mut r)?,
+            (Kind::BundleAdd, _) => {
+                *self = Self::BundleAdd(bundle::decode_add(header.xid, &mut r)?);
+            }
+            (kind, _) => *self = decode_body(kind, &mut r)?,
+        }
         r.end()?;
-        Ok((header.xid, row.sender, message))
+        Ok((header.xid, row.sender))
     }
 
     /// Appends the message to `out`, header included. Statistics that are too long

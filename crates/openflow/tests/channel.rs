@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use base::{Instant, PortNo, Xid};
-use flow::{PortDesc, Refusal, SwitchConfig};
+use base::{Cookie, Instant, PortNo, TableId, Xid};
+use flow::{
+    Action, Consistency, FlowFlags, FlowMod, FlowModCommand, Instructions, Match, MetadataWrite,
+    PortDesc, Refusal, SwitchConfig,
+};
 use openflow::{
     Channel, Dialect, DownReason, ErrorMessage, Event, Excerpt, Extension, Fault, Form, Hello,
     Malformed, Message, MultipartReply, MultipartRequest, Options, Received, Side, Version,
@@ -544,14 +547,14 @@ fn what_the_version_cannot_say_is_not_sent() {
 #[test]
 fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
     let mut pair = Pair::up(speaking(Versions::only(Version::V10)));
-    let delete = flow::FlowMod {
-        consistency: flow::Consistency::Waived,
-        table: base::TableId(3),
-        ..flow::FlowMod::new(
-            flow::FlowModCommand::Delete,
+    let delete = FlowMod {
+        consistency: Consistency::Waived,
+        table: TableId(3),
+        ..FlowMod::new(
+            FlowModCommand::Delete,
             0,
-            flow::Match::any(),
-            flow::Instructions::default(),
+            Match::any(),
+            Instructions::default(),
         )
     };
     let message = Message::FlowMod(delete);
@@ -578,11 +581,11 @@ fn both_ends_keep_the_nicira_switches_that_the_controller_turns() {
 
     // And flow-removed messages now tell the table.
     let removed = Message::FlowRemoved(flow::FlowRemoved {
-        matching: flow::Match::any(),
-        cookie: base::Cookie(1),
+        matching: Match::any(),
+        cookie: Cookie(1),
         priority: 2,
         reason: flow::FlowRemovedReason::Delete,
-        table: base::TableId(3),
+        table: TableId(3),
         duration: SECOND,
         idle_timeout_s: 0,
         hard_timeout_s: 0,
@@ -618,4 +621,70 @@ fn an_excerpt_lets_the_user_refuse_what_was_well_formed() {
     let request = bytes(Xid(9), &Message::SetConfig(config), Version::V15);
     let error = ErrorMessage::new(Refusal::ConfigPermission, Version::V15, request);
     assert_eq!((*xid, message), (Xid(9), &Message::Error(error)));
+}
+
+// --- messages that are given back
+
+/// Flow-mods that say as much as the version has words for, and as little.
+fn flow_mods(version: Version) -> Vec<Message> {
+    let outputs = |count| (1..=count).map(|port| Action::output(PortNo(port)));
+    let matching = |line: &str| line.parse::<Match>().expect(line);
+    let mut rich = FlowMod::new(
+        FlowModCommand::Add,
+        7,
+        matching("in_port=1,tcp,nw_src=10.0.0.0/8,tp_dst=80"),
+        Instructions::apply(outputs(3).collect()),
+    );
+    (rich.cookie, rich.idle_timeout_s, rich.hard_timeout_s) = (Cookie(5), 6, 7);
+    rich.flags = FlowFlags::SEND_FLOW_REMOVED.with(FlowFlags::CHECK_OVERLAP);
+    let mut delete = FlowMod::new(
+        FlowModCommand::Delete,
+        0,
+        Match::any(),
+        Instructions::default(),
+    );
+    (delete.table, delete.out_port) = (TableId::ALL, PortNo(9));
+    if version == Version::V10 {
+        rich.consistency = Consistency::Waived;
+        delete.consistency = Consistency::Waived;
+    } else {
+        rich.instructions.write = outputs(2).collect();
+        rich.instructions.goto = Some(TableId(4));
+        let (value, mask) = (1, 3);
+        rich.instructions.metadata = Some(MetadataWrite { value, mask });
+        rich.instructions.clear = true;
+        (delete.cookie, delete.cookie_mask) = (Cookie(1), 2);
+    }
+    if version <= Version::V11 {
+        rich.flags = rich.flags.with(FlowFlags::RESET_COUNTS);
+    }
+    let mut plain = rich.clone();
+    plain.instructions = Instructions::apply(outputs(1).collect());
+    plain.matching = Match::any();
+    plain.flags = FlowFlags(rich.flags.0 & FlowFlags::RESET_COUNTS.0);
+    [rich, plain, delete].map(Message::FlowMod).into()
+}
+
+#[test]
+fn what_is_written_over_another_message_says_no_more_than_alone() {
+    for version in Version::ALL {
+        let mut sent = flow_mods(version);
+        sent.extend([Message::BarrierRequest, Message::GetConfigRequest]);
+        for (first, second) in sent
+            .iter()
+            .flat_map(|one| sent.iter().map(move |two| (one, two)))
+        {
+            let mut channel = switch_up(version);
+            for message in [first, second, first] {
+                let bytes = bytes(Xid(3), message, version);
+                channel.handle_input(&bytes, Instant::START);
+                let Some(Event::Received(received)) = channel.poll_event() else {
+                    panic!("{version}: {message:?} is read");
+                };
+                assert_eq!((received.xid, &received.message), (Xid(3), message));
+                assert_eq!(received.excerpt, Excerpt::of(&bytes));
+                channel.take_back(vec![received]);
+            }
+        }
+    }
 }

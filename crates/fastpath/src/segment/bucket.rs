@@ -10,8 +10,9 @@ pub(super) const SLOTS: usize = 8;
 /// Tags of a word.
 const TAGS: usize = 4;
 
-/// Slots are filled from the front.
+/// Slots are filled from the front, and none is emptied.
 #[derive(Debug, Default)]
+#[repr(align(32))]
 pub(super) struct Bucket {
     /// The first in the lowest bits.
     tags: [AtomicU64; SLOTS / TAGS],
@@ -57,6 +58,12 @@ impl Bucket {
         let tags = self.tags[slot / TAGS].load(Ordering::Relaxed).to_le_bytes();
         let at = 2 * (slot % TAGS);
         u16::from_le_bytes([tags[at], tags[at + 1]])
+    }
+
+    /// Whether there are so many entries, one at least.
+    #[inline]
+    pub(super) fn has(&self, entries: usize) -> bool {
+        self.number(entries - 1).is_some()
     }
 
     /// The first slot that is free.
@@ -107,6 +114,7 @@ mod tests {
             let bucket = Bucket::default();
             for (slot, tag) in tags.iter().take(filled).enumerate() {
                 assert_eq!(bucket.free(), Some(slot));
+                assert!(!bucket.has(slot + 1) && (slot == 0 || bucket.has(slot)));
                 bucket.put(slot, *tag, 100 + slot.to_le_bytes()[0] as u16);
             }
             for tag in tags.iter().copied().chain([2, 0x8001, 0xfffe]) {

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use pipeline::Rule;
 
 use super::block::NONE;
-use super::{Epoch, Segment, Sought};
+use super::{Bucket, Epoch, PREFERRED, Segment, Sought};
 use crate::shape::Hash;
 
 impl Segment {
@@ -22,9 +22,10 @@ impl Segment {
     /// of none, there is no entry.
     #[inline]
     pub(crate) fn likely(&self, hash: Hash) -> Option<u16> {
-        let [first, second] = self.places(hash);
-        let number = |bucket: usize| self.buckets[bucket].numbers(hash.tag).next();
-        number(first).or_else(|| number(second))
+        let [first, second] = self.places(hash).map(|bucket| &self.buckets[bucket]);
+        let number = |bucket: &Bucket| bucket.numbers(hash.tag).next();
+        let in_second = || first.has(PREFERRED).then(|| number(second)).flatten();
+        number(first).or_else(in_second)
     }
 
     /// Looks at the memory of an entry.

@@ -29,7 +29,7 @@ struct Short {
     tells: bool,
 }
 
-static SHORT: [Short; Field::COUNT] = {
+const SHORT: [Short; Field::COUNT] = {
     let mut rows = [const { Short::NONE }; Field::COUNT];
     let mut index = 0;
     while index < Field::FIRST_OPTION as usize {
@@ -185,6 +185,7 @@ impl MatchBuilder {
     ///
     /// # Errors
     /// As for [`MatchBuilder::add`].
+    #[inline]
     pub fn add_number(&mut self, field: Field, value: u64) -> Result<(), Refusal> {
         if self.append(field, value) {
             return Ok(());

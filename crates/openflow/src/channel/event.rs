@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base::Xid;
+use flow::FlowMod;
 
 use crate::codec::Malformed;
 use crate::faults::Fault;
@@ -14,15 +15,17 @@ use crate::version::{Version, Versions};
 pub enum Event {
     /// Both ends agree on this version.
     Up(Version),
-    /// A message came that is for the user of the channel. It is on its way to others, and
-    /// large: a box is moved more cheaply.
-    Received(Box<Received>),
+    /// A message came that is for the user of the channel.
+    Received(Parcel),
     /// A message came that could not be understood, or that the other side may not
     /// send. A switch has answered it.
     Refused(Malformed),
     /// The channel is over.
     Down(DownReason),
 }
+
+/// A message on its way to others: it is large, and a box is moved more cheaply.
+pub type Parcel = Box<Received>;
 
 /// A message, and what is needed to refuse it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,40 @@ pub struct Received {
     pub message: Message,
     /// Its beginning, for an error message.
     pub excerpt: Excerpt,
+}
+
+/// Nothing that anybody sent: room for a message.
+impl Default for Received {
+    fn default() -> Self {
+        Self {
+            xid: Xid(0),
+            message: Message::BarrierReply,
+            excerpt: Excerpt::of(&[]),
+        }
+    }
+}
+
+impl Received {
+    /// Actions of a message that it is worth to keep.
+    const ACTIONS_MAX: usize = 4;
+
+    /// Bytes of a match of such a message.
+    const MATCH_MAX: usize = 64;
+
+    /// Whether it is a flow-mod as most are, whose memory is of use to the next.
+    pub(super) fn is_small(&self) -> bool {
+        let Message::FlowMod(FlowMod {
+            matching,
+            instructions,
+            ..
+        }) = &self.message
+        else {
+            return false;
+        };
+        instructions.apply.capacity() <= Self::ACTIONS_MAX
+            && instructions.write.is_empty()
+            && matching.as_bytes().len() <= Self::MATCH_MAX
+    }
 }
 
 /// Why a channel is over.
@@ -93,10 +130,13 @@ impl Excerpt {
     /// The beginning of `message`.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
-        let quoted = &message[..message.len().min(Self::LENGTH_MAX)];
-        let mut bytes = [0; Self::LENGTH_MAX];
-        bytes[..quoted.len()].copy_from_slice(quoted);
-        let length = u8::try_from(quoted.len()).expect("64 at most");
+        let bytes = message.first_chunk().copied().unwrap_or_else(|| {
+            let mut bytes = [0; Self::LENGTH_MAX];
+            bytes[..message.len()].copy_from_slice(message);
+            bytes
+        });
+        let length = message.len().min(Self::LENGTH_MAX);
+        let length = u8::try_from(length).expect("64 at most");
         Self { length, bytes }
     }
 

@@ -81,25 +81,37 @@ const fn is_modify(command: FlowModCommand) -> bool {
 
 /// Reads the specification's message.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+    let mut read = blank();
+    decode_over(&mut read, r)?;
+    Ok(read)
+}
+
+/// As [`decode`], over another flow-mod, whose memory for actions it takes.
+pub(crate) fn decode_over(read: &mut FlowMod, r: &mut Reader<'_>) -> Result<(), Malformed> {
+    let mut actions = std::mem::take(&mut read.instructions.apply);
+    actions.clear();
+    *read = blank();
+    read.instructions.apply = actions;
     match r.version() {
-        Version::V10 => decode_v10(r),
-        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => decode_later(r),
+        Version::V10 => decode_v10(r, read),
+        Version::V11 | Version::V12 | Version::V13 | Version::V14 | Version::V15 => {
+            decode_later(r, read)
+        }
     }
 }
 
 #[inline]
-fn decode_v10(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+fn decode_v10(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
     let said = match10::decode(r)?;
     let cookie = Cookie(r.u64()?);
-    let mut read = blank();
-    decode_middle(r, &mut read)?;
+    decode_middle(r, read)?;
     if said.exact {
         read.priority = u16::MAX;
     }
     read.matching = said.matching;
-    read.instructions = instruction::decode(r)?;
-    set_cookies(&mut read, cookie, CookieFilter::default());
-    Ok(read)
+    instruction::decode_into(r, &mut read.instructions)?;
+    set_cookies(read, cookie, CookieFilter::default());
+    Ok(())
 }
 
 /// Reads Nicira's message.
@@ -197,7 +209,7 @@ fn set_cookies(read: &mut FlowMod, cookie: Cookie, filter: CookieFilter) {
 }
 
 #[inline]
-fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
+fn decode_later(r: &mut Reader<'_>, read: &mut FlowMod) -> Result<(), Malformed> {
     let (cookie, cookie_mask) = (Cookie(r.u64()?), r.u64()?);
     let place = r.clone();
     let table = TableId(r.u8()?);
@@ -206,7 +218,6 @@ fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
     if table == TableId::ALL && !command.is_deletion() {
         return Err(place.fail(Refusal::FlowModBadTable));
     }
-    let mut read = blank();
     (read.command, read.table, read.cookie) = (command, table, cookie);
     if command != FlowModCommand::Add {
         read.cookie_mask = cookie_mask;
@@ -234,8 +245,7 @@ fn decode_later(r: &mut Reader<'_>) -> Result<FlowMod, Malformed> {
         read.importance = importance;
     }
     read.matching = oxm::decode_structure(r)?;
-    read.instructions = instruction::decode(r)?;
-    Ok(read)
+    instruction::decode_into(r, &mut read.instructions)
 }
 
 /// Whether an addition starts its counters afresh without saying so.

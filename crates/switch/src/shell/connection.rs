@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use base::Xid;
 use flow::Refusal;
-use openflow::{Channel, DownReason, Event, Excerpt, Message, Options, Received, Side, Version};
+use openflow::{
+    Channel, DownReason, Event, Excerpt, Message, Options, Parcel, Received, Side, Version,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task;
@@ -53,6 +55,8 @@ pub(crate) enum Outgoing {
     Unasked(Arc<Message>),
     /// That its monitors are paused, of which the bridge is told when it is read.
     Paused(Box<Message>),
+    /// Nothing: messages that were dealt with, whose memory others can have.
+    Spent(Vec<Parcel>),
 }
 
 /// The room that a request takes until it is answered.
@@ -187,7 +191,7 @@ pub(crate) async fn serve(
 
 /// Messages that go to the control thread together.
 struct Burst {
-    messages: Vec<Received>,
+    messages: Vec<Parcel>,
     /// How many they will be, if they are as many as the last.
     expected: usize,
     /// The room that they take, and how much there is.
@@ -197,7 +201,7 @@ struct Burst {
 
 impl Burst {
     /// Takes a message in, or gives it back for want of room.
-    fn take(&mut self, received: Box<Received>) -> Result<(), Box<Received>> {
+    fn take(&mut self, received: Parcel) -> Result<(), Parcel> {
         let room = self.room + room_of(Some(&received)) as usize;
         if room > self.room_max {
             return Err(received);
@@ -206,7 +210,7 @@ impl Burst {
         if self.messages.is_empty() {
             self.messages.reserve_exact(self.expected);
         }
-        self.messages.push(*received);
+        self.messages.push(received);
         Ok(())
     }
 }
@@ -223,7 +227,7 @@ struct Connection {
     outbox: Option<Outbox>,
     room: Arc<Semaphore>,
     /// A message for which there was no room; nothing more is read meanwhile.
-    held: Option<Box<Received>>,
+    held: Option<Parcel>,
     /// How many messages went on together last.
     burst_len: usize,
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
@@ -264,7 +268,7 @@ impl Connection {
                     if self.held.is_some() =>
                 {
                     if let (Ok(room), Some(held)) = (room, self.held.take()) {
-                        self.inbox.send(Input::Messages(self.id, vec![*held], room));
+                        self.inbox.send(Input::Messages(self.id, vec![held], room));
                     }
                 }
                 count = reader.read(&mut input), if roomy && self.held.is_none() => match count {
@@ -278,7 +282,10 @@ impl Connection {
                     Ok(0) | Err(_) => break Reason::Closed,
                 },
                 () = self.end.notified() => break Reason::Slow,
-                () = sleep_until(timeout) => self.channel.handle_timeout(self.clock.now()),
+                () = sleep_until(timeout) => {
+                    self.channel.handle_timeout(self.clock.now());
+                    self.channel.forget();
+                }
             }
         };
         self.say_last_words(&mut writer).await;
@@ -357,6 +364,7 @@ impl Connection {
                 self.say(Xid(0), &message);
                 self.inbox.send(Input::Drained(self.id));
             }
+            Outgoing::Spent(messages) => self.channel.take_back(messages),
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread;
 
 use base::Instant;
-use openflow::Received;
+use openflow::Parcel;
 use pipeline::Removal;
 use tokio::runtime::Handle;
 
@@ -71,7 +71,7 @@ struct Peer {
     bridge: BridgeId,
     outbox: Outbox,
     /// Messages that came after a barrier that is still to be answered.
-    deferred: VecDeque<(Received, Room)>,
+    deferred: VecDeque<(Parcel, Room)>,
 }
 
 /// A program that another has taken the place of.
@@ -242,17 +242,20 @@ impl Control {
         }
     }
 
-    fn handle_messages(&mut self, id: ConnectionId, messages: Vec<Received>, mut room: Room) {
+    /// Does what a peer asks. The messages go back to where they were read.
+    fn handle_messages(&mut self, id: ConnectionId, mut messages: Vec<Parcel>, mut room: Room) {
         let now = self.now();
-        let mut messages = messages.into_iter();
-        while let Some(next) = messages.as_slice().chunks(FORESEEN).next() {
+        for together in messages.chunks_mut(FORESEEN) {
             let bridge = self.peers.get(&id).map(|peer| peer.bridge);
             if let Some(site) = bridge.and_then(|bridge| self.sites.get_mut(&bridge)) {
-                site.bridge.foresee(next);
+                site.bridge.foresee(together);
             }
-            for received in messages.by_ref().take(FORESEEN) {
+            for received in together {
                 self.handle_message(id, received, &mut room, now);
             }
+        }
+        if let Some(peer) = self.peers.get(&id) {
+            peer.outbox.answer(Outgoing::Spent(messages), None);
         }
     }
 
@@ -262,7 +265,7 @@ impl Control {
     fn handle_message(
         &mut self,
         id: ConnectionId,
-        received: Received,
+        received: &mut Parcel,
         room: &mut Room,
         now: Instant,
     ) {
@@ -272,10 +275,10 @@ impl Control {
         let Some(site) = self.sites.get_mut(&peer.bridge) else {
             return;
         };
-        let own = room_of(Some(&received)) as usize;
+        let own = room_of(Some(received)) as usize;
         if !peer.deferred.is_empty() || site.bridge.is_at_barrier(id) {
             let own = room.split(own).expect("the burst has room for all of it");
-            peer.deferred.push_back((received, own));
+            peer.deferred.push_back((std::mem::take(received), own));
             return;
         }
         let mut effects = Vec::new();
@@ -417,8 +420,8 @@ impl Control {
             // Those behind another barrier are put back in the same order.
             let deferred = std::mem::take(&mut peer.deferred);
             let now = self.now();
-            for (received, mut room) in deferred {
-                self.handle_message(id, received, &mut room, now);
+            for (mut received, mut room) in deferred {
+                self.handle_message(id, &mut received, &mut room, now);
             }
         }
     }

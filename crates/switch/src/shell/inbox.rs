@@ -5,7 +5,7 @@
 use std::sync::mpsc;
 use std::thread::Thread;
 
-use openflow::{Received, Version};
+use openflow::{Parcel, Version};
 
 use super::connection::{Outbox, Purpose, Room};
 use super::reaper::Remains;
@@ -27,7 +27,7 @@ pub(crate) enum Input {
         outbox: Outbox,
     },
     /// Messages from it, and the room that they take together until they are handled.
-    Messages(ConnectionId, Vec<Received>, Room),
+    Messages(ConnectionId, Vec<Parcel>, Room),
     /// It sent something that could not be understood, and was told so.
     Refused,
     /// It has read that its monitors are paused, and all that was sent before.

@@ -6,7 +6,7 @@ use flow::{
     SwitchConfig, TlvTableMod,
 };
 use openflow::{
-    AsyncChange, ForwardedRequest, Message, MultipartRequest, QueueConfigReply, Received,
+    AsyncChange, ForwardedRequest, Message, MultipartRequest, Parcel, QueueConfigReply, Received,
     RoleReply, Version,
 };
 
@@ -16,7 +16,7 @@ use crate::core::monitors::Author;
 
 impl Bridge {
     /// Has near what the flow-mods among these will need. They come to the same without it.
-    pub(crate) fn foresee(&mut self, coming: &[Received]) {
+    pub(crate) fn foresee(&mut self, coming: &[Parcel]) {
         let flow_mods = coming
             .iter()
             .filter_map(|received| match &received.message {
@@ -26,11 +26,12 @@ impl Bridge {
         self.pipeline.foresee(flow_mods);
     }
 
-    /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored.
+    /// Does what a peer asks, or refuses it. A peer that has gone meanwhile is ignored. What is
+    /// left of the message means nothing.
     pub(crate) fn handle_message(
         &mut self,
         id: ConnectionId,
-        received: Received,
+        received: &mut Received,
         now: Instant,
         effects: &mut Vec<Effect>,
     ) {
@@ -45,7 +46,7 @@ impl Bridge {
                 effects.push(Effect::Refuse(id, received.xid, refusal, received.excerpt));
             }
         } else {
-            self.handle_other(id, received, now, effects);
+            self.handle_other(id, std::mem::take(received), now, effects);
         }
         self.tell_news(effects);
     }

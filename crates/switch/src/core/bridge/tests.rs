@@ -83,12 +83,12 @@ impl Rig {
     }
 
     fn send(&mut self, id: ConnectionId, message: Message) -> Vec<Effect> {
-        let received = Received {
+        let mut received = Received {
             xid: Xid(7),
             message,
             excerpt: Excerpt::of(&[0; 8]),
         };
-        self.effects(|bridge, now, effects| bridge.handle_message(id, received, now, effects))
+        self.effects(|bridge, now, effects| bridge.handle_message(id, &mut received, now, effects))
     }
 
     /// Publishes, and lets the workers pass it.

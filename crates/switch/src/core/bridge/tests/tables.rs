@@ -189,13 +189,14 @@ fn a_question_comes_in_parts_and_is_bounded() {
     assert_eq!(told(&rig.send(V15, many)), [""; 0]);
     assert_eq!(told(&rig.send(V15, part(1, "x"))), overflow);
     for xid in 1..=5_u32 {
-        let received = Received {
+        let mut received = Received {
             xid: Xid(xid),
             message: part(1, "x"),
             excerpt: Excerpt::of(&[0; 8]),
         };
-        let effects =
-            rig.effects(|bridge, now, effects| bridge.handle_message(V15, received, now, effects));
+        let effects = rig.effects(|bridge, now, effects| {
+            bridge.handle_message(V15, &mut received, now, effects);
+        });
         let expected = if xid <= 4 { &[][..] } else { &overflow };
         assert_eq!(told(&effects), expected);
     }
