@@ -16,6 +16,10 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 pub(crate) const DAEMON: &str = "ovs-vswitchd";
 pub(crate) const DAEMON_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
+/// Memory of an Open vSwitch with DPDK: what it makes for the frames of ordinary devices
+/// is in it.
+const DPDK_MEMORY_MB: u64 = 1024;
+
 /// How long it may take to come up, and a tool of its to end.
 const START: Duration = Duration::from_secs(20);
 
@@ -100,19 +104,16 @@ impl OpenVswitch {
         cores: DpdkCores<'_>,
         settings: &[&str],
     ) -> Result<Self, Failure> {
-        let [memory, pages] = match huge_pages_are_free() {
-            true => ["other_config:dpdk-socket-mem=1024", ""],
+        let (memory, pages) = match huge_pages_are_free() {
+            true => ("socket", ""),
             // It adds `--in-memory` unless it is told of older ways, and that wants huge pages.
-            false => [
-                "other_config:dpdk-alloc-mem=1024",
-                "--no-huge --no-shconf --legacy-mem",
-            ],
+            false => ("alloc", "--no-huge --no-shconf --legacy-mem"),
         };
         let own = [
             "other_config:dpdk-init=true".to_owned(),
             format!("other_config:dpdk-lcore-mask={:#x}", mask(cores.main)),
             polling_on(cores.polling),
-            memory.to_owned(),
+            format!("other_config:dpdk-{memory}-mem={DPDK_MEMORY_MB}"),
             format!("other_config:dpdk-extra=\"--no-pci --no-telemetry {pages}\""),
         ];
         let own = own.iter().map(String::as_str);
@@ -257,11 +258,13 @@ fn mask(cores: &[usize]) -> u128 {
     cores.iter().fold(0, |mask, core| mask | 1 << core)
 }
 
-/// Whether there are huge pages that nobody has taken: then whoever starts DPDK has them.
+/// Whether there are huge pages that nobody has taken, enough for an Open vSwitch with DPDK.
 #[must_use]
 pub fn huge_pages_are_free() -> bool {
-    let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
-    free.is_ok_and(|free| free.trim() != "0")
+    const FREE: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+    let free = std::fs::read_to_string(FREE).ok();
+    let free: Option<u64> = free.and_then(|free| free.trim().parse().ok());
+    free.is_some_and(|free| 2 * free >= DPDK_MEMORY_MB)
 }
 
 fn vsctl(

@@ -375,7 +375,10 @@ impl Worker {
                 match fate {
                     Fate::Leave(frames, _) => {
                         left += frames.len();
-                        self.back.extend(frames.iter_mut().map(std::mem::take));
+                        match frames {
+                            [frame] => self.back.push(std::mem::take(frame)),
+                            frames => self.back.extend(frames.iter_mut().map(std::mem::take)),
+                        }
                     }
                     Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
                 }

@@ -333,6 +333,10 @@ impl Worker {
     /// Puts frames with those that leave by their port.
     #[inline]
     fn send_together(&mut self, key: PortKey, frames: &mut [Frame]) {
+        // Where frames leave by several ports, most come one by one.
+        if let [frame] = frames {
+            return self.send(key, std::mem::take(frame));
+        }
         match self.slots.find(key) {
             Some(slot) if slot.out.room() >= frames.len() => slot.out.take_all(frames),
             _ => frames
