@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use testbed::{Namespace, OpenVswitch, Program};
+use testbed::{DpdkCores, Namespace, OpenVswitch, Program, huge_pages_are_free};
 use testkit::bed::{Scene, Traffic};
 
 use crate::chosen::chosen;
@@ -150,27 +150,11 @@ fn peer(site: &Site, scene: &Scene, millis: u32) -> Result<f64, Failure> {
         directory: &directory,
         cores: &[OTHERS],
     };
-    let memory = match huge_pages_are_free() {
-        true => ["other_config:dpdk-socket-mem=1024", ""],
-        // It adds `--in-memory` unless it is told of older ways, and that wants huge pages.
-        false => [
-            "other_config:dpdk-alloc-mem=1024",
-            "--no-huge --no-shconf --legacy-mem",
-        ],
+    let cores = DpdkCores {
+        main: &[OTHERS],
+        polling: &[FORWARDING],
     };
-    let extra = format!(
-        "other_config:dpdk-extra=\"--no-pci --no-telemetry {}\"",
-        memory[1]
-    );
-    let (others, forwarding) = (1 << OTHERS, 1 << FORWARDING);
-    let settings = [
-        "other_config:dpdk-init=true",
-        &format!("other_config:dpdk-lcore-mask={others:#x}"),
-        &format!("other_config:pmd-cpu-mask={forwarding:#x}"),
-        memory[0],
-        extra.as_str(),
-    ];
-    let mut peer = OpenVswitch::start_with_dpdk(place, &site.clock, &settings)?;
+    let mut peer = OpenVswitch::start_with_dpdk(place, &site.clock, cores, &[])?;
     peer.vsctl("add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=secure")?;
     for number in 2..=4 {
         peer.vsctl(&device(number, &format!("net_null{number},no-rx=1")))?;
@@ -253,12 +237,6 @@ fn rates(told: &str) -> Vec<f64> {
     let rates = sent.filter_map(|(_, rest)| rest.split_whitespace().next()?.parse().ok());
     // It tells of one device after the other; frames leave by the second only.
     rates.skip(1).step_by(2).collect()
-}
-
-/// Whether there are huge pages that nobody has taken: then everybody has them.
-fn huge_pages_are_free() -> bool {
-    let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
-    free.is_ok_and(|free| free.trim() != "0")
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod clock;
 mod dpdk;
 mod forms;
 mod idle;
+mod meters;
 mod pcap;
 mod sample;
 mod switch;
@@ -51,6 +52,16 @@ enum Command {
     /// with two, and the memory that the second takes.
     Workers {
         /// Tables.
+        names: Vec<String>,
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// By how much the worst second of meters is off, in per cent of their rate, with frames
+    /// that come from memory as fast as they can.
+    Meters {
+        /// Rates.
         names: Vec<String>,
         #[command(flatten)]
         programs: Programs,
@@ -116,6 +127,11 @@ fn main() -> ExitCode {
             programs,
             rounds,
         } => workers::measure(&names, &programs, rounds),
+        Command::Meters {
+            names,
+            programs,
+            rounds,
+        } => meters::measure(&names, &programs, rounds),
         Command::Dpdk {
             names,
             programs,

@@ -59,6 +59,23 @@ struct Sent {
     seconds: f64,
 }
 
+/// What a meter has counted, and for how long, by the switch's own clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Metered {
+    /// All frames that were submitted.
+    pub(crate) frames: f64,
+    /// Those that its one band acted on.
+    exceeding: f64,
+    pub(crate) seconds: f64,
+}
+
+impl Metered {
+    /// The frames that its band left alone.
+    pub(crate) fn passed(self) -> f64 {
+        self.frames - self.exceeding
+    }
+}
+
 impl<'a> Switch<'a> {
     /// Starts it in `inside` with these arguments behind the bridge's, and waits until it answers.
     pub(crate) fn start(
@@ -139,14 +156,28 @@ impl Bridge<'_> {
     /// What the port of this number has sent.
     fn sent(&self, port: u32) -> Result<Sent, Failure> {
         let told = self.ofctl("dump-ports", &[&port.to_string()])?;
-        let number = |key: &str| -> Option<f64> {
-            let (_, rest) = told.split_once(key)?;
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-            rest[..end.unwrap_or(rest.len())].parse().ok()
-        };
-        let sent = number("tx pkts=").zip(number("duration="));
+        let sent = number_behind("tx pkts=", &told).zip(number_behind("duration=", &told));
         let (frames, seconds) = sent.ok_or_else(|| format!("these are no counts: {told}"))?;
         Ok(Sent { frames, seconds })
+    }
+
+    /// Adds a meter, as `ovs-ofctl` writes it.
+    pub(crate) fn add_meter(&self, meter: &str) -> Result<(), Failure> {
+        self.ofctl("add-meter", &[meter]).map(drop)
+    }
+
+    /// What the meter of this number, which has one band, has counted.
+    pub(crate) fn metered(&self, meter: u32) -> Result<Metered, Failure> {
+        let told = self.ofctl("meter-stats", &[&format!("meter={meter}")])?;
+        let counted = || -> Option<Metered> {
+            let (meter, band) = told.split_once("bands:")?;
+            Some(Metered {
+                frames: number_behind("packet_in_count:", meter)?,
+                exceeding: number_behind("packet_count:", band)?,
+                seconds: number_behind("duration:", meter)?,
+            })
+        };
+        Ok(counted().ok_or_else(|| format!("these are no counts: {told}"))?)
     }
 
     fn ofctl(&self, command: &str, arguments: &[&str]) -> Result<String, Failure> {
@@ -164,6 +195,13 @@ impl Bridge<'_> {
         }
         Ok(process.written()?)
     }
+}
+
+/// The number that stands behind `key`.
+fn number_behind(key: &str, told: &str) -> Option<f64> {
+    let (_, rest) = told.split_once(key)?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+    rest[..end.unwrap_or(rest.len())].parse().ok()
 }
 
 /// A path as an argument.

@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::Duration;
 use std::{env, fs};
 
 use testbed::{Failure, Namespace, Process, Program};
@@ -264,6 +265,15 @@ pub(crate) struct Ran {
 impl Ran {
     /// Runs `program` to its end.
     pub(crate) fn of(ground: &Ground, program: Program<'_>) -> Result<Self, Failure> {
+        Self::within(PATIENCE, ground, program)
+    }
+
+    /// The same, of one that may take so long.
+    pub(crate) fn within(
+        patience: Duration,
+        ground: &Ground,
+        program: Program<'_>,
+    ) -> Result<Self, Failure> {
         let (output, errors) = (ground.file("out"), ground.file("err"));
         let read = |path: &Path| {
             let bytes = fs::read(path).map_err(Failure::to("read what a program said"))?;
@@ -271,7 +281,7 @@ impl Ran {
         };
         let mut process = ground.spawner.start(program.output(&output).log(&errors))?;
         Ok(Self {
-            status: process.wait(PATIENCE)?,
+            status: process.wait(patience)?,
             command: process.command_line().to_owned(),
             output: read(&output)?,
             errors: read(&errors)?,

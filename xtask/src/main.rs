@@ -38,7 +38,7 @@ cargo xtask COMMAND
   conform [PREFIX]...   others' conformance suites and our cases on Open vSwitch, all of it, only `cases`, or files that begin so (of13/meter)
   counts [--bless]      count the instructions of hot code, and say what takes more than before; or take that as the measure
   bench [ROW]...        figures beside their peers', as a table and as JSON: all rows, or those whose names begin so;
-                        --list names them, --runs N, --quick, --readme (all of it, into README.md)
+                        --list names them, --runs N, --quick, --readme (whole groups, into README.md)
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 

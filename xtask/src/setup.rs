@@ -71,7 +71,7 @@ pub(crate) const RUNNER: &str = "target/tools/bin/gungraun-runner";
 /// Installs what is missing of all that tests need.
 pub(crate) fn all(shell: &mut Shell) -> Result<(), Failure> {
     run(shell)?;
-    dpdk(shell)?;
+    dpdk_peers(shell)?;
     counting(shell)
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn report(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Lists what there is to measure, and to measure it on.
-pub(crate) fn list() -> ExitCode {
+pub(crate) fn list() -> Result<ExitCode, Box<dyn Error>> {
+    let comporta = std::env::current_exe()?;
     println!("scenarios:");
     for scenario in Scenario::ALL {
         println!("  {:<16} {}", scenario.name(), scenario.about());
@@ -39,11 +40,11 @@ pub(crate) fn list() -> ExitCode {
     println!("devices:");
     for device in DeviceKind::ALL {
         println!("  {:<16} {}", device.name(), device.about());
-        if let Err(missing) = device.check_requirements() {
+        if let Err(missing) = device.check_requirements(&comporta) {
             println!("  {:<16} not usable yet: {missing}", "");
         }
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 /// How this program was called, for the record.

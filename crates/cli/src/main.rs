@@ -30,6 +30,12 @@ use tables_args::TablesArgs;
 use trace_args::TraceArgs;
 use workers_args::WorkersArgs;
 
+/// Its number, and what is in it that not every build has.
+const VERSION: &str = match switch::HAS_DPDK {
+    true => concat!(env!("CARGO_PKG_VERSION"), ", with DPDK"),
+    false => env!("CARGO_PKG_VERSION"),
+};
+
 fn main() -> ExitCode {
     let matches = command().get_matches();
     let level = matches.get_one::<String>("log");
@@ -50,7 +56,7 @@ fn command() -> Command {
         .arg_required_else_help(true);
     Command::new("comporta")
         .about("An OpenFlow switch in userspace, and a lab that measures OpenFlow data planes")
-        .version(env!("CARGO_PKG_VERSION"))
+        .version(VERSION)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .arg(
@@ -121,7 +127,7 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     match LabCommand::from_arg_matches(matches)? {
         LabCommand::Run(args) => lab_commands::run(*args),
         LabCommand::Report { directory } => lab_commands::report(&directory),
-        LabCommand::List => Ok(lab_commands::list()),
+        LabCommand::List => lab_commands::list(),
     }
 }
 

@@ -42,7 +42,8 @@ static int failure(int code)
 	return rte_errno > 0 ? -rte_errno : -EIO;
 }
 
-_Static_assert(sizeof(struct shim_frame) == 24, "src/shim.rs says the same");
+_Static_assert(sizeof(struct shim_frame) == 32, "src/shim.rs says the same");
+_Static_assert(sizeof(struct shim_leaving) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_device) == 84, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_wish) == 16, "src/shim.rs says the same");
 _Static_assert(sizeof(struct shim_link) == 8, "src/shim.rs says the same");
@@ -279,7 +280,16 @@ void shim_leave_thread(void)
 	rte_thread_unregister();
 }
 
-uint32_t shim_receive(uint16_t port, uint16_t queue, struct shim_frame *frames, uint32_t count)
+/* Whether the frame can be lent: in one piece, nobody else's, in a buffer that lies where
+ * those of our memory do, right behind its handle. */
+static int is_lendable(const struct rte_mbuf *mbuf, const void *pool)
+{
+	return mbuf->pool == pool && mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 1
+	       && RTE_MBUF_DIRECT(mbuf) && mbuf->buf_addr == (const void *)(mbuf + 1);
+}
+
+uint32_t shim_receive(uint16_t port, uint16_t queue, const void *pool, struct shim_frame *frames,
+		      uint32_t count)
 {
 	struct rte_mbuf *mbufs[BATCH];
 	uint16_t got = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(count, (uint32_t)BATCH));
@@ -287,9 +297,11 @@ uint32_t shim_receive(uint16_t port, uint16_t queue, struct shim_frame *frames, 
 		rte_prefetch0(rte_pktmbuf_mtod(mbufs[i], void *));
 	for (uint16_t i = 0; i < got; i++) {
 		frames[i].mbuf = mbufs[i];
-		frames[i].data = rte_pktmbuf_mtod(mbufs[i], uint8_t *);
-		frames[i].len = mbufs[i]->pkt_len;
+		frames[i].buffer = mbufs[i]->buf_addr;
+		frames[i].start = mbufs[i]->data_off;
 		frames[i].piece = mbufs[i]->data_len;
+		frames[i].len = mbufs[i]->pkt_len;
+		frames[i].room = is_lendable(mbufs[i], pool) ? mbufs[i]->buf_len : 0;
 	}
 	return got;
 }
@@ -324,6 +336,17 @@ void shim_release(const struct shim_frame *frames, uint32_t count)
 	}
 }
 
+void shim_give_back(uint8_t *buffer)
+{
+	rte_pktmbuf_free((struct rte_mbuf *)buffer - 1);
+}
+
+/* Has the driver give back what it has sent, though nothing more is sent; not all can. */
+void shim_reap(uint16_t port, uint16_t queue)
+{
+	rte_eth_tx_done_cleanup(port, queue, 0);
+}
+
 int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count)
 {
 	struct rte_mbuf *mbufs[BATCH];
@@ -331,21 +354,27 @@ int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count)
 		return -ENOBUFS;
 	for (uint32_t i = 0; i < count; i++) {
 		frames[i].mbuf = mbufs[i];
-		frames[i].data = rte_pktmbuf_mtod(mbufs[i], uint8_t *);
+		frames[i].buffer = mbufs[i]->buf_addr;
+		frames[i].start = mbufs[i]->data_off;
+		frames[i].piece = 0;
 		frames[i].len = 0;
-		frames[i].piece = rte_pktmbuf_tailroom(mbufs[i]);
+		frames[i].room = mbufs[i]->buf_len;
 	}
 	return 0;
 }
 
-uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_frame *frames, uint32_t count)
+uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *frames, uint32_t count)
 {
 	struct rte_mbuf *mbufs[BATCH];
 	count = RTE_MIN(count, (uint32_t)BATCH);
-	unpack(frames, mbufs, count);
 	for (uint32_t i = 0; i < count; i++) {
+		/* Received or allocated, it is of a memory of ours. */
+		mbufs[i] = (struct rte_mbuf *)frames[i].buffer - 1;
+		mbufs[i]->data_off = (uint16_t)frames[i].start;
 		mbufs[i]->data_len = (uint16_t)frames[i].len;
 		mbufs[i]->pkt_len = frames[i].len;
+		/* What was told of it when it came is no order for when it goes. */
+		mbufs[i]->ol_flags = 0;
 	}
 	return rte_eth_tx_burst(port, queue, mbufs, (uint16_t)count);
 }

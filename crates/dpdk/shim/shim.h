@@ -15,10 +15,19 @@
 
 /* A frame in DPDK's memory. */
 struct shim_frame {
-	void *mbuf;     /* the handle that is given back */
-	uint8_t *data;  /* its first piece */
-	uint32_t len;   /* all of its bytes */
-	uint32_t piece; /* bytes of the first piece; in a frame to be sent, the room there */
+	void *mbuf;      /* the handle that is given back */
+	uint8_t *buffer; /* where its first buffer begins */
+	uint32_t start;  /* where in it the first piece begins */
+	uint32_t piece;  /* bytes of the first piece */
+	uint32_t len;    /* all of its bytes */
+	uint32_t room;   /* bytes of the buffer, if it is whole, ours alone and of our memory; or 0 */
+};
+
+/* A frame that is about to go, in one piece in a buffer of our memory. */
+struct shim_leaving {
+	uint8_t *buffer; /* where the buffer begins */
+	uint32_t start;  /* where in it the frame does */
+	uint32_t len;    /* its bytes */
 };
 
 /* What a device is. */
@@ -73,10 +82,14 @@ int shim_is_removed(uint16_t port);
 int shim_enter_thread(void);
 void shim_leave_thread(void);
 
-uint32_t shim_receive(uint16_t port, uint16_t queue, struct shim_frame *frames, uint32_t count);
+uint32_t shim_receive(uint16_t port, uint16_t queue, const void *pool, struct shim_frame *frames,
+		      uint32_t count);
 void shim_copy(const struct shim_frame *frame, uint8_t *to);
 void shim_release(const struct shim_frame *frames, uint32_t count);
+void shim_give_back(uint8_t *buffer);
+void shim_reap(uint16_t port, uint16_t queue);
 int shim_allocate(void *pool, struct shim_frame *frames, uint32_t count);
-uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_frame *frames, uint32_t count);
+uint32_t shim_send(uint16_t port, uint16_t queue, const struct shim_leaving *frames,
+		   uint32_t count);
 
 #endif

@@ -1,5 +1,4 @@
-//! One device of DPDK: looked at, started, and closed when nobody has it any more; and
-//! the frames that come out of it and go into it, safe to hold.
+//! One device of DPDK: looked at, started, and closed when nobody has it any more.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -10,14 +9,16 @@ use ports::OpenError;
 
 use crate::arguments::Arguments;
 use crate::eal::{Eal, Memory, explain, text};
-use crate::shim::{self, BATCH, Losses, RawDevice, RawFrame, RawLink, RawWish};
+use crate::frames::{Frames, Leaving};
+use crate::shim::{self, BATCH, Losses, RawDevice, RawLink, RawWish};
 
 /// Descriptors of a queue: as with packet sockets, some milliseconds of short frames.
 const DESCRIPTORS: u16 = 1024;
 
 /// Frames that a device's memory holds if nobody says otherwise, for each queue: what its
-/// descriptors hold both ways, what a thread keeps for itself, and batches under way.
-const BUFFERS_A_QUEUE: u32 = 4096;
+/// own descriptors hold, what those of six others do by which they leave, and what a thread
+/// keeps for itself.
+const BUFFERS_A_QUEUE: u32 = 8192;
 
 /// An Ethernet header and two tags, which an MTU does not count.
 const BESIDE_MTU: u32 = 14 + 8;
@@ -126,7 +127,7 @@ impl Device {
         let room = u32::try_from(BATCH - len).expect("a batch is small");
         let place = frames.raw[len..].as_mut_ptr();
         // SAFETY: the queue was set up, has one owner, and `place` has room for so many.
-        let got = unsafe { shim::shim_receive(self.port, queue, place, room) };
+        let got = unsafe { shim::shim_receive(self.port, queue, self.memory.0, place, room) };
         frames.len = len + got as usize;
     }
 
@@ -141,19 +142,26 @@ impl Device {
         code == 0
     }
 
-    /// Sends frames from the front; those that are sent are no longer there.
+    /// Sends what is about to leave, from the front; how many the device has taken, which
+    /// are its own from then on.
     ///
     /// Not for two at once on one queue: whoever calls is its owner, or has the lock.
     #[inline]
-    pub(crate) fn send(&self, queue: u16, frames: &mut Frames) -> usize {
+    pub(crate) fn send(&self, queue: u16, leaving: &Leaving) -> usize {
         debug_assert!(queue < self.queues.transmit, "a queue that was set up");
-        let count = u32::try_from(frames.len).expect("a batch is small");
-        // SAFETY: the queue was set up and nobody else is in it; the frames are ours, and
-        // those that are sent we forget.
-        let sent = unsafe { shim::shim_send(self.port, queue, frames.raw.as_ptr(), count) };
-        let sent = sent as usize;
-        frames.forget_first(sent);
-        sent
+        let count = u32::try_from(leaving.len).expect("a batch is small");
+        // SAFETY: the queue was set up and nobody else is in it; the frames are lent to whoever
+        // sends or are copies, all in buffers of memory that is made as ours.
+        let sent = unsafe { shim::shim_send(self.port, queue, leaving.raw.as_ptr(), count) };
+        sent as usize
+    }
+
+    /// Has the driver give back what it has sent by a queue, if it can.
+    ///
+    /// Not for two at once on one queue, as [`Device::send`].
+    pub(crate) fn reap(&self, queue: u16) {
+        // SAFETY: the queue was set up and nobody else is in it.
+        unsafe { shim::shim_reap(self.port, queue) };
     }
 }
 
@@ -262,116 +270,5 @@ fn check(code: i32) -> io::Result<()> {
     match code {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code.saturating_neg())),
-    }
-}
-
-/// Up to a batch of frames in DPDK's memory, ours until they are sent or dropped.
-pub(crate) struct Frames {
-    raw: [RawFrame; BATCH],
-    len: usize,
-}
-
-// SAFETY: a frame belongs to whoever has it, and the memory it goes back to may be used by
-// all threads at once.
-unsafe impl Send for Frames {}
-
-impl Frames {
-    pub(crate) const fn new() -> Self {
-        let nothing = RawFrame {
-            mbuf: std::ptr::null_mut(),
-            data: std::ptr::null_mut(),
-            len: 0,
-            piece: 0,
-        };
-        Self {
-            raw: [nothing; BATCH],
-            len: 0,
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// How long a frame is.
-    pub(crate) fn frame_len(&self, index: usize) -> usize {
-        self.raw[..self.len][index].len as usize
-    }
-
-    /// The bytes of a frame that is in one piece, as nearly all are.
-    pub(crate) fn bytes(&self, index: usize) -> Option<&[u8]> {
-        let frame = &self.raw[..self.len][index];
-        if frame.len != frame.piece {
-            return None;
-        }
-        // SAFETY: `piece` bytes at `data` belong to the frame, which is ours as long as it
-        // is among `len`, and nobody writes to them while we are borrowed.
-        Some(unsafe { std::slice::from_raw_parts(frame.data, frame.piece as usize) })
-    }
-
-    /// Copies a frame of several pieces.
-    ///
-    /// # Panics
-    /// If `to` has another length than the frame.
-    pub(crate) fn copy(&self, index: usize, to: &mut [u8]) {
-        let frame = &self.raw[..self.len][index];
-        assert_eq!(to.len(), frame.len as usize, "room for all of it");
-        // SAFETY: the frame is ours, and it writes `len` bytes, which is how many there are.
-        unsafe { shim::shim_copy(frame, to.as_mut_ptr()) };
-    }
-
-    /// Makes `bytes` the content of a frame that was allocated.
-    ///
-    /// # Panics
-    /// If they are more than there is room for.
-    #[inline]
-    pub(crate) fn write(&mut self, index: usize, bytes: &[u8]) {
-        let frame = &mut self.raw[..self.len][index];
-        assert!(bytes.len() <= frame.piece as usize, "room for all of it");
-        // SAFETY: there is room for `piece` bytes at `data`, the frame is ours, and the
-        // bytes come from elsewhere.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), frame.data, bytes.len()) };
-        frame.len = u32::try_from(bytes.len()).expect("it was held against the room");
-    }
-
-    /// The room of a frame that was allocated.
-    pub(crate) fn room(&self, index: usize) -> usize {
-        self.raw[..self.len][index].piece as usize
-    }
-
-    /// Gives the first frames back.
-    #[inline]
-    pub(crate) fn release_first(&mut self, count: usize) {
-        let count32 = u32::try_from(count.min(self.len)).expect("a batch is small");
-        // SAFETY: they are ours, and are forgotten with this.
-        unsafe { shim::shim_release(self.raw.as_ptr(), count32) };
-        self.forget_first(count32 as usize);
-    }
-
-    /// Gives the frames behind the first `count` back.
-    #[inline]
-    pub(crate) fn keep_first(&mut self, count: usize) {
-        if count < self.len {
-            let rest = u32::try_from(self.len - count).expect("a batch is small");
-            // SAFETY: they are ours, and are forgotten with this.
-            unsafe { shim::shim_release(self.raw[count..].as_ptr(), rest) };
-            self.len = count;
-        }
-    }
-
-    /// Gives all frames back.
-    pub(crate) fn release(&mut self) {
-        self.release_first(self.len);
-    }
-
-    fn forget_first(&mut self, count: usize) {
-        self.raw.copy_within(count..self.len, 0);
-        self.len -= count;
-    }
-}
-
-impl Drop for Frames {
-    fn drop(&mut self) {
-        self.release();
     }
 }

@@ -7,13 +7,15 @@
 //!
 //! What DPDK's structures look like is known to `shim/shim.c` alone, which is compiled
 //! against its headers; here it is a few functions over plain values. `unsafe` is in
-//! `device` and `eal` only.
+//! `device`, `eal` and `frames` only.
 
 mod arguments;
 #[cfg(feature = "dpdk")]
 mod device;
 #[cfg(feature = "dpdk")]
 mod eal;
+#[cfg(feature = "dpdk")]
+mod frames;
 #[cfg(feature = "dpdk")]
 mod port;
 #[cfg(feature = "dpdk")]
@@ -25,6 +27,9 @@ use std::num::NonZeroUsize;
 
 pub use arguments::{Arguments, BUFFERS_MAX, BadArguments};
 use ports::{OpenError, Port};
+
+/// Whether devices can be opened at all.
+pub const IS_THERE: bool = cfg!(feature = "dpdk");
 
 /// Opens the device that `arguments` name, promiscuously, with a receive and a transmit
 /// queue for each of so many workers, as far as the device has them.

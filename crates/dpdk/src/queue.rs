@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use packet::{Checksum, Frame, Pool, SegmentError};
+use packet::{Checksum, Frame, NoRoom, Pool, SegmentError};
 use ports::{Batch, Counter, Queue, QueueCounters};
 
-use crate::device::Frames;
 use crate::eal;
+use crate::frames::{Frames, Leaving};
 use crate::port::Hold;
 use crate::shim::Losses;
 
@@ -41,7 +41,7 @@ pub(crate) struct DpdkQueue {
     /// Received, and not yet handed on. Before `hold`: they go back while the device is there.
     waiting: Frames,
     /// About to be sent.
-    leaving: Frames,
+    leaving: Leaving,
     hold: Arc<Hold>,
     /// Its receive queue.
     receive: Option<u16>,
@@ -84,7 +84,7 @@ impl DpdkQueue {
         let driver = hold.device.description.driver.as_str();
         Self {
             waiting: Frames::new(),
-            leaving: Frames::new(),
+            leaving: Leaving::new(),
             receive: None,
             transmit: u16::try_from(queue).expect("less than there are queues"),
             unfinished: UNFINISHED.contains(&driver),
@@ -99,90 +99,144 @@ impl DpdkQueue {
 
     /// Hands received frames on, as many as there is room and are buffers for.
     fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
+        let before = batch.len();
         let count = self.waiting.len().min(batch.room());
         let mut done = 0;
         while done < count {
-            let Some(mut frame) = pool.take() else {
-                self.counters.add(Counter::RxStarved, 1);
-                break;
-            };
-            match self.copy(done, &mut frame) {
-                Ok(()) => batch.push(frame).expect("room was asked for"),
-                Err(reason) => {
-                    self.counters.add(reason, 1);
-                    pool.put(frame);
+            if self.waiting.frame_len(done) < HEADER_LEN {
+                self.counters.add(Counter::RxRunt, 1);
+            } else if let Some((storage, start, len)) = self.waiting.lend(done) {
+                // Built where it is put: a frame that goes through another place on its way
+                // costs more than all else here.
+                match Frame::within(storage, start, len) {
+                    Ok(frame) => batch.put(frame),
+                    // What the driver told of it cannot be.
+                    Err(NoRoom) => self.counters.add(Counter::RxErrors, 1),
+                }
+            } else {
+                match self.copy(done, pool) {
+                    Ok(Some(frame)) => batch.put(frame),
+                    Ok(None) => {
+                        self.counters.add(Counter::RxStarved, 1);
+                        break;
+                    }
+                    Err(reason) => self.counters.add(reason, 1),
                 }
             }
             done += 1;
         }
         self.waiting.release_first(done);
+        let came = &mut batch[before..];
+        if self.unfinished {
+            came.iter_mut().for_each(Frame::recognise_unfinished);
+        }
+        self.counters.received(came);
     }
 
-    /// Copies a frame; the reason, if it must be dropped.
-    fn copy(&self, index: usize, frame: &mut Frame) -> Result<(), Counter> {
+    /// A copy of a frame; none, if there is no buffer for it; the reason, if it must be
+    /// dropped.
+    fn copy(&self, index: usize, pool: &mut Pool) -> Result<Option<Frame>, Counter> {
         let len = self.waiting.frame_len(index);
-        if len < HEADER_LEN {
-            return Err(Counter::RxRunt);
+        let Some(mut frame) = pool.take() else {
+            return Ok(None);
+        };
+        if frame.fill(len).is_err() {
+            pool.put(frame);
+            return Err(Counter::RxTooLong);
         }
         match self.waiting.bytes(index) {
-            Some(bytes) => frame.copy_from(bytes).map_err(|_| Counter::RxTooLong)?,
-            None => {
-                frame.fill(len).map_err(|_| Counter::RxTooLong)?;
-                self.waiting.copy(index, frame.bytes_mut());
-            }
+            Some(bytes) => frame.bytes_mut().copy_from_slice(bytes),
+            None => self.waiting.copy(index, frame.bytes_mut()),
         }
-        if self.unfinished {
-            frame.recognise_unfinished();
-        }
-        Ok(())
+        Ok(Some(frame))
     }
 
-    /// Sends frames from the front of `batch` that need not be cut; how many are done with.
+    /// Sends from the front of `batch` what is of all kinds.
+    fn send_mixed(&mut self, batch: &mut Batch, pool: &mut Pool) {
+        let mut done = 0;
+        while done < batch.len() {
+            let is_whole = |frame: &Frame| frame.offload.segmentation.is_none();
+            let rest = &mut batch[done..];
+            let whole = rest.iter().position(|frame| !is_whole(frame));
+            let whole = whole.unwrap_or(rest.len());
+            if whole == 0 {
+                match self.send_cut(&batch[done], pool) {
+                    Cut::Done => done += 1,
+                    Cut::Later => break,
+                }
+                continue;
+            }
+            let sent = self.send_whole(&mut rest[..whole]);
+            done += sent;
+            if sent < whole {
+                break;
+            }
+        }
+        batch.release(done, pool);
+    }
+
+    /// Sends frames from the front of `frames`, of which none is to be cut; how many are done
+    /// with.
     fn send_whole(&mut self, frames: &mut [Frame]) -> usize {
-        if !self.hold.device.allocate(frames.len(), &mut self.leaving) {
+        let device = &self.hold.device;
+        let begun = self
+            .leaving
+            .begin(frames, |count, fresh| device.allocate(count, fresh));
+        if !begun {
             return 0;
         }
-        let mut placed = 0;
-        let mut places = [0; Batch::FRAMES_MAX];
-        for (index, frame) in frames.iter_mut().enumerate() {
-            if frame.len() > self.frame_max.min(self.leaving.room(placed)) {
+        for (place, frame) in frames.iter_mut().enumerate() {
+            if frame.len() > self.frame_max {
                 continue;
             }
             if let Checksum::Partial { .. } = frame.offload.checksum {
                 frame.finish();
                 self.counters.add(Counter::TxFinished, 1);
             }
-            self.leaving.write(placed, frame.bytes());
-            places[placed] = index;
-            placed += 1;
+            self.leaving.add(frame, place);
         }
-        self.leaving.keep_first(placed);
+        let placed = self.leaving.len;
         let sent = self.push();
-        self.leaving.release();
         let done = match sent == placed {
             true => frames.len(),
             // The first that was placed and not sent, and all behind it, stay.
-            false => places[sent],
+            false => self.leaving.place(sent),
         };
-        for index in &places[..sent] {
-            self.counters.sent(&frames[*index..=*index]);
-        }
-        let too_long = done - sent;
-        if too_long > 0 {
-            self.counters.add(Counter::TxTooLong, too_long as u64);
-        }
+        self.count_sent(frames, sent, done);
+        self.leaving.end(frames, sent);
         done
     }
 
-    /// Sends from `leaving`, as many as the device takes now.
-    fn push(&mut self) -> usize {
-        let gate = &self.hold.gates[usize::from(self.transmit)].0;
-        if !enter(gate) {
-            return 0;
+    /// Counts the first `done` of `frames`, of which so many were sent and the others were too
+    /// long.
+    fn count_sent(&self, frames: &[Frame], sent: usize, done: usize) {
+        if sent == done {
+            return self.counters.sent(&frames[..done]);
         }
-        let sent = self.hold.device.send(self.transmit, &mut self.leaving);
-        gate.store(false, Ordering::Release);
-        sent
+        for index in 0..sent {
+            let place = self.leaving.place(index);
+            self.counters.sent(&frames[place..=place]);
+        }
+        let too_long = u64::try_from(done - sent).expect("a batch is small");
+        self.counters.add(Counter::TxTooLong, too_long);
+    }
+
+    /// Sends what is about to leave, as much as the device takes now.
+    fn push(&self) -> usize {
+        let (device, leaving) = (&self.hold.device, &self.leaving);
+        let sent = self.alone(|queue| device.send(queue, leaving));
+        sent.unwrap_or(0)
+    }
+
+    /// Does something with the transmit queue while nobody else does; nothing, if somebody
+    /// else does for too long.
+    fn alone<T>(&self, action: impl FnOnce(u16) -> T) -> Option<T> {
+        let gate = &self.hold.gates[usize::from(self.transmit)].0;
+        enter(gate).then(|| {
+            let done = action(self.transmit);
+            gate.store(false, Ordering::Release);
+            done
+        })
     }
 
     /// Cuts a frame and sends its segments. Once some are sent, the others are sent too, or
@@ -272,9 +326,7 @@ impl Queue for DpdkQueue {
             self.waiting.release();
         }
         if self.waiting.len() > 0 {
-            let before = batch.len();
             self.hand_on(pool, batch);
-            self.counters.received(&batch[before..]);
         }
         Ok(())
     }
@@ -286,30 +338,19 @@ impl Queue for DpdkQueue {
             batch.release(batch.len(), pool);
             return Ok(());
         }
-        let mut done = 0;
-        while done < batch.len() {
-            let is_whole = |frame: &Frame| frame.offload.segmentation.is_none();
-            let rest = &mut batch[done..];
-            let whole = rest.iter().position(|frame| !is_whole(frame));
-            let whole = whole.unwrap_or(rest.len());
-            if whole == 0 {
-                match self.send_cut(&batch[done], pool) {
-                    Cut::Done => done += 1,
-                    Cut::Later => break,
-                }
-                continue;
-            }
-            let sent = self.send_whole(&mut rest[..whole]);
-            done += sent;
-            if sent < whole {
-                break;
-            }
+        if self.leaving.all(batch, self.frame_max) {
+            let sent = self.push();
+            self.counters.sent(&batch[..sent]);
+            batch.forget(sent);
+            return Ok(());
         }
-        batch.release(done, pool);
+        self.send_mixed(batch, pool);
         Ok(())
     }
 
     fn tend(&mut self) -> io::Result<()> {
+        // Frames that have gone belong to whoever receives: not to a queue that is at rest.
+        self.alone(|queue| self.hold.device.reap(queue));
         self.tends += 1;
         if self.tends >= TENDS_A_COUNT {
             self.tends = 0;

@@ -14,12 +14,28 @@ pub(crate) const BATCH: usize = 64;
 pub(crate) struct RawFrame {
     /// The handle that is given back.
     pub(crate) mbuf: *mut c_void,
-    /// Its first piece.
-    pub(crate) data: *mut u8,
+    /// Where its first buffer begins.
+    pub(crate) buffer: *mut u8,
+    /// Where in it the first piece begins.
+    pub(crate) start: u32,
+    /// Bytes of the first piece.
+    pub(crate) piece: u32,
     /// All of its bytes.
     pub(crate) len: u32,
-    /// Bytes of the first piece; in a frame to be sent, the room there.
-    pub(crate) piece: u32,
+    /// Bytes of the buffer, if it is whole, ours alone and of our memory; or zero.
+    pub(crate) room: u32,
+}
+
+/// A frame that is about to go, in one piece in a buffer of our memory.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct RawLeaving {
+    /// Where the buffer begins.
+    pub(crate) buffer: *mut u8,
+    /// Where in it the frame does.
+    pub(crate) start: u32,
+    /// Its bytes.
+    pub(crate) len: u32,
 }
 
 /// What a device is.
@@ -70,7 +86,8 @@ pub(crate) struct Losses {
 }
 
 const _: () = {
-    assert!(size_of::<RawFrame>() == 24);
+    assert!(size_of::<RawFrame>() == 32);
+    assert!(size_of::<RawLeaving>() == 16);
     assert!(size_of::<RawDevice>() == 84);
     assert!(size_of::<RawWish>() == 16);
     assert!(size_of::<RawLink>() == 8);
@@ -101,9 +118,17 @@ unsafe extern "C" {
     pub(crate) fn shim_enter_thread() -> c_int;
     pub(crate) fn shim_leave_thread();
 
-    pub(crate) fn shim_receive(port: u16, queue: u16, frames: *mut RawFrame, count: u32) -> u32;
+    pub(crate) fn shim_receive(
+        port: u16,
+        queue: u16,
+        pool: *const c_void,
+        frames: *mut RawFrame,
+        count: u32,
+    ) -> u32;
     pub(crate) fn shim_copy(frame: *const RawFrame, to: *mut u8);
     pub(crate) fn shim_release(frames: *const RawFrame, count: u32);
+    pub(crate) fn shim_give_back(buffer: *mut u8);
+    pub(crate) fn shim_reap(port: u16, queue: u16);
     pub(crate) fn shim_allocate(pool: *mut c_void, frames: *mut RawFrame, count: u32) -> c_int;
-    pub(crate) fn shim_send(port: u16, queue: u16, frames: *const RawFrame, count: u32) -> u32;
+    pub(crate) fn shim_send(port: u16, queue: u16, frames: *const RawLeaving, count: u32) -> u32;
 }

@@ -233,14 +233,52 @@ fn what_is_sent_stands_in_a_file_after_it_is_closed() {
 
 #[test]
 fn frames_wait_while_the_pool_is_empty() {
-    let frames: Vec<_> = (0..5).map(|seed| frame(60, seed)).collect();
-    let mut hand = Hand::with_pool("net_ring7", 2);
-    for some in frames.chunks(2) {
-        hand.send(some);
-    }
+    // In several pieces, so that each needs a buffer.
+    let frames: Vec<_> = (0..5).map(|seed| frame(5000, seed)).collect();
+    let file = capture("long.pcap", &frames);
+    let mut hand = Hand::with_pool(&format!("net_pcap7,rx_pcap={}", file.display()), 2);
     let came: Vec<_> = (0..3).flat_map(|_| hand.receive()).collect();
     assert_eq!(came, frames);
     assert_eq!(hand.counts()[Counter::RxStarved], 2);
+}
+
+#[test]
+fn a_frame_in_one_piece_goes_on_as_it_lies() {
+    let mut from = Hand::with_pool("net_null15,size=100", 0);
+    let mut to = Hand::with_pool("net_ring15", 64);
+    let mut batch = Batch::new();
+    from.queue.receive(&mut from.pool, &mut batch).unwrap();
+    assert_eq!(batch.len(), Batch::FRAMES_MAX);
+    batch[0].bytes_mut()[0] = 7;
+    batch[1].open(12, 4).unwrap();
+    batch[2].close(12, 4);
+    let sent = batch.to_vec();
+    to.queue.send(&mut batch, &mut from.pool).unwrap();
+    assert!(batch.is_empty());
+    // There they are of another device's memory, and are copied.
+    let came = to.receive();
+    assert_eq!(came, sent);
+    assert_eq!(
+        [came[0].len(), came[1].len(), came[2].len()],
+        [100, 104, 96]
+    );
+}
+
+#[test]
+fn frames_outlive_the_device_that_they_came_by() {
+    let mut hand = Hand::of("net_null16,size=100");
+    let mut batch = Batch::new();
+    hand.queue.receive(&mut hand.pool, &mut batch).unwrap();
+    batch[0].bytes_mut().fill(9);
+    let kept = batch.to_vec();
+    drop(hand.queue);
+    // Whoever opens another finds that memory still in use.
+    let mut other = Hand::of("net_ring16");
+    assert_eq!(batch.to_vec(), kept);
+    other.queue.send(&mut batch, &mut other.pool).unwrap();
+    assert_eq!(other.receive(), kept);
+    drop(other);
+    drop(open("net_null16"));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! a frame is what the interpreter would make of it.
 
 use std::ops::Range;
+use std::slice;
 
 use base::{Instant, PortNo, TableId};
 use flow::{FragmentHandling, Key, Registers};
@@ -37,13 +38,14 @@ pub struct Ground<'a> {
     pub now: Instant,
 }
 
-/// What becomes of a frame.
+/// What becomes of a frame, or of several.
 #[derive(Debug)]
 pub enum Fate<'a> {
-    /// It leaves as it is by this port, which is there and may send; that is all. Whoever
-    /// sends it takes it from where it is.
-    Leaves(&'a mut Frame, PortNo),
-    /// What the verdict says.
+    /// It and those right behind it, as many as are here, leave as they are by this port,
+    /// which is there and may send; that is all. Whoever sends them takes them from where they
+    /// are.
+    Leave(&'a mut [Frame], PortNo),
+    /// What the verdict says of one frame.
     Told(&'a mut Verdict),
 }
 
@@ -170,18 +172,35 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// What becomes of the next frame; none if there is none.
+    /// What becomes of the next frame, and of those behind it that leave together with it;
+    /// none if there is none.
     #[inline]
     pub fn next(&mut self, pool: &mut Pool) -> Option<Fate<'_>> {
         let index = self.rest.next()?;
         if index == self.seen {
             self.look_ahead();
+            if let Some(port) = self.leave_together(index) {
+                self.rest.start = self.seen;
+                return Some(Fate::Leave(&mut self.frames[index..self.seen], port));
+            }
         }
         let place = index % AHEAD;
         if let Some(port) = self.ahead[place].leaves {
-            return Some(Fate::Leaves(&mut self.frames[index], port));
+            return Some(Fate::Leave(slice::from_mut(&mut self.frames[index]), port));
         }
         Some(Way::new(self, index, place).go(pool))
+    }
+
+    /// The port by which all frames leave that were read ahead, if it is one. Of fewer than
+    /// all it is not asked: where frames leave by several ports, to tell how many go on
+    /// together costs more than it spares.
+    #[inline]
+    fn leave_together(&self, first: usize) -> Option<PortNo> {
+        let port = self.ahead[0].leaves?;
+        let mut others = self.ahead[1..self.seen - first].iter();
+        others
+            .all(|ahead| ahead.leaves == Some(port))
+            .then_some(port)
     }
 
     /// Whether the port of arrival may cause packet-ins by misses.

@@ -295,7 +295,7 @@ impl<'b, 'a> Way<'b, 'a> {
         if let Some(port) = self.pending {
             let place = &mut self.batch.frames[self.index];
             *place = frame;
-            return Fate::Leaves(place, port);
+            return Fate::Leave(std::slice::from_mut(place), port);
         }
         self.tell();
         let verdict = &mut self.batch.runner.verdict;

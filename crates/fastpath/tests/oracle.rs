@@ -491,6 +491,22 @@ impl<R> Switch<R> {
     }
 }
 
+impl Switch<Interpreter> {
+    /// Runs the frame and compares what becomes of it.
+    fn compare(&mut self, incoming: &Incoming, (from, now): (PortNo, Instant), is: &Verdict) {
+        let mut wanted = Verdict::new();
+        let arrival = Arrival {
+            frame: incoming.build(),
+            from,
+            now,
+        };
+        let (tables, room) = (&self.pipeline, &mut self.pool);
+        self.runs.run(tables, arrival, room, &mut (), &mut wanted);
+        assert_eq!(format!("{is:?}"), format!("{wanted:?}"), "{incoming:?}");
+        self.put_back(&mut wanted);
+    }
+}
+
 impl Bench {
     fn new() -> Self {
         Self {
@@ -536,39 +552,28 @@ impl Bench {
         let mut learned = Vec::new();
         let mut built: Vec<_> = frames.iter().map(Incoming::build).collect();
         let mut batch = runs.begin(ground, &mut built);
-        for incoming in frames {
-            let mut wanted = Verdict::new();
-            let arrival = Arrival {
-                frame: incoming.build(),
-                from,
-                now: self.now,
-            };
-            let judge = &mut self.judge;
-            let (tables, room) = (&judge.pipeline, &mut judge.pool);
-            judge.runs.run(tables, arrival, room, &mut (), &mut wanted);
-            match batch.next(pool).expect("there is another frame") {
+        let mut waiting = frames.iter();
+        let mut compare = |verdict: &Verdict| {
+            let incoming = waiting.next().expect("there is another frame");
+            self.judge.compare(incoming, (from, self.now), verdict);
+        };
+        while let Some(fate) = batch.next(pool) {
+            match fate {
                 Fate::Told(verdict) => {
-                    assert_eq!(
-                        format!("{verdict:?}"),
-                        format!("{wanted:?}"),
-                        "{incoming:?}"
-                    );
+                    compare(verdict);
                     verdict.frames.drain(..).for_each(|frame| pool.put(frame));
                     learned.append(&mut verdict.learned);
                 }
-                Fate::Leaves(frame, port) => {
-                    let verdict = leaving(std::mem::take(frame), port);
-                    assert_eq!(
-                        format!("{verdict:?}"),
-                        format!("{wanted:?}"),
-                        "{incoming:?}"
-                    );
-                    verdict.frames.into_iter().for_each(|frame| pool.put(frame));
+                Fate::Leave(frames, port) => {
+                    for frame in frames {
+                        let verdict = leaving(std::mem::take(frame), port);
+                        compare(&verdict);
+                        verdict.frames.into_iter().for_each(|frame| pool.put(frame));
+                    }
                 }
             }
-            judge.put_back(&mut wanted);
         }
-        assert!(batch.next(pool).is_none());
+        assert!(waiting.next().is_none());
         drop(batch);
         self.learn(&learned);
         assert_eq!(self.judged.counts(self.now), self.judge.counts(self.now));

@@ -31,7 +31,9 @@ pub(crate) struct Impaired {
 
 impl Impaired {
     pub(crate) fn build(faults: Faults) -> Option<Self> {
-        if let Err(missing) = testbed::check(&DeviceKind::LinuxBridge.requirements()) {
+        if let Err(missing) =
+            testbed::check(&DeviceKind::LinuxBridge.requirements("comporta".as_ref()))
+        {
             println!("skipped: {missing}");
             return None;
         }

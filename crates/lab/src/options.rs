@@ -330,7 +330,7 @@ impl Options {
             ),
             (
                 self.devices.len() == 1 || !self.devices.iter().any(|device| device.polls()),
-                "devices: forwarder and ovs-afxdp never sleep; each is measured alone",
+                "devices: forwarder, ovs-afxdp and those of DPDK never sleep; each is measured alone",
             ),
             ((1..=1_000).contains(&self.runs), "runs: from 1 to 1000"),
         ])?;

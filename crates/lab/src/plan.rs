@@ -135,9 +135,12 @@ impl Step {
     pub fn estimate(&self, options: &Options) -> Duration {
         let parameters = &options.parameters;
         let fixed = Duration::from_millis(match self.device {
-            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp => 600,
+            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp | DeviceKind::OvsDpdk => {
+                600
+            }
             DeviceKind::Comporta
             | DeviceKind::ComportaXdp
+            | DeviceKind::ComportaDpdk
             | DeviceKind::LinuxBridge
             | DeviceKind::Forwarder
             | DeviceKind::Direct => 50,
@@ -146,8 +149,10 @@ impl Step {
             DeviceKind::Ovs | DeviceKind::OvsTso => 110,
             DeviceKind::Comporta
             | DeviceKind::ComportaXdp
+            | DeviceKind::ComportaDpdk
             | DeviceKind::Forwarder
-            | DeviceKind::OvsAfxdp => 50,
+            | DeviceKind::OvsAfxdp
+            | DeviceKind::OvsDpdk => 50,
             DeviceKind::LinuxBridge | DeviceKind::Direct => 15,
         });
         let echo = &parameters.echo;
@@ -241,7 +246,10 @@ fn takes_part(device: DeviceKind, test: Test) -> bool {
         Test::Meter(MeterTest {
             act: MeterAct::Remark,
             ..
-        }) => matches!(device, DeviceKind::Comporta | DeviceKind::ComportaXdp),
+        }) => matches!(
+            device,
+            DeviceKind::Comporta | DeviceKind::ComportaXdp | DeviceKind::ComportaDpdk
+        ),
         Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
         Test::Echo { .. } | Test::TcpThroughput | Test::TcpRequests | Test::ForwardingRate(_) => {
             true

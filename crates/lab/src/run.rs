@@ -114,7 +114,7 @@ fn requirements(options: &Options) -> Vec<Requirement> {
     let mut all: Vec<Requirement> = options
         .devices
         .iter()
-        .flat_map(|device| device.requirements())
+        .flat_map(|device| device.requirements(&options.comporta))
         .collect();
     if options.scenarios.contains(&Scenario::TcpThroughput) {
         all.push(Requirement::Program {

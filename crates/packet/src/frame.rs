@@ -2,9 +2,13 @@
 //!
 //! A frame lies in a buffer with room in front, so that a tag is pushed by
 //! moving twelve bytes. Buffers go round in a [`Pool`]: a worker takes them at
-//! receive and puts them back after transmit, and allocates nothing between.
+//! receive and puts them back after transmit, and allocates nothing between. A
+//! device's own memory can be such a buffer, lent until nobody has the frame any more.
 
 use std::fmt;
+use std::ptr::NonNull;
+
+use sys::storage::{Lender, Storage};
 
 use crate::Offload;
 
@@ -23,9 +27,10 @@ const ROOM: usize = 1029 * 64 - HEADROOM;
 
 /// A frame and what it still owes to the wire.
 pub struct Frame {
-    storage: Box<[u8]>,
-    start: usize,
-    end: usize,
+    storage: Storage,
+    // Narrow, so that a frame is moved with six words.
+    start: u32,
+    end: u32,
     /// Unfinished checksum, pending segmentation.
     pub offload: Offload,
 }
@@ -46,25 +51,55 @@ impl Frame {
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut storage = vec![0; HEADROOM + bytes.len()].into_boxed_slice();
         storage[HEADROOM..].copy_from_slice(bytes);
-        Self {
-            end: storage.len(),
-            storage,
-            start: HEADROOM,
-            offload: Offload::default(),
-        }
+        let mut frame = Self::over(Storage::new(storage));
+        frame.end = narrow(HEADROOM + bytes.len());
+        frame
     }
 
     /// An empty frame in a buffer that holds [`Frame::LEN_MAX`] bytes.
     #[must_use]
     pub fn with_room() -> Self {
-        Self::over(vec![0; HEADROOM + ROOM].into_boxed_slice())
+        let storage = vec![0; HEADROOM + ROOM].into_boxed_slice();
+        Self::over(Storage::new(storage))
     }
 
-    fn over(storage: Box<[u8]>) -> Self {
+    /// A frame that lies in `storage` already: `len` bytes from `start` on.
+    ///
+    /// # Errors
+    /// They are not all in it; it is given back to who has lent it.
+    #[inline]
+    pub fn within(storage: Storage, start: usize, len: usize) -> Result<Self, NoRoom> {
+        if start > storage.len() || len > storage.len() - start {
+            return Err(NoRoom);
+        }
+        Ok(Self {
+            storage,
+            start: narrow(start),
+            end: narrow(start + len),
+            offload: Offload::default(),
+        })
+    }
+
+    /// Where the buffer begins and where in it the frame does, if `lender` has lent it.
+    #[must_use]
+    #[inline]
+    pub fn lent_by(&self, lender: &'static Lender) -> Option<(NonNull<u8>, usize)> {
+        let data = self.storage.lent_by(lender)?;
+        Some((data, self.start as usize))
+    }
+
+    /// Leaves nothing of the frame. A lent buffer is not given back: who calls has done
+    /// something else with it.
+    #[inline]
+    pub fn forget(self) {
+        self.storage.forget();
+    }
+
+    fn over(storage: Storage) -> Self {
         Self {
             storage,
-            start: HEADROOM,
-            end: HEADROOM,
+            start: narrow(HEADROOM),
+            end: narrow(HEADROOM),
             offload: Offload::default(),
         }
     }
@@ -73,13 +108,13 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.storage[self.start..self.end]
+        &self.storage[self.start as usize..self.end as usize]
     }
 
     /// The bytes, to be changed in place.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.storage[self.start..self.end]
+        &mut self.storage[self.start as usize..self.end as usize]
     }
 
     /// The bytes with `prefix` in front of them, in one piece: what a device wants
@@ -91,16 +126,47 @@ impl Frame {
     /// If the frame was taken and has no buffer.
     pub fn prefixed<const N: usize>(&mut self, prefix: [u8; N]) -> &[u8] {
         const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
-        let at = self.start - N;
-        self.storage[at..self.start].copy_from_slice(&prefix);
-        &self.storage[at..self.end]
+        let start = self.start as usize;
+        let at = start - N;
+        self.storage[at..start].copy_from_slice(&prefix);
+        &self.storage[at..self.end as usize]
+    }
+
+    /// All of the buffer behind the headroom with `N` bytes before it, for a device that puts
+    /// a header of its own in front of a frame; [`Frame::fill`] then says how much of what
+    /// is behind the header is the frame, and [`Frame::prefix`] what the header is.
+    ///
+    /// Compiles only for a prefix of at most sixteen bytes.
+    ///
+    /// # Panics
+    /// If the frame was taken and has no buffer.
+    pub fn prefixed_room_mut<const N: usize>(&mut self) -> &mut [u8] {
+        const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
+        self.empty();
+        let start = self.start as usize;
+        &mut self.storage[start - N..]
+    }
+
+    /// The `N` bytes in front of the frame: what a device put there.
+    ///
+    /// Compiles only for a prefix of at most sixteen bytes.
+    ///
+    /// # Panics
+    /// If the frame was taken and has no buffer.
+    #[must_use]
+    pub fn prefix<const N: usize>(&self) -> [u8; N] {
+        const { assert!(N <= PREFIX_MAX, "the headroom is shared with tags") };
+        let mut prefix = [0; N];
+        let start = self.start as usize;
+        prefix.copy_from_slice(&self.storage[start - N..start]);
+        prefix
     }
 
     /// How many bytes there are. No frame check sequence is among them.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.end - self.start
+        (self.end - self.start) as usize
     }
 
     /// Whether there are no bytes at all.
@@ -113,12 +179,12 @@ impl Frame {
     /// [`Frame::fill`] then says how much of it is the frame.
     pub fn room_mut(&mut self) -> &mut [u8] {
         self.empty();
-        &mut self.storage[self.start..]
+        &mut self.storage[self.start as usize..]
     }
 
     /// Makes it empty, with headroom.
     fn empty(&mut self) {
-        self.start = HEADROOM.min(self.storage.len());
+        self.start = narrow(HEADROOM.min(self.storage.len()));
         self.end = self.start;
     }
 
@@ -128,10 +194,11 @@ impl Frame {
     /// The buffer is smaller than that; the frame is then empty.
     pub fn fill(&mut self, len: usize) -> Result<(), NoRoom> {
         self.empty();
-        if len > self.storage.len() - self.start {
+        let start = self.start as usize;
+        if len > self.storage.len() - start {
             return Err(NoRoom);
         }
-        self.end = self.start + len;
+        self.end = narrow(start + len);
         Ok(())
     }
 
@@ -156,11 +223,12 @@ impl Frame {
     pub fn open(&mut self, at: usize, len: u16) -> Result<(), NoRoom> {
         let count = usize::from(len);
         assert!(at <= self.len(), "bytes are put in within the frame");
-        let start = self.start.checked_sub(count);
+        let before = self.start as usize;
+        let start = before.checked_sub(count);
         let start = start.filter(|start| *start >= PREFIX_MAX).ok_or(NoRoom)?;
-        self.storage.copy_within(self.start..self.start + at, start);
+        self.storage.copy_within(before..before + at, start);
         self.storage[start + at..start + at + count].fill(0);
-        self.start = start;
+        self.start = narrow(start);
         self.offload.shift(at, len, false);
         Ok(())
     }
@@ -172,16 +240,26 @@ impl Frame {
     pub fn close(&mut self, at: usize, len: u16) {
         let count = usize::from(len);
         assert!(at + count <= self.len(), "bytes are taken out of the frame");
-        self.storage
-            .copy_within(self.start..self.start + at, self.start + count);
-        self.start += count;
+        let start = self.start as usize;
+        self.storage.copy_within(start..start + at, start + count);
+        self.start = narrow(start + count);
         self.offload.shift(at + count, len, true);
     }
 
     /// Keeps the first `len` bytes; a longer `len` changes nothing.
     pub fn truncate(&mut self, len: usize) {
-        self.end = self.end.min(self.start + len);
+        self.end -= narrow(self.len().saturating_sub(len));
     }
+}
+
+/// A place in a buffer, of which `Storage` allows less than four gigabytes.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "places in a buffer are below its length, which is a u32"
+)]
+const fn narrow(place: usize) -> u32 {
+    place as u32
 }
 
 /// An empty frame without a buffer, in which there is room for nothing: what is left
@@ -190,7 +268,7 @@ impl Default for Frame {
     #[inline]
     fn default() -> Self {
         Self {
-            storage: Box::default(),
+            storage: Storage::default(),
             start: 0,
             end: 0,
             offload: Offload::default(),
@@ -226,7 +304,7 @@ impl fmt::Debug for Frame {
 
 /// Buffers that go round, bounded in number; not shared between threads.
 pub struct Pool {
-    free: Vec<Box<[u8]>>,
+    free: Vec<Storage>,
     missing: usize,
     limit: usize,
 }
@@ -266,7 +344,7 @@ impl Pool {
     /// Takes a frame's buffer back. A buffer that no pool made is freed instead.
     #[inline]
     pub fn put(&mut self, frame: Frame) {
-        if frame.storage.len() == HEADROOM + ROOM {
+        if frame.storage.len() == HEADROOM + ROOM && !frame.storage.is_lent() {
             self.missing = self.missing.saturating_sub(1);
             if self.free.len() < self.limit {
                 self.free.push(frame.storage);
@@ -309,6 +387,19 @@ mod tests {
     }
 
     #[test]
+    fn a_devices_own_header_is_received_in_front_of_the_frame() {
+        let mut frame = Frame::with_room();
+        let room = frame.prefixed_room_mut::<10>();
+        assert_eq!(room.len(), 10 + Frame::LEN_MAX);
+        room[..13].copy_from_slice(b"0123456789abc");
+        frame.fill(3).unwrap();
+        assert_eq!(
+            (frame.bytes(), frame.prefix()),
+            (&b"abc"[..], *b"0123456789")
+        );
+    }
+
+    #[test]
     fn headroom_is_bounded() {
         let mut frame = Frame::from_bytes(&[0; 14]);
         for _ in 0..(HEADROOM - PREFIX_MAX) / 4 {
@@ -348,6 +439,25 @@ mod tests {
         assert!(place.room_mut().is_empty() && place.bytes().is_empty());
         let mut pool = Pool::new(1);
         pool.put(place);
+        assert_eq!(pool.missing(), 0);
+    }
+
+    #[test]
+    fn a_frame_is_no_larger_than_six_words() {
+        assert!(size_of::<Frame>() <= 6 * size_of::<usize>());
+    }
+
+    #[test]
+    fn a_frame_lies_within_what_it_is_given_or_nowhere() {
+        let storage = |len: usize| Storage::new((0_u8..).take(len).collect());
+        let mut frame = Frame::within(storage(40), 20, 14).expect("it fits");
+        assert_eq!((frame.len(), frame.bytes()[0]), (14, 20));
+        assert_eq!(frame.open(12, 4), Ok(()));
+        assert_eq!(frame.open(12, 4), Err(NoRoom));
+        assert_eq!(Frame::within(storage(40), 20, 21), Err(NoRoom));
+        assert_eq!(Frame::within(storage(40), 41, 0), Err(NoRoom));
+        let mut pool = Pool::new(1);
+        pool.put(frame);
         assert_eq!(pool.missing(), 0);
     }
 

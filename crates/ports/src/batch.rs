@@ -35,6 +35,7 @@ impl Batch {
     ///
     /// # Errors
     /// There is no room; the frame comes back.
+    #[inline]
     pub fn push(&mut self, frame: Frame) -> Result<(), Frame> {
         if self.room() == 0 {
             return Err(frame);
@@ -47,6 +48,33 @@ impl Batch {
     pub fn append_from(&mut self, other: &mut Self) {
         let count = other.len().min(self.room());
         self.frames.extend(other.frames.drain(..count));
+    }
+
+    /// Appends a frame, for which there is room.
+    ///
+    /// # Panics
+    /// If there is not.
+    #[inline]
+    pub fn put(&mut self, frame: Frame) {
+        assert!(self.room() > 0, "room was asked for");
+        self.frames.push(frame);
+    }
+
+    /// Takes these frames, of which nothing is left where they were.
+    ///
+    /// # Panics
+    /// If there is no room for all of them.
+    pub fn take_all(&mut self, frames: &mut [Frame]) {
+        assert!(frames.len() <= self.room(), "room was asked for");
+        self.frames.extend(frames.iter_mut().map(std::mem::take));
+    }
+
+    /// Forgets the first `count` frames, whose buffers are somebody else's now.
+    ///
+    /// # Panics
+    /// If there are fewer frames.
+    pub fn forget(&mut self, count: usize) {
+        self.frames.drain(..count).for_each(Frame::forget);
     }
 
     /// Takes all frames out, from the front.

@@ -105,6 +105,10 @@ where
         self.queue.readiness()
     }
 
+    fn is_dear(&self) -> bool {
+        self.queue.is_dear()
+    }
+
     fn counters(&self) -> Arc<QueueCounters> {
         self.queue.counters()
     }

@@ -104,6 +104,10 @@ impl<Q: Queue> Queue for Faulty<Q> {
         self.queue.readiness()
     }
 
+    fn is_dear(&self) -> bool {
+        self.queue.is_dear()
+    }
+
     fn counters(&self) -> Arc<QueueCounters> {
         self.queue.counters()
     }

@@ -111,6 +111,12 @@ pub trait Queue: Send {
         None
     }
 
+    /// Whether looking for frames costs a system call though none are there. Where frames come
+    /// by other queues, a worker then looks less often.
+    fn is_dear(&self) -> bool {
+        false
+    }
+
     /// What this queue counts: written by its owner only, read by anybody.
     fn counters(&self) -> Arc<QueueCounters>;
 }
@@ -130,6 +136,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         (**self).readiness()
+    }
+
+    fn is_dear(&self) -> bool {
+        (**self).is_dear()
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

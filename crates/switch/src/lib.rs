@@ -13,5 +13,6 @@ mod police;
 mod reconcile;
 mod shell;
 
+pub use dpdk::IS_THERE as HAS_DPDK;
 pub use error::SwitchError;
 pub use shell::{ask, management_socket, run};

@@ -14,6 +14,7 @@ pub mod packet_send;
 pub mod packet_socket;
 pub mod process;
 pub mod scheduling;
+pub mod storage;
 pub mod tun;
 pub mod xdp;
 pub mod xsk;

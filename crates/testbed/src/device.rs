@@ -10,7 +10,7 @@ mod linux_bridge;
 mod ovs;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub enum DeviceKind {
     Comporta,
     /// The same with ports of AF_XDP.
     ComportaXdp,
+    /// The same with ports of DPDK, by packet sockets.
+    ComportaDpdk,
     /// The kernel's bridge, which learns addresses and knows no OpenFlow.
     LinuxBridge,
     /// Open vSwitch with its userspace data path on ordinary ports, as it comes.
@@ -40,6 +42,8 @@ pub enum DeviceKind {
     OvsTso,
     /// The same with AF_XDP ports (`type=afxdp`), which poll without sleeping.
     OvsAfxdp,
+    /// The same with ports of DPDK, by packet sockets, which poll without sleeping.
+    OvsDpdk,
     /// The smallest forwarder on packet sockets: no switch at all.
     Forwarder,
     /// No device: one cable between the hosts, for calibration.
@@ -48,12 +52,14 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Comporta,
         Self::ComportaXdp,
+        Self::ComportaDpdk,
         Self::Ovs,
         Self::OvsTso,
         Self::OvsAfxdp,
+        Self::OvsDpdk,
         Self::LinuxBridge,
         Self::Forwarder,
         Self::Direct,
@@ -65,10 +71,12 @@ impl DeviceKind {
         match self {
             Self::Comporta => "comporta",
             Self::ComportaXdp => "comporta-xdp",
+            Self::ComportaDpdk => "comporta-dpdk",
             Self::LinuxBridge => "linux-bridge",
             Self::Ovs => "ovs",
             Self::OvsTso => "ovs-tso",
             Self::OvsAfxdp => "ovs-afxdp",
+            Self::OvsDpdk => "ovs-dpdk",
             Self::Forwarder => "forwarder",
             Self::Direct => "direct",
         }
@@ -80,28 +88,37 @@ impl DeviceKind {
         match self {
             Self::Comporta => "this project's switch, as a process of its own",
             Self::ComportaXdp => "the same with ports of AF_XDP",
+            Self::ComportaDpdk => "the same with ports of DPDK, by packet sockets (net_af_packet)",
             Self::Ovs => "Open vSwitch's userspace data path on ordinary ports, as it comes",
             Self::OvsTso => "the same with userspace-tso-enable=true",
             Self::OvsAfxdp => "the same with ports of AF_XDP",
+            Self::OvsDpdk => "the same with ports of DPDK, by packet sockets (net_af_packet)",
             Self::Forwarder => "the smallest forwarder on packet sockets, which reads no frame",
             Self::LinuxBridge => "the kernel's bridge, which knows no OpenFlow",
             Self::Direct => "no device: one cable between the hosts, for calibration",
         }
     }
 
-    /// What must still be done before it can be used here, if anything.
+    /// What must still be done before it can be used here, if anything; `comporta` is the
+    /// program that would be started.
     ///
     /// # Errors
     /// The first requirement that is not met, with its remedy.
-    pub fn check_requirements(self) -> Result<(), Missing> {
-        crate::check(&self.requirements())
+    pub fn check_requirements(self, comporta: &Path) -> Result<(), Missing> {
+        crate::check(&self.requirements(comporta))
     }
 
     /// Whether it calls a controller.
     #[must_use]
     pub const fn speaks_openflow(self) -> bool {
         match self {
-            Self::Comporta | Self::ComportaXdp | Self::Ovs | Self::OvsTso | Self::OvsAfxdp => true,
+            Self::Comporta
+            | Self::ComportaXdp
+            | Self::ComportaDpdk
+            | Self::Ovs
+            | Self::OvsTso
+            | Self::OvsAfxdp
+            | Self::OvsDpdk => true,
             Self::LinuxBridge | Self::Forwarder | Self::Direct => false,
         }
     }
@@ -111,7 +128,7 @@ impl DeviceKind {
     #[must_use]
     pub const fn polls(self) -> bool {
         match self {
-            Self::OvsAfxdp | Self::Forwarder => true,
+            Self::ComportaDpdk | Self::OvsAfxdp | Self::OvsDpdk | Self::Forwarder => true,
             Self::Comporta
             | Self::ComportaXdp
             | Self::LinuxBridge
@@ -123,11 +140,14 @@ impl DeviceKind {
 
     /// Whether its hosts may leave checksums and segmentation to the device.
     /// Open vSwitch's userspace ports pass frames on without the metadata that
-    /// says so, unless TSO is enabled: the receiver would drop them.
+    /// says so, unless TSO is enabled: the receiver would drop them. DPDK's packet sockets
+    /// have no place for it.
     #[must_use]
     pub const fn bears_offloads(self) -> bool {
         match self {
-            Self::Ovs | Self::OvsAfxdp | Self::Forwarder => false,
+            Self::ComportaDpdk | Self::Ovs | Self::OvsAfxdp | Self::OvsDpdk | Self::Forwarder => {
+                false
+            }
             Self::Comporta
             | Self::ComportaXdp
             | Self::LinuxBridge
@@ -136,12 +156,17 @@ impl DeviceKind {
         }
     }
 
-    /// What must be there for it to be set up.
+    /// What must be there for it to be set up; `comporta` is the program that would be
+    /// started.
     #[must_use]
-    pub fn requirements(self) -> Vec<Requirement> {
+    pub fn requirements(self, comporta: &Path) -> Vec<Requirement> {
         let mut all = vec![Requirement::Namespaces, Requirement::Veth];
         match self {
             Self::Comporta | Self::ComportaXdp => all.push(Requirement::Tun),
+            Self::ComportaDpdk => {
+                all.extend([Requirement::Tun, Requirement::WithDpdk(comporta.to_owned())])
+            }
+            Self::OvsDpdk => all.extend(OpenVswitch::requirements_with_dpdk()),
             Self::LinuxBridge => all.push(Requirement::Bridge),
             Self::Ovs | Self::OvsTso | Self::OvsAfxdp => all.extend(OpenVswitch::requirements()),
             Self::Forwarder | Self::Direct => {}
@@ -227,12 +252,12 @@ impl Device {
         options: &DeviceOptions,
     ) -> Result<Self, Failure> {
         match options.kind {
-            DeviceKind::Comporta | DeviceKind::ComportaXdp => {
+            DeviceKind::Comporta | DeviceKind::ComportaXdp | DeviceKind::ComportaDpdk => {
                 comporta::start(spawner, inside, options)
             }
             DeviceKind::LinuxBridge => linux_bridge::start(inside),
             DeviceKind::Forwarder => forwarder::start(inside, options),
-            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp => {
+            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp | DeviceKind::OvsDpdk => {
                 ovs::start(spawner, clock, inside, options)
             }
             DeviceKind::Direct => Ok(Self {
@@ -318,7 +343,7 @@ mod tests {
         }
         assert_eq!(
             "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
-            "there is no device 'bridge': one of comporta, comporta-xdp, ovs, ovs-tso, ovs-afxdp, linux-bridge, forwarder, direct is wanted"
+            "there is no device 'bridge': one of comporta, comporta-xdp, comporta-dpdk, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, linux-bridge, forwarder, direct is wanted"
         );
     }
 }

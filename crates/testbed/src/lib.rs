@@ -43,7 +43,7 @@ pub use failure::Failure;
 pub use interface::{InterfaceCounters, Offload};
 pub use machine::{CoreTimes, Machine, core_pressure, core_times};
 pub use namespace::Namespace;
-pub use open_vswitch::{OpenVswitch, Site};
+pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};

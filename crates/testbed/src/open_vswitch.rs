@@ -13,8 +13,8 @@ const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 /// The daemon, and the one that Debian builds with DPDK beside it: which of them the
 /// first name stands for is the machine's choice.
-const DAEMON: &str = "ovs-vswitchd";
-const DAEMON_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
+pub(crate) const DAEMON: &str = "ovs-vswitchd";
+pub(crate) const DAEMON_WITH_DPDK: &str = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 
 /// How long it may take to come up, and a tool of its to end.
 const START: Duration = Duration::from_secs(20);
@@ -30,6 +30,15 @@ pub struct Site<'a> {
     pub directory: &'a Path,
     /// The cores that its daemon may use; any, if there are none.
     pub cores: &'a [usize],
+}
+
+/// Where DPDK's threads run in an Open vSwitch.
+#[derive(Clone, Copy, Debug)]
+pub struct DpdkCores<'a> {
+    /// The daemon's own.
+    pub main: &'a [usize],
+    /// Those that forward, and never sleep.
+    pub polling: &'a [usize],
 }
 
 /// A running Open vSwitch.
@@ -80,16 +89,35 @@ impl OpenVswitch {
         all
     }
 
-    /// As [`OpenVswitch::start`], with DPDK, which wants `settings` of its own.
+    /// As [`OpenVswitch::start`], with DPDK, whose memory is of huge pages if there are free
+    /// ones.
     ///
     /// # Errors
     /// A program is missing or fails.
     pub fn start_with_dpdk(
         site: Site<'_>,
         clock: &Clock,
+        cores: DpdkCores<'_>,
         settings: &[&str],
     ) -> Result<Self, Failure> {
-        Self::start_as(site, clock, settings, (DAEMON_WITH_DPDK, &[]))
+        let [memory, pages] = match huge_pages_are_free() {
+            true => ["other_config:dpdk-socket-mem=1024", ""],
+            // It adds `--in-memory` unless it is told of older ways, and that wants huge pages.
+            false => [
+                "other_config:dpdk-alloc-mem=1024",
+                "--no-huge --no-shconf --legacy-mem",
+            ],
+        };
+        let own = [
+            "other_config:dpdk-init=true".to_owned(),
+            format!("other_config:dpdk-lcore-mask={:#x}", mask(cores.main)),
+            polling_on(cores.polling),
+            memory.to_owned(),
+            format!("other_config:dpdk-extra=\"--no-pci --no-telemetry {pages}\""),
+        ];
+        let own = own.iter().map(String::as_str);
+        let settings: Vec<&str> = own.chain(settings.iter().copied()).collect();
+        Self::start_as(site, clock, &settings, (DAEMON_WITH_DPDK, &[]))
     }
 
     /// As [`OpenVswitch::start`], with a data path, ports and a clock that
@@ -218,6 +246,22 @@ impl<'a> Site<'a> {
     fn path(self, name: &str) -> String {
         self.directory.join(name).display().to_string()
     }
+}
+
+/// The setting that has threads that poll run on these cores.
+pub(crate) fn polling_on(cores: &[usize]) -> String {
+    format!("other_config:pmd-cpu-mask={:#x}", mask(cores))
+}
+
+fn mask(cores: &[usize]) -> u128 {
+    cores.iter().fold(0, |mask, core| mask | 1 << core)
+}
+
+/// Whether there are huge pages that nobody has taken: then whoever starts DPDK has them.
+#[must_use]
+pub fn huge_pages_are_free() -> bool {
+    let free = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+    free.is_ok_and(|free| free.trim() != "0")
 }
 
 fn vsctl(

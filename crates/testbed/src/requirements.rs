@@ -1,13 +1,14 @@
 //! What a bench needs of the machine, checked before anything is built, so that
 //! what is missing is named once, with its remedy.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::process::find;
 use crate::{Failure, Namespace};
 
 /// Something that must be there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// The right to make network namespaces, and a kernel that has them.
     Namespaces,
@@ -17,6 +18,8 @@ pub enum Requirement {
     Bridge,
     /// `/dev/net/tun`, from which switches make their local port.
     Tun,
+    /// This program `comporta`, built with DPDK.
+    WithDpdk(PathBuf),
     /// A program, and the Debian package that brings it.
     Program {
         /// Its name.
@@ -42,7 +45,7 @@ pub fn check(requirements: &[Requirement]) -> Result<(), Missing> {
 }
 
 impl Requirement {
-    fn check(self) -> Result<(), Missing> {
+    fn check(&self) -> Result<(), Missing> {
         match self {
             Self::Namespaces => namespaces(),
             Self::Veth => kernel("veth", |namespace| namespace.join("a", namespace, "b")),
@@ -51,6 +54,7 @@ impl Requirement {
             Self::Tun => Err(Missing(
                 "there is no /dev/net/tun: load the kernel module tun (modprobe tun)".to_owned(),
             )),
+            Self::WithDpdk(comporta) => with_dpdk(comporta),
             Self::Program { program, .. } if find(program).is_some() => Ok(()),
             Self::Program { program, package } => Err(Missing(format!(
                 "{program} is not installed: on Debian, apt-get install {package}"
@@ -71,6 +75,20 @@ fn namespaces() -> Result<(), Missing> {
             "{failure}: the kernel must have CONFIG_NET_NS, and a container must grant CAP_SYS_ADMIN and CAP_NET_ADMIN"
         ))
     })
+}
+
+/// It tells so itself.
+fn with_dpdk(comporta: &Path) -> Result<(), Missing> {
+    let told = Command::new(comporta).arg("--version").output();
+    let told = told.map(|told| String::from_utf8_lossy(&told.stdout).into_owned());
+    match told.is_ok_and(|told| told.contains("DPDK")) {
+        true => Ok(()),
+        false => Err(Missing(format!(
+            "{} is built without DPDK: install libdpdk-dev, and build it with \
+             cargo build --release --features dpdk",
+            comporta.display()
+        ))),
+    }
 }
 
 fn kernel(

@@ -372,9 +372,9 @@ impl Worker {
         let mut batch = self.runner.begin(ground, &mut self.frames);
         while let Some(fate) = batch.next(&mut self.pool) {
             match fate {
-                Fate::Leaves(frame, _) => {
-                    left += 1;
-                    self.back.push(std::mem::take(frame));
+                Fate::Leave(frames, _) => {
+                    left += frames.len();
+                    self.back.extend(frames.iter_mut().map(std::mem::take));
                 }
                 Fate::Told(verdict) => self.back.extend(verdict.frames.pop()),
             }

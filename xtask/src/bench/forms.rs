@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::figures::Figures;
 use super::huge_pages::HugePages;
-use super::rows::{INSTRUCTIONS, OURS, Row};
+use super::rows::{Group, INSTRUCTIONS, OURS, Row};
 use super::{Bench, Profile};
 use crate::shell::{Outcome, Shell};
 use crate::{Failure, setup};
@@ -17,26 +17,40 @@ use crate::{Failure, setup};
 /// The package, and its program.
 const PACKAGE: &str = "bench";
 
-/// How long a sample takes, in milliseconds.
-const MILLIS: u32 = 300;
-const MILLIS_QUICK: u32 = 20;
-
-/// Measures rows of forms: nanoseconds, and instructions.
+/// Measures `rows` of one group.
 pub(super) fn measure(
     bench: &Bench,
     shell: &mut Shell,
+    group: Group,
     rows: &[&Row],
     figures: &mut Figures,
 ) -> Result<(), Failure> {
-    let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    let asked = Asked::briefly("forms", bench);
-    take(shell, &program, &asked, rows, figures)?;
-    if bench.profile == Profile::Debug {
-        return Ok(());
+    match group {
+        Group::Dpdk => setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?,
+        Group::Workers | Group::Meters | Group::Idle => setup::run(shell)?,
+        _ => {}
     }
+    let _pages = (group == Group::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
+    let program = bench.build(shell, PACKAGE, PACKAGE)?;
+    let asked = Asked::of(group, bench, shell)?;
+    take(shell, &program, &asked, rows, figures)?;
+    if group == Group::Forms && bench.profile == Profile::Release {
+        count_all(bench, shell, &program, rows, figures)?;
+    }
+    Ok(())
+}
+
+/// Counts the instructions of a frame by each of `rows`.
+fn count_all(
+    bench: &Bench,
+    shell: &mut Shell,
+    program: &Path,
+    rows: &[&Row],
+    figures: &mut Figures,
+) -> Result<(), Failure> {
     setup::valgrind(shell)?;
     for row in rows {
-        match count(bench, shell, &program, row) {
+        match count(bench, shell, program, row) {
             Ok(count) => figures.add(row, INSTRUCTIONS, count),
             Err(failure) => figures.fail(&row.id(), failure.to_string()),
         }
@@ -44,87 +58,20 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// Measures rows of traffic: nanoseconds of each kind, and how even they are.
-pub(super) fn measure_traffic(
-    bench: &Bench,
-    shell: &mut Shell,
-    rows: &[&Row],
-    figures: &mut Figures,
-) -> Result<(), Failure> {
-    let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    take(
-        shell,
-        &program,
-        &Asked::briefly("traffic", bench),
-        rows,
-        figures,
-    )
-}
-
-/// Measures rows of workers: frames a second of one and of two, and the memory of the
-/// second.
-pub(super) fn measure_workers(
-    bench: &Bench,
-    shell: &mut Shell,
-    rows: &[&Row],
-    figures: &mut Figures,
-) -> Result<(), Failure> {
-    measure_switch(("workers", [3000, 300]), bench, shell, rows, figures)
-}
-
-/// Measures what the switch takes when nothing moves, and Open vSwitch.
-pub(super) fn measure_idle(
-    bench: &Bench,
-    shell: &mut Shell,
-    rows: &[&Row],
-    figures: &mut Figures,
-) -> Result<(), Failure> {
-    // The kernel tells processor time in hundredths of a second.
-    measure_switch(("idle", [20_000, 2000]), bench, shell, rows, figures)
-}
-
-/// Measures the data path between devices of DPDK, beside those that it is held against.
-pub(super) fn measure_dpdk(
-    bench: &Bench,
-    shell: &mut Shell,
-    rows: &[&Row],
-    figures: &mut Figures,
-) -> Result<(), Failure> {
-    setup::run(shell)?;
-    setup::dpdk_peers(shell)?;
-    let _pages = HugePages::reserve(shell, HUGE_PAGES);
-    let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    let comporta = bench.build_with(shell, "cli", "comporta", &["dpdk"])?;
-    let millis = if bench.quick { 500 } else { 2000 };
-    let asked = Asked {
-        words: words("dpdk", bench.runs, millis),
-        by_name: true,
-    };
-    take(
-        shell,
-        &program,
-        &asked.of(bench, &comporta, "dpdk"),
-        rows,
-        figures,
-    )
-}
-
 /// Memory for frames in huge pages of 2 MB: what Open vSwitch takes, which is the most.
 const HUGE_PAGES: u32 = 768;
 
-/// Measures what is asked of a switch that is started for it, in samples of so many
-/// milliseconds, at full length and quick.
-fn measure_switch(
-    (what, millis): (&str, [u32; 2]),
-    bench: &Bench,
-    shell: &mut Shell,
-    rows: &[&Row],
-    figures: &mut Figures,
-) -> Result<(), Failure> {
-    setup::run(shell)?;
-    let program = bench.build(shell, PACKAGE, PACKAGE)?;
-    let asked = Asked::with_switch(what, bench, shell, millis)?;
-    take(shell, &program, &asked, rows, figures)
+/// How many milliseconds a sample takes, at full length and quick.
+const fn millis(group: Group) -> [u32; 2] {
+    match group {
+        Group::Dpdk => [2000, 500],
+        Group::Workers => [3000, 300],
+        // The rate of a meter is that of a second.
+        Group::Meters => [1000, 200],
+        // The kernel tells processor time in hundredths of a second.
+        Group::Idle => [20_000, 2000],
+        _ => [300, 20],
+    }
 }
 
 /// What the program is asked for.
@@ -135,57 +82,32 @@ struct Asked {
 }
 
 impl Asked {
-    /// Samples of the processor alone.
-    fn briefly(what: &str, bench: &Bench) -> Self {
-        let millis = if bench.quick { MILLIS_QUICK } else { MILLIS };
-        Self {
-            words: words(what, bench.runs, millis),
-            by_name: true,
-        }
-    }
-
-    /// Samples of so many milliseconds, at full length and quick, for which the switch is
-    /// started.
-    fn with_switch(
-        what: &str,
-        bench: &Bench,
-        shell: &mut Shell,
-        [full, quick]: [u32; 2],
-    ) -> Result<Self, Failure> {
+    /// What a group's rows are measured by. Where a switch is started for them it is built,
+    /// and gets a directory.
+    fn of(group: Group, bench: &Bench, shell: &mut Shell) -> Result<Self, Failure> {
+        let [full, quick] = millis(group);
         let millis = if bench.quick { quick } else { full };
-        let comporta = bench.build(shell, "cli", "comporta")?;
-        let asked = Self {
-            words: words(what, bench.runs, millis),
-            by_name: false,
+        let mut words: Vec<String> = [group.name(), "--runs"].map(str::to_owned).to_vec();
+        words.extend([bench.runs.to_string(), "--millis".to_owned()]);
+        words.push(millis.to_string());
+        let features: Option<&[&str]> = match group {
+            Group::Dpdk => Some(&["dpdk"]),
+            Group::Workers | Group::Meters | Group::Idle => Some(&[]),
+            _ => None,
         };
-        Ok(asked.of(bench, &comporta, what))
+        if let Some(features) = features {
+            let comporta = bench.build_with(shell, "cli", "comporta", features)?;
+            let directory = bench.directory.join(group.name());
+            for (option, path) in [("--comporta", comporta), ("--directory", directory)] {
+                words.extend([option.to_owned(), path.display().to_string()]);
+            }
+        }
+        Ok(Self {
+            words,
+            // A row of workers tells of all the others, and one who sleeps has no choice.
+            by_name: !matches!(group, Group::Workers | Group::Idle),
+        })
     }
-
-    /// Of this switch, in a directory of its own.
-    fn of(mut self, bench: &Bench, comporta: &Path, what: &str) -> Self {
-        let directory = bench.directory.join(what);
-        let words = [
-            "--comporta".as_ref(),
-            comporta,
-            "--directory".as_ref(),
-            &directory,
-        ];
-        self.words
-            .extend(words.map(|word: &Path| word.display().to_string()));
-        self
-    }
-}
-
-fn words(what: &str, runs: u32, millis: u32) -> Vec<String> {
-    [
-        what,
-        "--runs",
-        &runs.to_string(),
-        "--millis",
-        &millis.to_string(),
-    ]
-    .map(str::to_owned)
-    .to_vec()
 }
 
 /// Runs the program, and takes the samples of `rows` that it prints.

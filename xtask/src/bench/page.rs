@@ -11,8 +11,8 @@ use super::rows::{Bar, Group, Limit, Row, Value};
 
 /// Where the README has the table.
 const README: &str = "README.md";
-const BEGIN: &str = "<!-- the table of `cargo xtask bench --readme` begins -->";
-const END: &str = "<!-- the table ends -->";
+const BEGIN: &str = "<!-- the tables of `cargo xtask bench --readme` begin -->";
+const END: &str = "<!-- the tables end -->";
 
 /// The names of `rows`, and what they are about.
 pub(super) fn list(rows: &[&Row]) -> String {
@@ -28,23 +28,38 @@ pub(super) fn list(rows: &[&Row]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A table for each group, and what they are of.
+/// A table for each group, and what could not be measured.
 pub(super) fn table(rows: &[&Row], figures: &Figures, command: &str) -> String {
-    let mut text = format!(
-        "`{command}`; {}. Medians, with the range of all runs.\n",
-        machine()
-    );
-    for group in Group::ALL {
-        let rows = rows.iter().copied().filter(|row| row.group == group);
-        let rows: Vec<&Row> = rows.collect();
-        if !rows.is_empty() {
-            text += &format!("\n**{}**\n\n{}", group.title(), of_group(&rows, figures));
-        }
-    }
+    let sections = sections(rows, figures, command);
+    let sections: Vec<String> = sections.into_iter().map(|(_, section)| section).collect();
+    let mut text = sections.join("\n");
     for (name, reason) in &figures.failures {
         text += &format!("\nNot measured: {name}, since {reason}\n");
     }
     text
+}
+
+/// A table for each group, with what it is of.
+pub(super) fn sections(rows: &[&Row], figures: &Figures, command: &str) -> Vec<(Group, String)> {
+    let of = |group: Group| {
+        let rows = rows.iter().copied().filter(|row| row.group == group);
+        let rows: Vec<&Row> = rows.collect();
+        let text = || {
+            format!(
+                "{}\n\n`{command}`; {}. Medians, with the range of all runs.\n\n{}",
+                heading(group),
+                machine(),
+                of_group(&rows, figures)
+            )
+        };
+        (!rows.is_empty()).then(|| (group, text()))
+    };
+    Group::ALL.into_iter().filter_map(of).collect()
+}
+
+/// The line above a group's table.
+fn heading(group: Group) -> String {
+    format!("**{}**", group.title())
 }
 
 fn of_group(rows: &[&Row], figures: &Figures) -> String {
@@ -212,22 +227,38 @@ fn machine() -> String {
     )
 }
 
-/// Puts the table where the README has it.
-pub(super) fn put_into_readme(root: &Path, table: &str) -> Result<(), Failure> {
+/// Puts the tables where the README has those of their groups.
+pub(super) fn put_into_readme(root: &Path, sections: &[(Group, String)]) -> Result<(), Failure> {
     let path = root.join(README);
     let text = fs::read_to_string(&path)?;
     let text =
-        replaced(&text, table).ok_or_else(|| format!("{README} has no place for the table"))?;
+        replaced(&text, sections).ok_or_else(|| format!("{README} has no place for the tables"))?;
     fs::write(&path, text)?;
-    println!("{README} has the table now");
+    println!("{README} has the tables now");
     Ok(())
 }
 
-/// The text with another table.
-fn replaced(text: &str, table: &str) -> Option<String> {
+/// The text with these tables, and those that it has of other groups.
+fn replaced(text: &str, sections: &[(Group, String)]) -> Option<String> {
     let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+    let (old, after) = rest.split_once(END)?;
+    let of = |group: Group| {
+        let new = sections.iter().find(|(of, _)| *of == group);
+        new.map_or_else(|| section(old, group), |(_, new)| Some(new.as_str()))
+    };
+    let inside: Vec<&str> = Group::ALL.into_iter().filter_map(of).collect();
+    let inside: String = inside
+        .iter()
+        .map(|section| format!("{}\n\n", section.trim_end()))
+        .collect();
+    Some(format!("{before}{BEGIN}\n\n{inside}{END}{after}"))
+}
+
+/// The table of a group with what it is of, where `text` has one.
+fn section(text: &str, group: Group) -> Option<&str> {
+    let start = text.find(&heading(group))?;
+    let end = text[start..].find("\n**").unwrap_or(text.len() - start);
+    Some(&text[start..start + end])
 }
 
 #[cfg(test)]
@@ -279,18 +310,27 @@ mod tests {
     }
 
     #[test]
-    fn a_table_takes_the_place_of_the_last() {
-        let text = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let new = replaced(&text, "new\n").expect("there is a place");
-        assert_eq!(new, format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
-        assert_eq!(replaced(&new, "new\n"), Some(new.clone()));
-        assert_eq!(replaced("nothing", "new"), None);
+    fn a_table_takes_the_place_of_the_last_of_its_group() {
+        let none = format!("a\n{BEGIN}\n\nsome words\n\n{END}\nb\n");
+        let section = |group, what: &str| (group, format!("{}\n\n{what}\n", heading(group)));
+        let (forms, idle) = (heading(Group::Forms), heading(Group::Idle));
+        let with = |text: &str, group, what| {
+            replaced(text, &[section(group, what)]).expect("there is a place")
+        };
+        let one = with(&none, Group::Idle, "| 1 |");
+        assert_eq!(one, format!("a\n{BEGIN}\n\n{idle}\n\n| 1 |\n\n{END}\nb\n"));
+        let two = with(&one, Group::Forms, "| 2 |");
+        let both = format!("a\n{BEGIN}\n\n{forms}\n\n| 2 |\n\n{idle}\n\n| 1 |\n\n{END}\nb\n");
+        assert_eq!(two, both);
+        let again = with(&two, Group::Idle, "| 3 |");
+        assert_eq!(again, both.replace("| 1 |", "| 3 |"));
+        assert_eq!(replaced("nothing", &[]), None);
     }
 
     #[test]
     fn the_readme_has_a_place_for_the_table() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let text = fs::read_to_string(root.join(README)).expect("there is one");
-        assert!(replaced(&text, "").is_some());
+        assert!(replaced(&text, &[]).is_some());
     }
 }

@@ -11,6 +11,8 @@ pub(super) enum Group {
     Traffic,
     /// The switch itself, between ports in memory.
     Workers,
+    /// Meters, fed from memory.
+    Meters,
     /// The switch when nothing moves.
     Idle,
     /// Flows in great number.
@@ -25,11 +27,12 @@ pub(super) enum Group {
 
 impl Group {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Dpdk,
         Self::Forms,
         Self::Traffic,
         Self::Workers,
+        Self::Meters,
         Self::Idle,
         Self::Table,
         Self::Changes,
@@ -42,6 +45,7 @@ impl Group {
             Self::Forms => "forms",
             Self::Traffic => "traffic",
             Self::Workers => "workers",
+            Self::Meters => "meters",
             Self::Idle => "idle",
             Self::Table => "table",
             Self::Changes => "changes",
@@ -56,6 +60,7 @@ impl Group {
             Self::Forms => "A frame by the form of its table, without ports",
             Self::Traffic => "A frame by kind of traffic, rules being what they are",
             Self::Workers => "The switch between ports in memory, by one worker and by two",
+            Self::Meters => "What meters let pass of more than they should, from memory",
             Self::Idle => "The switch when nothing moves",
             Self::Table => "A million flows of twelve fields",
             Self::Changes => "Rules that change while half of what the device carries moves",
@@ -137,11 +142,12 @@ const NS: &str = "ns a frame";
 const US: &str = "µs";
 const GBITS: &str = "Gbit/s";
 const FPS: &str = "frames a second";
+const OFF: &str = "% of the rate";
 
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[Row] = {
-    use Group::{Changes, Dpdk, Forms, Idle, Table, Traffic, Veth, Workers};
+    use Group::{Changes, Dpdk, Forms, Idle, Meters, Table, Traffic, Veth, Workers};
     const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
         Row { group, name, about, unit, bars }
     }
@@ -181,6 +187,10 @@ const ROWS: &[Row] = {
         row(Workers, "acl-1000",        "an access list of 1,000 rules",                FPS, TWICE),
         row(Workers, "tables-random",   "ten tables, each frame of another connection", FPS, TWICE),
         row(Workers, "memory",          "memory that the second worker takes",          "MiB", &[]),
+        row(Meters,  "1-thousand",      "error of the worst of three seconds, 1,000 frames a second", OFF, METERS),
+        row(Meters,  "10-thousand",     "the same, 10,000 frames a second",             OFF, METERS),
+        row(Meters,  "100-thousand",    "the same, 100,000 frames a second",            OFF, METERS),
+        row(Meters,  "1-million",       "the same, 1,000,000 frames a second",          OFF, METERS),
         row(Idle,    "four-ports",      "four ports, and nobody at the other ends",     "% of a core", &[at_most(OURS, 1.0)]),
         row(Table,   "memory",          "memory for each",                              "bytes", &[]),
         row(Table,   "added",           "added by one controller",                      "flows a second", &[]),
@@ -215,6 +225,13 @@ const fn over_dpdk(times: f64) -> Bar {
 
 /// What two workers should forward beside one.
 const TWICE: &[Bar] = &[at_least_times("two workers", 1.8, "one worker")];
+
+/// How near to its rate a meter keeps, by packets, by bits, and where it marks frames.
+const METERS: &[Bar] = &[
+    at_most("packets", 3.0),
+    at_most("bits", 3.0),
+    at_most("remarked", 3.0),
+];
 
 /// What the ports cost is the forwarder's; what the rest of the switch adds is ours.
 const RATE: &[Bar] = &[
@@ -280,6 +297,15 @@ pub(super) fn chosen(beginnings: &[String]) -> Result<Vec<&'static Row>, Failure
     Ok(ROWS.iter().filter(wanted).collect())
 }
 
+/// Whether these rows are all that their groups have.
+pub(super) fn are_whole_groups(rows: &[&Row]) -> bool {
+    let missing = |row: &Row| {
+        let of_group = rows.iter().any(|chosen| chosen.group == row.group);
+        of_group && !rows.iter().any(|chosen| chosen.id() == row.id())
+    };
+    !ROWS.iter().any(missing)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -295,6 +321,16 @@ mod tests {
         assert_eq!(count(&["forms/tables-"]), Some(2));
         assert_eq!(count(&["forms/tables-", "traffic/acl-3"]), Some(3));
         assert_eq!(count(&["forms", "form/"]), None);
+    }
+
+    #[test]
+    fn a_group_is_whole_when_no_row_is_missing() {
+        let whole = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+            chosen(&words).is_ok_and(|rows| are_whole_groups(&rows))
+        };
+        assert!(whole(&[]) && whole(&["forms", "traffic/"]));
+        assert!(!whole(&["forms", "traffic/acl-3"]));
     }
 
     #[test]

@@ -17,12 +17,12 @@ const ARROWS: [Arrows; 22] = {
     }
     [
         row("base",     &[]),
-        row("packet",   &["base"]),
+        row("sys",      &["base"]),
+        row("packet",   &["base", "sys"]),
         row("flow",     &["base", "packet"]),
         row("openflow", &["base", "packet", "flow"]),
         row("pipeline", &["base", "packet", "flow"]),
         row("fastpath", &["base", "packet", "flow", "pipeline"]),
-        row("sys",      &["base"]),
         row("ports",    &["base", "packet", "sys"]),
         row("dpdk",     &["base", "packet", "sys", "ports"]),
         row("ovsdb",    &["base"]),

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use testbed::{DeviceKind, DeviceOptions, Spawner};
 
 fn over_a_cable(prober: Prober) {
-    if let Err(missing) = testbed::check(&DeviceKind::Direct.requirements()) {
+    if let Err(missing) = testbed::check(&DeviceKind::Direct.requirements("comporta".as_ref())) {
         println!("skipped: {missing}");
         return;
     }

@@ -53,7 +53,7 @@ fn a_run_measures_records_and_reports_and_can_be_gone_on_with() {
     if !possible(&options) {
         return;
     }
-    if testbed::check(&DeviceKind::Ovs.requirements()).is_ok() {
+    if testbed::check(&DeviceKind::Ovs.requirements(&options.comporta)).is_ok() {
         options.devices.push(DeviceKind::Ovs);
     }
     let with_flows = options

@@ -116,10 +116,7 @@ fn a_burst_is_as_long_as_it_was_given() {
 /// time goes by meanwhile.
 #[test]
 fn a_burst_that_takes_a_while_is_not_longer_for_it() {
-    let meter = meter(
-        "meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=2",
-        1,
-    );
+    let meter = meter("meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=2", 1);
     let passed = (0..100).filter(|index| {
         let now = Instant::START + Duration::from_millis(index * 9);
         meter.submit(0, bytes(60), now) == Outcome::Pass

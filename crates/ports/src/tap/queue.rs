@@ -1,11 +1,11 @@
 //! One queue of a TAP device: a system call for each frame, either way.
 
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use packet::{Frame, Pool};
-use rustix::io::{Errno, readv, write};
+use rustix::io::{Errno, read, write};
 use sys::interface::InterfaceName;
 use sys::tun::TapQueue;
 
@@ -43,11 +43,9 @@ impl TapIo {
     }
 
     fn read(&self, frame: &mut Frame) -> Done {
-        let mut header = [0; vnet::LEN];
-        let room = frame.room_mut();
-        let whole = vnet::LEN + room.len();
-        let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(room)];
-        let len = match readv(&*self.device, &mut parts) {
+        let room = frame.prefixed_room_mut::<{ vnet::LEN }>();
+        let whole = room.len();
+        let len = match read(&*self.device, room) {
             // The kernel cuts a longer frame, and does not say so.
             Ok(len) if len == whole => return Done::Dropped(Counter::RxTooLong),
             Ok(len) => len.saturating_sub(vnet::LEN),
@@ -57,7 +55,7 @@ impl TapIo {
         if frame.fill(len).is_err() {
             return Done::Dropped(Counter::RxTooLong);
         }
-        match vnet::decode(header, len) {
+        match vnet::decode(frame.prefix(), len) {
             Ok(offload) => frame.offload = offload,
             Err(_) => return Done::Dropped(Counter::RxBadOffload),
         }
@@ -141,6 +139,10 @@ impl Queue for TapIo {
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {
         Some((*self.device).as_fd())
+    }
+
+    fn is_dear(&self) -> bool {
+        true
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

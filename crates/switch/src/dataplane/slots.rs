@@ -22,15 +22,32 @@ pub(crate) struct Slot {
     pub(crate) queue: Box<dyn Queue>,
     /// Frames to be sent when the batch is done.
     pub(crate) out: Batch,
+    /// Turns in which it is not looked for frames, if there are some elsewhere.
+    pub(crate) spared: u8,
     /// Its way to the controllers.
     pub(crate) gate: Gate,
 }
 
+/// Ports are noted by the last byte of their numbers, so that most are found without a
+/// search: of several that end alike, one is.
+const NOTES: usize = 256;
+
 /// The queues of a worker, in the order of their keys.
-#[derive(Default)]
 pub(crate) struct Slots {
     keys: Vec<PortKey>,
     slots: Vec<Slot>,
+    /// Where a port that ends so may be, which is to be looked at.
+    notes: Box<[u8; NOTES]>,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            keys: Vec::new(),
+            slots: Vec::new(),
+            notes: Box::new([0; NOTES]),
+        }
+    }
 }
 
 impl Slots {
@@ -39,6 +56,7 @@ impl Slots {
         let slot = Slot {
             queue,
             out: Batch::new(),
+            spared: 0,
             gate,
         };
         match self.keys.binary_search(&key) {
@@ -46,6 +64,7 @@ impl Slots {
             Err(place) => {
                 self.keys.insert(place, key);
                 self.slots.insert(place, slot);
+                self.note();
             }
         }
     }
@@ -54,7 +73,16 @@ impl Slots {
     pub(crate) fn remove(&mut self, key: PortKey) -> Option<Slot> {
         let place = self.keys.binary_search(&key).ok()?;
         self.keys.remove(place);
-        Some(self.slots.remove(place))
+        let slot = self.slots.remove(place);
+        self.note();
+        Some(slot)
+    }
+
+    /// Notes where ports are.
+    fn note(&mut self) {
+        for (key, place) in self.keys.iter().zip(0..=u8::MAX) {
+            self.notes[note_of(*key)] = place;
+        }
     }
 
     /// How many ports there are.
@@ -68,13 +96,77 @@ impl Slots {
     }
 
     /// The port with this key.
+    #[inline]
     pub(crate) fn find(&mut self, key: PortKey) -> Option<&mut Slot> {
-        let place = self.keys.binary_search(&key).ok()?;
+        let noted = usize::from(self.notes[note_of(key)]);
+        let place = match self.keys.get(noted) {
+            Some(found) if *found == key => noted,
+            _ => self.keys.binary_search(&key).ok()?,
+        };
         Some(&mut self.slots[place])
     }
 
     /// All ports.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PortKey, &Slot)> {
         self.keys.iter().copied().zip(&self.slots)
+    }
+}
+
+/// Where a port is noted.
+#[inline]
+const fn note_of(key: PortKey) -> usize {
+    key.port.0 as usize % NOTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use packet::Pool;
+    use ports::memory;
+
+    use crate::police::Police;
+
+    fn key(bridge: u32, port: u32) -> PortKey {
+        PortKey {
+            bridge: BridgeId(bridge),
+            port: PortNo(port),
+        }
+    }
+
+    /// A queue whose peer tells which it is by the frame that is sent.
+    fn queue() -> (Box<dyn Queue>, Box<dyn Queue>) {
+        let [a, b] = memory::pair(["a", "b"], 4).map(|mut port| port.take_queue().unwrap());
+        (Box::new(a), Box::new(b))
+    }
+
+    fn gate() -> Gate {
+        Gate {
+            police: Police::new(None),
+            counters: std::sync::Arc::default(),
+        }
+    }
+
+    #[test]
+    fn ports_that_end_alike_are_found_each() {
+        let keys = [key(0, 1), key(0, 257), key(1, 1), key(0, 2), key(7, 513)];
+        let mut slots = Slots::default();
+        let mut peers = Vec::new();
+        for key in keys {
+            let (queue, peer) = queue();
+            slots.insert(key, queue, gate());
+            peers.push(peer);
+        }
+        assert!(slots.find(key(0, 513)).is_none());
+        slots.remove(keys[3]);
+        assert!(slots.find(keys[3]).is_none());
+        let mut pool = Pool::new(8);
+        for place in [0, 1, 2, 4] {
+            let slot = slots.find(keys[place]).expect("it is there");
+            slot.out.push(pool.take().expect("a frame")).expect("room");
+            slot.queue.send(&mut slot.out, &mut pool).expect("a peer");
+            let mut came = Batch::new();
+            peers[place].receive(&mut pool, &mut came).expect("a peer");
+            assert_eq!(came.len(), 1);
+        }
     }
 }

@@ -9,7 +9,7 @@ use crate::check;
 
 /// A bench of `kind`, or none where the machine cannot have it.
 fn bench(kind: DeviceKind) -> Option<Bench> {
-    if let Err(missing) = check(&kind.requirements()) {
+    if let Err(missing) = check(&kind.requirements("comporta".as_ref())) {
         println!("skipped: {missing}");
         return None;
     }
@@ -125,7 +125,7 @@ fn offloads_are_on_until_switched_off() {
 
 #[test]
 fn what_is_refused_is_told_with_its_reason() {
-    if check(&DeviceKind::Direct.requirements()).is_err() {
+    if check(&DeviceKind::Direct.requirements("comporta".as_ref())).is_err() {
         return;
     }
     let namespace = Namespace::new().unwrap();

@@ -11,15 +11,11 @@ pub(super) fn start(
 ) -> Result<Device, Failure> {
     let cores: Vec<String> = options.cores.iter().map(usize::to_string).collect();
     let ports = PORTS.iter().zip(1..);
-    let kind = match options.kind {
-        DeviceKind::ComportaXdp => "xdp:",
-        _ => "",
-    };
     let program = Program::new(&options.comporta)
         .args(["switch", "--bridge", "br0"])
         .args(
             ports
-                .flat_map(|(name, number)| ["--port".to_owned(), format!("{kind}{name}={number}")]),
+                .flat_map(|(name, number)| ["--port".to_owned(), port(options.kind, name, number)]),
         )
         .args(["--fail-mode", "secure"])
         .args(["--controller".to_owned(), options.controller()])
@@ -38,4 +34,13 @@ pub(super) fn start(
         forwarding: Some(process),
         helpers: Vec::new(),
     })
+}
+
+/// A port as its user asks for it.
+fn port(kind: DeviceKind, name: &str, number: u32) -> String {
+    match kind {
+        DeviceKind::ComportaXdp => format!("xdp:{name}={number}"),
+        DeviceKind::ComportaDpdk => format!("dpdk:net_af_packet{number}={number},iface={name}"),
+        _ => format!("{name}={number}"),
+    }
 }

@@ -69,13 +69,16 @@ impl Stream {
         let mut batch = self.runner.begin(ground, frames);
         while let Some(fate) = batch.next(&mut self.pool) {
             match fate {
-                Fate::Leaves(..) => left += 1,
+                Fate::Leave(frames, _) => {
+                    left += frames.len();
+                    place += frames.len();
+                }
                 Fate::Told(verdict) => {
                     let frame = verdict.frames.pop();
                     self.told.extend(frame.map(|frame| (place, frame)));
+                    place += 1;
                 }
             }
-            place += 1;
         }
         drop(batch);
         for (place, frame) in self.told.drain(..) {

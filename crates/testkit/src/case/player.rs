@@ -211,9 +211,9 @@ impl Player {
         let mut batch = runner.begin(ground, &mut frames);
         match batch.next(&mut self.pool).expect("there is a frame") {
             Fate::Told(verdict) => std::mem::swap(&mut self.verdict, verdict),
-            Fate::Leaves(frame, port) => {
+            Fate::Leave(frames, port) => {
                 self.verdict = Verdict::new();
-                self.verdict.frames.push(std::mem::take(frame));
+                self.verdict.frames.push(std::mem::take(&mut frames[0]));
                 let to = Destination::Port(port);
                 self.verdict.egress.push(Egress { frame: 0, to });
             }

@@ -1,12 +1,14 @@
 //! A worker between memory ports, turned by hand.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use fastpath::Classifier;
 use flow::PortState;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
 use packet::MacAddr;
 use pipeline::{Limits, Pipeline};
-use ports::Port;
 use ports::memory::{self, MemoryQueue};
+use ports::{Port, QueueCounters};
 use rtrb::RingBuffer;
 
 use super::*;
@@ -77,6 +79,10 @@ impl Rig {
         let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
         self.hosts.push(theirs.take_queue().expect("not taken yet"));
         let queue = ours.take_queues().pop().expect("one queue");
+        self.add_queue(number, queue);
+    }
+
+    fn add_queue(&mut self, number: u32, queue: Box<dyn Queue>) {
         let command = Command::AddPort(key(number), queue, self.gate.clone());
         assert!(self.commands.push(command).is_ok(), "the ring has room");
         self.pipeline.set_port(&PortDesc {
@@ -149,6 +155,51 @@ fn key(number: u32) -> PortKey {
 fn frame_to(dst: u64, src: u64) -> Vec<u8> {
     let (dst, src) = (MacAddr::from_u64(dst), MacAddr::from_u64(src));
     [&dst.0[..], &src.0[..], &[0x88, 0xb5], &[0; 46]].concat()
+}
+
+/// A queue that wants a system call for each look, and counts them. Nothing comes by it.
+struct Dear(Arc<AtomicUsize>);
+
+impl Queue for Dear {
+    fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<()> {
+        batch.release(batch.len(), pool);
+        Ok(())
+    }
+
+    fn is_dear(&self) -> bool {
+        true
+    }
+
+    fn counters(&self) -> Arc<QueueCounters> {
+        Arc::default()
+    }
+}
+
+#[test]
+fn a_queue_that_is_dear_to_look_into_is_spared_only_while_frames_come_by_others() {
+    let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
+    let looks = Arc::new(AtomicUsize::new(0));
+    rig.add_queue(4, Box::new(Dear(Arc::clone(&looks))));
+    for _ in 0..5 {
+        rig.worker.turn(Instant::START);
+    }
+    assert_eq!(looks.swap(0, Ordering::Relaxed), 5);
+    // The first of these turns does not know yet that frames come.
+    let turns = 1 + 3 * (usize::from(SPARED) + 1);
+    for _ in 0..turns {
+        assert_eq!(rig.pass(1, 9), [2]);
+    }
+    assert_eq!(looks.swap(0, Ordering::Relaxed), 1 + 3);
+    // Nor the next that there are none.
+    for _ in 0..5 {
+        rig.worker.turn(Instant::START);
+    }
+    assert_eq!(looks.load(Ordering::Relaxed), 4);
 }
 
 #[test]

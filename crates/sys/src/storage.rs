@@ -1,0 +1,200 @@
+//! The bytes that a frame lies in: a box of its own, or memory that somebody has lent and
+//! gets back when nobody has the bytes any more.
+//!
+//! Whoever reads and writes them sees no difference, and pays for none.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
+use std::slice;
+
+/// Who lends memory. Lenders are told from each other by where they are.
+#[derive(Debug)]
+pub struct Lender {
+    /// Takes memory back that begins there and was lent by [`Storage::lend`]. Called once
+    /// for each, by any thread.
+    pub give_back: unsafe fn(NonNull<u8>),
+}
+
+/// Bytes that belong to whoever has this.
+pub struct Storage {
+    data: NonNull<u8>,
+    len: u32,
+    /// None for a box.
+    lender: Option<&'static Lender>,
+}
+
+// SAFETY: the bytes belong to this value alone; a lender takes them back from any thread.
+unsafe impl Send for Storage {}
+// SAFETY: who shares it can only read.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// These bytes.
+    ///
+    /// # Panics
+    /// If they are four gigabytes.
+    #[must_use]
+    pub fn new(bytes: Box<[u8]>) -> Self {
+        let len = u32::try_from(bytes.len()).expect("a frame is shorter than four gigabytes");
+        let data = NonNull::from(Box::leak(bytes)).cast();
+        Self {
+            data,
+            len,
+            lender: None,
+        }
+    }
+
+    /// The `len` bytes at `data`, which `lender` gets back.
+    ///
+    /// # Safety
+    /// They are there, initialized, and nobody else's until they are given back; `len` is not
+    /// zero; and `lender` takes them back.
+    #[must_use]
+    #[inline]
+    pub unsafe fn lend(data: NonNull<u8>, len: u32, lender: &'static Lender) -> Self {
+        Self {
+            data,
+            len,
+            lender: Some(lender),
+        }
+    }
+
+    /// Whether somebody has lent it.
+    #[must_use]
+    #[inline]
+    pub const fn is_lent(&self) -> bool {
+        self.lender.is_some()
+    }
+
+    /// Where it begins, if `lender` has lent it.
+    #[must_use]
+    #[inline]
+    pub fn lent_by(&self, lender: &'static Lender) -> Option<NonNull<u8>> {
+        let same = self.lender.is_some_and(|own| ptr::eq(own, lender));
+        same.then_some(self.data)
+    }
+
+    /// Lets go of it without giving it back: somebody else does that.
+    #[inline]
+    pub fn forget(self) {
+        let _ = ManuallyDrop::new(self);
+    }
+}
+
+/// Frees bytes or gives them back. A function of its own, so that little is in the way of
+/// those who drop frames of which there is nothing left; and of values, so that a frame on
+/// its way from place to place need not be in memory for it.
+///
+/// # Safety
+/// They were a [`Storage`]'s, which is dropped with this.
+#[inline(never)]
+unsafe fn end(data: NonNull<u8>, len: u32, lender: Option<&'static Lender>) {
+    match lender {
+        // SAFETY: `new` leaked a box of so many bytes there.
+        None => drop(unsafe {
+            let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len as usize);
+            Box::from_raw(bytes)
+        }),
+        // SAFETY: it was lent by this one.
+        Some(lender) => unsafe { (lender.give_back)(data) },
+    }
+}
+
+impl Default for Storage {
+    /// No bytes.
+    #[inline]
+    fn default() -> Self {
+        Self {
+            data: NonNull::dangling(),
+            len: 0,
+            lender: None,
+        }
+    }
+}
+
+impl Drop for Storage {
+    #[inline]
+    fn drop(&mut self) {
+        if self.len != 0 {
+            // SAFETY: this is the only one to have them, and has them no more.
+            unsafe { end(self.data, self.len, self.lender) };
+        }
+    }
+}
+
+impl Deref for Storage {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: so many initialized bytes are there, and are ours; a dangling pointer is
+        // good for none.
+        unsafe { slice::from_raw_parts(self.data.as_ptr(), self.len as usize) }
+    }
+}
+
+impl DerefMut for Storage {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and nobody else has them.
+        unsafe { slice::from_raw_parts_mut(self.data.as_ptr(), self.len as usize) }
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Storage({} bytes)", self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static BACK: AtomicUsize = AtomicUsize::new(0);
+
+    /// Lends leaked boxes of eight bytes.
+    static LENDER: Lender = Lender { give_back };
+    static OTHER: Lender = Lender { give_back };
+
+    unsafe fn give_back(data: NonNull<u8>) {
+        BACK.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: `lent` leaked it.
+        drop(unsafe { Box::from_raw(data.cast::<[u8; 8]>().as_ptr()) });
+    }
+
+    fn lent() -> Storage {
+        let data = NonNull::from(Box::leak(Box::new([7_u8; 8]))).cast();
+        // SAFETY: eight bytes that nobody else has.
+        unsafe { Storage::lend(data, 8, &LENDER) }
+    }
+
+    #[test]
+    fn what_is_lent_is_given_back_once() {
+        let mut storage = lent();
+        assert!(storage.is_lent());
+        storage[0] = 1;
+        assert_eq!(storage[..], [1, 7, 7, 7, 7, 7, 7, 7]);
+        assert!(storage.lent_by(&OTHER).is_none());
+        drop(storage);
+        assert_eq!(BACK.load(Ordering::Relaxed), 1);
+        let storage = lent();
+        let data = storage.lent_by(&LENDER).expect("it is its");
+        storage.forget();
+        assert_eq!(BACK.load(Ordering::Relaxed), 1);
+        // SAFETY: it was lent, and not given back yet.
+        unsafe { give_back(data) };
+    }
+
+    #[test]
+    fn a_box_is_its_own_and_nothing_is_nobodys() {
+        let mut storage = Storage::new(vec![1, 2, 3].into_boxed_slice());
+        storage[1] = 9;
+        assert_eq!((&storage[..], storage.is_lent()), (&[1, 9, 3][..], false));
+        assert!(Storage::default().is_empty());
+        assert!(Storage::new(Box::default()).is_empty());
+    }
+}
