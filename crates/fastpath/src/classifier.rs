@@ -12,7 +12,7 @@ use base::TableId;
 use pipeline::{Changes, Pipeline, Rule};
 
 use crate::base::Base;
-use crate::lanes::{Conditions, LANES, Lanes, Parts};
+use crate::lanes::{Conditions, LANES, Lanes, Parts, Reading};
 use crate::segment::Epoch;
 use crate::shape::{Hasher, Key, Shape};
 use crate::steps::Steps;
@@ -88,6 +88,8 @@ const BURST: usize = 16;
 /// Rules that are to be put into the same tuple, each with its key.
 struct Arrivals<'a> {
     shape: Arc<Shape>,
+    /// Where the first of them says what it wants, if that is told shortly.
+    reading: Option<Reading>,
     rules: Vec<(&'a Arc<Rule>, Key)>,
 }
 
@@ -96,13 +98,17 @@ impl<'a> Arrivals<'a> {
     /// rules that come one after the other mostly ask for the whole of the same fields.
     /// Answers whether it was.
     fn take(&mut self, rule: &'a Arc<Rule>, hasher: Hasher) -> bool {
-        let last = self.rules.last();
-        let wanted = last.and_then(|(last, _)| Lanes::wanted(rule.matching(), last.matching()));
-        if let Some(wanted) = &wanted {
-            let key = self.shape.key(wanted, hasher);
-            self.rules.push((rule, key));
-        }
-        wanted.is_some()
+        let (matching, key_of) = (rule.matching(), |lanes: &_| self.shape.key(lanes, hasher));
+        let key = match (&self.reading, self.rules.last()) {
+            (Some(reading), _) => reading.told(matching, key_of),
+            (None, Some((last, _))) => {
+                let wanted = Lanes::wanted(matching, last.matching());
+                wanted.map(|wanted| key_of(&wanted))
+            }
+            (None, None) => None,
+        };
+        self.rules.extend(key.map(|key| (rule, key)));
+        key.is_some()
     }
 }
 
@@ -342,7 +348,12 @@ impl Table {
             _ => {
                 let mut rules = Vec::with_capacity(BURST);
                 rules.push((rule, key));
-                arrivals.push(Arrivals { shape, rules });
+                let reading = Reading::of(rule.matching());
+                arrivals.push(Arrivals {
+                    shape,
+                    reading,
+                    rules,
+                });
             }
         }
         fresh

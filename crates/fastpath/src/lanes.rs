@@ -17,6 +17,7 @@ mod read;
 
 pub(crate) use asked::{Asked, Spot, asked};
 pub(crate) use beside::Write;
+pub(crate) use fit::Reading;
 pub(crate) use read::Uncommon;
 
 /// How many words there are.

@@ -339,16 +339,14 @@ impl Segment {
         self.written()
     }
 
-    /// Looks at where an entry of this hash would be written.
-    pub(crate) fn glance_at(&self, hash: Hash) -> usize {
-        let [first, _] = self.places(hash);
-        let filled = self.buckets[first].glance() != 0;
+    /// Looks at where the next entry would be written.
+    pub(crate) fn glance_at_next(&self) -> usize {
         let next = self.next().map(|(block, number)| {
             let place = place_of(number);
             let hashed = block.hashes[place].load(Ordering::Relaxed) != 0;
             [hashed, block.entries[place].get().is_some()]
         });
-        let seen = std::iter::once(filled).chain(next.into_iter().flatten());
+        let seen = next.into_iter().flatten();
         seen.filter(|seen| *seen).count()
     }
 

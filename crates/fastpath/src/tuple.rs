@@ -251,8 +251,12 @@ impl Tuple {
         let segments = hashes.map(|hash| (hash, self.directory.segment(hash)));
         let near = segments.clone().map(|(_, segment)| segment.glance());
         black_box(near.sum::<usize>());
-        let far = segments.map(|(hash, segment)| segment.glance_at(hash));
-        black_box(far.sum::<usize>());
+        // The farthest, and by themselves, so that all of them are under way at once.
+        let far = segments.clone();
+        let far = far.map(|(hash, segment)| segment.glance_at_bucket(hash));
+        black_box(far.fold(0, |seen, here| seen ^ here));
+        let next = segments.map(|(_, segment)| segment.glance_at_next());
+        black_box(next.sum::<usize>());
     }
 
     /// Puts a rule of this key in, to be seen from `epoch` on. Answers whether the tuple

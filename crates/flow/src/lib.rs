@@ -45,7 +45,7 @@ pub use group::{
     GroupModCommand, GroupStats, Selection, SelectionFields, SelectionMethod,
 };
 pub use key::Key;
-pub use matching::{Match, MatchBuilder, OptionTerms, Term, TermHead, Terms};
+pub use matching::{Layout, Match, MatchBuilder, OptionTerms, Term, TermHead, Terms};
 pub use meter::{
     Band, BandKind, BandKinds, BandStats, MeterConfig, MeterFeatures, MeterFlags, MeterMod,
     MeterModCommand, MeterStats,

@@ -6,6 +6,7 @@
 
 mod builder;
 mod facts;
+mod layout;
 mod options;
 mod packed;
 
@@ -19,6 +20,7 @@ use crate::refusal::Refusal;
 
 pub use builder::MatchBuilder;
 use facts::Facts;
+pub use layout::Layout;
 pub use options::OptionTerms;
 use packed::Packed;
 pub use packed::{TermHead, Terms};

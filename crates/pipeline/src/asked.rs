@@ -3,7 +3,7 @@
 //! that, so it is one walk along the bytes, by a table.
 
 use flow::field::Depth;
-use flow::{Field, Match, TermHead};
+use flow::{Field, Layout, Match, TermHead};
 
 /// A bit for each answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +64,28 @@ impl Asked {
     }
 }
 
+/// What the latest match asked for: the next is mostly laid out alike, and then asks for the
+/// same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latest(Option<(Layout, Asked)>);
+
+impl Latest {
+    /// What `matching` asks for.
+    #[inline]
+    pub(crate) fn asked(&mut self, matching: &Match) -> Asked {
+        match &self.0 {
+            Some((layout, asked)) if layout.is_of(matching) => *asked,
+            _ => self.ask(matching),
+        }
+    }
+
+    fn ask(&mut self, matching: &Match) -> Asked {
+        let asked = Asked::of(matching);
+        self.0 = Layout::of(matching).map(|layout| (layout, asked));
+        asked
+    }
+}
+
 /// What a term is for, and how many bytes it takes; none if it is no term.
 #[derive(Clone, Copy)]
 struct Row {
@@ -109,9 +131,12 @@ mod tests {
             "tun_metadata3=9,tun_id=4/6",
             "tun_metadata0,tcp",
         ];
+        let mut latest = Latest::default();
         for line in lines {
             let matching: Match = line.parse().expect(line);
             let asked = Asked::of(&matching);
+            let again = [latest.asked(&matching), latest.asked(&matching)];
+            assert_eq!(again, [asked; 2], "{line}");
             let any = |is: fn(Field) -> bool| matching.terms().fields().any(is);
             let depths = matching.terms().fields().map(Field::depth);
             assert_eq!(asked.depth(), depths.max().unwrap_or_default(), "{line}");

@@ -134,7 +134,7 @@ impl Pipeline {
     ) -> Result<(), Refusal> {
         changes.clear();
         let deed = self.shared(&command.instructions);
-        let asked = Asked::of(&command.matching);
+        let asked = self.asked_by(&command.matching);
         self.options.check_rule(&command.matching, asked, &deed)?;
         match command.command {
             FlowModCommand::Add => self.add(command, asked, deed, command.cookie, now, changes)?,
@@ -204,7 +204,8 @@ impl Pipeline {
             modified: now,
             counters,
         };
-        self.put_hashed(hash, Arc::new(rule), now, changes);
+        let depth = asked.depth().max(rule.instructions.said().depth);
+        self.put_hashed(hash, Arc::new(rule), depth, now, changes);
         Ok(())
     }
 

@@ -33,9 +33,10 @@ use std::sync::Arc;
 
 use base::{GroupId, Instant, MeterId, PortNo, TableId};
 use flow::field::Depth;
-use flow::{FlowRemovedReason, FragmentHandling, Instructions, PortDesc, Refusal};
+use flow::{FlowRemovedReason, FragmentHandling, Instructions, Match, PortDesc, Refusal};
 use imbl::OrdMap;
 
+use crate::asked::{Asked, Latest};
 use crate::counters::{Counters, Ledger, Totals};
 use crate::deed::Deed;
 use crate::expiry::Expiry;
@@ -82,6 +83,8 @@ pub struct Pipeline {
     serial: u64,
     /// What the latest rules do.
     recent: Recent,
+    /// What the latest of them asks for.
+    latest: Latest,
     rules: usize,
     /// How many rules look how deep.
     depths: [usize; Depth::ALL.len()],
@@ -114,6 +117,7 @@ impl Pipeline {
             index: Index::default(),
             serial: 0,
             recent: Recent::default(),
+            latest: Latest::default(),
             rules: 0,
             depths: [0; Depth::ALL.len()],
             groups: GroupTable::default(),
@@ -349,6 +353,11 @@ impl Pipeline {
         self.serial
     }
 
+    /// What a match asks for.
+    pub(crate) fn asked_by(&mut self, matching: &Match) -> Asked {
+        self.latest.asked(matching)
+    }
+
     /// `instructions`, or those equal to them that another rule has.
     pub(crate) fn shared(&mut self, instructions: &Instructions) -> Arc<Deed> {
         self.recent.shared(instructions)
@@ -356,20 +365,21 @@ impl Pipeline {
 
     /// Puts a rule in, in place of the one of the same identity.
     pub(crate) fn put(&mut self, rule: Arc<Rule>, now: Instant, changes: &mut Changes) {
-        let hash = self.hash_of(&rule.identity);
-        self.put_hashed(hash, rule, now, changes);
+        let (hash, depth) = (self.hash_of(&rule.identity), rule.depth());
+        self.put_hashed(hash, rule, depth, now, changes);
     }
 
-    /// The same of a rule whose identity's hash is known.
+    /// The same of a rule whose identity's hash is known, and its depth.
     pub(crate) fn put_hashed(
         &mut self,
         hash: Hash,
         rule: Arc<Rule>,
+        depth: Depth,
         now: Instant,
         changes: &mut Changes,
     ) {
         self.rules += 1;
-        self.depths[rule.depth() as usize] += 1;
+        self.depths[depth as usize] += 1;
         self.expiry.arm(&rule);
         let old = match self.tables.get_mut(&rule.table()) {
             Some(table) => table.insert(Arc::clone(&rule)),

@@ -15,7 +15,7 @@ use std::time::Duration;
 use base::{Instant, PortNo, TableId, Xid};
 use fastpath::Classifier;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, MatchBuilder};
-use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
+use openflow::{Channel, Event, Message, Options, Parcel, Side, Version, Versions};
 use pipeline::{Changes, Limits, Pipeline};
 
 /// Flows, unless another number is given.
@@ -80,27 +80,24 @@ impl Bench {
     fn read(&mut self, bytes: &[u8], took: &mut Took) {
         let began = processor_time();
         self.channel.handle_input(bytes, Instant::START);
-        let mut commands = Vec::new();
+        let mut messages = Vec::new();
         while let Some(event) = self.channel.poll_event() {
             let Event::Received(received) = event else {
                 panic!("{event:?}");
             };
-            let Message::FlowMod(command) = received.message else {
-                panic!("{received:?}");
-            };
-            commands.push(command);
+            messages.push(received);
         }
         let read = processor_time();
-        for commands in commands.chunks(TOGETHER) {
-            self.pipeline.foresee(commands.iter());
-            for command in commands {
+        for together in messages.chunks(TOGETHER) {
+            self.pipeline.foresee(together.iter().map(command));
+            for command in together.iter().map(command) {
                 let (now, changes) = (Instant::START, &mut self.changes);
                 self.pipeline.flow_mod_into(command, now, changes).unwrap();
                 self.classifier.take_note(changes);
                 took.flows += 1;
             }
         }
-        drop(commands);
+        self.channel.take_back(messages);
         let changed = processor_time();
         let view = self.classifier.publish(&self.pipeline);
         self.snapshot = Some((self.pipeline.clone(), view));
@@ -138,6 +135,13 @@ impl Bench {
         let took = processor_time() - began;
         drop(black_box(changes));
         took
+    }
+}
+
+fn command(message: &Parcel) -> &FlowMod {
+    match &message.message {
+        Message::FlowMod(command) => command,
+        _ => panic!("{message:?}"),
     }
 }
 

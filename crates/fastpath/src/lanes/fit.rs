@@ -2,7 +2,7 @@
 //! match is read as it is kept, term by term, and each term is turned to where its field
 //! lies among the words.
 
-use flow::{Match, TermHead};
+use flow::{Layout, Match, TermHead};
 
 use super::{Conditions, LANES, Lanes, lane, place};
 
@@ -177,6 +177,62 @@ impl Lanes {
             (word_at(bytes, value + behind) ^ self.word(row.lane + half)) & mask
         };
         half(0) | half(1)
+    }
+}
+
+/// Terms of a short match at most: each has two bytes.
+const TERMS_MAX: usize = 24;
+
+/// Where the words of a rule are told by its match, for rules laid out alike which ask for the
+/// whole of their fields.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    layout: Layout,
+    /// Where each value begins, and how it is turned.
+    terms: [(u8, Row); TERMS_MAX],
+    count: usize,
+    needed: u8,
+}
+
+impl Reading {
+    /// Those of a match; none if it is long, or asks for a part of a field.
+    pub(crate) fn of(matching: &Match) -> Option<Self> {
+        let (layout, bytes) = (Layout::of(matching)?, matching.as_bytes());
+        let mut reading = Self {
+            layout,
+            terms: [(0, Row::END); TERMS_MAX],
+            count: 0,
+            needed: 0,
+        };
+        let mut at = 0;
+        while let Some(head) = bytes.get(at)
+            && *head != 0
+        {
+            let row = ROWS[usize::from(*head)];
+            if row.kind != Kind::Exact {
+                return None;
+            }
+            *reading.terms.get_mut(reading.count)? = (u8::try_from(at + 1).ok()?, row);
+            reading.count += 1;
+            reading.needed |= row.has;
+            at += 1 + usize::from(row.length);
+        }
+        Some(reading)
+    }
+
+    /// What `tell` tells of the words of a frame that has what `matching` wants, and nothing
+    /// else; none unless it is laid out so.
+    pub(crate) fn told<T>(&self, matching: &Match, tell: impl FnOnce(&Lanes) -> T) -> Option<T> {
+        if !self.layout.is_of(matching) {
+            return None;
+        }
+        let (bytes, mut wanted) = (matching.as_bytes(), Lanes::new());
+        for (at, row) in &self.terms[..self.count] {
+            let value = word_at(bytes, (*at).into()).rotate_right(row.turn.into());
+            wanted.0[usize::from(row.lane) % LANES] |= value & row.mask;
+        }
+        wanted.0[lane::ARRIVAL] |= u64::from(self.needed);
+        Some(tell(&wanted))
     }
 }
 

@@ -46,12 +46,18 @@ fn rules_on_the_same_fields_are_of_one_shape() {
         "dl_vlan=5,dl_vlan_pcp=3,dl_dst=02:00:00:00:00:01",
         "dl_vlan=6,dl_vlan_pcp=0,dl_dst=02:00:00:00:00:02",
     ];
-    let mut alike = 0;
+    let (mut alike, mut read_alike) = (0, 0);
     for (one, other) in lines
         .iter()
         .flat_map(|one| lines.iter().map(move |other| (one, other)))
     {
         let (one, other) = (matching(one), matching(other));
+        if let Some(reading) = Reading::of(&other) {
+            let walked = Lanes::wanted(&one, &other);
+            let read = reading.told(&one, |read| read.0);
+            assert_eq!(read, walked.map(|walked| walked.0));
+            read_alike += 1;
+        }
         let Some(wanted) = Lanes::wanted(&one, &other) else {
             continue;
         };
@@ -64,6 +70,8 @@ fn rules_on_the_same_fields_are_of_one_shape() {
     }
     // Each but the masked is like itself, and three pairs are alike both ways.
     assert_eq!(alike, 9 + 6);
+    // All but the masked and the long can be read so.
+    assert_eq!(read_alike, 6 * lines.len());
 }
 
 /// Whether `line` is a match that the frame fits.

@@ -17,7 +17,7 @@ use crate::field::{FIELDS, Field, FieldInfo};
 /// Bytes that have their place inside a match. Twelve exact fields of IPv4 take 47:
 /// the port, both Ethernet addresses, the type, the tag's id and priority, the DSCP,
 /// the protocol, both addresses and both ports.
-const INSIDE: usize = 47;
+pub(super) const INSIDE: usize = 47;
 
 /// Bytes of the longest term: a head, and a value and a mask of 128 bits.
 pub(super) const TERM_MAX: usize = 33;

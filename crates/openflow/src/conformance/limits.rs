@@ -107,6 +107,8 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Refused(RequestMultipartOverflow), "a_question_comes_in_parts_and_is_bounded"),
     limit("bytes of a connection's messages in work", ("switch/src/shell/connection.rs", "IN_FLIGHT_MAX"),
         Happens("it is read no further until they are answered"), "a_peer_that_never_reads_answers_costs_little"),
+    limit("flow-mods of a connection that are kept to be written over", ("openflow/src/channel.rs", "SPARE_MAX"),
+        Happens("freed"), "of_messages_given_back_the_small_are_kept_and_not_too_many"),
     limit("messages sent unasked that wait for a connection", ("switch/src/shell/connection.rs", "UNASKED_MAX"),
         Happens("dropped, counted"), "a_controller_that_never_reads_frames_costs_little"),
     limit("connections at one socket", ("switch/src/shell/peers.rs", "PEERS_MAX"),

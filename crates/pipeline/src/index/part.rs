@@ -47,9 +47,12 @@ impl Part {
         if next == self.places.len() { 0 } else { next }
     }
 
-    /// Has the memory near in which an entry of this hash is or would be.
+    /// Has the memory near in which an entry of this hash is or would be: mostly some places
+    /// behind the first, perhaps in the next line.
     pub(super) fn glance_at(&self, hash: u32) -> u32 {
-        self.places.get(self.home(hash)).map_or(0, |at| at.number)
+        let home = self.home(hash);
+        let number = |place: usize| self.places.get(place).map_or(0, |at| at.number);
+        number(home) ^ number(home + LEAST / 2)
     }
 
     /// The number that has this hash and is the one.

@@ -4,6 +4,8 @@
 //! pieces of long work, a part of a dump or a read full of messages, the others on the
 //! same thread have their turn.
 
+mod kept;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,12 +27,7 @@ use super::reaper::LARGE;
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::Dump;
 use crate::core::monitors;
-
-/// Bytes read from a socket at once. A peer that sends more than the first has the
-/// second until it pauses: hundreds of flow-mods, and one nudge of the control thread
-/// for all of them. Thousands of quiet peers do with the first.
-const READ_LEN: usize = 4 * 1024;
-const READ_LEN_MAX: usize = 64 * 1024;
+use kept::{Buffer, READ_LEN, Spent};
 
 /// Bytes of messages of one connection that are being worked on or answered. A
 /// flow-mod has some hundred bytes, so bursts stay bursts.
@@ -55,8 +52,6 @@ pub(crate) enum Outgoing {
     Unasked(Arc<Message>),
     /// That its monitors are paused, of which the bridge is told when it is read.
     Paused(Box<Message>),
-    /// Nothing: messages that were dealt with, whose memory others can have.
-    Spent(Vec<Parcel>),
 }
 
 /// The room that a request takes until it is answered.
@@ -69,6 +64,7 @@ pub(crate) struct Outbox {
     unasked: Arc<AtomicUsize>,
     /// Changes of rules that wait to be told.
     changes: Arc<AtomicUsize>,
+    spent: Spent,
     /// Has the connection end, though its peer reads nothing.
     end: Arc<Notify>,
 }
@@ -93,6 +89,11 @@ impl Outbox {
         let waiting = self.changes.fetch_add(more, Ordering::Relaxed) + more;
         self.answer(Outgoing::Dump(Xid(0), updates), None);
         waiting > monitors::WAITING_MAX
+    }
+
+    /// Gives messages back that were dealt with.
+    pub(crate) fn give_back(&self, messages: Vec<Parcel>) {
+        self.spent.put(messages);
     }
 
     /// Sends something unasked. Tells whether there was room for it.
@@ -162,7 +163,7 @@ pub(crate) async fn serve(
     let (queue, answers) = mpsc::unbounded_channel();
     let unasked = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
-    let end = Arc::new(Notify::new());
+    let (end, spent) = (Arc::new(Notify::new()), Spent::default());
     let options = purpose.options;
     let connection = Connection {
         id,
@@ -175,6 +176,7 @@ pub(crate) async fn serve(
             queue,
             unasked: Arc::clone(&unasked),
             changes: Arc::clone(&changes),
+            spent: spent.clone(),
             end: Arc::clone(&end),
         }),
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
@@ -183,6 +185,7 @@ pub(crate) async fn serve(
         answers,
         unasked,
         changes,
+        spent,
         end,
         dump: None,
     };
@@ -233,6 +236,7 @@ struct Connection {
     answers: mpsc::UnboundedReceiver<(Outgoing, Option<Room>)>,
     unasked: Arc<AtomicUsize>,
     changes: Arc<AtomicUsize>,
+    spent: Spent,
     end: Arc<Notify>,
     /// A long answer under way; other answers wait behind it.
     dump: Option<(Xid, Box<Dump>, Option<Room>)>,
@@ -241,7 +245,7 @@ struct Connection {
 impl Connection {
     async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
         let (mut reader, mut writer) = tokio::io::split(stream);
-        let mut input = vec![0; READ_LEN];
+        let mut input = Buffer::default();
         let reason = loop {
             if let Some(reason) = self.handle_events() {
                 break Reason::Channel(reason);
@@ -264,17 +268,16 @@ impl Connection {
                         self.send(answer, room);
                     }
                 }
-                room = Arc::clone(&self.room).acquire_many_owned(room_of(self.held.as_deref())),
-                    if self.held.is_some() =>
-                {
-                    if let (Ok(room), Some(held)) = (room, self.held.take()) {
-                        self.inbox.send(Input::Messages(self.id, vec![held], room));
-                    }
-                }
-                count = reader.read(&mut input), if roomy && self.held.is_none() => match count {
+                // There is room: it is taken with that of the messages behind.
+                _ = Arc::clone(&self.room).acquire_many_owned(room_of(self.held.as_deref())),
+                    if self.held.is_some() => {}
+                count = reader.read(&mut input.bytes), if roomy && self.held.is_none() => match count {
                     Ok(count @ 1..) => {
-                        self.channel.handle_input(&input[..count], self.clock.now());
-                        fit(&mut input, count);
+                        self.channel.take_back(self.spent.take());
+                        self.channel.handle_input(&input.bytes[..count], self.clock.now());
+                        if input.fit(count) {
+                            self.forget();
+                        }
                         if count > READ_LEN {
                             task::yield_now().await;
                         }
@@ -284,7 +287,8 @@ impl Connection {
                 () = self.end.notified() => break Reason::Slow,
                 () = sleep_until(timeout) => {
                     self.channel.handle_timeout(self.clock.now());
-                    self.channel.forget();
+                    input = Buffer::default();
+                    self.forget();
                 }
             }
         };
@@ -317,6 +321,7 @@ impl Connection {
     /// Takes what the channel has understood, and collects those messages for which
     /// there is room.
     fn take_events(&mut self, burst: &mut Burst) -> Option<DownReason> {
+        self.held = self.held.take().and_then(|held| burst.take(held).err());
         while self.held.is_none() {
             match self.channel.poll_event()? {
                 Event::Up(version) => self.introduce(version),
@@ -334,6 +339,12 @@ impl Connection {
             }
         }
         None
+    }
+
+    /// Lets go of what was kept for a burst.
+    fn forget(&mut self) {
+        drop(self.spent.take());
+        self.channel.forget();
     }
 
     fn introduce(&mut self, version: Version) {
@@ -364,7 +375,6 @@ impl Connection {
                 self.say(Xid(0), &message);
                 self.inbox.send(Input::Drained(self.id));
             }
-            Outgoing::Spent(messages) => self.channel.take_back(messages),
         }
     }
 
@@ -418,15 +428,6 @@ impl Drop for Connection {
         if self.outbox.is_none() {
             self.inbox.send(Input::Down(self.id));
         }
-    }
-}
-
-/// Makes the buffer as long as the last read, of `count` bytes, asks for.
-fn fit(input: &mut Vec<u8>, count: usize) {
-    if count == input.len() {
-        input.resize(READ_LEN_MAX, 0);
-    } else if count < READ_LEN && input.len() > READ_LEN {
-        *input = vec![0; READ_LEN];
     }
 }
 

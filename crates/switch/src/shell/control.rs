@@ -255,7 +255,7 @@ impl Control {
             }
         }
         if let Some(peer) = self.peers.get(&id) {
-            peer.outbox.answer(Outgoing::Spent(messages), None);
+            peer.outbox.give_back(messages);
         }
     }
 

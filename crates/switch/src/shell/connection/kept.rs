@@ -1,0 +1,83 @@
+//! What a connection keeps from one read to the next while its peer sends much: a larger
+//! buffer, and the memory of messages that were dealt with.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use openflow::Parcel;
+
+/// Bytes read from a socket at once. A peer that sends more than the first has the
+/// second until it pauses: hundreds of flow-mods, and one nudge of the control thread
+/// for all of them. Thousands of quiet peers do with the first.
+pub(super) const READ_LEN: usize = 4 * 1024;
+const READ_LEN_MAX: usize = 64 * 1024;
+
+/// Short reads after which a burst is over: a peer may be slower than this end for a while.
+const SHORT_MAX: usize = 64;
+
+/// What is read into.
+pub(super) struct Buffer {
+    pub(super) bytes: Vec<u8>,
+    /// How many reads in a row could have done with less.
+    short: usize,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        let bytes = vec![0; READ_LEN];
+        Self { bytes, short: 0 }
+    }
+}
+
+impl Buffer {
+    /// Makes it as long as the last reads ask for, that of `count` bytes among them. Tells
+    /// whether a burst is over.
+    pub(super) fn fit(&mut self, count: usize) -> bool {
+        self.short = if count < READ_LEN { self.short + 1 } else { 0 };
+        if count == self.bytes.len() {
+            self.bytes.resize(READ_LEN_MAX, 0);
+        }
+        let is_over = self.short >= SHORT_MAX && self.bytes.len() > READ_LEN;
+        if is_over {
+            *self = Self::default();
+        }
+        is_over
+    }
+}
+
+/// Messages that were dealt with, on their way back to where they were read, whose memory the
+/// next can have. Nobody waits for them, and no more are there than are in flight.
+#[derive(Clone, Default)]
+pub(super) struct Spent(Arc<Mutex<Vec<Parcel>>>);
+
+impl Spent {
+    pub(super) fn put(&self, mut messages: Vec<Parcel>) {
+        self.lock().append(&mut messages);
+    }
+
+    pub(super) fn take(&self) -> Vec<Parcel> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Parcel>> {
+        self.0.lock().expect("nothing panics that holds it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_over_when_reads_have_long_been_short() {
+        let mut buffer = Buffer::default();
+        assert!(!buffer.fit(READ_LEN));
+        assert_eq!(buffer.bytes.len(), READ_LEN_MAX);
+        let short = |buffer: &mut Buffer, reads| (0..reads).any(|_| buffer.fit(READ_LEN - 1));
+        assert!(!short(&mut buffer, SHORT_MAX - 1));
+        assert!(!buffer.fit(READ_LEN_MAX));
+        assert!(!short(&mut buffer, SHORT_MAX - 1));
+        assert!(buffer.fit(1));
+        assert_eq!(buffer.bytes.len(), READ_LEN);
+        assert!(!short(&mut buffer, 2 * SHORT_MAX));
+    }
+}
