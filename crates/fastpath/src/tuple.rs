@@ -253,8 +253,7 @@ impl Tuple {
         black_box(near.sum::<usize>());
         // The farthest, and by themselves, so that all of them are under way at once.
         let far = segments.clone();
-        let far = far.map(|(hash, segment)| segment.glance_at_bucket(hash));
-        black_box(far.fold(0, |seen, here| seen ^ here));
+        far.for_each(|(hash, segment)| segment.prefetch_bucket(hash));
         let next = segments.map(|(_, segment)| segment.glance_at_next());
         black_box(next.sum::<usize>());
     }

@@ -80,12 +80,6 @@ impl Bucket {
         tags.store(others | u64::from(tag) << shift, Ordering::Relaxed);
         self.numbers[slot].store(number + 1, Ordering::Release);
     }
-
-    /// Looks at its memory.
-    #[inline]
-    pub(super) fn glance(&self) -> u64 {
-        self.tags[0].load(Ordering::Relaxed)
-    }
 }
 
 /// The uppermost bit of each sixteen that are `tag`.
