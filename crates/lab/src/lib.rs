@@ -31,6 +31,7 @@ mod published;
 mod random;
 pub mod record;
 pub mod report;
+mod rest;
 mod results;
 mod rules;
 mod run;

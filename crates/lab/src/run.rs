@@ -16,7 +16,7 @@ use crate::record::{Entry, Flaw, MachineRecord, SCHEMA, Session, Trial};
 use crate::scenario::{self, Tools};
 use crate::station::Station;
 use crate::trial::TrialError;
-use crate::{Interrupt, LabError, Options, Scenario, report, summary};
+use crate::{Interrupt, LabError, Options, Scenario, report, rest, summary};
 
 /// What a run has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -271,14 +271,20 @@ fn perform(
         progress.test(&step.id(), passed);
         passed += step.estimate(options);
         let kind: DeviceKind = step.device;
+        let others = stations.iter().filter(|station| station.kind() != kind);
+        let unrest = rest::wait(&others.collect::<Vec<_>>(), tools.clock, tools.interrupt);
         let station = stations
             .iter_mut()
             .find(|station| station.kind() == kind)
             .expect("there is a station for every device of the plan");
-        let Some(trial) = attempt(*order, step, station, tools) else {
+        let Some(mut trial) = attempt(*order, step, station, tools) else {
             progress.end();
             return Ok(false);
         };
+        trial.flaws.extend(unrest.map(|reason| Flaw {
+            void: false,
+            reason,
+        }));
         progress.result(&summary::line(&trial));
         journal.append(&Entry::Trial(Box::new(trial)))?;
     }
