@@ -434,7 +434,9 @@ mod tests {
         );
         assert_eq!(
             check(|o| o.devices.push(DeviceKind::Forwarder)),
-            told("devices: forwarder and ovs-afxdp never sleep; each is measured alone")
+            told(
+                "devices: forwarder, ovs-afxdp and those of DPDK never sleep; each is measured alone"
+            )
         );
         assert_eq!(
             check(|o| o.parameters.forwarding_rate.paced_pps = vec![0]),
