@@ -6,6 +6,7 @@ mod connection;
 mod control;
 mod inbox;
 mod links;
+mod patience;
 mod peers;
 mod reaper;
 mod rundir;
@@ -32,7 +33,7 @@ use peers::Exchange;
 use reaper::Reaper;
 use rundir::RunDir;
 pub use rundir::management_socket;
-use worker_thread::{SPIN, WorkerHandle};
+use worker_thread::WorkerHandle;
 
 /// File descriptors that the process allows itself: thousands of peers, and a few
 /// for each port and worker.
@@ -55,12 +56,6 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let rundir = RunDir::open(config.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
     let cores = choose_cores(&config.cores, &allowed)?;
-    // On a machine's only core, spinning would keep those from working who send.
-    let spin = if allowed.len() > 1 {
-        SPIN
-    } else {
-        Duration::ZERO
-    };
     keep_off(&cores, &allowed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -72,7 +67,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     let (inbox, inputs) = Inbox::new(thread::current());
     let publication = Arc::new(Publication::default());
     let start = |(writer, core): (usize, &usize)| {
-        WorkerHandle::start(writer, *core, &publication, spin, inbox.clone(), clock)
+        WorkerHandle::start(writer, *core, &publication, inbox.clone(), clock)
     };
     let workers = cores
         .iter()

@@ -15,17 +15,12 @@ use rustix::thread::CpuSet;
 
 use super::clock::Clock;
 use super::inbox::Inbox;
+use super::patience::Patience;
 use crate::dataplane::counters::WorkerCounters;
 use crate::dataplane::messages::{Command, Event};
 use crate::dataplane::program::{Posture, Progress, Publication};
 use crate::dataplane::worker::{Shared, Worker};
 use crate::error::SwitchError;
-
-/// How long a worker goes on looking after the last frame before it sleeps. A
-/// round trip through this switch takes some 20 us, a request and its answer in
-/// a host some 50 us more: a conversation never pays for waking the worker, and a
-/// lone frame a second costs a five-thousandth of a core.
-pub(crate) const SPIN: Duration = Duration::from_micros(200);
 
 /// How often queues are tended under load, and how often asleep; beside that, when one has
 /// woken its worker for nothing.
@@ -76,7 +71,6 @@ impl WorkerHandle {
         writer: usize,
         core: usize,
         publication: &Arc<Publication>,
-        spin: Duration,
         inbox: Inbox,
         clock: Clock,
     ) -> Result<Self, SwitchError> {
@@ -102,7 +96,7 @@ impl WorkerHandle {
             .spawn(move || {
                 pin(core);
                 super::set_stretch(STRETCH);
-                run(Worker::new(writer, shared), sleeper, spin, &inbox, clock);
+                run(Worker::new(writer, shared), sleeper, &inbox, clock);
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self {
@@ -170,10 +164,13 @@ fn pin(core: usize) {
     }
 }
 
-fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, clock: Clock) {
+fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let mut last_busy = clock.now();
     let mut last_tended = last_busy;
     let mut last_rest = last_busy;
+    let mut patience = Patience::new();
+    // Whether a frame has come since it slept, and it has looked for others since the last.
+    let (mut has_served, mut looks) = (false, false);
     // Whether it was woken for a queue, and has received nothing since.
     let mut woken = false;
     loop {
@@ -189,22 +186,29 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, spin: Duration, inbox: &Inbox, 
             inbox.wake();
         }
         if turn.frames > 0 {
+            if looks {
+                patience.rewarded(now - last_busy);
+            }
             last_busy = now;
-            woken = false;
+            (has_served, looks, woken) = (true, false, false);
         }
-        let rests = turn.frames == 0 && now - last_busy >= spin;
+        let rests = turn.frames == 0 && now - last_busy >= patience.span();
         if now - last_tended >= TEND_AWAKE || rests && woken {
             worker.tend();
             last_tended = now;
         }
         if rests {
+            if has_served {
+                patience.in_vain();
+            }
             woken = sleeper.sleep(&worker);
-            last_busy = clock.now();
-            last_rest = last_busy;
+            last_rest = clock.now();
+            (has_served, looks) = (false, false);
         } else if now - last_rest >= GIVE_WAY {
             give_way(&worker);
             last_rest = clock.now();
         } else if turn.frames == 0 {
+            looks = true;
             std::hint::spin_loop();
         }
     }
