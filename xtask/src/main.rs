@@ -12,6 +12,7 @@ mod bench;
 mod conform;
 mod counts;
 mod demo;
+mod fuzz;
 mod metadata;
 mod setup;
 mod shell;
@@ -39,6 +40,7 @@ cargo xtask COMMAND
   counts [--bless]      count the instructions of hot code, and say what takes more than before; or take that as the measure
   bench [ROW]...        figures beside their peers', as a table and as JSON: all rows, or those whose names begin so;
                         --list names them, --runs N, --quick, --readme (whole groups, into README.md)
+  fuzz [TARGET]...      fuzz each target for --minutes N (1), with a nightly compiler, and keep what reaches further in fuzz/corpus
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 
@@ -81,6 +83,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         ["conform", options @ ..] => conform::run(shell, options),
         ["bench", options @ ..] => bench::run(shell, options),
         ["counts", options @ ..] => counts::run(shell, options),
+        ["fuzz", words @ ..] => fuzz::run(shell, words),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -85,20 +85,54 @@ pub(crate) fn dpdk(shell: &mut Shell) -> Result<(), Failure> {
 }
 
 /// Installs what is missing of what counting instructions needs: the runner of the
-/// version that the project's gungraun asks for. It is built without optimization: it
-/// waits for valgrind most of the time.
+/// version that the project's gungraun asks for.
 pub(crate) fn counting(shell: &mut Shell) -> Result<(), Failure> {
     valgrind(shell)?;
     let version = gungraun_version(shell.root())?;
-    let list = fs::read_to_string(shell.root().join(TOOLS).join(".crates.toml"));
-    let wanted = format!("\"gungraun-runner {version} ");
-    if list.is_ok_and(|list| list.contains(&wanted)) && shell.root().join(RUNNER).is_file() {
+    tool(shell, "gungraun-runner", &version)
+}
+
+/// The version of cargo-fuzz.
+const FUZZ_VERSION: &str = "0.13.2";
+
+/// Installs what is missing of what fuzzing needs: a compiler that can tell which code an
+/// input reaches, as only the nightly ones can, and what runs it.
+pub(crate) fn fuzzing(shell: &mut Shell) -> Result<(), Failure> {
+    if !succeeds(Command::new("rustup").args(["run", NIGHTLY, "rustc", "--version"])) {
+        println!("setup: installing the compiler `{NIGHTLY}`");
+        let mut command = Command::new("rustup");
+        command.args(["toolchain", "install", NIGHTLY, "--profile", "minimal"]);
+        succeed(shell, &mut command)?;
+    }
+    tool(shell, "cargo-fuzz", FUZZ_VERSION)
+}
+
+const NIGHTLY: &str = "nightly";
+
+/// cargo-fuzz, by the compiler that it needs. It asks `PATH` for cargo, and must not be told
+/// of the one that runs this program.
+pub(crate) fn cargo_fuzz(root: &Path) -> Command {
+    let mut command = Command::new(root.join(TOOLS).join("bin/cargo-fuzz"));
+    command.env("RUSTUP_TOOLCHAIN", NIGHTLY);
+    for of_this_cargo in ["CARGO", "RUSTC", "RUSTDOC"] {
+        command.env_remove(of_this_cargo);
+    }
+    command
+}
+
+/// Builds a program of Rust of this version, if it is not there. It is built without
+/// optimization: it waits for others most of the time.
+fn tool(shell: &mut Shell, name: &str, version: &str) -> Result<(), Failure> {
+    let tools = shell.root().join(TOOLS);
+    let list = fs::read_to_string(tools.join(".crates.toml"));
+    let wanted = format!("\"{name} {version} ");
+    if list.is_ok_and(|list| list.contains(&wanted)) && tools.join("bin").join(name).is_file() {
         return Ok(());
     }
-    println!("setup: building gungraun-runner {version} into {TOOLS}");
+    println!("setup: building {name} {version} into {TOOLS}");
     let mut command = Command::new(cargo());
     command
-        .args(["install", "gungraun-runner", "--version", &version])
+        .args(["install", name, "--version", version])
         .args(["--locked", "--debug", "--quiet", "--root", TOOLS]);
     succeed(shell, &mut command)
 }

@@ -1,0 +1,187 @@
+//! Fuzzing: each target for some minutes, from the corpora in the tree, to which goes what
+//! reaches code that they do not reach.
+//!
+//! What a fuzzer finds is no failure to be seen once: the file that does it goes to the
+//! corpus, mended or not, and from then on is run by `cargo test -p testkit`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::Failure;
+use crate::setup;
+use crate::shell::{Outcome, Shell};
+
+/// The targets and what has been found, from the project's root.
+const TARGETS: &str = "fuzz/fuzz_targets";
+const CORPUS: &str = "fuzz/corpus";
+
+/// What a run has learned, and what it has found, before either goes into the tree.
+const LEARNED: &str = "target/fuzz/learned";
+const FOUND: &str = "target/fuzz/found";
+
+/// The longest input, in bytes: no message of a corpus is longer.
+const LENGTH_MAX: u32 = 4096;
+
+/// Minutes of each target, where nobody says otherwise.
+const MINUTES: u32 = 1;
+
+/// What is to be fuzzed, and for how long each.
+#[derive(Debug, PartialEq)]
+struct Plan {
+    targets: Vec<String>,
+    minutes: u32,
+}
+
+impl Plan {
+    /// Of the words behind `fuzz`, and the names of all targets.
+    fn of(words: &[&str], all: &BTreeSet<String>) -> Result<Self, Failure> {
+        let (mut chosen, mut minutes) = (BTreeSet::new(), MINUTES);
+        let mut words = words.iter();
+        while let Some(&word) = words.next() {
+            if word == "--minutes" {
+                let number = words.next().and_then(|number| number.parse().ok());
+                minutes = number
+                    .filter(|minutes| *minutes > 0)
+                    .ok_or("--minutes takes a number of minutes, one at least")?;
+            } else if all.contains(word) {
+                chosen.insert(word.to_owned());
+            } else {
+                let names: Vec<&str> = all.iter().map(String::as_str).collect();
+                return Err(format!("no target `{word}`; there are {}", names.join(", ")).into());
+            }
+        }
+        let targets = if chosen.is_empty() { all } else { &chosen };
+        Ok(Self {
+            targets: targets.iter().cloned().collect(),
+            minutes,
+        })
+    }
+}
+
+/// Fuzzes the targets that `words` name, or all, one after the other.
+pub(crate) fn run(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
+    let plan = Plan::of(words, &targets(shell.root())?)?;
+    setup::fuzzing(shell)?;
+    let mut findings = Vec::new();
+    for target in &plan.targets {
+        let before = files(&shell.root().join(CORPUS).join(target))?.len();
+        findings.extend(fuzz(shell, target, plan.minutes)?);
+        keep(shell, target)?;
+        let after = files(&shell.root().join(CORPUS).join(target))?.len();
+        println!("fuzz: {target}: {} of {after} files are new", after - before);
+        if shell.interrupted() {
+            break;
+        }
+    }
+    for finding in &findings {
+        println!("found: {finding}");
+    }
+    Ok(match findings.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// Runs one target; answers the files in which it found something, now in its corpus.
+fn fuzz(shell: &mut Shell, target: &str, minutes: u32) -> Result<Vec<String>, Failure> {
+    let root = shell.root().to_owned();
+    let (learned, found) = (format!("{LEARNED}/{target}"), format!("{FOUND}/{target}/"));
+    for folder in [&learned, &found] {
+        fs::create_dir_all(root.join(folder))?;
+    }
+    let corpus = format!("{CORPUS}/{target}");
+    let mut command = setup::cargo_fuzz(&root);
+    command
+        .args(["fuzz", "run", target, &learned, &corpus, "--"])
+        .arg(format!("-max_len={LENGTH_MAX}"))
+        .arg(format!("-max_total_time={}", minutes * 60))
+        .arg(format!("-artifact_prefix={}", root.join(&found).display()))
+        .arg("-print_final_stats=1");
+    let words = root.join(format!("fuzz/{target}.dict"));
+    if words.is_file() {
+        command.arg(format!("-dict={}", words.display()));
+    }
+    let outcome = shell.run(&mut command)?;
+    let mut kept = Vec::new();
+    for name in files(&root.join(&found))? {
+        let place = format!("{corpus}/{name}");
+        fs::rename(root.join(&found).join(&name), root.join(&place))?;
+        kept.push(place);
+    }
+    match outcome {
+        Outcome::Failed(status) if kept.is_empty() => {
+            Err(format!("fuzzing {target} ended with {status}").into())
+        }
+        _ => Ok(kept),
+    }
+}
+
+/// Takes into the tree what reaches code that its corpus does not.
+fn keep(shell: &mut Shell, target: &str) -> Result<(), Failure> {
+    let (learned, corpus) = (format!("{LEARNED}/{target}"), format!("{CORPUS}/{target}"));
+    let mut command = setup::cargo_fuzz(shell.root());
+    command
+        .args(["fuzz", "run", target, &corpus, &learned, "--"])
+        .args(["-merge=1", &format!("-max_len={LENGTH_MAX}")]);
+    match shell.run(&mut command)? {
+        Outcome::Failed(status) => Err(format!("merging {target} ended with {status}").into()),
+        _ => Ok(()),
+    }
+}
+
+/// The names of all targets.
+fn targets(root: &Path) -> Result<BTreeSet<String>, Failure> {
+    let names = files(&root.join(TARGETS))?;
+    let name = |file: &String| file.strip_suffix(".rs").map(str::to_owned);
+    Ok(names.iter().filter_map(name).collect())
+}
+
+/// The names of the files of a folder; none if it is not there.
+fn files(folder: &Path) -> Result<Vec<String>, Failure> {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(Vec::new());
+    };
+    entries
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> BTreeSet<String> {
+        ["frame", "print"].map(str::to_owned).into()
+    }
+
+    #[test]
+    fn all_targets_are_fuzzed_unless_some_are_named() {
+        let plan = Plan::of(&[], &all()).unwrap();
+        assert_eq!(plan.targets, ["frame", "print"]);
+        let plan = Plan::of(&["print", "--minutes", "60"], &all()).unwrap();
+        assert_eq!((plan.targets, plan.minutes), (vec!["print".to_owned()], 60));
+    }
+
+    #[test]
+    fn what_is_no_target_is_told_with_those_there_are() {
+        let refused = |words: &[&str]| Plan::of(words, &all()).unwrap_err().to_string();
+        assert_eq!(
+            refused(&["flow"]),
+            "no target `flow`; there are frame, print"
+        );
+        assert!(refused(&["--minutes"]).contains("number of minutes"));
+        assert!(refused(&["--minutes", "0"]).contains("one at least"));
+    }
+
+    #[test]
+    fn every_target_has_a_corpus() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let targets = targets(root).unwrap();
+        assert!(targets.contains("commands"));
+        for target in targets {
+            assert!(!files(&root.join(CORPUS).join(&target)).unwrap().is_empty());
+        }
+    }
+}
