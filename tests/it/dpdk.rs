@@ -3,17 +3,13 @@
 //! how.
 
 use std::fs;
-use std::time::Duration;
 
-use testbed::{Failure, Program};
+use testbed::Failure;
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::host::{Host, noise};
 use crate::replay::capture;
-use crate::rig::{Ran, Rig, binary};
-
-/// How long the lab may take for hosts, two devices, and some round trips.
-const LAB_PATIENCE: Duration = Duration::from_secs(60);
+use crate::rig::Rig;
 
 pub(crate) const RULES: &[Rule] = rules![
     frames_of_a_dpdk_file_are_forwarded_and_counted,
@@ -25,7 +21,6 @@ pub(crate) const RULES: &[Rule] = rules![
     workers_share_a_dpdk_device_of_one_queue,
     a_dpdk_device_that_goes_and_returns_is_followed,
     a_dpdk_device_says_what_it_lacks,
-    the_lab_measures_devices_of_dpdk,
 ];
 
 /// Packets or bytes in a port's statistics.
@@ -207,36 +202,5 @@ fn a_dpdk_device_says_what_it_lacks(ground: &Ground) -> Outcome {
         told.contains("0000:ff:1f.7: probing the device: "),
         "{told}"
     );
-    Ok(())
-}
-
-fn the_lab_measures_devices_of_dpdk(ground: &Ground) -> Outcome {
-    let lab = |words: &str| {
-        let words = words.split_whitespace();
-        let program = Program::new(binary()).arg("lab").args(words);
-        Ran::within(LAB_PATIENCE, ground, program)?.good()
-    };
-    let told = lab("list")?;
-    for device in ["comporta-dpdk", "ovs-dpdk"] {
-        let mut lines = told.lines().skip_while(|line| !line.contains(device));
-        assert!(lines.next().is_some(), "{told}");
-        let lacks = lines.next().is_some_and(|line| line.contains("not usable"));
-        assert!(!lacks, "{told}");
-    }
-    for device in ["comporta-dpdk", "ovs-dpdk"] {
-        // They never sleep, so each is measured alone.
-        let out = ground.file(device);
-        lab(&format!(
-            "run echo --quick --runs 1 --packets 200 --match port --frame-bytes 64 \
-             --device {device} --out {}",
-            out.display()
-        ))?;
-        let records = fs::read_to_string(out.join("records.jsonl"));
-        let records = records.map_err(Failure::to("read the lab's records"))?;
-        let of_device = format!("\"device\":\"{device}\"");
-        let mut lines = records.lines();
-        let is_echo = |line: &str| line.contains(&of_device) && line.contains("round_trip_ns");
-        assert!(lines.any(is_echo), "{records}");
-    }
     Ok(())
 }

@@ -15,6 +15,7 @@ mod forms;
 mod ground;
 mod groups;
 mod host;
+mod lab;
 mod lifecycle;
 mod monitors;
 mod nicira;
@@ -52,6 +53,7 @@ const THEMES: &[&[Rule]] = &[
     storm::RULES,
     xdp::RULES,
     dpdk::RULES,
+    lab::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

@@ -168,7 +168,7 @@ impl Bench {
             }
             println!("\n== {}", group.title());
             let done = match group {
-                Group::Table | Group::Changes | Group::Veth => {
+                Group::Table | Group::Changes | Group::Veth | Group::Tap => {
                     lab::measure(self, shell, group, &of_group, &mut figures)
                 }
                 _ => forms::measure(self, shell, group, &of_group, &mut figures),

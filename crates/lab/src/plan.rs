@@ -135,21 +135,25 @@ impl Step {
     pub fn estimate(&self, options: &Options) -> Duration {
         let parameters = &options.parameters;
         let fixed = Duration::from_millis(match self.device {
-            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp | DeviceKind::OvsDpdk => {
-                600
-            }
+            DeviceKind::Ovs
+            | DeviceKind::OvsTso
+            | DeviceKind::OvsAfxdp
+            | DeviceKind::OvsDpdk
+            | DeviceKind::OvsTap => 600,
             DeviceKind::Comporta
             | DeviceKind::ComportaXdp
             | DeviceKind::ComportaDpdk
+            | DeviceKind::ComportaTap
             | DeviceKind::LinuxBridge
             | DeviceKind::Forwarder
             | DeviceKind::Direct => 50,
         });
         let round_trip = Duration::from_micros(match self.device {
-            DeviceKind::Ovs | DeviceKind::OvsTso => 110,
+            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsTap => 110,
             DeviceKind::Comporta
             | DeviceKind::ComportaXdp
             | DeviceKind::ComportaDpdk
+            | DeviceKind::ComportaTap
             | DeviceKind::Forwarder
             | DeviceKind::OvsAfxdp
             | DeviceKind::OvsDpdk => 50,
@@ -248,7 +252,10 @@ fn takes_part(device: DeviceKind, test: Test) -> bool {
             ..
         }) => matches!(
             device,
-            DeviceKind::Comporta | DeviceKind::ComportaXdp | DeviceKind::ComportaDpdk
+            DeviceKind::Comporta
+                | DeviceKind::ComportaXdp
+                | DeviceKind::ComportaDpdk
+                | DeviceKind::ComportaTap
         ),
         Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
         Test::Echo { .. } | Test::TcpThroughput | Test::TcpRequests | Test::ForwardingRate(_) => {

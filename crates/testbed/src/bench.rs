@@ -1,5 +1,6 @@
 //! A device under test between two hosts, each of the three in a namespace of its
-//! own: `client eth0 -- p1 device p2 -- eth0 server`.
+//! own: `client eth0 -- p1 device p2 -- eth0 server`. Where the device makes TAP interfaces
+//! there are no cables: the hosts have `p1` and `p2` as theirs.
 //!
 //! Every bench has the same addresses, so that traffic differs in nothing but the
 //! device it passes; several can be up at once without knowing of each other.
@@ -27,10 +28,10 @@ pub struct Host {
 }
 
 impl Host {
-    fn new(number: u8) -> Result<Self, Failure> {
+    fn new(number: u8, interface: &'static str) -> Result<Self, Failure> {
         Ok(Self {
             namespace: Namespace::new()?,
-            interface: "eth0",
+            interface,
             mac: [0x02, 0, 0, 0, 0, number],
             address: Ipv4Addr::new(10, 98, 0, number),
         })
@@ -109,25 +110,26 @@ impl Bench {
         clock: &Clock,
         options: &DeviceOptions,
     ) -> Result<Self, Failure> {
-        let (client, server) = (Host::new(1)?, Host::new(2)?);
+        let kind = options.kind;
+        let [one, other] = match kind.makes_taps() {
+            true => PORTS,
+            false => ["eth0"; 2],
+        };
+        let (client, server) = (Host::new(1, one)?, Host::new(2, other)?);
         let inside = Namespace::new()?;
-        if options.kind == DeviceKind::Direct {
-            client
-                .namespace
-                .join(client.interface, &server.namespace, server.interface)?;
+        let hosts = [&client, &server];
+        let device = if kind.makes_taps() {
+            let device = Device::start(spawner, clock, &inside, options)?;
+            hand_out_taps(&inside, hosts, clock)?;
+            settle(hosts, kind)?;
+            device
         } else {
-            for (host, port) in [&client, &server].into_iter().zip(PORTS) {
-                host.namespace.join(host.interface, &inside, port)?;
-                inside.set_up(port)?;
-                if !options.kind.bears_offloads() {
-                    inside.set_offload(port, Offload::TxChecksum, false)?;
-                }
-            }
-        }
-        client.settle(&server, options.kind.bears_offloads())?;
-        server.settle(&client, options.kind.bears_offloads())?;
+            lay_cables(&inside, hosts, kind)?;
+            settle(hosts, kind)?;
+            Device::start(spawner, clock, &inside, options)?
+        };
         let bench = Self {
-            device: Device::start(spawner, clock, &inside, options)?,
+            device,
             inside,
             client,
             server,
@@ -142,16 +144,22 @@ impl Bench {
     fn carries(&self) -> Result<bool, Failure> {
         let hosts = [&self.client, &self.server].map(|host| (&host.namespace, host.interface));
         let ports = PORTS.map(|port| (&self.inside, port));
-        let direct = self.device.kind() == DeviceKind::Direct;
+        let has_cables = self.has_cables();
         let ends = hosts
             .into_iter()
-            .chain(ports.into_iter().filter(|_| !direct));
+            .chain(ports.into_iter().filter(|_| has_cables));
         for (namespace, interface) in ends {
             if !namespace.carries(interface)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Whether cables lead to the device.
+    fn has_cables(&self) -> bool {
+        let kind = self.device.kind();
+        kind != DeviceKind::Direct && !kind.makes_taps()
     }
 
     /// The host at port 1.
@@ -177,19 +185,20 @@ impl Bench {
         &mut self.device
     }
 
-    /// Where the device lives, with its ports `p1` and `p2`; empty if there is no device.
+    /// Where the device lives, with its ports `p1` and `p2`; empty if there is no device, or
+    /// if its hosts have them.
     #[must_use]
     pub const fn device_namespace(&self) -> &Namespace {
         &self.inside
     }
 
     /// What the device's side of its ports has counted, port 1 first; none if
-    /// there is no device.
+    /// there is no device, or if no cables lead to it.
     ///
     /// # Errors
     /// A port is gone.
     pub fn port_counters(&self) -> Result<Option<[InterfaceCounters; 2]>, Failure> {
-        if self.device.kind() == DeviceKind::Direct {
+        if !self.has_cables() {
             return Ok(None);
         }
         let [first, second] = PORTS;
@@ -198,6 +207,40 @@ impl Bench {
             self.inside.counters(second)?,
         ]))
     }
+}
+
+/// Lays the cables: from host to host, or from each to a port of the device.
+fn lay_cables(inside: &Namespace, hosts: [&Host; 2], kind: DeviceKind) -> Result<(), Failure> {
+    let [client, server] = hosts;
+    if kind == DeviceKind::Direct {
+        let (near, far) = (&client.namespace, &server.namespace);
+        return near.join(client.interface, far, server.interface);
+    }
+    for (host, port) in hosts.into_iter().zip(PORTS) {
+        host.namespace.join(host.interface, inside, port)?;
+        inside.set_up(port)?;
+        if !kind.bears_offloads() {
+            inside.set_offload(port, Offload::TxChecksum, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the TAP interfaces that the device makes, and gives each host its own.
+fn hand_out_taps(inside: &Namespace, hosts: [&Host; 2], clock: &Clock) -> Result<(), Failure> {
+    for (host, port) in hosts.into_iter().zip(PORTS) {
+        clock.wait_for("the device to make its ports", READY, || {
+            Ok(inside.counters(port).is_ok().then_some(()))
+        })?;
+        inside.hand_over(port, &host.namespace)?;
+    }
+    Ok(())
+}
+
+/// Tells both hosts who they are, and where the other one is.
+fn settle([client, server]: [&Host; 2], kind: DeviceKind) -> Result<(), Failure> {
+    client.settle(server, kind.bears_offloads())?;
+    server.settle(client, kind.bears_offloads())
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub enum DeviceKind {
     ComportaXdp,
     /// The same with ports of DPDK, by packet sockets.
     ComportaDpdk,
+    /// The same with TAP interfaces, which its hosts have as theirs.
+    ComportaTap,
     /// The kernel's bridge, which learns addresses and knows no OpenFlow.
     LinuxBridge,
     /// Open vSwitch with its userspace data path on ordinary ports, as it comes.
@@ -44,6 +46,8 @@ pub enum DeviceKind {
     OvsAfxdp,
     /// The same with ports of DPDK, by packet sockets, which poll without sleeping.
     OvsDpdk,
+    /// The same with TAP interfaces, which its hosts have as theirs.
+    OvsTap,
     /// The smallest forwarder on packet sockets: no switch at all.
     Forwarder,
     /// No device: one cable between the hosts, for calibration.
@@ -52,14 +56,16 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Comporta,
         Self::ComportaXdp,
         Self::ComportaDpdk,
+        Self::ComportaTap,
         Self::Ovs,
         Self::OvsTso,
         Self::OvsAfxdp,
         Self::OvsDpdk,
+        Self::OvsTap,
         Self::LinuxBridge,
         Self::Forwarder,
         Self::Direct,
@@ -72,11 +78,13 @@ impl DeviceKind {
             Self::Comporta => "comporta",
             Self::ComportaXdp => "comporta-xdp",
             Self::ComportaDpdk => "comporta-dpdk",
+            Self::ComportaTap => "comporta-tap",
             Self::LinuxBridge => "linux-bridge",
             Self::Ovs => "ovs",
             Self::OvsTso => "ovs-tso",
             Self::OvsAfxdp => "ovs-afxdp",
             Self::OvsDpdk => "ovs-dpdk",
+            Self::OvsTap => "ovs-tap",
             Self::Forwarder => "forwarder",
             Self::Direct => "direct",
         }
@@ -89,6 +97,9 @@ impl DeviceKind {
             Self::Comporta => "this project's switch, as a process of its own",
             Self::ComportaXdp => "the same with ports of AF_XDP",
             Self::ComportaDpdk => "the same with ports of DPDK, by packet sockets (net_af_packet)",
+            Self::ComportaTap | Self::OvsTap => {
+                "the same with TAP interfaces, which the hosts have as theirs"
+            }
             Self::Ovs => "Open vSwitch's userspace data path on ordinary ports, as it comes",
             Self::OvsTso => "the same with userspace-tso-enable=true",
             Self::OvsAfxdp => "the same with ports of AF_XDP",
@@ -115,10 +126,12 @@ impl DeviceKind {
             Self::Comporta
             | Self::ComportaXdp
             | Self::ComportaDpdk
+            | Self::ComportaTap
             | Self::Ovs
             | Self::OvsTso
             | Self::OvsAfxdp
-            | Self::OvsDpdk => true,
+            | Self::OvsDpdk
+            | Self::OvsTap => true,
             Self::LinuxBridge | Self::Forwarder | Self::Direct => false,
         }
     }
@@ -131,11 +144,19 @@ impl DeviceKind {
             Self::ComportaDpdk | Self::OvsAfxdp | Self::OvsDpdk | Self::Forwarder => true,
             Self::Comporta
             | Self::ComportaXdp
+            | Self::ComportaTap
             | Self::LinuxBridge
             | Self::Ovs
             | Self::OvsTso
+            | Self::OvsTap
             | Self::Direct => false,
         }
+    }
+
+    /// Whether its ports are TAP interfaces: it makes them, and there are no cables.
+    #[must_use]
+    pub const fn makes_taps(self) -> bool {
+        matches!(self, Self::ComportaTap | Self::OvsTap)
     }
 
     /// Whether its hosts may leave checksums and segmentation to the device.
@@ -145,11 +166,15 @@ impl DeviceKind {
     #[must_use]
     pub const fn bears_offloads(self) -> bool {
         match self {
-            Self::ComportaDpdk | Self::Ovs | Self::OvsAfxdp | Self::OvsDpdk | Self::Forwarder => {
-                false
-            }
+            Self::ComportaDpdk
+            | Self::Ovs
+            | Self::OvsAfxdp
+            | Self::OvsDpdk
+            | Self::OvsTap
+            | Self::Forwarder => false,
             Self::Comporta
             | Self::ComportaXdp
+            | Self::ComportaTap
             | Self::LinuxBridge
             | Self::OvsTso
             | Self::Direct => true,
@@ -162,13 +187,17 @@ impl DeviceKind {
     pub fn requirements(self, comporta: &Path) -> Vec<Requirement> {
         let mut all = vec![Requirement::Namespaces, Requirement::Veth];
         match self {
-            Self::Comporta | Self::ComportaXdp => all.push(Requirement::Tun),
+            Self::Comporta | Self::ComportaXdp | Self::ComportaTap => all.push(Requirement::Tun),
             Self::ComportaDpdk => {
                 all.extend([Requirement::Tun, Requirement::WithDpdk(comporta.to_owned())])
             }
             Self::OvsDpdk => all.extend(OpenVswitch::requirements_with_dpdk()),
             Self::LinuxBridge => all.push(Requirement::Bridge),
             Self::Ovs | Self::OvsTso | Self::OvsAfxdp => all.extend(OpenVswitch::requirements()),
+            Self::OvsTap => {
+                all.push(Requirement::Tun);
+                all.extend(OpenVswitch::requirements());
+            }
             Self::Forwarder | Self::Direct => {}
         }
         all
@@ -252,14 +281,17 @@ impl Device {
         options: &DeviceOptions,
     ) -> Result<Self, Failure> {
         match options.kind {
-            DeviceKind::Comporta | DeviceKind::ComportaXdp | DeviceKind::ComportaDpdk => {
-                comporta::start(spawner, inside, options)
-            }
+            DeviceKind::Comporta
+            | DeviceKind::ComportaXdp
+            | DeviceKind::ComportaDpdk
+            | DeviceKind::ComportaTap => comporta::start(spawner, inside, options),
             DeviceKind::LinuxBridge => linux_bridge::start(inside),
             DeviceKind::Forwarder => forwarder::start(inside, options),
-            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsAfxdp | DeviceKind::OvsDpdk => {
-                ovs::start(spawner, clock, inside, options)
-            }
+            DeviceKind::Ovs
+            | DeviceKind::OvsTso
+            | DeviceKind::OvsAfxdp
+            | DeviceKind::OvsDpdk
+            | DeviceKind::OvsTap => ovs::start(spawner, clock, inside, options),
             DeviceKind::Direct => Ok(Self {
                 kind: DeviceKind::Direct,
                 version: "veth pair".to_owned(),
@@ -343,7 +375,7 @@ mod tests {
         }
         assert_eq!(
             "bridge".parse::<DeviceKind>().unwrap_err().to_string(),
-            "there is no device 'bridge': one of comporta, comporta-xdp, comporta-dpdk, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, linux-bridge, forwarder, direct is wanted"
+            "there is no device 'bridge': one of comporta, comporta-xdp, comporta-dpdk, comporta-tap, ovs, ovs-tso, ovs-afxdp, ovs-dpdk, ovs-tap, linux-bridge, forwarder, direct is wanted"
         );
     }
 }

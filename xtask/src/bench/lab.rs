@@ -27,6 +27,9 @@ struct Experiment {
     readings: &'static [Reading],
 }
 
+/// The scenario that tells of rates, and of overload.
+const RATE: &str = "forwarding-rate";
+
 /// What a row reads out of trials.
 struct Reading {
     row: &'static str,
@@ -41,11 +44,13 @@ const SWITCHES: &[&str] = &[
     "forwarder",
     "ovs-afxdp",
 ];
+/// With the hosts' own interfaces for ports.
+const TAPS: &[&str] = &["comporta-tap,ovs-tap"];
 const STREAMS: &[&str] = &["comporta,ovs,ovs-tso,linux-bridge,direct"];
 const SPEAKERS: &[&str] = &["comporta,ovs"];
 
 #[rustfmt::skip]
-const EXPERIMENTS: [Experiment; 9] = [
+const EXPERIMENTS: [Experiment; 13] = [
     Experiment {
         group: Group::Changes, name: "changes", scenario: "changes", devices: SPEAKERS,
         words: ["--change-millis 5000 --dump-flows 1000000", "--change-millis 500 --dump-flows 20000"],
@@ -75,59 +80,106 @@ const EXPERIMENTS: [Experiment; 9] = [
             } },
         ],
     },
+    rate(Group::Veth, "rate", SWITCHES),
+    echo(Group::Veth, "echo", SWITCHES),
+    streams(Group::Veth, "tcp", STREAMS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
+        Reading { row: "tcp", test: "", read: bits },
+        Reading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+    ]),
+    streams(Group::Veth, "tcp-back", STREAMS, ["--tcp-seconds 5 --tcp-reverse", "--tcp-seconds 1 --tcp-reverse"], &[
+        Reading { row: "tcp-back", test: "", read: bits },
+    ]),
+    streams(Group::Veth, "tcp-8", STREAMS, ["--tcp-seconds 5 --tcp-streams 8", "--tcp-seconds 1 --tcp-streams 8"], &[
+        Reading { row: "tcp-8", test: "", read: bits },
+    ]),
+    streams(Group::Veth, "tcp-8-back", STREAMS, ["--tcp-seconds 5 --tcp-streams 8 --tcp-reverse", "--tcp-seconds 1 --tcp-streams 8 --tcp-reverse"], &[
+        Reading { row: "tcp-8-back", test: "", read: bits },
+    ]),
+    requests(Group::Veth, "requests", STREAMS),
+    rate(Group::Tap, "tap-rate", TAPS),
+    echo(Group::Tap, "tap-echo", TAPS),
+    streams(Group::Tap, "tap-tcp", TAPS, ["--tcp-seconds 5", "--tcp-seconds 1"], &[
+        Reading { row: "tcp", test: "", read: bits },
+        Reading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
+    ]),
+    requests(Group::Tap, "tap-requests", TAPS),
+];
+
+/// Frames of 64 bytes, at rates and as many as can be sent.
+const fn rate(group: Group, name: &'static str, devices: &'static [&'static str]) -> Experiment {
     Experiment {
-        group: Group::Veth, name: "rate", scenario: "forwarding-rate", devices: SWITCHES,
+        group,
+        name,
+        scenario: RATE,
+        devices,
         words: [
             "--rate-millis 2000 --rates 150000,200000,250000,300000,400000",
             "--rate-millis 200 --rates 150000,300000",
         ],
-        readings: &[
-            Reading { row: "rate", test: "flat-out", read: came_out },
-        ],
-    },
+        readings: &[Reading {
+            row: "rate",
+            test: "flat-out",
+            read: came_out,
+        }],
+    }
+}
+
+/// Round trips of 64 bytes.
+#[rustfmt::skip]
+const fn echo(
+    group: Group,
+    name: &'static str,
+    devices: &'static [&'static str],
+) -> Experiment {
     Experiment {
-        group: Group::Veth, name: "echo", scenario: "echo", devices: SWITCHES,
+        group,
+        name,
+        scenario: "echo",
+        devices,
         words: ["--match exact --frame-bytes 64 --packets 10000", "--match exact --frame-bytes 64 --packets 500"],
         readings: &[
             Reading { row: "echo",      test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.5)) },
             Reading { row: "echo-p99",  test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.99)) },
             Reading { row: "echo-p999", test: "", read: |trial| micros(quantile(trial, "/echo/round_trip_ns", 0.999)) },
         ],
-    },
-    streams("tcp",        ["--tcp-seconds 5", "--tcp-seconds 1"], &[
-        Reading { row: "tcp", test: "", read: bits },
-        Reading { row: "tcp-again", test: "", read: |trial| number(trial, "/tcp-throughput/retransmits") },
-    ]),
-    streams("tcp-back",   ["--tcp-seconds 5 --tcp-reverse", "--tcp-seconds 1 --tcp-reverse"], &[
-        Reading { row: "tcp-back", test: "", read: bits },
-    ]),
-    streams("tcp-8",      ["--tcp-seconds 5 --tcp-streams 8", "--tcp-seconds 1 --tcp-streams 8"], &[
-        Reading { row: "tcp-8", test: "", read: bits },
-    ]),
-    streams("tcp-8-back", ["--tcp-seconds 5 --tcp-streams 8 --tcp-reverse", "--tcp-seconds 1 --tcp-streams 8 --tcp-reverse"], &[
-        Reading { row: "tcp-8-back", test: "", read: bits },
-    ]),
-    Experiment {
-        group: Group::Veth, name: "requests", scenario: "tcp-requests", devices: STREAMS,
-        words: ["--packets 10000", "--packets 500"],
-        readings: &[
-            Reading { row: "requests", test: "", read: |trial| {
-                Some(number(trial, "/requests/answered")? / number(trial, "/requests/seconds")?)
-            } },
-        ],
-    },
-];
+    }
+}
 
-const fn streams(
+/// Requests and replies of a byte by TCP.
+const fn requests(
+    group: Group,
     name: &'static str,
+    devices: &'static [&'static str],
+) -> Experiment {
+    Experiment {
+        group,
+        name,
+        scenario: "tcp-requests",
+        devices,
+        words: ["--packets 10000", "--packets 500"],
+        readings: &[Reading {
+            row: "requests",
+            test: "",
+            read: |trial| {
+                Some(number(trial, "/requests/answered")? / number(trial, "/requests/seconds")?)
+            },
+        }],
+    }
+}
+
+/// Streams of TCP.
+const fn streams(
+    group: Group,
+    name: &'static str,
+    devices: &'static [&'static str],
     words: [&'static str; 2],
     readings: &'static [Reading],
 ) -> Experiment {
     Experiment {
-        group: Group::Veth,
+        group,
         name,
         scenario: "tcp-throughput",
-        devices: STREAMS,
+        devices,
         words,
         readings,
     }
@@ -150,7 +202,7 @@ pub(super) fn measure(
     for experiment in EXPERIMENTS.iter().filter(|one| one.group == group) {
         let is_asked = |name: &str| rows.iter().any(|row| row.name == name);
         let asked = experiment.readings.iter().any(|one| is_asked(one.row))
-            || (experiment.name == "rate" && is_asked(OVERLOAD));
+            || (experiment.scenario == RATE && is_asked(OVERLOAD));
         if !asked || shell.interrupted() {
             continue;
         }
@@ -272,6 +324,8 @@ fn column(trial: &Value) -> Option<&'static str> {
         ("ovs", OVS),
         ("ovs-tso", OVS_TSO),
         ("ovs-afxdp", AFXDP),
+        ("comporta-tap", OURS),
+        ("ovs-tap", OVS),
         ("linux-bridge", BRIDGE),
         ("forwarder", FORWARDER),
         ("direct", CABLE),
@@ -385,7 +439,7 @@ mod tests {
         };
         let rows = chosen(&[]).expect("all");
         for row in &rows {
-            if [Group::Changes, Group::Table, Group::Veth].contains(&row.group) {
+            if [Group::Changes, Group::Table, Group::Veth, Group::Tap].contains(&row.group) {
                 assert_eq!(read(row), usize::from(row.name != OVERLOAD), "{}", row.name);
             }
         }

@@ -21,13 +21,15 @@ pub(super) enum Group {
     Changes,
     /// Hosts on veth pairs.
     Veth,
+    /// Hosts on TAP interfaces.
+    Tap,
     /// The data path between devices of DPDK.
     Dpdk,
 }
 
 impl Group {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Dpdk,
         Self::Forms,
         Self::Traffic,
@@ -37,6 +39,7 @@ impl Group {
         Self::Table,
         Self::Changes,
         Self::Veth,
+        Self::Tap,
     ];
 
     /// How its rows' names begin.
@@ -50,6 +53,7 @@ impl Group {
             Self::Table => "table",
             Self::Changes => "changes",
             Self::Veth => "veth",
+            Self::Tap => "tap",
             Self::Dpdk => "dpdk",
         }
     }
@@ -65,6 +69,7 @@ impl Group {
             Self::Table => "A million flows of twelve fields",
             Self::Changes => "Rules that change while half of what the device carries moves",
             Self::Veth => "Hosts on veth pairs, one core for the device",
+            Self::Tap => "Hosts on TAP interfaces, one core for the device",
             Self::Dpdk => {
                 "The data path from net_pcap to net_null on one core, beside OVS-DPDK in its best cache \
                  setting and testpmd"
@@ -147,7 +152,7 @@ const OFF: &str = "% of the rate";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[Row] = {
-    use Group::{Changes, Dpdk, Forms, Idle, Meters, Table, Traffic, Veth, Workers};
+    use Group::{Changes, Dpdk, Forms, Idle, Meters, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
         Row { group, name, about, unit, bars }
     }
@@ -215,6 +220,14 @@ const ROWS: &[Row] = {
         row(Veth,    "tcp-8",           "eight TCP streams",                            GBITS, TCP),
         row(Veth,    "tcp-8-back",      "eight TCP streams the other way",              GBITS, TCP),
         row(Veth,    "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
+        row(Tap,     "rate",            "64-byte frames, as many as can be sent",       FPS, TAP_RATE),
+        row(Tap,     "overload",        "the same beside the best at a set rate",       "ratio", &[at_least(OURS, 0.95)]),
+        row(Tap,     "echo",            "round trip of 64-byte frames, median",         US, TAP_ECHO),
+        row(Tap,     "echo-p99",        "the same, 99 in a hundred",                    US, &[]),
+        row(Tap,     "echo-p999",       "the same, 999 in a thousand",                  US, &[]),
+        row(Tap,     "tcp",             "one TCP stream",                               GBITS, TAP_TCP),
+        row(Tap,     "tcp-again",       "its segments sent again",                      "segments", &[]),
+        row(Tap,     "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
     ]
 };
 
@@ -246,6 +259,11 @@ const ECHO: &[Bar] = &[
     at_most_times(OURS, 0.35, OVS),
     at_most_times(OURS_XDP, 1.0, AFXDP),
 ];
+
+/// By TAP interfaces no Open vSwitch is to be ahead.
+const TAP_RATE: &[Bar] = &[at_least_times(OURS, 1.0, OVS)];
+const TAP_ECHO: &[Bar] = &[at_most_times(OURS, 1.0, OVS)];
+const TAP_TCP: &[Bar] = &[at_least_times(OURS, 1.0, OVS)];
 
 /// Whole segments, as the kernel's own bridge carries them.
 const TCP: &[Bar] = &[

@@ -41,6 +41,7 @@ fn port(kind: DeviceKind, name: &str, number: u32) -> String {
     match kind {
         DeviceKind::ComportaXdp => format!("xdp:{name}={number}"),
         DeviceKind::ComportaDpdk => format!("dpdk:net_af_packet{number}={number},iface={name}"),
+        DeviceKind::ComportaTap => format!("tap:{name}={number}"),
         _ => format!("{name}={number}"),
     }
 }

@@ -66,6 +66,7 @@ fn bridge(options: &DeviceOptions) -> String {
     for (port, number) in PORTS.iter().zip(1..) {
         let (name, kind) = match options.kind {
             DeviceKind::OvsAfxdp => (*port, " type=afxdp".to_owned()),
+            DeviceKind::OvsTap => (*port, " type=tap".to_owned()),
             DeviceKind::OvsDpdk => {
                 let device = format!("net_af_packet{number},iface={port}");
                 let kind = format!(" type=dpdk options:dpdk-devargs=\"{device}\"");
