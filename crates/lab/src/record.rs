@@ -329,10 +329,11 @@ impl FlowTableOutcome {
         f64::from(self.part) / self.last_seconds
     }
 
-    /// Bytes of memory for each flow.
+    /// Bytes of memory for each flow, of a process that held `unused` bytes before it had any:
+    /// one that keeps what it had for others fills that again, and does not grow.
     #[must_use]
-    pub fn bytes_per_flow(&self) -> f64 {
-        self.full_bytes.saturating_sub(self.empty_bytes) as f64 / f64::from(self.flows)
+    pub fn bytes_per_flow(&self, unused: u64) -> f64 {
+        self.full_bytes.saturating_sub(unused) as f64 / f64::from(self.flows)
     }
 }
 

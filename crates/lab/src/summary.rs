@@ -72,13 +72,13 @@ fn rate_line(outcome: &RateOutcome) -> String {
 fn table_line(outcome: &FlowTableOutcome) -> String {
     let thousands = |rate: f64| decimal(rate / 1e3, 0);
     format!(
-        "{} flows: {} thousand/s ({} at first, {} at last), {} bytes each, \
+        "{} flows: {} thousand/s ({} at first, {} at last) into {} MB, \
          told in {} s (echo {} ms at most), deleted in {} s",
         count(outcome.flows.into()),
         thousands(outcome.rate()),
         thousands(outcome.first_rate()),
         thousands(outcome.last_rate()),
-        decimal(outcome.bytes_per_flow(), 0),
+        decimal(outcome.full_bytes as f64 / 1e6, 0),
         decimal(outcome.tell_seconds, 2),
         decimal(outcome.echo_ns_max as f64 / 1e6, 1),
         decimal(outcome.delete_seconds, 2),

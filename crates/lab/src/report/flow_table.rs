@@ -47,8 +47,8 @@ fn introduction(results: &Results) -> Markup {
 fn table(results: &Results) -> Markup {
     let caption = html! {
         b { "Adding, keeping, telling, deleting. " }
-        "Rates in thousand flows a second. Memory is what the device\u{2019}s process grew by (resident), and what of it "
-        "was left two seconds after the deletion."
+        "Rates in thousand flows a second. Memory is what the device\u{2019}s process had grown by (resident) since it had "
+        "no flows yet, and what of a run\u{2019}s growth was left two seconds after the deletion."
     };
     let head = html! {
         tr {
@@ -70,19 +70,23 @@ fn table(results: &Results) -> Markup {
 }
 
 fn row(results: &Results, device: &DeviceRecord) -> Markup {
-    let by_run = |number: fn(&FlowTableOutcome) -> f64| by_run(results, &device.name, number);
+    type Number<'a> = &'a dyn Fn(&FlowTableOutcome) -> f64;
+    let of = |number: Number<'_>| by_run(results, &device.name, number);
+    let tables = || results.flow_tables(&device.name);
+    let unused = tables().map(|(_, table)| table.empty_bytes).min();
+    let kept = |table: &FlowTableOutcome| table.bytes_per_flow(unused.unwrap_or(0));
     let left = |table: &FlowTableOutcome| table.left_bytes.saturating_sub(table.empty_bytes) as f64;
     html! {
         tr {
             th scope="row" { (parts::device_name(device)) }
-            (parts::cell(&by_run(FlowTableOutcome::rate), 1e3))
-            (parts::cell(&by_run(FlowTableOutcome::first_rate), 1e3))
-            (parts::cell(&by_run(FlowTableOutcome::last_rate), 1e3))
-            (parts::cell(&by_run(FlowTableOutcome::bytes_per_flow), 1.0))
-            (parts::plain(&by_run(left), 1e6))
-            (parts::cell(&by_run(|table| table.tell_seconds), 1.0))
-            (parts::cell(&by_run(|table| table.echo_ns_max as f64), 1e6))
-            (parts::cell(&by_run(|table| table.delete_seconds), 1.0))
+            (parts::cell(&of(&FlowTableOutcome::rate), 1e3))
+            (parts::cell(&of(&FlowTableOutcome::first_rate), 1e3))
+            (parts::cell(&of(&FlowTableOutcome::last_rate), 1e3))
+            (parts::cell(&of(&kept), 1.0))
+            (parts::plain(&of(&left), 1e6))
+            (parts::cell(&of(&|table| table.tell_seconds), 1.0))
+            (parts::cell(&of(&|table| table.echo_ns_max as f64), 1e6))
+            (parts::cell(&of(&|table| table.delete_seconds), 1.0))
         }
     }
 }
