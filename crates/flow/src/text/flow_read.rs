@@ -69,16 +69,8 @@ impl Purpose {
 
 /// The command word that the line begins with, and the rest of the line.
 pub(super) fn command(line: Piece<'_>) -> (FlowModCommand, Piece<'_>) {
-    let start = line.trim();
-    let len = start
-        .text
-        .find([',', ' ', '\t'])
-        .unwrap_or(start.text.len());
-    let (word, rest) = start.cut(len);
-    match COMMANDS.iter().find(|(_, name)| *name == word.text) {
-        Some((command, _)) => (*command, rest),
-        None => (FlowModCommand::Add, start),
-    }
+    let (command, rest) = line.leading(&COMMANDS);
+    (command.unwrap_or(FlowModCommand::Add), rest)
 }
 
 /// Reads a flow-mod, behind its command word.

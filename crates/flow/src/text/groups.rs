@@ -58,13 +58,8 @@ const fn usual_weight(kind: GroupKind) -> u16 {
 
 /// The command word that the line begins with, and the rest of the line.
 pub(super) fn command(line: Piece<'_>) -> (GroupModCommand, Piece<'_>) {
-    let start = line.trim();
-    let len = start.text.find([',', ' ', '\t']);
-    let (word, rest) = start.cut(len.unwrap_or(start.text.len()));
-    match COMMANDS.iter().find(|(_, name)| *name == word.text) {
-        Some((command, _)) => (*command, rest),
-        None => (GroupModCommand::Add, start),
-    }
+    let (command, rest) = line.leading(&COMMANDS);
+    (command.unwrap_or(GroupModCommand::Add), rest)
 }
 
 /// Reads a group-mod, behind its command word.

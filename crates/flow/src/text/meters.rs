@@ -38,13 +38,8 @@ const NAMED: [(MeterId, &str); 3] = [
 
 /// The command word that the line begins with, and the rest of the line.
 pub(super) fn command(line: Piece<'_>) -> (MeterModCommand, Piece<'_>) {
-    let start = line.trim();
-    let len = start.text.find([',', ' ', '\t']);
-    let (word, rest) = start.cut(len.unwrap_or(start.text.len()));
-    match COMMANDS.iter().find(|(_, name)| *name == word.text) {
-        Some((command, _)) => (*command, rest),
-        None => (MeterModCommand::Add, start),
-    }
+    let (command, rest) = line.leading(&COMMANDS);
+    (command.unwrap_or(MeterModCommand::Add), rest)
 }
 
 /// Reads a meter-mod, behind its command word.

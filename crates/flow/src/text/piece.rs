@@ -58,6 +58,18 @@ impl<'a> Piece<'a> {
         Some((left, rest.cut(separator.len()).1))
     }
 
+    /// The one that the first word of the line stands for, if any does, and what is behind the
+    /// word; of a line that begins with none of these words, all.
+    pub(super) fn leading<T: Copy>(self, words: &[(T, &str)]) -> (Option<T>, Self) {
+        let start = self.trim();
+        let len = start.text.find([',', ' ', '\t']);
+        let (word, rest) = start.cut(len.unwrap_or(start.text.len()));
+        match words.iter().find(|(_, name)| *name == word.text) {
+            Some((meaning, _)) => (Some(*meaning), rest),
+            None => (None, start),
+        }
+    }
+
     /// Without white space at either end.
     pub(super) fn trim(self) -> Self {
         let start = self.text.trim_start();

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts;
+use crate::Scenario;
 use crate::record::DeviceRecord;
 use crate::results::Results;
 
@@ -32,7 +33,7 @@ pub(super) fn section(results: &Results) -> Markup {
         section #devices {
             h2 { "Devices" }
             (parts::table(&caption, &head, &body))
-            (topology())
+            (topology(results))
             @for device in results.devices() {
                 @if !device.commands.is_empty() {
                     details {
@@ -69,7 +70,12 @@ fn offloads(device: &DeviceRecord) -> Markup {
 }
 
 /// The bench as a drawing; the same for every device.
-fn topology() -> Markup {
+fn topology(results: &Results) -> Markup {
+    let changes = !results.devices_in(Scenario::Changes).is_empty();
+    let controller = match changes {
+        true => "OpenFlow 1.0, silent where rules stay",
+        false => "OpenFlow 1.0, silent during a test",
+    };
     let caption = html! {
         "Each device has hosts and namespaces of its own, all alike, and all are up during the whole run. "
         "The cable for calibration joins the hosts without anything between them."
@@ -99,7 +105,7 @@ fn topology() -> Markup {
                 text x="640" y="108" { "10.98.0.2" }
                 text x="207" y="84" { "veth" }
                 text x="513" y="84" { "veth" }
-                text.left x="370" y="56" { "OpenFlow 1.0, silent during a test" }
+                text.left x="370" y="56" { (controller) }
             }
         }
     };
