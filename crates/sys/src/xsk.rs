@@ -330,10 +330,10 @@ impl XskSocket {
     }
 
     /// Copies a frame to a chunk of its own and writes it down to be sent; false if
-    /// there is no chunk, or none so long, or no room.
+    /// there is no chunk, or none so long, or no room, or it is empty.
     #[inline]
     pub fn place(&mut self, bytes: &[u8]) -> bool {
-        if bytes.len() > self.len_max() || !self.reserve(1) {
+        if !(1..=self.len_max()).contains(&bytes.len()) || !self.reserve(1) {
             return false;
         }
         let Some(chunk) = self.seat.stock.pop() else {
@@ -360,7 +360,7 @@ impl XskSocket {
             start,
             len,
         } = lent;
-        let fits = len <= self.len_max() && start <= self.len_max() - len;
+        let fits = (1..=self.len_max()).contains(&len) && start <= self.len_max() - len;
         match self.seat.memory.lent(&storage) {
             Some(chunk) if fits && self.room() > 0 => {
                 storage.forget();
