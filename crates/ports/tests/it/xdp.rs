@@ -1,14 +1,12 @@
 //! Frames through AF_XDP sockets, by the driver's hook and by the generic one.
 
-use std::time::Duration;
-
 use packet::{Checksum, Frame, Segmentation, SegmentationKind};
 use ports::xdp::{HookChoice, Memories, Options, TransferChoice, Xdp};
 use ports::{Counter, OpenError, Port};
 
 use rustix::thread::CapabilitySet;
 
-use crate::net::{Hand, Host, ask, forward, frame, hand, ip, name, run, scene, tcp, wait};
+use crate::net::{Hand, Host, ask, forward, frame, hand, ip, name, run, scene, tcp};
 use crate::opening::renounce;
 
 const NATIVE: Options = Options {
@@ -277,6 +275,7 @@ fn the_status_tells_which_way_frames_take() {
         let way = |options| open("left", options).status().way.unwrap();
         assert_eq!(way(Options::default()), "AF_XDP, native, copied");
         assert_eq!(way(GENERIC), "AF_XDP, generic, copied");
+        assert_eq!(way(MODES[2]), "AF_XDP, native, copied, polled");
         // The driver takes no program with frames that long before it.
         ip("link set right mtu 9000");
         assert_eq!(way(Options::default()), "AF_XDP, generic, copied");
@@ -285,6 +284,33 @@ fn the_status_tells_which_way_frames_take() {
             refused.starts_with("left: its driver takes no XDP program"),
             "{refused}"
         );
+    });
+}
+
+#[test]
+fn zero_copy_that_the_driver_lacks_is_refused_by_name_and_else_done_without() {
+    scene(|| {
+        cable();
+        for hook in [HookChoice::Best, HookChoice::Native, HookChoice::Generic] {
+            let options = Options {
+                hook,
+                transfer: TransferChoice::ZeroCopy,
+                busy_poll: false,
+            };
+            let refused = refusal(try_open("left", options));
+            let words = "left: its driver does not read and write frames in our memory (";
+            assert!(refused.starts_with(words), "{refused}");
+            assert!(refused.contains("leave `zero-copy` away"), "{refused}");
+            assert!(!ask("ip", "-d link show left").contains("prog/xdp"));
+        }
+        let copy = Options {
+            transfer: TransferChoice::Copy,
+            ..NATIVE
+        };
+        for options in [NATIVE, copy] {
+            let way = open("left", options).status().way;
+            assert_eq!(way.as_deref(), Some("AF_XDP, native, copied"));
+        }
     });
 }
 
