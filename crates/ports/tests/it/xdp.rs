@@ -263,7 +263,9 @@ fn the_interface_is_as_it_was_afterwards() {
             drop(port);
             assert!(ask("ip", "-d link show left").contains("prog/xdp"));
             drop(queues);
-            assert_eq!(ask("ip", "-d link show left"), before);
+            // A program that another test starts has copies of all descriptors for a moment.
+            let mut shown = (0..100).map(|_| ask("ip", "-d link show left"));
+            assert!(shown.any(|shown| shown == before));
         }
     });
 }
