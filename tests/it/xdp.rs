@@ -14,6 +14,7 @@ pub(crate) const RULES: &[Rule] = rules![
     ports_of_all_kinds_talk_to_each_other,
     a_killed_switch_leaves_no_program_behind,
     an_xdp_port_that_goes_and_returns_is_followed,
+    xdp_ports_go_from_worker_to_worker_and_no_frame_is_lost,
     a_change_of_mode_is_a_new_port,
     an_xdp_port_says_what_it_lacks,
 ];
@@ -31,6 +32,15 @@ fn hosts_talk_by_xdp_in_the_driver(ground: &Ground) -> Outcome {
     assert!(two.transfer(one, &file)? == file, "harmed on the way back");
     assert!(switch.log()?.contains("p1: AF_XDP, native, copied"));
     assert!(switch.counter("br0 port 2 tx_finished")? > 0);
+    // But for what was flooded, all left as it had come.
+    for port in 1..=2 {
+        let count = |name: &str| switch.counter(&format!("br0 port {port} {name}"));
+        let (moved, copied) = (count("tx_moved")?, count("tx_copied")?);
+        assert!(moved > 1000 && copied < 100, "{moved}, {copied}");
+        assert_eq!(count("rx_copied")?, 0);
+    }
+    let shown = switch.appctl("comporta/workers")?;
+    assert!(shown.contains("(AF_XDP, native, copied)"), "{shown}");
     Ok(())
 }
 
@@ -95,6 +105,36 @@ fn an_xdp_port_that_goes_and_returns_is_followed(ground: &Ground) -> Outcome {
     Ok(())
 }
 
+/// Two workers. Each has memory of its own, and takes the queues of the other's memory over;
+/// in half of the moves both ports are with one worker, and frames leave as they came.
+fn xdp_ports_go_from_worker_to_worker_and_no_frame_is_lost(ground: &Ground) -> Outcome {
+    const MOVES: usize = 40;
+    const FRAMES: usize = 25;
+    let rig = Rig::new(ground, 2)?;
+    let words = "--cores 0,1 --bridge br0 --fail-mode secure --port xdp:p1 --port xdp:p2 \
+                 --affinity p1=0 --affinity p2=0";
+    let switch = rig.start(words)?;
+    switch.ofctl("add-flow br0 in_port=1,actions=output:2")?;
+    let mut eye = rig.host(2).eye()?;
+    let frame = |number: usize| format!("eth / ipv4(id={number}) / udp");
+    for round in 0..MOVES {
+        let frames: Vec<_> = (0..FRAMES).map(|n| frame(round * FRAMES + n)).collect();
+        let frames: Vec<_> = frames.iter().map(String::as_str).collect();
+        rig.host(1).send(&frames)?;
+        // Some of them are under way.
+        let (port, core) = [("p1", 1), ("p2", 1), ("p1", 0), ("p2", 0)][round % 4];
+        switch.appctl(&format!("comporta/affinity br0 {port} {core}"))?;
+    }
+    (0..MOVES * FRAMES).for_each(|number| eye.sees(&frame(number)));
+    let told = switch.ofctl("dump-ports br0 2")?;
+    assert!(
+        told.contains(&format!("tx pkts={},", MOVES * FRAMES)),
+        "{told}"
+    );
+    assert!(switch.counter("br0 port 2 tx_moved")? > 0);
+    Ok(())
+}
+
 /// The new port is opened while a worker may still have the old one.
 fn a_change_of_mode_is_a_new_port(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
@@ -129,6 +169,8 @@ fn a_change_of_mode_is_a_new_port(ground: &Ground) -> Outcome {
 
 fn an_xdp_port_says_what_it_lacks(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 1)?;
+    let refused = rig.run("--bridge br0 --port xdp:p1,zero-copy")?.bad()?;
+    assert!(refused.contains("leave `zero-copy` away"), "{refused}");
     rig.ran("ip link set p1 mtu 9000")?.good()?;
     let refused = rig.run("--bridge br0 --port xdp:p1")?.bad()?;
     assert!(

@@ -19,7 +19,7 @@ static LENDER: Lender = Lender { give_back };
 ///
 /// # Safety
 /// It was lent by [`Frames::lend`], and nobody has it any more.
-unsafe fn give_back(buffer: NonNull<u8>) {
+unsafe fn give_back(_: NonNull<Lender>, buffer: NonNull<u8>) {
     // SAFETY: the buffer of a frame that was ours when it was lent.
     unsafe { shim::shim_give_back(buffer.as_ptr()) };
 }
@@ -70,7 +70,7 @@ impl Frames {
         raw.mbuf = ptr::null_mut();
         // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
         // alone, and no longer among these; DPDK's memory is written to when it is made.
-        let storage = unsafe { Storage::lend(buffer, raw.room, &LENDER) };
+        let storage = unsafe { Storage::lend(buffer, raw.room, NonNull::from(&LENDER)) };
         Some((storage, raw.start as usize, raw.len as usize))
     }
 

@@ -77,7 +77,8 @@ impl Sum {
             .and(Self::tail(protocol, len))
     }
 
-    fn tail(protocol: IpProto, len: usize) -> Self {
+    /// What the pseudo-headers of both have behind the addresses.
+    pub(crate) fn tail(protocol: IpProto, len: usize) -> Self {
         Self(fold(u64::from(protocol.0) + len as u64))
     }
 }

@@ -3,7 +3,8 @@
 use crate::checksum::{Sum, crc32c};
 use crate::headers::Network;
 use crate::layout::Layout;
-use crate::wire::{Fragment, IpProto, sctp, tcp, u16_at, udp};
+use crate::wire::ethernet::EtherType;
+use crate::wire::{Fragment, IpProto, ipv4, sctp, tcp, u16_at, udp};
 use crate::{Checksum, Frame};
 
 impl Frame {
@@ -56,9 +57,13 @@ impl Frame {
     /// A finished checksum may happen to be that number; finished again, it is the same.
     /// SCTP leaves nothing there to know it by.
     pub fn recognise_unfinished(&mut self) {
-        if self.offload.checksum != Checksum::Complete {
-            return;
+        if self.offload.checksum == Checksum::Complete && !is_plainly_finished(self.bytes()) {
+            self.recognise_by_layout();
         }
+    }
+
+    /// The same, of any frame whose checksum is not known to be unfinished.
+    fn recognise_by_layout(&mut self) {
         let Some(layout) = Layout::find(self.bytes()) else {
             return;
         };
@@ -140,6 +145,35 @@ impl Frame {
             }
         }
     }
+}
+
+/// Whether these are a TCP segment or UDP datagram right behind an IPv4 header without
+/// options behind addresses without tags, as most are, and the checksum's field does not hold
+/// the sum of the pseudo-header. What is false takes a closer look.
+#[inline]
+fn is_plainly_finished(bytes: &[u8]) -> bool {
+    const TYPE: usize = 12;
+    const IP: usize = 14;
+    const UPPER: usize = IP + ipv4::LEN_MIN;
+    let Some(headers) = bytes.first_chunk::<{ UPPER + tcp::LEN_MIN }>() else {
+        return false;
+    };
+    if u16_at(headers, TYPE) != EtherType::IPV4.0 || headers[IP] != 0x45 {
+        return false;
+    }
+    let protocol = IpProto(headers[IP + 9]);
+    let field = match protocol {
+        IpProto::TCP => UPPER + tcp::CHECKSUM,
+        IpProto::UDP => UPPER + udp::CHECKSUM,
+        _ => return false,
+    };
+    let total = usize::from(u16_at(headers, IP + 2));
+    let len = match total.checked_sub(ipv4::LEN_MIN) {
+        Some(len) if IP + total <= bytes.len() => len,
+        _ => return false,
+    };
+    let addresses = Sum::of(&headers[IP + 12..UPPER]);
+    u16_at(headers, field) != addresses.and(Sum::tail(protocol, len)).get()
 }
 
 #[cfg(test)]

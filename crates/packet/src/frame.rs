@@ -88,6 +88,30 @@ impl Frame {
         Some((data, self.start as usize))
     }
 
+    /// Has `taker` take the frame as it lies: the buffer, where in it the frame begins, and
+    /// how long it is. If he does, nothing is left of it here; if he gives the buffer back,
+    /// it is as before.
+    #[inline]
+    pub fn hand_over(
+        &mut self,
+        taker: impl FnOnce(Storage, usize, usize) -> Result<(), Storage>,
+    ) -> bool {
+        let (start, len) = (self.start as usize, self.len());
+        let taken = taker(std::mem::take(&mut self.storage), start, len);
+        match taken {
+            Ok(()) => {
+                self.start = 0;
+                self.end = 0;
+                self.offload = Offload::default();
+                true
+            }
+            Err(storage) => {
+                self.storage = storage;
+                false
+            }
+        }
+    }
+
     /// Leaves nothing of the frame. A lent buffer is not given back: who calls has done
     /// something else with it.
     #[inline]

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use packet::Pool;
 use ports::af_packet::AfPacket;
-use ports::xdp::{HookChoice, Options, Xdp};
+use ports::xdp::{HookChoice, Memories, Options, Xdp};
 use ports::{Batch, InterfaceName, Port, Queue};
 
 /// How many polls pass between two looks after the queues: some milliseconds.
@@ -23,6 +23,8 @@ fn main() -> ExitCode {
     let [first, second] = &names[..] else {
         return fail("usage: forward IF_A IF_B");
     };
+    let mut memories = Memories::default();
+    let mut open = |name| open(name, &mut memories);
     match open(first).and_then(|a| Ok([a, open(second)?])) {
         Ok(queues) => fail(forward(queues)),
         Err(error) => fail(error),
@@ -35,15 +37,15 @@ fn fail(error: impl std::fmt::Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn open(name: &str) -> Result<Box<dyn Queue>, Failure> {
+fn open(name: &str, memories: &mut Memories) -> Result<Box<dyn Queue>, Failure> {
     let (kind, name) = name.split_once(':').unwrap_or(("", name));
     let name: InterfaceName = name.parse()?;
-    let xdp = |hook| {
+    let mut xdp = |hook| {
         let options = Options {
             hook,
             ..Options::default()
         };
-        Xdp::open(&name, NonZeroUsize::MIN, options)
+        Xdp::open(&name, &[0], options, memories)
     };
     let mut port: Box<dyn Port> = match kind {
         "" => Box::new(AfPacket::open(&name, NonZeroUsize::MIN)?),

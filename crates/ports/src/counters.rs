@@ -31,6 +31,9 @@ pub enum Counter {
     RxMended,
     /// They came damaged, as the device says.
     RxErrors,
+    /// Frames that were copied out of the device's memory, since nothing there was free to
+    /// take their place. They were handed over.
+    RxCopied,
     /// Frames sent.
     TxPackets,
     /// Their bytes.
@@ -47,6 +50,10 @@ pub enum Counter {
     TxFinished,
     /// Frames that were cut into segments here, since the device does not. They were sent.
     TxSegmented,
+    /// Frames that the device sends out of the memory in which they came to another.
+    TxMoved,
+    /// Frames that were copied into the device's memory to be sent.
+    TxCopied,
 }
 
 /// How many counters there are.
@@ -55,7 +62,7 @@ const COUNTERS: usize = Counter::ALL.len();
 impl Counter {
     /// Every counter with its name, in the order of the enum.
     #[rustfmt::skip]
-    pub const ALL: [(Self, &'static str); 18] = [
+    pub const ALL: [(Self, &'static str); 21] = [
         (Self::RxPackets,    "rx_packets"),
         (Self::RxBytes,      "rx_bytes"),
         (Self::RxOverrun,    "rx_overrun"),
@@ -66,6 +73,7 @@ impl Counter {
         (Self::RxStarved,    "rx_starved"),
         (Self::RxMended,     "rx_mended"),
         (Self::RxErrors,     "rx_errors"),
+        (Self::RxCopied,     "rx_copied"),
         (Self::TxPackets,    "tx_packets"),
         (Self::TxBytes,      "tx_bytes"),
         (Self::TxDown,       "tx_down"),
@@ -74,6 +82,8 @@ impl Counter {
         (Self::TxErrors,     "tx_errors"),
         (Self::TxFinished,   "tx_finished"),
         (Self::TxSegmented,  "tx_segmented"),
+        (Self::TxMoved,      "tx_moved"),
+        (Self::TxCopied,     "tx_copied"),
     ];
 }
 

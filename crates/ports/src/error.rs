@@ -144,6 +144,25 @@ pub enum OpenError {
         /// How it failed.
         source: io::Error,
     },
+    /// The device was to read and write the memory itself, and does not.
+    #[error(
+        "{name}: its driver does not read and write frames in our memory ({source}): leave \
+         `zero-copy` away, and the kernel copies them"
+    )]
+    NoZeroCopy {
+        /// The interface's name.
+        name: String,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// The device was to be polled, and cannot be.
+    #[error("{name} cannot be polled ({source}; Linux 5.11 and later): leave `busy-poll` away")]
+    NoBusyPoll {
+        /// The interface's name.
+        name: String,
+        /// How it failed.
+        source: io::Error,
+    },
     /// The program was built without DPDK.
     #[error(
         "{name}: this program was built without DPDK: install libdpdk-dev, and build it with \

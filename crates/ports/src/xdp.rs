@@ -10,12 +10,16 @@
 //! The driver's own hook is tried first, then the kernel's generic one; memory that the
 //! device reads and writes itself first, then copies. [`Status::way`] tells which it is.
 //!
+//! Frames are handed on as they lie in that memory, which the sockets of a worker share
+//! ([`Memories`]): one that leaves by another such port moves as a descriptor.
+//!
 //! Nothing of it outlives the process: program, sockets and promiscuous mode belong to
 //! file descriptors.
 
+mod memories;
+mod options;
 mod queue;
 
-use std::fmt;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
@@ -26,22 +30,27 @@ use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::offload::Offload;
 use sys::packet_socket::{Hears, PacketSocket};
 use sys::xdp::{Hook, Redirect};
-use sys::xsk::{Layout, Transfer, XskSocket};
+use sys::xsk::{DeviceQueue, Layout, XskSocket};
 
 use crate::af_packet::send_only::SendOnly;
 use crate::af_packet::sender::PacketSender;
 use crate::error::failed;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
+use options::Way;
 use queue::XdpQueue;
+
+pub use memories::Memories;
+pub use options::{HookChoice, Options, TransferChoice};
 
 const CAPABILITY: &str = "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
 
 /// Chunks for frames that come by one receive queue of the device: 1.4 ms of a
-/// 1 Gbit/s line full of the shortest, as with packet sockets.
+/// 1 Gbit/s line full of the shortest, as with packet sockets. They are the kernel's whatever
+/// becomes of frames that have come.
 const COMING: NonZeroU32 = NonZeroU32::new(2048).expect("not zero");
 
-/// Chunks for frames that go, so many may be under way in the driver: a full window
-/// of several fast TCP streams, cut into segments.
+/// Frames that may be under way in the driver: a full window of several fast TCP streams, cut
+/// into segments. A port that sends slowly keeps no more chunks from others.
 const GOING: NonZeroU32 = NonZeroU32::new(1024).expect("not zero");
 
 /// Chunk sizes that the kernel takes (those of a page at most).
@@ -70,47 +79,6 @@ const BUSY_PAUSE: Timespec = Timespec {
 /// Drivers of interfaces that hand over the unfinished checksums of whoever is behind
 /// them. The frames have crossed no wire, so nothing is hidden by finishing them.
 const UNFINISHED: [&str; 2] = ["veth", "tun"];
-
-/// How an interface is to be opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Options {
-    /// Where the program is to run.
-    pub hook: HookChoice,
-    /// Never let the device read and write the memory itself.
-    pub copy: bool,
-    /// Poll the device rather than wait for its interrupts.
-    pub busy_poll: bool,
-}
-
-/// Where in the kernel frames are to be taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HookChoice {
-    /// In the driver, or else in the generic path.
-    #[default]
-    Best,
-    /// In the driver, or not at all.
-    Native,
-    /// In the generic path.
-    Generic,
-}
-
-/// How an interface was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Way {
-    hook: Hook,
-    zero_copy: bool,
-}
-
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.hook, self.zero_copy) {
-            (Hook::Driver, true) => "AF_XDP, native, zero-copy",
-            (Hook::Driver, false) => "AF_XDP, native, copied",
-            (Hook::Generic, true) => "AF_XDP, generic, zero-copy",
-            (Hook::Generic, false) => "AF_XDP, generic, copied",
-        })
-    }
-}
 
 /// What keeps the interface ours: it goes with the port and the last of its queues.
 struct Hold {
@@ -146,16 +114,19 @@ impl Xdp {
     /// Opens the interface called `name` in the calling thread's network namespace,
     /// promiscuously. It may be down.
     ///
-    /// Each of the device's receive queues has a socket, and these are dealt out to the
-    /// queues asked for. One that has none left sends by packet sockets.
+    /// There is a queue for each of `workers`, which go by the numbers that `memories` has
+    /// them under. Each of the device's receive queues has a socket, and these are dealt out
+    /// to them. A worker for whom none is left sends by packet sockets.
     ///
     /// # Errors
     /// See [`OpenError`]; each says what to do.
     pub fn open(
         name: &InterfaceName,
-        queues: NonZeroUsize,
+        workers: &[usize],
         options: Options,
+        memories: &mut Memories,
     ) -> Result<Self, OpenError> {
+        let queues = NonZeroUsize::new(workers.len()).unwrap_or(NonZeroUsize::MIN);
         if queues > QUEUES_MAX {
             return Err(OpenError::TooManyQueues {
                 name: name.to_string(),
@@ -167,7 +138,7 @@ impl Xdp {
         let device = Device::look(name, &interfaces)?;
         let promiscuous = promiscuous(device.index);
         let promiscuous = promiscuous.map_err(device.failed("hearing frames to all addresses"))?;
-        let (redirect, sockets, way) = device.take(options)?;
+        let (redirect, sockets, way) = device.take(options, workers, memories)?;
         let hold = Arc::new(Hold {
             name: name.clone(),
             index: device.index,
@@ -310,22 +281,23 @@ impl Device {
     }
 
     /// Takes the interface by the best way there is among those that are wanted.
-    fn take(&self, options: Options) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
-        let hooks: &[Hook] = match options.hook {
-            HookChoice::Best => &[Hook::Driver, Hook::Generic],
-            HookChoice::Native => &[Hook::Driver],
-            HookChoice::Generic => &[Hook::Generic],
-        };
-        let (last, first) = hooks.split_last().expect("there is at least one");
+    fn take(
+        &self,
+        options: Options,
+        workers: &[usize],
+        memories: &mut Memories,
+    ) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
+        let (last, first) = options.hooks().split_last().expect("there is one");
         for hook in first {
-            match self.take_by(*hook, options) {
+            match self.take_by(*hook, options, workers, memories) {
                 // Nothing else of it would be better in another mode.
                 Err(OpenError::Failed { .. }) => {}
                 // Taken, or refused for what another hook would not mend.
                 taken => return taken,
             }
         }
-        self.take_by(*last, options).map_err(|error| match error {
+        let taken = self.take_by(*last, options, workers, memories);
+        taken.map_err(|error| match error {
             OpenError::Failed { name, source, .. } if *last == Hook::Driver => {
                 OpenError::NoNativeXdp { name, source }
             }
@@ -337,36 +309,80 @@ impl Device {
         &self,
         hook: Hook,
         options: Options,
+        workers: &[usize],
+        memories: &mut Memories,
     ) -> Result<(Redirect, Vec<XskSocket>, Way), OpenError> {
         let redirect = patiently(|| Redirect::attach(self.index, self.queues, hook));
         let redirect = redirect.map_err(self.failed("attaching a program"))?;
         let mut sockets = Vec::new();
-        let mut zero_copy = true;
-        for queue in 0..self.queues {
-            let socket = self.socket(queue, hook, options)?;
+        let mut way = Way {
+            hook,
+            zero_copy: true,
+            busy_poll: options.busy_poll,
+        };
+        for (queue, worker) in (0..self.queues).zip(workers.iter().cycle()) {
+            let socket = self.socket(queue, hook, options, |layout, at| {
+                memories.open(*worker, layout, at)
+            })?;
             let handed = redirect.hand_to(queue, &socket);
             handed.map_err(self.failed("redirecting frames"))?;
             let direct = socket.is_zero_copy();
-            zero_copy &= direct.map_err(self.failed("asking how frames come"))?;
+            way.zero_copy &= direct.map_err(self.failed("asking how frames come"))?;
             sockets.push(socket);
         }
-        Ok((redirect, sockets, Way { hook, zero_copy }))
+        Ok((redirect, sockets, way))
     }
 
-    fn socket(&self, queue: u32, hook: Hook, options: Options) -> Result<XskSocket, OpenError> {
-        let socket = XskSocket::open(self.layout).map_err(self.failed("opening a socket"))?;
-        // The device's own access is for programs in its driver.
-        let transfer = match (hook, options.copy) {
-            (Hook::Driver, false) => Transfer::Best,
-            _ => Transfer::Copied,
+    /// A socket at a queue of the device, by the best way there is for its frames to move.
+    fn socket(
+        &self,
+        queue: u32,
+        hook: Hook,
+        options: Options,
+        mut open: impl FnMut(Layout, DeviceQueue) -> io::Result<XskSocket>,
+    ) -> Result<XskSocket, OpenError> {
+        let at = DeviceQueue {
+            interface: self.index,
+            queue,
         };
-        let bound = patiently(|| socket.bind(self.index, queue, transfer));
-        bound.map_err(self.failed("binding a socket"))?;
-        if options.busy_poll {
-            let set = socket.set_busy_poll(BUSY_POLL_MICROS, BUSY_POLL_BUDGET);
-            set.map_err(self.failed("having the device polled"))?;
+        let transfers = options.transfers(hook);
+        let mut refused = None;
+        // What was made for a socket that was refused is there for the next.
+        let mut memory = None;
+        for transfer in transfers {
+            let mut socket = open(self.layout, at).map_err(self.failed("opening a socket"))?;
+            let bound = patiently(|| socket.bind(*transfer));
+            match bound.map_err(self.failed("binding a socket")) {
+                Ok(()) => {
+                    self.have_polled(&socket, options)?;
+                    return Ok(socket);
+                }
+                Err(OpenError::Failed { name, source, .. }) => refused = Some((name, source)),
+                Err(other) => return Err(other),
+            }
+            memory.get_or_insert_with(|| Arc::clone(socket.memory()));
         }
-        Ok(socket)
+        let (name, source) = refused.expect("some way was tried");
+        Err(match options.transfer {
+            TransferChoice::ZeroCopy => OpenError::NoZeroCopy { name, source },
+            TransferChoice::Best | TransferChoice::Copy => OpenError::Failed {
+                name,
+                step: "binding a socket",
+                source,
+            },
+        })
+    }
+
+    /// Has the device polled by whoever asks for frames, if that is wanted.
+    fn have_polled(&self, socket: &XskSocket, options: Options) -> Result<(), OpenError> {
+        if !options.busy_poll {
+            return Ok(());
+        }
+        let set = socket.set_busy_poll(BUSY_POLL_MICROS, BUSY_POLL_BUDGET);
+        set.map_err(|source| match self.failed("")(source) {
+            OpenError::Failed { name, source, .. } => OpenError::NoBusyPoll { name, source },
+            other => other,
+        })
     }
 
     fn habits(&self, options: Options) -> Habits {
@@ -408,7 +424,7 @@ fn is_busy(error: &io::Error) -> bool {
 /// Tries again for a while what is refused because something is in use: the kernel takes
 /// the memory of a socket that was closed from its queue when it finds the time, and a
 /// program whose descriptor a child of this process had, when that is gone.
-fn patiently<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..BUSY_TRIES {
         match attempt() {
             Err(error) if is_busy(&error) => {

@@ -9,20 +9,21 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// Who lends memory. Lenders are told from each other by where they are.
+/// Who lends memory. Lenders are told from each other by where they are: one that is the
+/// first part of something larger finds the rest of it by that.
 #[derive(Debug)]
 pub struct Lender {
-    /// Takes memory back that begins there and was lent by [`Storage::lend`]. Called once
-    /// for each, by any thread.
-    pub give_back: unsafe fn(NonNull<u8>),
+    /// Takes memory back that begins there and was lent by [`Storage::lend`]; it is told
+    /// which lender it was. Called once for each, by any thread.
+    pub give_back: unsafe fn(NonNull<Self>, NonNull<u8>),
 }
 
 /// Bytes that belong to whoever has this.
 pub struct Storage {
     data: NonNull<u8>,
     len: u32,
-    /// None for a box.
-    lender: Option<&'static Lender>,
+    /// None for a box. It is there until it has all back that it lent.
+    lender: Option<NonNull<Lender>>,
 }
 
 // SAFETY: the bytes belong to this value alone; a lender takes them back from any thread.
@@ -50,10 +51,10 @@ impl Storage {
     ///
     /// # Safety
     /// They are there, initialized, and nobody else's until they are given back; `len` is not
-    /// zero; and `lender` takes them back.
+    /// zero; and `lender` is there until then, and takes them back.
     #[must_use]
     #[inline]
-    pub unsafe fn lend(data: NonNull<u8>, len: u32, lender: &'static Lender) -> Self {
+    pub unsafe fn lend(data: NonNull<u8>, len: u32, lender: NonNull<Lender>) -> Self {
         Self {
             data,
             len,
@@ -71,8 +72,8 @@ impl Storage {
     /// Where it begins, if `lender` has lent it.
     #[must_use]
     #[inline]
-    pub fn lent_by(&self, lender: &'static Lender) -> Option<NonNull<u8>> {
-        let same = self.lender.is_some_and(|own| ptr::eq(own, lender));
+    pub fn lent_by(&self, lender: *const Lender) -> Option<NonNull<u8>> {
+        let same = self.lender.is_some_and(|own| ptr::eq(own.as_ptr(), lender));
         same.then_some(self.data)
     }
 
@@ -90,15 +91,15 @@ impl Storage {
 /// # Safety
 /// They were a [`Storage`]'s, which is dropped with this.
 #[inline(never)]
-unsafe fn end(data: NonNull<u8>, len: u32, lender: Option<&'static Lender>) {
+unsafe fn end(data: NonNull<u8>, len: u32, lender: Option<NonNull<Lender>>) {
     match lender {
         // SAFETY: `new` leaked a box of so many bytes there.
         None => drop(unsafe {
             let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len as usize);
             Box::from_raw(bytes)
         }),
-        // SAFETY: it was lent by this one.
-        Some(lender) => unsafe { (lender.give_back)(data) },
+        // SAFETY: it was lent by this one, which is there until it has it back.
+        Some(lender) => unsafe { (lender.as_ref().give_back)(lender, data) },
     }
 }
 
@@ -160,7 +161,7 @@ mod tests {
     static LENDER: Lender = Lender { give_back };
     static OTHER: Lender = Lender { give_back };
 
-    unsafe fn give_back(data: NonNull<u8>) {
+    unsafe fn give_back(_: NonNull<Lender>, data: NonNull<u8>) {
         BACK.fetch_add(1, Ordering::Relaxed);
         // SAFETY: `lent` leaked it.
         drop(unsafe { Box::from_raw(data.cast::<[u8; 8]>().as_ptr()) });
@@ -169,7 +170,7 @@ mod tests {
     fn lent() -> Storage {
         let data = NonNull::from(Box::leak(Box::new([7_u8; 8]))).cast();
         // SAFETY: eight bytes that nobody else has.
-        unsafe { Storage::lend(data, 8, &LENDER) }
+        unsafe { Storage::lend(data, 8, NonNull::from(&LENDER)) }
     }
 
     #[test]
@@ -186,7 +187,7 @@ mod tests {
         storage.forget();
         assert_eq!(BACK.load(Ordering::Relaxed), 1);
         // SAFETY: it was lent, and not given back yet.
-        unsafe { give_back(data) };
+        unsafe { give_back(NonNull::from(&LENDER), data) };
     }
 
     #[test]

@@ -1,49 +1,57 @@
-//! AF_XDP sockets (Documentation/networking/af_xdp.rst): memory that one receive queue
-//! of an interface writes frames to and reads them from, and the four rings by which
-//! its pieces, the chunks, change hands.
+//! AF_XDP sockets (Documentation/networking/af_xdp.rst): memory that receive queues of
+//! interfaces write frames to and read them from, and of each socket the four rings by
+//! which its pieces, the chunks, change hands.
 //!
-//! Each chunk has one owner at any time, and we keep book of it: what the kernel hands
-//! back must be what it was given, else it is believed no more. Chunks are either for
-//! frames that come or for frames that go, so that neither starves the other.
+//! A frame that came is lent as it lies, and sent by any socket of the same memory: then no
+//! byte of it is moved. Each chunk has one owner at any time, and [`Memory`] keeps book of
+//! it: what the kernel hands back must be what it was given, else it is believed no more.
 
+mod free;
+mod memory;
 mod option;
+mod received;
 mod ring;
+mod seat;
+mod setup;
 
 use std::io;
-use std::num::NonZeroU32;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use crate::interface::Ifindex;
-use option::{done, get, len_of, set, set_at};
-use ring::{Consumer, Mapping, Place, Producer, nonsense};
+use crate::interface::{Ifindex, Interfaces};
+use crate::storage::Storage;
+use memory::{Owner, STOCK_MAX};
+use option::{get, set_at};
+use ring::{Consumer, Producer, nonsense};
+use seat::Seat;
+use setup::{is_gone, passing};
 
-/// What the memory of a socket is divided into.
+pub use memory::{Layout, Memory, Tally};
+pub use received::{Lent, Received};
+
+/// A receive queue of an interface, and the transmit queue of that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
-    /// Bytes of a chunk: 2,048 or 4,096.
-    pub chunk_len: NonZeroU32,
-    /// Chunks for frames that come: a power of two.
-    pub coming: NonZeroU32,
-    /// Chunks for frames that go: a power of two.
-    pub going: NonZeroU32,
+pub struct DeviceQueue {
+    /// The interface, in the network namespace of the thread that opens a socket.
+    pub interface: Ifindex,
+    /// The queue.
+    pub queue: u32,
 }
 
-impl Layout {
-    /// What of a chunk the kernel keeps before a frame that comes (`XDP_PACKET_HEADROOM`).
-    pub const HEADROOM: u32 = 256;
-
-    fn chunks(self) -> u32 {
-        self.coming.get().saturating_add(self.going.get())
-    }
+/// A device's queue, and the namespace it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Spot {
+    namespace: u64,
+    device: DeviceQueue,
 }
 
-/// How a socket may be bound.
+/// How frames come into the memory and out of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// The device reads and writes the memory itself where its driver can, else the kernel copies.
-    Best,
+    /// The device reads and writes the memory itself.
+    Direct,
     /// The kernel copies.
     Copied,
 }
@@ -57,109 +65,122 @@ pub struct Statistics {
     pub refused: u64,
 }
 
-/// Who has a chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    Us,
-    Kernel,
-}
-
-/// An AF_XDP socket, its memory and its rings.
+/// An AF_XDP socket, its rings, and its share of a memory.
 pub struct XskSocket {
-    // Fields drop in this order: first the mappings, then the socket.
+    // Fields drop in this order: first the mappings, then the socket, then the share, which
+    // is given up when the kernel has been told.
     received: Consumer<libc::xdp_desc>,
     refill: Producer<u64>,
     sending: Producer<libc::xdp_desc>,
     sent: Consumer<u64>,
-    memory: Mapping,
-    fd: OwnedFd,
-    layout: Layout,
-    owners: Box<[Owner]>,
-    /// Chunks for frames that go, while they are ours.
-    free: Vec<u32>,
+    fd: Arc<OwnedFd>,
+    seat: Seat,
 }
 
 impl XskSocket {
-    /// A socket of this layout, bound to nothing. All chunks for frames that come are the
-    /// kernel's already.
+    /// A socket with a share of `memory`, for this queue, and bound to nothing yet.
     ///
     /// # Errors
-    /// `EAFNOSUPPORT`: the kernel has no AF_XDP. `EPERM`: `CAP_NET_RAW` is missing.
-    /// `ENOBUFS`: the process may not lock that much memory. `EINVAL`: the layout is
-    /// none that the kernel takes.
-    pub fn open(layout: Layout) -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: the call takes numbers.
-        let fd = done(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
-        // SAFETY: the kernel has just opened this descriptor for us.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        if !layout.coming.is_power_of_two() || !layout.going.is_power_of_two() {
-            return Err(io::Error::from_raw_os_error(libc::EINVAL));
-        }
-        let (coming, going) = (layout.coming, layout.going);
-        let memory = register(&fd, layout)?;
-        set(&fd, libc::XDP_UMEM_FILL_RING, &coming.get())?;
-        set(&fd, libc::XDP_UMEM_COMPLETION_RING, &going.get())?;
-        set(&fd, libc::XDP_RX_RING, &coming.get())?;
-        set(&fd, libc::XDP_TX_RING, &going.get())?;
-        let offsets = offsets(&fd)?;
-        let place = |offset, layout, entries| Place {
-            offset,
-            layout,
-            entries,
-        };
-        let page = |offset: libc::off_t| u64::try_from(offset).expect("not negative");
-        let mut socket = Self {
-            received: Consumer::new(
-                &fd,
-                &place(page(libc::XDP_PGOFF_RX_RING), offsets.rx, coming),
-            )?,
-            sending: Producer::new(
-                &fd,
-                &place(page(libc::XDP_PGOFF_TX_RING), offsets.tx, going),
-            )?,
-            refill: Producer::new(
-                &fd,
-                &place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, coming),
-            )?,
-            sent: Consumer::new(
-                &fd,
-                &place(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, going),
-            )?,
-            memory,
-            fd,
-            layout,
-            owners: vec![Owner::Us; layout.chunks() as usize].into_boxed_slice(),
-            free: (coming.get()..layout.chunks()).collect(),
-        };
-        (0..coming.get()).for_each(|chunk| socket.give(chunk));
-        socket.refill.tell();
-        Ok(socket)
+    /// `ENOSPC`: all shares of the memory are taken. `EAFNOSUPPORT`: the kernel has no
+    /// AF_XDP. `EPERM`: `CAP_NET_RAW` is missing.
+    pub fn open(memory: &Arc<Memory>, device: DeviceQueue) -> io::Result<Self> {
+        let fd = setup::socket()?;
+        let namespace = setup::namespace(&fd);
+        let interfaces = Interfaces::here()?;
+        memory.reclaim(|at| at.namespace == namespace && is_gone(&interfaces, at.device.interface));
+        let seat = Seat::take(memory, Spot { namespace, device })?;
+        let places = setup::rings(&fd, memory)?;
+        Ok(Self {
+            received: Consumer::new(&fd, &places.received)?,
+            sending: Producer::new(&fd, &places.sending)?,
+            refill: Producer::new(&fd, &places.refill)?,
+            sent: Consumer::new(&fd, &places.sent)?,
+            fd: Arc::new(fd),
+            seat,
+        })
     }
 
-    /// Ties the socket to one receive queue of an interface, and to a transmit queue.
+    /// Ties the socket to its queue, and gives the kernel chunks to receive into. A
+    /// registration of the memory is shared with other sockets that do alike.
     ///
     /// # Errors
     /// `ENODEV`: there is no such interface. `EINVAL`: it has no such queue. `EBUSY`:
-    /// another socket serves it.
-    pub fn bind(&self, interface: Ifindex, queue: u32, transfer: Transfer) -> io::Result<()> {
-        let copy = match transfer {
-            Transfer::Best => 0,
-            Transfer::Copied => libc::XDP_COPY,
-        };
-        let address = libc::sockaddr_xdp {
-            sxdp_family: u16::try_from(libc::AF_XDP).expect("a family has sixteen bits"),
-            sxdp_flags: libc::XDP_USE_NEED_WAKEUP | copy,
-            sxdp_ifindex: interface.0,
-            sxdp_queue_id: queue,
-            sxdp_shared_umem_fd: 0,
-        };
-        let pointer = std::ptr::from_ref(&address).cast();
-        // SAFETY: the pointer is good for the length, and the kernel only reads.
-        done(unsafe { libc::bind(self.raw(), pointer, len_of(&address)) }).map(drop)
+    /// another socket serves it: may be asked again. `EOPNOTSUPP`, and what else a driver
+    /// says: its device does not read and write memory itself. `ENOBUFS`: the process may
+    /// not lock that much memory.
+    pub fn bind(&mut self, transfer: Transfer) -> io::Result<()> {
+        if !self.bind_sharing(transfer)? {
+            self.bind_alone(transfer)?;
+        }
+        self.seat.bound = true;
+        let Seat {
+            memory, line, at, ..
+        } = &self.seat;
+        memory.note_bound(*line, *at, &self.fd, transfer);
+        self.fill();
+        if self.refill.wants_a_call() {
+            // Not every device can be looked after yet: it may be down.
+            let _ = self.poll_device();
+        }
+        Ok(())
     }
 
-    /// Whether the device reads and writes the memory itself.
+    /// Binds with the registration of another socket, if there is one that does alike; false
+    /// if it cannot be had.
+    fn bind_sharing(&self, transfer: Transfer) -> io::Result<bool> {
+        if self.seat.registered {
+            return Ok(false);
+        }
+        let Some(other) = self.seat.memory.bound_by(transfer) else {
+            return Ok(false);
+        };
+        // The kernel takes the other's flags, and none beside.
+        match setup::bind(
+            &self.fd,
+            self.seat.at.device,
+            libc::XDP_SHARED_UMEM,
+            Some(&other),
+        ) {
+            Ok(()) => Ok(true),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::BUSY | Errno::NODEV) => Err(error),
+                // The other has lost its interface, or the kernel is older than 5.10.
+                _ => Ok(false),
+            },
+        }
+    }
+
+    /// Binds with a registration of its own.
+    fn bind_alone(&mut self, transfer: Transfer) -> io::Result<()> {
+        if !self.seat.registered {
+            setup::register(&self.fd, &self.seat.memory)?;
+            self.seat.registered = true;
+        }
+        let way = match transfer {
+            Transfer::Direct => libc::XDP_ZEROCOPY,
+            Transfer::Copied => libc::XDP_COPY,
+        };
+        let flags = libc::XDP_USE_NEED_WAKEUP | way;
+        setup::bind(&self.fd, self.seat.at.device, flags, None)
+    }
+
+    /// Gives the kernel its chunks for frames to come.
+    fn fill(&mut self) {
+        let coming = self.seat.memory.layout().coming.get() as usize;
+        let mut chunks = Vec::with_capacity(coming);
+        let count = self.seat.memory.take(coming, &mut chunks);
+        chunks.into_iter().for_each(|chunk| self.give(chunk));
+        self.seat.memory.settle(count);
+        self.refill.tell();
+    }
+
+    /// The memory that it has a share of.
+    #[must_use]
+    pub const fn memory(&self) -> &Arc<Memory> {
+        &self.seat.memory
+    }
+
+    /// Whether the device reads and writes the memory itself, as the kernel says.
     ///
     /// # Errors
     /// Those of getsockopt(2).
@@ -208,7 +229,26 @@ impl XskSocket {
             .map(io::Error::from))
     }
 
-    /// The next frame that came, ours until it is dropped. Reads memory only.
+    /// How many frames wait, at most `most`, which is a batch; free chunks are laid ready to
+    /// take the place of theirs. Reads memory only.
+    ///
+    /// # Errors
+    /// What the ring says cannot be.
+    #[inline]
+    pub fn waiting(&mut self, most: usize) -> io::Result<usize> {
+        let waiting = most.min(self.received.waiting()? as usize);
+        self.seat.stock_up(waiting.min(STOCK_MAX));
+        Ok(waiting)
+    }
+
+    /// Whether the next frame can be lent: there is a free chunk for the kernel in its place.
+    #[must_use]
+    #[inline]
+    pub fn can_lend(&self) -> bool {
+        !self.seat.stock.is_empty()
+    }
+
+    /// The next frame that came, ours until it is lent or dropped. Reads memory only.
     ///
     /// # Errors
     /// What the ring says cannot be.
@@ -217,18 +257,16 @@ impl XskSocket {
         let Some(entry) = self.received.take()? else {
             return Ok(None);
         };
-        let chunk_len = u64::from(self.layout.chunk_len.get());
-        let (chunk, start) = (entry.addr / chunk_len, entry.addr % chunk_len);
-        let known = u32::try_from(chunk).ok();
-        let known = known.filter(|chunk| *chunk < self.layout.coming.get());
-        let chunk = known.ok_or_else(|| nonsense("a frame that came is where none can be"))?;
-        if start + u64::from(entry.len) > chunk_len {
+        let memory = &self.seat.memory;
+        let chunk = memory.chunk(entry.addr);
+        let chunk = chunk.ok_or_else(|| nonsense("a frame that came is where none can be"))?;
+        let start = memory.within(entry.addr);
+        if start + u64::from(entry.len) > u64::from(memory.layout().chunk_len.get()) {
             return Err(nonsense("a frame that came is longer than its chunk"));
         }
-        self.take_back(chunk)?;
-        let offset = u64::from(chunk) * chunk_len + start;
+        memory.take_back(chunk, Owner::coming(self.seat.line))?;
         Ok(Some(Received {
-            offset: usize::try_from(offset).expect("the memory is mapped"),
+            start: usize::try_from(start).expect("within a chunk"),
             len: entry.len as usize,
             chunk,
             socket: self,
@@ -268,42 +306,82 @@ impl XskSocket {
         passing(result)
     }
 
-    /// How many frames can be placed now.
+    /// How many frames can be placed now, if there are chunks for them.
     #[must_use]
+    #[inline]
     pub fn room(&self) -> usize {
-        self.free.len()
+        (self.seat.memory.layout().going.get() - self.seat.in_flight) as usize
+    }
+
+    /// Whether so many frames can be placed now, each copied to a chunk of its own.
+    pub fn reserve(&mut self, count: usize) -> bool {
+        if count > self.room() {
+            return false;
+        }
+        self.seat.stock_up(count);
+        self.seat.stock.len() >= count
     }
 
     /// The longest frame that can be placed, in bytes.
     #[must_use]
+    #[inline]
     pub fn len_max(&self) -> usize {
-        self.layout.chunk_len.get() as usize
+        self.seat.memory.layout().chunk_len.get() as usize
     }
 
     /// Copies a frame to a chunk of its own and writes it down to be sent; false if
-    /// there is no chunk, or none so long.
+    /// there is no chunk, or none so long, or no room, or it is empty.
     #[inline]
     pub fn place(&mut self, bytes: &[u8]) -> bool {
-        let len = u32::try_from(bytes.len()).ok();
-        let Some(len) = len.filter(|len| *len <= self.layout.chunk_len.get()) else {
+        if !(1..=self.len_max()).contains(&bytes.len()) || !self.reserve(1) {
+            return false;
+        }
+        let Some(chunk) = self.seat.stock.pop() else {
             return false;
         };
-        let Some(chunk) = self.free.pop() else {
-            return false;
-        };
-        let addr = self.address(chunk);
-        let offset = usize::try_from(addr).expect("the memory is mapped");
-        let to = self.memory.at(offset, bytes.len());
-        // SAFETY: the place is inside our mapping, the chunk is ours and nothing borrows from
+        let to = self.seat.memory.at(chunk, 0, bytes.len());
+        // SAFETY: the place is inside the memory, the chunk is ours and nothing borrows from
         // it, and `bytes`, which are borrowed, cannot be in it.
         unsafe { to.copy_from_nonoverlapping(std::ptr::NonNull::from(bytes).cast(), bytes.len()) };
-        self.owners[chunk as usize] = Owner::Kernel;
-        self.sending.put(libc::xdp_desc {
-            addr,
+        self.put(chunk, 0, bytes.len());
+        true
+    }
+
+    /// Writes a frame down to be sent as it lies in a chunk of this memory: the `len` bytes
+    /// from `start` on of what was lent.
+    ///
+    /// # Errors
+    /// The storage comes back: it is not of this memory, they are not all in it, or there is
+    /// no room.
+    #[inline]
+    pub fn place_lent(&mut self, lent: Lent) -> Result<(), Storage> {
+        let Lent {
+            storage,
+            start,
             len,
+        } = lent;
+        let fits = (1..=self.len_max()).contains(&len) && start <= self.len_max() - len;
+        match self.seat.memory.lent(&storage) {
+            Some(chunk) if fits && self.room() > 0 => {
+                storage.forget();
+                self.put(chunk, start, len);
+                Ok(())
+            }
+            _ => Err(storage),
+        }
+    }
+
+    /// Gives the kernel a chunk of which so many bytes are to be sent.
+    #[inline]
+    fn put(&mut self, chunk: u32, start: usize, len: usize) {
+        let Seat { memory, line, .. } = &self.seat;
+        memory.give(chunk, Owner::going(*line));
+        self.sending.put(libc::xdp_desc {
+            addr: memory.address(chunk) + start as u64,
+            len: u32::try_from(len).expect("within a chunk"),
             options: 0,
         });
-        true
+        self.seat.in_flight += 1;
     }
 
     /// Lets the kernel see what was placed, and calls it if it wants to be called. It may
@@ -344,16 +422,17 @@ impl XskSocket {
     /// # Errors
     /// What the ring says cannot be.
     pub fn reap(&mut self) -> io::Result<()> {
-        let chunk_len = u64::from(self.layout.chunk_len.get());
         while let Some(addr) = self.sent.take()? {
-            let (first, end) = (self.layout.coming.get(), self.layout.chunks());
-            let chunk = u32::try_from(addr / chunk_len).ok();
-            let chunk = chunk.filter(|chunk| (first..end).contains(chunk));
+            let Seat { memory, line, .. } = &self.seat;
+            let chunk = memory.chunk(addr);
             let chunk = chunk.ok_or_else(|| nonsense("what was never sent is sent"))?;
-            self.take_back(chunk)?;
-            self.free.push(chunk);
+            memory.take_back(chunk, Owner::going(*line))?;
+            memory.give(chunk, Owner::NOBODY);
+            self.seat.in_flight -= 1;
+            self.seat.stock.push(chunk);
         }
         self.sent.tell();
+        self.seat.trim();
         Ok(())
     }
 
@@ -362,24 +441,12 @@ impl XskSocket {
         self.fd.as_raw_fd()
     }
 
-    fn address(&self, chunk: u32) -> u64 {
-        u64::from(chunk) * u64::from(self.layout.chunk_len.get())
-    }
-
-    /// A chunk was the kernel's, as it says, and is ours.
-    fn take_back(&mut self, chunk: u32) -> io::Result<()> {
-        let owner = &mut self.owners[chunk as usize];
-        if *owner != Owner::Kernel {
-            return Err(nonsense("a chunk comes back that was never given"));
-        }
-        *owner = Owner::Us;
-        Ok(())
-    }
-
     /// Gives the kernel a chunk for a frame to come.
+    #[inline]
     fn give(&mut self, chunk: u32) {
-        self.owners[chunk as usize] = Owner::Kernel;
-        self.refill.put(self.address(chunk));
+        let Seat { memory, line, .. } = &self.seat;
+        memory.give(chunk, Owner::coming(*line));
+        self.refill.put(memory.address(chunk));
     }
 }
 
@@ -387,75 +454,6 @@ impl AsFd for XskSocket {
     /// Readable when a frame waits; an error waits when the interface is gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
-    }
-}
-
-/// A frame that came. Dropped, its chunk is written down for the kernel.
-pub struct Received<'s> {
-    socket: &'s mut XskSocket,
-    chunk: u32,
-    offset: usize,
-    len: usize,
-}
-
-impl Received<'_> {
-    /// Its bytes.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        let start = self.socket.memory.at(self.offset, self.len);
-        // SAFETY: inside the mapping; the chunk is ours until we are dropped: the kernel does
-        // not write to it, and no other `Received` of this socket can exist.
-        unsafe { std::slice::from_raw_parts(start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Received<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.socket.give(self.chunk);
-    }
-}
-
-/// Makes memory for the chunks and tells the kernel of it.
-fn register(fd: &OwnedFd, layout: Layout) -> io::Result<Mapping> {
-    let len = u64::from(layout.chunks()) * u64::from(layout.chunk_len.get());
-    let memory = Mapping::anonymous(usize::try_from(len).map_err(io::Error::other)?)?;
-    let registration = libc::xdp_umem_reg {
-        addr: memory.start().addr().get() as u64,
-        len,
-        chunk_size: layout.chunk_len.get(),
-        headroom: 0,
-        flags: 0,
-        tx_metadata_len: 0,
-    };
-    set(fd, libc::XDP_UMEM_REG, &registration)?;
-    Ok(memory)
-}
-
-fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
-    let (numbers, len) = get::<[u64; 16]>(fd, libc::XDP_MMAP_OFFSETS)?;
-    if len != size_of_val(&numbers) {
-        // Kernels before 5.4 say nothing of flags.
-        return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
-    }
-    let [rx, tx, fr, cr] = [0, 4, 8, 12].map(|at| libc::xdp_ring_offset {
-        producer: numbers[at],
-        consumer: numbers[at + 1],
-        desc: numbers[at + 2],
-        flags: numbers[at + 3],
-    });
-    Ok(libc::xdp_mmap_offsets { rx, tx, fr, cr })
-}
-
-/// What passes is no error: a frame not sent now, a device that is being looked after already.
-fn passing(result: isize) -> io::Result<()> {
-    if result >= 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    match Errno::from_io_error(&error) {
-        Some(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => Ok(()),
-        _ => Err(error),
     }
 }
 

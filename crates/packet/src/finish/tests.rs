@@ -86,4 +86,41 @@ proptest! {
         wrong.finish();
         prop_assert_eq!(wrong, before);
     }
+
+    /// Headers changed in a few places, of which some are damaged by it.
+    #[test]
+    fn what_is_plainly_finished_would_not_be_taken_for_unfinished(
+        udp: bool,
+        complete: bool,
+        len in 0_usize..60,
+        changes in prop::collection::vec((12_usize..54, 0_u8..), 0..3),
+        cut in 0_usize..8,
+    ) {
+        let protocol = if udp { "udp" } else { "tcp" };
+        let how = if complete { "" } else { "(checksum=partial)" };
+        let mut frame = bare(&build(&format!("eth / ipv4 / {protocol}{how} / data({len})")));
+        for (at, byte) in changes {
+            if let Some(place) = frame.bytes_mut().get_mut(at) {
+                *place = byte;
+            }
+        }
+        frame.truncate(frame.len() - cut);
+        if super::is_plainly_finished(frame.bytes()) {
+            let before = frame.clone();
+            frame.recognise_by_layout();
+            prop_assert_eq!(frame, before);
+        }
+    }
+
+    #[test]
+    fn a_finished_checksum_is_plain(port: u16, len in 8_usize..60) {
+        for protocol in ["udp", "tcp"] {
+            let frame = build(&format!("eth / ipv4 / {protocol}(src={port}) / data({len})"));
+            let mut closer = frame.clone();
+            closer.recognise_by_layout();
+            let is_complete = closer.offload.checksum == Checksum::Complete;
+            let plain = frame.len() >= 54;
+            prop_assert_eq!(super::is_plainly_finished(frame.bytes()), is_complete && plain);
+        }
+    }
 }

@@ -1,16 +1,16 @@
 //! One worker's share of an interface: the sockets of some of the device's queues.
 //!
-//! Frames are copied between the sockets' memory and the worker's buffers. What the
-//! kernel's error numbers mean for a frame is decided here.
+//! Frames are handed on as they lie in the sockets' memory, and those that lie in it are sent
+//! so; others are copied. What the kernel's error numbers mean for a frame is decided here.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use packet::{Checksum, Frame, Pool, SegmentError};
+use packet::{Checksum, Frame, NoRoom, Pool, SegmentError};
 use rustix::event::epoll;
 use rustix::io::Errno;
-use sys::xsk::{Statistics, XskSocket};
+use sys::xsk::{Lent, Received, Statistics, XskSocket};
 
 use super::{GOING, Habits, Hold};
 use crate::af_packet::sender::PacketSender;
@@ -48,8 +48,10 @@ struct Line {
 
 /// What became of a frame that was to be placed.
 enum Placed {
-    /// It is on its way.
-    Yes,
+    /// It is on its way as it lies.
+    Moved,
+    /// It is on its way, copied.
+    Copied,
     /// It is dropped, for this reason.
     Dropped(Counter),
     /// There is no room for it now.
@@ -98,31 +100,44 @@ impl XdpQueue {
         }
     }
 
-    /// Places frames from the front and returns how many are done with.
+    /// Places frames from the front and returns how many are done with. Those of them that
+    /// moved have left nothing behind.
     fn place_all(&mut self, batch: &mut Batch, pool: &mut Pool) -> io::Result<usize> {
         let mut done = 0;
         let mut last_try = false;
+        let mut sent = Sent::default();
         while done < batch.len() {
-            match self.place(&mut batch[done], pool) {
-                Placed::Yes => {
-                    self.counters.sent(&batch[done..=done]);
-                    done += 1;
+            let frame = &mut batch[done];
+            let (frames, bytes) = (frame.wire_frames(), frame.wire_bytes());
+            match self.place(frame, pool) {
+                Placed::Moved => {
+                    sent.moved += 1;
+                    sent.bytes += bytes;
                 }
-                Placed::Dropped(reason) => {
-                    self.counters.add(reason, 1);
-                    done += 1;
+                Placed::Copied => {
+                    sent.copied += frames;
+                    sent.bytes += bytes;
                 }
+                Placed::Dropped(reason) => self.counters.add(reason, 1),
                 Placed::Later if last_try => break,
                 Placed::Later => {
                     last_try = true;
-                    self.push()?;
+                    if let Err(error) = self.push() {
+                        sent.count(&self.counters);
+                        batch.release(done, pool);
+                        return Err(error);
+                    }
+                    continue;
                 }
             }
+            done += 1;
         }
+        sent.count(&self.counters);
         Ok(done)
     }
 
     /// Pays what the frame owes and writes it down to be sent.
+    #[inline]
     fn place(&mut self, frame: &mut Frame, pool: &mut Pool) -> Placed {
         if frame.offload.segmentation.is_some() {
             return self.place_segments(frame, pool);
@@ -131,6 +146,9 @@ impl XdpQueue {
         if frame.len() > self.frame_max.min(socket.len_max()) {
             return Placed::Dropped(Counter::TxTooLong);
         }
+        if frame.len() < HEADER_LEN {
+            return Placed::Dropped(Counter::TxErrors);
+        }
         if socket.room() == 0 {
             return Placed::Later;
         }
@@ -138,8 +156,16 @@ impl XdpQueue {
             frame.finish();
             self.counters.add(Counter::TxFinished, 1);
         }
-        match socket.place(frame.bytes()) {
-            true => Placed::Yes,
+        let moved = frame.hand_over(|storage, start, len| {
+            socket.place_lent(Lent {
+                storage,
+                start,
+                len,
+            })
+        });
+        match moved || socket.place(frame.bytes()) {
+            true if moved => Placed::Moved,
+            true => Placed::Copied,
             false => Placed::Later,
         }
     }
@@ -151,7 +177,7 @@ impl XdpQueue {
         if count > GOING.get() as usize {
             return Placed::Dropped(Counter::TxErrors);
         }
-        if count > socket.room() {
+        if !socket.reserve(count) {
             return Placed::Later;
         }
         match packet::segment(frame, pool, &mut self.segments) {
@@ -163,7 +189,7 @@ impl XdpQueue {
         // What the headers say decides; the count above was by the metadata.
         let placed = if self.segments.iter().any(|segment| segment.len() > len_max) {
             Placed::Dropped(Counter::TxTooLong)
-        } else if self.segments.len() > socket.room() {
+        } else if !socket.reserve(self.segments.len()) {
             Placed::Dropped(Counter::TxNoRoom)
         } else {
             for segment in &self.segments {
@@ -171,7 +197,7 @@ impl XdpQueue {
                 debug_assert!(placed, "there was room for all");
             }
             self.counters.add(Counter::TxSegmented, 1);
-            Placed::Yes
+            Placed::Copied
         };
         self.segments
             .drain(..)
@@ -287,7 +313,7 @@ impl Line {
         }
     }
 
-    /// Copies the frames that wait to buffers, and gives their chunks back.
+    /// Hands on the frames that wait, as they lie, and gives the kernel other chunks.
     fn receive(
         &mut self,
         pool: &mut Pool,
@@ -295,51 +321,97 @@ impl Line {
         habits: Habits,
         counters: &QueueCounters,
     ) -> io::Result<()> {
-        let mut idle = true;
         // As many frames as fit, those to be dropped among them: a flood of such ends too.
-        for _ in 0..batch.room() {
-            let Some(mut frame) = pool.take() else {
-                counters.add(Counter::RxStarved, 1);
-                break;
+        let waiting = self.socket.waiting(batch.room())?;
+        if waiting == 0 {
+            return match habits.busy_poll {
+                true => self.socket.poll_device(),
+                false => Ok(()),
             };
-            let copied = match self.socket.next_received() {
-                Ok(Some(received)) => copy(received.bytes(), &mut frame, habits),
-                Ok(None) => {
-                    pool.put(frame);
-                    break;
-                }
-                Err(error) => {
-                    pool.put(frame);
-                    return Err(error);
-                }
+        }
+        let before = batch.len();
+        for _ in 0..waiting {
+            // Where the kernel can have no other chunk in its place, the frame is copied.
+            let copy = match self.socket.can_lend() {
+                true => None,
+                false => match pool.take() {
+                    Some(frame) => Some(frame),
+                    None => {
+                        counters.add(Counter::RxStarved, 1);
+                        break;
+                    }
+                },
             };
-            idle = false;
-            match copied {
-                Ok(()) => batch.push(frame).expect("room was asked for"),
-                Err(reason) => {
-                    counters.add(reason, 1);
-                    pool.put(frame);
+            match self.socket.next_received() {
+                Ok(Some(received)) => hand_on(received, copy, pool, batch, counters),
+                nothing => {
+                    copy.into_iter().for_each(|frame| pool.put(frame));
+                    return nothing.map(drop);
                 }
             }
         }
-        match idle {
-            false => self.socket.hand_back(),
-            true if habits.busy_poll => self.socket.poll_device(),
-            true => Ok(()),
+        if habits.unfinished {
+            let came = &mut batch[before..];
+            came.iter_mut().for_each(Frame::recognise_unfinished);
         }
+        self.socket.hand_back()
     }
 }
 
-/// Copies what came into `frame`; the reason, if it must be dropped.
-fn copy(bytes: &[u8], frame: &mut Frame, habits: Habits) -> Result<(), Counter> {
-    if bytes.len() < HEADER_LEN {
-        return Err(Counter::RxRunt);
+/// Puts a frame that came into the batch: in `copy`, or else as it lies.
+#[inline]
+fn hand_on(
+    received: Received<'_>,
+    copy: Option<Frame>,
+    pool: &mut Pool,
+    batch: &mut Batch,
+    counters: &QueueCounters,
+) {
+    let runt = received.len() < HEADER_LEN;
+    let outcome = match copy {
+        Some(frame) => {
+            counters.add(Counter::RxCopied, u64::from(!runt));
+            copied(received.bytes(), frame, pool)
+        }
+        None if runt => Err(Counter::RxRunt),
+        None => match received.lend() {
+            Ok(lent) => Frame::within(lent.storage, lent.start, lent.len)
+                .map_err(|NoRoom| Counter::RxErrors),
+            Err(_) => Err(Counter::RxErrors),
+        },
+    };
+    match outcome {
+        Ok(frame) => batch.put(frame),
+        Err(reason) => counters.add(reason, 1),
     }
-    frame.copy_from(bytes).map_err(|_| Counter::RxTooLong)?;
-    if habits.unfinished {
-        frame.recognise_unfinished();
+}
+
+/// The frame with these bytes; or why not, and its buffer is the pool's again.
+fn copied(bytes: &[u8], mut frame: Frame, pool: &mut Pool) -> Result<Frame, Counter> {
+    let reason = match frame.copy_from(bytes) {
+        Ok(()) if bytes.len() >= HEADER_LEN => return Ok(frame),
+        Ok(()) => Counter::RxRunt,
+        Err(NoRoom) => Counter::RxTooLong,
+    };
+    pool.put(frame);
+    Err(reason)
+}
+
+/// Frames that a batch sent.
+#[derive(Default)]
+struct Sent {
+    moved: u64,
+    copied: u64,
+    bytes: u64,
+}
+
+impl Sent {
+    fn count(&self, counters: &QueueCounters) {
+        counters.add(Counter::TxPackets, self.moved + self.copied);
+        counters.add(Counter::TxBytes, self.bytes);
+        counters.add(Counter::TxMoved, self.moved);
+        counters.add(Counter::TxCopied, self.copied);
     }
-    Ok(())
 }
 
 /// What is readable when one of several sockets is.

@@ -10,3 +10,4 @@ mod opening;
 mod tap;
 mod tcp;
 mod xdp;
+mod xdp_memory;

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::namespace;
 
 /// How long anything may take before a test gives up on it.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs `body` in a namespace of its own, where the kernel says nothing unasked.
 #[expect(clippy::print_stdout, reason = "a skip says why")]

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::PortNo;
-use ports::xdp::{HookChoice, Options};
+use ports::xdp::{HookChoice, Options, TransferChoice};
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -126,14 +126,19 @@ fn parse_dpdk(text: &str, rest: &str) -> Result<PortSpec, ConfigError> {
 }
 
 /// The words that may stand behind an interface that is opened by `AF_XDP`.
-const MODES: [&str; 4] = ["native", "generic", "copy", "busy-poll"];
+const MODES: [&str; 5] = ["native", "generic", "copy", "zero-copy", "busy-poll"];
 
 fn set_mode(options: &mut Options, word: &str, text: &str) -> Result<(), ConfigError> {
-    let free = options.hook == HookChoice::Best;
+    let hook_free = options.hook == HookChoice::Best;
+    let transfer_free = options.transfer == TransferChoice::Best;
+    // The generic path always copies.
+    let direct = options.transfer == TransferChoice::ZeroCopy;
+    let generic = options.hook == HookChoice::Generic;
     match word {
-        "native" if free => options.hook = HookChoice::Native,
-        "generic" if free => options.hook = HookChoice::Generic,
-        "copy" if !options.copy => options.copy = true,
+        "native" if hook_free => options.hook = HookChoice::Native,
+        "generic" if hook_free && !direct => options.hook = HookChoice::Generic,
+        "copy" if transfer_free => options.transfer = TransferChoice::Copy,
+        "zero-copy" if transfer_free && !generic => options.transfer = TransferChoice::ZeroCopy,
         "busy-poll" if !options.busy_poll => options.busy_poll = true,
         _ => {
             let problem = match MODES.contains(&word) {
@@ -148,15 +153,19 @@ fn set_mode(options: &mut Options, word: &str, text: &str) -> Result<(), ConfigE
 
 /// The words that say these options.
 fn modes(options: Options) -> impl Iterator<Item = &'static str> {
-    let [native, generic, copy, busy_poll] = MODES;
+    let [native, generic, copy, zero_copy, busy_poll] = MODES;
     let hook = match options.hook {
         HookChoice::Best => None,
         HookChoice::Native => Some(native),
         HookChoice::Generic => Some(generic),
     };
-    let copy = options.copy.then_some(copy);
+    let transfer = match options.transfer {
+        TransferChoice::Best => None,
+        TransferChoice::Copy => Some(copy),
+        TransferChoice::ZeroCopy => Some(zero_copy),
+    };
     let busy_poll = options.busy_poll.then_some(busy_poll);
-    [hook, copy, busy_poll].into_iter().flatten()
+    [hook, transfer, busy_poll].into_iter().flatten()
 }
 
 fn parse_number(text: &str, number: &str) -> Result<PortNo, ConfigError> {

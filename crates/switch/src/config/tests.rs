@@ -19,6 +19,7 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
         "xdp:eth1=9",
         "xdp:eth1,native,copy=9",
         "xdp:eth1,generic,busy-poll",
+        "xdp:eth1,zero-copy,busy-poll=3",
         "dpdk:net_null0",
         "dpdk:0000:3b:00.0=2",
         "dpdk:net_pcap0=3,rx_pcap=a=b.pcap,infinite_rx=1,buffers=200000,mtu=9000",
@@ -29,12 +30,16 @@ fn a_port_is_an_interface_or_a_tap_with_or_without_a_number() {
     }
     assert_eq!(
         error_of::<PortSpec>("xdp:eth1,fast"),
-        "--port: 'xdp:eth1,fast': 'fast' is no mode: use native, generic, copy, busy-poll"
+        "--port: 'xdp:eth1,fast': 'fast' is no mode: use native, generic, copy, zero-copy, busy-poll"
     );
     assert_eq!(
         error_of::<PortSpec>("xdp:eth1,native,generic"),
         "--port: 'xdp:eth1,native,generic': 'generic' contradicts or repeats what stands before it"
     );
+    for words in ["copy,zero-copy", "zero-copy,generic", "generic,zero-copy"] {
+        let said = error_of::<PortSpec>(&format!("xdp:eth1,{words}"));
+        assert!(said.contains("contradicts or repeats"), "{said}");
+    }
     assert_eq!(
         error_of::<PortSpec>("eth1=0"),
         "--port: 'eth1=0': '0' is not a port number: use 1 to 65279, as in eth1=7"

@@ -19,6 +19,7 @@ use std::thread;
 use base::Instant;
 use openflow::Parcel;
 use pipeline::Removal;
+use ports::xdp::Memories;
 use tokio::runtime::Handle;
 
 use super::clock::Clock;
@@ -119,6 +120,8 @@ pub(crate) struct Control {
     retired: VecDeque<Retired>,
     /// Ports that go from worker to worker just now.
     moving: BTreeSet<PortKey>,
+    /// The memory of each worker's AF_XDP ports.
+    memories: Memories,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -140,6 +143,7 @@ impl Control {
             passed: Generation::default(),
             retired: VecDeque::new(),
             moving: BTreeSet::new(),
+            memories: Memories::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
             stopped: false,

@@ -22,13 +22,20 @@ pub(super) fn set_at<T: Copy>(
 
 /// Reads an option that is made of numbers, and how many bytes of it there are.
 pub(super) fn get<T: Numbers>(fd: &OwnedFd, option: libc::c_int) -> io::Result<(T, usize)> {
+    get_at(fd, libc::SOL_XDP, option)
+}
+
+pub(super) fn get_at<T: Numbers>(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+) -> io::Result<(T, usize)> {
     let mut value = T::default();
     let mut len = len_of(&value);
     let pointer = std::ptr::from_mut(&mut value).cast();
     // SAFETY: the pointer is good for `len` bytes, the kernel writes no more, and whatever
     // it writes is a value of `T`.
-    let result =
-        unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_XDP, option, pointer, &raw mut len) };
+    let result = unsafe { libc::getsockopt(fd.as_raw_fd(), level, option, pointer, &raw mut len) };
     done(result)?;
     Ok((value, len as usize))
 }
@@ -36,6 +43,7 @@ pub(super) fn get<T: Numbers>(fd: &OwnedFd, option: libc::c_int) -> io::Result<(
 /// Types of which every bit pattern is a value.
 pub(super) trait Numbers: Default {}
 impl Numbers for [u32; 1] {}
+impl Numbers for [u64; 1] {}
 impl Numbers for [u64; 6] {}
 impl Numbers for [u64; 16] {}
 

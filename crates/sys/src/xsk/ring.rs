@@ -33,6 +33,8 @@ pub(super) struct Mapping {
 
 // SAFETY: the memory belongs to the mapping, not to a thread.
 unsafe impl Send for Mapping {}
+// SAFETY: it hands out where things are, and reads and writes nothing.
+unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Fresh memory, at a page's border.
@@ -236,18 +238,23 @@ impl<T: Entry> Consumer<T> {
         })
     }
 
+    /// How many entries there are to be taken. Reads memory only.
+    #[inline]
+    pub(super) fn waiting(&mut self) -> io::Result<u32> {
+        let end = self.ring.load(self.ring.producer);
+        let waiting = end.wrapping_sub(self.next);
+        if waiting > self.ring.entries {
+            return Err(nonsense("more was written than there is room for"));
+        }
+        self.end = end;
+        Ok(waiting)
+    }
+
     /// The next entry, if there is one. Reads memory only.
     #[inline]
     pub(super) fn take(&mut self) -> io::Result<Option<T>> {
-        if self.next == self.end {
-            let end = self.ring.load(self.ring.producer);
-            if end.wrapping_sub(self.next) > self.ring.entries {
-                return Err(nonsense("more was written than there is room for"));
-            }
-            self.end = end;
-            if self.next == end {
-                return Ok(None);
-            }
+        if self.next == self.end && self.waiting()? == 0 {
+            return Ok(None);
         }
         // SAFETY: inside the mapping, and ours until `tell`.
         let value = unsafe { self.ring.entry(self.next).read() };
@@ -266,6 +273,15 @@ impl<T: Entry> Consumer<T> {
 }
 
 /// The kernel's side of a ring, played by a test.
+#[cfg(test)]
+impl<T: Entry> Producer<T> {
+    /// The entry that was written last.
+    pub(super) fn last(&self) -> T {
+        // SAFETY: inside the mapping, and written.
+        unsafe { self.ring.entry(self.next.wrapping_sub(1)).read() }
+    }
+}
+
 #[cfg(test)]
 impl<T: Entry> Consumer<T> {
     /// Writes these entries and says that `count` more are there.

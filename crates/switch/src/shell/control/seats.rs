@@ -28,8 +28,9 @@ pub(super) struct Seat {
 }
 
 impl Control {
-    /// The workers that take the frames of the port called `name`, each once. A core
-    /// without a worker is told of and left out.
+    /// The workers that take the frames of the port called `name`, each once, in their
+    /// order, in which [`deal`] has queues for them. A core without a worker is told of, and
+    /// the port is left to all.
     pub(super) fn takers(&self, bridge: BridgeId, name: &str) -> Vec<usize> {
         let affinity = self.sites.get(&bridge).map(|site| &site.affinity);
         let affinity = affinity.and_then(|all| all.iter().find(|of| of.port == name));
@@ -38,7 +39,10 @@ impl Control {
             return all();
         };
         match self.workers_on(&affinity.cores) {
-            Ok(workers) => workers,
+            Ok(mut workers) => {
+                workers.sort_unstable();
+                workers
+            }
             Err(problem) => {
                 tracing::warn!("{affinity}: {problem}; all workers take its frames");
                 all()
@@ -226,7 +230,10 @@ impl Control {
                 let bridge = site.bridge.name();
                 for (number, port) in &site.ports {
                     if let Some(seat) = port.seats.get(place) {
-                        line(format!("  {bridge} {number}({}): {seat}", port.wanted.name));
+                        let name = &port.wanted.name;
+                        let way = port.way.iter().map(|way| format!(" ({way})"));
+                        let way: String = way.collect();
+                        line(format!("  {bridge} {number}({name}): {seat}{way}"));
                     }
                 }
             }
@@ -240,8 +247,12 @@ impl std::fmt::Display for Seat {
         let counts = self.counters.read();
         let (came, left) = (counts[Counter::RxPackets], counts[Counter::TxPackets]);
         match self.receives {
-            true => write!(f, "{came} frames taken, {left} sent"),
-            false => write!(f, "takes none, {left} sent"),
+            true => write!(f, "{came} frames taken, {left} sent")?,
+            false => write!(f, "takes none, {left} sent")?,
+        }
+        match counts[Counter::TxMoved] {
+            0 => Ok(()),
+            moved => write!(f, ", {moved} of them as they came"),
         }
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct PortSite {
     pub(super) then: Option<Vec<usize>>,
     /// How queues come back from workers.
     pub(super) returned: (Sender<Returned>, Receiver<Returned>),
+    /// How its frames come and go, where there is more than one way.
+    pub(super) way: Option<String>,
     /// The open device; none while the interface is missing.
     pub(super) device: Option<Box<dyn Port>>,
     /// The system's number for the interface; none while it is missing, or is in
@@ -91,6 +93,7 @@ impl PortSite {
             moves: 0,
             then: None,
             returned: channel(),
+            way: None,
             device: None,
             index: None,
         }
@@ -99,6 +102,7 @@ impl PortSite {
     /// Lets go of its device.
     pub(super) fn close(&mut self) {
         self.device = None;
+        self.way = None;
         self.index = None;
         self.seats.clear();
         self.spare.clear();

@@ -12,7 +12,7 @@ use packet::MacAddr;
 use ports::af_packet::AfPacket;
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
-use ports::xdp::Xdp;
+use ports::xdp::{Memories, Xdp};
 use ports::{InterfaceName, OpenError, Port, Status};
 use sys::interface::Interfaces;
 use tokio::net::{TcpListener, UnixListener};
@@ -42,6 +42,7 @@ impl Control {
     /// # Errors
     /// A step cannot be done; those before it are.
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
+        self.memories.make_for(xdp_ports(&config));
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
             self.take(step)?;
@@ -60,6 +61,7 @@ impl Control {
             Ok(config) => config,
             Err(error) => return tracing::error!("not taken over: {error}"),
         };
+        self.memories.make_for(xdp_ports(&config));
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
             if let Err(error) = self.take(step) {
@@ -196,8 +198,7 @@ impl Control {
         let Some(port) = site.ports.get_mut(&number) else {
             return Ok(());
         };
-        let receiving = NonZeroUsize::new(takers.len()).unwrap_or(workers);
-        let mut device = open_device(&port.wanted, port.address, receiving)?;
+        let mut device = open_device(&port.wanted, port.address, &takers, &mut self.memories)?;
         let dealt = seats::deal(device.as_mut(), &takers, workers);
         let dealt = dealt.map_err(|error| OpenError::Failed {
             name: port.wanted.name.clone(),
@@ -212,6 +213,7 @@ impl Control {
         let status = device.status();
         report(&status, device.as_ref());
         port.index = status.index.map(|index| index.0);
+        port.way = status.way.clone();
         port.device = Some(device);
         port.seats = seats;
         let mut effects = Vec::new();
@@ -389,11 +391,22 @@ fn address_of(config: &BridgeConfig) -> MacAddr {
     bridge_address(addresses, machine.trim(), &config.name)
 }
 
+/// How many ports of all bridges are to be opened by `AF_XDP`.
+fn xdp_ports(config: &Config) -> usize {
+    let ports = config.bridges.iter().flat_map(|bridge| &bridge.ports);
+    ports
+        .filter(|port| matches!(port.kind, PortKind::Xdp(_)))
+        .count()
+}
+
+/// Opens a port with a queue for each of the workers that take its frames.
 fn open_device(
     wanted: &NumberedPort,
     address: Option<MacAddr>,
-    queues: NonZeroUsize,
+    takers: &[usize],
+    memories: &mut Memories,
 ) -> Result<Box<dyn Port>, OpenError> {
+    let queues = NonZeroUsize::new(takers.len()).unwrap_or(NonZeroUsize::MIN);
     let name = || -> InterfaceName {
         let name = wanted.name.parse();
         name.expect("a checked configuration has only names of interfaces")
@@ -401,7 +414,7 @@ fn open_device(
     Ok(match &wanted.kind {
         PortKind::Tap => Box::new(Tap::create(&name(), tap::Options { address, queues })?),
         PortKind::Interface => Box::new(AfPacket::open(&name(), queues)?),
-        PortKind::Xdp(options) => Box::new(Xdp::open(&name(), queues, *options)?),
+        PortKind::Xdp(options) => Box::new(Xdp::open(&name(), takers, *options, memories)?),
         PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
         PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
     })

@@ -1,0 +1,132 @@
+//! How an AF_XDP socket gets its memory and its rings.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::DeviceQueue;
+use super::memory::Memory;
+use super::option::{done, get, get_at, len_of, set};
+use super::ring::Place;
+use crate::interface::{Ifindex, Interfaces};
+
+/// How many frames the kernel may send in one call (linux/if_xdp.h); the default is 32.
+const MAX_TX_SKB_BUDGET: libc::c_int = 9;
+
+/// A socket that has nothing yet.
+pub(super) fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the call takes numbers.
+    let fd = done(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
+    // SAFETY: the kernel has just opened this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Where the rings of a socket are.
+pub(super) struct Places {
+    pub(super) received: Place,
+    pub(super) sending: Place,
+    pub(super) refill: Place,
+    pub(super) sent: Place,
+}
+
+/// Makes the rings for chunks of this memory.
+pub(super) fn rings(fd: &OwnedFd, memory: &Memory) -> io::Result<Places> {
+    let (coming, going) = (memory.layout().coming, memory.layout().going);
+    set(fd, libc::XDP_UMEM_FILL_RING, &coming.get())?;
+    set(fd, libc::XDP_UMEM_COMPLETION_RING, &going.get())?;
+    set(fd, libc::XDP_RX_RING, &coming.get())?;
+    set(fd, libc::XDP_TX_RING, &going.get())?;
+    // Older kernels send as many as they do, and are called once more.
+    let _ = set(fd, MAX_TX_SKB_BUDGET, &going.get());
+    let offsets = offsets(fd)?;
+    let place = |offset, layout, entries| Place {
+        offset,
+        layout,
+        entries,
+    };
+    let page = |offset: libc::off_t| u64::try_from(offset).expect("not negative");
+    Ok(Places {
+        received: place(page(libc::XDP_PGOFF_RX_RING), offsets.rx, coming),
+        sending: place(page(libc::XDP_PGOFF_TX_RING), offsets.tx, going),
+        refill: place(libc::XDP_UMEM_PGOFF_FILL_RING, offsets.fr, coming),
+        sent: place(libc::XDP_UMEM_PGOFF_COMPLETION_RING, offsets.cr, going),
+    })
+}
+
+fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
+    let (numbers, len) = get::<[u64; 16]>(fd, libc::XDP_MMAP_OFFSETS)?;
+    if len != size_of_val(&numbers) {
+        // Kernels before 5.4 say nothing of flags.
+        return Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT));
+    }
+    let [rx, tx, fr, cr] = [0, 4, 8, 12].map(|at| libc::xdp_ring_offset {
+        producer: numbers[at],
+        consumer: numbers[at + 1],
+        desc: numbers[at + 2],
+        flags: numbers[at + 3],
+    });
+    Ok(libc::xdp_mmap_offsets { rx, tx, fr, cr })
+}
+
+/// Tells the kernel of the memory.
+pub(super) fn register(fd: &OwnedFd, memory: &Memory) -> io::Result<()> {
+    let (start, len) = memory.place();
+    let registration = libc::xdp_umem_reg {
+        addr: start.addr().get() as u64,
+        len: len as u64,
+        chunk_size: memory.layout().chunk_len.get(),
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    set(fd, libc::XDP_UMEM_REG, &registration)
+}
+
+/// Ties the socket to a queue of an interface, as these flags say; `sharing` is another
+/// socket, if its registration of the memory is to be used.
+pub(super) fn bind(
+    fd: &OwnedFd,
+    at: DeviceQueue,
+    flags: u16,
+    sharing: Option<&OwnedFd>,
+) -> io::Result<()> {
+    let other = sharing.map_or(0, AsRawFd::as_raw_fd);
+    let address = libc::sockaddr_xdp {
+        sxdp_family: u16::try_from(libc::AF_XDP).expect("a family has sixteen bits"),
+        sxdp_flags: flags,
+        sxdp_ifindex: at.interface.0,
+        sxdp_queue_id: at.queue,
+        sxdp_shared_umem_fd: u32::try_from(other).expect("an open descriptor is not negative"),
+    };
+    let pointer = std::ptr::from_ref(&address).cast();
+    // SAFETY: the pointer is good for the length, and the kernel only reads.
+    done(unsafe { libc::bind(fd.as_raw_fd(), pointer, len_of(&address)) }).map(drop)
+}
+
+/// Which network namespace the socket is in, if the kernel says (5.14 and later).
+pub(super) fn namespace(fd: &OwnedFd) -> u64 {
+    const NETNS_COOKIE: libc::c_int = 71; // SO_NETNS_COOKIE
+    let cookie = get_at::<[u64; 1]>(fd, libc::SOL_SOCKET, NETNS_COOKIE);
+    cookie.map_or(0, |([cookie], _)| cookie)
+}
+
+/// Whether the interface is gone from this namespace, and with it all that the kernel had for it.
+pub(super) fn is_gone(interfaces: &Interfaces, interface: Ifindex) -> bool {
+    let name = interfaces.name(interface);
+    let error = name.err().as_ref().and_then(Errno::from_io_error);
+    matches!(error, Some(Errno::NODEV | Errno::NXIO))
+}
+
+/// What passes is no error: a frame not sent now, a device that is being looked after already.
+pub(super) fn passing(result: isize) -> io::Result<()> {
+    if result >= 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match Errno::from_io_error(&error) {
+        Some(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => Ok(()),
+        _ => Err(error),
+    }
+}
