@@ -13,10 +13,10 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
-use std::thread;
 
 use base::Instant;
+use base::sync::mpsc::{Receiver, TryRecvError};
+use base::sync::thread;
 use openflow::Parcel;
 use pipeline::Removal;
 use tokio::runtime::Handle;
@@ -32,7 +32,8 @@ use crate::config::Config;
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
 use crate::dataplane::messages::{Command, Event};
-use crate::dataplane::program::{BridgeId, Generation, Program, Publication};
+use crate::dataplane::program::{BridgeId, Publication};
+use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use site::Site;
 
@@ -74,13 +75,6 @@ struct Peer {
     deferred: VecDeque<(Parcel, Room)>,
 }
 
-/// A program that another has taken the place of.
-struct Retired {
-    program: Arc<Program>,
-    /// Whether it may be the last that holds so many rules that to free it takes long.
-    is_large: bool,
-}
-
 /// What the control thread is given.
 pub(crate) struct Tools {
     /// Tells the time.
@@ -111,12 +105,9 @@ pub(crate) struct Control {
     sites: BTreeMap<BridgeId, Site>,
     next_bridge: u32,
     peers: BTreeMap<ConnectionId, Peer>,
-    generation: Generation,
+    publisher: Publisher,
     /// Until when the next publication may wait.
     next_publication: Instant,
-    passed: Generation,
-    /// Programs that workers may still run. They are freed here, never by a worker.
-    retired: VecDeque<Retired>,
     /// Ports that go from worker to worker just now.
     moving: BTreeSet<PortKey>,
     /// When moved TAP interfaces were asked how they are.
@@ -128,6 +119,7 @@ pub(crate) struct Control {
 impl Control {
     /// A control thread without bridges.
     pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+        let publisher = Publisher::new(Arc::clone(&tools.publication));
         Self {
             tools,
             inputs,
@@ -135,10 +127,8 @@ impl Control {
             sites: BTreeMap::new(),
             next_bridge: 0,
             peers: BTreeMap::new(),
-            generation: Generation::default(),
+            publisher,
             next_publication: Instant::START,
-            passed: Generation::default(),
-            retired: VecDeque::new(),
             moving: BTreeSet::new(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
@@ -330,7 +320,7 @@ impl Control {
                 }
                 Effect::Transmit(port, frame) => {
                     let command = Command::Transmit(PortKey { bridge, port }, frame);
-                    if self.tools.workers[0].tell(command).is_err() {
+                    if self.tools.workers[0].tether.tell(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }
                 }
