@@ -3,6 +3,7 @@
 //! publishes what changed, once for each burst.
 
 mod interfaces;
+mod lookups;
 mod publication;
 mod questions;
 mod seats;
