@@ -23,7 +23,13 @@ fn a_table_says_how_it_finds_its_rules(ground: &Ground) -> Outcome {
     switch.ofctl("add-flow br0 priority=1,actions=output:2")?;
     let few = lines(&told()?);
     assert_eq!(few[0][..2], ["0", "1"]);
-    assert_eq!(few[0][4], "direct:");
+    let form = |line: &[String]| line.iter().find(|word| word.ends_with(':')).cloned();
+    assert_eq!(form(&few[0]).as_deref(), Some("direct:"));
+    // What a lookup takes, and the tenths of the samples, as the table is published by now.
+    assert!(few[0][4].parse::<f64>()? > 0.0, "{few:?}");
+    let spread = few[0][5].trim_matches(['(', ')']).split('-');
+    let spread: Result<Vec<f64>, _> = spread.map(str::parse).collect();
+    assert!(matches!(spread?[..], [low, high] if low <= high), "{few:?}");
     let mut flows = String::new();
     for net in 1..=40 {
         for (bits, port) in [(16, 80), (20, 443), (24, 0x2000), (28, 22)] {

@@ -28,13 +28,19 @@ const BINARY: &str = "cli";
 /// tested: the binary that users get without asking has none.
 const DPDK: &str = "dpdk";
 
+/// The packages that have models of what their threads hand over, built with the feature
+/// `model`, and the modules of them.
+const MODELLED: [&str; 2] = ["fastpath", "switch"];
+const MODELS: &str = "model::";
+
 #[rustfmt::skip]
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     Step { name: "setup",  about: "what the tests need",                     run: set_up },
     Step { name: "tidy",   about: "what the compiler does not check",        run: check_tidiness },
     Step { name: "fmt",    about: "formatting",                              run: check_format },
     Step { name: "clippy", about: "lints, as errors",                        run: check_lints },
     Step { name: "unit",   about: "unit and property tests, vectors, cases, corpora", run: run_unit_tests },
+    Step { name: "model",  about: "what threads hand over, in many orders",  run: run_models },
     Step { name: "docs",   about: "documentation, warnings as errors",       run: build_docs },
     Step { name: "counts", about: "instructions of hot code, against the baseline",       run: count_instructions },
     Step { name: "bench",  about: "one row of the benchmarks, to see that they work",     run: try_bench },
@@ -186,7 +192,9 @@ fn check_format(shell: &mut Shell) -> Result<Tally, Failure> {
 fn check_lints(shell: &mut Shell) -> Result<Tally, Failure> {
     let with_dpdk = ["--package", DPDK, "--package", BINARY, "--features", DPDK];
     let mut tally = Tally::default();
-    for of_what in [["--workspace"].as_slice(), &with_dpdk] {
+    let with_model = ["--package", MODELLED[0], "--package", MODELLED[1]];
+    let with_model = [with_model.as_slice(), &["--features", "model"]].concat();
+    for of_what in [["--workspace"].as_slice(), &with_dpdk, &with_model] {
         let mut command = cargo_with(&["clippy", "--all-targets"]);
         command.args(of_what).args(["--", "-D", "warnings"]);
         tally.add(one(shell, "clippy", &mut command)?);
@@ -203,6 +211,15 @@ fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
     let mut command = cargo_with(&["test", "--package", DPDK, "--features", DPDK]);
     tally.add(counted(shell, "unit", &mut command)?);
     Ok(tally)
+}
+
+fn run_models(shell: &mut Shell) -> Result<Tally, Failure> {
+    let mut command = cargo_with(&["test", "--lib", "--features", "model"]);
+    for package in MODELLED {
+        command.args(["--package", package]);
+    }
+    // With that feature, nothing else runs than models.
+    counted(shell, "model", command.arg(MODELS))
 }
 
 fn build_docs(shell: &mut Shell) -> Result<Tally, Failure> {

@@ -5,6 +5,7 @@
 
 mod ids;
 mod instant;
+pub mod sync;
 
 pub use ids::{
     BucketId, BufferId, Cookie, DatapathId, GroupId, MeterId, PortNo, QueueId, TableId, Xid,

@@ -4,8 +4,8 @@
 
 use std::cmp::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pipeline::Rule;
 
 use crate::bits::{self, Bits};

@@ -438,5 +438,7 @@ impl Table {
     }
 }
 
+#[cfg(all(test, feature = "model"))]
+mod model;
 #[cfg(test)]
 mod tests;

@@ -32,6 +32,7 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod trail;
+mod trial;
 mod trunk;
 mod tuple;
 mod way;
@@ -39,3 +40,4 @@ mod way;
 pub use classifier::{Classifier, Description, Looker, Mark, Scratch, View};
 pub use runner::{Batch, Fate, Ground, Runner};
 pub use steps::Reason;
+pub use trial::Trial;

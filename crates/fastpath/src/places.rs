@@ -12,6 +12,9 @@ impl Places {
     /// None.
     pub(crate) const NONE: Self = Self(0);
 
+    /// All.
+    pub(crate) const ALL: Self = Self(u32::MAX);
+
     /// The one in this place.
     #[inline]
     pub(crate) const fn of(place: usize) -> Self {

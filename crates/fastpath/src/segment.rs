@@ -26,8 +26,8 @@ mod living;
 mod slot;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use base::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use pipeline::Rule;
 
 use crate::lanes::{Conditions, Lanes};

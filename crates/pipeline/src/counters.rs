@@ -9,9 +9,9 @@
 //! with the last of its counters, and none of its cells is used twice.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Instant;
+use base::sync::atomic::{AtomicU64, Ordering};
 
 /// The counts of one writer.
 #[derive(Debug, Default)]

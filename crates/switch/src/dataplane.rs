@@ -5,5 +5,7 @@ pub(crate) mod counters;
 pub(crate) mod messages;
 pub(crate) mod normal;
 pub(crate) mod program;
+pub(crate) mod publisher;
 pub(crate) mod slots;
+pub(crate) mod tether;
 pub(crate) mod worker;

@@ -6,6 +6,8 @@ mod connection;
 mod control;
 mod inbox;
 mod links;
+#[cfg(all(test, feature = "model"))]
+mod model;
 mod patience;
 mod peers;
 mod reaper;
@@ -16,9 +18,9 @@ mod worker_thread;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
+use base::sync::thread;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 

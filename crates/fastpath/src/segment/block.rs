@@ -1,9 +1,10 @@
 //! Entries, and the blocks in which they lie side by side: one for each rule, which says
 //! when it is there. How one is found is the segment's.
 
-use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use base::sync::OnceLock;
+use base::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use pipeline::Rule;
 
 /// Entries of a block at most: what the lower bits of a number tell apart.

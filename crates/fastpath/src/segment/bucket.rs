@@ -2,7 +2,7 @@
 //! in vain, and its number. All tags are compared at once, without a branch that would have
 //! to wait for them.
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use base::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 /// Slots of a bucket: half a cache line.
 pub(super) const SLOTS: usize = 8;

@@ -2,8 +2,8 @@
 //! for of all of them, so that none waits for the memory of another.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use base::sync::atomic::Ordering;
 use pipeline::Rule;
 use sys::cache::prefetch;
 

@@ -3,8 +3,8 @@
 //! behind another.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use base::sync::atomic::Ordering;
 use pipeline::Rule;
 
 use super::block::NONE;

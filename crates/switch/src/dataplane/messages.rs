@@ -1,8 +1,8 @@
 //! What the control thread and a worker tell each other, by a ring each way.
 
 use std::io;
-use std::sync::mpsc::Sender;
 
+use base::sync::mpsc::Sender;
 use packet::Frame;
 use pipeline::{Learned, PacketInMeta};
 use ports::Queue;

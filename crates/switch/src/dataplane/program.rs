@@ -2,9 +2,10 @@
 //! number. Published whole, so a frame sees a change whole or not at all.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
+use base::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
@@ -53,7 +54,29 @@ impl Program {
 }
 
 /// Where the control thread puts programs and workers find them.
-pub(crate) type Publication = ArcSwap<Program>;
+#[derive(Default)]
+pub(crate) struct Publication(ArcSwap<Program>);
+
+impl Publication {
+    /// The newest program, for a moment.
+    #[inline]
+    pub(crate) fn load(&self) -> Guard<Arc<Program>> {
+        point();
+        self.0.load()
+    }
+
+    /// The newest program.
+    pub(crate) fn load_full(&self) -> Arc<Program> {
+        point();
+        self.0.load_full()
+    }
+
+    /// The control thread: a newer one. Returns the one before.
+    pub(crate) fn swap(&self, program: Arc<Program>) -> Arc<Program> {
+        point();
+        self.0.swap(program)
+    }
+}
 
 /// What a worker is doing, as far as others have to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +119,7 @@ impl Progress {
     /// The worker: about to rest, or busy again. When it is about to rest it must look for
     /// news once more before it does: either it sees the news, or whoever brought them
     /// sees it resting. When it is busy again it must look for news before its next batch.
-    pub(crate) fn take(&self, posture: Posture) {
+    pub(super) fn take(&self, posture: Posture) {
         self.posture.store(posture as u8, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }

@@ -9,6 +9,7 @@
 use std::io;
 use std::sync::Arc;
 
+use base::sync::point;
 use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
@@ -19,7 +20,7 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, PacketInEvent, Returned};
 use super::normal::{self, Forward};
-use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
+use super::program::{BridgeProgram, Generation, Posture, Program, Progress, Publication};
 use super::slots::{PortKey, Slot, Slots};
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
@@ -104,14 +105,20 @@ impl Worker {
         self.slots.iter().map(|(_, slot)| slot.queue.as_ref())
     }
 
-    /// How far the worker is.
-    pub(crate) fn progress(&self) -> &Progress {
-        &self.shared.progress
+    /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
+    /// holds no frame.
+    pub(crate) fn rest<T>(&self, posture: Posture, how: impl FnOnce() -> T) -> Option<T> {
+        self.shared.progress.take(posture);
+        let rested = (!self.has_news()).then(how);
+        self.shared.progress.take(Posture::Busy);
+        rested
     }
 
     /// Whether there is a newer program or a command.
-    pub(crate) fn has_news(&self) -> bool {
-        self.shared.publication.load().generation != self.passed || !self.shared.commands.is_empty()
+    fn has_news(&self) -> bool {
+        let newest = self.shared.publication.load().generation;
+        point();
+        newest != self.passed || !self.shared.commands.is_empty()
     }
 
     /// Takes up news, then serves every queue once.
@@ -147,7 +154,9 @@ impl Worker {
             self.program = Arc::clone(&newest);
         }
         drop(newest);
+        point();
         while let Ok(command) = self.shared.commands.pop() {
+            point();
             self.obey(command);
         }
         if newer {

@@ -3,6 +3,7 @@
 //! publishes what changed, once for each burst.
 
 mod interfaces;
+mod lookups;
 mod publication;
 mod questions;
 mod seats;
@@ -13,10 +14,10 @@ mod steps;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
-use std::thread;
 
 use base::Instant;
+use base::sync::mpsc::{Receiver, TryRecvError};
+use base::sync::thread;
 use openflow::Parcel;
 use pipeline::Removal;
 use ports::xdp::Memories;
@@ -33,7 +34,8 @@ use crate::config::Config;
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
 use crate::dataplane::messages::{Command, Event};
-use crate::dataplane::program::{BridgeId, Generation, Program, Publication};
+use crate::dataplane::program::{BridgeId, Publication};
+use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use site::Site;
 
@@ -75,13 +77,6 @@ struct Peer {
     deferred: VecDeque<(Parcel, Room)>,
 }
 
-/// A program that another has taken the place of.
-struct Retired {
-    program: Arc<Program>,
-    /// Whether it may be the last that holds so many rules that to free it takes long.
-    is_large: bool,
-}
-
 /// What the control thread is given.
 pub(crate) struct Tools {
     /// Tells the time.
@@ -112,12 +107,9 @@ pub(crate) struct Control {
     sites: BTreeMap<BridgeId, Site>,
     next_bridge: u32,
     peers: BTreeMap<ConnectionId, Peer>,
-    generation: Generation,
+    publisher: Publisher,
     /// Until when the next publication may wait.
     next_publication: Instant,
-    passed: Generation,
-    /// Programs that workers may still run. They are freed here, never by a worker.
-    retired: VecDeque<Retired>,
     /// Ports that go from worker to worker just now.
     moving: BTreeSet<PortKey>,
     /// The memory of each worker's AF_XDP ports.
@@ -131,6 +123,7 @@ pub(crate) struct Control {
 impl Control {
     /// A control thread without bridges.
     pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+        let publisher = Publisher::new(Arc::clone(&tools.publication));
         Self {
             tools,
             inputs,
@@ -138,10 +131,8 @@ impl Control {
             sites: BTreeMap::new(),
             next_bridge: 0,
             peers: BTreeMap::new(),
-            generation: Generation::default(),
+            publisher,
             next_publication: Instant::START,
-            passed: Generation::default(),
-            retired: VecDeque::new(),
             moving: BTreeSet::new(),
             memories: Memories::default(),
             last_look: Instant::START,
@@ -334,7 +325,7 @@ impl Control {
                 }
                 Effect::Transmit(port, frame) => {
                     let command = Command::Transmit(PortKey { bridge, port }, frame);
-                    if self.tools.workers[0].tell(command).is_err() {
+                    if self.tools.workers[0].tether.tell(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }
                 }

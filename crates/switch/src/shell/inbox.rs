@@ -2,9 +2,8 @@
 //! bounded where it comes from (bytes in flight of a connection, slots of a
 //! worker's ring, changes of an interface).
 
-use std::sync::mpsc;
-use std::thread::Thread;
-
+use base::sync::mpsc;
+use base::sync::thread::Thread;
 use openflow::{Parcel, Version};
 
 use super::connection::{Outbox, Purpose, Room};

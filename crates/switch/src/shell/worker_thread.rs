@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
+use rtrb::{Consumer, RingBuffer};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::Timespec;
 use rustix::thread::CpuSet;
@@ -19,6 +19,7 @@ use super::patience::Patience;
 use crate::dataplane::counters::WorkerCounters;
 use crate::dataplane::messages::{Command, Event};
 use crate::dataplane::program::{Posture, Progress, Publication};
+use crate::dataplane::tether::{Tether, Wake};
 use crate::dataplane::worker::{Shared, Worker};
 use crate::error::SwitchError;
 
@@ -50,18 +51,26 @@ const COMMANDS_MAX: usize = 4096;
 /// Events that may wait for the control thread.
 const EVENTS_MAX: usize = 1024;
 
+/// Wakes a worker that sleeps.
+pub(crate) struct Nudge(Arc<OwnedFd>);
+
+impl Wake for Nudge {
+    fn wake(&self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
 /// The control thread's end of a worker.
 pub(crate) struct WorkerHandle {
-    commands: Producer<Command>,
+    /// What it shares with it.
+    pub(crate) tether: Tether<Nudge>,
     /// The core that it runs on.
     pub(crate) core: usize,
     /// What the worker tells.
     pub(crate) events: Consumer<Event>,
-    /// How far it is.
-    pub(crate) progress: Arc<Progress>,
     /// What it drops.
     pub(crate) counters: Arc<WorkerCounters>,
-    wake: Arc<OwnedFd>,
     thread: JoinHandle<()>,
 }
 
@@ -100,55 +109,17 @@ impl WorkerHandle {
             })
             .map_err(SwitchError::system("starting a worker thread"))?;
         Ok(Self {
-            commands,
+            tether: Tether::new(commands, progress, Nudge(wake)),
             core,
             events,
-            progress,
             counters,
-            wake,
             thread,
         })
     }
 
-    /// Tells the worker something; it comes back if there is no room.
-    pub(crate) fn tell(&mut self, command: Command) -> Result<(), Command> {
-        let told = self
-            .commands
-            .push(command)
-            .map_err(|PushError::Full(command)| command);
-        self.wake_if_asleep();
-        told
-    }
-
-    /// Tells the worker something that must not be lost, and waits for room if need
-    /// be: the worker makes some at its next turn.
-    pub(crate) fn tell_surely(&mut self, mut command: Command) {
-        while let Err(back) = self.tell(command) {
-            command = back;
-            std::thread::yield_now();
-        }
-    }
-
-    /// Whether the worker is between two batches, off its core, and has nothing left to do.
-    /// Of what was published before the question, no frame can miss anything then: the
-    /// first thing that the worker does when it goes on is to look for the newest program.
-    pub(crate) fn rests(&self) -> bool {
-        // In this order: what it took out of the ring before it began to rest is done.
-        let nothing_left = self.commands.slots() == COMMANDS_MAX;
-        nothing_left && self.progress.is_resting()
-    }
-
-    /// Wakes the worker if it sleeps: there is news.
-    pub(crate) fn wake_if_asleep(&self) {
-        if self.progress.is_asleep() {
-            // A counter that is full wakes as well.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        }
-    }
-
     /// Ends the worker and waits until it has.
     pub(crate) fn stop(mut self) {
-        self.tell_surely(Command::Stop);
+        self.tether.tell_surely(Command::Stop);
         if self.thread.join().is_err() {
             tracing::error!("a worker had died before its end");
         }
@@ -205,23 +176,14 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             last_rest = clock.now();
             (has_served, looks) = (false, false);
         } else if now - last_rest >= GIVE_WAY {
-            give_way(&worker);
+            // Lets others have the core that have waited for it longer.
+            worker.rest(Posture::GivingWay, std::thread::yield_now);
             last_rest = clock.now();
         } else if turn.frames == 0 {
             looks = true;
             std::hint::spin_loop();
         }
     }
-}
-
-/// Lets others have the core that have waited for it longer. Nobody waits for the worker
-/// meanwhile: it holds no frame.
-fn give_way(worker: &Worker) {
-    worker.progress().take(Posture::GivingWay);
-    if !worker.has_news() {
-        std::thread::yield_now();
-    }
-    worker.progress().take(Posture::Busy);
 }
 
 /// What an idle worker sleeps on: its queues, and the control thread's nudge.
@@ -272,16 +234,14 @@ impl Sleeper {
 
     /// Sleeps until a frame or news come. Tells whether a queue has woken it.
     fn sleep(&self, worker: &Worker) -> bool {
-        worker.progress().take(Posture::Asleep);
-        let mut woken_by = None;
-        if !worker.has_news() {
+        let wait = || {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
             let woken = epoll::wait(self.epoll.as_fd(), &mut ready, Some(&TEND_ASLEEP));
             let first = woken.ok().and_then(|(ready, _)| ready.first().copied());
-            woken_by = first.map(|event| event.data.u64());
-        }
-        worker.progress().take(Posture::Busy);
+            first.map(|event| event.data.u64())
+        };
+        let woken_by = worker.rest(Posture::Asleep, wait).flatten();
         if woken_by == Some(NUDGE) {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.wake, &mut count);

@@ -109,7 +109,7 @@ impl Rig {
             compiled: self.compiled.publish(&self.pipeline),
             stations: self.stations.clone(),
         };
-        self.publication.store(Arc::new(Program {
+        self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),
             bridges: vec![bridge],
         }));
@@ -300,7 +300,7 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
 fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
     let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
     let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
-    let (back, returned) = std::sync::mpsc::channel();
+    let (back, returned) = base::sync::mpsc::channel();
     let queue = ours.take_queues().pop().expect("one queue");
     let exchange = |key| Exchange {
         key,

@@ -1,25 +1,20 @@
-//! Programs on their way to the workers: when what changed is published, what
-//! waits until they have passed it, and when old programs are freed.
+//! Programs on their way to the workers: when what changed is published, and what
+//! waits until they have passed it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use super::Control;
 use super::site::Site;
-use super::{Control, Retired};
-use crate::dataplane::program::{BridgeProgram, Generation, Program};
+use crate::dataplane::program::BridgeProgram;
+use crate::dataplane::tether::Tether;
 use crate::shell::reaper::LARGE;
-use crate::shell::worker_thread::WorkerHandle;
+use crate::shell::worker_thread::{Nudge, WorkerHandle};
 
 /// A burst of changes is published this often: a rule is in force soon after it
 /// came, and a publication, which costs each worker a look at new tables, is shared
 /// by many. The first change after a pause, and one that a barrier waits for, is
 /// published at once.
 const PUBLICATION_INTERVAL: Duration = Duration::from_micros(500);
-
-/// Programs that wait to be freed until the workers are woken to let go of them. They
-/// share what did not change between them, so a few cost little; asleep, a worker
-/// would keep all of a second's.
-const RETIRED_MAX: usize = 64;
 
 impl Control {
     /// Publishes the present state of all bridges, if any of it is new and it is time.
@@ -28,7 +23,6 @@ impl Control {
             return;
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
-        self.generation = Generation(self.generation.0 + 1);
         let bridges = self.sites.iter_mut().map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
             BridgeProgram {
@@ -38,24 +32,13 @@ impl Control {
                 stations,
             }
         });
-        let program = Program {
-            generation: self.generation,
-            bridges: bridges.collect(),
-        };
-        let old = self.tools.publication.swap(Arc::new(program));
+        let bridges = bridges.collect();
         let gone = self.sites.values().map(|site| site.bridge.removed());
         let is_large = gone.sum::<usize>() >= LARGE;
-        self.retired.push_back(Retired {
-            program: old,
-            is_large,
-        });
+        let workers = tethers(&self.tools.workers);
+        let generation = self.publisher.publish(bridges, is_large, workers);
         for site in self.sites.values_mut() {
-            site.bridge.handle_published(self.generation);
-        }
-        // One that is asleep need not be woken for a new program, only to let go of old ones.
-        if is_large || self.retired.len() > RETIRED_MAX {
-            let workers = self.tools.workers.iter();
-            workers.for_each(WorkerHandle::wake_if_asleep);
+            site.bridge.handle_published(generation);
         }
     }
 
@@ -73,17 +56,14 @@ impl Control {
 
     /// Does what waited for the workers, as far as they are.
     pub(super) fn settle_passed(&mut self) {
-        self.free_retired();
-        let workers = self.tools.workers.iter();
-        let passed = |worker: &WorkerHandle| match worker.rests() {
-            true => self.generation,
-            false => worker.progress.passed(),
-        };
-        let slowest = workers.map(passed).min();
-        let Some(passed) = slowest.filter(|passed| *passed > self.passed) else {
+        for old in self.publisher.let_go(tethers(&self.tools.workers)) {
+            if old.is_large {
+                self.tools.reaper.free(Box::new(old.program));
+            }
+        }
+        let Some(passed) = self.publisher.advance(tethers(&self.tools.workers)) else {
             return;
         };
-        self.passed = passed;
         let bridges: Vec<_> = self.sites.keys().copied().collect();
         for bridge in bridges {
             let mut effects = Vec::new();
@@ -94,16 +74,8 @@ impl Control {
         }
         self.resume_deferred();
     }
+}
 
-    /// Frees the programs that no worker holds any more.
-    fn free_retired(&mut self) {
-        let workers = self.tools.workers.iter();
-        let held = workers.map(|worker| worker.progress.passed()).min();
-        let is_free = |old: &mut Retired| held.is_some_and(|held| old.program.generation < held);
-        while let Some(old) = self.retired.pop_front_if(is_free) {
-            if old.is_large {
-                self.tools.reaper.free(Box::new(old.program));
-            }
-        }
-    }
+fn tethers(workers: &[WorkerHandle]) -> impl Iterator<Item = &Tether<Nudge>> {
+    workers.iter().map(|worker| &worker.tether)
 }

@@ -8,27 +8,38 @@ use packet::Frame;
 use ports::Counter;
 
 use super::Control;
+use super::lookups::Lookups;
 use crate::config::parse_cores;
 use crate::shell::unixctl::{EXIT, Question};
 
 struct Command {
     name: &'static str,
     arguments: &'static str,
-    answer: fn(&mut Control, &[String]) -> Result<String, String>,
+    answer: Answer,
 }
+
+/// How a question is answered.
+enum Answer {
+    /// By the control thread, at once.
+    AtOnce(fn(&mut Control, &[String]) -> Result<String, String>),
+    /// With what takes a while to be found out, by another thread.
+    Later(fn(&mut Control, &[String]) -> Result<Lookups, String>),
+}
+
+use Answer::{AtOnce, Later};
 
 #[rustfmt::skip]
 const COMMANDS: [Command; 10] = [
-    Command { name: "comporta/affinity", arguments: "BRIDGE PORT CORE[,CORE]..", answer: affinity },
-    Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: counters },
-    Command { name: "comporta/tables",   arguments: "BRIDGE",   answer: tables },
-    Command { name: "comporta/workers",  arguments: "",         answer: workers },
-    Command { name: EXIT,                arguments: "",         answer: exit },
-    Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: fdb_flush },
-    Command { name: "fdb/show",          arguments: "BRIDGE",   answer: fdb_show },
-    Command { name: "list-commands",     arguments: "",         answer: list_commands },
-    Command { name: "ofproto/trace",     arguments: "BRIDGE FLOW [PACKET]", answer: trace },
-    Command { name: "version",           arguments: "",         answer: version },
+    Command { name: "comporta/affinity", arguments: "BRIDGE PORT CORE[,CORE]..", answer: AtOnce(affinity) },
+    Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: AtOnce(counters) },
+    Command { name: "comporta/tables",   arguments: "BRIDGE",   answer: Later(tables) },
+    Command { name: "comporta/workers",  arguments: "",         answer: AtOnce(workers) },
+    Command { name: EXIT,                arguments: "",         answer: AtOnce(exit) },
+    Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: AtOnce(fdb_flush) },
+    Command { name: "fdb/show",          arguments: "BRIDGE",   answer: AtOnce(fdb_show) },
+    Command { name: "list-commands",     arguments: "",         answer: AtOnce(list_commands) },
+    Command { name: "ofproto/trace",     arguments: "BRIDGE FLOW [PACKET]", answer: AtOnce(trace) },
+    Command { name: "version",           arguments: "",         answer: AtOnce(version) },
 ];
 
 impl Control {
@@ -37,7 +48,13 @@ impl Control {
         let command = COMMANDS.iter().find(|row| row.name == question.command);
         let answer = match command {
             Some(row) if question.arguments.len() <= row.arguments.split_whitespace().count() => {
-                (row.answer)(self, &question.arguments)
+                match row.answer {
+                    AtOnce(answer) => answer(self, &question.arguments),
+                    Later(answer) => match answer(self, &question.arguments) {
+                        Ok(lookups) => return self.answer_later(lookups, question),
+                        Err(problem) => Err(problem),
+                    },
+                }
             }
             Some(row) => Err(format!("usage: {} {}", row.name, row.arguments)),
             None => Err(format!(
@@ -47,6 +64,11 @@ impl Control {
         };
         // Who asked may have gone.
         drop(question.answer.send(answer));
+    }
+
+    fn answer_later(&self, lookups: Lookups, question: Question) {
+        let answer = move || drop(question.answer.send(Ok(lookups.tell())));
+        drop(self.tools.runtime.spawn_blocking(answer));
     }
 }
 
@@ -96,23 +118,19 @@ fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, Stri
     Ok("table successfully flushed\n".to_owned())
 }
 
-/// How each table finds its rules.
-fn tables(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let described = named(control, arguments)?.bridge.describe_tables();
-    let mut text = "table      rules      bytes   cost  form, and why\n".to_owned();
-    for table in described {
-        let cost = table
-            .cost
-            .map_or_else(|| "-".to_owned(), |cost| cost.to_string());
-        let (id, rules, bytes) = (table.table.0, table.rules, table.bytes);
-        let (form, why) = (table.form, table.why);
-        writeln!(
-            text,
-            "{id:>5} {rules:>10} {bytes:>10} {cost:>6}  {form}: {why}"
-        )
-        .expect("a string has room");
-    }
-    Ok(text)
+/// How each table finds its rules, and what that takes.
+fn tables(control: &mut Control, arguments: &[String]) -> Result<Lookups, String> {
+    let name = arguments.first().ok_or("name a bridge")?;
+    let program = control.tools.publication.load_full();
+    let clock = control.tools.clock;
+    let named = control.site_named(name);
+    let (bridge, site) = named.ok_or_else(|| format!("no such bridge: {name}"))?;
+    Ok(Lookups {
+        program,
+        bridge,
+        tables: site.bridge.describe_tables(),
+        clock,
+    })
 }
 
 /// Which worker takes which port's frames.

@@ -176,7 +176,7 @@ impl Control {
             purpose,
         };
         let command = Command::Exchange(Box::new(exchange));
-        self.tools.workers[worker].tell_surely(command);
+        self.tools.workers[worker].tether.tell_surely(command);
     }
 
     /// Does what queues are for that workers have given back.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
 
 use base::PortNo;
+use base::sync::mpsc::{Receiver, Sender, channel};
 use openflow::Versions;
 use packet::MacAddr;
 use ports::{Port, Queue};

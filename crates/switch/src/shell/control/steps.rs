@@ -225,7 +225,9 @@ impl Control {
         };
         port.gates.clear();
         for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
-            worker.tell_surely(Command::AddPort(key, queue, port.gate()));
+            worker
+                .tether
+                .tell_surely(Command::AddPort(key, queue, port.gate()));
         }
         self.carry_out(id, effects, &mut None);
         Ok(())
@@ -246,7 +248,7 @@ impl Control {
             port: number,
         };
         for worker in &mut self.tools.workers {
-            worker.tell_surely(Command::RemovePort(key));
+            worker.tether.tell_surely(Command::RemovePort(key));
         }
         self.carry_out(id, effects, &mut None);
     }

@@ -1,0 +1,183 @@
+//! Lookups for a person who asks what they cost: in one table of a view, of frames that its
+//! rules want, by the form and in the groups by which workers look frames up.
+//!
+//! No clock here: whoever runs a trial reads one.
+
+use base::TableId;
+use pipeline::Rule;
+
+use crate::ahead::AHEAD;
+use crate::classifier::{Sole, Uncompiled, View};
+use crate::lanes::{Conditions, Lanes};
+use crate::places::Places;
+use crate::runner::{Seen, look_up};
+
+/// See the top of this file.
+#[derive(Debug)]
+pub struct Trial {
+    view: View,
+    table: TableId,
+    groups: Vec<[Lanes; AHEAD]>,
+}
+
+impl Trial {
+    /// Frames of a group: what the counts are of.
+    pub const GROUP: usize = AHEAD;
+
+    /// Lookups of so many groups of frames in a table that has these rules, in no order: of each
+    /// rule one frame, or of some, evenly spread, where there are more, or several where there
+    /// are fewer. None if nothing is looked up there by a form: the table has no rules, or
+    /// the interpreter goes along them.
+    #[must_use]
+    pub fn new<'a>(
+        view: &View,
+        table: TableId,
+        rules: impl ExactSizeIterator<Item = &'a Rule>,
+        groups: usize,
+    ) -> Option<Self> {
+        let is_walked = view.table(table)?.uncompiled == Some(Uncompiled::Outside);
+        let wanted = groups * AHEAD;
+        let step = rules.len().div_ceil(wanted.max(1)).max(1);
+        let lanes = rules
+            .step_by(step)
+            .map(|rule| Conditions::of(rule.matching()).values);
+        let lanes: Vec<Lanes> = lanes.collect();
+        if is_walked || lanes.is_empty() {
+            return None;
+        }
+        let mut order = (0..wanted).map(|place| lanes[scattered(place, lanes.len())].clone());
+        let group = |_| std::array::from_fn(|_| order.next().expect("there are as many"));
+        let groups = (0..groups).map(group).collect();
+        let view = view.clone();
+        Some(Self {
+            view,
+            table,
+            groups,
+        })
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Looks up the frames of these groups. Returns how many have found a rule.
+    #[must_use]
+    pub fn run(&self, groups: std::ops::Range<usize>) -> usize {
+        let groups = self.groups.get(groups).unwrap_or_default();
+        groups.iter().map(|group| self.look_up(group)).sum()
+    }
+
+    fn look_up(&self, lanes: &[Lanes; AHEAD]) -> usize {
+        let view = &self.view;
+        let Some(table) = view.table(self.table) else {
+            return 0;
+        };
+        match table.sole() {
+            Sole::Direct(base, direct) => {
+                let mut left = Places::ALL;
+                for (number, _) in base.seen(view.epoch()) {
+                    left = left.without(direct.fitting(number, lanes, left));
+                    if left.is_none() {
+                        break;
+                    }
+                }
+                AHEAD - left.count()
+            }
+            Sole::Tuple(tuple) if tuple.is_large() => {
+                let found = view.look_up_each_in(tuple, lanes, Places::ALL);
+                found.into_iter().flatten().count()
+            }
+            Sole::Tuple(tuple) => {
+                let found = lanes.iter().map(|lanes| view.look_up_in(tuple, lanes));
+                found.flatten().count()
+            }
+            Sole::Base(base) => {
+                let found = lanes
+                    .iter()
+                    .map(|lanes| base.find(lanes, view.epoch(), |_| true));
+                found.flatten().count()
+            }
+            Sole::None => {
+                let found = lanes.iter().map(|lanes| look_up(view, Some(table), lanes));
+                let is_rule = |seen: &Seen<'_>| !matches!(seen, Seen::Found(None));
+                found.filter(is_rule).count()
+            }
+        }
+    }
+}
+
+/// The place in no order that is the `place`th of `len`, each once before any twice.
+fn scattered(place: usize, len: usize) -> usize {
+    // A prime larger than any number of frames that is asked for: no `len` has it as a factor.
+    const STEP: u64 = 2_654_435_761;
+    let place = (place as u64).wrapping_mul(STEP) % len as u64;
+    usize::try_from(place).expect("less than a length")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use base::Instant;
+    use flow::text::parse_flow_line;
+    use pipeline::{Limits, Pipeline};
+
+    use super::*;
+    use crate::Classifier;
+
+    /// How many of the frames of a trial in these rules find one.
+    fn found(lines: &[String]) -> Option<usize> {
+        let mut pipeline = Pipeline::new(Limits::default(), 1);
+        let mut classifier = Classifier::new();
+        for line in lines {
+            let flow_mod = parse_flow_line(line).expect(line);
+            let changes = pipeline.flow_mod(&flow_mod, Instant::START);
+            classifier.note(&changes.expect(line));
+        }
+        let view = classifier.publish(&pipeline);
+        let rules: Vec<_> = pipeline.rules(TableId(0)).map(AsRef::as_ref).collect();
+        let trial = Trial::new(&view, TableId(0), rules.into_iter(), 10)?;
+        assert_eq!(trial.groups(), 10);
+        Some(trial.run(0..10))
+    }
+
+    #[test]
+    fn frames_of_a_trial_find_rules_in_every_form() {
+        let of_each = |count: usize, rule: fn(usize) -> String| -> Vec<String> {
+            (0..count).map(rule).collect()
+        };
+        let all = Some(10 * Trial::GROUP);
+        let direct = |n| format!("priority={n},udp,tp_dst={n},actions=drop");
+        assert_eq!(found(&of_each(3, direct)), all);
+        assert_eq!(
+            found(&of_each(1000, |n| format!("udp,tp_dst={n},actions=drop"))),
+            all
+        );
+        let prefix = |n| {
+            format!(
+                "priority={0},ip,nw_dst=10.{n}.0.0/{0},actions=drop",
+                16 + n % 9
+            )
+        };
+        assert_eq!(found(&of_each(200, prefix)), all);
+        let mixed = |n: usize| match n % 4 {
+            0 => format!("udp,tp_dst={n},actions=drop"),
+            1 => format!("tcp,tp_src={n},nw_src=10.0.0.0/{},actions=drop", 8 + n % 20),
+            2 => format!("ip,nw_dst=10.0.{}.0/{},actions=drop", n % 250, 8 + n % 16),
+            _ => format!("priority=7,arp,arp_spa=10.0.{}.1,actions=drop", n % 250),
+        };
+        assert_eq!(found(&of_each(300, mixed)), all);
+        assert_eq!(found(&[]), None);
+    }
+
+    #[test]
+    fn every_rule_has_its_turn_before_any_has_two() {
+        for len in [1, 2, 3, 97, 256, 1000] {
+            let places: BTreeSet<_> = (0..len).map(|place| scattered(place, len)).collect();
+            assert_eq!(places.len(), len);
+            assert!(places.last().is_some_and(|last| *last < len));
+        }
+    }
+}
