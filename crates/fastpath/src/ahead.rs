@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use base::{PortNo, TableId};
 use flow::Action;
-use pipeline::{Rule, Totals};
+use pipeline::{Counters, Rule, Totals};
 use sys::cache::prefetch;
 
 use crate::base::Base;
@@ -19,6 +19,7 @@ use crate::places::Places;
 use crate::runner::{Batch, Seen, look_up};
 use crate::steps::{Brief, Set, Step, Steps};
 use crate::tally::add;
+use crate::tuple::TupleView;
 use crate::way::RESUBMITS_DEEP;
 
 mod along;
@@ -124,7 +125,8 @@ impl<'a> Batch<'a> {
                 self.note_lookups(led.places, std::mem::take(&mut lookups));
                 for place in elsewhere {
                     let Ahead { weight, table, .. } = self.ahead[place];
-                    led.add(Places::of(place), weight, table, &mut self.ahead);
+                    led.add(Places::of(place), table, &mut self.ahead);
+                    add(&mut led.totals, weight);
                 }
             }
         }
@@ -176,10 +178,7 @@ impl<'a> Batch<'a> {
         // Each form has a loop of its own, since what is told apart outside is not within.
         match table.sole() {
             Sole::Direct(base, direct) => self.arrive_in_few(group, (base, direct)),
-            Sole::Tuple(tuple) if tuple.is_large() => {
-                let each = view.look_up_each_in(tuple, &self.runner.lanes, group.places);
-                self.arrive_at_far(group, &each)
-            }
+            Sole::Tuple(tuple) => self.arrive_in_one_shape(group, tuple),
             Sole::Base(base) if base.is_large() => {
                 let mut each = [None; AHEAD];
                 for place in group.places {
@@ -192,9 +191,6 @@ impl<'a> Batch<'a> {
             Sole::Base(base) => self.arrive(group, |_, lanes| {
                 found(base.find(lanes, view.epoch(), |_| true))
             }),
-            Sole::Tuple(tuple) => {
-                self.arrive(group, |_, lanes| found(view.look_up_in(tuple, lanes)))
-            }
             Sole::None => self.arrive(group, |_, lanes| look_up(view, Some(table), lanes)),
         }
     }
@@ -203,28 +199,14 @@ impl<'a> Batch<'a> {
     #[inline(always)]
     fn arrive(&mut self, group: Group, says: impl Fn(usize, &Lanes) -> Seen<'a>) -> Led {
         let mut arrival = Arrival::of(group);
-        let mut streak: Option<Streak<'a>> = None;
         for place in group.places {
-            let one = Places::of(place);
-            let rule = match says(place, &self.runner.lanes[place % AHEAD]) {
-                Seen::Found(Some(rule)) => rule,
-                other => {
-                    self.end(one, other, &group);
-                    continue;
+            match says(place, &self.runner.lanes[place % AHEAD]) {
+                Seen::Found(Some(rule)) => {
+                    let what = (rule.instructions.gist(), &rule.counters);
+                    self.settle_one(place, what, || Some(rule), &mut arrival);
                 }
-            };
-            match &mut streak {
-                Some(streak) if std::ptr::eq(streak.rule, rule) => streak.places.add(one),
-                other => {
-                    let before = other.replace(Streak { rule, places: one });
-                    if let Some(before) = before {
-                        self.settle(before, &mut arrival);
-                    }
-                }
+                other => self.end(Places::of(place), other, &group),
             }
-        }
-        if let Some(last) = streak {
-            self.settle(last, &mut arrival);
         }
         self.count_arrival(arrival)
     }
@@ -238,6 +220,70 @@ impl<'a> Batch<'a> {
             place.into_iter().for_each(prefetch);
         }
         self.arrive(group, |place, _| found(each[place]))
+    }
+
+    /// The same, in a table whose rules are of one shape.
+    fn arrive_in_one_shape(&mut self, group: Group, tuple: &'a TupleView) -> Led {
+        let (view, runner) = (self.ground.view, &*self.runner);
+        let near = view.lines_of_each_in(tuple, runner.writer, &runner.lanes, group.places);
+        let Some(near) = near else {
+            let each = view.look_up_each_in(tuple, &runner.lanes, group.places);
+            return self.arrive_at_far(group, &each);
+        };
+        let mut arrival = Arrival::of(group);
+        for place in group.places {
+            if let Some(line) = near.lines[place]
+                && let Some(counters) = line.counters()
+            {
+                let rule = || near.rule(place).map(AsRef::as_ref);
+                self.settle_one(place, (line.gist(), counters), rule, &mut arrival);
+                continue;
+            }
+            let rule = match near.unsure.have(place) {
+                true => view.look_up_in(tuple, &self.runner.lanes[place]),
+                false => None,
+            };
+            match rule {
+                Some(rule) => {
+                    let what = (rule.instructions.gist(), &rule.counters);
+                    self.settle_one(place, what, || Some(rule), &mut arrival);
+                }
+                None => self.end(Places::of(place), Seen::Found(None), &group),
+            }
+        }
+        self.count_arrival(arrival)
+    }
+
+    /// Notes what one frame has found: a rule of this gist and these counts. The rule itself
+    /// is asked for only if it does more than most do.
+    #[inline(always)]
+    fn settle_one(
+        &mut self,
+        place: usize,
+        (gist, counters): (u32, &Counters),
+        rule: impl FnOnce() -> Option<&'a Rule>,
+        arrival: &mut Arrival,
+    ) {
+        let is_plain = self.followed.is_none();
+        match Brief::of(gist) {
+            Brief::Leaves(port) if is_plain && self.with_set.is_none() && self.may_leave(port) => {
+                self.ahead[place % AHEAD].leaves = Some(port);
+                arrival.left.add(Places::of(place));
+            }
+            Brief::Leads(to) if is_plain => {
+                arrival.led.add(Places::of(place), to, &mut self.ahead);
+            }
+            _ => {
+                let places = Places::of(place);
+                let streak = rule().map(|rule| Streak { rule, places });
+                streak
+                    .into_iter()
+                    .for_each(|streak| self.settle(streak, arrival));
+                return;
+            }
+        }
+        let weight = self.ahead[place % AHEAD].weight;
+        counters.add(self.runner.writer, weight, self.ground.now);
     }
 
     /// The same, in a table of a few rules: each is compared with all of them.
@@ -260,12 +306,21 @@ impl<'a> Batch<'a> {
     /// Counts for the table those that are led on or leave, and answers which are led on.
     #[inline]
     fn count_arrival(&mut self, arrival: Arrival) -> Led {
-        let mut totals = arrival.led.totals;
-        add(&mut totals, arrival.left);
-        if totals.packets > 0 {
-            self.runner.tables.looked_up(arrival.group.table, totals);
+        let Arrival {
+            group,
+            mut led,
+            left,
+        } = arrival;
+        let all = led.places.and(left);
+        if !all.is_none() {
+            let totals = self.weigh_of(all, &group);
+            self.runner.tables.looked_up(group.table, totals);
+            led.totals = match led.places == all {
+                true => totals,
+                false => self.weigh(led.places),
+            };
         }
-        arrival.led
+        led
     }
 
     /// Notes what the frames of a streak have found, and takes them on to where it leads.
@@ -273,38 +328,35 @@ impl<'a> Batch<'a> {
         let Streak { rule, places } = streak;
         let gist = rule.instructions.gist();
         // Most rules lead on or have frames leave, and do nothing else.
-        let totals = match Brief::of(gist) {
+        let taken = match Brief::of(gist) {
             Brief::Leads(to) => {
-                let totals = self.weigh_of(places, &arrival.group);
-                arrival.led.add(places, totals, to, &mut self.ahead);
+                arrival.led.add(places, to, &mut self.ahead);
                 self.follow(streak, None);
-                totals
+                places
             }
             Brief::Leaves(port) if self.with_set.is_none() && self.may_leave(port) => {
-                let totals = self.weigh_of(places, &arrival.group);
-                add(&mut arrival.left, totals);
+                arrival.left.add(places);
                 self.leave(streak, port);
-                totals
+                places
             }
             _ => self.settle_with_care(streak, gist, arrival),
         };
-        if totals.packets > 0 {
+        if !taken.is_none() {
+            let totals = self.weigh_of(taken, &arrival.group);
             let counters = &rule.counters;
             counters.add(self.runner.writer, totals, self.ground.now);
         }
     }
 
-    /// The same, whatever the rule does. Answers what those frames count for that are led on,
-    /// or leave.
+    /// The same, whatever the rule does. Answers which of those frames are led on, or leave.
     #[inline(never)]
-    fn settle_with_care(&mut self, streak: Streak<'a>, gist: u64, arrival: &mut Arrival) -> Totals {
+    fn settle_with_care(&mut self, streak: Streak<'a>, gist: u32, arrival: &mut Arrival) -> Places {
         let Streak { rule, places } = streak;
         let group = &arrival.group;
         if let Some(to) = self.lead(streak, gist, group.table) {
-            let totals = self.weigh_of(places, group);
-            arrival.led.add(places, totals, to, &mut self.ahead);
+            arrival.led.add(places, to, &mut self.ahead);
             self.follow(streak, None);
-            return totals;
+            return places;
         }
         let leaving = match Brief::of(gist) {
             Brief::Leaves(port) if self.may_leave(port) => {
@@ -315,9 +367,8 @@ impl<'a> Batch<'a> {
             _ => Places::NONE,
         };
         self.end(places.without(leaving), Seen::Found(Some(rule)), group);
-        let totals = self.weigh_of(leaving, group);
-        add(&mut arrival.left, totals);
-        totals
+        arrival.left.add(leaving);
+        leaving
     }
 
     /// What these frames of a group count for.
@@ -358,7 +409,7 @@ impl<'a> Batch<'a> {
     /// Where a rule of this gist leads these frames, for whom it has done all else that it
     /// does then; none if it does not lead them on, or not yet.
     #[inline]
-    fn lead(&mut self, streak: Streak<'a>, gist: u64, from: TableId) -> Option<TableId> {
+    fn lead(&mut self, streak: Streak<'a>, gist: u32, from: TableId) -> Option<TableId> {
         match Brief::of(gist) {
             Brief::Leads(to) => Some(to),
             Brief::Writes(to) => {

@@ -7,16 +7,22 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use pipeline::Rule;
+use sys::cache::prefetch;
 
 use crate::ahead::{AHEAD, ask_for};
 use crate::lanes::{Conditions, Lanes, Parts};
 use crate::places::Places;
-use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment, Sought};
-use crate::shape::{Hash, Hasher, Key, Shape};
+use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Line, Living, Segment, Sought};
+use crate::shape::{Hash, Hasher, KEPT_MAX, Key, Shape};
 
 /// The most entries of a segment whose hashes are all the same, which no splitting
 /// tells apart: an entry's number has sixteen bits.
 const ALIKE_MAX: usize = 32_768;
+
+const _: () = assert!(
+    KEPT_MAX == 4,
+    "Tuple::lines_of_each tells apart so many words"
+);
 
 /// How many bits of the hash choose a segment at most: all that are for it.
 const BITS_MAX: u32 = u16::BITS;
@@ -36,7 +42,7 @@ struct Directory {
 impl Directory {
     #[inline]
     fn place(&self, hash: Hash) -> usize {
-        let upper = u32::from(hash.segment) >> (BITS_MAX - self.bits);
+        let upper = u32::from(hash.segment()) >> (BITS_MAX - self.bits);
         usize::try_from(upper).expect("it has sixteen bits at most")
     }
 
@@ -62,27 +68,43 @@ impl Directory {
     }
 }
 
+/// Who looks into it: how words are hashed, as of when, and where what is found is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seeing {
+    pub(crate) hasher: Hasher,
+    pub(crate) epoch: Epoch,
+    pub(crate) writer: usize,
+}
+
+/// What frames find, each in its place.
+#[derive(Debug)]
+pub(crate) struct Near<'a> {
+    /// The lines, of those frames that find one.
+    pub(crate) lines: [Option<&'a Line>; AHEAD],
+    /// Those of which lines do not tell: they may find a rule nevertheless.
+    pub(crate) unsure: Places,
+    steps: [(Hash, &'a Segment); AHEAD],
+    numbers: [u16; AHEAD],
+}
+
+impl<'a> Near<'a> {
+    /// The rule that the line in this place is of.
+    pub(crate) fn rule(&self, place: usize) -> Option<&'a Arc<Rule>> {
+        let (_, segment) = self.steps[place % AHEAD];
+        segment.rule(self.numbers[place % AHEAD])
+    }
+}
+
 /// What a worker looks into.
 #[derive(Clone, Debug)]
 pub(crate) struct TupleView {
     shape: Arc<Shape>,
     /// No rule in it has a higher priority.
     pub(crate) highest: u16,
-    is_large: bool,
     directory: Arc<Directory>,
 }
 
-/// A tuple with room for so many is not in a cache of the first level: who looks into it for
-/// several frames had better not wait for one after the other.
-const LARGE: usize = 256;
-
 impl TupleView {
-    /// Whether [`TupleView::find_each`] is of use.
-    #[inline]
-    pub(crate) const fn is_large(&self) -> bool {
-        self.is_large
-    }
-
     /// The rules that these frames find. What is far away is asked for all of them together,
     /// one thing after the other, and so comes together: buckets, entries and rules.
     pub(crate) fn find_each(
@@ -92,32 +114,101 @@ impl TupleView {
         of: Places,
     ) -> [Option<&Arc<Rule>>; AHEAD] {
         let first = &*self.directory.segments[0];
-        let mut steps = [(Key::NONE, first, None); AHEAD];
+        let mut steps = [(Hash::NONE, first, None); AHEAD];
         for place in of {
-            let key = self.shape.key(&lanes[place], hasher);
-            let segment = &**self.directory.segment(key.hash);
-            segment.prefetch_bucket(key.hash);
-            steps[place] = (key, segment, None);
+            let hash = hasher.hash(self.shape.words(&lanes[place]));
+            let segment = &**self.directory.segment(hash);
+            segment.prefetch_bucket(hash);
+            steps[place] = (hash, segment, None);
         }
         for place in of {
-            let (key, segment, number) = &mut steps[place];
-            *number = segment.likely(key.hash);
+            let (hash, segment, number) = &mut steps[place];
+            *number = segment.likely(*hash);
             if let Some(number) = *number {
                 segment.prefetch_entry(number);
             }
         }
         let mut found = [None; AHEAD];
         for place in of {
-            let (key, segment, number) = &steps[place];
-            let Some(number) = *number else {
+            let (hash, segment, number) = steps[place];
+            let Some(number) = number else {
                 continue;
             };
-            let sought = self.sought(key, &lanes[place]);
+            let sought = Sought::Lanes(&lanes[place]);
             let likely = segment.likely_rule(number, sought, epoch);
-            found[place] = likely.or_else(|| segment.find(key.hash, sought, epoch, |_| true));
+            found[place] = likely.or_else(|| segment.find(hash, sought, epoch, |_| true));
             found[place].into_iter().for_each(|rule| ask_for(rule));
         }
         found
+    }
+
+    /// The lines of the entries that these frames find, in a tuple that has lines: the shape is
+    /// of few words. What is far away is asked for as above: buckets, lines and counts of this
+    /// writer.
+    pub(crate) fn lines_of_each(
+        &self,
+        seen: Seeing,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+    ) -> Option<Near<'_>> {
+        match self.shape.asked() {
+            [a] => Some(self.lines(seen, lanes, of, [*a])),
+            [a, b] => Some(self.lines(seen, lanes, of, [*a, *b])),
+            [a, b, c] => Some(self.lines(seen, lanes, of, [*a, *b, *c])),
+            [a, b, c, d] => Some(self.lines(seen, lanes, of, [*a, *b, *c, *d])),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn lines<const N: usize>(
+        &self,
+        seen: Seeing,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+        asked: [(u8, u64); N],
+    ) -> Near<'_> {
+        let words = |place: usize| {
+            let lanes = &lanes[place % AHEAD];
+            asked.map(|(lane, mask)| lanes.word(lane) & mask)
+        };
+        let first = &*self.directory.segments[0];
+        let mut near = Near {
+            steps: [(Hash::NONE, first); AHEAD],
+            lines: [None; AHEAD],
+            unsure: Places::NONE,
+            numbers: [0; AHEAD],
+        };
+        for place in of {
+            let hash = seen.hasher.hash(words(place).into_iter());
+            let segment = &**self.directory.segment(hash);
+            segment.prefetch_bucket(hash);
+            near.steps[place % AHEAD] = (hash, segment);
+        }
+        for place in of {
+            let (hash, segment) = near.steps[place % AHEAD];
+            let Some(number) = segment.likely(hash) else {
+                continue;
+            };
+            near.numbers[place % AHEAD] = number;
+            let line = segment.line(number);
+            line.into_iter().for_each(prefetch);
+            near.lines[place % AHEAD] = line;
+            near.unsure.add(Places::of(place));
+        }
+        for place in near.unsure {
+            let (_, segment) = near.steps[place % AHEAD];
+            let line = near.lines[place % AHEAD];
+            let told = line.filter(|line| segment.is_told(line, words(place), seen.epoch));
+            near.lines[place % AHEAD] = told;
+            if let Some(line) = told {
+                near.unsure = near.unsure.without(Places::of(place));
+                let counters = line.counters();
+                let place = counters.and_then(|counters| counters.place(seen.writer));
+                place.into_iter().for_each(prefetch);
+            }
+        }
+        near
     }
 
     #[inline]
@@ -230,11 +321,9 @@ impl Tuple {
     }
 
     pub(crate) fn view(&self) -> TupleView {
-        let segments = &self.directory.segments;
         TupleView {
             shape: Arc::clone(&self.shape),
             highest: self.highest(),
-            is_large: segments.len() > 1 || segments.iter().any(|one| one.capacity() >= LARGE),
             directory: Arc::clone(&self.directory),
         }
     }

@@ -8,7 +8,8 @@ use pipeline::Rule;
 use sys::cache::prefetch;
 
 use super::block::{BLOCK_BITS, NONE, place_of};
-use super::{Bucket, Epoch, PREFERRED, Segment, Sought};
+use super::line::Line;
+use super::{Epoch, PREFERRED, Segment, Sought};
 use crate::shape::Hash;
 
 impl Segment {
@@ -20,23 +21,54 @@ impl Segment {
     }
 
     /// The number of the entry that is of this hash, if one is and all goes as it mostly does:
-    /// of none, there is no entry.
+    /// of none, there is no entry. A number that no entry has says nothing.
     #[inline]
     pub(crate) fn likely(&self, hash: Hash) -> Option<u16> {
-        let [first, second] = self.places(hash).map(|bucket| &self.buckets[bucket]);
-        let number = |bucket: &Bucket| bucket.numbers(hash.tag).next();
-        let in_second = || first.has(PREFERRED).then(|| number(second)).flatten();
-        number(first).or_else(in_second)
+        let [first, second] = self.places(hash);
+        let bucket = &self.buckets[first];
+        match bucket.likely(hash.tag()) {
+            Some(slot) => Some(bucket.number(slot).unwrap_or(NONE)),
+            None if bucket.has(PREFERRED) => {
+                let bucket = &self.buckets[second];
+                let slot = bucket.likely(hash.tag())?;
+                Some(bucket.number(slot).unwrap_or(NONE))
+            }
+            None => None,
+        }
     }
 
-    /// Asks for the memory of an entry, and of the words beside it.
+    /// Asks for the memory of an entry.
     #[inline]
     pub(crate) fn prefetch_entry(&self, number: u16) {
         if let Some(block) = self.blocks.get(usize::from(number >> BLOCK_BITS)) {
             let place = place_of(number);
             block.entries.get(place).into_iter().for_each(prefetch);
-            block.words_of(place).first().into_iter().for_each(prefetch);
         }
+    }
+
+    /// The line of the entry of this number, if it has one.
+    #[inline]
+    pub(crate) fn line(&self, number: u16) -> Option<&Line> {
+        let block = self.blocks.get(usize::from(number >> BLOCK_BITS))?;
+        block.lines.get(place_of(number))
+    }
+
+    /// Whether this line of the segment tells what a frame of these words finds, as `epoch`
+    /// saw it.
+    #[inline]
+    pub(crate) fn is_told<const N: usize>(
+        &self,
+        line: &Line,
+        words: [u64; N],
+        epoch: Epoch,
+    ) -> bool {
+        line.tells(words, self.age_to_read(epoch))
+    }
+
+    /// The rule of the entry of this number, if there is one.
+    #[inline]
+    pub(crate) fn rule(&self, number: u16) -> Option<&Arc<Rule>> {
+        Some(&self.entry(number)?.rule)
     }
 
     /// The rule of the entry of this number, if it is what is sought, is there as `epoch` saw
