@@ -19,10 +19,10 @@ use crate::places::Places;
 use crate::runner::{Batch, Seen, look_up};
 use crate::steps::{Brief, Set, Step, Steps};
 use crate::tally::add;
-use crate::tuple::TupleView;
 use crate::way::RESUBMITS_DEEP;
 
 mod along;
+mod exact;
 mod group;
 mod reading;
 
@@ -201,10 +201,7 @@ impl<'a> Batch<'a> {
         let mut arrival = Arrival::of(group);
         for place in group.places {
             match says(place, &self.runner.lanes[place % AHEAD]) {
-                Seen::Found(Some(rule)) => {
-                    let what = (rule.instructions.gist(), &rule.counters);
-                    self.settle_one(place, what, || Some(rule), &mut arrival);
-                }
+                Seen::Found(Some(rule)) => self.settle_rule(place, rule, &mut arrival),
                 other => self.end(Places::of(place), other, &group),
             }
         }
@@ -220,38 +217,6 @@ impl<'a> Batch<'a> {
             place.into_iter().for_each(prefetch);
         }
         self.arrive(group, |place, _| found(each[place]))
-    }
-
-    /// The same, in a table whose rules are of one shape.
-    fn arrive_in_one_shape(&mut self, group: Group, tuple: &'a TupleView) -> Led {
-        let (view, runner) = (self.ground.view, &*self.runner);
-        let near = view.lines_of_each_in(tuple, runner.writer, &runner.lanes, group.places);
-        let Some(near) = near else {
-            let each = view.look_up_each_in(tuple, &runner.lanes, group.places);
-            return self.arrive_at_far(group, &each);
-        };
-        let mut arrival = Arrival::of(group);
-        for place in group.places {
-            if let Some(line) = near.lines[place]
-                && let Some(counters) = line.counters()
-            {
-                let rule = || near.rule(place).map(AsRef::as_ref);
-                self.settle_one(place, (line.gist(), counters), rule, &mut arrival);
-                continue;
-            }
-            let rule = match near.unsure.have(place) {
-                true => view.look_up_in(tuple, &self.runner.lanes[place]),
-                false => None,
-            };
-            match rule {
-                Some(rule) => {
-                    let what = (rule.instructions.gist(), &rule.counters);
-                    self.settle_one(place, what, || Some(rule), &mut arrival);
-                }
-                None => self.end(Places::of(place), Seen::Found(None), &group),
-            }
-        }
-        self.count_arrival(arrival)
     }
 
     /// Notes what one frame has found: a rule of this gist and these counts. The rule itself

@@ -7,22 +7,16 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use pipeline::Rule;
-use sys::cache::prefetch;
 
 use crate::ahead::{AHEAD, ask_for};
 use crate::lanes::{Conditions, Lanes, Parts};
 use crate::places::Places;
-use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Line, Living, Segment, Sought};
-use crate::shape::{Hash, Hasher, KEPT_MAX, Key, Shape};
+use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment, Sought};
+use crate::shape::{Hash, Hasher, Key, Shape};
 
 /// The most entries of a segment whose hashes are all the same, which no splitting
 /// tells apart: an entry's number has sixteen bits.
 const ALIKE_MAX: usize = 32_768;
-
-const _: () = assert!(
-    KEPT_MAX == 4,
-    "Tuple::lines_of_each tells apart so many words"
-);
 
 /// How many bits of the hash choose a segment at most: all that are for it.
 const BITS_MAX: u32 = u16::BITS;
@@ -65,33 +59,6 @@ impl Directory {
         let twice = |segment: &Arc<Segment>| [Arc::clone(segment), Arc::clone(segment)];
         self.segments = self.segments.iter().flat_map(twice).collect();
         self.bits += 1;
-    }
-}
-
-/// Who looks into it: how words are hashed, as of when, and where what is found is counted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seeing {
-    pub(crate) hasher: Hasher,
-    pub(crate) epoch: Epoch,
-    pub(crate) writer: usize,
-}
-
-/// What frames find, each in its place.
-#[derive(Debug)]
-pub(crate) struct Near<'a> {
-    /// The lines, of those frames that find one.
-    pub(crate) lines: [Option<&'a Line>; AHEAD],
-    /// Those of which lines do not tell: they may find a rule nevertheless.
-    pub(crate) unsure: Places,
-    steps: [(Hash, &'a Segment); AHEAD],
-    numbers: [u16; AHEAD],
-}
-
-impl<'a> Near<'a> {
-    /// The rule that the line in this place is of.
-    pub(crate) fn rule(&self, place: usize) -> Option<&'a Arc<Rule>> {
-        let (_, segment) = self.steps[place % AHEAD];
-        segment.rule(self.numbers[place % AHEAD])
     }
 }
 
@@ -142,73 +109,15 @@ impl TupleView {
         found
     }
 
-    /// The lines of the entries that these frames find, in a tuple that has lines: the shape is
-    /// of few words. What is far away is asked for as above: buckets, lines and counts of this
-    /// writer.
-    pub(crate) fn lines_of_each(
-        &self,
-        seen: Seeing,
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-    ) -> Option<Near<'_>> {
-        match self.shape.asked() {
-            [a] => Some(self.lines(seen, lanes, of, [*a])),
-            [a, b] => Some(self.lines(seen, lanes, of, [*a, *b])),
-            [a, b, c] => Some(self.lines(seen, lanes, of, [*a, *b, *c])),
-            [a, b, c, d] => Some(self.lines(seen, lanes, of, [*a, *b, *c, *d])),
-            _ => None,
-        }
+    /// The segment of a frame of this hash.
+    #[inline]
+    pub(crate) fn segment(&self, hash: Hash) -> &Segment {
+        self.directory.segment(hash)
     }
 
-    #[inline(always)]
-    fn lines<const N: usize>(
-        &self,
-        seen: Seeing,
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-        asked: [(u8, u64); N],
-    ) -> Near<'_> {
-        let words = |place: usize| {
-            let lanes = &lanes[place % AHEAD];
-            asked.map(|(lane, mask)| lanes.word(lane) & mask)
-        };
-        let first = &*self.directory.segments[0];
-        let mut near = Near {
-            steps: [(Hash::NONE, first); AHEAD],
-            lines: [None; AHEAD],
-            unsure: Places::NONE,
-            numbers: [0; AHEAD],
-        };
-        for place in of {
-            let hash = seen.hasher.hash(words(place).into_iter());
-            let segment = &**self.directory.segment(hash);
-            segment.prefetch_bucket(hash);
-            near.steps[place % AHEAD] = (hash, segment);
-        }
-        for place in of {
-            let (hash, segment) = near.steps[place % AHEAD];
-            let Some(number) = segment.likely(hash) else {
-                continue;
-            };
-            near.numbers[place % AHEAD] = number;
-            let line = segment.line(number);
-            line.into_iter().for_each(prefetch);
-            near.lines[place % AHEAD] = line;
-            near.unsure.add(Places::of(place));
-        }
-        for place in near.unsure {
-            let (_, segment) = near.steps[place % AHEAD];
-            let line = near.lines[place % AHEAD];
-            let told = line.filter(|line| segment.is_told(line, words(place), seen.epoch));
-            near.lines[place % AHEAD] = told;
-            if let Some(line) = told {
-                near.unsure = near.unsure.without(Places::of(place));
-                let counters = line.counters();
-                let place = counters.and_then(|counters| counters.place(seen.writer));
-                place.into_iter().for_each(prefetch);
-            }
-        }
-        near
+    /// One of the segments: there is one at least.
+    pub(crate) fn first_segment(&self) -> &Segment {
+        &self.directory.segments[0]
     }
 
     #[inline]

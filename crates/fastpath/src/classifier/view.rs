@@ -16,7 +16,7 @@ use crate::lanes::{Lanes, OF_FRAMES, Parts};
 use crate::places::Places;
 use crate::segment::Epoch;
 use crate::shape::Hasher;
-use crate::tuple::{Near, Seeing, TupleView};
+use crate::tuple::TupleView;
 
 /// One table, for workers.
 #[derive(Clone, Debug, Default)]
@@ -159,23 +159,6 @@ impl View {
         of: Places,
     ) -> [Option<&'a Arc<Rule>>; AHEAD] {
         tuple.find_each((self.hasher, self.epoch), lanes, of)
-    }
-
-    /// The lines of the entries that they find, if those have lines; of `writer` who counts
-    /// for them.
-    pub(crate) fn lines_of_each_in<'a>(
-        &self,
-        tuple: &'a TupleView,
-        writer: usize,
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-    ) -> Option<Near<'a>> {
-        let seeing = Seeing {
-            hasher: self.hasher,
-            epoch: self.epoch,
-            writer,
-        };
-        tuple.lines_of_each(seeing, lanes, of)
     }
 
     /// The rule that a frame finds among those of one shape.

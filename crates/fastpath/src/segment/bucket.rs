@@ -47,15 +47,19 @@ impl Bucket {
         slots.filter_map(|slot| self.number(slot))
     }
 
-    /// The slot of an entry with this tag, of which there may be several; none if there is no
-    /// entry. A slot that is empty may be taken for one.
+    /// The number of an entry with this tag, of which there may be several; none if there is
+    /// no entry. An empty slot may be taken for one: then it is the number of none.
     #[inline]
-    pub(super) fn likely(&self, tag: u16) -> Option<usize> {
+    pub(super) fn likely(&self, tag: u16) -> Option<u16> {
         let [first, second] = &self.tags;
         let [first, second] = [first, second].map(|tags| lowest(tags.load(Ordering::Relaxed), tag));
         let bits = first >> 1 | second;
+        if bits == 0 {
+            return None;
+        }
         let bit = bits.trailing_zeros() as usize;
-        (bits != 0).then_some(bit >> 4 & 3 | (bit & 1) << 2)
+        let number = &self.numbers[bit >> 4 & 3 | (bit & 1) << 2];
+        Some(number.load(Ordering::Acquire).wrapping_sub(1))
     }
 
     /// The number of the entry in a slot, if there is one.
@@ -115,6 +119,7 @@ const fn same(tags: u64, tag: u16) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::block::NONE;
     use super::*;
 
     #[test]
@@ -141,9 +146,9 @@ mod tests {
                     .map(|(number, _)| number)
                     .collect();
                 assert_eq!(found, wanted, "{tag:#x} of {filled}");
+                let is_it = |likely: u16| wanted.contains(&likely) || (likely, tag) == (NONE, 0);
                 let likely = bucket.likely(tag);
-                let has_it = |slot: usize| bucket.tag(slot) == tag;
-                assert!(likely.map_or(wanted.is_empty(), has_it), "{tag:#x}");
+                assert!(likely.map_or(wanted.is_empty(), is_it), "{tag:#x}");
             }
             for (slot, tag) in tags.iter().take(filled).enumerate() {
                 assert_eq!(bucket.tag(slot), *tag);

@@ -9,7 +9,7 @@ use sys::cache::prefetch;
 
 use super::block::{BLOCK_BITS, NONE, place_of};
 use super::line::Line;
-use super::{Epoch, PREFERRED, Segment, Sought};
+use super::{Bucket, Epoch, PREFERRED, Segment, Sought};
 use crate::shape::Hash;
 
 impl Segment {
@@ -22,19 +22,19 @@ impl Segment {
 
     /// The number of the entry that is of this hash, if one is and all goes as it mostly does:
     /// of none, there is no entry. A number that no entry has says nothing.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn likely(&self, hash: Hash) -> Option<u16> {
         let [first, second] = self.places(hash);
-        let bucket = &self.buckets[first];
-        match bucket.likely(hash.tag()) {
-            Some(slot) => Some(bucket.number(slot).unwrap_or(NONE)),
-            None if bucket.has(PREFERRED) => {
-                let bucket = &self.buckets[second];
-                let slot = bucket.likely(hash.tag())?;
-                Some(bucket.number(slot).unwrap_or(NONE))
-            }
-            None => None,
-        }
+        let first = &self.buckets[first];
+        first
+            .likely(hash.tag())
+            .or_else(|| self.likely_in_second(first, second, hash))
+    }
+
+    #[cold]
+    fn likely_in_second(&self, first: &Bucket, second: usize, hash: Hash) -> Option<u16> {
+        let second = &self.buckets[second];
+        first.has(PREFERRED).then(|| second.likely(hash.tag()))?
     }
 
     /// Asks for the memory of an entry.
