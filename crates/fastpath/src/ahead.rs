@@ -179,20 +179,34 @@ impl<'a> Batch<'a> {
         match table.sole() {
             Sole::Direct(base, direct) => self.arrive_in_few(group, (base, direct)),
             Sole::Tuple(tuple) => self.arrive_in_one_shape(group, tuple),
-            Sole::Base(base) if base.is_large() => {
-                let mut each = [None; AHEAD];
-                for place in group.places {
-                    let lanes = &self.runner.lanes[place];
-                    each[place] = base.find(lanes, view.epoch(), |_| true);
-                    each[place].into_iter().for_each(|rule| ask_for(rule));
-                }
-                self.arrive_at_far(group, &each)
-            }
-            Sole::Base(base) => self.arrive(group, |_, lanes| {
-                found(base.find(lanes, view.epoch(), |_| true))
-            }),
+            Sole::Base(base) => self.arrive_in_base(group, base),
             Sole::None => self.arrive(group, |_, lanes| look_up(view, Some(table), lanes)),
         }
+    }
+
+    /// The same, in a table of rules that were compiled together.
+    fn arrive_in_base(&mut self, group: Group, base: &'a Base) -> Led {
+        let epoch = self.ground.view.epoch();
+        let each = base.likely_each(&self.runner.lanes, group.places, epoch);
+        let mut arrival = Arrival::of(group);
+        for place in group.places {
+            let likely = each[place % AHEAD];
+            if let Some(outcome) = base.outcome(likely, epoch) {
+                let rule = || base.rule(likely).map(AsRef::as_ref);
+                let what = (outcome.gist, &outcome.counters);
+                self.settle_one(place, what, rule, &mut arrival);
+                continue;
+            }
+            let lanes = &self.runner.lanes[place % AHEAD];
+            match base
+                .rule(likely)
+                .and_then(|_| base.find(lanes, epoch, |_| true))
+            {
+                Some(rule) => self.settle_rule(place, rule, &mut arrival),
+                None => self.end(Places::of(place), Seen::Found(None), &group),
+            }
+        }
+        self.count_arrival(arrival)
     }
 
     /// Notes what their table says to these frames. Answers which are led on.

@@ -70,8 +70,11 @@ impl Iterator for Places {
 
     #[inline]
     fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
         let place = self.0.trailing_zeros() as usize;
-        self.0 &= self.0.wrapping_sub(1);
-        (place < AHEAD).then_some(place)
+        self.0 &= self.0 - 1;
+        Some(place)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use pipeline::Rule;
 use sys::cache::prefetch;
 
-use super::block::{BLOCK_BITS, NONE, place_of};
+use super::block::{BLOCK_BITS, NEVER, NONE, place_of};
 use super::line::Line;
 use super::{Bucket, Epoch, PREFERRED, Segment, Sought};
 use crate::shape::Hash;
@@ -62,7 +62,9 @@ impl Segment {
         words: [u64; N],
         epoch: Epoch,
     ) -> bool {
-        line.tells(words, self.age_to_read(epoch))
+        // Nobody sees it who is older than it.
+        let age = epoch.wrapping_sub(self.made).min(u64::from(NEVER) - 1);
+        line.tells(words, age)
     }
 
     /// The rule of the entry of this number, if there is one.

@@ -68,10 +68,11 @@ impl Line {
 
     /// Whether it tells a reader of this age what a frame of these words finds.
     #[inline]
-    pub(super) fn tells<const N: usize>(&self, words: [u64; N], age: u16) -> bool {
+    pub(super) fn tells<const N: usize>(&self, words: [u64; N], age: u64) -> bool {
         let both = self.words().zip(words);
         let differing = both.fold(0, |differing, (kept, word)| differing | kept ^ word);
-        let [born, until] = [&self.born, &self.until].map(|age| age.load(Ordering::Relaxed));
+        let [born, until] =
+            [&self.born, &self.until].map(|age| u64::from(age.load(Ordering::Relaxed)));
         differing == 0 && born <= age && age < until
     }
 
