@@ -15,7 +15,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Frames of a batch, and values that rules ask for.
-const VALUES: u32 = 70;
+const VALUES: u32 = 80;
 
 /// What rules of a table ask for: of one to four words, of more than are kept beside an entry,
 /// and prefixes of several lengths.
@@ -49,7 +49,7 @@ impl Asks {
                 "in_port=1,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:{n:02x},udp,nw_src=10.0.0.{n},tp_dst={n},nw_tos=0"
             ),
             Self::Network => {
-                let bits = 26 + n % 7;
+                let bits = 20 + n % 13;
                 let network = 0x0a00_0000 | n & u32::MAX << (32 - bits);
                 format!(
                     "ip,nw_src={}/{bits}",
@@ -277,4 +277,51 @@ fn rules_are_found_after_more_publications_than_ages_tell() {
         bench.run(moment);
     }
     bench.check_counts();
+}
+
+/// What dies in tables that were compiled together is not found any more, but by those who
+/// look at them as they were before.
+#[test]
+fn a_rule_that_is_deleted_is_found_in_older_views_only() {
+    for (asks, count, form) in [
+        (
+            &[Asks::Network, Asks::Service, Asks::Station][..],
+            12,
+            "direct",
+        ),
+        (&[Asks::Network], 200, "prefix"),
+        (&[Asks::Network, Asks::Service, Asks::Station], 66, "bits"),
+        (&[Asks::Connection], 200, "exact"),
+    ] {
+        let mut bench = Bench::new();
+        let change = |command, n: u32| {
+            let asks = asks[n as usize % asks.len()];
+            let (priority, port) = (u16::from(n.to_le_bytes()[0]), 2 + n % 4);
+            let change = Change {
+                command,
+                value: n / 2,
+                priority,
+                port,
+            };
+            (asks, change)
+        };
+        for n in 0..count {
+            let (asks, change) = change(FlowModCommand::Add, n);
+            bench.change(asks, &change);
+        }
+        bench.publish(true);
+        let described = bench.classifier.describe();
+        assert_eq!(described[0].form, form);
+        for n in (0..count).rev().take(7) {
+            let (asks, change) = change(FlowModCommand::DeleteStrict, n);
+            bench.change(asks, &change);
+            bench.publish(false);
+        }
+        let last = bench.moments.len() - 1;
+        for moment in [last, 0, last / 2, last] {
+            bench.run(moment);
+        }
+        assert_eq!(bench.classifier.describe()[0].form, form);
+        bench.check_counts();
+    }
 }
