@@ -106,7 +106,7 @@ impl<'a> Batch<'a> {
                 self.arrive_in(group)
             }
             Some(Seen::Found(Some(rule))) => {
-                let (mut arrival, places) = (Arrival::of(group), group.places);
+                let (mut arrival, places) = (self.arrival(group), group.places);
                 self.settle(Streak { rule, places }, &mut arrival);
                 self.count_arrival(arrival)
             }
@@ -184,11 +184,22 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// What is to come of a group in its table.
+    #[inline]
+    fn arrival(&self, group: Group) -> Arrival {
+        Arrival {
+            group,
+            led: Led::NONE,
+            left: Places::NONE,
+            is_plain: self.followed.is_none() && self.with_set.is_none(),
+        }
+    }
+
     /// The same, in a table of rules that were compiled together.
     fn arrive_in_base(&mut self, group: Group, base: &'a Base) -> Led {
         let epoch = self.ground.view.epoch();
         let each = base.likely_each(&self.runner.lanes, group.places, epoch);
-        let mut arrival = Arrival::of(group);
+        let mut arrival = self.arrival(group);
         for place in group.places {
             let likely = each[place % AHEAD];
             if let Some(outcome) = base.outcome(likely, epoch) {
@@ -212,7 +223,7 @@ impl<'a> Batch<'a> {
     /// Notes what their table says to these frames. Answers which are led on.
     #[inline(always)]
     fn arrive(&mut self, group: Group, says: impl Fn(usize, &Lanes) -> Seen<'a>) -> Led {
-        let mut arrival = Arrival::of(group);
+        let mut arrival = self.arrival(group);
         for place in group.places {
             match says(place, &self.runner.lanes[place % AHEAD]) {
                 Seen::Found(Some(rule)) => self.settle_rule(place, rule, &mut arrival),
@@ -243,13 +254,12 @@ impl<'a> Batch<'a> {
         rule: impl FnOnce() -> Option<&'a Rule>,
         arrival: &mut Arrival,
     ) {
-        let is_plain = self.followed.is_none();
         match Brief::of(gist) {
-            Brief::Leaves(port) if is_plain && self.with_set.is_none() && self.may_leave(port) => {
+            Brief::Leaves(port) if arrival.is_plain && self.may_leave(port) => {
                 self.ahead[place % AHEAD].leaves = Some(port);
                 arrival.left.add(Places::of(place));
             }
-            Brief::Leads(to) if is_plain => {
+            Brief::Leads(to) if arrival.is_plain => {
                 arrival.led.add(Places::of(place), to, &mut self.ahead);
             }
             _ => {
@@ -267,7 +277,7 @@ impl<'a> Batch<'a> {
 
     /// The same, in a table of a few rules: each is compared with all of them.
     fn arrive_in_few(&mut self, group: Group, (base, direct): (&'a Base, &'a Direct)) -> Led {
-        let (mut arrival, mut left) = (Arrival::of(group), group.places);
+        let (mut arrival, mut left) = (self.arrival(group), group.places);
         for (number, rule) in base.seen(self.ground.view.epoch()) {
             let places = direct.fitting(number, &self.runner.lanes, left);
             if !places.is_none() {
@@ -289,6 +299,7 @@ impl<'a> Batch<'a> {
             group,
             mut led,
             left,
+            ..
         } = arrival;
         let all = led.places.and(left);
         if !all.is_none() {

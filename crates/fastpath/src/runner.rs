@@ -297,7 +297,8 @@ pub(crate) fn read(
     }
 }
 
-fn read_uncommon(
+/// The same, of a frame that is none of the ordinary ones.
+pub(crate) fn read_uncommon(
     lanes: &mut Lanes,
     frame: &Frame,
     ground: Ground<'_>,

@@ -2,6 +2,9 @@
 //! next is asked for of all of them, so that none waits for the memory of another: buckets,
 //! then lines.
 
+use pipeline::Rule;
+use sys::cache::prefetch;
+
 use super::{AHEAD, Arrival, Group, Led};
 use crate::lanes::Lanes;
 use crate::places::Places;
@@ -9,8 +12,6 @@ use crate::runner::{Batch, Seen};
 use crate::segment::{Line, Segment};
 use crate::shape::{Hash, KEPT_MAX};
 use crate::tuple::TupleView;
-use pipeline::Rule;
-use sys::cache::prefetch;
 
 const _: () = assert!(KEPT_MAX == 4, "so many words are told apart below");
 
@@ -54,15 +55,15 @@ impl<'a> Batch<'a> {
         let mut missing = Places::NONE;
         for place in group.places {
             let (segment, hash) = steps[place % AHEAD];
-            let Some(number) = segment.likely(hash) else {
-                missing.add(Places::of(place));
-                continue;
-            };
-            let line = segment.line(number);
-            line.into_iter().for_each(prefetch);
-            lines[place % AHEAD] = line;
+            match segment.likely_line(hash) {
+                Some(line) => {
+                    prefetch(line);
+                    lines[place % AHEAD] = Some(line);
+                }
+                None => missing.add(Places::of(place)),
+            }
         }
-        let mut arrival = Arrival::of(group);
+        let mut arrival = self.arrival(group);
         for place in group.places {
             let (segment, hash) = steps[place % AHEAD];
             let words = words(&self.runner.lanes[place % AHEAD]);

@@ -86,15 +86,6 @@ pub(super) struct Arrival {
     pub(super) led: Led,
     /// Those that leave.
     pub(super) left: Places,
-}
-
-impl Arrival {
-    #[inline]
-    pub(super) const fn of(group: Group) -> Self {
-        Self {
-            group,
-            led: Led::NONE,
-            left: Places::NONE,
-        }
-    }
+    /// Whether none of the group is followed, nor has anything in its action set.
+    pub(super) is_plain: bool,
 }

@@ -48,9 +48,18 @@ impl Segment {
 
     /// The line of the entry of this number, if it has one.
     #[inline]
-    pub(crate) fn line(&self, number: u16) -> Option<&Line> {
+    pub(super) fn line(&self, number: u16) -> Option<&Line> {
         let block = self.blocks.get(usize::from(number >> BLOCK_BITS))?;
         block.lines.get(place_of(number))
+    }
+
+    /// The line of the entry that is of this hash, as [`Segment::likely`]; one that tells
+    /// nothing if that is not all there is to know.
+    #[inline(always)]
+    pub(crate) fn likely_line(&self, hash: Hash) -> Option<&Line> {
+        static NOTHING: Line = Line::empty();
+        let number = self.likely(hash)?;
+        Some(self.line(number).unwrap_or(&NOTHING))
     }
 
     /// Whether this line of the segment tells what a frame of these words finds, as `epoch`
