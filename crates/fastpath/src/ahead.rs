@@ -317,6 +317,23 @@ impl<'a> Batch<'a> {
     fn settle(&mut self, streak: Streak<'a>, arrival: &mut Arrival) {
         let Streak { rule, places } = streak;
         let gist = rule.instructions.gist();
+        if let Brief::Leaves(port) = Brief::of(gist)
+            && arrival.is_plain
+            && places != arrival.group.places
+            && self.may_leave(port)
+        {
+            // Those of several rules: what they count for is told on the way.
+            let totals = places.fold(Totals::default(), |mut totals, place| {
+                let ahead = &mut self.ahead[place % AHEAD];
+                ahead.leaves = Some(port);
+                add(&mut totals, ahead.weight);
+                totals
+            });
+            arrival.left.add(places);
+            return rule
+                .counters
+                .add(self.runner.writer, totals, self.ground.now);
+        }
         // Most rules lead on or have frames leave, and do nothing else.
         let taken = match Brief::of(gist) {
             Brief::Leads(to) => {

@@ -44,6 +44,26 @@ impl Places {
         self.0 >> (place % AHEAD) & 1 == 1
     }
 
+    /// Those of the first `of` places of which this is so; asked of each, so that it takes the
+    /// same however many they are.
+    #[inline]
+    pub(crate) fn which<T>(of: &[T], is_so: impl Fn(&T) -> bool) -> Self {
+        debug_assert!(of.len() <= AHEAD, "a bit for each");
+        let each = of.iter().rev().map(|one| u32::from(is_so(one)));
+        Self(each.fold(0, |bits, bit| bits << 1 | bit))
+    }
+
+    #[inline]
+    pub(crate) const fn both(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
+    /// The place behind the last of them.
+    #[inline]
+    pub(crate) const fn end(self) -> usize {
+        AHEAD - self.0.leading_zeros() as usize
+    }
+
     /// How many they are, if they are the first.
     #[inline]
     pub(crate) const fn len_if_first(self) -> Option<usize> {

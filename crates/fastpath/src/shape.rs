@@ -34,13 +34,20 @@ impl Shape {
         }
     }
 
-    /// What a rule is found by among those of this shape, whose wishes these words fulfil.
+    /// What a rule is found by among those of this shape, by words that fulfil its wishes.
+    #[inline]
     pub(crate) fn key(&self, lanes: &Lanes, hasher: Hasher) -> Key {
-        let hash = hasher.hash(self.words(lanes));
-        let mut words = [0; KEPT_MAX];
-        let kept = self.words(lanes).take(self.kept());
-        words.iter_mut().zip(kept).for_each(|(to, word)| *to = word);
-        Key { hash, words }
+        // What is told apart here is not word by word.
+        match *self.0 {
+            [a] => Key::of([a], lanes, hasher),
+            [a, b] => Key::of([a, b], lanes, hasher),
+            [a, b, c] => Key::of([a, b, c], lanes, hasher),
+            [a, b, c, d] => Key::of([a, b, c, d], lanes, hasher),
+            _ => Key {
+                hash: hasher.hash(self.words(lanes)),
+                words: [0; KEPT_MAX],
+            },
+        }
     }
 
     /// The parts of a frame that they are in.
@@ -103,6 +110,20 @@ pub(crate) struct Key {
     /// The words that are kept beside an entry, of which the hash was made; zeros if none are.
     pub(crate) words: [u64; KEPT_MAX],
 }
+
+impl Key {
+    /// By words of which these bits are asked and kept.
+    #[inline]
+    fn of<const N: usize>(asked: [(u8, u64); N], lanes: &Lanes, hasher: Hasher) -> Self {
+        let asked = asked.map(|(lane, mask)| lanes.word(lane) & mask);
+        let mut words = [0; KEPT_MAX];
+        words[..N].copy_from_slice(&asked);
+        let hash = hasher.hash(asked.into_iter());
+        Self { hash, words }
+    }
+}
+
+const _: () = assert!(KEPT_MAX == 4, "Shape::key tells apart so many words");
 
 /// A hash of 48 bits. The uppermost say which segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
