@@ -13,7 +13,6 @@ use sys::cache::prefetch;
 use crate::base::Base;
 use crate::classifier::Sole;
 use crate::direct::Direct;
-use crate::doors::Door;
 use crate::lanes::Lanes;
 use crate::places::Places;
 use crate::runner::{Batch, Seen, look_up};
@@ -94,7 +93,9 @@ impl<'a> Batch<'a> {
         for place in std::mem::take(&mut self.runner.written) {
             self.runner.lanes[place].forget();
         }
-        self.with_set = Places::NONE;
+        for place in std::mem::take(&mut self.with_set) {
+            self.ahead[place % AHEAD].set = None;
+        }
         let mut group = self.read_ahead(frames);
         self.trunk.count(group.totals);
         self.followed = None;
@@ -255,7 +256,7 @@ impl<'a> Batch<'a> {
         arrival: &mut Arrival,
     ) {
         match Brief::of(gist) {
-            Brief::Leaves(port) if arrival.is_plain && self.may_leave(port) => {
+            Brief::Leaves(port) if arrival.is_plain && self.doors.is_way_out(port) => {
                 self.ahead[place % AHEAD].leaves = Some(port);
                 arrival.left.add(Places::of(place));
             }
@@ -320,7 +321,7 @@ impl<'a> Batch<'a> {
         if let Brief::Leaves(port) = Brief::of(gist)
             && arrival.is_plain
             && places != arrival.group.places
-            && self.may_leave(port)
+            && self.doors.is_way_out(port)
         {
             // Those of several rules: what they count for is told on the way.
             let totals = places.fold(Totals::default(), |mut totals, place| {
@@ -341,7 +342,7 @@ impl<'a> Batch<'a> {
                 self.follow(streak, None);
                 places
             }
-            Brief::Leaves(port) if self.with_set.is_none() && self.may_leave(port) => {
+            Brief::Leaves(port) if self.with_set.is_none() && self.doors.is_way_out(port) => {
                 arrival.left.add(places);
                 self.leave(streak, port);
                 places
@@ -366,7 +367,7 @@ impl<'a> Batch<'a> {
             return places;
         }
         let leaving = match Brief::of(gist) {
-            Brief::Leaves(port) if self.may_leave(port) => {
+            Brief::Leaves(port) if self.doors.is_way_out(port) => {
                 let places = places.without(self.with_set);
                 self.leave(Streak { places, ..streak }, port);
                 places
@@ -405,12 +406,6 @@ impl<'a> Batch<'a> {
             self.ahead[place % AHEAD].leaves = Some(port);
         }
         self.follow(streak, Some(port));
-    }
-
-    /// Whether frames may leave by this port.
-    #[inline]
-    fn may_leave(&mut self, port: PortNo) -> bool {
-        port != self.ground.from && self.doors.door(port) == Door::Open
     }
 
     /// Where a rule of this gist leads these frames, for whom it has done all else that it

@@ -112,7 +112,7 @@ impl Runner {
         };
         Batch {
             tally: Tally::new(self.writer, ground.now),
-            doors: Doors::new(pipeline),
+            doors: Doors::new(pipeline, ground.from),
             depth: match standalone {
                 true => Depth::Link,
                 false => pipeline.depth(),

@@ -71,6 +71,10 @@ pub(crate) struct TupleView {
     directory: Arc<Directory>,
 }
 
+/// Segments of a tuple that is far away: so many have eight thousand entries, which take some
+/// 800 kB with what they count.
+const FAR: usize = 16;
+
 impl TupleView {
     /// The rules that these frames find. What is far away is asked for all of them together,
     /// one thing after the other, and so comes together: buckets, entries and rules.
@@ -107,6 +111,13 @@ impl TupleView {
             found[place].into_iter().for_each(|rule| ask_for(rule));
         }
         found
+    }
+
+    /// Whether what its rules count is not in a cache of the second level, with all else that a
+    /// frame needs of it.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.directory.segments.len() >= FAR
     }
 
     /// The segment of a frame of this hash.

@@ -63,6 +63,9 @@ impl<'a> Batch<'a> {
                 None => missing.add(Places::of(place)),
             }
         }
+        if tuple.is_far() {
+            self.ask_for_counts(&lines);
+        }
         let mut arrival = self.arrival(group);
         for place in group.places {
             let (segment, hash) = steps[place % AHEAD];
@@ -81,6 +84,16 @@ impl<'a> Batch<'a> {
             }
         }
         self.count_arrival(arrival)
+    }
+
+    /// Asks for the memory where these lines count.
+    #[inline(never)]
+    fn ask_for_counts(&self, lines: &[Option<&Line>; AHEAD]) {
+        for line in lines.iter().flatten() {
+            let counters = line.counters();
+            let place = counters.and_then(|counters| counters.place(self.runner.writer));
+            place.into_iter().for_each(prefetch);
+        }
     }
 
     /// Looks one frame up of which no line tells what it finds.

@@ -38,7 +38,6 @@ impl Batch<'_> {
         for (place, (frame, (lanes, ahead))) in these.enumerate() {
             ahead.weight = weight_of(frame);
             ahead.leaves = None;
-            ahead.set = None;
             (ahead.lookups, ahead.resubmits) = (lookups, 0);
             let is_ordinary = lanes.read(frame, ground.from, self.depth).is_ok();
             if !is_ordinary || guard.is_some() {
@@ -61,7 +60,7 @@ impl Batch<'_> {
     #[inline]
     fn ask_for_frames(&self, frames: Range<usize>) {
         for frame in &self.frames[frames] {
-            frame.bytes().first().into_iter().for_each(prefetch);
+            frame.first().into_iter().for_each(prefetch);
         }
     }
 }
