@@ -12,6 +12,10 @@ use crate::clock::now;
 /// Batches between two looks at the clock: it would cost a lone one too much.
 const BATCHES: usize = 64;
 
+/// Batches in which workers learn: three windows of 512 looks at half a batch, and what is left
+/// of one that has begun.
+const LEARNING: usize = 4 * 512 / 2;
+
 /// Tables, and the frames that meet them.
 pub(crate) struct Trace {
     pipeline: Pipeline,
@@ -19,7 +23,8 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Lays the scene and runs all its frames once.
+    /// Lays the scene and runs all its frames, and as many batches as it takes until a worker
+    /// has seen of what use it is to remember the ways of frames.
     pub(crate) fn lay(scene: &Scene) -> Self {
         let bed = scene.lay();
         let mut classifier = Classifier::new();
@@ -31,7 +36,7 @@ impl Trace {
             stream: Stream::new(view, &bed.frames),
             pipeline: bed.pipeline,
         };
-        trace.run(trace.stream.batches());
+        trace.run(trace.stream.batches().max(LEARNING));
         trace
     }
 

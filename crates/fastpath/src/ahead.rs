@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use base::{PortNo, TableId};
 use flow::Action;
-use pipeline::{Rule, Totals};
+use pipeline::{Counters, Rule, Totals};
 use sys::cache::prefetch;
 
 use crate::base::Base;
 use crate::classifier::Sole;
 use crate::direct::Direct;
-use crate::doors::Door;
 use crate::lanes::Lanes;
 use crate::places::Places;
 use crate::runner::{Batch, Seen, look_up};
@@ -22,6 +21,7 @@ use crate::tally::add;
 use crate::way::RESUBMITS_DEEP;
 
 mod along;
+mod exact;
 mod group;
 mod reading;
 
@@ -93,7 +93,9 @@ impl<'a> Batch<'a> {
         for place in std::mem::take(&mut self.runner.written) {
             self.runner.lanes[place].forget();
         }
-        self.with_set = Places::NONE;
+        for place in std::mem::take(&mut self.with_set) {
+            self.ahead[place % AHEAD].set = None;
+        }
         let mut group = self.read_ahead(frames);
         self.trunk.count(group.totals);
         self.followed = None;
@@ -105,7 +107,7 @@ impl<'a> Batch<'a> {
                 self.arrive_in(group)
             }
             Some(Seen::Found(Some(rule))) => {
-                let (mut arrival, places) = (Arrival::of(group), group.places);
+                let (mut arrival, places) = (self.arrival(group), group.places);
                 self.settle(Streak { rule, places }, &mut arrival);
                 self.count_arrival(arrival)
             }
@@ -124,7 +126,8 @@ impl<'a> Batch<'a> {
                 self.note_lookups(led.places, std::mem::take(&mut lookups));
                 for place in elsewhere {
                     let Ahead { weight, table, .. } = self.ahead[place];
-                    led.add(Places::of(place), weight, table, &mut self.ahead);
+                    led.add(Places::of(place), table, &mut self.ahead);
+                    add(&mut led.totals, weight);
                 }
             }
         }
@@ -176,55 +179,57 @@ impl<'a> Batch<'a> {
         // Each form has a loop of its own, since what is told apart outside is not within.
         match table.sole() {
             Sole::Direct(base, direct) => self.arrive_in_few(group, (base, direct)),
-            Sole::Tuple(tuple) if tuple.is_large() => {
-                let each = view.look_up_each_in(tuple, &self.runner.lanes, group.places);
-                self.arrive_at_far(group, &each)
-            }
-            Sole::Base(base) if base.is_large() => {
-                let mut each = [None; AHEAD];
-                for place in group.places {
-                    let lanes = &self.runner.lanes[place];
-                    each[place] = base.find(lanes, view.epoch(), |_| true);
-                    each[place].into_iter().for_each(|rule| ask_for(rule));
-                }
-                self.arrive_at_far(group, &each)
-            }
-            Sole::Base(base) => self.arrive(group, |_, lanes| {
-                found(base.find(lanes, view.epoch(), |_| true))
-            }),
-            Sole::Tuple(tuple) => {
-                self.arrive(group, |_, lanes| found(view.look_up_in(tuple, lanes)))
-            }
+            Sole::Tuple(tuple) => self.arrive_in_one_shape(group, tuple),
+            Sole::Base(base) => self.arrive_in_base(group, base),
             Sole::None => self.arrive(group, |_, lanes| look_up(view, Some(table), lanes)),
         }
+    }
+
+    /// What is to come of a group in its table.
+    #[inline]
+    fn arrival(&self, group: Group) -> Arrival {
+        Arrival {
+            group,
+            led: Led::NONE,
+            left: Places::NONE,
+            is_plain: self.followed.is_none() && self.with_set.is_none(),
+        }
+    }
+
+    /// The same, in a table of rules that were compiled together.
+    fn arrive_in_base(&mut self, group: Group, base: &'a Base) -> Led {
+        let epoch = self.ground.view.epoch();
+        let each = base.likely_each(&self.runner.lanes, group.places, epoch);
+        let mut arrival = self.arrival(group);
+        for place in group.places {
+            let likely = each[place % AHEAD];
+            if let Some(outcome) = base.outcome(likely, epoch) {
+                let rule = || base.rule(likely).map(AsRef::as_ref);
+                let what = (outcome.gist, &outcome.counters);
+                self.settle_one(place, what, rule, &mut arrival);
+                continue;
+            }
+            let lanes = &self.runner.lanes[place % AHEAD];
+            match base
+                .rule(likely)
+                .and_then(|_| base.find(lanes, epoch, |_| true))
+            {
+                Some(rule) => self.settle_rule(place, rule, &mut arrival),
+                None => self.end(Places::of(place), Seen::Found(None), &group),
+            }
+        }
+        self.count_arrival(arrival)
     }
 
     /// Notes what their table says to these frames. Answers which are led on.
     #[inline(always)]
     fn arrive(&mut self, group: Group, says: impl Fn(usize, &Lanes) -> Seen<'a>) -> Led {
-        let mut arrival = Arrival::of(group);
-        let mut streak: Option<Streak<'a>> = None;
+        let mut arrival = self.arrival(group);
         for place in group.places {
-            let one = Places::of(place);
-            let rule = match says(place, &self.runner.lanes[place % AHEAD]) {
-                Seen::Found(Some(rule)) => rule,
-                other => {
-                    self.end(one, other, &group);
-                    continue;
-                }
-            };
-            match &mut streak {
-                Some(streak) if std::ptr::eq(streak.rule, rule) => streak.places.add(one),
-                other => {
-                    let before = other.replace(Streak { rule, places: one });
-                    if let Some(before) = before {
-                        self.settle(before, &mut arrival);
-                    }
-                }
+            match says(place, &self.runner.lanes[place % AHEAD]) {
+                Seen::Found(Some(rule)) => self.settle_rule(place, rule, &mut arrival),
+                other => self.end(Places::of(place), other, &group),
             }
-        }
-        if let Some(last) = streak {
-            self.settle(last, &mut arrival);
         }
         self.count_arrival(arrival)
     }
@@ -240,9 +245,40 @@ impl<'a> Batch<'a> {
         self.arrive(group, |place, _| found(each[place]))
     }
 
+    /// Notes what one frame has found: a rule of this gist and these counts. The rule itself
+    /// is asked for only if it does more than most do.
+    #[inline(always)]
+    fn settle_one(
+        &mut self,
+        place: usize,
+        (gist, counters): (u32, &Counters),
+        rule: impl FnOnce() -> Option<&'a Rule>,
+        arrival: &mut Arrival,
+    ) {
+        match Brief::of(gist) {
+            Brief::Leaves(port) if arrival.is_plain && self.doors.is_way_out(port) => {
+                self.ahead[place % AHEAD].leaves = Some(port);
+                arrival.left.add(Places::of(place));
+            }
+            Brief::Leads(to) if arrival.is_plain => {
+                arrival.led.add(Places::of(place), to, &mut self.ahead);
+            }
+            _ => {
+                let places = Places::of(place);
+                let streak = rule().map(|rule| Streak { rule, places });
+                streak
+                    .into_iter()
+                    .for_each(|streak| self.settle(streak, arrival));
+                return;
+            }
+        }
+        let weight = self.ahead[place % AHEAD].weight;
+        counters.add(self.runner.writer, weight, self.ground.now);
+    }
+
     /// The same, in a table of a few rules: each is compared with all of them.
     fn arrive_in_few(&mut self, group: Group, (base, direct): (&'a Base, &'a Direct)) -> Led {
-        let (mut arrival, mut left) = (Arrival::of(group), group.places);
+        let (mut arrival, mut left) = (self.arrival(group), group.places);
         for (number, rule) in base.seen(self.ground.view.epoch()) {
             let places = direct.fitting(number, &self.runner.lanes, left);
             if !places.is_none() {
@@ -260,54 +296,78 @@ impl<'a> Batch<'a> {
     /// Counts for the table those that are led on or leave, and answers which are led on.
     #[inline]
     fn count_arrival(&mut self, arrival: Arrival) -> Led {
-        let mut totals = arrival.led.totals;
-        add(&mut totals, arrival.left);
-        if totals.packets > 0 {
-            self.runner.tables.looked_up(arrival.group.table, totals);
+        let Arrival {
+            group,
+            mut led,
+            left,
+            ..
+        } = arrival;
+        let all = led.places.and(left);
+        if !all.is_none() {
+            let totals = self.weigh_of(all, &group);
+            self.runner.tables.looked_up(group.table, totals);
+            led.totals = match led.places == all {
+                true => totals,
+                false => self.weigh(led.places),
+            };
         }
-        arrival.led
+        led
     }
 
     /// Notes what the frames of a streak have found, and takes them on to where it leads.
     fn settle(&mut self, streak: Streak<'a>, arrival: &mut Arrival) {
         let Streak { rule, places } = streak;
         let gist = rule.instructions.gist();
+        if let Brief::Leaves(port) = Brief::of(gist)
+            && arrival.is_plain
+            && places != arrival.group.places
+            && self.doors.is_way_out(port)
+        {
+            // Those of several rules: what they count for is told on the way.
+            let totals = places.fold(Totals::default(), |mut totals, place| {
+                let ahead = &mut self.ahead[place % AHEAD];
+                ahead.leaves = Some(port);
+                add(&mut totals, ahead.weight);
+                totals
+            });
+            arrival.left.add(places);
+            return rule
+                .counters
+                .add(self.runner.writer, totals, self.ground.now);
+        }
         // Most rules lead on or have frames leave, and do nothing else.
-        let totals = match Brief::of(gist) {
+        let taken = match Brief::of(gist) {
             Brief::Leads(to) => {
-                let totals = self.weigh_of(places, &arrival.group);
-                arrival.led.add(places, totals, to, &mut self.ahead);
+                arrival.led.add(places, to, &mut self.ahead);
                 self.follow(streak, None);
-                totals
+                places
             }
-            Brief::Leaves(port) if self.with_set.is_none() && self.may_leave(port) => {
-                let totals = self.weigh_of(places, &arrival.group);
-                add(&mut arrival.left, totals);
+            Brief::Leaves(port) if self.with_set.is_none() && self.doors.is_way_out(port) => {
+                arrival.left.add(places);
                 self.leave(streak, port);
-                totals
+                places
             }
             _ => self.settle_with_care(streak, gist, arrival),
         };
-        if totals.packets > 0 {
+        if !taken.is_none() {
+            let totals = self.weigh_of(taken, &arrival.group);
             let counters = &rule.counters;
             counters.add(self.runner.writer, totals, self.ground.now);
         }
     }
 
-    /// The same, whatever the rule does. Answers what those frames count for that are led on,
-    /// or leave.
+    /// The same, whatever the rule does. Answers which of those frames are led on, or leave.
     #[inline(never)]
-    fn settle_with_care(&mut self, streak: Streak<'a>, gist: u64, arrival: &mut Arrival) -> Totals {
+    fn settle_with_care(&mut self, streak: Streak<'a>, gist: u32, arrival: &mut Arrival) -> Places {
         let Streak { rule, places } = streak;
         let group = &arrival.group;
         if let Some(to) = self.lead(streak, gist, group.table) {
-            let totals = self.weigh_of(places, group);
-            arrival.led.add(places, totals, to, &mut self.ahead);
+            arrival.led.add(places, to, &mut self.ahead);
             self.follow(streak, None);
-            return totals;
+            return places;
         }
         let leaving = match Brief::of(gist) {
-            Brief::Leaves(port) if self.may_leave(port) => {
+            Brief::Leaves(port) if self.doors.is_way_out(port) => {
                 let places = places.without(self.with_set);
                 self.leave(Streak { places, ..streak }, port);
                 places
@@ -315,9 +375,8 @@ impl<'a> Batch<'a> {
             _ => Places::NONE,
         };
         self.end(places.without(leaving), Seen::Found(Some(rule)), group);
-        let totals = self.weigh_of(leaving, group);
-        add(&mut arrival.left, totals);
-        totals
+        arrival.left.add(leaving);
+        leaving
     }
 
     /// What these frames of a group count for.
@@ -349,16 +408,10 @@ impl<'a> Batch<'a> {
         self.follow(streak, Some(port));
     }
 
-    /// Whether frames may leave by this port.
-    #[inline]
-    fn may_leave(&mut self, port: PortNo) -> bool {
-        port != self.ground.from && self.doors.door(port) == Door::Open
-    }
-
     /// Where a rule of this gist leads these frames, for whom it has done all else that it
     /// does then; none if it does not lead them on, or not yet.
     #[inline]
-    fn lead(&mut self, streak: Streak<'a>, gist: u64, from: TableId) -> Option<TableId> {
+    fn lead(&mut self, streak: Streak<'a>, gist: u32, from: TableId) -> Option<TableId> {
         match Brief::of(gist) {
             Brief::Leads(to) => Some(to),
             Brief::Writes(to) => {

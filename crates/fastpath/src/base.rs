@@ -6,12 +6,15 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use pipeline::Rule;
+use pipeline::{Counters, Rule};
+use sys::cache::prefetch;
 
+use crate::ahead::AHEAD;
 use crate::bits::{self, Bits};
 use crate::direct::{self, Direct};
 use crate::lanes::{Conditions, LANES, Lanes, Parts};
-use crate::prefix::{Family, Prefix};
+use crate::places::Places;
+use crate::prefix::{Family, NONE, Prefix};
 use crate::segment::Epoch;
 
 /// The epoch of death of what lives.
@@ -39,13 +42,49 @@ enum Form {
     Bits(Bits),
 }
 
+/// What a frame needs that finds a rule, side by side, so that the rule is not touched, which
+/// lies elsewhere.
+#[derive(Debug)]
+#[repr(align(32))]
+pub(crate) struct Outcome {
+    /// From which epoch on the rule is not there.
+    died: AtomicU64,
+    /// Where its frames are counted.
+    pub(crate) counters: Counters,
+    /// What it does, if that is little.
+    pub(crate) gist: u32,
+}
+
+#[cfg(not(feature = "model"))]
+const _: () = assert!(size_of::<Outcome>() == 32, "half a cache line");
+
+impl Outcome {
+    fn of(rule: &Arc<Rule>) -> Self {
+        Self {
+            died: AtomicU64::new(NEVER),
+            counters: rule.counters.clone(),
+            gist: rule.instructions.gist(),
+        }
+    }
+
+    /// Whether the rule is there, as `epoch` saw it.
+    #[inline]
+    pub(crate) fn is_seen(&self, epoch: Epoch) -> bool {
+        epoch < self.died.load(Relaxed)
+    }
+
+    fn is_alive(&self) -> bool {
+        self.died.load(Relaxed) == NEVER
+    }
+}
+
 /// See the top of this file.
 #[derive(Debug)]
 pub(crate) struct Base {
     /// In the order in which they are tried.
     rules: Box<[Arc<Rule>]>,
     /// By rule.
-    died: Box<[AtomicU64]>,
+    outcomes: Box<[Outcome]>,
     /// How many have died; the writer's own.
     dead: AtomicUsize,
     form: Form,
@@ -82,7 +121,7 @@ impl Base {
         let parts = asked.iter();
         let parts = parts.map(|(lane, mask)| Parts::of(usize::from(*lane), *mask));
         Self {
-            died: rules.iter().map(|_| AtomicU64::new(NEVER)).collect(),
+            outcomes: rules.iter().map(Outcome::of).collect(),
             dead: AtomicUsize::new(0),
             form,
             highest: rules.first().map_or(0, |first| first.priority()),
@@ -116,14 +155,58 @@ impl Base {
         epoch: Epoch,
         wanted: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
-        let is_alive = |place: usize| epoch < self.died[place].load(Relaxed);
-        let seen = |place: usize| is_alive(place) && wanted(&self.rules[place]);
-        let found = match &self.form {
+        let found = self.place(lanes, epoch, |place| wanted(&self.rules[place]));
+        found.map(|place| &self.rules[place])
+    }
+
+    /// The place of it.
+    #[inline]
+    fn place(&self, lanes: &Lanes, epoch: Epoch, wanted: impl Fn(usize) -> bool) -> Option<usize> {
+        let seen = |place: usize| self.outcomes[place].is_seen(epoch) && wanted(place);
+        match &self.form {
             Form::Direct(direct) => direct.find(lanes, seen),
             Form::Prefix(prefix) => prefix.find(lanes, seen),
             Form::Bits(bits) => bits.find(lanes, seen),
+        }
+    }
+
+    /// The places of the rules that these frames find if all goes as it mostly does: of one
+    /// that is not there it is asked once more. None of those that find none.
+    pub(crate) fn likely_each(
+        &self,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+        epoch: Epoch,
+    ) -> [u32; AHEAD] {
+        let prefetch = |place: u32| {
+            let outcome = self.outcomes.get(place as usize);
+            outcome.into_iter().for_each(prefetch);
         };
-        found.map(|place| &self.rules[place])
+        if let Form::Prefix(prefix) = &self.form {
+            return prefix.likely_each(lanes, of, prefetch);
+        }
+        let mut each = [NONE; AHEAD];
+        for place in of {
+            if let Some(found) = self.place(&lanes[place % AHEAD], epoch, |_| true) {
+                let found = u32::try_from(found).expect("there are not so many");
+                each[place % AHEAD] = found;
+                prefetch(found);
+            }
+        }
+        each
+    }
+
+    /// What a frame needs that finds the rule in this place, if it is there and `epoch` saw it.
+    #[inline]
+    pub(crate) fn outcome(&self, place: u32, epoch: Epoch) -> Option<&Outcome> {
+        let outcome = self.outcomes.get(place as usize)?;
+        outcome.is_seen(epoch).then_some(outcome)
+    }
+
+    /// The rule in this place.
+    #[inline]
+    pub(crate) fn rule(&self, place: u32) -> Option<&Arc<Rule>> {
+        self.rules.get(place as usize)
     }
 
     /// The same, if it compares rules one after the other.
@@ -143,24 +226,16 @@ impl Base {
         lanes: &Lanes,
         epoch: Epoch,
     ) -> Option<&Arc<Rule>> {
-        let is_alive = |place: usize| epoch < self.died[place].load(Relaxed);
-        let found = direct.find(lanes, is_alive);
+        let found = direct.find(lanes, |place| self.outcomes[place].is_seen(epoch));
         found.map(|place| &self.rules[place])
-    }
-
-    /// Whether its rules are not in a cache of the first level.
-    #[inline]
-    pub(crate) fn is_large(&self) -> bool {
-        const LARGE: usize = 256;
-        self.rules.len() >= LARGE
     }
 
     /// The rules that are there as `epoch` saw it, and their places, in the order in which they
     /// are tried.
     #[inline]
     pub(crate) fn seen(&self, epoch: Epoch) -> impl Iterator<Item = (usize, &Rule)> {
-        let all = self.rules.iter().zip(&self.died).enumerate();
-        all.filter(move |(_, (_, died))| epoch < died.load(Relaxed))
+        let all = self.rules.iter().zip(&self.outcomes).enumerate();
+        all.filter(move |(_, (_, outcome))| outcome.is_seen(epoch))
             .map(|(place, (rule, _))| (place, &**rule))
     }
 
@@ -169,12 +244,12 @@ impl Base {
     pub(crate) fn remove(&self, rule: &Arc<Rule>, epoch: Epoch) -> bool {
         let found = self.rules.binary_search_by(|other| order(other, rule));
         let is_it = |place: &usize| {
-            Arc::ptr_eq(&self.rules[*place], rule) && self.died[*place].load(Relaxed) == NEVER
+            Arc::ptr_eq(&self.rules[*place], rule) && self.outcomes[*place].is_alive()
         };
         let Some(place) = found.ok().filter(is_it) else {
             return false;
         };
-        self.died[place].store(epoch, Relaxed);
+        self.outcomes[place].died.store(epoch, Relaxed);
         self.dead.fetch_add(1, Relaxed);
         true
     }
@@ -192,8 +267,8 @@ impl Base {
 
     /// Those that are alive.
     pub(crate) fn living(&self) -> impl Iterator<Item = &Arc<Rule>> {
-        let both = self.rules.iter().zip(&self.died);
-        both.filter(|(_, died)| died.load(Relaxed) == NEVER)
+        let both = self.rules.iter().zip(&self.outcomes);
+        both.filter(|(_, outcome)| outcome.is_alive())
             .map(|(rule, _)| rule)
     }
 
@@ -234,7 +309,7 @@ impl Base {
             Form::Prefix(prefix) => prefix.bytes(),
             Form::Bits(bits) => bits.bytes(),
         };
-        of_form + self.rules.len() * (size_of::<Arc<Rule>>() + size_of::<Epoch>())
+        of_form + self.rules.len() * (size_of::<Arc<Rule>>() + size_of::<Outcome>())
     }
 }
 

@@ -77,13 +77,20 @@ impl Direct {
         {
             return of;
         }
+        let end = of.end();
+        // Of most of those up to the last it is asked: then it is asked of each, without a
+        // branch that depends on which they are.
+        let is_dense = 2 * of.len() as usize >= end;
         let mut fitting = of;
-        for wanted in wanted {
-            fitting = fitting.fold(Places::NONE, |mut fitting, place| {
-                let word = lanes[place % AHEAD].word(wanted.lane);
-                fitting.add(Places::of_if(place, word & wanted.mask == wanted.value));
-                fitting
-            });
+        for Wanted { lane, mask, value } in wanted {
+            let fits = |lanes: &Lanes| (lanes.word(*lane) ^ value) & mask == 0;
+            fitting = match is_dense {
+                true => fitting.both(Places::which(&lanes[..end], fits)),
+                false => fitting.fold(Places::NONE, |mut fitting, place| {
+                    fitting.add(Places::of_if(place, fits(&lanes[place % AHEAD])));
+                    fitting
+                }),
+            };
             if fitting.is_none() {
                 break;
             }

@@ -20,16 +20,37 @@ pub(crate) enum Door {
 #[derive(Debug)]
 pub(crate) struct Doors<'a> {
     pipeline: &'a Pipeline,
+    /// By which the frames came in.
+    from: PortNo,
     known: [(PortNo, Door); PLACES],
+    /// Of the known ones, those by which the frames may leave.
+    ways_out: [PortNo; PLACES],
 }
 
 impl<'a> Doors<'a> {
-    pub(crate) const fn new(pipeline: &'a Pipeline) -> Self {
+    pub(crate) const fn new(pipeline: &'a Pipeline, from: PortNo) -> Self {
         Self {
             pipeline,
+            from,
+            ways_out: [PortNo::ANY; PLACES],
             // No port has that number.
             known: [(PortNo::ANY, Door::Missing); PLACES],
         }
+    }
+
+    /// Whether frames may leave by a port: it is open, and not the one by which they came in.
+    #[inline]
+    pub(crate) fn is_way_out(&mut self, port: PortNo) -> bool {
+        self.ways_out[port.0 as usize % PLACES] == port || self.becomes_way_out(port)
+    }
+
+    #[inline(never)]
+    fn becomes_way_out(&mut self, port: PortNo) -> bool {
+        let is_one = port != self.from && self.door(port) == Door::Open;
+        if is_one {
+            self.ways_out[port.0 as usize % PLACES] = port;
+        }
+        is_one
     }
 
     #[inline]

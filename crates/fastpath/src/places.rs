@@ -33,6 +33,11 @@ impl Places {
     }
 
     #[inline]
+    pub(crate) const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    #[inline]
     pub(crate) const fn without(self, others: Self) -> Self {
         Self(self.0 & !others.0)
     }
@@ -40,6 +45,26 @@ impl Places {
     #[inline]
     pub(crate) const fn have(self, place: usize) -> bool {
         self.0 >> (place % AHEAD) & 1 == 1
+    }
+
+    /// Those of the first `of` places of which this is so; asked of each, so that it takes the
+    /// same however many they are.
+    #[inline]
+    pub(crate) fn which<T>(of: &[T], is_so: impl Fn(&T) -> bool) -> Self {
+        debug_assert!(of.len() <= AHEAD, "a bit for each");
+        let each = of.iter().rev().map(|one| u32::from(is_so(one)));
+        Self(each.fold(0, |bits, bit| bits << 1 | bit))
+    }
+
+    #[inline]
+    pub(crate) const fn both(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
+    /// The place behind the last of them.
+    #[inline]
+    pub(crate) const fn end(self) -> usize {
+        AHEAD - self.0.leading_zeros() as usize
     }
 
     /// How many they are, if they are the first.
@@ -68,8 +93,11 @@ impl Iterator for Places {
 
     #[inline]
     fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
         let place = self.0.trailing_zeros() as usize;
-        self.0 &= self.0.wrapping_sub(1);
-        (place < AHEAD).then_some(place)
+        self.0 &= self.0 - 1;
+        Some(place)
     }
 }

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
+use crate::ahead::AHEAD;
 use crate::lanes::{Asked, Lanes, Spot, asked};
+use crate::places::Places;
 use crate::rows::{Making, Rows};
 
 /// What a lookup is likely to take, in modelled instructions: three prefixes around each
@@ -23,8 +25,8 @@ pub(crate) const LIKELY_COST: usize = 160;
 /// Most rules: all are sorted at once, on the thread that a flow-mod came by.
 pub(crate) const RULES_MAX: usize = 131_072;
 
-/// No node.
-const NONE: u32 = u32::MAX;
+/// No node, and no rule.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// What rules have in common that differ in the prefix of one field only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,25 +141,63 @@ impl Prefix {
             depths.push(depths[around as usize] + 1);
             first = end;
         }
+        let mut rows = making.done();
+        rows.tell(|node| nodes[node as usize].least);
         Some(Self {
             family,
-            rows: making.done(),
+            rows,
             nodes: nodes.into(),
             places: prefixes.into_iter().map(|(.., place)| place).collect(),
             depth: depths.into_iter().max().unwrap_or(0),
         })
     }
 
+    /// The value of the field, if the frame has all else that the rules ask for.
+    #[inline]
+    fn value(&self, lanes: &Lanes) -> Option<u64> {
+        let word = |spot: Spot| lanes.word(spot.lane) >> spot.shift;
+        let mut others = self.family.others.iter();
+        let spot = self.family.spot;
+        others
+            .all(|(spot, value, mask)| word(*spot) & mask == *value)
+            .then(|| word(spot) & spot.full())
+    }
+
+    /// The places of the rules that these frames find if all rules are there; [`NONE`] of those
+    /// that find none. What is far away is asked for of all of them together: rows, and what
+    /// `prefetch` asks for of a place.
+    #[inline]
+    pub(crate) fn likely_each(
+        &self,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+        prefetch: impl Fn(u32),
+    ) -> [u32; AHEAD] {
+        let mut likely = [NONE; AHEAD];
+        for place in of {
+            if let Some(value) = self.value(&lanes[place % AHEAD]) {
+                let first = self.rows.first_of(value);
+                self.rows.prefetch(first);
+                likely[place % AHEAD] = first;
+            }
+        }
+        let spot = self.family.spot;
+        for place in of {
+            let place = place % AHEAD;
+            if likely[place] != NONE {
+                let value = lanes[place].word(spot.lane) >> spot.shift & spot.full();
+                likely[place] = self.rows.told(value, likely[place]);
+                prefetch(likely[place]);
+            }
+        }
+        likely
+    }
+
     /// The place of the rule that the frame finds, of those that are `seen`.
     #[inline]
     pub(crate) fn find(&self, lanes: &Lanes, seen: impl Fn(usize) -> bool) -> Option<usize> {
-        let word = |spot: Spot| lanes.word(spot.lane) >> spot.shift;
-        let mut others = self.family.others.iter();
-        if !others.all(|(spot, value, mask)| word(*spot) & mask == *value) {
-            return None;
-        }
-        let spot = self.family.spot;
-        let mut node = self.nodes[self.rows.find(word(spot) & spot.full()) as usize];
+        let value = self.value(lanes)?;
+        let mut node = self.nodes[self.rows.find(value) as usize];
         // Mostly all rules are there, and the first of all that fit is the one.
         if node.least == NONE || seen(node.least as usize) {
             return (node.least != NONE).then_some(node.least as usize);

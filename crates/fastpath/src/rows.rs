@@ -5,10 +5,13 @@
 //! A search divides the values into equal slots, as many as there are rows; a slot with more
 //! than a few rows is divided again, since values come in clusters, but not for ever.
 //!
-//! Cost of a search, in modelled instructions: some twenty for each division, and a few for
-//! each row, or each doubling of the rows, that share the last slot.
+//! Cost of a search, in modelled instructions: some twenty for each division, and as many for
+//! the rows that share the last slot; more for each doubling of those if they are many. Of a
+//! few rows always as many are compared, so that no branch has to be foreseen.
 
 use std::ops::Range;
+
+use sys::cache::prefetch;
 
 /// Rows that are looked at one by one.
 const FEW: usize = 4;
@@ -17,18 +20,29 @@ const FEW: usize = 4;
 /// values can have one row left in each slot, and all others in one.
 const DIVISIONS_MAX: usize = 4;
 
-/// No further division.
+/// No further division: the slot has a few rows ...
 const NONE: u32 = u32::MAX;
+
+/// ... or many.
+const MANY: u32 = u32::MAX - 1;
 
 /// See the top of this file.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    starts: Box<[u64]>,
-    /// What each row is marked with.
-    marks: Box<[u32]>,
+    /// Behind the last it comes again, as often as makes [`FEW`] of it.
+    rows: Box<[Row]>,
     /// The first is of all values.
     divisions: Vec<Division>,
     slots: Vec<Slot>,
+}
+
+/// Values from where this row starts.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    start: u64,
+    mark: u32,
+    /// What is told of the mark.
+    told: u32,
 }
 
 /// Values in slots.
@@ -67,9 +81,14 @@ impl Division {
 impl Rows {
     /// Rows by their starts, in order, the first of which is zero.
     fn of(rows: &[(u64, u32)]) -> Self {
+        let row = |&(start, mark): &(u64, u32)| Row {
+            start,
+            mark,
+            told: 0,
+        };
+        let last = rows.last().into_iter().cycle().take(FEW);
         let mut made = Self {
-            starts: rows.iter().map(|(start, _)| *start).collect(),
-            marks: rows.iter().map(|(_, mark)| *mark).collect(),
+            rows: rows.iter().chain(last).map(row).collect(),
             divisions: Vec::new(),
             slots: Vec::new(),
         };
@@ -77,11 +96,16 @@ impl Rows {
         made
     }
 
+    /// Has this told of each mark, for [`Rows::told`].
+    pub(crate) fn tell(&mut self, of: impl Fn(u32) -> u32) {
+        self.rows.iter_mut().for_each(|row| row.told = of(row.mark));
+    }
+
     /// Divides these rows, so many times at most. Answers the number of the division.
     fn divide(&mut self, rows: Range<usize>, times: usize) -> u32 {
         // The first row of all starts at zero, far from others.
-        let least = self.starts[rows.start.max(1).min(rows.end - 1)];
-        let span = self.starts[rows.end - 1].saturating_sub(least);
+        let least = self.rows[rows.start.max(1).min(rows.end - 1)].start;
+        let span = self.rows[rows.end - 1].start.saturating_sub(least);
         let bits = u64::BITS - span.leading_zeros();
         let shift = bits.saturating_sub(rows.len().next_power_of_two().ilog2());
         let first = self.slots.len();
@@ -98,9 +122,9 @@ impl Rows {
                 row: number(row),
                 division: NONE,
             });
-            let here = self.starts[row..rows.end].iter();
+            let here = self.rows[row..rows.end].iter();
             row += here
-                .take_while(|start| division.slot(**start) == slot)
+                .take_while(|row| division.slot(row.start) == slot)
                 .count();
         }
         self.slots.push(Slot {
@@ -111,8 +135,11 @@ impl Rows {
         let of_this = number(self.divisions.len() - 1);
         for slot in first..=first + more {
             let rows = self.rows_of(slot);
-            if rows.len() > FEW && times > 1 {
-                self.slots[slot].division = self.divide(rows, times - 1);
+            if rows.len() > FEW {
+                self.slots[slot].division = match times {
+                    1 => MANY,
+                    _ => self.divide(rows, times - 1),
+                };
             }
         }
         of_this
@@ -126,28 +153,62 @@ impl Rows {
     /// The mark of the row that a value is in.
     #[inline]
     pub(crate) fn find(&self, value: u64) -> u32 {
+        self.row(value, self.first_of(value)).mark
+    }
+
+    /// The first of the few rows, and the one before, that a value may be in, for
+    /// [`Rows::told`].
+    #[inline]
+    pub(crate) fn first_of(&self, value: u64) -> u32 {
         let mut division = &self.divisions[0];
-        let rows = loop {
-            let slot = division.first as usize + division.slot(value);
-            match self.divisions.get(self.slots[slot].division as usize) {
+        loop {
+            let number = division.first as usize + division.slot(value);
+            let slot = self.slots[number];
+            match self.divisions.get(slot.division as usize) {
                 Some(further) => division = further,
-                None => break self.rows_of(slot),
+                None if slot.division == MANY => return self.first_of_many(value, number),
+                None => return slot.row,
             }
-        };
-        let before = rows.start;
-        let starts = &self.starts[rows];
-        let among = match starts.len() {
-            0..=FEW => starts.iter().filter(|start| **start <= value).count(),
-            _ => starts.partition_point(|start| *start <= value),
-        };
-        // The row before the first that starts behind the value; the first starts at zero.
-        self.marks[before + among - 1]
+        }
+    }
+
+    /// The same among all rows of a slot.
+    #[cold]
+    fn first_of_many(&self, value: u64, slot: usize) -> u32 {
+        let rows = self.rows_of(slot);
+        let first = number(rows.start);
+        first + number(self.rows[rows].partition_point(|row| row.start <= value))
+    }
+
+    /// Asks for the memory of the rows from this one on.
+    #[inline]
+    pub(crate) fn prefetch(&self, first: u32) {
+        self.rows.get(first as usize).into_iter().for_each(prefetch);
+    }
+
+    /// What is told of the mark of the row that a value is in, of those that begin with `first`.
+    #[inline]
+    pub(crate) fn told(&self, value: u64, first: u32) -> u32 {
+        self.row(value, first).told
+    }
+
+    /// The row before the first that starts behind the value. The first of all starts at zero;
+    /// those of slots behind the value's start behind it too.
+    #[inline]
+    fn row(&self, value: u64, first: u32) -> &Row {
+        let first = first as usize;
+        let few = self.rows[first..].first_chunk::<FEW>();
+        let few = few.expect("the last comes again so often");
+        let among = few
+            .iter()
+            .fold(0, |among, row| among + usize::from(row.start <= value));
+        &self.rows[(first + among).saturating_sub(1)]
     }
 
     /// The bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
-        let of_rows = size_of_val(&*self.starts) + size_of_val(&*self.marks);
-        of_rows + size_of_val(&*self.divisions) + size_of_val(&*self.slots)
+        let of_slots = size_of_val(&*self.divisions) + size_of_val(&*self.slots);
+        size_of_val(&*self.rows) + of_slots
     }
 }
 

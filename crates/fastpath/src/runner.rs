@@ -112,7 +112,7 @@ impl Runner {
         };
         Batch {
             tally: Tally::new(self.writer, ground.now),
-            doors: Doors::new(pipeline),
+            doors: Doors::new(pipeline, ground.from),
             depth: match standalone {
                 true => Depth::Link,
                 false => pipeline.depth(),
@@ -297,7 +297,8 @@ pub(crate) fn read(
     }
 }
 
-fn read_uncommon(
+/// The same, of a frame that is none of the ordinary ones.
+pub(crate) fn read_uncommon(
     lanes: &mut Lanes,
     frame: &Frame,
     ground: Ground<'_>,

@@ -4,8 +4,9 @@
 //! A place is found by either of two buckets, so that a full bucket is rare; what
 //! finds no place makes the segment *full*, and its owner makes a larger one or
 //! two of it. Nothing is ever moved, and an entry is written once: a reader finds
-//! it whole or not at all. What it wants of a frame is written beside it if that is few
-//! words. Else the rule says so itself, which takes longer, but there may be a million.
+//! it whole or not at all. What it wants of a frame is written in a *line* beside it if that is
+//! few words, with all else that most frames need. Else the rule says so itself, which takes
+//! longer, but there may be a million.
 //!
 //! Which entries a reader sees is decided by its *epoch*: an entry is there from
 //! the epoch in which it was born until the one in which it died. So a reader of
@@ -22,18 +23,20 @@
 mod block;
 mod bucket;
 mod glance;
+mod line;
 mod living;
 mod slot;
 
 use std::sync::Arc;
 
-use base::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use base::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use pipeline::Rule;
 
 use crate::lanes::{Conditions, Lanes};
 use crate::shape::{Hash, Key};
 use block::{BLOCK, BLOCK_BITS, BLOCKS_MAX, Block, Entry, NEVER, NONE, place_of};
 use bucket::{Bucket, SLOTS};
+pub(crate) use line::Line;
 pub(crate) use living::Living;
 use slot::rest_of;
 
@@ -101,7 +104,7 @@ impl Segment {
         // Two slots an entry.
         let buckets = (2 * capacity).div_ceil(SLOTS).next_power_of_two();
         let own = (0..room).step_by(BLOCK);
-        let own = own.map(|start| Block::new(BLOCK.min(room - start), width));
+        let own = own.map(|start| Block::new(BLOCK.min(room - start), width > 0));
         Self {
             made,
             buckets: (0..buckets).map(|_| Bucket::default()).collect(),
@@ -169,13 +172,6 @@ impl Segment {
         block.entries.get(place_of(number))?.get()
     }
 
-    /// The words beside an entry.
-    #[inline]
-    fn words_of(&self, number: u16) -> &[AtomicU64] {
-        let block = self.blocks.get(usize::from(number >> BLOCK_BITS));
-        block.map_or(&[], |block| block.words_of(place_of(number)))
-    }
-
     /// What the tag leaves out of the hash of an entry.
     fn rest(&self, number: u16) -> u32 {
         let block = &self.blocks[usize::from(number >> BLOCK_BITS)];
@@ -202,7 +198,7 @@ impl Segment {
         wanted: impl Fn(&Rule) -> bool,
     ) -> Option<&Arc<Rule>> {
         let age = self.age_to_read(epoch);
-        let first = self.first(hash, |number, entry| self.is_sought(number, entry, sought))?;
+        let (_, first) = self.first(hash, |number, entry| self.is_sought(number, entry, sought))?;
         let is_it = |entry: &Entry| entry.is_seen(age) && wanted(&entry.rule);
         let mut best = is_it(first).then_some(&first.rule);
         let mut next = first.next.load(Ordering::Acquire);
@@ -220,8 +216,8 @@ impl Segment {
     fn is_sought(&self, number: u16, entry: &Entry, sought: Sought<'_>) -> bool {
         match sought {
             Sought::Words(sought) => {
-                let mut both = self.words_of(number).iter().zip(sought);
-                both.all(|(kept, sought)| kept.load(Ordering::Relaxed) == *sought)
+                let line = self.line(number);
+                line.is_some_and(|line| line.words().zip(sought).all(|(kept, word)| kept == *word))
             }
             Sought::Lanes(lanes) => lanes.fit(entry.rule.matching()),
         }
@@ -230,14 +226,14 @@ impl Segment {
     /// The first entry with the hash's tag that it is. The other bucket has it only if the
     /// first had taken what it takes.
     #[inline]
-    fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<&Entry> {
+    fn first(&self, hash: Hash, is_it: impl Fn(u16, &Entry) -> bool) -> Option<(u16, &Entry)> {
         let [mut bucket, last] = self.places(hash);
         loop {
-            for number in self.buckets[bucket].numbers(hash.tag) {
+            for number in self.buckets[bucket].numbers(hash.tag()) {
                 if let Some(entry) = self.entry(number)
                     && is_it(number, entry)
                 {
-                    return Some(entry);
+                    return Some((number, entry));
                 }
             }
             if bucket == last || !self.buckets[bucket].has(PREFERRED) {
@@ -248,7 +244,7 @@ impl Segment {
     }
 
     /// The first entry that wants the same as `rule`, whose shape is that of all.
-    fn first_like(&self, hash: Hash, rule: &Rule) -> Option<&Entry> {
+    fn first_like(&self, hash: Hash, rule: &Rule) -> Option<(u16, &Entry)> {
         let rest = rest_of(hash);
         self.first(hash, |number, entry| {
             self.rest(number) == rest && wants_same(rule, &entry.rule)
@@ -259,8 +255,8 @@ impl Segment {
     #[inline]
     fn places(&self, hash: Hash) -> [usize; 2] {
         let mask = self.buckets.len() - 1;
-        let one = usize::from(hash.bucket);
-        [one & mask, (one ^ usize::from(hash.tag)) & mask]
+        let one = usize::from(hash.bucket());
+        [one & mask, (one ^ usize::from(hash.tag())) & mask]
     }
 
     /// Writes an entry that is there from `epoch` on. By the one writer only.
@@ -285,19 +281,22 @@ impl Segment {
             true => self.heir(living.clone(), capacity),
             false => Self::new(capacity, self.width, epoch),
         };
+        let mut first = NONE;
         for this in living {
             let hash = this.hash;
             if goes_on && this.is_alone {
                 let (bucket, slot) = segment.free_slot(hash).ok_or(Full)?;
-                bucket.put(slot, hash.tag, this.number);
+                bucket.put(slot, hash.tag(), this.number);
                 continue;
             }
             let link = match segment.last().filter(|_| this.again) {
-                Some(last) => Link::After(last),
-                None => Link::Slot(segment.free_slot(hash).ok_or(Full)?),
+                Some(last) => Link::After { first, last },
+                None => {
+                    first = segment.next().map_or(NONE, |(_, number)| number);
+                    Link::Slot(segment.free_slot(hash).ok_or(Full)?)
+                }
             };
-            let words = self.words_of(this.number).iter();
-            let words = words.map(|word| word.load(Ordering::Relaxed));
+            let words = self.line(this.number).into_iter().flat_map(Line::words);
             segment.write(link, hash, words, self.rule_of(this), epoch)?;
         }
         Ok(segment)
@@ -359,24 +358,26 @@ impl Segment {
         epoch: Epoch,
     ) -> Result<(), Full> {
         let (block, number) = self.next().ok_or(Full)?;
-        let place = place_of(number);
-        for (kept, word) in block.words_of(place).iter().zip(words) {
-            kept.store(word, Ordering::Relaxed);
+        let (place, born) = (place_of(number), self.age_to_write(epoch));
+        if let Some(line) = block.lines.get(place) {
+            // Nobody finds the line of one that is behind another.
+            line.write(words, rule, (born, NEVER));
         }
         block.hashes[place].store(rest_of(hash), Ordering::Relaxed);
         let fresh = block.entries[place].set(Entry {
             rule: Arc::clone(rule),
-            born: self.age_to_write(epoch),
+            born,
             died: AtomicU16::new(NEVER),
             next: AtomicU16::new(NONE),
         });
         fresh.expect("an entry is written once");
         match link {
-            Link::After(last) => {
+            Link::After { first, last } => {
+                self.end_line(first, born);
                 last.next.store(number, Ordering::Release);
                 self.behind.fetch_add(1, Ordering::Relaxed);
             }
-            Link::Slot((bucket, slot)) => bucket.put(slot, hash.tag, number),
+            Link::Slot((bucket, slot)) => bucket.put(slot, hash.tag(), number),
         }
         let used = self.used.load(Ordering::Relaxed);
         self.used.store(used + 1, Ordering::Relaxed);
@@ -385,11 +386,11 @@ impl Segment {
 
     /// From where a new entry is to be found.
     fn link_for(&self, hash: Hash, rule: &Rule) -> Option<Link<'_>> {
-        if let Some(mut last) = self.first_like(hash, rule) {
+        if let Some((first, mut last)) = self.first_like(hash, rule) {
             while let Some(next) = self.entry(last.next.load(Ordering::Relaxed)) {
                 last = next;
             }
-            return Some(Link::After(last));
+            return Some(Link::After { first, last });
         }
         self.free_slot(hash).map(Link::Slot)
     }
@@ -409,16 +410,26 @@ impl Segment {
     /// Lets the entry of `rule` die in `epoch`. Answers whether there was one. By
     /// the one writer only.
     pub(crate) fn remove(&self, hash: Hash, rule: &Arc<Rule>, epoch: Epoch) -> bool {
-        let mut entry = self.first_like(hash, rule);
-        while let Some(this) = entry {
-            if this.is_alive() && Arc::ptr_eq(&this.rule, rule) {
-                this.died.store(self.age_to_write(epoch), Ordering::Relaxed);
-                self.dead.fetch_add(1, Ordering::Relaxed);
-                return true;
+        let Some((first, mut this)) = self.first_like(hash, rule) else {
+            return false;
+        };
+        while !this.is_alive() || !Arc::ptr_eq(&this.rule, rule) {
+            match self.entry(this.next.load(Ordering::Relaxed)) {
+                Some(next) => this = next,
+                None => return false,
             }
-            entry = self.entry(this.next.load(Ordering::Relaxed));
         }
-        false
+        let age = self.age_to_write(epoch);
+        this.died.store(age, Ordering::Relaxed);
+        self.end_line(first, age);
+        self.dead.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// From this age on, what the line of this entry says is not all that there is to say.
+    fn end_line(&self, number: u16, age: u16) {
+        let line = self.line(number).into_iter();
+        line.for_each(|line| line.end(age));
     }
 
     /// Whether as many entries were written as there can be.
@@ -433,8 +444,8 @@ impl Segment {
 
 /// From where an entry is found.
 enum Link<'a> {
-    /// From the last one that wants the same.
-    After(&'a Entry),
+    /// From the last one that wants the same, of which there is a first.
+    After { first: u16, last: &'a Entry },
     /// From this free slot.
     Slot((&'a Bucket, usize)),
 }

@@ -34,11 +34,11 @@ impl Shape {
         }
     }
 
-    /// What a frame is sought by among rules of this shape.
+    /// What a rule is found by among those of this shape, by words that fulfil its wishes.
     #[inline]
     pub(crate) fn key(&self, lanes: &Lanes, hasher: Hasher) -> Key {
         // What is told apart here is not word by word.
-        match &*self.0 {
+        match *self.0 {
             [a] => Key::of([a], lanes, hasher),
             [a, b] => Key::of([a, b], lanes, hasher),
             [a, b, c] => Key::of([a, b, c], lanes, hasher),
@@ -99,12 +99,7 @@ impl Hasher {
     pub(crate) fn hash(&self, words: impl Iterator<Item = u64>) -> Hash {
         let [first, second] = self.seeds;
         let mixed = words.fold(first, |hash, word| fold(hash ^ word, second));
-        let [_, _, a, b, c, d, e, f] = fold(mixed, first).to_le_bytes();
-        Hash {
-            segment: u16::from_le_bytes([e, f]),
-            tag: u16::from_le_bytes([c, d]),
-            bucket: u16::from_le_bytes([a, b]),
-        }
+        Hash(fold(mixed, first) >> 16)
     }
 }
 
@@ -117,20 +112,10 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// That of nothing.
-    pub(crate) const NONE: Self = Self {
-        hash: Hash {
-            segment: 0,
-            tag: 0,
-            bucket: 0,
-        },
-        words: [0; KEPT_MAX],
-    };
-
-    /// That of a frame, of which these bits of these words are asked and kept.
+    /// By words of which these bits are asked and kept.
     #[inline]
-    fn of<const N: usize>(asked: [&(u8, u64); N], lanes: &Lanes, hasher: Hasher) -> Self {
-        let asked = asked.map(|(lane, mask)| lanes.word(*lane) & mask);
+    fn of<const N: usize>(asked: [(u8, u64); N], lanes: &Lanes, hasher: Hasher) -> Self {
+        let asked = asked.map(|(lane, mask)| lanes.word(lane) & mask);
         let mut words = [0; KEPT_MAX];
         words[..N].copy_from_slice(&asked);
         let hash = hasher.hash(asked.into_iter());
@@ -140,15 +125,48 @@ impl Key {
 
 const _: () = assert!(KEPT_MAX == 4, "Shape::key tells apart so many words");
 
-/// A hash, by what its bits are for.
+/// A hash of 48 bits. The uppermost say which segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hash {
-    /// The upper bits say which segment.
-    pub(crate) segment: u16,
+pub(crate) struct Hash(u64);
+
+impl Hash {
+    /// That of nothing.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// Four parts, the lowest first.
+    #[inline]
+    const fn parts(self) -> [u16; 4] {
+        let [a, b, c, d, e, f, g, h] = self.0.to_le_bytes();
+        [
+            u16::from_le_bytes([a, b]),
+            u16::from_le_bytes([c, d]),
+            u16::from_le_bytes([e, f]),
+            u16::from_le_bytes([g, h]),
+        ]
+    }
+
+    /// The uppermost of them say which segment.
+    #[inline]
+    pub(crate) const fn segment(self) -> u16 {
+        self.parts()[2]
+    }
+
     /// Kept where an entry is found, so that few rules are looked at in vain.
-    pub(crate) tag: u16,
-    /// The lower bits say which bucket.
-    pub(crate) bucket: u16,
+    #[inline]
+    pub(crate) const fn tag(self) -> u16 {
+        self.parts()[1]
+    }
+
+    /// The lowest of them say which bucket.
+    #[inline]
+    pub(crate) const fn bucket(self) -> u16 {
+        self.parts()[0]
+    }
+
+    /// The one of which these are parts.
+    pub(crate) const fn of(segment: u16, tag: u16, bucket: u16) -> Self {
+        Self((segment as u64) << 32 | (tag as u64) << 16 | bucket as u64)
+    }
 }
 
 /// Both halves of the product.

@@ -119,8 +119,12 @@ impl Brief {
     const RESUBMITS: u32 = 3;
     const LEAVES: u32 = 4;
 
-    /// It in one word; zero for none.
-    pub(crate) const fn word(self) -> u64 {
+    /// Bits of a word that say which table or port.
+    const VALUE_BITS: u32 = 28;
+
+    /// It in one word; zero for none. Of a port of a higher number than fits in nothing is
+    /// said.
+    pub(crate) const fn word(self) -> u32 {
         let (kind, value) = match self {
             Self::Not => (0, 0),
             Self::Leads(table) => (Self::LEADS, table.0 as u32),
@@ -128,18 +132,22 @@ impl Brief {
             Self::Resubmits(table) => (Self::RESUBMITS, table.0 as u32),
             Self::Leaves(port) => (Self::LEAVES, port.0),
         };
-        (kind as u64) << 32 | value as u64
+        match value >> Self::VALUE_BITS {
+            0 => kind << Self::VALUE_BITS | value,
+            _ => 0,
+        }
     }
 
     /// What such a word says.
     #[inline]
-    pub(crate) const fn of(word: u64) -> Self {
-        let [a, b, c, d, kind, ..] = word.to_le_bytes();
-        match kind as u32 {
-            Self::LEADS => Self::Leads(TableId(a)),
-            Self::WRITES => Self::Writes(TableId(a)),
-            Self::RESUBMITS => Self::Resubmits(TableId(a)),
-            Self::LEAVES => Self::Leaves(PortNo(u32::from_le_bytes([a, b, c, d]))),
+    pub(crate) const fn of(word: u32) -> Self {
+        let value = word & ((1 << Self::VALUE_BITS) - 1);
+        let [table, ..] = value.to_le_bytes();
+        match word >> Self::VALUE_BITS {
+            Self::LEAVES => Self::Leaves(PortNo(value)),
+            Self::LEADS => Self::Leads(TableId(table)),
+            Self::WRITES => Self::Writes(TableId(table)),
+            Self::RESUBMITS => Self::Resubmits(TableId(table)),
             _ => Self::Not,
         }
     }
@@ -221,7 +229,7 @@ impl Steps {
     }
 
     /// The same, and in a word, if that can be.
-    pub(crate) fn with_brief(instructions: &Instructions) -> (Self, u64) {
+    pub(crate) fn with_brief(instructions: &Instructions) -> (Self, u32) {
         let steps = Self::of(instructions);
         let brief = steps.brief().word();
         (steps, brief)

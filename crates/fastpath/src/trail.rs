@@ -289,7 +289,7 @@ impl Trails {
             *word = lanes.word(*lane) & mask;
         }
         let words = mark.words.iter().copied().take(asked.len);
-        mark.place = asked.hasher.hash(words).bucket;
+        mark.place = asked.hasher.hash(words).bucket();
         mark
     }
 

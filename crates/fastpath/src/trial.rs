@@ -85,13 +85,9 @@ impl Trial {
                 }
                 AHEAD - left.count()
             }
-            Sole::Tuple(tuple) if tuple.is_large() => {
+            Sole::Tuple(tuple) => {
                 let found = view.look_up_each_in(tuple, lanes, Places::ALL);
                 found.into_iter().flatten().count()
-            }
-            Sole::Tuple(tuple) => {
-                let found = lanes.iter().map(|lanes| view.look_up_in(tuple, lanes));
-                found.flatten().count()
             }
             Sole::Base(base) => {
                 let found = lanes

@@ -36,7 +36,7 @@ struct Directory {
 impl Directory {
     #[inline]
     fn place(&self, hash: Hash) -> usize {
-        let upper = u32::from(hash.segment) >> (BITS_MAX - self.bits);
+        let upper = u32::from(hash.segment()) >> (BITS_MAX - self.bits);
         usize::try_from(upper).expect("it has sixteen bits at most")
     }
 
@@ -68,21 +68,14 @@ pub(crate) struct TupleView {
     shape: Arc<Shape>,
     /// No rule in it has a higher priority.
     pub(crate) highest: u16,
-    is_large: bool,
     directory: Arc<Directory>,
 }
 
-/// A tuple with room for so many is not in a cache of the first level: who looks into it for
-/// several frames had better not wait for one after the other.
-const LARGE: usize = 256;
+/// Segments of a tuple that is far away: so many have eight thousand entries, which take some
+/// 800 kB with what they count.
+const FAR: usize = 16;
 
 impl TupleView {
-    /// Whether [`TupleView::find_each`] is of use.
-    #[inline]
-    pub(crate) const fn is_large(&self) -> bool {
-        self.is_large
-    }
-
     /// The rules that these frames find. What is far away is asked for all of them together,
     /// one thing after the other, and so comes together: buckets, entries and rules.
     pub(crate) fn find_each(
@@ -92,32 +85,50 @@ impl TupleView {
         of: Places,
     ) -> [Option<&Arc<Rule>>; AHEAD] {
         let first = &*self.directory.segments[0];
-        let mut steps = [(Key::NONE, first, None); AHEAD];
+        let mut steps = [(Hash::NONE, first, None); AHEAD];
         for place in of {
-            let key = self.shape.key(&lanes[place], hasher);
-            let segment = &**self.directory.segment(key.hash);
-            segment.prefetch_bucket(key.hash);
-            steps[place] = (key, segment, None);
+            let hash = hasher.hash(self.shape.words(&lanes[place]));
+            let segment = &**self.directory.segment(hash);
+            segment.prefetch_bucket(hash);
+            steps[place] = (hash, segment, None);
         }
         for place in of {
-            let (key, segment, number) = &mut steps[place];
-            *number = segment.likely(key.hash);
+            let (hash, segment, number) = &mut steps[place];
+            *number = segment.likely(*hash);
             if let Some(number) = *number {
                 segment.prefetch_entry(number);
             }
         }
         let mut found = [None; AHEAD];
         for place in of {
-            let (key, segment, number) = &steps[place];
-            let Some(number) = *number else {
+            let (hash, segment, number) = steps[place];
+            let Some(number) = number else {
                 continue;
             };
-            let sought = self.sought(key, &lanes[place]);
+            let sought = Sought::Lanes(&lanes[place]);
             let likely = segment.likely_rule(number, sought, epoch);
-            found[place] = likely.or_else(|| segment.find(key.hash, sought, epoch, |_| true));
+            found[place] = likely.or_else(|| segment.find(hash, sought, epoch, |_| true));
             found[place].into_iter().for_each(|rule| ask_for(rule));
         }
         found
+    }
+
+    /// Whether what its rules count is not in a cache of the second level, with all else that a
+    /// frame needs of it.
+    #[inline]
+    pub(crate) fn is_far(&self) -> bool {
+        self.directory.segments.len() >= FAR
+    }
+
+    /// The segment of a frame of this hash.
+    #[inline]
+    pub(crate) fn segment(&self, hash: Hash) -> &Segment {
+        self.directory.segment(hash)
+    }
+
+    /// One of the segments: there is one at least.
+    pub(crate) fn first_segment(&self) -> &Segment {
+        &self.directory.segments[0]
     }
 
     #[inline]
@@ -230,11 +241,9 @@ impl Tuple {
     }
 
     pub(crate) fn view(&self) -> TupleView {
-        let segments = &self.directory.segments;
         TupleView {
             shape: Arc::clone(&self.shape),
             highest: self.highest(),
-            is_large: segments.len() > 1 || segments.iter().any(|one| one.capacity() >= LARGE),
             directory: Arc::clone(&self.directory),
         }
     }

@@ -135,6 +135,13 @@ impl Frame {
         &self.storage[self.start as usize..self.end as usize]
     }
 
+    /// Where the bytes begin, for those who want that memory near beforehand.
+    #[must_use]
+    #[inline]
+    pub fn first(&self) -> Option<&u8> {
+        self.storage.get(self.start as usize)
+    }
+
     /// The bytes, to be changed in place.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {

@@ -22,40 +22,45 @@ struct Cell {
     used: AtomicU64,
 }
 
-/// Cells from one writer's to the next where there are several workers: so far apart
-/// that no two lie in one cache line of 64 bytes, and writers do not disturb each
-/// other. The control thread, which counts for the frames that controllers send, may
-/// share a line with one worker: it writes seldom, and a million rules would pay.
-const APART: usize = 4;
-
-/// How many writers have their cells side by side: one worker and the control thread.
-const CLOSE: usize = 2;
-
-/// Cells of a sheet: 3 kB, for 64 counters of one worker and the control thread. It is
-/// what one counter can keep from being freed.
+/// Cells that a sheet has in itself: 3 kB. It is what one counter can keep from being freed.
 const SHEET: usize = 128;
 
-/// Cells, side by side.
+/// Counters of a sheet at least: the cells of each of its writers are three cache lines of 64
+/// bytes then.
+const SIDE_MIN: usize = 8;
+
+/// Cells of one writer that begin where a cache line does.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Side([Cell; SIDE_MIN]);
+
+/// Cells of several counters. Those of one writer lie side by side, and in no cache line with
+/// those of another: so writers do not disturb each other, and what one of them counts for
+/// many rules takes few lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Sheet {
     cells: [Cell; SHEET],
-    /// Those of a counter with more writers than have room.
-    rest: Box<[Cell]>,
+    /// Those of more writers than have room.
+    rest: Box<[Side]>,
 }
 
 impl Sheet {
-    /// With room for a counter of so many cells, and for others if they are few.
+    /// With room for so many cells.
     fn new(cells: usize) -> Self {
         let rest = SHEET..cells;
         Self {
             cells: std::array::from_fn(|_| Cell::default()),
-            rest: rest.map(|_| Cell::default()).collect(),
+            rest: rest.step_by(SIDE_MIN).map(|_| Side::default()).collect(),
         }
     }
 
     #[inline]
     fn cell(&self, place: usize) -> Option<&Cell> {
-        let rest = || self.rest.get(place - SHEET);
+        let rest = || {
+            let Side(cells) = self.rest.get((place - SHEET) / SIDE_MIN)?;
+            cells.get(place % SIDE_MIN)
+        };
         self.cells.get(place).or_else(rest)
     }
 }
@@ -64,25 +69,31 @@ impl Sheet {
 #[derive(Clone, Debug)]
 pub struct Counters {
     sheet: Arc<Sheet>,
-    /// Where its cells begin, and how many they are.
-    first: u16,
-    cells: u16,
+    /// Where the cell of the first writer is, ...
+    first: u8,
+    /// ... how far it is from there to that of the next, ...
+    side: u8,
+    /// ... and how many writers there are.
+    writers: u16,
 }
 
 /// Where counters come from.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// Cells that each counter has.
-    cells: u16,
-    /// The sheet that is not full, and how many of its cells are used.
-    open: Option<(Arc<Sheet>, u16)>,
+    /// Counters that share a sheet.
+    side: u8,
+    writers: u16,
+    /// The sheet that is not full, and how many counters have it.
+    open: Option<(Arc<Sheet>, u8)>,
 }
 
 /// A clone gives other counters, of as many writers.
 impl Clone for Ledger {
     fn clone(&self) -> Self {
-        let cells = self.cells;
-        Self { cells, open: None }
+        Self {
+            open: None,
+            ..*self
+        }
     }
 }
 
@@ -90,32 +101,29 @@ impl Ledger {
     /// For counters of so many writers.
     ///
     /// # Panics
-    /// If they are more than sixteen thousand.
+    /// If they are more than 65,535.
     pub(crate) fn new(writers: usize) -> Self {
-        let cells = if writers <= CLOSE {
-            writers
-        } else {
-            (writers - 1) * APART + 1
-        };
+        let room = SHEET / writers.clamp(1, SHEET / SIDE_MIN);
         Self {
-            cells: u16::try_from(cells).expect("there are not so many cores"),
+            side: u8::try_from(1_usize << room.ilog2()).expect("a sheet has not so many cells"),
+            writers: u16::try_from(writers).expect("there are not so many cores"),
             open: None,
         }
     }
 
     /// Counters at zero.
     pub(crate) fn counters(&mut self) -> Counters {
-        let cells = self.cells;
-        let fits = |(_, used): &(_, u16)| usize::from(used + cells) <= SHEET;
-        let open = self.open.take().filter(fits);
-        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(Sheet::new(cells.into())), 0));
-        let counters = Counters {
-            sheet: Arc::clone(&sheet),
+        let (side, writers) = (self.side, self.writers);
+        let open = self.open.take().filter(|(_, used)| *used < side);
+        let cells = || usize::from(side) * usize::from(writers);
+        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(Sheet::new(cells())), 0));
+        self.open = Some((Arc::clone(&sheet), first + 1));
+        Counters {
+            sheet,
             first,
-            cells,
-        };
-        self.open = Some((sheet, first.saturating_add(cells)));
-        counters
+            side,
+            writers,
+        }
     }
 }
 
@@ -142,31 +150,26 @@ impl Counters {
     /// Takes note of a use that is not counted. Only the last writer, the one who
     /// changes the tables, may do so.
     pub(crate) fn touch(&self, now: Instant) {
-        let last = usize::from(self.first + self.cells - 1);
-        if let Some(last) = self.sheet.cell(last)
+        if let Some(last) = self.cells().last()
             && last.used.load(Ordering::Relaxed) < now.as_nanos()
         {
             last.used.store(now.as_nanos(), Ordering::Relaxed);
         }
     }
 
-    /// All cells.
+    /// All cells, by writer.
     fn cells(&self) -> impl Iterator<Item = &Cell> {
-        let first = usize::from(self.first);
-        let places = first..first + usize::from(self.cells);
-        places.filter_map(|place| self.sheet.cell(place))
+        (0..usize::from(self.writers)).filter_map(|writer| self.cell(writer))
     }
 
     /// The cell of `writer`, if it has one.
     #[inline]
     fn cell(&self, writer: usize) -> Option<&Cell> {
-        let cells = usize::from(self.cells);
-        let place = if cells <= CLOSE {
-            writer
-        } else {
-            writer.saturating_mul(APART)
-        };
-        (place < cells).then(|| self.sheet.cell(usize::from(self.first) + place))?
+        if writer >= usize::from(self.writers) {
+            return None;
+        }
+        let place = usize::from(self.first) + writer * usize::from(self.side);
+        self.sheet.cell(place)
     }
 
     /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
@@ -217,20 +220,35 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
-    fn each_of_many_writers_has_a_cache_line_to_itself() {
-        let counters = Ledger::new(5).counters();
-        let places = (0..5).map(|writer| counters.cell(writer).expect("a cell"));
-        let places: Vec<_> = places.map(|cell| std::ptr::from_ref(cell).addr()).collect();
-        let lines = |place: usize| (place / 64, (place + size_of::<Cell>() - 1) / 64);
-        assert!(
-            places
-                .windows(2)
-                .all(|two| lines(two[0]).1 < lines(two[1]).0)
-        );
-        assert!(counters.cell(5).is_none() && counters.cell(OBSERVER).is_none());
+    fn no_two_writers_share_a_cache_line() {
+        for writers in [1, 2, 3, 5, 16, 17, 40] {
+            let mut ledger = Ledger::new(writers);
+            let mut owners = BTreeMap::new();
+            for counters in (0..200).map(|_| ledger.counters()).collect::<Vec<_>>() {
+                for writer in 0..writers {
+                    let cell = counters.cell(writer).expect("a cell");
+                    let start = std::ptr::from_ref(cell).addr();
+                    for line in [start, start + size_of::<Cell>() - 1].map(|byte| byte / 64) {
+                        assert_eq!(*owners.entry(line).or_insert(writer), writer);
+                    }
+                }
+                let nobodys = [writers, OBSERVER].map(|writer| counters.cell(writer));
+                assert!(nobodys.iter().all(Option::is_none));
+            }
+        }
+    }
+
+    #[test]
+    fn what_rules_have_of_them_is_small() {
+        assert_eq!(size_of::<Counters>(), 16);
+        assert_eq!(Ledger::new(2).side, 64);
+        assert_eq!(Ledger::new(3).side, 32);
+        assert_eq!(Ledger::new(100).side, 8);
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Deed {
 
 /// What a compiler has made of instructions.
 struct Compiled {
-    gist: u64,
+    gist: u32,
     program: Box<dyn Any + Send + Sync>,
 }
 
@@ -64,13 +64,13 @@ impl Deed {
     /// understands; zero if nothing was.
     #[inline]
     #[must_use]
-    pub fn gist(&self) -> u64 {
+    pub fn gist(&self) -> u32 {
         self.compiled.get().map_or(0, |compiled| compiled.gist)
     }
 
     /// Has `make` make something of the instructions, and its gist, if nothing was made
     /// yet. It stays as long as they do.
-    pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> (T, u64)) {
+    pub fn compile<T: Any + Send + Sync>(&self, make: impl FnOnce(&Instructions) -> (T, u32)) {
         self.compiled.get_or_init(|| {
             let (program, gist) = make(&self.instructions);
             let program = Box::new(program);

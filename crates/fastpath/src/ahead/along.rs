@@ -4,7 +4,6 @@ use base::{Instant, PortNo, TableId};
 use pipeline::{Counters, Totals};
 
 use super::{AHEAD, Group, Streak};
-use crate::doors::Door;
 use crate::places::Places;
 use crate::runner::Batch;
 use crate::tally::{TableTally, add};
@@ -76,9 +75,7 @@ impl<'a> Batch<'a> {
         let (mut sums, mut others) = ([None; RULES], Places::NONE);
         for place in group.places {
             let trail = trails.find(&marks[place]);
-            let trail = trail.filter(|trail| {
-                trail.port != self.ground.from && self.doors.door(trail.port) == Door::Open
-            });
+            let trail = trail.filter(|trail| self.doors.is_way_out(trail.port));
             let Some(trail) = trail else {
                 others.add(Places::of(place));
                 continue;

@@ -5,7 +5,6 @@ use pipeline::{Rule, Totals};
 
 use super::{AHEAD, Ahead};
 use crate::places::Places;
-use crate::tally::add;
 
 /// Frames that come to a table together.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +22,7 @@ pub(super) struct Group {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Led {
     pub(super) places: Places,
-    /// What they count for.
+    /// What they count for, when all are told.
     pub(super) totals: Totals,
     /// The first table that one of them is led to, and the last.
     pub(super) first: TableId,
@@ -47,20 +46,13 @@ impl Led {
         self.first >= self.last
     }
 
-    /// These frames, which count for so much, are led to this table too.
+    /// These frames are led to this table too. What they count for is told by another.
     #[inline]
-    pub(super) fn add(
-        &mut self,
-        places: Places,
-        totals: Totals,
-        to: TableId,
-        ahead: &mut [Ahead<'_>; AHEAD],
-    ) {
+    pub(super) fn add(&mut self, places: Places, to: TableId, ahead: &mut [Ahead<'_>; AHEAD]) {
         if (self.first, self.last) != (to, to) {
             self.turn(places, to, ahead);
         }
         self.places.add(places);
-        add(&mut self.totals, totals);
     }
 
     /// Those are led to this table too, where others may be led elsewhere.
@@ -92,17 +84,8 @@ pub(super) struct Streak<'a> {
 pub(super) struct Arrival {
     pub(super) group: Group,
     pub(super) led: Led,
-    /// What those count for that leave.
-    pub(super) left: Totals,
-}
-
-impl Arrival {
-    #[inline]
-    pub(super) const fn of(group: Group) -> Self {
-        Self {
-            group,
-            led: Led::NONE,
-            left: Led::NONE.totals,
-        }
-    }
+    /// Those that leave.
+    pub(super) left: Places,
+    /// Whether none of the group is followed, nor has anything in its action set.
+    pub(super) is_plain: bool,
 }

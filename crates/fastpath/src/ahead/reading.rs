@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use flow::FragmentHandling;
+use packet::{Depth, Frame};
 use pipeline::{DropReason, Pipeline, PortView, Totals};
 use sys::cache::prefetch;
 
-use super::Group;
+use super::{AHEAD, Group};
 use crate::lanes::Lanes;
 use crate::places::Places;
-use crate::runner::{Batch, Seen, read, weight_of};
+use crate::runner::{Batch, Ground, Seen, read_uncommon, weight_of};
 use crate::tally::add;
 
 impl Batch<'_> {
@@ -28,32 +29,56 @@ impl Batch<'_> {
             lookups: 0,
         };
         let lookups = self.trunk.len();
-        // They come from memory together, and not one after the other.
-        for frame in &self.frames[frames.clone()] {
-            frame.bytes().first().into_iter().for_each(prefetch);
+        if frames.start == 0 {
+            self.ask_for_frames(frames.clone());
         }
         let runner = &mut *self.runner;
         let places = runner.lanes.iter_mut().zip(&mut self.ahead);
-        for (place, (frame, (lanes, ahead))) in self.frames[frames].iter().zip(places).enumerate() {
+        let these = self.frames[frames.clone()].iter().zip(places);
+        for (place, (frame, (lanes, ahead))) in these.enumerate() {
             ahead.weight = weight_of(frame);
             ahead.leaves = None;
-            ahead.set = None;
             (ahead.lookups, ahead.resubmits) = (lookups, 0);
-            let said = match read(lanes, frame, ground, self.depth) {
-                Ok(is_fragment) => guard
-                    .as_ref()
-                    .and_then(|guard| guard.says(lanes, is_fragment)),
-                Err(reason) => Some(Seen::Refused(reason)),
-            };
-            match said {
-                Some(seen) => (ahead.seen, ahead.table) = (seen, group.table),
-                None => {
-                    group.places.add(Places::of(place));
-                    add(&mut group.totals, ahead.weight);
+            let is_ordinary = lanes.read(frame, ground.from, self.depth).is_ok();
+            if !is_ordinary || guard.is_some() {
+                let is_read = is_ordinary.then_some(false);
+                let said = said_of(frame, lanes, is_read, (ground, self.depth), guard.as_ref());
+                if let Some(seen) = said {
+                    (ahead.seen, ahead.table) = (seen, group.table);
+                    continue;
                 }
             }
+            group.places.add(Places::of(place));
+            add(&mut group.totals, ahead.weight);
         }
+        let next = frames.end..self.rest.end.min(frames.end + AHEAD);
+        self.ask_for_frames(next);
         group
+    }
+
+    /// Asks for the memory of frames, so that it comes together, while others are looked up.
+    #[inline]
+    fn ask_for_frames(&self, frames: Range<usize>) {
+        for frame in &self.frames[frames] {
+            frame.first().into_iter().for_each(prefetch);
+        }
+    }
+}
+
+/// What is said of a frame before any lookup, if anything is: it is damaged, or the guard does
+/// not let it pass. It is read, unless it was an ordinary frame and is.
+#[inline(never)]
+fn said_of<'a>(
+    frame: &Frame,
+    lanes: &mut Lanes,
+    is_read: Option<bool>,
+    (ground, depth): (Ground<'_>, Depth),
+    guard: Option<&Guard<'_>>,
+) -> Option<Seen<'a>> {
+    let read = || read_uncommon(lanes, frame, ground, depth);
+    match is_read.map_or_else(read, Ok) {
+        Ok(is_fragment) => guard.and_then(|guard| guard.says(lanes, is_fragment)),
+        Err(reason) => Some(Seen::Refused(reason)),
     }
 }
 

@@ -151,7 +151,7 @@ impl View {
         self.epoch
     }
 
-    /// The rules that frames find among those of one shape, of which there are many.
+    /// The rules that frames find among those of one shape.
     pub(crate) fn look_up_each_in<'a>(
         &self,
         tuple: &'a TupleView,
@@ -162,7 +162,6 @@ impl View {
     }
 
     /// The rule that a frame finds among those of one shape.
-    #[inline]
     pub(crate) fn look_up_in<'a>(
         &self,
         tuple: &'a TupleView,

@@ -43,12 +43,30 @@ impl Lanes {
         let bytes = frame.bytes();
         if let Some(front) = bytes.first_chunk()
             && frame.offload.is_nothing()
-            && depth == Depth::Transport
-            && self.read_plain(front, bytes, from)
+            // What is read deeper than asked is looked at by nobody.
+            && match depth {
+                Depth::Link => self.read_untagged(front, from),
+                Depth::Network | Depth::Transport => self.read_plain(front, bytes, from),
+            }
         {
             return Ok(());
         }
         self.read_ordinary(frame, from, depth)
+    }
+
+    /// Reads no more than the addresses and the type of a frame without a tag. Answers whether
+    /// it was one.
+    #[inline]
+    fn read_untagged(&mut self, front: &[u8; FRONT], from: PortNo) -> bool {
+        let eth_type = EtherType(u16_of(front, 12));
+        let is_one = eth_type.0 >= TYPE_MIN && !eth_type.is_vlan();
+        if is_one {
+            self.0[lane::ARRIVAL] = u64::from(from.0) << 32;
+            self.0[lane::DST] = u64_of(front, 0) & !0xffff | u64::from(eth_type.0);
+            self.0[lane::SRC] = u64_of(front, 6) & !0xffff;
+            self.0[lane::DETAILS] = 0;
+        }
+        is_one
     }
 
     /// The same, of any frame that is ordinary.

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use base::sync::OnceLock;
-use base::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use base::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use pipeline::Rule;
+
+use super::line::Line;
 
 /// Entries of a block at most: what the lower bits of a number tell apart.
 pub(super) const BLOCK: usize = 1 << BLOCK_BITS;
@@ -49,36 +51,25 @@ pub(super) struct Block {
     pub(super) entries: Arc<[OnceLock<Entry>]>,
     /// What a tag leaves out of each entry's hash; the writer's own.
     pub(super) hashes: Arc<[AtomicU32]>,
-    /// So many words beside each entry, ...
-    width: usize,
-    /// ... which say what it wants of a frame.
-    words: Arc<[AtomicU64]>,
+    /// What a frame needs that finds an entry, if they are of few words.
+    pub(super) lines: Arc<[Line]>,
 }
 
 impl Block {
-    /// Room for so many entries, with so many words beside each.
-    pub(super) fn new(capacity: usize, width: usize) -> Self {
+    /// Room for so many entries, and for a line for each if they are to have one.
+    pub(super) fn new(capacity: usize, has_lines: bool) -> Self {
+        let lines = if has_lines { capacity } else { 0 };
         Self {
-            width,
-            words: (0..capacity * width).map(|_| AtomicU64::new(0)).collect(),
+            lines: (0..lines).map(|_| Line::empty()).collect(),
             entries: (0..capacity).map(|_| OnceLock::new()).collect(),
             hashes: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
         }
     }
 
-    /// The words beside the entry in this place.
-    #[inline]
-    pub(super) fn words_of(&self, place: usize) -> &[AtomicU64] {
-        let start = place * self.width;
-        self.words
-            .get(start..start + self.width)
-            .unwrap_or_default()
-    }
-
     /// The bytes that each of those who share it must answer for.
     pub(super) fn bytes(&self) -> usize {
         let of_entries = size_of_val(&*self.entries) + size_of_val(&*self.hashes);
-        let all = of_entries + size_of_val(&*self.words);
+        let all = of_entries + size_of_val(&*self.lines);
         all / Arc::strong_count(&self.entries)
     }
 }

@@ -47,6 +47,21 @@ impl Bucket {
         slots.filter_map(|slot| self.number(slot))
     }
 
+    /// The number of an entry with this tag, of which there may be several; none if there is
+    /// no entry. An empty slot may be taken for one: then it is the number of none.
+    #[inline]
+    pub(super) fn likely(&self, tag: u16) -> Option<u16> {
+        let [first, second] = &self.tags;
+        let [first, second] = [first, second].map(|tags| lowest(tags.load(Ordering::Relaxed), tag));
+        let bits = first >> 1 | second;
+        if bits == 0 {
+            return None;
+        }
+        let bit = bits.trailing_zeros() as usize;
+        let number = &self.numbers[bit >> 4 & 3 | (bit & 1) << 2];
+        Some(number.load(Ordering::Acquire).wrapping_sub(1))
+    }
+
     /// The number of the entry in a slot, if there is one.
     #[inline]
     pub(super) fn number(&self, slot: usize) -> Option<u16> {
@@ -82,10 +97,20 @@ impl Bucket {
     }
 }
 
+/// Each of four sixteen bits one.
+const ONES: u64 = 0x0001_0001_0001_0001;
+
+/// The uppermost bit of the lowest sixteen that are `tag`, and perhaps of others above.
+#[inline]
+const fn lowest(tags: u64, tag: u16) -> u64 {
+    let other = tags ^ (tag as u64 * ONES);
+    // Only of what is zero, or above it, is one borrowed.
+    other.wrapping_sub(ONES) & !other & (ONES << 15)
+}
+
 /// The uppermost bit of each sixteen that are `tag`.
 #[inline]
 const fn same(tags: u64, tag: u16) -> u64 {
-    const ONES: u64 = 0x0001_0001_0001_0001;
     const LOWER: u64 = 0x7fff * ONES;
     let other = tags ^ (tag as u64 * ONES);
     // Of sixteen bits that are zero, no carry comes into the uppermost.
@@ -94,6 +119,7 @@ const fn same(tags: u64, tag: u16) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::block::NONE;
     use super::*;
 
     #[test]
@@ -120,6 +146,9 @@ mod tests {
                     .map(|(number, _)| number)
                     .collect();
                 assert_eq!(found, wanted, "{tag:#x} of {filled}");
+                let is_it = |likely: u16| wanted.contains(&likely) || (likely, tag) == (NONE, 0);
+                let likely = bucket.likely(tag);
+                assert!(likely.map_or(wanted.is_empty(), is_it), "{tag:#x}");
             }
             for (slot, tag) in tags.iter().take(filled).enumerate() {
                 assert_eq!(bucket.tag(slot), *tag);

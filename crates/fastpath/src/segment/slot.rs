@@ -4,17 +4,13 @@ use crate::shape::Hash;
 
 /// What is left of a hash without its tag.
 pub(super) fn rest_of(hash: Hash) -> u32 {
-    u32::from(hash.segment) << 16 | u32::from(hash.bucket)
+    u32::from(hash.segment()) << 16 | u32::from(hash.bucket())
 }
 
 /// The hash with this tag and this rest.
 pub(super) fn hash_of(tag: u16, rest: u32) -> Hash {
     let [segment, bucket] = split(rest);
-    Hash {
-        segment,
-        tag,
-        bucket,
-    }
+    Hash::of(segment, tag, bucket)
 }
 
 /// The upper and the lower half.
@@ -29,11 +25,7 @@ mod tests {
 
     #[test]
     fn a_hash_is_put_together_again() {
-        let hash = Hash {
-            segment: 0x1234,
-            tag: 0x5678,
-            bucket: 0x9abc,
-        };
-        assert_eq!(hash_of(hash.tag, rest_of(hash)), hash);
+        let hash = Hash::of(0x1234, 0x5678, 0x9abc);
+        assert_eq!(hash_of(hash.tag(), rest_of(hash)), hash);
     }
 }

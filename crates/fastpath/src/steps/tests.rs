@@ -60,6 +60,13 @@ fn an_action_set_that_only_sends_is_compiled() {
 }
 
 #[test]
+fn of_a_port_that_fits_in_no_word_nothing_is_said() {
+    let brief = steps("output:0x12345678").brief();
+    assert_eq!(brief, Brief::Leaves(PortNo(0x1234_5678)));
+    assert_eq!(Brief::of(brief.word()), Brief::Not);
+}
+
+#[test]
 fn what_is_brief_is_said_in_a_word() {
     let check = |actions: &str, wanted| {
         let brief = steps(actions).brief();
@@ -67,7 +74,7 @@ fn what_is_brief_is_said_in_a_word() {
         assert_eq!(Brief::of(brief.word()), wanted, "{actions}");
     };
     check("goto_table:7", Brief::Leads(TableId(7)));
-    check("output:0x12345678", Brief::Leaves(PortNo(0x1234_5678)));
+    check("output:0x2345678", Brief::Leaves(PortNo(0x0234_5678)));
     for written in [
         "clear_actions,goto_table:3",
         "write_actions(output:1),goto_table:3",
