@@ -324,6 +324,7 @@ impl Device {
             let socket = self.socket(queue, hook, options, |layout, at| {
                 memories.open(*worker, layout, at)
             })?;
+            memories.note_bound(&socket);
             let handed = redirect.hand_to(queue, &socket);
             handed.map_err(self.failed("redirecting frames"))?;
             let direct = socket.is_zero_copy();

@@ -174,6 +174,14 @@ impl XskSocket {
         self.refill.tell();
     }
 
+    /// Tells another memory that this socket is bound: of what one of its own had at the
+    /// same queue, the kernel has let go.
+    pub fn tell(&self, memory: &Memory) {
+        if self.seat.bound {
+            memory.reclaim(|at| at == self.seat.at);
+        }
+    }
+
     /// The memory that it has a share of.
     #[must_use]
     pub const fn memory(&self) -> &Arc<Memory> {

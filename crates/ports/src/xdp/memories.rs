@@ -79,6 +79,12 @@ impl Memories {
         XskSocket::open(&memory, device)
     }
 
+    /// A socket is bound. The queue may have had one of another worker's memory before.
+    pub(super) fn note_bound(&self, socket: &XskSocket) {
+        let memories = self.made.iter().filter_map(|made| made.memory.upgrade());
+        memories.for_each(|memory| socket.tell(&memory));
+    }
+
     fn of(&self, worker: usize) -> impl Iterator<Item = Arc<Memory>> {
         let its = self.made.iter().filter(move |made| made.worker == worker);
         its.filter_map(|made| made.memory.upgrade())

@@ -256,6 +256,20 @@ fn a_port_that_goes_leaves_its_frames_to_others_and_comes_back_to_its_share() {
 }
 
 #[test]
+fn a_port_that_goes_to_another_workers_memory_gives_its_share_back() {
+    scene(|| {
+        cables(2);
+        let mut memories = Memories::default();
+        let (a, b) = (open("p1", &mut memories), open("p2", &mut memories));
+        drop(a);
+        assert_eq!(memories.tally(0).kernel, 2 * COMING);
+        let a = open_for("p1", 1, &mut memories);
+        assert_eq!(tally(&memories), (CHUNKS - COMING, 0, COMING));
+        drop((a, b));
+    });
+}
+
+#[test]
 fn a_port_that_goes_while_frames_are_kept_takes_nobodys_memory_away() {
     scene(|| {
         cables(1);
