@@ -3,7 +3,7 @@
 use ::flow::IpfixStats;
 
 use super::names::Unreadable;
-use super::text::Text;
+use super::text::{Known, Text};
 use crate::codec::Reader;
 use crate::message::Body;
 
@@ -31,12 +31,16 @@ fn write(told: &IpfixStats, whose: &str, text: &mut Text<'_>) {
     let IpfixStats {
         flows,
         flows_now,
-        sampled: [sampled, sampled_ipv4, sampled_ipv6],
-        failed: [failed, failed_ipv4, failed_ipv6],
+        sampled,
+        failed,
         sent,
         send_failed,
         collectors: _,
     } = told;
+    let [flows, flows_now, sent, send_failed] =
+        [flows, flows_now, sent, send_failed].map(|count| Known(*count));
+    let [sampled, sampled_ipv4, sampled_ipv6] = sampled.map(Known);
+    let [failed, failed_ipv4, failed_ipv6] = failed.map(Known);
     write!(
         text,
         "  {whose}: flows={flows}, current flows={flows_now}, "
