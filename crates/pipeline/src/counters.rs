@@ -5,8 +5,10 @@
 //! A reader may see a frame in one cell's packets and not yet in its bytes; a
 //! writer that has passed on (its next batch) has written both.
 //!
-//! Cells lie in sheets, which many counters share: there may be a million. A sheet goes
-//! with the last of its counters, and none of its cells is used twice.
+//! Cells lie in sheets, which many counters share: there may be a million. Of each writer
+//! there is a row, so that its cells are side by side and in cache lines of their own: writers
+//! do not disturb each other, and what one writes has room in its caches. A sheet goes with
+//! the last of its counters, and none of its cells is used twice.
 
 use std::sync::Arc;
 
@@ -22,41 +24,45 @@ struct Cell {
     used: AtomicU64,
 }
 
-/// Cells from one writer's to the next where there are several workers: so far apart
-/// that no two lie in one cache line of 64 bytes, and writers do not disturb each
-/// other. The control thread, which counts for the frames that controllers send, may
-/// share a line with one worker: it writes seldom, and a million rules would pay.
-const APART: usize = 4;
+/// Counters of a sheet. Each takes 48 bytes of it where one worker and the control thread
+/// count, and can keep all of it from being freed.
+const SHEET: usize = 64;
 
-/// How many writers have their cells side by side: one worker and the control thread.
-const CLOSE: usize = 2;
+/// The cells of one writer. It has its cache lines to itself.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Row([Cell; SHEET]);
 
-/// Cells of a sheet: 3 kB, for 64 counters of one worker and the control thread. It is
-/// what one counter can keep from being freed.
-const SHEET: usize = 128;
+impl Default for Row {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| Cell::default()))
+    }
+}
 
-/// Cells, side by side.
+/// Rows that are found at once: of one worker and the control thread, or of two workers.
+const NEAR: usize = 2;
+
+/// Rows, by writer.
 #[derive(Debug)]
 struct Sheet {
-    cells: [Cell; SHEET],
-    /// Those of a counter with more writers than have room.
-    rest: Box<[Cell]>,
+    near: [Row; NEAR],
+    others: Box<[Row]>,
 }
 
 impl Sheet {
-    /// With room for a counter of so many cells, and for others if they are few.
-    fn new(cells: usize) -> Self {
-        let rest = SHEET..cells;
+    /// With a row for each of so many writers.
+    fn new(writers: usize) -> Self {
         Self {
-            cells: std::array::from_fn(|_| Cell::default()),
-            rest: rest.map(|_| Cell::default()).collect(),
+            near: std::array::from_fn(|_| Row::default()),
+            others: (NEAR..writers).map(|_| Row::default()).collect(),
         }
     }
 
     #[inline]
-    fn cell(&self, place: usize) -> Option<&Cell> {
-        let rest = || self.rest.get(place - SHEET);
-        self.cells.get(place).or_else(rest)
+    fn cell(&self, writer: usize, place: u16) -> Option<&Cell> {
+        let others = || self.others.get(writer - NEAR);
+        let Row(cells) = self.near.get(writer).or_else(others)?;
+        Some(&cells[usize::from(place) % SHEET])
     }
 }
 
@@ -64,25 +70,27 @@ impl Sheet {
 #[derive(Clone, Debug)]
 pub struct Counters {
     sheet: Arc<Sheet>,
-    /// Where its cells begin, and how many they are.
-    first: u16,
-    cells: u16,
+    /// Where in each row its cell is.
+    place: u16,
+    writers: u16,
 }
 
 /// Where counters come from.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// Cells that each counter has.
-    cells: u16,
-    /// The sheet that is not full, and how many of its cells are used.
+    writers: u16,
+    /// The sheet that is not full, and how many counters it has.
     open: Option<(Arc<Sheet>, u16)>,
 }
 
 /// A clone gives other counters, of as many writers.
 impl Clone for Ledger {
     fn clone(&self) -> Self {
-        let cells = self.cells;
-        Self { cells, open: None }
+        let writers = self.writers;
+        Self {
+            writers,
+            open: None,
+        }
     }
 }
 
@@ -90,31 +98,26 @@ impl Ledger {
     /// For counters of so many writers.
     ///
     /// # Panics
-    /// If they are more than sixteen thousand.
+    /// If they are more than sixty thousand.
     pub(crate) fn new(writers: usize) -> Self {
-        let cells = if writers <= CLOSE {
-            writers
-        } else {
-            (writers - 1) * APART + 1
-        };
         Self {
-            cells: u16::try_from(cells).expect("there are not so many cores"),
+            writers: u16::try_from(writers).expect("there are not so many cores"),
             open: None,
         }
     }
 
     /// Counters at zero.
     pub(crate) fn counters(&mut self) -> Counters {
-        let cells = self.cells;
-        let fits = |(_, used): &(_, u16)| usize::from(used + cells) <= SHEET;
-        let open = self.open.take().filter(fits);
-        let (sheet, first) = open.unwrap_or_else(|| (Arc::new(Sheet::new(cells.into())), 0));
+        let writers = self.writers;
+        let has_room = |(_, used): &(_, u16)| usize::from(*used) < SHEET;
+        let open = self.open.take().filter(has_room);
+        let (sheet, place) = open.unwrap_or_else(|| (Arc::new(Sheet::new(writers.into())), 0));
         let counters = Counters {
             sheet: Arc::clone(&sheet),
-            first,
-            cells,
+            place,
+            writers,
         };
-        self.open = Some((sheet, first.saturating_add(cells)));
+        self.open = Some((sheet, place + 1));
         counters
     }
 }
@@ -136,14 +139,13 @@ impl Counters {
     #[inline]
     #[must_use]
     pub fn are(&self, others: &Self) -> bool {
-        Arc::ptr_eq(&self.sheet, &others.sheet) && self.first == others.first
+        Arc::ptr_eq(&self.sheet, &others.sheet) && self.place == others.place
     }
 
     /// Takes note of a use that is not counted. Only the last writer, the one who
     /// changes the tables, may do so.
     pub(crate) fn touch(&self, now: Instant) {
-        let last = usize::from(self.first + self.cells - 1);
-        if let Some(last) = self.sheet.cell(last)
+        if let Some(last) = self.cell(usize::from(self.writers) - 1)
             && last.used.load(Ordering::Relaxed) < now.as_nanos()
         {
             last.used.store(now.as_nanos(), Ordering::Relaxed);
@@ -152,21 +154,14 @@ impl Counters {
 
     /// All cells.
     fn cells(&self) -> impl Iterator<Item = &Cell> {
-        let first = usize::from(self.first);
-        let places = first..first + usize::from(self.cells);
-        places.filter_map(|place| self.sheet.cell(place))
+        let writers = 0..usize::from(self.writers);
+        writers.filter_map(|writer| self.sheet.cell(writer, self.place))
     }
 
     /// The cell of `writer`, if it has one.
     #[inline]
     fn cell(&self, writer: usize) -> Option<&Cell> {
-        let cells = usize::from(self.cells);
-        let place = if cells <= CLOSE {
-            writer
-        } else {
-            writer.saturating_mul(APART)
-        };
-        (place < cells).then(|| self.sheet.cell(usize::from(self.first) + place))?
+        (writer < usize::from(self.writers)).then(|| self.sheet.cell(writer, self.place))?
     }
 
     /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
@@ -217,20 +212,25 @@ impl Counters {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
-    fn each_of_many_writers_has_a_cache_line_to_itself() {
-        let counters = Ledger::new(5).counters();
-        let places = (0..5).map(|writer| counters.cell(writer).expect("a cell"));
-        let places: Vec<_> = places.map(|cell| std::ptr::from_ref(cell).addr()).collect();
-        let lines = |place: usize| (place / 64, (place + size_of::<Cell>() - 1) / 64);
-        assert!(
-            places
-                .windows(2)
-                .all(|two| lines(two[0]).1 < lines(two[1]).0)
-        );
-        assert!(counters.cell(5).is_none() && counters.cell(OBSERVER).is_none());
+    fn no_two_writers_share_a_cache_line() {
+        let mut ledger = Ledger::new(5);
+        let all: Vec<_> = (0..3 * SHEET).map(|_| ledger.counters()).collect();
+        let mut writers_of = BTreeMap::new();
+        for counters in &all {
+            for writer in 0..5 {
+                let cell = counters.cell(writer).expect("a cell");
+                let start = std::ptr::from_ref(cell).addr();
+                for line in [start / 64, (start + size_of::<Cell>() - 1) / 64] {
+                    assert_eq!(*writers_of.entry(line).or_insert(writer), writer);
+                }
+            }
+            assert!(counters.cell(5).is_none() && counters.cell(OBSERVER).is_none());
+        }
     }
 
     #[test]
