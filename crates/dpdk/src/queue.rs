@@ -37,6 +37,7 @@ const LOOKS_MAX: u32 = 10_000;
 const TENDS_A_COUNT: u32 = 32;
 
 /// One worker's share of a device.
+#[repr(align(128))]
 pub(crate) struct DpdkQueue {
     /// Received, and not yet handed on. Before `hold`: they go back while the device is there.
     waiting: Frames,

@@ -75,6 +75,10 @@ pub trait Port: Send {
 /// An error from any method means that the device is gone and that the queue will
 /// never move a frame again: retire it. Whatever passes (an interface that is down,
 /// a full queue, a frame too long) is counted and is no error.
+///
+/// Who implements it and writes to itself for frames has `repr(align(128))`: the queues of a port are
+/// made one after the other, and two workers would write to one cache line, or to one
+/// beside it, which is prefetched along.
 pub trait Queue: Send {
     /// Fills the room left in `batch`. Frames that must be dropped take their share of
     /// the room, so fewer may come, and none, while more wait. An exhausted `pool` ends it

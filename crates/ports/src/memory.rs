@@ -19,6 +19,7 @@ pub struct MemoryPort {
 }
 
 /// The one queue of a [`MemoryPort`].
+#[repr(align(128))]
 pub struct MemoryQueue {
     name: String,
     out: Arc<Wire>,

@@ -67,6 +67,7 @@ impl State {
 }
 
 /// One queue's share of the frames.
+#[repr(align(128))]
 struct ReplayQueue {
     capture: Arc<Capture>,
     /// Which frames are its own.

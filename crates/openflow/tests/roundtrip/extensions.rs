@@ -272,7 +272,11 @@ pub(crate) fn extension(version: Version) -> BoxedStrategy<Extension> {
     let simple = simple().prop_map(move |extension| match extension {
         // 1.5 has one action for all writes.
         Extension::Load { to, .. } if version == Version::V15 => Extension::Push(to),
-        Extension::Encap(_) | Extension::Decap { .. } if version < Version::V13 => Extension::Exit,
+        Extension::Encap(_) | Extension::Decap { .. } | Extension::DecNshTtl
+            if version < Version::V13 =>
+        {
+            Extension::Exit
+        }
         extension => extension,
     });
     let simple = simple.boxed();

@@ -19,6 +19,7 @@ const TAG_LEN: u16 = 4;
 const HEADER_LEN: usize = 14;
 
 /// One queue of an interface.
+#[repr(align(128))]
 pub(super) struct PacketQueue {
     name: InterfaceName,
     ring: PacketRing,

@@ -13,6 +13,7 @@ use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, Queue, error, vnet};
 
 /// One queue of a TAP device.
+#[repr(align(128))]
 pub(super) struct TapIo {
     name: InterfaceName,
     device: Arc<TapQueue>,

@@ -21,6 +21,7 @@ use crate::{Batch, Queue, error};
 const HEADER_LEN: usize = 14;
 
 /// One worker's share of an interface.
+#[repr(align(128))]
 pub(super) struct XdpQueue {
     hold: Arc<Hold>,
     lines: Vec<Line>,

@@ -44,8 +44,9 @@ const DROPS: [(Drop, &str); 9] = [
     (Drop::PacketInNoRoom, "packet_in_no_room"),
 ];
 
-/// The counters of one worker.
+/// The counters of one worker, in cache lines that no other worker writes to.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct WorkerCounters {
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],

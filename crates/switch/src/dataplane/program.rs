@@ -90,8 +90,10 @@ pub(crate) enum Posture {
     Asleep,
 }
 
-/// What one worker and the control thread say to each other outside the rings.
+/// What one worker and the control thread say to each other outside the rings. Its cache line
+/// is not written to by other workers.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Progress {
     passed: AtomicU64,
     /// A [`Posture`].

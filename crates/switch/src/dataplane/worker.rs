@@ -66,7 +66,9 @@ pub(crate) struct Turn {
 /// A worker.
 pub(crate) struct Worker {
     shared: Shared,
-    program: Arc<Program>,
+    /// None while it runs a batch: to count one more holder would have all workers write to
+    /// one place, twice a batch.
+    program: Option<Arc<Program>>,
     passed: Generation,
     /// None while it runs a batch.
     runner: Option<Box<Runner>>,
@@ -88,7 +90,7 @@ impl Worker {
     /// A worker without ports; `writer` is which of the pipelines' counting cells is its own.
     pub(crate) fn new(writer: usize, shared: Shared) -> Self {
         Self {
-            program: shared.publication.load_full(),
+            program: Some(shared.publication.load_full()),
             shared,
             passed: Generation::default(),
             runner: Some(Box::new(Runner::new(writer))),
@@ -151,8 +153,9 @@ impl Worker {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
-            self.program = Arc::clone(&newest);
+            self.program = Some(Arc::clone(&newest));
         }
+        let generation = newest.generation;
         drop(newest);
         point();
         while let Ok(command) = self.shared.commands.pop() {
@@ -160,7 +163,7 @@ impl Worker {
             self.obey(command);
         }
         if newer {
-            self.passed = self.program.generation;
+            self.passed = generation;
             self.shared.progress.pass(self.passed);
             self.turn.news = true;
         }
@@ -210,13 +213,15 @@ impl Worker {
             slot.spared = if slot.queue.is_dear() { SPARED } else { 0 };
         } else {
             self.turn.frames += batch.len();
-            let program = Arc::clone(&self.program);
+            let program = self.program.take();
+            let program = program.expect("it is put back at the end of each batch");
             match program.bridge(from.bridge) {
                 Some(bridge) => self.forward(bridge, from, &mut batch, now),
                 None => batch
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
             }
+            self.program = Some(program);
             self.flush();
         }
         self.batch = batch;
