@@ -11,6 +11,7 @@ use crate::classifier::{Sole, Uncompiled, View};
 use crate::lanes::{Conditions, Lanes};
 use crate::places::Places;
 use crate::runner::{Seen, look_up};
+use crate::tuple::{TupleView, words_of};
 
 /// See the top of this file.
 #[derive(Debug)]
@@ -85,10 +86,16 @@ impl Trial {
                 }
                 AHEAD - left.count()
             }
-            Sole::Tuple(tuple) => {
-                let found = view.look_up_each_in(tuple, lanes, Places::ALL);
-                found.into_iter().flatten().count()
-            }
+            Sole::Tuple(tuple) => match *tuple.asked() {
+                [a] => told_by_lines(view, tuple, lanes, [a]),
+                [a, b] => told_by_lines(view, tuple, lanes, [a, b]),
+                [a, b, c] => told_by_lines(view, tuple, lanes, [a, b, c]),
+                [a, b, c, d] => told_by_lines(view, tuple, lanes, [a, b, c, d]),
+                _ => {
+                    let found = view.look_up_each_in(tuple, lanes, Places::ALL);
+                    found.into_iter().flatten().count()
+                }
+            },
             Sole::Base(base) => {
                 let found = lanes
                     .iter()
@@ -102,6 +109,24 @@ impl Trial {
             }
         }
     }
+}
+
+/// How many frames find a rule where entries have lines.
+fn told_by_lines<const N: usize>(
+    view: &View,
+    tuple: &TupleView,
+    lanes: &[Lanes; AHEAD],
+    asked: [(u8, u64); N],
+) -> usize {
+    let lookups = tuple.begin_by_lines(view.hasher, lanes, Places::ALL, asked);
+    let finds = |place: &usize| {
+        let ((segment, _), lanes) = (lookups.steps[*place], &lanes[*place]);
+        let line = lookups.lines[*place];
+        let is_told =
+            line.is_some_and(|line| segment.is_told(line, words_of(lanes, asked), view.epoch()));
+        is_told || view.look_up_in(tuple, lanes).is_some()
+    };
+    (0..AHEAD).filter(finds).count()
 }
 
 /// The place in no order that is the `place`th of `len`, each once before any twice.

@@ -7,11 +7,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use pipeline::Rule;
+use sys::cache::prefetch;
 
 use crate::ahead::{AHEAD, ask_for};
 use crate::lanes::{Conditions, Lanes, Parts};
 use crate::places::Places;
-use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Living, Segment, Sought};
+use crate::segment::{CAPACITY_MAX, CAPACITY_MIN, Epoch, Full, Line, Living, Segment, Sought};
 use crate::shape::{Hash, Hasher, Key, Shape};
 
 /// The most entries of a segment whose hashes are all the same, which no splitting
@@ -75,7 +76,60 @@ pub(crate) struct TupleView {
 /// 800 kB with what they count.
 const FAR: usize = 16;
 
+/// Where the lookups of frames have come to, before any entry's line is read.
+pub(crate) struct Lookups<'v> {
+    /// The segment of each, and its hash.
+    pub(crate) steps: [(&'v Segment, Hash); AHEAD],
+    /// The line that may tell what it finds.
+    pub(crate) lines: [Option<&'v Line>; AHEAD],
+    /// Those of which it is known that they find nothing.
+    pub(crate) missing: Places,
+}
+
+/// These bits of these words of a frame.
+#[inline(always)]
+pub(crate) fn words_of<const N: usize>(lanes: &Lanes, asked: [(u8, u64); N]) -> [u64; N] {
+    asked.map(|(lane, mask)| lanes.word(lane) & mask)
+}
+
 impl TupleView {
+    /// Begins to look these frames up where entries have lines: asks for the buckets of all of
+    /// them, and then for the lines.
+    #[inline(always)]
+    pub(crate) fn begin_by_lines<const N: usize>(
+        &self,
+        hasher: Hasher,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+        asked: [(u8, u64); N],
+    ) -> Lookups<'_> {
+        let mut steps: [(&Segment, Hash); AHEAD] = [(self.first_segment(), Hash::NONE); AHEAD];
+        for place in of {
+            let words = words_of(&lanes[place % AHEAD], asked);
+            let hash = hasher.hash(words.into_iter());
+            let segment = self.segment(hash);
+            segment.prefetch_bucket(hash);
+            steps[place % AHEAD] = (segment, hash);
+        }
+        let mut lines: [Option<&Line>; AHEAD] = [None; AHEAD];
+        let mut missing = Places::NONE;
+        for place in of {
+            let (segment, hash) = steps[place % AHEAD];
+            match segment.likely_line(hash) {
+                Some(line) => {
+                    prefetch(line);
+                    lines[place % AHEAD] = Some(line);
+                }
+                None => missing.add(Places::of(place)),
+            }
+        }
+        Lookups {
+            steps,
+            lines,
+            missing,
+        }
+    }
+
     /// The rules that these frames find. What is far away is asked for all of them together,
     /// one thing after the other, and so comes together: buckets, entries and rules.
     pub(crate) fn find_each(

@@ -6,12 +6,11 @@ use pipeline::Rule;
 use sys::cache::prefetch;
 
 use super::{AHEAD, Arrival, Group, Led};
-use crate::lanes::Lanes;
 use crate::places::Places;
 use crate::runner::{Batch, Seen};
-use crate::segment::{Line, Segment};
-use crate::shape::{Hash, KEPT_MAX};
-use crate::tuple::TupleView;
+use crate::segment::Line;
+use crate::shape::KEPT_MAX;
+use crate::tuple::{Lookups, TupleView, words_of};
 
 const _: () = assert!(KEPT_MAX == 4, "so many words are told apart below");
 
@@ -42,34 +41,19 @@ impl<'a> Batch<'a> {
         asked: [(u8, u64); N],
     ) -> Led {
         let view = self.ground.view;
-        let words = |lanes: &Lanes| asked.map(|(lane, mask)| lanes.word(lane) & mask);
-        let mut steps: [(&Segment, Hash); AHEAD] = [(tuple.first_segment(), Hash::NONE); AHEAD];
-        for place in group.places {
-            let words = words(&self.runner.lanes[place % AHEAD]);
-            let hash = view.hasher.hash(words.into_iter());
-            let segment = tuple.segment(hash);
-            segment.prefetch_bucket(hash);
-            steps[place % AHEAD] = (segment, hash);
-        }
-        let mut lines: [Option<&Line>; AHEAD] = [None; AHEAD];
-        let mut missing = Places::NONE;
-        for place in group.places {
-            let (segment, hash) = steps[place % AHEAD];
-            match segment.likely_line(hash) {
-                Some(line) => {
-                    prefetch(line);
-                    lines[place % AHEAD] = Some(line);
-                }
-                None => missing.add(Places::of(place)),
-            }
-        }
+        let lookups = tuple.begin_by_lines(view.hasher, &self.runner.lanes, group.places, asked);
+        let Lookups {
+            steps,
+            lines,
+            missing,
+        } = lookups;
         if tuple.is_far() {
             self.ask_for_counts(&lines);
         }
         let mut arrival = self.arrival(group);
         for place in group.places {
             let (segment, hash) = steps[place % AHEAD];
-            let words = words(&self.runner.lanes[place % AHEAD]);
+            let words = words_of(&self.runner.lanes[place % AHEAD], asked);
             let told = lines[place % AHEAD];
             let told = told.filter(|line| segment.is_told(line, words, view.epoch()));
             match told.and_then(|line| Some((line.gist(), line.counters()?))) {
