@@ -46,14 +46,16 @@ fn a_ports_frames_are_taken_by_the_workers_it_is_given_to(ground: &Ground) -> Ou
     Ok(())
 }
 
-/// How often the port is moved, and how many frames come in between.
-const MOVES: usize = 40;
-const FRAMES: usize = 25;
-
-fn a_port_moves_from_worker_to_worker_and_no_frame_is_lost(ground: &Ground) -> Outcome {
-    let rig = Rig::new(ground, 2)?;
-    let switch = rig.start(APART)?;
-    forward(ground, &switch)?;
+/// Has host 1 send frames while ports go from worker to worker, in each round the one to the
+/// core that `goes` says, and host 2 see all of them in order. Answers how many they were.
+#[track_caller]
+pub(crate) fn cross_while_ports_move(
+    rig: &Rig<'_>,
+    switch: &Switch<'_>,
+    goes: impl Fn(usize) -> (&'static str, usize),
+) -> Result<usize, Failure> {
+    const MOVES: usize = 40;
+    const FRAMES: usize = 25;
     let mut eye = rig.host(2).eye()?;
     let frame = |number: usize| format!("eth / ipv4(id={number}) / udp");
     for round in 0..MOVES {
@@ -61,19 +63,25 @@ fn a_port_moves_from_worker_to_worker_and_no_frame_is_lost(ground: &Ground) -> O
         let frames: Vec<_> = frames.iter().map(String::as_str).collect();
         rig.host(1).send(&frames)?;
         // Some of them are under way.
-        switch.appctl(&format!("comporta/affinity br0 p1 {}", (round + 1) % 2))?;
+        let (port, core) = goes(round);
+        switch.appctl(&format!("comporta/affinity br0 {port} {core}"))?;
     }
     (0..MOVES * FRAMES).for_each(|number| eye.sees(&frame(number)));
+    Ok(MOVES * FRAMES)
+}
+
+fn a_port_moves_from_worker_to_worker_and_no_frame_is_lost(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let switch = rig.start(APART)?;
+    forward(ground, &switch)?;
+    let frames = cross_while_ports_move(&rig, &switch, |round| ("p1", (round + 1) % 2))?;
     switch.wait_until("the last worker to take the port", |switch| {
         let at = |place| Ok::<_, Failure>(seats(switch, place)?.join("\n"));
         let none = "1(p1): takes none";
         Ok(!at(0)?.contains(none) && at(1)?.contains(none))
     })?;
     let told = switch.ofctl("dump-ports br0 1")?;
-    assert!(
-        told.contains(&format!("rx pkts={},", MOVES * FRAMES)),
-        "{told}"
-    );
+    assert!(told.contains(&format!("rx pkts={frames},")), "{told}");
     // The other way each worker sends, whichever took the port.
     rig.introduce(1, 2)?;
     rig.host(1).ping(rig.host(2).address, 20)?;

@@ -7,6 +7,7 @@ use testbed::Failure;
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::host::{Host, noise};
 use crate::rig::Rig;
+use crate::workers::cross_while_ports_move;
 
 pub(crate) const RULES: &[Rule] = rules![
     hosts_talk_by_xdp_in_the_driver,
@@ -108,29 +109,15 @@ fn an_xdp_port_that_goes_and_returns_is_followed(ground: &Ground) -> Outcome {
 /// Two workers. Each has memory of its own, and takes the queues of the other's memory over;
 /// in half of the moves both ports are with one worker, and frames leave as they came.
 fn xdp_ports_go_from_worker_to_worker_and_no_frame_is_lost(ground: &Ground) -> Outcome {
-    const MOVES: usize = 40;
-    const FRAMES: usize = 25;
     let rig = Rig::new(ground, 2)?;
     let words = "--cores 0,1 --bridge br0 --fail-mode secure --port xdp:p1 --port xdp:p2 \
                  --affinity p1=0 --affinity p2=0";
     let switch = rig.start(words)?;
     switch.ofctl("add-flow br0 in_port=1,actions=output:2")?;
-    let mut eye = rig.host(2).eye()?;
-    let frame = |number: usize| format!("eth / ipv4(id={number}) / udp");
-    for round in 0..MOVES {
-        let frames: Vec<_> = (0..FRAMES).map(|n| frame(round * FRAMES + n)).collect();
-        let frames: Vec<_> = frames.iter().map(String::as_str).collect();
-        rig.host(1).send(&frames)?;
-        // Some of them are under way.
-        let (port, core) = [("p1", 1), ("p2", 1), ("p1", 0), ("p2", 0)][round % 4];
-        switch.appctl(&format!("comporta/affinity br0 {port} {core}"))?;
-    }
-    (0..MOVES * FRAMES).for_each(|number| eye.sees(&frame(number)));
+    let goes = |round| [("p1", 1), ("p2", 1), ("p1", 0), ("p2", 0)][round % 4];
+    let frames = cross_while_ports_move(&rig, &switch, goes)?;
     let told = switch.ofctl("dump-ports br0 2")?;
-    assert!(
-        told.contains(&format!("tx pkts={},", MOVES * FRAMES)),
-        "{told}"
-    );
+    assert!(told.contains(&format!("tx pkts={frames},")), "{told}");
     assert!(switch.counter("br0 port 2 tx_moved")? > 0);
     Ok(())
 }

@@ -1,9 +1,6 @@
 //! The names of match fields and how their values are written: one table, read
 //! by the parser and the printer.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use crate::field::Field;
 
 /// How the value of a field is written.
@@ -331,19 +328,12 @@ pub(super) fn meaning(name: &str) -> Option<Meaning> {
         .or_else(|| settable(name).map(Meaning::Field))
 }
 
-/// The fields by their names, as set-field needs them.
-static SETTABLE: LazyLock<HashMap<&str, Field>> = LazyLock::new(|| {
-    let of_row = |row: &Names| {
-        let names = row.also.iter().chain([&row.set]).copied();
-        let field = row.field;
-        names.map(move |name| (name, field)).collect::<Vec<_>>()
-    };
-    NAMES.iter().flat_map(of_row).collect()
-});
-
 /// The one field of this name, as set-field needs it.
 pub(super) fn settable(name: &str) -> Option<Field> {
-    SETTABLE.get(name).copied()
+    NAMES
+        .iter()
+        .find(|row| row.set == name || row.also.contains(&name))
+        .map(|row| row.field)
 }
 
 /// Whether Open vSwitch has a field of this name and this switch does not.
