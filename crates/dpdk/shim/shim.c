@@ -186,8 +186,13 @@ int shim_start(uint16_t port, const struct shim_wish *wish, const char *name, vo
 	if (made == NULL)
 		return failure(-1);
 	int code = set_up(port, wish, made);
-	if (code != 0)
+	if (code != 0) {
+		/* A queue that could not be set up may be half there, and net_pcap frees it once
+		 * more when it is closed; so there is none then. */
+		struct rte_eth_conf none = { 0 };
+		rte_eth_dev_configure(port, 0, 1, &none);
 		return failure(code);
+	}
 	__atomic_store_n(&removed[port], 0, __ATOMIC_RELAXED);
 	rte_eth_dev_callback_register(port, RTE_ETH_EVENT_INTR_RMV, on_removal, NULL);
 	code = rte_eth_dev_start(port);

@@ -61,23 +61,43 @@ impl Frames {
         self.raw[..self.len][index].len as usize
     }
 
-    /// Lends the buffer of a frame, if it can be: then the frame is here no more, but for
-    /// where in the buffer it begins and how long it is.
+    /// Whether the buffer of a frame can be lent, and has so many bytes of it.
     #[inline]
-    pub(crate) fn lend(&mut self, index: usize) -> Option<(Storage, usize, usize)> {
-        let raw = &mut self.raw[..self.len][index];
-        let buffer = NonNull::new(raw.buffer).filter(|_| raw.room > 0)?;
-        raw.mbuf = ptr::null_mut();
-        // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
-        // alone, and no longer among these; DPDK's memory is written to when it is made.
-        let storage = unsafe { Storage::lend(buffer, raw.room, NonNull::from(&LENDER)) };
-        Some((storage, raw.start as usize, raw.len as usize))
+    pub(crate) fn can_be_lent(&self, index: usize, len_min: u32) -> bool {
+        let raw = &self.raw[..self.len][index];
+        raw.room > 0 && raw.len >= len_min
+    }
+
+    /// Lends the buffers of the first frames, as many of `count` as can be up to one that
+    /// cannot or has fewer bytes than `len_min`: they are here no more. Tells of each where
+    /// in its buffer it begins and how long it is. Answers how many they were.
+    #[inline]
+    pub(crate) fn lend_first(
+        &mut self,
+        count: usize,
+        len_min: u32,
+        mut to: impl FnMut(Storage, usize, usize),
+    ) -> usize {
+        let count = count.min(self.len);
+        let lent = (0..count).take_while(|index| self.can_be_lent(*index, len_min));
+        let lent = lent.count();
+        for raw in &self.raw[..lent] {
+            let Some(buffer) = NonNull::new(raw.buffer) else {
+                continue;
+            };
+            // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
+            // alone, and forgotten below; DPDK's memory is written to when it is made.
+            let storage = unsafe { Storage::lend(buffer, raw.room, NonNull::from(&LENDER)) };
+            to(storage, raw.start as usize, raw.len as usize);
+        }
+        self.forget_first(lent);
+        lent
     }
 
     /// The bytes of a frame that is in one piece.
     pub(crate) fn bytes(&self, index: usize) -> Option<&[u8]> {
         let frame = &self.raw[..self.len][index];
-        if frame.mbuf.is_null() || frame.len != frame.piece {
+        if frame.len != frame.piece {
             return None;
         }
         // SAFETY: `piece` bytes from `start` on belong to the frame, which is ours as long as
@@ -91,10 +111,10 @@ impl Frames {
     /// Copies a frame of several pieces.
     ///
     /// # Panics
-    /// If `to` has another length than the frame, or it is lent.
+    /// If `to` has another length than the frame.
     pub(crate) fn copy(&self, index: usize, to: &mut [u8]) {
         let frame = &self.raw[..self.len][index];
-        assert!(!frame.mbuf.is_null() && to.len() == frame.len as usize);
+        assert_eq!(to.len(), frame.len as usize, "room was made for it");
         // SAFETY: the frame is ours, and it writes `len` bytes, which is how many there are.
         unsafe { shim::shim_copy(frame, to.as_mut_ptr()) };
     }
@@ -119,14 +139,14 @@ impl Frames {
         })
     }
 
-    /// Gives the first frames back, but for those that are lent.
+    /// Gives the first frames back.
     #[inline]
     pub(crate) fn release_first(&mut self, count: usize) {
         let count = count.min(self.len);
-        if self.raw[..count].iter().any(|raw| !raw.mbuf.is_null()) {
-            let count = u32::try_from(count).expect("a batch is small");
-            // SAFETY: those that are not null are ours, and are forgotten with this.
-            unsafe { shim::shim_release(self.raw.as_ptr(), count) };
+        if count > 0 {
+            let raw = u32::try_from(count).expect("a batch is small");
+            // SAFETY: they are ours, and are forgotten with this.
+            unsafe { shim::shim_release(self.raw.as_ptr(), raw) };
         }
         self.forget_first(count);
     }

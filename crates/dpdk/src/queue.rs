@@ -14,8 +14,9 @@ use crate::frames::{Frames, Leaving};
 use crate::port::Hold;
 use crate::shim::Losses;
 
-/// An Ethernet header: two addresses and a type.
+/// An Ethernet header: two addresses and a type. What is shorter is no frame.
 const HEADER_LEN: usize = 14;
+const RUNT_BELOW: u32 = 14;
 
 /// A tag, which the MTU does not count.
 const TAG_LEN: usize = 4;
@@ -101,37 +102,62 @@ impl DpdkQueue {
     /// Hands received frames on, as many as there is room and are buffers for.
     fn hand_on(&mut self, pool: &mut Pool, batch: &mut Batch) {
         let before = batch.len();
-        let count = self.waiting.len().min(batch.room());
-        let mut done = 0;
-        while done < count {
-            if self.waiting.frame_len(done) < HEADER_LEN {
-                self.counters.add(Counter::RxRunt, 1);
-            } else if let Some((storage, start, len)) = self.waiting.lend(done) {
-                // Built where it is put: a frame that goes through another place on its way
-                // costs more than all else here.
-                match Frame::within(storage, start, len) {
-                    Ok(frame) => batch.put(frame),
-                    // What the driver told of it cannot be.
-                    Err(NoRoom) => self.counters.add(Counter::RxErrors, 1),
-                }
-            } else {
-                match self.copy(done, pool) {
-                    Ok(Some(frame)) => batch.put(frame),
-                    Ok(None) => {
-                        self.counters.add(Counter::RxStarved, 1);
-                        break;
-                    }
-                    Err(reason) => self.counters.add(reason, 1),
-                }
+        while self.waiting.len() > 0 && batch.room() > 0 {
+            self.lend(batch);
+            if !self.take_over(pool, batch) {
+                break;
             }
-            done += 1;
         }
-        self.waiting.release_first(done);
         let came = &mut batch[before..];
         if self.unfinished {
             came.iter_mut().for_each(Frame::recognise_unfinished);
         }
         self.counters.received(came);
+    }
+
+    /// Hands on as they lie the first of them, which mostly are all.
+    #[inline]
+    fn lend(&mut self, batch: &mut Batch) {
+        let counters = &self.counters;
+        let room = batch.room();
+        self.waiting
+            .lend_first(room, RUNT_BELOW, |storage, start, len| {
+                // Built where it is put: a frame that goes through another place on its way costs
+                // more than all else here.
+                match Frame::within(storage, start, len) {
+                    Ok(frame) => batch.put(frame),
+                    // What the driver told of it cannot be.
+                    Err(NoRoom) => counters.add(Counter::RxErrors, 1),
+                }
+            });
+    }
+
+    /// Copies the first of them that cannot be lent, or drops and counts them; false, if there
+    /// is no buffer for one.
+    fn take_over(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
+        let mut done = 0;
+        let mut starved = false;
+        while done < self.waiting.len()
+            && batch.room() > 0
+            && !self.waiting.can_be_lent(done, RUNT_BELOW)
+        {
+            let copied = match self.waiting.frame_len(done) {
+                ..HEADER_LEN => Err(Counter::RxRunt),
+                _ => self.copy(done, pool),
+            };
+            match copied {
+                Ok(Some(frame)) => batch.put(frame),
+                Ok(None) => {
+                    self.counters.add(Counter::RxStarved, 1);
+                    starved = true;
+                    break;
+                }
+                Err(reason) => self.counters.add(reason, 1),
+            }
+            done += 1;
+        }
+        self.waiting.release_first(done);
+        !starved
     }
 
     /// A copy of a frame; none, if there is no buffer for it; the reason, if it must be

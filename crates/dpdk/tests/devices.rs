@@ -333,6 +333,24 @@ fn a_device_is_made_anew_as_often_as_one_likes() {
     }
 }
 
+/// A driver that could not set its queue up is asked no more about it, not even when its device
+/// is closed.
+#[test]
+fn a_file_that_has_no_room_in_memory_is_refused_until_it_has() {
+    let frames: Vec<Frame> = (0..1200).map(|n| frame(60, n as u8)).collect();
+    let file = capture("no-room", &frames);
+    let device = |buffers: u32| {
+        let file = file.display();
+        format!("net_pcap41,rx_pcap={file},infinite_rx=1,buffers={buffers}")
+    };
+    for _ in 0..3 {
+        let said = refusal(&device(1024));
+        assert!(said.contains("mbufs"), "{said}");
+    }
+    let mut hand = Hand::of(&device(4096));
+    assert_eq!(hand.receive(), frames[..Batch::FRAMES_MAX]);
+}
+
 #[test]
 fn a_port_tells_what_it_is() {
     let mut port = open("net_null11,mtu=1400");

@@ -128,6 +128,7 @@ impl Runner {
             trunk,
             rest: 0..frames.len(),
             seen: 0,
+            early: None,
             frames,
             behind: [None; RESUBMITS_DEEP],
             runner: self,
@@ -188,6 +189,8 @@ pub struct Batch<'a> {
     pub(crate) rest: Range<usize>,
     /// How many have been read.
     pub(crate) seen: usize,
+    /// So many of the first leave by this port, and have not been told of.
+    early: Option<(usize, PortNo)>,
 }
 
 impl<'a> Batch<'a> {
@@ -195,6 +198,10 @@ impl<'a> Batch<'a> {
     /// none if there is none.
     #[inline]
     pub fn next(&mut self, pool: &mut Pool) -> Option<Fate<'_>> {
+        if let Some((end, port)) = self.early.take() {
+            self.rest.start = end;
+            return Some(Fate::Leave(&mut self.frames[..end], port));
+        }
         let index = self.rest.next()?;
         if index == self.seen {
             self.look_ahead();
@@ -208,6 +215,27 @@ impl<'a> Batch<'a> {
             return Some(Fate::Leave(slice::from_mut(&mut self.frames[index]), port));
         }
         Some(Way::new(self, index, place).go(pool))
+    }
+
+    /// The port by which all frames leave, if it is one and nothing else becomes of any: then
+    /// none is left for [`Batch::next`]. To be asked first of all, before any frame goes its
+    /// way: whoever sends them need not move them.
+    #[inline]
+    pub fn leave_all(&mut self) -> Option<PortNo> {
+        debug_assert!(self.seen == 0, "before any goes its way");
+        let mut all = None;
+        while self.seen < self.frames.len() {
+            let first = self.seen;
+            self.look_ahead();
+            let port = self.leave_together(first);
+            if port.is_none() || all.is_some_and(|all| port != Some(all)) {
+                self.early = all.map(|port| (first, port));
+                return None;
+            }
+            all = port;
+        }
+        self.rest.start = self.seen;
+        all
     }
 
     /// The port by which all frames leave that were read ahead, if it is one. Of fewer than

@@ -179,7 +179,11 @@ impl Bench {
             now: self.now,
         };
         let mut left = Vec::new();
+        let count = self.frames.len();
         let mut batch = self.runner.begin(ground, &mut self.frames);
+        if let Some(port) = batch.leave_all() {
+            left.resize(count, Some(port));
+        }
         while let Some(fate) = batch.next(&mut self.pool) {
             match fate {
                 Fate::Leave(frames, port) => left.extend(frames.iter().map(|_| Some(port))),
@@ -277,6 +281,28 @@ fn rules_are_found_after_more_publications_than_ages_tell() {
         bench.run(moment);
     }
     bench.check_counts();
+}
+
+/// Of frames that leave together as far as some have been looked at, and then do not, each is
+/// told of once.
+#[test]
+fn frames_leave_together_as_far_as_they_do() {
+    for apart in [0, 1, 31, 32, 33, 63, 64, 79, 80] {
+        let mut bench = Bench::new();
+        for value in 0..VALUES {
+            let port = if value < apart { 2 } else { 3 + value % 2 };
+            let change = Change {
+                command: FlowModCommand::Add,
+                value,
+                priority: 1,
+                port,
+            };
+            bench.change(Asks::Station, &change);
+        }
+        bench.publish(true);
+        bench.run(0);
+        bench.check_counts();
+    }
 }
 
 /// What dies in tables that were compiled together is not found any more, but by those who

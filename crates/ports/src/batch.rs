@@ -1,12 +1,15 @@
 //! Up to 64 frames on their way together.
 //!
-//! A frame moves from batch to batch as a handle; its bytes stay in their buffer.
+//! A frame moves from batch to batch as a handle; its bytes stay in their buffer. All frames
+//! of a batch move by an exchange of two batches, and none of them is touched.
 
 use std::ops::{Deref, DerefMut};
 
 use packet::{Frame, Pool};
 
-/// Frames in order, at most [`Batch::FRAMES_MAX`]. Its memory is made once.
+/// Frames in order, at most [`Batch::FRAMES_MAX`]. Its memory is made once; the default has
+/// none, and stands where a batch has been taken away for a while.
+#[derive(Default)]
 pub struct Batch {
     frames: Vec<Frame>,
 }
@@ -93,12 +96,6 @@ impl Batch {
     /// If there are fewer frames.
     pub fn release(&mut self, count: usize, pool: &mut Pool) {
         self.frames.drain(..count).for_each(|frame| pool.put(frame));
-    }
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

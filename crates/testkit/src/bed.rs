@@ -368,9 +368,12 @@ impl Worker {
             from: PortNo(1),
             now: self.now,
         };
-        let mut left = 0;
+        let (mut left, count) = (0, self.frames.len());
         {
             let mut batch = self.runner.begin(ground, &mut self.frames);
+            if batch.leave_all().is_some() {
+                return count;
+            }
             while let Some(fate) = batch.next(&mut self.pool) {
                 match fate {
                     Fate::Leave(frames, _) => {

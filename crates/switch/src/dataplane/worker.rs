@@ -13,23 +13,21 @@ use base::sync::point;
 use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
-use pipeline::{Destination, PacketInMeta, Verdict};
+use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
 use super::counters::{Drop, WorkerCounters};
-use super::messages::{Command, Event, Exchange, PacketInEvent, Returned};
+use super::messages::{Command, Event, Exchange, Returned};
 use super::normal::{self, Forward};
 use super::program::{BridgeProgram, Generation, Posture, Program, Progress, Publication};
-use super::slots::{PortKey, Slot, Slots};
+use super::slots::{PortKey, Slots};
+
+mod reports;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
 const BUFFERS_MAX: usize = 4096;
-
-/// Of the room for news, this part is kept for others than frames for controllers: where
-/// stations are, rules to be learned, queues that are gone.
-const OTHER_NEWS: usize = 8;
 
 /// After a look in vain into a queue that wants a system call for it, so many turns pass
 /// without another, while other queues have frames: a turn of full batches takes some
@@ -241,9 +239,10 @@ impl Worker {
             now,
         };
         batch.iter_mut().for_each(finish_if_sctp);
-        // It is large: whoever handed it to `drop` would copy it.
-        {
+        // The run is large: whoever handed it to `drop` would copy it.
+        let all_leave = {
             let mut run = runner.begin(ground, batch);
+            let all_leave = run.leave_all();
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
                     Fate::Leave(frames, port) => {
@@ -252,6 +251,10 @@ impl Worker {
                     Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
                 }
             }
+            all_leave
+        };
+        if let Some(port) = all_leave {
+            self.send_batch(PortKey { port, ..from }, batch);
         }
         batch.clear();
         self.shared.counters.add_handed(runner.handed());
@@ -344,6 +347,14 @@ impl Worker {
         }
     }
 
+    /// The same for all frames of a batch. Where nothing waits for the port, none is moved.
+    fn send_batch(&mut self, key: PortKey, batch: &mut Batch) {
+        match self.slots.find(key) {
+            Some(slot) if slot.out.is_empty() => std::mem::swap(&mut slot.out, batch),
+            _ => self.send_together(key, batch),
+        }
+    }
+
     /// Puts frames with those that leave by their port.
     #[inline]
     fn send_together(&mut self, key: PortKey, frames: &mut [Frame]) {
@@ -401,64 +412,6 @@ impl Worker {
         if let Err(error) = sent {
             self.retire(key, error);
         }
-    }
-
-    /// Hands a copy of the frame to the control thread, as it would be on the wire, as far
-    /// as its port may send more.
-    fn tell_controllers(
-        &mut self,
-        from: PortKey,
-        meta: &PacketInMeta,
-        frame: &Frame,
-        now: Instant,
-    ) {
-        let Some(Slot { gate, .. }) = self.slots.find(from) else {
-            self.shared.counters.count(Drop::NoPort);
-            return;
-        };
-        let count = frame.wire_frames();
-        let passed = (0..count).take_while(|_| gate.police.takes(meta.cause, now));
-        let passed = passed.count() as u64;
-        gate.counters.add_policed(count - passed);
-        if passed == 0 {
-            return;
-        }
-        let told = self.tell_of(from, meta, frame, passed);
-        if let Some(slot) = self.slots.find(from) {
-            slot.gate.counters.add_told(told);
-        }
-    }
-
-    /// Tells of the first `count` of the frame's segments. Returns of how many.
-    fn tell_of(&mut self, from: PortKey, meta: &PacketInMeta, frame: &Frame, count: u64) -> u64 {
-        let mut segments = Vec::new();
-        if packet::segment(frame, &mut self.pool, &mut segments).is_err() {
-            let lost = usize::try_from(count).unwrap_or(usize::MAX);
-            self.shared.counters.add(Drop::NoBuffer, lost);
-            return 0;
-        }
-        let mut told = 0;
-        for (segment, place) in segments.into_iter().zip(0..) {
-            if place < count {
-                let (data, meta) = (segment.bytes().to_vec(), meta.clone());
-                let event = Event::PacketIn(Box::new(PacketInEvent { from, meta, data }));
-                told += u64::from(self.tell_if_roomy(event));
-            }
-            self.pool.put(segment);
-        }
-        told
-    }
-
-    /// Tells of a frame, unless the room is all taken that other news do not need.
-    fn tell_if_roomy(&mut self, event: Event) -> bool {
-        let events = &mut self.shared.events;
-        let spare = events.buffer().capacity() / OTHER_NEWS;
-        let told = events.slots() > spare && events.push(event).is_ok();
-        match told {
-            true => self.turn.news = true,
-            false => self.shared.counters.count(Drop::PacketInNoRoom),
-        }
-        told
     }
 
     fn tell(&mut self, event: Event, otherwise: Drop) {
