@@ -210,18 +210,22 @@ impl Leaving {
     }
 
     /// Has all of these frames leave, if each lies in DPDK's memory, owes nothing and has at
-    /// most `len_max` bytes. To those that then go, [`Frame::forget`] must be done.
+    /// most `len_max` bytes; answers how many bytes they have. To those that then go,
+    /// [`Frame::forget`] must be done.
     #[inline]
-    pub(crate) fn all(&mut self, frames: &[Frame], len_max: usize) -> bool {
+    pub(crate) fn all(&mut self, frames: &[Frame], len_max: usize) -> Option<u64> {
         self.len = 0;
+        let mut bytes = 0;
         for (raw, frame) in self.raw.iter_mut().zip(frames) {
-            match lent(frame) {
-                Some(lent) if frame.len() <= len_max && frame.offload.is_nothing() => *raw = lent,
-                _ => return false,
+            let lent = lent(frame)?;
+            if frame.len() > len_max || !frame.offload.is_nothing() {
+                return None;
             }
+            bytes += u64::from(lent.len);
+            *raw = lent;
         }
         self.len = frames.len();
-        true
+        Some(bytes)
     }
 
     /// Begins a batch of these. `allocate` makes so many frames; false, if it cannot.

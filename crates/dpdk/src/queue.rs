@@ -108,33 +108,39 @@ impl DpdkQueue {
                 break;
             }
         }
-        let came = &mut batch[before..];
         if self.unfinished {
+            let came = &mut batch[before..];
             came.iter_mut().for_each(Frame::recognise_unfinished);
         }
-        self.counters.received(came);
     }
 
     /// Hands on as they lie the first of them, which mostly are all.
     #[inline]
     fn lend(&mut self, batch: &mut Batch) {
         let counters = &self.counters;
-        let room = batch.room();
-        self.waiting
-            .lend_first(room, RUNT_BELOW, |storage, start, len| {
-                // Built where it is put: a frame that goes through another place on its way costs
-                // more than all else here.
-                match Frame::within(storage, start, len) {
-                    Ok(frame) => batch.put(frame),
-                    // What the driver told of it cannot be.
-                    Err(NoRoom) => counters.add(Counter::RxErrors, 1),
+        let (room, before, mut bytes) = (batch.room(), batch.len(), 0);
+        let put = |storage, start, len| {
+            // Built where it is put: a frame that goes through another place on its way costs
+            // more than all else here.
+            match Frame::within(storage, start, len) {
+                Ok(frame) => {
+                    batch.put(frame);
+                    bytes += len as u64;
                 }
-            });
+                // What the driver told of it cannot be.
+                Err(NoRoom) => counters.add(Counter::RxErrors, 1),
+            }
+        };
+        self.waiting.lend_first(room, RUNT_BELOW, put);
+        // None is to be cut, so there is nothing more to ask of each.
+        counters.add(Counter::RxPackets, (batch.len() - before) as u64);
+        counters.add(Counter::RxBytes, bytes);
     }
 
     /// Copies the first of them that cannot be lent, or drops and counts them; false, if there
     /// is no buffer for one.
     fn take_over(&mut self, pool: &mut Pool, batch: &mut Batch) -> bool {
+        let before = batch.len();
         let mut done = 0;
         let mut starved = false;
         while done < self.waiting.len()
@@ -157,6 +163,7 @@ impl DpdkQueue {
             done += 1;
         }
         self.waiting.release_first(done);
+        self.counters.received(&batch[before..]);
         !starved
     }
 
@@ -365,9 +372,15 @@ impl Queue for DpdkQueue {
             batch.release(batch.len(), pool);
             return Ok(());
         }
-        if self.leaving.all(batch, self.frame_max) {
+        if let Some(bytes) = self.leaving.all(batch, self.frame_max) {
             let sent = self.push();
-            self.counters.sent(&batch[..sent]);
+            match sent == batch.len() {
+                true => {
+                    self.counters.add(Counter::TxPackets, sent as u64);
+                    self.counters.add(Counter::TxBytes, bytes);
+                }
+                false => self.counters.sent(&batch[..sent]),
+            }
             batch.forget(sent);
             return Ok(());
         }

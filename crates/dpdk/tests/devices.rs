@@ -337,7 +337,11 @@ fn a_device_is_made_anew_as_often_as_one_likes() {
 /// is closed.
 #[test]
 fn a_file_that_has_no_room_in_memory_is_refused_until_it_has() {
-    let frames: Vec<Frame> = (0..1200).map(|n| frame(60, n as u8)).collect();
+    let frames: Vec<Frame> = (0..=255)
+        .cycle()
+        .take(1200)
+        .map(|seed| frame(60, seed))
+        .collect();
     let file = capture("no-room", &frames);
     let device = |buffers: u32| {
         let file = file.display();

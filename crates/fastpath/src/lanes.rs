@@ -18,7 +18,7 @@ mod read;
 pub(crate) use asked::{Asked, Spot, asked};
 pub(crate) use beside::Write;
 pub(crate) use fit::Reading;
-pub(crate) use read::Uncommon;
+pub(crate) use read::{Uncommon, is_whole_without_tag};
 
 /// How many words there are.
 pub(crate) const LANES: usize = 32;

@@ -104,7 +104,8 @@ impl Frame {
         }
     }
 
-    /// As many as it will be cut into.
+    /// As many as it will be cut into. Not in the way of those that are not.
+    #[inline(never)]
     fn segments(&self) -> u64 {
         let headers = self.segment_headers();
         match (self.offload.segmentation, self.len().checked_sub(headers)) {
@@ -121,9 +122,15 @@ impl Frame {
     pub fn wire_bytes(&self) -> u64 {
         let repeated = match self.offload.segmentation {
             None => 0,
-            Some(_) => (self.segments() - 1) * self.segment_headers() as u64,
+            Some(_) => self.repeated(),
         };
         self.len() as u64 + repeated
+    }
+
+    /// Bytes that more than one of them will have.
+    #[inline(never)]
+    fn repeated(&self) -> u64 {
+        (self.segments() - 1) * self.segment_headers() as u64
     }
 
     /// Bytes of headers that every segment will have: by the headers themselves

@@ -8,9 +8,10 @@ use pipeline::{DropReason, Pipeline, PortView, Totals};
 use sys::cache::prefetch;
 
 use super::{AHEAD, Group};
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, is_whole_without_tag};
 use crate::places::Places;
 use crate::runner::{Batch, Ground, Seen, read_uncommon, weight_of};
+use crate::steps::Brief;
 use crate::tally::add;
 
 impl Batch<'_> {
@@ -29,6 +30,7 @@ impl Batch<'_> {
             lookups: 0,
         };
         let lookups = self.trunk.len();
+        let is_unread = self.depth == Depth::Link && guard.is_none() && self.trunk_leaves();
         if frames.start == 0 {
             self.ask_for_frames(frames.clone());
         }
@@ -36,10 +38,12 @@ impl Batch<'_> {
         let places = runner.lanes.iter_mut().zip(&mut self.ahead);
         let these = self.frames[frames.clone()].iter().zip(places);
         for (place, (frame, (lanes, ahead))) in these.enumerate() {
-            ahead.weight = weight_of(frame);
+            let weight = weight_of(frame);
+            ahead.weight = weight;
             ahead.leaves = None;
             (ahead.lookups, ahead.resubmits) = (lookups, 0);
-            let is_ordinary = lanes.read(frame, ground.from, self.depth).is_ok();
+            let is_ordinary = is_unread && is_whole_without_tag(frame)
+                || lanes.read(frame, ground.from, self.depth).is_ok();
             if !is_ordinary || guard.is_some() {
                 let is_read = is_ordinary.then_some(false);
                 let said = said_of(frame, lanes, is_read, (ground, self.depth), guard.as_ref());
@@ -49,11 +53,21 @@ impl Batch<'_> {
                 }
             }
             group.places.add(Places::of(place));
-            add(&mut group.totals, ahead.weight);
+            // From where it was told, not from where it has just been put.
+            add(&mut group.totals, weight);
         }
         let next = frames.end..self.rest.end.min(frames.end + AHEAD);
         self.ask_for_frames(next);
         group
+    }
+
+    /// Whether all frames leave by what the trunk says, so that nobody looks at their words.
+    fn trunk_leaves(&mut self) -> bool {
+        let Some(Seen::Found(Some(rule))) = self.trunk.seen else {
+            return false;
+        };
+        let brief = Brief::of(rule.instructions.gist());
+        matches!(brief, Brief::Leaves(port) if self.doors.is_way_out(port))
     }
 
     /// Asks for the memory of frames, so that it comes together, while others are looked up.

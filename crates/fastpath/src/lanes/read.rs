@@ -27,6 +27,21 @@ const FRAGMENTED: u16 = 0x3fff;
 /// Types below are lengths (802.3, 3.2.6).
 const TYPE_MIN: u16 = 0x0600;
 
+/// Whether a frame is one of which nothing can be wrong as far as its addresses and its type,
+/// for those who look no further.
+#[inline]
+pub(crate) fn is_whole_without_tag(frame: &Frame) -> bool {
+    let front: Option<&[u8; FRONT]> = frame.bytes().first_chunk();
+    front.is_some_and(|front| frame.offload.is_nothing() && is_untagged(front))
+}
+
+/// Whether it is a frame with a type, and without a tag.
+#[inline]
+fn is_untagged(front: &[u8; FRONT]) -> bool {
+    let eth_type = EtherType(u16_of(front, 12));
+    eth_type.0 >= TYPE_MIN && !eth_type.is_vlan()
+}
+
 impl Lanes {
     /// Reads a frame that came in by `from`, to `depth`: all the words that are of the
     /// frame itself. What goes with it is not among them, but for the port.
@@ -58,11 +73,10 @@ impl Lanes {
     /// it was one.
     #[inline]
     fn read_untagged(&mut self, front: &[u8; FRONT], from: PortNo) -> bool {
-        let eth_type = EtherType(u16_of(front, 12));
-        let is_one = eth_type.0 >= TYPE_MIN && !eth_type.is_vlan();
+        let is_one = is_untagged(front);
         if is_one {
             self.0[lane::ARRIVAL] = u64::from(from.0) << 32;
-            self.0[lane::DST] = u64_of(front, 0) & !0xffff | u64::from(eth_type.0);
+            self.0[lane::DST] = u64_of(front, 0) & !0xffff | u64::from(u16_of(front, 12));
             self.0[lane::SRC] = u64_of(front, 6) & !0xffff;
             self.0[lane::DETAILS] = 0;
         }

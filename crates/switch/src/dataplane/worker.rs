@@ -358,12 +358,11 @@ impl Worker {
     /// Puts frames with those that leave by their port.
     #[inline]
     fn send_together(&mut self, key: PortKey, frames: &mut [Frame]) {
-        // Where frames leave by several ports, most come one by one.
-        if let [frame] = frames {
-            return self.send(key, std::mem::take(frame));
-        }
-        match self.slots.find(key) {
-            Some(slot) if slot.out.room() >= frames.len() => slot.out.take_all(frames),
+        match (self.slots.find(key), &mut *frames) {
+            // Where frames leave by several ports, most come one by one. Each is built where it
+            // is put: one that goes through another place costs several times as much.
+            (Some(slot), [frame]) if slot.out.room() > 0 => slot.out.put(std::mem::take(frame)),
+            (Some(slot), frames) if slot.out.room() >= frames.len() => slot.out.take_all(frames),
             _ => frames
                 .iter_mut()
                 .for_each(|frame| self.send(key, std::mem::take(frame))),
