@@ -87,7 +87,8 @@ impl Frames {
             };
             // SAFETY: so many bytes are there, in a buffer of a frame that is whole and ours
             // alone, and forgotten below; DPDK's memory is written to when it is made.
-            let storage = unsafe { Storage::lend(buffer, raw.room, NonNull::from(&LENDER)) };
+            let storage =
+                unsafe { Storage::lend(buffer, raw.room as usize, NonNull::from(&LENDER)) };
             to(storage, raw.start as usize, raw.len as usize);
         }
         self.forget_first(lent);

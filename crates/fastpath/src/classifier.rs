@@ -169,10 +169,12 @@ impl Classifier {
         self.changes
     }
 
-    /// Whether lookups would cost less if some table was compiled anew.
+    /// How many rules the tables have in which lookups would cost less if they were compiled
+    /// anew; zero if there is no such table.
     #[must_use]
-    pub fn is_untidy(&self) -> bool {
-        self.tables.values().any(Table::is_untidy)
+    pub fn untidy_rules(&self) -> usize {
+        let untidy = self.tables.values().filter(|table| table.is_untidy());
+        untidy.map(Table::rules).sum()
     }
 
     /// Has the tables compiled anew, with the next publication, for which lookups would

@@ -21,7 +21,9 @@ pub struct Lender {
 /// Bytes that belong to whoever has this.
 pub struct Storage {
     data: NonNull<u8>,
-    len: u32,
+    // As wide as the others: what a frame is moved with is in whole words then, and none is
+    // read back that was written in two parts.
+    len: usize,
     /// None for a box. It is there until it has all back that it lent.
     lender: Option<NonNull<Lender>>,
 }
@@ -38,7 +40,8 @@ impl Storage {
     /// If they are four gigabytes.
     #[must_use]
     pub fn new(bytes: Box<[u8]>) -> Self {
-        let len = u32::try_from(bytes.len()).expect("a frame is shorter than four gigabytes");
+        let len = bytes.len();
+        assert!(u32::try_from(len).is_ok(), "a frame is shorter than that");
         let data = NonNull::from(Box::leak(bytes)).cast();
         Self {
             data,
@@ -51,10 +54,10 @@ impl Storage {
     ///
     /// # Safety
     /// They are there, initialized, and nobody else's until they are given back; `len` is not
-    /// zero; and `lender` is there until then, and takes them back.
+    /// zero, and less than four gigabytes; and `lender` is there until then, and takes them back.
     #[must_use]
     #[inline]
-    pub unsafe fn lend(data: NonNull<u8>, len: u32, lender: NonNull<Lender>) -> Self {
+    pub unsafe fn lend(data: NonNull<u8>, len: usize, lender: NonNull<Lender>) -> Self {
         Self {
             data,
             len,
@@ -91,11 +94,11 @@ impl Storage {
 /// # Safety
 /// They were a [`Storage`]'s, which is dropped with this.
 #[inline(never)]
-unsafe fn end(data: NonNull<u8>, len: u32, lender: Option<NonNull<Lender>>) {
+unsafe fn end(data: NonNull<u8>, len: usize, lender: Option<NonNull<Lender>>) {
     match lender {
         // SAFETY: `new` leaked a box of so many bytes there.
         None => drop(unsafe {
-            let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len as usize);
+            let bytes = ptr::slice_from_raw_parts_mut(data.as_ptr(), len);
             Box::from_raw(bytes)
         }),
         // SAFETY: it was lent by this one, which is there until it has it back.
@@ -132,7 +135,7 @@ impl Deref for Storage {
     fn deref(&self) -> &[u8] {
         // SAFETY: so many initialized bytes are there, and are ours; a dangling pointer is
         // good for none.
-        unsafe { slice::from_raw_parts(self.data.as_ptr(), self.len as usize) }
+        unsafe { slice::from_raw_parts(self.data.as_ptr(), self.len) }
     }
 }
 
@@ -140,7 +143,7 @@ impl DerefMut for Storage {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and nobody else has them.
-        unsafe { slice::from_raw_parts_mut(self.data.as_ptr(), self.len as usize) }
+        unsafe { slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
     }
 }
 

@@ -267,7 +267,7 @@ impl Memory {
         let lender = NonNull::new(self.lender().cast_mut()).expect("it is there");
         // SAFETY: the kernel has cleared the memory; the chunk is nobody else's, as the
         // caller sees to, and while it is out the memory is there.
-        unsafe { Storage::lend(data, len.get(), lender) }
+        unsafe { Storage::lend(data, len.get() as usize, lender) }
     }
 
     /// Who lends these chunks and no others.

@@ -197,13 +197,14 @@ fn what_has_come_bit_by_bit_is_made_tidy() {
     rig.add_all(&scene, |rig| drop(rig.see()));
     let cost = |rig: &Rig| rig.classifier.describe()[0].cost.expect("it is compiled");
     let (before, changes) = (cost(&rig), rig.classifier.changes());
-    assert!(rig.classifier.is_untidy(), "{}", rig.form());
+    let rules = scene.flow_lines().len();
+    assert_eq!(rig.classifier.untidy_rules(), rules, "{}", rig.form());
     rig.classifier.tidy();
     let view = rig.see();
     rig.judge(&view);
     assert_eq!(rig.form(), "bits");
     assert!(cost(&rig) < before);
-    assert!(!rig.classifier.is_untidy());
+    assert_eq!(rig.classifier.untidy_rules(), 0);
     assert_eq!(rig.classifier.changes(), changes);
 }
 

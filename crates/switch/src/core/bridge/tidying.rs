@@ -7,9 +7,13 @@ use base::Instant;
 
 use super::Bridge;
 
-/// How long nothing must have changed: the control thread makes large tables tidy, and a
-/// flow-mod would wait for that.
-const QUIET: Duration = Duration::from_secs(1);
+/// How long nothing must have changed at least: longer than it takes until somebody who sends
+/// flow-mods, and waits for each, sends the next.
+const QUIET_MIN: Duration = Duration::from_millis(100);
+
+/// And for each rule of tables that are made tidy: several times as long as that takes, since
+/// the control thread does it, and a flow-mod would wait.
+const QUIET_A_RULE: Duration = Duration::from_micros(20);
 
 /// When it is next asked whether all is quiet.
 #[derive(Clone, Copy, Debug)]
@@ -19,15 +23,22 @@ pub(super) struct Tidying {
     changes: u64,
 }
 
+/// How long it is waited before tables of so many rules are made tidy.
+pub(super) fn quiet(rules: usize) -> Duration {
+    let rules = u32::try_from(rules).unwrap_or(u32::MAX);
+    QUIET_MIN.max(QUIET_A_RULE.saturating_mul(rules))
+}
+
 impl Bridge {
     /// Has tables made tidy if nothing has changed since this was asked a while ago.
     pub(super) fn tidy_when_quiet(&mut self, now: Instant) {
-        if !self.compiled.is_untidy() {
+        let rules = self.compiled.untidy_rules();
+        if rules == 0 {
             self.tidying = None;
             return;
         }
         let changes = self.compiled.changes();
-        let due = now + QUIET;
+        let due = now + quiet(rules);
         match self.tidying {
             Some(tidying) if now < tidying.due => {}
             Some(tidying) if tidying.changes == changes => {

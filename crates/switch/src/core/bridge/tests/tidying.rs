@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use super::super::tidying::quiet;
 use super::*;
 
 #[test]
-fn tables_are_made_tidy_when_nothing_has_changed_for_a_second() {
+fn tables_are_made_tidy_when_nothing_has_changed_for_a_while() {
     let mut rig = Rig::new(FailMode::Secure, false);
     let add = |rig: &mut Rig, number: u32| {
         let bits = 8 + number % 20;
@@ -19,24 +20,33 @@ fn tables_are_made_tidy_when_nothing_has_changed_for_a_second() {
         rig.pass();
     };
     let mut rules = 0..;
-    while rules.start < 100 || !rig.bridge.compiled.is_untidy() {
+    while rules.start < 100 || rig.bridge.compiled.untidy_rules() == 0 {
         add(&mut rig, rules.next().expect("there is no end"));
     }
     let form = |rig: &Rig| rig.bridge.describe_tables()[0].form.clone();
     assert!(form(&rig).contains('+'), "{}", form(&rig));
-    let (second, start) = (Duration::from_secs(1), Instant::START);
+    let (quiet, start) = (quiet(100), Instant::START);
     rig.bridge.handle_timeout(start);
-    assert_eq!(rig.bridge.next_timeout(), Some(start + second));
-    // Something changes, and so it waits for another second.
+    assert_eq!(rig.bridge.next_timeout(), Some(start + quiet));
+    // Something changes, and so it waits as long again.
     add(&mut rig, rules.next().expect("there is no end"));
-    rig.bridge.handle_timeout(start + second);
+    rig.bridge.handle_timeout(start + quiet);
     assert!(!rig.bridge.is_unpublished());
-    assert_eq!(rig.bridge.next_timeout(), Some(start + second * 2));
-    rig.bridge.handle_timeout(start + second * 2);
+    assert_eq!(rig.bridge.next_timeout(), Some(start + quiet * 2));
+    rig.bridge.handle_timeout(start + quiet * 2);
     assert!(rig.bridge.is_unpublished());
     drop(rig.bridge.snapshot());
     rig.pass();
     assert_eq!(form(&rig), "bits");
-    rig.bridge.handle_timeout(start + second * 3);
+    rig.bridge.handle_timeout(start + quiet * 3);
     assert_eq!(rig.bridge.next_timeout(), None);
+}
+
+/// Large tables wait longer, and so cost a small part of the control thread's time.
+#[test]
+fn the_larger_tables_are_the_longer_must_all_be_quiet() {
+    assert_eq!(quiet(1), Duration::from_millis(100));
+    assert_eq!(quiet(10_000), Duration::from_millis(200));
+    assert_eq!(quiet(1_000_000), Duration::from_secs(20));
+    assert!(quiet(usize::MAX) > quiet(1_000_000));
 }
