@@ -22,7 +22,7 @@ pub(crate) struct Slot {
     pub(crate) queue: Box<dyn Queue>,
     /// Frames to be sent when the batch is done.
     pub(crate) out: Batch,
-    /// Turns in which it is not looked for frames, if there are some elsewhere.
+    /// Turns in which it is not looked for frames, if other queues are looked into.
     pub(crate) spared: u8,
     /// Its way to the controllers.
     pub(crate) gate: Gate,
@@ -38,6 +38,8 @@ pub(crate) struct Slots {
     slots: Vec<Slot>,
     /// Where a port that ends so may be, which is to be looked at.
     notes: Box<[u8; NOTES]>,
+    /// Whether a look into one of them costs next to nothing.
+    has_cheap: bool,
 }
 
 impl Default for Slots {
@@ -46,6 +48,7 @@ impl Default for Slots {
             keys: Vec::new(),
             slots: Vec::new(),
             notes: Box::new([0; NOTES]),
+            has_cheap: false,
         }
     }
 }
@@ -64,9 +67,21 @@ impl Slots {
             Err(place) => {
                 self.keys.insert(place, key);
                 self.slots.insert(place, slot);
-                self.note();
             }
         }
+        self.note();
+    }
+
+    /// Gives a port another queue, and answers the one that it had.
+    pub(crate) fn exchange(
+        &mut self,
+        key: PortKey,
+        queue: Box<dyn Queue>,
+    ) -> Option<Box<dyn Queue>> {
+        let slot = self.find(key)?;
+        let before = std::mem::replace(&mut slot.queue, queue);
+        self.note();
+        Some(before)
     }
 
     /// Takes a port out.
@@ -78,8 +93,9 @@ impl Slots {
         Some(slot)
     }
 
-    /// Notes where ports are.
+    /// Notes where ports are, and what their queues are like.
     fn note(&mut self) {
+        self.has_cheap = self.slots.iter().any(|slot| !slot.queue.is_dear());
         for (key, place) in self.keys.iter().zip(0..=u8::MAX) {
             self.notes[note_of(*key)] = place;
         }
@@ -104,6 +120,16 @@ impl Slots {
             _ => self.keys.binary_search(&key).ok()?,
         };
         Some(&mut self.slots[place])
+    }
+
+    /// Whether there is a queue that costs next to nothing to look into.
+    pub(crate) const fn have_cheap(&self) -> bool {
+        self.has_cheap
+    }
+
+    /// Has every queue looked into again.
+    pub(crate) fn spare_none(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.spared = 0);
     }
 
     /// All ports.

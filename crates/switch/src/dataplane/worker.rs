@@ -30,8 +30,9 @@ mod reports;
 const BUFFERS_MAX: usize = 4096;
 
 /// After a look in vain into a queue that wants a system call for it, so many turns pass
-/// without another, while other queues have frames: a turn of full batches takes some
-/// microseconds, and a system call some tenths of one.
+/// without another, while other queues have frames, or can be looked into for less: a turn of
+/// full batches takes some microseconds, one in vain some hundredths of one, and a system call
+/// some tenths, for which a frame that comes by the others would wait.
 const SPARED: u8 = 7;
 
 /// The ends that a worker holds of what it shares.
@@ -107,9 +108,10 @@ impl Worker {
 
     /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
     /// holds no frame.
-    pub(crate) fn rest<T>(&self, posture: Posture, how: impl FnOnce() -> T) -> Option<T> {
+    pub(crate) fn rest<T>(&mut self, posture: Posture, how: impl FnOnce(&Self) -> T) -> Option<T> {
+        self.slots.spare_none();
         self.shared.progress.take(posture);
-        let rested = (!self.has_news()).then(how);
+        let rested = (!self.has_news()).then(|| how(self));
         self.shared.progress.take(Posture::Busy);
         rested
     }
@@ -125,10 +127,11 @@ impl Worker {
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
         self.catch_up();
+        let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
             let (_, slot) = self.slots.at(place);
             match slot.spared.checked_sub(1) {
-                Some(left) if before.frames > 0 => slot.spared = left,
+                Some(left) if spares => slot.spared = left,
                 _ => self.serve(place, now),
             }
         }
@@ -194,8 +197,7 @@ impl Worker {
             back,
             purpose,
         } = exchange;
-        if let Some(slot) = self.slots.find(key) {
-            let queue = std::mem::replace(&mut slot.queue, queue);
+        if let Some(queue) = self.slots.exchange(key, queue) {
             // Who does not listen any more has closed the port.
             drop(back.send(Returned { queue, purpose }));
             self.turn.ports_changed = true;

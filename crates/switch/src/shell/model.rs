@@ -284,8 +284,8 @@ fn run(mut worker: Worker, nudged: &Receiver<()>, inbox: &Inbox) {
             inbox.wake();
         }
         if turn.frames > 0 {
-            worker.rest(Posture::GivingWay, thread::yield_now);
-        } else if worker.rest(Posture::Asleep, || nudged.recv()).is_some() {
+            worker.rest(Posture::GivingWay, |_| thread::yield_now());
+        } else if worker.rest(Posture::Asleep, |_| nudged.recv()).is_some() {
             nudged.try_iter().for_each(drop);
         }
     }

@@ -172,12 +172,12 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             if has_served {
                 patience.in_vain();
             }
-            woken = sleeper.sleep(&worker);
+            woken = sleeper.sleep(&mut worker);
             last_rest = clock.now();
             (has_served, looks) = (false, false);
         } else if now - last_rest >= GIVE_WAY {
             // Lets others have the core that have waited for it longer.
-            worker.rest(Posture::GivingWay, std::thread::yield_now);
+            worker.rest(Posture::GivingWay, |_| std::thread::yield_now());
             last_rest = clock.now();
         } else if turn.frames == 0 {
             looks = true;
@@ -233,8 +233,8 @@ impl Sleeper {
     }
 
     /// Sleeps until a frame or news come. Tells whether a queue has woken it.
-    fn sleep(&self, worker: &Worker) -> bool {
-        let wait = || {
+    fn sleep(&self, worker: &mut Worker) -> bool {
+        let wait = |_: &Worker| {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
             let woken = epoll::wait(self.epoll.as_fd(), &mut ready, Some(&TEND_ASLEEP));
