@@ -106,7 +106,7 @@ pub(super) const TABLES: [Table; 22] = {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream;
+    use crate::{pcap, stream};
 
     #[test]
     fn frames_of_each_stream_can_be_made_anew() {
@@ -119,6 +119,50 @@ mod tests {
             if let Coming::Streamed { fields, cycle } = coming {
                 let source = stream::Source::new(&scene().frames(), fields, cycle);
                 assert!(source.is_ok(), "{name}");
+            }
+        }
+    }
+
+    /// Protocol, addresses and ports of frames that have ports.
+    fn flow(frame: &[u8]) -> Option<[u8; 15]> {
+        frame[23..]
+            .first_chunk()
+            .filter(|flow| flow[0] != ICMP)
+            .copied()
+    }
+
+    const ICMP: u8 = 1;
+
+    /// But for frames of ICMP, which an access list lets come again with the same addresses.
+    #[test]
+    fn a_million_flows_are_a_million() {
+        for Table {
+            name,
+            scene,
+            coming,
+        } in TABLES
+        {
+            if let Coming::Streamed {
+                fields,
+                cycle: Some(cycle),
+            } = coming
+            {
+                let mut source = stream::Source::new(&scene().frames(), fields, None).unwrap();
+                let (mut flows, mut bytes) = (Vec::new(), Vec::new());
+                for _ in 0..cycle {
+                    bytes.clear();
+                    source.fill(1, &mut bytes);
+                    flows.extend(flow(&bytes[pcap::FRAME_HEADER..]));
+                }
+                let with_ports = flows.len();
+                assert!(with_ports > 800_000, "{name}: {with_ports} with ports");
+                flows.sort_unstable();
+                flows.dedup();
+                assert!(
+                    flows.len() > with_ports / 1000 * 998,
+                    "{name}: {}",
+                    flows.len()
+                );
             }
         }
     }
