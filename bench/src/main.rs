@@ -18,6 +18,7 @@ mod idle;
 mod meters;
 mod pcap;
 mod sample;
+mod stream;
 mod switch;
 mod trace;
 mod traffic;
@@ -79,6 +80,8 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Writes frames into a FIFO as fast as they are read, addresses and ports made anew.
+    Stream(stream::Stream),
     /// What the switch, and Open vSwitch, take of a core when nothing moves at four ports.
     Idle {
         #[command(flatten)]
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
             programs,
             rounds,
         } => dpdk::measure(&names, &programs, rounds),
+        Command::Stream(stream) => stream::run(&stream),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
         Command::Counted { name } => forms::count(&name),
     };

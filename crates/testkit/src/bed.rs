@@ -15,7 +15,7 @@ use pipeline::{Arrival, Changes, Interpreter, Limits, Pipeline, Tables, Verdict}
 mod lists;
 mod stream;
 
-pub use lists::Traffic;
+pub use lists::{Traffic, chance};
 pub use stream::Stream;
 
 /// A frame that all rules with conditions on one are for.
@@ -192,6 +192,18 @@ impl Scene {
         Self {
             flows: (1000..1100).map(other).chain([found]).collect(),
             ..Self::new("the last of 101 rules", &[])
+        }
+    }
+
+    /// The same flows, met by nine of these frames and one of `other`'s in turn, until all of
+    /// those have come.
+    #[must_use]
+    pub fn with_each_tenth_of(self, other: Self) -> Self {
+        let mut own = self.frames.iter().cycle().cloned();
+        let turn = |tenth| own.by_ref().take(9).chain([tenth]).collect::<Vec<_>>();
+        Self {
+            frames: other.frames.into_iter().flat_map(turn).collect(),
+            ..self.clone()
         }
     }
 

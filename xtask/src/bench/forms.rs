@@ -124,19 +124,22 @@ fn take(
     command.args(&asked.words).args(names);
     let mut lines = Vec::new();
     let outcome = shell.run_taken(&mut command, &mut |line| lines.push(line.to_owned()))?;
-    if outcome != Outcome::Success {
-        let last = lines.last().map_or("", String::as_str);
-        return Err(format!("{}: {last}", crate::test::explain(&outcome)).into());
-    }
-    for line in &lines {
-        let (name, column, value) = sample(line)?;
+    // What was measured before something failed counts.
+    for (name, column, value) in lines.iter().filter_map(|line| sample(line).ok()) {
         let Some(row) = rows.iter().find(|row| row.name == name) else {
             continue;
         };
         let column = if column == "time" { OURS } else { &column };
         figures.add(row, column, value);
     }
-    Ok(())
+    if outcome != Outcome::Success {
+        let last = lines.last().map_or("", String::as_str);
+        return Err(format!("{}: {last}", crate::test::explain(&outcome)).into());
+    }
+    match lines.iter().find_map(|line| sample(line).err()) {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
 }
 
 /// What a line that the program prints says: row, column and value.

@@ -34,7 +34,7 @@ const ARROWS: [Arrows; 22] = {
         row("cli",      &["switch", "lab", "tools", "doctor"]),
         row("testkit",  &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "ports", "ovsdb", "switch"]),
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
-        row("bench",    &["base", "fastpath", "pipeline", "testbed", "testkit"]),
+        row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
         row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),

@@ -47,7 +47,8 @@ impl Traffic {
 const FRAMES: u64 = 1024;
 
 /// A number that looks like chance, and is always the same (splitmix64).
-pub(super) const fn chance(seed: u64) -> u64 {
+#[must_use]
+pub const fn chance(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

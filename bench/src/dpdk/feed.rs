@@ -1,0 +1,139 @@
+//! What a device of `net_pcap` is fed with: a file that it repeats, or a stream by a process
+//! of its own, one for each device.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use testbed::{Process, Program, pin_current_thread};
+
+use super::tables::{Coming, Table};
+use super::{FORWARDING, OTHERS};
+use crate::stream::{Field, Source};
+use crate::switch::{Site, word};
+use crate::{Failure, pcap};
+
+/// The frames, and the way by which they come if each is made anew.
+const FILE: &str = "frames.pcap";
+const FIFO: &str = "frames.fifo";
+
+/// How long a stream goes on if nobody ends it: that of several settings of a peer that is
+/// slow to start.
+const SECONDS: &str = "300";
+
+/// Frames of a table, ready to be taken in.
+pub(super) struct Trace<'a> {
+    site: &'a Site,
+    coming: Coming,
+    /// How many frames the device keeps in its memory.
+    pub(super) kept: usize,
+    /// The length of a frame with its header in a stream, in bytes.
+    mean_len: f64,
+}
+
+/// What a device takes frames from, for as long as this is kept.
+pub(super) struct Feed {
+    /// What the device is told of it.
+    pub(super) words: String,
+    /// Who writes the stream, if there is one.
+    _writer: Option<Process>,
+}
+
+impl<'a> Trace<'a> {
+    /// Writes these frames of `table` to where devices, or who makes streams of them, find
+    /// them.
+    pub(super) fn write(
+        site: &'a Site,
+        table: &Table,
+        frames: &[Vec<u8>],
+    ) -> Result<Self, Failure> {
+        pcap::write(&site.directory.join(FILE), frames)?;
+        let (kept, mean_len) = match table.coming {
+            Coming::Repeated => (frames.len(), 0.0),
+            Coming::Streamed { fields, cycle } => {
+                (0, Source::new(frames, fields, cycle)?.mean_len())
+            }
+        };
+        Ok(Self {
+            site,
+            coming: table.coming,
+            kept,
+            mean_len,
+        })
+    }
+
+    /// Whether frames come in a stream.
+    pub(super) const fn is_streamed(&self) -> bool {
+        matches!(self.coming, Coming::Streamed { .. })
+    }
+
+    /// Feeds a device.
+    pub(super) fn feed(&self) -> Result<Feed, Failure> {
+        match self.coming {
+            Coming::Repeated => Ok(Feed {
+                words: format!("rx_pcap={},infinite_rx=1", self.path(FILE)),
+                _writer: None,
+            }),
+            Coming::Streamed { fields, cycle } => {
+                let writer = self.stream(fields, cycle)?;
+                Ok(Feed {
+                    words: format!("rx_pcap={}", self.path(FIFO)),
+                    _writer: Some(writer),
+                })
+            }
+        }
+    }
+
+    /// Frames a second that the stream brings to a reader who does nothing with them, taken
+    /// for so many milliseconds; none where there is no stream.
+    pub(super) fn limit(&self, millis: u32) -> Result<Option<f64>, Failure> {
+        if !self.is_streamed() {
+            return Ok(None);
+        }
+        let feed = self.feed()?;
+        let (clock, fifo) = (self.site.clock, self.site.directory.join(FIFO));
+        let reader = thread::spawn(move || -> io::Result<f64> {
+            pin_current_thread(&[FORWARDING]).map_err(io::Error::other)?;
+            let (mut fifo, mut bytes) = (File::open(fifo)?, vec![0; 1 << 16]);
+            let (start, time) = (clock.now(), Duration::from_millis(millis.into()));
+            let mut read = 0;
+            while clock.now().since(start) < time {
+                read += fifo.read(&mut bytes)?;
+            }
+            Ok(read as f64 / clock.now().since(start).as_secs_f64())
+        });
+        let bytes_a_second = reader.join().map_err(|_| "the reader ended")??;
+        drop(feed);
+        Ok(Some(bytes_a_second / self.mean_len))
+    }
+
+    /// Starts who writes the stream into a new FIFO.
+    fn stream(&self, fields: &[Field], cycle: Option<u64>) -> Result<Process, Failure> {
+        let fifo = self.site.directory.join(FIFO);
+        match fs::remove_file(&fifo) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        mkfifoat(CWD, &fifo, Mode::RUSR | Mode::WUSR)?;
+        let own: PathBuf = std::env::current_exe()?;
+        let fields = fields.iter().filter_map(Field::to_possible_value);
+        let fields: Vec<String> = fields.map(|value| value.get_name().to_owned()).collect();
+        let cycle = cycle.map(|cycle| ["--cycle".to_owned(), cycle.to_string()]);
+        let program = Program::new(own)
+            .arg("stream")
+            .args([self.path(FIFO), self.path(FILE)])
+            .args(["--seconds", SECONDS, "--anew", &fields.join(",")])
+            .args(cycle.into_iter().flatten())
+            .on_cores(&[OTHERS])
+            .log(self.site.directory.join("stream.log"));
+        Ok(self.site.spawner.start(program)?)
+    }
+
+    fn path(&self, name: &str) -> String {
+        word(&self.site.directory.join(name))
+    }
+}

@@ -1,0 +1,169 @@
+//! What is measured: tables by name, the frames that meet them, and how these come.
+
+use testkit::bed::{Scene, Traffic};
+
+use crate::forms::FRAMES;
+use crate::stream::Field;
+
+/// Tables by the name that they are asked for.
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) scene: fn() -> Scene,
+    pub(super) coming: Coming,
+}
+
+/// How frames come.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Coming {
+    /// Of a file, which the device repeats.
+    Repeated,
+    /// In a stream, with `fields` made anew for each frame; after `cycle` of them all come
+    /// again, if it is given.
+    Streamed {
+        fields: &'static [Field],
+        cycle: Option<u64>,
+    },
+}
+
+/// Each frame is of another flow: by all of a flow, and by its target alone, where rules
+/// ask for the rest.
+const NEW: Coming = Coming::Streamed {
+    fields: &Field::ALL,
+    cycle: None,
+};
+const NEW_TARGETS: Coming = Coming::Streamed {
+    fields: &[Field::Target],
+    cycle: None,
+};
+
+/// A million flows, told apart by what of them no rule asks for.
+const fn million(fields: &'static [Field]) -> Coming {
+    Coming::Streamed {
+        fields,
+        cycle: Some(1_000_000),
+    }
+}
+
+/// Frames of a trace in which hardly any flow comes twice before all have come.
+const MANY: u64 = 100_000;
+
+/// Frames among whose attacks there is hardly a combination of bits that is missing: of the
+/// 8,192 some 150.
+const ATTACKS: u64 = 32_768;
+
+#[rustfmt::skip]
+pub(super) const TABLES: [Table; 22] = {
+    use Coming::Repeated;
+    use Field::{Source, SourcePort, Target};
+    use Traffic::{Attack, Fitting, Random};
+    const fn row(name: &'static str, scene: fn() -> Scene, coming: Coming) -> Table {
+        Table { name, scene, coming }
+    }
+    fn three(traffic: Traffic, frames: u64) -> Scene {
+        Scene::three_rules_met("a list of 3", traffic, frames)
+    }
+    fn listed(rules: u64, traffic: Traffic, frames: u64) -> Scene {
+        Scene::access_list_met("a list", rules, traffic, frames)
+    }
+    fn routed(traffic: Traffic, frames: u64) -> Scene {
+        Scene::routed("ten tables", traffic, frames)
+    }
+    fn networks(count: u64, frames: u64) -> Scene {
+        Scene::networks_met("networks", count, frames)
+    }
+    fn exact(count: u32) -> Scene {
+        Scene::exact_met("flows of one shape", count, 1)
+    }
+    fn stations() -> Scene {
+        Scene::stations("1,000 stations", 1000)
+    }
+    [
+        row("one-port",         Scene::one_rule, Repeated),
+        row("macs-1000",        stations, Repeated),
+        row("flows-1000",       || exact(1000), Repeated),
+        row("flows-10000",      || exact(10_000), Repeated),
+        row("flows-100000",     || exact(100_000), Repeated),
+        row("networks-1000",    || networks(1000, FRAMES), Repeated),
+        row("networks-10000",   || networks(10_000, MANY), Repeated),
+        row("tables-repeated",  || routed(Fitting, FRAMES), Repeated),
+        row("tables-random",    || routed(Random, MANY), Repeated),
+        row("acl-3-fitting",    || three(Fitting, MANY), Repeated),
+        row("acl-3-attack",     || three(Attack, MANY), Repeated),
+        row("acl-3-random",     || three(Random, FRAMES), NEW),
+        row("acl-3-tenth",      || three(Fitting, FRAMES).with_each_tenth_of(three(Attack, ATTACKS)), NEW_TARGETS),
+        row("acl-10-random",    || listed(10, Random, FRAMES), NEW),
+        row("acl-1000-random",  || listed(1000, Random, FRAMES), NEW),
+        row("acl-10000-random", || listed(10_000, Random, FRAMES), NEW),
+        row("million-one-port", Scene::one_rule, million(&Field::ALL)),
+        row("million-macs",     stations, million(&Field::ALL)),
+        row("million-flows",    || exact(1000), million(&[Target, SourcePort])),
+        row("million-networks", || networks(10_000, MANY), million(&[Source, SourcePort])),
+        row("million-tables",   || routed(Random, MANY), million(&[SourcePort])),
+        row("million-acl",      || listed(1000, Fitting, MANY), million(&[SourcePort])),
+    ]
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{pcap, stream};
+
+    #[test]
+    fn frames_of_each_stream_can_be_made_anew() {
+        for Table {
+            name,
+            scene,
+            coming,
+        } in TABLES
+        {
+            if let Coming::Streamed { fields, cycle } = coming {
+                let source = stream::Source::new(&scene().frames(), fields, cycle);
+                assert!(source.is_ok(), "{name}");
+            }
+        }
+    }
+
+    /// Protocol, addresses and ports of frames that have ports.
+    fn flow(frame: &[u8]) -> Option<[u8; 15]> {
+        frame[23..]
+            .first_chunk()
+            .filter(|flow| flow[0] != ICMP)
+            .copied()
+    }
+
+    const ICMP: u8 = 1;
+
+    /// But for frames of ICMP, which an access list lets come again with the same addresses.
+    #[test]
+    fn a_million_flows_are_a_million() {
+        for Table {
+            name,
+            scene,
+            coming,
+        } in TABLES
+        {
+            if let Coming::Streamed {
+                fields,
+                cycle: Some(cycle),
+            } = coming
+            {
+                let mut source = stream::Source::new(&scene().frames(), fields, None).unwrap();
+                let (mut flows, mut bytes) = (Vec::new(), Vec::new());
+                for _ in 0..cycle {
+                    bytes.clear();
+                    source.fill(1, &mut bytes);
+                    flows.extend(flow(&bytes[pcap::FRAME_HEADER..]));
+                }
+                let with_ports = flows.len();
+                assert!(with_ports > 800_000, "{name}: {with_ports} with ports");
+                flows.sort_unstable();
+                flows.dedup();
+                assert!(
+                    flows.len() > with_ports / 1000 * 998,
+                    "{name}: {}",
+                    flows.len()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Frames whose addresses and ports are made anew by chance each time that they come, so
+//! that hardly one is of a flow that was there before.
+//!
+//! Of IPv4 without options and without tags only; checksums are those of what is written.
+
+use clap::ValueEnum;
+use testkit::bed::chance;
+
+use crate::{Failure, pcap};
+
+/// What is made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Field {
+    /// The address of IPv4 that a frame comes from.
+    Source,
+    /// The one that it goes to.
+    Target,
+    /// The port of TCP or UDP that it comes from.
+    SourcePort,
+    /// The one that it goes to.
+    TargetPort,
+}
+
+impl Field {
+    /// All four.
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Source,
+        Self::Target,
+        Self::SourcePort,
+        Self::TargetPort,
+    ];
+
+    /// Its bits, where the four lie one behind the other.
+    const fn bits(self) -> u128 {
+        match self {
+            Self::Source => 0xffff_ffff << 64,
+            Self::Target => 0xffff_ffff << 32,
+            Self::SourcePort => 0xffff << 16,
+            Self::TargetPort => 0xffff,
+        }
+    }
+
+    /// Whether ICMP has it not.
+    const fn is_port(self) -> bool {
+        matches!(self, Self::SourcePort | Self::TargetPort)
+    }
+}
+
+/// Where the four lie in a frame, and how many bytes they are.
+const FLOW: usize = 26;
+const FLOW_LEN: usize = 12;
+
+/// Where checksums lie: those of IPv4, of TCP and of UDP.
+const OF_IPV4: usize = 24;
+const OF_TCP: usize = 34 + 16;
+const OF_UDP: usize = 34 + 6;
+
+/// A checksum in a frame, and what it is of without the four.
+#[derive(Clone, Copy)]
+struct Checksum {
+    at: usize,
+    rest: u64,
+}
+
+/// A frame to be made anew.
+struct Model {
+    /// The frame behind its header.
+    record: Vec<u8>,
+    /// The four, but for what is made anew.
+    kept: u128,
+    /// The bits that are.
+    anew: u128,
+    /// Where bits of addresses count, and where those of ports do, too.
+    ipv4: Checksum,
+    transport: Option<Checksum>,
+}
+
+impl Model {
+    /// Of these bytes.
+    fn new(frame: &[u8], fields: &[Field]) -> Result<Self, Failure> {
+        let refused = || "only frames of IPv4 without options can be made anew".to_owned();
+        let is_ipv4 = frame.get(12..15) == Some(&[0x08, 0x00, 0x45]);
+        let flow = frame.get(FLOW..FLOW + FLOW_LEN).filter(|_| is_ipv4);
+        let flow = number(flow.ok_or_else(refused)?);
+        let (at, has_ports) = match frame[23] {
+            6 => (Some(OF_TCP), true),
+            17 if frame.get(OF_UDP..OF_UDP + 2) == Some(&[0, 0]) => (None, true),
+            17 => (Some(OF_UDP), true),
+            _ => (None, false),
+        };
+        let fields = fields.iter().filter(|field| has_ports || !field.is_port());
+        let anew = fields.fold(0, |bits, field| bits | field.bits());
+        // Of a checksum the words that change are taken away (RFC 1624): what is negated is
+        // subtracted in this arithmetic.
+        let checksum = |at: usize, places: &[u32]| -> Option<Checksum> {
+            let sum = number(frame.get(at..at + 2)?);
+            let words = places.iter().map(|place| !word(flow, *place) & 0xffff);
+            let rest = (!low(sum) & 0xffff) + words.sum::<u64>();
+            Some(Checksum { at, rest })
+        };
+        Ok(Self {
+            record: pcap::record(frame)?,
+            kept: flow & !anew,
+            anew,
+            ipv4: checksum(OF_IPV4, &ADDRESSES).ok_or_else(refused)?,
+            transport: at
+                .map(|at| checksum(at, &ALL_WORDS).ok_or_else(refused))
+                .transpose()?,
+        })
+    }
+
+    /// Appends the frame as `chance` has it.
+    fn write(&self, chance: u128, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
+        bytes.extend_from_slice(&self.record);
+        let frame = &mut bytes[start + pcap::FRAME_HEADER..];
+        let flow = self.kept | chance & self.anew;
+        frame[FLOW..FLOW + FLOW_LEN].copy_from_slice(&flow.to_be_bytes()[4..]);
+        let addresses: u64 = ADDRESSES.iter().map(|place| word(flow, *place)).sum();
+        put(frame, self.ipv4, addresses);
+        if let Some(checksum) = self.transport {
+            put(frame, checksum, addresses + word(flow, 0) + word(flow, 1));
+        }
+    }
+}
+
+/// The words of the four, from the last on.
+const ALL_WORDS: [u32; 6] = [0, 1, 2, 3, 4, 5];
+const ADDRESSES: [u32; 4] = [2, 3, 4, 5];
+
+/// A word of the four.
+const fn word(flow: u128, place: u32) -> u64 {
+    low(flow >> (16 * place)) & 0xffff
+}
+
+/// The lower half.
+#[expect(clippy::cast_possible_truncation, reason = "the rest is not wanted")]
+const fn low(number: u128) -> u64 {
+    number as u64
+}
+
+/// The number that these bytes are.
+fn number(bytes: &[u8]) -> u128 {
+    let shifted = |number: u128, byte: &u8| number << 8 | u128::from(*byte);
+    bytes.iter().fold(0, shifted)
+}
+
+/// Writes a checksum, once the words that were made anew come to `sum`.
+fn put(frame: &mut [u8], checksum: Checksum, sum: u64) {
+    let mut sum = checksum.rest + sum;
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    let [.., upper, lower] = (!sum).to_be_bytes();
+    frame[checksum.at..checksum.at + 2].copy_from_slice(&[upper, lower]);
+}
+
+/// Frames without end.
+pub(crate) struct Source {
+    models: Vec<Model>,
+    /// After so many all come again.
+    cycle: u64,
+    /// The next.
+    next: u64,
+    /// The frame that it is made of.
+    model: usize,
+}
+
+impl Source {
+    /// Of these frames in turn, with `fields` made anew, and after `cycle` of them the same
+    /// again; without it they never do.
+    pub(crate) fn new(
+        frames: &[Vec<u8>],
+        fields: &[Field],
+        cycle: Option<u64>,
+    ) -> Result<Self, Failure> {
+        if frames.is_empty() {
+            return Err("there is no frame to be made anew".into());
+        }
+        let models = frames.iter().map(|frame| Model::new(frame, fields));
+        Ok(Self {
+            models: models.collect::<Result<_, _>>()?,
+            cycle: cycle.unwrap_or(u64::MAX),
+            next: 0,
+            model: 0,
+        })
+    }
+
+    /// Appends as many frames with their headers as begin within `len` bytes.
+    pub(crate) fn fill(&mut self, len: usize, bytes: &mut Vec<u8>) {
+        while bytes.len() < len {
+            let [upper, lower] = [0, 1].map(|half| chance(2 * self.next + half));
+            let chance = u128::from(upper) << 64 | u128::from(lower);
+            self.models[self.model].write(chance, bytes);
+            self.model += 1;
+            self.next += 1;
+            if self.next == self.cycle {
+                (self.next, self.model) = (0, 0);
+            } else if self.model == self.models.len() {
+                self.model = 0;
+            }
+        }
+    }
+
+    /// How long a frame is with its header, on the average, in bytes.
+    pub(crate) fn mean_len(&self) -> f64 {
+        let sum: usize = self.models.iter().map(|model| model.record.len()).sum();
+        sum as f64 / self.models.len() as f64
+    }
+}
