@@ -101,9 +101,7 @@ impl<'a> Batch<'a> {
         self.followed = None;
         let mut led = match self.trunk.seen {
             None => {
-                if self.runner.trails.are_kept() {
-                    group = self.go_trails(group);
-                }
+                group = self.go_trails(group);
                 self.arrive_in(group)
             }
             Some(Seen::Found(Some(rule))) => {

@@ -2,6 +2,9 @@
 //! frames: what the runner makes of each is what the interpreter makes of it, and
 //! afterwards every count is the same.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use base::{GroupId, Instant, MeterId, PortNo};
 use fastpath::{Classifier, Fate, Ground, Reason, Runner};
 use flow::text::{parse_flow, parse_group_line, parse_meter_line};
@@ -10,7 +13,7 @@ use packet::build::Stack;
 use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
 use pipeline::{
     Arrival, Changes, Destination, Egress, Interpreter, Learned, Limits, MissPolicy, Pipeline,
-    Verdict,
+    Rule, Verdict,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -418,6 +421,8 @@ struct Switch<R> {
     pipeline: Pipeline,
     pool: Pool,
     runs: R,
+    /// Rules that are gone.
+    gone: Vec<Arc<Rule>>,
 }
 
 /// The two of them.
@@ -450,6 +455,7 @@ impl<R> Switch<R> {
             pipeline: tables(),
             pool: Pool::new(BUFFERS),
             runs,
+            gone: Vec::new(),
         }
     }
 
@@ -458,7 +464,11 @@ impl<R> Switch<R> {
         match event {
             Event::Flow(command, line) => {
                 let command = parse_flow(*command, line).expect(line);
-                return self.pipeline.flow_mod(&command, now).unwrap_or_default();
+                let changes = self.pipeline.flow_mod(&command, now).unwrap_or_default();
+                let gone = changes.removed.iter();
+                self.gone
+                    .extend(gone.map(|removal| Arc::clone(&removal.rule)));
+                return changes;
             }
             Event::Port(port, config) => self.pipeline.set_port(&PortDesc {
                 config: *config,
@@ -474,7 +484,9 @@ impl<R> Switch<R> {
     /// All that was counted.
     fn counts(&self, now: Instant) -> Vec<String> {
         let rules = self.pipeline.rules(base::TableId::ALL);
-        let rules = rules.map(|rule| format!("{:?}", rule.statistics(now)));
+        let rules = rules
+            .chain(&self.gone)
+            .map(|rule| format!("{:?}", rule.statistics(now)));
         let tables = self.pipeline.table_stats();
         let tables = tables.map(|stats| format!("{stats:?}"));
         let groups = self.pipeline.group_stats(GroupId::ALL, now);
@@ -542,9 +554,25 @@ impl Bench {
         }
     }
 
-    /// Runs the frames through both.
+    /// Runs the frames through both, and compares what was counted.
     fn run(&mut self, from: PortNo, frames: &[Incoming]) {
-        self.now = Instant::from_nanos(self.now.as_nanos() + 30_000_000);
+        self.run_after(Duration::from_millis(30), from, frames);
+        self.settle();
+    }
+
+    /// Has the runner write down what it has not, and compares what was counted.
+    fn settle(&mut self) {
+        self.judged.runs.settle();
+        self.compare_counts();
+    }
+
+    fn compare_counts(&self) {
+        assert_eq!(self.judged.counts(self.now), self.judge.counts(self.now));
+    }
+
+    /// Runs the frames through both, so much later. What was counted may not be written down.
+    fn run_after(&mut self, pause: Duration, from: PortNo, frames: &[Incoming]) {
+        self.now += pause;
         let classifier = &mut self.classifier;
         let view = classifier.current();
         let view = view.unwrap_or_else(|| classifier.publish(&self.judged.pipeline));
@@ -552,6 +580,7 @@ impl Bench {
             pipeline,
             pool,
             runs,
+            ..
         } = &mut self.judged;
         let ground = Ground {
             pipeline,
@@ -586,7 +615,6 @@ impl Bench {
         assert!(waiting.next().is_none());
         drop(batch);
         self.learn(&learned);
-        assert_eq!(self.judged.counts(self.now), self.judge.counts(self.now));
         assert_eq!(
             (self.judged.pool.missing(), self.judge.pool.missing()),
             (0, 0)
@@ -668,6 +696,36 @@ proptest! {
             let frames = frames.iter().map(|index| index.get(&flows).clone());
             bench.run(PortNo(*from), &frames.collect::<Vec<_>>());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// The same where what was counted is written down later: when it is due, when the tables
+    /// change, when that is asked for, and when the runner goes.
+    #[test]
+    fn what_is_counted_later_is_what_the_interpreter_counts(
+        events in vec(leading(), 15..90),
+        flows in vec(incoming(), 1..6),
+        batches in vec((
+            (rarely(), prop::bool::weighted(0.2), select(&[1_u64, 3000, 5000, 300_000][..])),
+            (1..=3_u32, vec(any::<Index>(), 1..80)),
+        ), 2..9),
+    ) {
+        let mut bench = Bench::remembering();
+        events.iter().for_each(|event| bench.change(event));
+        for ((events, settles, pause), (from, frames)) in &batches {
+            events.iter().for_each(|event| bench.change(event));
+            let frames = frames.iter().map(|index| index.get(&flows).clone());
+            let (pause, frames) = (Duration::from_micros(*pause), frames.collect::<Vec<_>>());
+            bench.run_after(pause, PortNo(*from), &frames);
+            if *settles {
+                bench.settle();
+            }
+        }
+        bench.judged.runs = Runner::new(0);
+        bench.compare_counts();
     }
 }
 

@@ -20,8 +20,10 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, PacketInEvent, Returned};
 use super::normal::{self, Forward};
-use super::program::{BridgeProgram, Generation, Posture, Program, Progress, Publication};
+use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slot, Slots};
+
+mod resting;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -107,22 +109,6 @@ impl Worker {
         self.slots.iter().map(|(_, slot)| slot.queue.as_ref())
     }
 
-    /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
-    /// holds no frame.
-    pub(crate) fn rest<T>(&self, posture: Posture, how: impl FnOnce() -> T) -> Option<T> {
-        self.shared.progress.take(posture);
-        let rested = (!self.has_news()).then(how);
-        self.shared.progress.take(Posture::Busy);
-        rested
-    }
-
-    /// Whether there is a newer program or a command.
-    fn has_news(&self) -> bool {
-        let newest = self.shared.publication.load().generation;
-        point();
-        newest != self.passed || !self.shared.commands.is_empty()
-    }
-
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
@@ -133,6 +119,9 @@ impl Worker {
                 Some(left) if before.frames > 0 => slot.spared = left,
                 _ => self.serve(place, now),
             }
+        }
+        if self.turn.frames == 0 {
+            self.settle();
         }
         self.turn
     }
@@ -163,6 +152,7 @@ impl Worker {
             self.obey(command);
         }
         if newer {
+            self.settle();
             self.passed = generation;
             self.shared.progress.pass(self.passed);
             self.turn.news = true;
@@ -252,6 +242,10 @@ impl Worker {
                     Fate::Told(verdict) => self.carry_out(bridge, from, verdict, now),
                 }
             }
+        }
+        // Only where more come than it takes at a time are counts worth putting off.
+        if batch.room() > 0 {
+            runner.settle();
         }
         batch.clear();
         self.shared.counters.add_handed(runner.handed());

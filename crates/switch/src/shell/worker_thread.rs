@@ -37,6 +37,10 @@ const TEND_ASLEEP: Timespec = Timespec {
 /// likely within a batch, and barriers would wait until it is given back.
 const GIVE_WAY: Duration = Duration::from_micros(250);
 
+/// After so long somebody else has had a core that was left to others: more than the system call
+/// takes.
+const SHARED: Duration = Duration::from_micros(20);
+
 /// For how long a worker's core is its own at a stretch where others want it: the least
 /// that the kernel grants. Giving way costs a worker the rest of its stretch.
 const STRETCH: Duration = Duration::from_micros(100);
@@ -144,6 +148,8 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let (mut has_served, mut looks) = (false, false);
     // Whether it was woken for a queue, and has received nothing since.
     let mut woken = false;
+    // Whether others had the core when it gave way last.
+    let mut is_shared = false;
     loop {
         let now = clock.now();
         let turn = worker.turn(now);
@@ -172,13 +178,15 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             if has_served {
                 patience.in_vain();
             }
-            woken = sleeper.sleep(&worker);
+            woken = sleeper.sleep(&mut worker);
             last_rest = clock.now();
             (has_served, looks) = (false, false);
         } else if now - last_rest >= GIVE_WAY {
             // Lets others have the core that have waited for it longer.
-            worker.rest(Posture::GivingWay, std::thread::yield_now);
+            let before = clock.now();
+            worker.give_way(is_shared, std::thread::yield_now);
             last_rest = clock.now();
+            is_shared = last_rest - before >= SHARED;
         } else if turn.frames == 0 {
             looks = true;
             std::hint::spin_loop();
@@ -233,7 +241,7 @@ impl Sleeper {
     }
 
     /// Sleeps until a frame or news come. Tells whether a queue has woken it.
-    fn sleep(&self, worker: &Worker) -> bool {
+    fn sleep(&self, worker: &mut Worker) -> bool {
         let wait = || {
             // An interruption is as good as an event: the worker looks around and comes back.
             let mut ready = [MaybeUninit::uninit(); 1];
