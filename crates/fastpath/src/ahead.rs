@@ -102,7 +102,10 @@ impl<'a> Batch<'a> {
         let mut led = match self.trunk.seen {
             None => {
                 group = self.go_trails(group);
-                self.arrive_in(group)
+                match group.places.is_none() {
+                    true => Led::NONE,
+                    false => self.arrive_in(group),
+                }
             }
             Some(Seen::Found(Some(rule))) => {
                 let (mut arrival, places) = (self.arrival(group), group.places);

@@ -29,9 +29,10 @@ pub(crate) struct Asked {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark<const N: usize> {
     pub(super) words: [u64; N],
-    pub(super) set: u16,
+    /// Of this the lowest bits say in which set it is.
+    pub(super) bucket: u16,
     /// Never zero.
-    pub(super) tag: u16,
+    pub(super) tag: u8,
 }
 
 impl Asked {
@@ -67,10 +68,11 @@ impl Asked {
             lanes.word(lane) & mask
         });
         let hash = self.hasher.hash_pairs(&words);
+        let [tag, _] = hash.tag().to_le_bytes();
         Mark {
             words,
-            set: hash.bucket() % SETS,
-            tag: hash.tag().max(1),
+            bucket: hash.bucket(),
+            tag: tag.max(1),
         }
     }
 
@@ -86,11 +88,17 @@ impl Asked {
 }
 
 impl<const N: usize> Mark<N> {
+    /// Which set a trail of it is in.
+    #[inline]
+    pub(super) fn set(&self) -> usize {
+        usize::from(self.bucket % SETS)
+    }
+
     /// The same, with room for more words.
     fn widened(&self) -> Mark<WORDS> {
         let mut words = [0; WORDS];
         words[..N].copy_from_slice(&self.words);
-        let Self { set, tag, .. } = *self;
-        Mark { words, set, tag }
+        let Self { bucket, tag, .. } = *self;
+        Mark { words, bucket, tag }
     }
 }

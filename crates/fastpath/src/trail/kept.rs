@@ -13,10 +13,10 @@ pub(crate) const RULES: usize = 10;
 
 /// Places where a trail of one hash may be, side by side: so hardly a flow finds all of its own
 /// taken before half of all are.
-pub(super) const PLACES: usize = 4;
+pub(super) const PLACES: usize = 8;
 
 /// Sets of such places.
-pub(super) const SETS: u16 = 1024;
+pub(super) const SETS: u16 = 512;
 
 /// Trails that are kept: they take one megabyte, and are in a second-level cache then, or nearly.
 pub(super) const TRAILS: usize = SETS as usize * PLACES;
@@ -89,7 +89,7 @@ impl Route {
 pub(crate) struct Kept {
     /// By set and place: some bits of the hash, so that mostly one trail is compared, and it is
     /// the right one; zero where there is none.
-    tags: Box<[[u16; PLACES]; SETS as usize]>,
+    tags: Box<[[u8; PLACES]; SETS as usize]>,
     words: Box<[Words; TRAILS]>,
     pub(super) ends: Box<[End; TRAILS]>,
     pub(super) routes: Box<[Route; TRAILS]>,
@@ -115,7 +115,7 @@ impl Kept {
     /// Where the trail of this mark is.
     #[inline(always)]
     fn find<const N: usize>(&self, mark: &Mark<N>) -> Option<usize> {
-        let set = usize::from(mark.set % SETS);
+        let set = mark.set();
         let mut likely = which(self.tags[set], mark.tag);
         while likely != 0 {
             let place = set * PLACES + likely.trailing_zeros() as usize / TAG_BITS;
@@ -164,11 +164,10 @@ impl Kept {
         if self.find(mark).is_some() {
             return;
         }
-        let set = usize::from(mark.set % SETS);
-        let tags = &self.tags[set];
-        let free = tags.iter().position(|tag| *tag == 0);
+        let set = mark.set();
+        let free = self.tags[set].iter().position(|tag| *tag == 0);
         // Of a set that is full some other is given up, mostly another one each time.
-        let at = free.unwrap_or_else(|| usize::from(mark.tag) % PLACES);
+        let at = free.unwrap_or_else(|| usize::from(mark.bucket / SETS) % PLACES);
         let place = set * PLACES + at;
         self.settle_one(place);
         self.tags[set][at] = mark.tag;
@@ -214,19 +213,15 @@ fn many<T, const N: usize>(one: impl Fn() -> T) -> Box<[T; N]> {
 }
 
 /// Bits of a tag.
-const TAG_BITS: usize = u16::BITS as usize;
+const TAG_BITS: usize = u8::BITS as usize;
 
-/// Which of four tags may be this one: for each the uppermost of its bits, from the right. The
+/// Which of the tags may be this one: for each the uppermost of its bits, from the right. The
 /// first that is told is one for certain.
 #[inline(always)]
-fn which(tags: [u16; PLACES], tag: u16) -> u64 {
+const fn which(tags: [u8; PLACES], tag: u8) -> u64 {
     /// The lowest bit of each tag, and the uppermost.
-    const LOWEST: u64 = 0x0001_0001_0001_0001;
+    const LOWEST: u64 = u64::from_le_bytes([1; PLACES]);
     const UPPERMOST: u64 = LOWEST << (TAG_BITS - 1);
-    let [a, b, c, d] = tags.map(u64::from);
-    let tags = a | b << TAG_BITS | c << (2 * TAG_BITS) | d << (3 * TAG_BITS);
-    let differing = tags ^ LOWEST.wrapping_mul(tag.into());
+    let differing = u64::from_le_bytes(tags) ^ u64::from_le_bytes([tag; PLACES]);
     differing.wrapping_sub(LOWEST) & !differing & UPPERMOST
 }
-
-const _: () = assert!(PLACES * TAG_BITS == u64::BITS as usize, "in one word");
