@@ -101,10 +101,11 @@ impl<'a> Batch<'a> {
         self.followed = None;
         let mut led = match self.trunk.seen {
             None => {
-                if self.runner.trails.are_kept() {
-                    group = self.go_trails(group);
+                group = self.go_trails(group);
+                match group.places.is_none() {
+                    true => Led::NONE,
+                    false => self.arrive_in(group),
                 }
-                self.arrive_in(group)
             }
             Some(Seen::Found(Some(rule))) => {
                 let (mut arrival, places) = (self.arrival(group), group.places);

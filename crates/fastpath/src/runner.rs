@@ -86,7 +86,7 @@ impl Runner {
             registers: Registers::new(PortNo::ANY),
             verdict: Verdict::new(),
             tables: TableTally::new(),
-            trails: Trails::new(),
+            trails: Trails::new(writer),
             handed: [0; Reason::ALL.len()],
         }
     }
@@ -103,7 +103,7 @@ impl Runner {
     /// Begins a batch of frames, which stay where they are until they have gone their way.
     pub fn begin<'a>(&'a mut self, ground: Ground<'a>, frames: &'a mut [Frame]) -> Batch<'a> {
         self.registers = Registers::new(ground.from);
-        self.trails.begin(ground.view);
+        self.trails.begin(ground.view, ground.pipeline, ground.now);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
         let standalone = pipeline.standalone();
         let trunk = match standalone {
@@ -134,6 +134,21 @@ impl Runner {
             runner: self,
             ground,
         }
+    }
+
+    /// Writes down what frames have counted of which that is not done yet: for those that go
+    /// the way of others it is put off, for some milliseconds at most while batches come.
+    /// Whoever says that counts are final does so before, and whoever rests.
+    #[inline]
+    pub fn settle(&mut self) {
+        self.trails.settle();
+    }
+
+    /// Whether there is nothing of that kind.
+    #[inline]
+    #[must_use]
+    pub fn has_settled(&self) -> bool {
+        self.trails.have_settled()
     }
 
     /// How many frames were handed to the interpreter since this was asked last, by the

@@ -101,6 +101,15 @@ impl Hasher {
         let mixed = words.fold(first, |hash, word| fold(hash ^ word, second));
         Hash(fold(mixed, first) >> 16)
     }
+
+    /// The same, two words by each multiplication.
+    #[inline]
+    pub(crate) fn hash_pairs<const N: usize>(&self, words: &[u64; N]) -> Hash {
+        let [first, second] = self.seeds;
+        let (pairs, _) = words.as_chunks();
+        let pairs = pairs.iter();
+        Hash(pairs.fold(first, |hash, [one, other]| fold(hash ^ one, second ^ other)) >> 16)
+    }
 }
 
 /// What a frame is sought by, or a rule is found by.

@@ -91,7 +91,8 @@ impl<'a> Tally<'a> {
                 self.note(sum, tables);
             }
         }
-        tables.settle(pipeline, self.writer, self.now);
+        let counters = |table| pipeline.table_counters(table);
+        tables.settle(counters, self.writer, self.now);
     }
 }
 
@@ -132,7 +133,14 @@ impl TableTally {
         add(&mut self.sums[usize::from(table.0)].1, weight);
     }
 
-    fn settle(&mut self, pipeline: &Pipeline, writer: usize, now: Instant) {
+    /// Writes down what was looked up, and what found a rule, in these counters of each table.
+    #[inline]
+    pub(crate) fn settle<'c>(
+        &mut self,
+        counters: impl Fn(TableId) -> (&'c Counters, &'c Counters),
+        writer: usize,
+        now: Instant,
+    ) {
         for table in self.touched.drain(..) {
             let sums = &mut self.sums[usize::from(table.0)];
             let (looked_up, missed) = std::mem::take(sums);
@@ -140,7 +148,7 @@ impl TableTally {
                 packets: looked_up.packets.wrapping_sub(missed.packets),
                 bytes: looked_up.bytes.wrapping_sub(missed.bytes),
             };
-            let counters = pipeline.table_counters(table);
+            let counters = counters(table);
             counters.0.add(writer, looked_up, now);
             if matched.packets > 0 {
                 counters.1.add(writer, matched, now);

@@ -3,7 +3,8 @@
 //! afterwards every count is the same.
 
 use std::cell::Cell;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use base::{GroupId, Instant, MeterId, PortNo};
 use fastpath::{Classifier, Fate, Ground, Reason, Runner};
@@ -12,7 +13,7 @@ use flow::{FlowMod, FlowModCommand, FragmentHandling, PortConfig, PortDesc};
 use packet::{Checksum, Frame, Offload, Pool, Segmentation, SegmentationKind};
 use pipeline::{
     Arrival, Changes, Destination, Egress, Interpreter, Learned, Limits, MissPolicy, Pipeline,
-    Verdict,
+    Rule, Verdict,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -442,6 +443,8 @@ struct Switch<R> {
     pipeline: Pipeline,
     pool: Pool,
     runs: R,
+    /// Rules that are gone.
+    gone: Vec<Arc<Rule>>,
 }
 
 /// The two of them.
@@ -474,6 +477,7 @@ impl<R> Switch<R> {
             pipeline: tables(),
             pool: Pool::new(BUFFERS),
             runs,
+            gone: Vec::new(),
         }
     }
 
@@ -482,7 +486,11 @@ impl<R> Switch<R> {
         match event {
             Event::Flow(..) => {
                 let flow = flow.expect("it was read");
-                return self.pipeline.flow_mod(flow, now).unwrap_or_default();
+                let changes = self.pipeline.flow_mod(flow, now).unwrap_or_default();
+                let gone = changes.removed.iter();
+                self.gone
+                    .extend(gone.map(|removal| Arc::clone(&removal.rule)));
+                return changes;
             }
             Event::Port(port, config) => self.pipeline.set_port(&PortDesc {
                 config: *config,
@@ -495,14 +503,17 @@ impl<R> Switch<R> {
         Changes::default()
     }
 
-    /// Sees to it that all that was counted is the same there.
+    /// Sees to it that all that was counted is the same there, of rules that are gone, too.
     fn assert_counts_of<O>(&self, other: &Switch<O>, now: Instant) {
+        let rules = self.pipeline.rules(base::TableId::ALL).chain(&self.gone);
+        let others = other.pipeline.rules(base::TableId::ALL);
+        let others = others.chain(&other.gone);
+        let counted = |rule: &Arc<Rule>| rule.statistics(now);
+        assert_eq!(
+            rules.map(counted).collect::<Vec<_>>(),
+            others.map(counted).collect::<Vec<_>>()
+        );
         let (own, other) = (&self.pipeline, &other.pipeline);
-        let rules = |of: &Pipeline| -> Vec<_> {
-            let rules = of.rules(base::TableId::ALL);
-            rules.map(|rule| rule.statistics(now)).collect()
-        };
-        assert_eq!(rules(own), rules(other));
         for (own, other) in own.table_stats().zip(other.table_stats()) {
             assert_eq!(own, other);
         }
@@ -586,9 +597,25 @@ impl Bench {
         }
     }
 
-    /// Runs the frames through both.
+    /// Runs the frames through both, and compares what was counted.
     fn run(&mut self, from: PortNo, frames: &[Incoming]) {
-        self.now = Instant::from_nanos(self.now.as_nanos() + 30_000_000);
+        self.run_after(Duration::from_millis(30), from, frames);
+        self.settle();
+    }
+
+    /// Has the runner write down what it has not, and compares what was counted.
+    fn settle(&mut self) {
+        self.judged.runs.settle();
+        self.compare_counts();
+    }
+
+    fn compare_counts(&self) {
+        self.judged.assert_counts_of(&self.judge, self.now);
+    }
+
+    /// Runs the frames through both, so much later. What was counted may not be written down.
+    fn run_after(&mut self, pause: Duration, from: PortNo, frames: &[Incoming]) {
+        self.now += pause;
         let classifier = &mut self.classifier;
         let view = classifier.current();
         let view = view.unwrap_or_else(|| classifier.publish(&self.judged.pipeline));
@@ -596,6 +623,7 @@ impl Bench {
             pipeline,
             pool,
             runs,
+            ..
         } = &mut self.judged;
         let ground = Ground {
             pipeline,
@@ -640,7 +668,6 @@ impl Bench {
         }
         assert!(waiting.next().is_none());
         self.learn(&learned);
-        self.judged.assert_counts_of(&self.judge, self.now);
         assert_eq!(
             (self.judged.pool.missing(), self.judge.pool.missing()),
             (0, 0)
@@ -757,6 +784,36 @@ proptest! {
 #[test]
 fn what_becomes_of_a_frame_that_came_before_is_what_the_interpreter_makes_of_it() {
     compare_at_least(1_800_000, few_flows);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// The same where what was counted is written down later: when it is due, when the tables
+    /// change, when that is asked for, and when the runner goes.
+    #[test]
+    fn what_is_counted_later_is_what_the_interpreter_counts(
+        events in vec(leading(), 15..90),
+        flows in vec(incoming(), 1..6),
+        batches in vec((
+            (rarely(), prop::bool::weighted(0.2), select(&[1_u64, 3000, 5000, 300_000][..])),
+            (1..=3_u32, vec(any::<prop::sample::Index>(), 1..80)),
+        ), 2..9),
+    ) {
+        let mut bench = Bench::remembering();
+        events.iter().for_each(|event| bench.change(event));
+        for ((events, settles, pause), (from, frames)) in &batches {
+            events.iter().for_each(|event| bench.change(event));
+            let frames = frames.iter().map(|index| index.get(&flows).clone());
+            let (pause, frames) = (Duration::from_micros(*pause), frames.collect::<Vec<_>>());
+            bench.run_after(pause, PortNo(*from), &frames);
+            if *settles {
+                bench.settle();
+            }
+        }
+        bench.judged.runs = Runner::new(0);
+        bench.compare_counts();
+    }
 }
 
 /// The same of rules that are compiled together.

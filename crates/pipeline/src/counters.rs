@@ -22,6 +22,18 @@ struct Cell {
     used: AtomicU64,
 }
 
+impl Cell {
+    #[inline]
+    fn add(&self, more: Totals) {
+        let add = |counter: &AtomicU64, more: u64| {
+            let before = counter.load(Ordering::Relaxed);
+            counter.store(before.wrapping_add(more), Ordering::Relaxed);
+        };
+        add(&self.packets, more.packets);
+        add(&self.bytes, more.bytes);
+    }
+}
+
 /// Cells that a sheet has in itself: 3 kB. It is what one counter can keep from being freed.
 const SHEET: usize = 128;
 
@@ -175,17 +187,29 @@ impl Counters {
     /// Adds to the cell of `writer`, if it has one. Only that writer may do so.
     #[inline]
     pub fn add(&self, writer: usize, more: Totals, now: Instant) {
-        let Some(cell) = self.cell(writer) else {
-            debug_assert_eq!(writer, OBSERVER, "a writer has a cell");
-            return;
-        };
-        let add = |counter: &AtomicU64, more: u64| {
-            let before = counter.load(Ordering::Relaxed);
-            counter.store(before.wrapping_add(more), Ordering::Relaxed);
-        };
-        add(&cell.packets, more.packets);
-        add(&cell.bytes, more.bytes);
-        cell.used.store(now.as_nanos(), Ordering::Relaxed);
+        if let Some(cell) = self.own_cell(writer) {
+            cell.add(more);
+            cell.used.store(now.as_nanos(), Ordering::Relaxed);
+        }
+    }
+
+    /// The same of what was counted elsewhere, up to `used`: more may have been counted here
+    /// since.
+    #[inline]
+    pub fn add_until(&self, writer: usize, more: Totals, used: Instant) {
+        if let Some(cell) = self.own_cell(writer) {
+            cell.add(more);
+            let used = used.as_nanos().max(cell.used.load(Ordering::Relaxed));
+            cell.used.store(used, Ordering::Relaxed);
+        }
+    }
+
+    /// The cell of `writer`, if it counts.
+    #[inline]
+    fn own_cell(&self, writer: usize) -> Option<&Cell> {
+        let cell = self.cell(writer);
+        debug_assert!(cell.is_some() || writer == OBSERVER, "a writer has a cell");
+        cell
     }
 
     /// Where `writer` counts, for those who want that memory near beforehand.
@@ -291,5 +315,20 @@ mod tests {
         };
         assert_eq!(counters.totals(), three);
         assert_eq!(counters.last_used(), Instant::from_secs(7));
+    }
+
+    #[test]
+    fn what_was_counted_elsewhere_before_does_not_take_back_the_last_use() {
+        let counters = Ledger::new(1).counters();
+        let one = Totals {
+            packets: 1,
+            bytes: 60,
+        };
+        counters.add(0, one, Instant::from_secs(7));
+        counters.add_until(0, one, Instant::from_secs(5));
+        assert_eq!(counters.last_used(), Instant::from_secs(7));
+        counters.add_until(0, one, Instant::from_secs(9));
+        assert_eq!(counters.last_used(), Instant::from_secs(9));
+        assert_eq!(counters.totals().packets, 3);
     }
 }

@@ -1,99 +1,63 @@
 //! Frames that go a trail, and those that make one.
 
-use base::{Instant, PortNo, TableId};
-use pipeline::{Counters, Totals};
+use base::PortNo;
+use pipeline::Totals;
 
 use super::{AHEAD, Group, Streak};
 use crate::places::Places;
 use crate::runner::Batch;
-use crate::tally::{TableTally, add};
-use crate::trail::{Followed, Mark, RULES, Trail};
-
-/// What the rules in one place of several trails have counted: mostly it is the same rule, or
-/// another for each frame.
-#[derive(Clone, Copy)]
-struct Sum<'t> {
-    counters: &'t Counters,
-    table: TableId,
-    totals: Totals,
-}
-
-/// Where that is written down.
-struct Book<'r> {
-    writer: usize,
-    now: Instant,
-    tables: &'r mut TableTally,
-}
-
-impl Book<'_> {
-    #[inline]
-    fn note(&mut self, sum: Sum<'_>) {
-        sum.counters.add(self.writer, sum.totals, self.now);
-        self.tables.looked_up(sum.table, sum.totals);
-    }
-
-    /// A frame of this weight has gone a trail.
-    #[inline]
-    fn count<'t>(&mut self, trail: &'t Trail, weight: Totals, sums: &mut [Option<Sum<'t>>; RULES]) {
-        for (sum, (counters, table)) in sums.iter_mut().zip(trail.counters()) {
-            if let Some(sum) = sum
-                && sum.counters.are(counters)
-            {
-                add(&mut sum.totals, weight);
-                continue;
-            }
-            let before = sum.replace(Sum {
-                counters,
-                table,
-                totals: weight,
-            });
-            if let Some(before) = before {
-                self.note(before);
-            }
-        }
-    }
-}
+use crate::trail::Followed;
 
 impl<'a> Batch<'a> {
     /// Has those of these frames leave that go a trail, and follows some of the others, which
     /// it answers.
+    #[inline]
     pub(super) fn go_trails(&mut self, group: Group) -> Group {
-        let runner = &mut *self.runner;
-        let trails = &runner.trails;
-        let mut marks = [Mark::NONE; AHEAD];
-        for place in group.places {
-            marks[place] = trails.mark(&runner.lanes[place]);
-        }
-        for place in group.places {
-            trails.prefetch(&marks[place]);
-        }
-        let mut book = Book {
-            writer: runner.writer,
-            now: self.ground.now,
-            tables: &mut runner.tables,
+        let Some((asked, _)) = self.runner.trails.used() else {
+            return group;
         };
-        let (mut sums, mut others) = ([None; RULES], Places::NONE);
-        for place in group.places {
-            let trail = trails.find(&marks[place]);
-            let trail = trail.filter(|trail| self.doors.is_way_out(trail.port));
-            let Some(trail) = trail else {
-                others.add(Places::of(place));
-                continue;
-            };
-            let ahead = &mut self.ahead[place];
-            ahead.leaves = Some(trail.port);
-            book.count(trail, ahead.weight, &mut sums);
-        }
-        sums.into_iter().flatten().for_each(|sum| book.note(sum));
-        runner.trails.note_found(group.places, others);
-        if others.is_none() {
-            return Group {
+        // What is told apart here is not frame by frame.
+        let others = match asked.pairs {
+            0 | 1 => self.go_trails_of::<2>(group.places),
+            2 => self.go_trails_of::<4>(group.places),
+            3 => self.go_trails_of::<6>(group.places),
+            _ => self.go_trails_of::<8>(group.places),
+        };
+        self.runner.trails.note_found(group.places, others);
+        match others.is_none() {
+            true => Group {
                 places: others,
                 totals: Totals::default(),
                 ..group
-            };
+            },
+            false => self.follow_some(group, others),
         }
-        self.followed = Some(Followed::of(others, &marks));
+    }
+
+    /// The same, where they are told apart by so many words. Answers which are left.
+    #[inline(never)]
+    fn go_trails_of<const N: usize>(&mut self, places: Places) -> Places {
+        let (runner, doors) = (&mut *self.runner, &mut self.doors);
+        let Some((asked, kept)) = runner.trails.used() else {
+            return places;
+        };
+        let now = self.ground.now;
+        let mut others = Places::NONE;
+        for place in places {
+            let ahead = &mut self.ahead[place % AHEAD];
+            let mark = asked.mark::<N>(&runner.lanes[place % AHEAD]);
+            ahead.leaves = kept.go(&mark, (ahead.weight, now), |port| doors.is_way_out(port));
+            others.add(Places::of_if(place, ahead.leaves.is_none()));
+        }
+        others
+    }
+
+    #[inline(never)]
+    fn follow_some(&mut self, group: Group, others: Places) -> Group {
+        let runner = &mut *self.runner;
+        if let Some((asked, _)) = runner.trails.used() {
+            self.followed = Some(Followed::of(others, asked, &runner.lanes));
+        }
         Group {
             places: others,
             totals: self.weigh_of(others, &group),
@@ -113,8 +77,8 @@ impl<'a> Batch<'a> {
     #[inline(never)]
     fn note_followed(&mut self, streak: Streak<'a>, leaving: Option<PortNo>) {
         let Streak { rule, places } = streak;
-        if let Some(followed) = &mut self.followed {
-            followed.find(places, rule, leaving, &mut self.runner.trails);
+        if let (Some(followed), Some((_, kept))) = (&mut self.followed, self.runner.trails.used()) {
+            followed.find(places, rule, leaving, kept);
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Trails are looked for where they are of use, and nowhere else. That they lead where
 //! lookups do is for the oracle to tell.
 
-use base::Instant;
+use base::{Instant, PortNo, TableId};
 use flow::PortDesc;
 use flow::text::parse_flow_line;
 use packet::build::Stack;
 use packet::{Frame, Pool};
 use pipeline::{Limits, Pipeline};
 
+use super::kept::TRAILS;
+use super::unsettled::{EVERY, SETTLED_A_BATCH};
 use super::*;
 use crate::classifier::Classifier;
 use crate::runner::{Fate, Ground, Runner};
@@ -18,6 +20,9 @@ const BATCH: u32 = 64;
 struct Tables {
     pipeline: Pipeline,
     classifier: Classifier,
+    now: Instant,
+    /// Frames that have been run.
+    frames: u64,
 }
 
 impl Tables {
@@ -25,6 +30,8 @@ impl Tables {
         let mut tables = Self {
             pipeline: Pipeline::new(Limits::default(), 1),
             classifier: Classifier::new(),
+            now: Instant::START,
+            frames: 0,
         };
         for port in 1..=2 {
             tables.pipeline.set_port(&PortDesc::new(PortNo(port)));
@@ -51,6 +58,19 @@ impl Tables {
 
     /// Runs as many batches of frames of these hosts as windows have, and more.
     fn run(&mut self, runner: &mut Runner, windows: u32, host: impl Fn(u32) -> u32) {
+        self.run_batches(runner, windows * WINDOW / 2 + 1, host);
+    }
+
+    /// Frames that the rule counts by which they leave, and table 0.
+    fn counted(&self) -> [u64; 2] {
+        let rules = self.pipeline.rules(TableId::ALL);
+        let counts = rules.map(|rule| rule.statistics(self.now).packets);
+        let (matched, _) = self.pipeline.table_counters(TableId::FIRST);
+        [counts.max().unwrap_or(0), matched.totals().packets]
+    }
+
+    /// The same of so many batches.
+    fn run_batches(&mut self, runner: &mut Runner, batches: u32, host: impl Fn(u32) -> u32) {
         let pipeline = &self.pipeline;
         let current = self.classifier.current();
         let view = current.unwrap_or_else(|| self.classifier.publish(pipeline));
@@ -58,12 +78,13 @@ impl Tables {
             pipeline,
             view: &view,
             from: PortNo(1),
-            now: Instant::START,
+            now: self.now,
         };
         let mut pool = Pool::new(1);
         let mut frames: Vec<Frame> = (0..BATCH).map(|_| frame(host(0))).collect();
         let (mut number, count) = (0, frames.len());
-        for _ in 0..windows * WINDOW / 2 + 1 {
+        for _ in 0..batches {
+            self.frames += u64::from(BATCH);
             for frame in &mut frames {
                 let source = (0x0b00_0000 + host(number)).to_be_bytes();
                 frame.bytes_mut()[26..30].copy_from_slice(&source);
@@ -106,8 +127,8 @@ fn all_begin_anew_when_tables_change_and_none_is_kept_for_ever() {
     assert_eq!(after.hits - before.hits, u64::from(BATCH) / 2, "once read");
     let windows = TRAILS.div_ceil(WINDOW as usize / 2);
     tables.run(&mut runner, u32::try_from(windows).expect("few"), |_| 7);
-    let kept = runner.trails.trails.iter().filter(|trail| trail.view != 0);
-    assert_eq!(kept.count(), 1);
+    let kept = runner.trails.kept.as_ref().map(Kept::len);
+    assert_eq!(kept, Some(1));
 }
 
 #[test]
@@ -116,7 +137,7 @@ fn flows_that_never_come_again_go_none_and_it_is_tried_ever_more_seldom() {
     tables.run(&mut runner, 3, |number| number);
     assert!(matches!(runner.trails.stage, Stage::Resting(_)));
     assert_eq!(runner.trails.rest, 2 * REST_MIN);
-    assert!(!runner.trails.are_kept());
+    assert!(runner.trails.used().is_none());
 }
 
 #[test]
@@ -124,7 +145,7 @@ fn few_tables_have_none() {
     let (mut tables, mut runner) = (Tables::new(3), Runner::new(0));
     tables.run(&mut runner, 3, |_| 0);
     assert_eq!(runner.trails.stage, Stage::Resting(0));
-    assert!(runner.trails.trails.is_empty());
+    assert!(runner.trails.kept.is_none());
 }
 
 #[test]
@@ -139,4 +160,53 @@ fn tables_that_always_change_have_none() {
         tables.run(&mut runner, 0, |_| 0);
     }
     assert!(matches!(runner.trails.stage, Stage::Resting(_)));
+}
+
+#[test]
+fn each_frame_is_counted_once_though_there_are_more_flows_than_trails() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    // Every other host has a rule of its own: who takes another's place has not always its rules.
+    tables.add("table=5,priority=3,udp,nw_src=0.0.0.1/0.0.0.1,actions=output:2");
+    let flows = 2 * u32::try_from(TRAILS).expect("few");
+    tables.run(&mut runner, 8, |number| number % flows);
+    assert!(runner.trails.window.hits > 0, "some go a trail");
+    let by_host = |tables: &Tables| {
+        let rules = tables.pipeline.rules(TableId(5));
+        let counts = rules.map(|rule| rule.statistics(tables.now).packets);
+        counts.filter(|count| *count > 0).collect::<Vec<_>>()
+    };
+    let all = tables.frames;
+    assert!(by_host(&tables).iter().sum::<u64>() < all, "some later");
+    for _ in 0..2 {
+        runner.settle();
+        assert_eq!(by_host(&tables), [all / 2; 2]);
+        assert_eq!(tables.counted(), [all; 2]);
+    }
+}
+
+#[test]
+fn what_was_counted_is_written_down_when_it_is_due_while_batches_come() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    tables.run(&mut runner, 8, |number| number % 1000);
+    let before = tables.frames;
+    tables.now += EVERY;
+    let batches = 1000_usize.div_ceil(SETTLED_A_BATCH);
+    let batches = u32::try_from(batches).expect("few");
+    tables.run_batches(&mut runner, batches - 1, |_| 2000);
+    assert!(tables.counted().iter().all(|counted| *counted < before));
+    tables.run_batches(&mut runner, 1, |_| 2000);
+    assert!(tables.counted().iter().all(|counted| *counted >= before));
+}
+
+#[test]
+fn what_was_counted_is_written_down_before_other_tables_are_used() {
+    let (mut tables, mut runner) = (Tables::new(6), Runner::remembering(0));
+    tables.run(&mut runner, 1, |number| number % 1000);
+    let before = tables.frames;
+    tables.add("table=3,priority=9,tcp,actions=drop");
+    tables.run_batches(&mut runner, 1, |_| 7);
+    assert!(tables.counted().iter().all(|counted| *counted >= before));
+    let frames = tables.frames;
+    drop(runner);
+    assert_eq!(tables.counted(), [frames; 2]);
 }

@@ -20,10 +20,11 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, Returned};
 use super::normal::{self, Forward};
-use super::program::{BridgeProgram, Generation, Posture, Program, Progress, Publication};
+use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
 
 mod reports;
+mod resting;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -106,23 +107,6 @@ impl Worker {
         self.slots.iter().map(|(_, slot)| slot.queue.as_ref())
     }
 
-    /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
-    /// holds no frame.
-    pub(crate) fn rest<T>(&mut self, posture: Posture, how: impl FnOnce(&Self) -> T) -> Option<T> {
-        self.slots.spare_none();
-        self.shared.progress.take(posture);
-        let rested = (!self.has_news()).then(|| how(self));
-        self.shared.progress.take(Posture::Busy);
-        rested
-    }
-
-    /// Whether there is a newer program or a command.
-    fn has_news(&self) -> bool {
-        let newest = self.shared.publication.load().generation;
-        point();
-        newest != self.passed || !self.shared.commands.is_empty()
-    }
-
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
@@ -134,6 +118,9 @@ impl Worker {
                 Some(left) if spares => slot.spared = left,
                 _ => self.serve(place, now),
             }
+        }
+        if self.turn.frames == 0 {
+            self.settle();
         }
         self.turn
     }
@@ -164,6 +151,7 @@ impl Worker {
             self.obey(command);
         }
         if newer {
+            self.settle();
             self.passed = generation;
             self.shared.progress.pass(self.passed);
             self.turn.news = true;
@@ -241,6 +229,8 @@ impl Worker {
             now,
         };
         batch.iter_mut().for_each(finish_if_sctp);
+        // Only where more come than it takes at a time are counts worth putting off.
+        let puts_off = batch.room() == 0;
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
             let mut run = runner.begin(ground, batch);
@@ -257,6 +247,9 @@ impl Worker {
         };
         if let Some(port) = all_leave {
             self.send_batch(PortKey { port, ..from }, batch);
+        }
+        if !puts_off {
+            runner.settle();
         }
         batch.clear();
         self.shared.counters.add_handed(runner.handed());

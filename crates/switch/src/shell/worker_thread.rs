@@ -38,6 +38,10 @@ const TEND_ASLEEP: Timespec = Timespec {
 /// likely within a batch, and barriers would wait until it is given back.
 const GIVE_WAY: Duration = Duration::from_micros(250);
 
+/// After so long somebody else has had a core that was left to others: more than the system call
+/// takes.
+const SHARED: Duration = Duration::from_micros(20);
+
 /// For how long a worker's core is its own at a stretch where others want it: the least
 /// that the kernel grants. Giving way costs a worker the rest of its stretch.
 const STRETCH: Duration = Duration::from_micros(100);
@@ -144,6 +148,8 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let (mut has_served, mut looks) = (false, false);
     // Whether it was woken for a queue, and has received nothing since.
     let mut woken = false;
+    // Whether others had the core when it gave way last.
+    let mut is_shared = false;
     loop {
         let now = clock.now();
         let turn = worker.turn(now);
@@ -177,8 +183,10 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             (has_served, looks) = (false, false);
         } else if now - last_rest >= GIVE_WAY {
             // Lets others have the core that have waited for it longer.
-            worker.rest(Posture::GivingWay, |_| std::thread::yield_now());
+            let before = clock.now();
+            worker.give_way(is_shared, std::thread::yield_now);
             last_rest = clock.now();
+            is_shared = last_rest - before >= SHARED;
         } else if turn.frames == 0 {
             looks = true;
             std::hint::spin_loop();

@@ -14,7 +14,7 @@ use rtrb::RingBuffer;
 use super::*;
 use crate::config::Rate;
 use crate::dataplane::messages::Purpose;
-use crate::dataplane::program::BridgeId;
+use crate::dataplane::program::{BridgeId, Posture};
 use crate::mac::{AGEING, MacTable, MacView};
 use crate::police::{Gate, Police};
 
@@ -254,6 +254,66 @@ fn a_program_is_passed_when_no_frame_can_meet_the_older_one_any_more() {
     );
     assert_eq!(progress.passed(), Generation(2));
     assert!(!rig.worker.has_news());
+}
+
+/// Frames that the only rule has counted of a batch of so many, most of which go the way of the
+/// first; then, and when that has happened.
+fn counted_of(count: usize, what: impl FnOnce(&mut Rig)) -> [u64; 2] {
+    let mut rig = Rig::new(&[]);
+    let matching = Match::any().with(flow::Field::EthDst, 9).expect("legal");
+    let instructions = Instructions::apply(vec![Action::output(PortNo(2))]);
+    let rule = FlowMod::new(FlowModCommand::Add, 1, matching, instructions);
+    let changes = rig.pipeline.flow_mod(&rule, Instant::START);
+    rig.compiled.note(&changes.expect("legal"));
+    rig.publish();
+    rig.worker.turn(Instant::START);
+    rig.worker.runner = Some(Box::new(Runner::remembering(0)));
+    let mut batch = Batch::new();
+    for _ in 0..count {
+        let mut frame = rig.pool.take().expect("a buffer");
+        frame.copy_from(&frame_to(9, 1)).expect("room");
+        batch.push(frame).expect("room");
+    }
+    let sent = rig.hosts[0].send(&mut batch, &mut rig.pool);
+    sent.expect("the wire is there");
+    rig.worker.turn(Instant::START);
+    let pipeline = rig.pipeline.clone();
+    let counted = || {
+        let mut rules = pipeline.rules(base::TableId::ALL);
+        rules
+            .next()
+            .map_or(0, |rule| rule.counters.totals().packets)
+    };
+    let before = counted();
+    what(&mut rig);
+    [before, counted()]
+}
+
+#[test]
+fn counts_are_written_down_before_anybody_relies_on_them() {
+    let all = Batch::FRAMES_MAX;
+    // Of a batch that is not full, before its frames leave.
+    assert_eq!(counted_of(all - 1, |_| ()), [63, 63]);
+    let [later, still_later] = counted_of(all, |_| ());
+    assert!(later < 64 && later == still_later, "it is put off");
+    let no_frames = |rig: &mut Rig| assert_eq!(rig.worker.turn(Instant::START).frames, 0);
+    assert_eq!(counted_of(all, no_frames), [later, 64]);
+    let newer = |rig: &mut Rig| {
+        rig.publish();
+        rig.worker.catch_up();
+    };
+    assert_eq!(counted_of(all, newer), [later, 64]);
+    let rest = |rig: &mut Rig| assert!(rig.worker.rest(Posture::Asleep, |_| ()).is_some());
+    assert_eq!(counted_of(all, rest), [later, 64]);
+    // Who is waited for need not have written anything down.
+    let gives_way = |pays: bool, rig: &mut Rig| {
+        let progress = Arc::clone(&rig.worker.shared.progress);
+        rig.worker
+            .give_way(pays, || assert_eq!(progress.is_resting(), pays));
+    };
+    assert_eq!(counted_of(all, |rig| gives_way(true, rig)), [later, 64]);
+    assert_eq!(counted_of(all, |rig| gives_way(false, rig)), [later, later]);
+    assert_eq!(counted_of(all, |rig| rig.worker.runner = None), [later, 64]);
 }
 
 #[test]
