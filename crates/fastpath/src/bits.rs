@@ -98,14 +98,9 @@ impl Bits {
     }
 
     /// The places of the rules that these frames find if all rules are there; [`NONE`] of those
-    /// that find none. Of many rules those that are not `seen` are passed over.
+    /// that find none.
     #[inline]
-    pub(crate) fn likely_each(
-        &self,
-        lanes: &[Lanes; AHEAD],
-        of: Places,
-        seen: impl Fn(usize) -> bool,
-    ) -> [u32; AHEAD] {
+    pub(crate) fn likely_each(&self, lanes: &[Lanes; AHEAD], of: Places) -> [u32; AHEAD] {
         let of = match self.guards.is_empty() {
             true => of,
             false => of.fold(Places::NONE, |mut passing, place| {
@@ -118,7 +113,7 @@ impl Bits {
             Vectors::One(whole) => whole.first_each(lanes, of),
             Vectors::Two(whole) => whole.first_each(lanes, of),
             Vectors::Four(whole) => whole.first_each(lanes, of),
-            Vectors::Sparse(sparse) => sparse.find_each(lanes, of, seen),
+            Vectors::Sparse(sparse) => sparse.first_each(lanes, of),
         };
         for place in Places::ALL.without(of) {
             each[place % AHEAD] = NONE;

@@ -103,6 +103,7 @@ mod wide {
         __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256,
         _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_storeu_si256,
     };
+    use std::borrow::Borrow;
 
     use super::{Column, Condition, NONE, PLACES, Quad};
 
@@ -129,6 +130,20 @@ mod wide {
 
     #[target_feature(enable = "avx2,bmi1")]
     pub(super) fn first_common<const Q: usize>(columns: &[Column<'_, Q>], first: &mut [u32]) {
+        // So many as there mostly are, so that the number is known when this is compiled.
+        match <&[Column<'_, Q>; 3]>::try_from(columns) {
+            Ok(three) => first_in(three, first),
+            Err(_) => first_in(columns, first),
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1")]
+    fn first_in<'a, const Q: usize>(
+        columns: &(impl Borrow<[Column<'a, Q>]> + ?Sized),
+        first: &mut [u32],
+    ) {
+        let columns = columns.borrow();
         for (place, first) in first.iter_mut().enumerate() {
             let mut common = [_mm256_set1_epi64x(-1); Q];
             for column in columns {

@@ -14,6 +14,7 @@ use super::sparse::Sparse;
 use super::whole::{self, Whole};
 use super::{Bits, DIMENSIONS_MAX, Guard, RULES_MAX, Unfit, Vectors, WORD, WORDS_MAX};
 use crate::lanes::{Asked, Conditions, Spot, asked};
+use crate::prefix::NONE;
 use crate::rows::{Making, Rows};
 
 /// How many rules' own values are looked up to see what that takes.
@@ -50,9 +51,9 @@ pub(super) fn build(rules: &[Arc<Rule>]) -> Result<Bits, Unfit> {
         let ranks: Vec<u32> = (0..).take(rules.len()).collect();
         let (guards, fields) = split_up(&axes, &wanted, &ranks)?;
         let vectors = match whole::quads(rules.len()) {
-            1 => Whole::of(rules.len(), fields).map(Vectors::One),
-            2 => Whole::of(rules.len(), fields).map(Vectors::Two),
-            _ => Whole::of(rules.len(), fields).map(Vectors::Four),
+            1 => Whole::of(&ranks, fields).map(Vectors::One),
+            2 => Whole::of(&ranks, fields).map(Vectors::Two),
+            _ => Whole::of(&ranks, fields).map(Vectors::Four),
         };
         if let Ok(vectors) = vectors {
             return Ok(Bits { guards, vectors });
@@ -75,7 +76,7 @@ fn split_up(
     for axis in axes {
         let conditions = conditions_on(*axis, wanted, ranks);
         if let [first, .., last] = conditions[..]
-            && conditions.len() == ranks.len()
+            && conditions.len() == wanted.len()
             && first.wants_the_same(&last)
         {
             guards.push(Guard {
@@ -84,7 +85,7 @@ fn split_up(
                 value: first.value,
             });
         } else {
-            fields.push(field_of(*axis, &conditions, ranks.len(), &mut room)?);
+            fields.push(field_of(*axis, &conditions, ranks, &mut room)?);
         }
     }
     Ok((guards.into(), joined(fields, &mut room)))
@@ -92,6 +93,9 @@ fn split_up(
 
 /// Vectors of which the words are kept that are not zero.
 fn sparse(mut fields: Vec<Field>, ranks: Vec<u32>, rules: &[Arc<Rule>]) -> Sparse {
+    if fields.is_empty() {
+        fields.push(Field::of_none(&ranks));
+    }
     let groups = rules.len().div_ceil(WORD).div_ceil(WORD);
     // What has the most classes excludes the most.
     fields.sort_by_key(|field| std::cmp::Reverse(field.own.len()));
@@ -185,20 +189,12 @@ fn in_order(axes: &[Axis], wanted: &Wanted) -> Vec<u32> {
     };
     let mut ranks: Vec<u32> = (0..).take(wanted.len()).collect();
     ranks.sort_by_cached_key(|rank| key(&wanted[*rank as usize]));
-    word_by_word(&ranks)
-}
-
-/// The same, in each word in the order in which they are tried, and so the words by what is
-/// tried first of each: whoever has found a rule is done with all that are tried later. The
-/// last word stays, which may not be full.
-fn word_by_word(ranks: &[u32]) -> Vec<u32> {
-    let (whole, rest) = ranks.as_chunks::<WORD>();
-    let mut whole = whole.to_vec();
-    whole.iter_mut().for_each(|word| word.sort_unstable());
-    whole.sort_unstable_by_key(|word| word[0]);
-    let mut rest = rest.to_vec();
-    rest.sort_unstable();
-    whole.into_iter().flatten().chain(rest).collect()
+    // In each word in the order in which they are tried, and so the words.
+    ranks.resize(ranks.len().next_multiple_of(WORD), NONE);
+    let (words, _) = ranks.as_chunks_mut::<WORD>();
+    words.iter_mut().for_each(|word| word.sort_unstable());
+    words.sort_unstable_by_key(|word| word[0]);
+    ranks
 }
 
 /// How many conditions the rules have around conditions in a dimension, all in all.
@@ -222,7 +218,7 @@ fn overlap(axis: Axis, wanted: &Wanted) -> usize {
 /// All conditions in one dimension, by value, the wider before those within them.
 fn conditions_on(axis: Axis, wanted: &Wanted, ranks: &[u32]) -> Vec<Condition> {
     let mut conditions = Vec::new();
-    for (bit, rank) in (0..).zip(ranks) {
+    for (bit, rank) in (0..).zip(ranks).filter(|(_, rank)| **rank != NONE) {
         let of_rule = wanted[*rank as usize].iter();
         let here = of_rule.filter(|(of, ..)| *of == axis);
         conditions.extend(here.map(|(_, value, mask)| Condition {
@@ -235,11 +231,11 @@ fn conditions_on(axis: Axis, wanted: &Wanted, ranks: &[u32]) -> Vec<Condition> {
     conditions
 }
 
-/// The classes of a dimension, and which of so many rules want each.
+/// The classes of a dimension, and which of the rules that have these ranks want each.
 fn field_of(
     axis: Axis,
     conditions: &[Condition],
-    rules: usize,
+    ranks: &[u32],
     room: &mut usize,
 ) -> Result<Field, Unfit> {
     let mut vectors = Drawing::new(room);
@@ -250,7 +246,7 @@ fn field_of(
         }
         false => Classes::of_octet(axis.spot, octet(conditions, &mut vectors)?),
     };
-    let mut wild = all(rules);
+    let mut wild = all(ranks);
     for condition in conditions {
         wild[condition.bit as usize / WORD] &= !(1 << (condition.bit as usize % WORD));
     }
@@ -366,5 +362,6 @@ fn summaries(vectors: &[Words], groups: usize) -> (Vec<Summary>, Vec<u64>) {
             summaries.push(summary);
         }
     }
+    own.push(0);
     (summaries, own)
 }

@@ -21,38 +21,38 @@ pub(super) struct Dimension {
     pub(super) wild_summary: Box<[u64]>,
     /// By class, as many as a summary has words.
     pub(super) summaries: Box<[Summary]>,
-    /// The words that summaries name.
+    /// The words that summaries name, and one more.
     pub(super) own: Box<[u64]>,
 }
 
 impl Dimension {
+    /// Words of a summary.
+    #[inline]
+    pub(super) fn groups(&self) -> usize {
+        self.wild_summary.len()
+    }
+
     /// Asks for the memory of a class's summary.
     #[inline]
     pub(super) fn prefetch(&self, class: u16) {
-        prefetch(&self.summaries[usize::from(class) * self.wild_summary.len()]);
+        prefetch(&self.summaries[usize::from(class) * self.groups()]);
     }
 
-    /// A word of the summary of all rules that a class fits.
+    /// A word of a class's summary.
     #[inline]
-    pub(super) fn summary(&self, class: u16, group: usize) -> u64 {
-        self.summaries[usize::from(class) * self.wild_summary.len() + group].words
-            | self.wild_summary[group]
+    pub(super) fn summary(&self, class: u16, group: usize) -> Summary {
+        self.summaries[usize::from(class) * self.groups() + group]
     }
 
-    /// A word of the vector of all rules that a class fits.
+    /// A word of the vector of all rules that a class fits, by its summary. Whether the class has
+    /// a word of its own there is not to be foreseen, and so one is read in any case.
     #[inline]
-    pub(super) fn word(&self, class: u16, group: usize, word: usize) -> u64 {
-        let Summary { words, first } =
-            self.summaries[usize::from(class) * self.wild_summary.len() + group];
+    pub(super) fn word(&self, Summary { words, first }: Summary, word: usize) -> u64 {
         let bit = word % WORD;
-        let own = match words >> bit & 1 {
-            0 => 0,
-            _ => {
-                let before = (words & ((1 << bit) - 1)).count_ones();
-                self.own[(first + before) as usize]
-            }
-        };
-        self.wild[word] | own
+        let before = (words & ((1 << bit) - 1)).count_ones();
+        let own = self.own[(first + before) as usize];
+        let has_own = (words >> bit & 1).wrapping_neg();
+        self.wild[word] | own & has_own
     }
 
     /// The bytes it takes.

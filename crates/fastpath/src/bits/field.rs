@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::WORD;
 use super::classes::Classes;
 use super::joint::Joint;
+use crate::prefix::NONE;
 
 /// How many pairs of classes a table tells at most: it takes eight kilobytes.
 const PAIRS_MAX: usize = 4096;
@@ -26,12 +27,12 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// A field of which none of so many rules wants anything.
-    pub(super) fn of_none(rules: usize) -> Self {
+    /// A field of which no rule wants anything, where bits have these ranks.
+    pub(super) fn of_none(ranks: &[u32]) -> Self {
         Self {
             joint: Joint::of(Classes::of_one()),
             own: vec![Words::new()],
-            wild: all(rules),
+            wild: all(ranks),
         }
     }
 
@@ -92,13 +93,13 @@ struct Pairs {
     both: Vec<u16>,
 }
 
-/// A bit for each of so many rules.
-pub(super) fn all(rules: usize) -> Vec<u64> {
-    let mut all = vec![u64::MAX; rules.div_ceil(WORD)];
-    if let Some(last) = all.last_mut().filter(|_| !rules.is_multiple_of(WORD)) {
-        *last = (1 << (rules % WORD)) - 1;
-    }
-    all
+/// A bit for each rule, where bits have these ranks.
+pub(super) fn all(ranks: &[u32]) -> Vec<u64> {
+    let of_word = |ranks: &[u32]| {
+        let ranks = ranks.iter().rev();
+        ranks.fold(0, |bits, rank| bits << 1 | u64::from(*rank != NONE))
+    };
+    ranks.chunks(WORD).map(of_word).collect()
 }
 
 /// Those of these fields joined that have few classes.

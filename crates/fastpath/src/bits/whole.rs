@@ -62,10 +62,10 @@ impl<const Q: usize> Column<Q> {
 }
 
 impl<const Q: usize> Whole<Q> {
-    /// The vectors of so many rules, which ask for these fields.
-    pub(super) fn of(rules: usize, mut fields: Vec<Field>) -> Result<Self, TooWide> {
+    /// The vectors of rules that ask for these fields, in the order in which they are tried.
+    pub(super) fn of(ranks: &[u32], mut fields: Vec<Field>) -> Result<Self, TooWide> {
         if fields.is_empty() {
-            fields.push(Field::of_none(rules));
+            fields.push(Field::of_none(ranks));
         }
         if fields.len() > COLUMNS_MAX {
             return Err(TooWide);
