@@ -156,8 +156,8 @@ impl Bits {
     /// frame looks at few words of many.
     pub(crate) fn likely_cost(rules: usize) -> usize {
         match rules {
-            ..=whole::RULES_MAX => whole::cost(2, 4, 3 * whole::quads(rules)),
-            _ => sparse::cost(5, rules.div_ceil(WORD).div_ceil(WORD), 2),
+            ..=whole::RULES_MAX => whole::cost((2, 4), 3 * whole::quads(rules)),
+            _ => sparse::cost((2, 4), 3, rules.div_ceil(WORD).div_ceil(WORD), 2),
         }
     }
 

@@ -8,8 +8,8 @@
 //! the first rule of each is tried: whoever has found a rule that is tried before all of a word
 //! is done.
 //!
-//! Cost of a lookup, in modelled instructions: a class and a word of its summary for each
-//! dimension, so much for each further word of summaries, and so much for each word
+//! Cost of a lookup, in modelled instructions: so much for each field whose class is looked up,
+//! more for one that is searched, so much for each word of the summaries, and for each word
 //! of vectors that is looked at. How many these are is found out by looking some of the
 //! rules' own values up, when the vectors are made.
 
@@ -20,6 +20,7 @@ use crate::lanes::Lanes;
 use crate::places::Places;
 use crate::prefix::NONE;
 
+use super::classes::{LOOK, SEARCH};
 use super::dimension::{Dimension, Summary};
 use super::{DIMENSIONS_MAX, WORD};
 
@@ -158,7 +159,10 @@ impl Sparse {
     /// What a lookup takes, in modelled instructions.
     pub(super) fn cost(&self) -> usize {
         let groups = self.dimensions.first().map_or(0, Dimension::groups);
-        cost(self.dimensions.len(), groups, self.visits)
+        let each = self.dimensions.iter();
+        let each = each.map(|dimension| dimension.joint.extent());
+        let fields = each.fold((0, 0), |all, of| (all.0 + of.0, all.1 + of.1));
+        cost(fields, self.dimensions.len(), groups, self.visits)
     }
 
     /// The bytes it takes.
@@ -206,11 +210,19 @@ fn rules(dimensions: &[Dimension], here: &Here, word: usize) -> u64 {
     })
 }
 
-/// What a lookup takes, in instructions as callgrind counts them.
-pub(super) const fn cost(dimensions: usize, groups: usize, visits: usize) -> usize {
+/// What a lookup takes, in instructions as callgrind counts them, where so many fields are
+/// searched and so many others looked up.
+pub(super) const fn cost(
+    (searched, others): (usize, usize),
+    dimensions: usize,
+    groups: usize,
+    visits: usize,
+) -> usize {
     const ALWAYS: usize = 60;
-    const CLASS: usize = 35;
-    const SUMMARY: usize = 8;
-    const VISIT: usize = 60;
-    ALWAYS + dimensions * (CLASS + groups * SUMMARY) + visits * VISIT
+    const SUMMARY: usize = 10;
+    const VISIT: usize = 20;
+    const WORD: usize = 12;
+    let classes = searched * SEARCH + others * LOOK;
+    let visit = VISIT + dimensions * WORD;
+    ALWAYS + classes + dimensions * groups * SUMMARY + visits * visit
 }

@@ -17,6 +17,7 @@ use crate::places::Places;
 use crate::prefix::NONE;
 
 use super::WORD;
+use super::classes::{LOOK, SEARCH};
 use super::field::{Field, Words};
 use super::joint::Joint;
 
@@ -145,7 +146,7 @@ impl<const Q: usize> Whole<Q> {
     /// What a lookup takes, in modelled instructions.
     pub(super) fn cost(&self) -> usize {
         let (searched, others, columns) = self.extent();
-        cost(searched, others, columns * Q)
+        cost((searched, others), columns * Q)
     }
 
     /// The bytes it takes.
@@ -167,10 +168,8 @@ pub(super) const fn quads(rules: usize) -> usize {
 
 /// What a lookup takes, in instructions as callgrind counts them, where so many fields are
 /// searched, so many others looked up, and columns have so many quads.
-pub(super) const fn cost(searched: usize, others: usize, quads: usize) -> usize {
+pub(super) const fn cost((searched, others): (usize, usize), quads: usize) -> usize {
     const ALWAYS: usize = 45;
-    const SEARCH: usize = 75;
-    const OTHER: usize = 22;
     const QUAD: usize = 4;
-    ALWAYS + searched * SEARCH + others * OTHER + quads * QUAD
+    ALWAYS + searched * SEARCH + others * LOOK + quads * QUAD
 }
