@@ -38,12 +38,21 @@ fn miss(scene: &Scene) -> Box<Question> {
 fn question(scene: &Scene, bytes: &[u8]) -> Box<Question> {
     let (_, _, view) = compiled(scene);
     let headers = Headers::parse(&Frame::from_bytes(bytes), Depth::Transport).unwrap();
-    Box::new(Question {
+    let question = Box::new(Question {
         view,
         scratch: Scratch::new(),
         headers,
         registers: Registers::new(PortNo(1)),
-    })
+    });
+    // What the processor can do is asked once, and kept: not by the lookup that is counted.
+    look_up(&question);
+    question
+}
+
+fn look_up(question: &Question) {
+    let looker = Looker::new(&question.view, &question.scratch);
+    let found = looker.look_up(TableId(0), &question.headers, &question.registers);
+    assert!(matches!(black_box(found), Found::Rule(_)));
 }
 
 fn compiled(scene: &Scene) -> (Pipeline, Classifier, View) {
@@ -89,9 +98,7 @@ fn one_shape() -> Scene {
 #[bench::ten_thousand_networks_hit(hit(&networks(10_000)))]
 #[bench::ten_thousand_networks_miss(miss(&networks(10_000)))]
 fn find(question: Box<Question>) -> Box<Question> {
-    let looker = Looker::new(&question.view, &question.scratch);
-    let found = looker.look_up(TableId(0), &question.headers, &question.registers);
-    assert!(matches!(black_box(found), Found::Rule(_)));
+    look_up(&question);
     question
 }
 

@@ -280,8 +280,9 @@ impl<'a> Batch<'a> {
     /// The same, in a table of a few rules: each is compared with all of them.
     fn arrive_in_few(&mut self, group: Group, (base, direct): (&'a Base, &'a Direct)) -> Led {
         let (mut arrival, mut left) = (self.arrival(group), group.places);
+        let mut columns = None;
         for (number, rule) in base.seen(self.ground.view.epoch()) {
-            let places = direct.fitting(number, &self.runner.lanes, left);
+            let places = direct.fitting(number, &self.runner.lanes, left, &mut columns);
             if !places.is_none() {
                 self.settle(Streak { rule, places }, &mut arrival);
                 left = left.without(places);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use pipeline::{Counters, Rule};
 use sys::cache::prefetch;
+use sys::processor;
 
 use crate::ahead::AHEAD;
 use crate::bits::{self, Bits};
@@ -182,17 +183,20 @@ impl Base {
             let outcome = self.outcomes.get(place as usize);
             outcome.into_iter().for_each(prefetch);
         };
-        if let Form::Prefix(prefix) = &self.form {
-            return prefix.likely_each(lanes, of, prefetch);
-        }
-        let mut each = [NONE; AHEAD];
-        for place in of {
-            if let Some(found) = self.place(&lanes[place % AHEAD], epoch, |_| true) {
-                let found = u32::try_from(found).expect("there are not so many");
-                each[place % AHEAD] = found;
-                prefetch(found);
+        let each = match &self.form {
+            Form::Prefix(prefix) => return prefix.likely_each(lanes, of, prefetch),
+            Form::Bits(bits) => processor::at_its_best(|| bits.likely_each(lanes, of)),
+            Form::Direct(_) => {
+                let mut each = [NONE; AHEAD];
+                for place in of {
+                    let found = self.place(&lanes[place % AHEAD], epoch, |_| true);
+                    let found = found.and_then(|found| u32::try_from(found).ok());
+                    each[place % AHEAD] = found.unwrap_or(NONE);
+                }
+                each
             }
-        }
+        };
+        of.for_each(|place| prefetch(each[place % AHEAD]));
         each
     }
 
@@ -293,10 +297,8 @@ impl Base {
                 ("prefix", why)
             }
             Form::Bits(bits) => {
-                let (dimensions, visits) = bits.extent();
-                let why = format!(
-                    "{rules} rules of many shapes: {dimensions} dimensions, {visits} words looked at"
-                );
+                let looked_at = bits.describe();
+                let why = format!("{rules} rules of many shapes: {looked_at}");
                 ("bits", why)
             }
         }

@@ -1,12 +1,16 @@
 //! A few rules, compared with a frame one after the other, in the order in which they are
 //! tried.
 //!
+//! Frames of a group are compared together: the words that rules ask for are laid side by side,
+//! word by word, so that one instruction compares those of several frames.
+//!
 //! Cost of a lookup, in modelled instructions: so much for each rule, and so much for each
 //! word that it asks for.
 
 use std::sync::Arc;
 
 use pipeline::Rule;
+use sys::vectors::{self, Condition};
 
 use crate::ahead::AHEAD;
 use crate::lanes::{Conditions, LANES, Lanes};
@@ -14,6 +18,9 @@ use crate::places::Places;
 
 /// Most rules: beyond, other forms cost less.
 pub(crate) const RULES_MAX: usize = 16;
+
+/// Words that are laid side by side at most: with more, frames are compared one by one.
+const COLUMNS_MAX: usize = 8;
 
 /// What a rule wants of a word.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +30,18 @@ struct Wanted {
     value: u64,
 }
 
+/// The words of frames that rules ask for, side by side.
+#[derive(Debug)]
+pub(crate) struct Columns([[u64; AHEAD]; COLUMNS_MAX]);
+
 /// See the top of this file.
 #[derive(Debug)]
 pub(crate) struct Direct {
     wanted: Box<[Wanted]>,
+    /// The same, by columns; empty if they would be too many.
+    conditions: Box<[Condition]>,
+    /// By column: the word that it is of.
+    columns: Box<[u8]>,
     /// By rule: where what it wants ends.
     ends: Box<[usize]>,
 }
@@ -46,8 +61,11 @@ impl Direct {
             }));
             ends.push(wanted.len());
         }
+        let (columns, conditions) = by_columns(&wanted);
         Self {
             wanted: wanted.into(),
+            conditions: conditions.into(),
+            columns: columns.into(),
             ends: ends.into(),
         }
     }
@@ -66,36 +84,58 @@ impl Direct {
         None
     }
 
-    /// Which of the frames in these places fit the rule in place `rule`.
+    /// Which of the frames in these places fit the rule in place `rule`. `columns` is where their
+    /// words are laid side by side, if they have to be.
     #[inline]
-    pub(crate) fn fitting(&self, rule: usize, lanes: &[Lanes; AHEAD], of: Places) -> Places {
+    pub(crate) fn fitting(
+        &self,
+        rule: usize,
+        lanes: &[Lanes; AHEAD],
+        of: Places,
+        columns: &mut Option<Columns>,
+    ) -> Places {
         let start = rule.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let wanted = &self.wanted[start..self.ends[rule]];
+        let of_rule = start..self.ends[rule];
+        if let Some(columns) = columns {
+            return which_have(columns, &self.conditions[of_rule], of);
+        }
+        let wanted = &self.wanted[of_rule.clone()];
         if of
             .len_if_first()
             .is_some_and(|count| all_fit(wanted, &lanes[..count]))
         {
             return of;
         }
-        let end = of.end();
-        // Of most of those up to the last it is asked: then it is asked of each, without a
-        // branch that depends on which they are.
-        let is_dense = 2 * of.len() as usize >= end;
+        // Where they are few among others, they are looked at one by one.
+        let is_dense = 2 * of.len() as usize >= of.end();
+        if is_dense && self.conditions.len() == self.wanted.len() {
+            let columns = columns.insert(self.side_by_side(&lanes[..of.end()]));
+            return which_have(columns, &self.conditions[of_rule], of);
+        }
         let mut fitting = of;
         for Wanted { lane, mask, value } in wanted {
             let fits = |lanes: &Lanes| (lanes.word(*lane) ^ value) & mask == 0;
-            fitting = match is_dense {
-                true => fitting.both(Places::which(&lanes[..end], fits)),
-                false => fitting.fold(Places::NONE, |mut fitting, place| {
-                    fitting.add(Places::of_if(place, fits(&lanes[place % AHEAD])));
-                    fitting
-                }),
-            };
+            fitting = fitting.fold(Places::NONE, |mut fitting, place| {
+                fitting.add(Places::of_if(place, fits(&lanes[place % AHEAD])));
+                fitting
+            });
             if fitting.is_none() {
                 break;
             }
         }
         fitting
+    }
+
+    /// The words of these frames that rules ask for.
+    #[inline]
+    fn side_by_side(&self, frames: &[Lanes]) -> Columns {
+        let mut columns = [[0; AHEAD]; COLUMNS_MAX];
+        for (column, lane) in columns.iter_mut().zip(&self.columns) {
+            for (word, lanes) in column.iter_mut().zip(frames) {
+                *word = lanes.word(*lane);
+            }
+        }
+        Columns(columns)
     }
 
     /// What a lookup takes, in modelled instructions.
@@ -111,8 +151,37 @@ impl Direct {
 
     /// The bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.wanted) + size_of_val(&*self.ends)
+        let wanted = size_of_val(&*self.wanted) + size_of_val(&*self.conditions);
+        wanted + size_of_val(&*self.columns) + size_of_val(&*self.ends)
     }
+}
+
+/// Which words are asked for, and what is wanted of each; nothing if they are too many.
+fn by_columns(wanted: &[Wanted]) -> (Vec<u8>, Vec<Condition>) {
+    let mut lanes: Vec<u8> = wanted.iter().map(|wanted| wanted.lane).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    if lanes.len() > COLUMNS_MAX {
+        return (Vec::new(), Vec::new());
+    }
+    let column = |of: &Wanted| lanes.iter().position(|lane| *lane == of.lane);
+    let condition = |wanted: &Wanted| Condition {
+        column: column(wanted).expect("it is one of them"),
+        mask: wanted.mask,
+        value: wanted.value,
+    };
+    let conditions = wanted.iter().map(condition).collect();
+    (lanes, conditions)
+}
+
+/// Which of these frames have what is wanted.
+#[inline]
+fn which_have(Columns(columns): &Columns, wanted: &[Condition], of: Places) -> Places {
+    of.both(Places::of_bits(vectors::which_have(
+        columns,
+        wanted,
+        of.bits(),
+    )))
 }
 
 /// Whether all of these frames have what is wanted, which takes less to tell than of each

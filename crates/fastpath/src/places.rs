@@ -47,13 +47,16 @@ impl Places {
         self.0 >> (place % AHEAD) & 1 == 1
     }
 
-    /// Those of the first `of` places of which this is so; asked of each, so that it takes the
-    /// same however many they are.
+    /// Those of these bits, the lowest of which is that of the first place.
     #[inline]
-    pub(crate) fn which<T>(of: &[T], is_so: impl Fn(&T) -> bool) -> Self {
-        debug_assert!(of.len() <= AHEAD, "a bit for each");
-        let each = of.iter().rev().map(|one| u32::from(is_so(one)));
-        Self(each.fold(0, |bits, bit| bits << 1 | bit))
+    pub(crate) const fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// A bit for each.
+    #[inline]
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
     }
 
     #[inline]

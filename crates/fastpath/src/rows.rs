@@ -156,6 +156,18 @@ impl Rows {
         self.row(value, self.first_of(value)).mark
     }
 
+    /// The marks of this value and those behind it, one by one.
+    pub(crate) fn marks_from(&self, first: u64) -> impl Iterator<Item = u32> {
+        let mut here = self.rows.partition_point(|row| row.start <= first) - 1;
+        (first..=u64::MAX).map(move |value| {
+            let begins = |next: &Row| next.start <= value;
+            while self.rows.get(here + 1).is_some_and(begins) {
+                here += 1;
+            }
+            self.rows[here].mark
+        })
+    }
+
     /// The first of the few rows, and the one before, that a value may be in, for
     /// [`Rows::told`].
     #[inline]
@@ -296,7 +308,8 @@ mod tests {
             let near = |start: &u64| [start.saturating_sub(1), *start, start.saturating_add(1)];
             for value in starts.iter().flat_map(near) {
                 let wanted = rows.iter().rev().find(|(start, _)| *start <= value);
-                assert_eq!(Some(made.find(value)), wanted.map(|(_, mark)| *mark));
+                let found = [Some(made.find(value)), made.marks_from(value).next()];
+                assert_eq!(found, [wanted.map(|(_, mark)| *mark); 2]);
             }
         }
     }
@@ -329,5 +342,7 @@ mod tests {
         for (value, mark) in marks {
             assert_eq!(rows.find(value), mark, "{value:#x}");
         }
+        let all = (0..=0xff).map(|value| rows.find(value));
+        assert!(rows.marks_from(0).take(0x100).eq(all));
     }
 }

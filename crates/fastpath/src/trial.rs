@@ -77,9 +77,10 @@ impl Trial {
         };
         match table.sole() {
             Sole::Direct(base, direct) => {
-                let mut left = Places::ALL;
+                let (mut left, mut columns) = (Places::ALL, None);
                 for (number, _) in base.seen(view.epoch()) {
-                    left = left.without(direct.fitting(number, lanes, left));
+                    let fitting = direct.fitting(number, lanes, left, &mut columns);
+                    left = left.without(fitting);
                     if left.is_none() {
                         break;
                     }
@@ -97,10 +98,13 @@ impl Trial {
                 }
             },
             Sole::Base(base) => {
-                let found = lanes
-                    .iter()
-                    .map(|lanes| base.find(lanes, view.epoch(), |_| true));
-                found.flatten().count()
+                let each = base.likely_each(lanes, Places::ALL, view.epoch());
+                let finds = |(place, lanes): (&u32, &Lanes)| {
+                    base.outcome(*place, view.epoch()).is_some()
+                        || base.rule(*place).is_some()
+                            && base.find(lanes, view.epoch(), |_| true).is_some()
+                };
+                each.iter().zip(lanes).filter(|both| finds(*both)).count()
             }
             Sole::None => {
                 let found = lanes.iter().map(|lanes| look_up(view, Some(table), lanes));

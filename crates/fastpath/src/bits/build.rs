@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use pipeline::Rule;
 
-use super::dimension::{Classes, Dimension, Summary};
-use super::{Bits, DIMENSIONS_MAX, Guard, RULES_MAX, Unfit, WORD, WORDS_MAX};
+use super::classes::Classes;
+use super::dimension::{Dimension, Summary};
+use super::field::{Field, Words, all, joined};
+use super::joint::Joint;
+use super::sparse::Sparse;
+use super::whole::{self, Whole};
+use super::{Bits, DIMENSIONS_MAX, Guard, RULES_MAX, Unfit, Vectors, WORD, WORDS_MAX};
 use crate::lanes::{Asked, Conditions, Spot, asked};
+use crate::prefix::NONE;
 use crate::rows::{Making, Rows};
 
 /// How many rules' own values are looked up to see what that takes.
 const SAMPLES: usize = 64;
-
-/// Words of vectors that are kept whole: of a thousand rules, a summary has one word, and
-/// a class of each rule takes 128 bytes.
-const DENSE_MAX: usize = 16;
 
 /// What makes a dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,47 +42,87 @@ impl Condition {
     }
 }
 
-/// Words of a vector that are not zero, by their number.
-type Sparse = Vec<(u32, u64)>;
-
 pub(super) fn build(rules: &[Arc<Rule>]) -> Result<Bits, Unfit> {
     if rules.len() > RULES_MAX {
         return Err(Unfit);
     }
     let (axes, wanted) = axes(rules)?;
-    let ranks = in_order(&axes, &wanted);
-    let groups = rules.len().div_ceil(WORD).div_ceil(WORD).max(1);
-    let (mut guards, mut dimensions, mut room) = (Vec::new(), Vec::new(), WORDS_MAX);
-    for axis in &axes {
-        let conditions = conditions_on(*axis, &wanted, &ranks);
-        let [first, .., last] = conditions[..] else {
-            dimensions.push(dimension(*axis, &conditions, rules.len(), &mut room)?);
-            continue;
+    if rules.len() <= whole::RULES_MAX {
+        let ranks: Vec<u32> = (0..).take(rules.len()).collect();
+        let (guards, fields) = split_up(&axes, &wanted, &ranks)?;
+        let vectors = match whole::quads(rules.len()) {
+            1 => Whole::of(&ranks, fields).map(Vectors::One),
+            2 => Whole::of(&ranks, fields).map(Vectors::Two),
+            _ => Whole::of(&ranks, fields).map(Vectors::Four),
         };
-        if conditions.len() == rules.len() && first.wants_the_same(&last) {
+        if let Ok(vectors) = vectors {
+            return Ok(Bits { guards, vectors });
+        }
+    }
+    let ranks = in_order(&axes, &wanted);
+    let (guards, fields) = split_up(&axes, &wanted, &ranks)?;
+    let vectors = Vectors::Sparse(sparse(fields, ranks, rules));
+    Ok(Bits { guards, vectors })
+}
+
+/// What all rules want, and the dimensions in which they differ, where bits have these ranks.
+fn split_up(
+    axes: &[Axis],
+    wanted: &Wanted,
+    ranks: &[u32],
+) -> Result<(Box<[Guard]>, Vec<Field>), Unfit> {
+    let (mut guards, mut fields) = (Vec::new(), Vec::new());
+    let mut room = WORDS_MAX;
+    for axis in axes {
+        let conditions = conditions_on(*axis, wanted, ranks);
+        if let [first, .., last] = conditions[..]
+            && conditions.len() == wanted.len()
+            && first.wants_the_same(&last)
+        {
             guards.push(Guard {
                 spot: axis.spot,
                 mask: first.mask,
                 value: first.value,
             });
         } else {
-            dimensions.push(dimension(*axis, &conditions, rules.len(), &mut room)?);
+            fields.push(field_of(*axis, &conditions, ranks, &mut room)?);
         }
     }
+    Ok((guards.into(), joined(fields, &mut room)))
+}
+
+/// Vectors of which the words are kept that are not zero.
+fn sparse(mut fields: Vec<Field>, ranks: Vec<u32>, rules: &[Arc<Rule>]) -> Sparse {
+    if fields.is_empty() {
+        fields.push(Field::of_none(&ranks));
+    }
+    let groups = rules.len().div_ceil(WORD).div_ceil(WORD);
     // What has the most classes excludes the most.
-    dimensions.sort_by_key(|(classes, _)| std::cmp::Reverse(*classes));
-    let dimensions = dimensions.into_iter().map(|(_, dimension)| dimension);
-    let least = ranks.chunks(WORD).map(|ranks| ranks.iter().min().copied());
-    let mut bits = Bits {
-        guards: guards.into(),
-        dimensions: dimensions.collect(),
-        groups,
-        least: least.map(Option::unwrap_or_default).collect(),
-        ranks: ranks.into(),
-        visits: 0,
+    fields.sort_by_key(|field| std::cmp::Reverse(field.own.len()));
+    let dimension = |field: Field| {
+        let mut wild_summary = vec![0; groups];
+        for (word, _) in field
+            .wild
+            .iter()
+            .enumerate()
+            .filter(|(_, bits)| **bits != 0)
+        {
+            wild_summary[word / WORD] |= 1 << (word % WORD);
+        }
+        let (summaries, own) = summaries(&field.own, groups);
+        Dimension {
+            joint: field.joint,
+            wild: field.wild.into(),
+            wild_summary: wild_summary.into(),
+            summaries: summaries.into(),
+            own: own.into(),
+        }
     };
-    bits.visits = sampled(&bits, rules);
-    Ok(bits)
+    let dimensions = fields.into_iter().map(dimension).collect();
+    let step = (rules.len() / SAMPLES).max(1);
+    let some = rules.iter().step_by(step);
+    let samples = some.map(|rule| Conditions::of(rule.matching()).values);
+    Sparse::of(dimensions, ranks, samples)
 }
 
 /// What each rule wants, dimension by dimension.
@@ -147,20 +189,12 @@ fn in_order(axes: &[Axis], wanted: &Wanted) -> Vec<u32> {
     };
     let mut ranks: Vec<u32> = (0..).take(wanted.len()).collect();
     ranks.sort_by_cached_key(|rank| key(&wanted[*rank as usize]));
-    word_by_word(&ranks)
-}
-
-/// The same, in each word in the order in which they are tried, and so the words by what is
-/// tried first of each: whoever has found a rule is done with all that are tried later. The
-/// last word stays, which may not be full.
-fn word_by_word(ranks: &[u32]) -> Vec<u32> {
-    let (whole, rest) = ranks.as_chunks::<WORD>();
-    let mut whole = whole.to_vec();
-    whole.iter_mut().for_each(|word| word.sort_unstable());
-    whole.sort_unstable_by_key(|word| word[0]);
-    let mut rest = rest.to_vec();
-    rest.sort_unstable();
-    whole.into_iter().flatten().chain(rest).collect()
+    // In each word in the order in which they are tried, and so the words.
+    ranks.resize(ranks.len().next_multiple_of(WORD), NONE);
+    let (words, _) = ranks.as_chunks_mut::<WORD>();
+    words.iter_mut().for_each(|word| word.sort_unstable());
+    words.sort_unstable_by_key(|word| word[0]);
+    ranks
 }
 
 /// How many conditions the rules have around conditions in a dimension, all in all.
@@ -184,7 +218,7 @@ fn overlap(axis: Axis, wanted: &Wanted) -> usize {
 /// All conditions in one dimension, by value, the wider before those within them.
 fn conditions_on(axis: Axis, wanted: &Wanted, ranks: &[u32]) -> Vec<Condition> {
     let mut conditions = Vec::new();
-    for (bit, rank) in (0..).zip(ranks) {
+    for (bit, rank) in (0..).zip(ranks).filter(|(_, rank)| **rank != NONE) {
         let of_rule = wanted[*rank as usize].iter();
         let here = of_rule.filter(|(of, ..)| *of == axis);
         conditions.extend(here.map(|(_, value, mask)| Condition {
@@ -197,117 +231,70 @@ fn conditions_on(axis: Axis, wanted: &Wanted, ranks: &[u32]) -> Vec<Condition> {
     conditions
 }
 
-/// How many classes there are, and all of them.
-fn dimension(
+/// The classes of a dimension, and which of the rules that have these ranks want each.
+fn field_of(
     axis: Axis,
     conditions: &[Condition],
-    rules: usize,
+    ranks: &[u32],
     room: &mut usize,
-) -> Result<(usize, Dimension), Unfit> {
-    let (words, mut vectors) = (rules.div_ceil(WORD), Vectors::new(room));
-    let groups = words.div_ceil(WORD).max(1);
-    let is_dense = words <= DENSE_MAX;
-    let apart = if is_dense { words + 1 } else { groups };
-    let classes = if axis.is_nested {
-        by_value(
-            axis.spot,
-            nested(axis.spot, conditions, &mut vectors, apart)?,
-        )
-    } else {
-        Classes::Octet(octet(conditions, &mut vectors, apart)?)
+) -> Result<Field, Unfit> {
+    let mut vectors = Drawing::new(room);
+    let classes = match axis.is_nested {
+        true => {
+            let rows = nested(axis.spot, conditions, &mut vectors)?;
+            Classes::of_rows(axis.spot, rows)
+        }
+        false => Classes::of_octet(axis.spot, octet(conditions, &mut vectors)?),
     };
-    let mut wild = vec![u64::MAX; words];
-    if let Some(last) = wild.last_mut().filter(|_| !rules.is_multiple_of(WORD)) {
-        *last = (1 << (rules % WORD)) - 1;
-    }
+    let mut wild = all(ranks);
     for condition in conditions {
         wild[condition.bit as usize / WORD] &= !(1 << (condition.bit as usize % WORD));
     }
-    let mut wild_summary = vec![0; groups];
-    for (word, _) in wild.iter().enumerate().filter(|(_, bits)| **bits != 0) {
-        wild_summary[word / WORD] |= 1 << (word % WORD);
-    }
-    let (summaries, own) = match is_dense {
-        true => (Vec::new(), dense(&vectors.all, &wild)),
-        false => summaries(&vectors.all, groups),
-    };
-    let dimension = Dimension {
-        spot: axis.spot,
-        full: axis.spot.full(),
-        classes,
-        wild: wild.into(),
-        wild_summary: wild_summary.into(),
-        summaries: summaries.into(),
-        own: own.into(),
-        is_dense,
-    };
-    Ok((vectors.all.len(), dimension))
-}
-
-/// Rows of values; of eight bits at most, each value's own.
-fn by_value(spot: Spot, rows: Rows) -> Classes {
-    if spot.bits > 8 {
-        return Classes::Nested(rows);
-    }
-    let mut each = Box::new([0; 256]);
-    for (value, class) in (0..=spot.full()).zip(each.iter_mut()) {
-        *class = rows.find(value);
-    }
-    Classes::Octet(each)
+    Ok(Field {
+        joint: Joint::of(classes),
+        own: vectors.all,
+        wild,
+    })
 }
 
 /// The vectors of classes, and the room that is left for more.
-struct Vectors<'a> {
-    all: Vec<Sparse>,
+struct Drawing<'a> {
+    all: Vec<Words>,
     room: &'a mut usize,
 }
 
-impl<'a> Vectors<'a> {
+impl<'a> Drawing<'a> {
     /// One class, which no rule wants.
     fn new(room: &'a mut usize) -> Self {
-        let all = vec![Sparse::new()];
+        let all = vec![Words::new()];
         Self { all, room }
     }
 
     /// One more class. Answers its number.
-    fn add(&mut self, vector: Sparse) -> Result<usize, Unfit> {
+    fn add(&mut self, vector: Words) -> Result<u16, Unfit> {
         // A summary takes room too.
         let more = vector.len() + 2;
         *self.room = self.room.checked_sub(more).ok_or(Unfit)?;
         self.all.push(vector);
-        Ok(self.all.len() - 1)
+        Ok(u16::try_from(self.all.len() - 1).expect("there are not so many rules"))
     }
-}
-
-/// Where a class's summary begins, of summaries that are so far apart.
-fn place_of(class: usize, apart: usize) -> u32 {
-    u32::try_from(class * apart).expect("there is room for less")
 }
 
 /// Classes of values in a row: each condition makes one, which has what those have
 /// around it.
-fn nested(
-    spot: Spot,
-    conditions: &[Condition],
-    vectors: &mut Vectors<'_>,
-    apart: usize,
-) -> Result<Rows, Unfit> {
+fn nested(spot: Spot, conditions: &[Condition], vectors: &mut Drawing<'_>) -> Result<Rows, Unfit> {
     let mut making = Making::new(spot.full());
     for same in conditions.chunk_by(Condition::wants_the_same) {
         let Condition { value, mask, .. } = same[0];
-        let around = making.around(value) as usize / apart;
+        let around = making.around(value) as usize;
         let class = vectors.add(union(&vectors.all[around], &bits_of(same)))?;
-        making.add(value, mask, place_of(class, apart));
+        making.add(value, mask, class.into());
     }
     Ok(making.done())
 }
 
 /// Classes of eight bits: values that the same conditions take.
-fn octet(
-    conditions: &[Condition],
-    vectors: &mut Vectors<'_>,
-    apart: usize,
-) -> Result<Box<[u32; 256]>, Unfit> {
+fn octet(conditions: &[Condition], vectors: &mut Drawing<'_>) -> Result<Box<[u16; 256]>, Unfit> {
     let each: Vec<_> = conditions.chunk_by(Condition::wants_the_same).collect();
     let mut known = BTreeMap::from([(Vec::new(), 0)]);
     let mut classes = Box::new([0; 256]);
@@ -325,14 +312,14 @@ fn octet(
                 class
             }
         };
-        *place = place_of(class, apart);
+        *place = class;
     }
     Ok(classes)
 }
 
 /// The vector of these bits, which stand in order.
-fn bits_of(conditions: &[Condition]) -> Sparse {
-    let mut words = Sparse::new();
+fn bits_of(conditions: &[Condition]) -> Words {
+    let mut words = Words::new();
     for bit in conditions.iter().map(|condition| condition.bit) {
         let (word, bit) = (bit / u64::BITS, 1 << (bit % u64::BITS));
         match words.last_mut() {
@@ -343,8 +330,8 @@ fn bits_of(conditions: &[Condition]) -> Sparse {
     words
 }
 
-fn union(one: &Sparse, other: &Sparse) -> Sparse {
-    let mut all = Sparse::with_capacity(one.len() + other.len());
+fn union(one: &Words, other: &Words) -> Words {
+    let mut all = Words::with_capacity(one.len() + other.len());
     let (mut one, mut other) = (one.iter().peekable(), other.iter().peekable());
     while let Some(next) = match (one.peek(), other.peek()) {
         (Some(a), Some(b)) if a.0 > b.0 => other.next(),
@@ -360,7 +347,7 @@ fn union(one: &Sparse, other: &Sparse) -> Sparse {
 }
 
 /// The summaries of classes, and the words that they name, one behind the other.
-fn summaries(vectors: &[Sparse], groups: usize) -> (Vec<Summary>, Vec<u64>) {
+fn summaries(vectors: &[Words], groups: usize) -> (Vec<Summary>, Vec<u64>) {
     let (mut summaries, mut own) = (Vec::new(), Vec::new());
     for vector in vectors {
         let mut left = vector.iter().peekable();
@@ -375,36 +362,6 @@ fn summaries(vectors: &[Sparse], groups: usize) -> (Vec<Summary>, Vec<u64>) {
             summaries.push(summary);
         }
     }
+    own.push(0);
     (summaries, own)
-}
-
-/// The words of the vectors of classes, one class behind the other, each behind its summary.
-fn dense(vectors: &[Sparse], wild: &[u64]) -> Vec<u64> {
-    let mut all = Vec::with_capacity(vectors.len() * (wild.len() + 1));
-    for vector in vectors {
-        let first = all.len() + 1;
-        all.push(0);
-        all.extend_from_slice(wild);
-        for (word, bits) in vector {
-            all[first + *word as usize] |= bits;
-        }
-        let words = all[first..].iter().enumerate();
-        all[first - 1] = words.fold(0, |summary, (word, bits)| {
-            summary | u64::from(*bits != 0) << word
-        });
-    }
-    all
-}
-
-/// The most words that the own values of some of the rules had looked at.
-fn sampled(bits: &Bits, rules: &[Arc<Rule>]) -> usize {
-    let step = (rules.len() / SAMPLES).max(1);
-    let some = rules.iter().step_by(step);
-    let visits = some.map(|rule| {
-        let mut visits = 0;
-        let values = Conditions::of(rule.matching()).values;
-        bits.visit(&values, |_, _, _| visits += 1);
-        visits
-    });
-    visits.max().unwrap_or(0)
 }

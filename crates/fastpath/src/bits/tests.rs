@@ -98,6 +98,89 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Frames of a group together, few among many of them too.
+    #[test]
+    fn vectors_find_of_a_group_what_a_walk_finds(
+        mut lines in vec(rule(), 1..1500),
+        most in select(&[20_usize, 300, 1500][..]),
+        frames in vec(frame(), AHEAD),
+        of in prop_oneof![Just(u32::MAX), any::<u32>(), select(&[0, 1, 1 << 31, 0x8010_0000][..])],
+    ) {
+        lines.truncate(most);
+        let rules = rules(&lines);
+        let bits = Bits::of(&rules).expect("they are few");
+        let of = Places::of_bits(of);
+        let seen = |text: &String| seen_of(&text.parse::<Stack>().expect("a stack").build());
+        let frames: Vec<_> = frames.iter().map(seen).collect();
+        let lanes = std::array::from_fn(|place| frames[place].0.clone());
+        let found = bits.likely_each(&lanes, of);
+        for (place, (_, key)) in frames.iter().enumerate() {
+            let mut walk = (0..rules.len()).filter(|_| of.have(place));
+            let wanted = walk.find(|place| rules[*place].matching().accepts(key));
+            let wanted = wanted.map_or(NONE, |wanted| u32::try_from(wanted).expect("few"));
+            prop_assert_eq!(found[place], wanted, "place {}", place);
+        }
+    }
+}
+
+/// Each rule is found by its own values, alone and among others.
+fn check_each(rules: &[Arc<Rule>], bits: &Bits) {
+    let values = |rule: &Arc<Rule>| crate::lanes::Conditions::of(rule.matching()).values;
+    for (number, rules) in rules.chunks(AHEAD).enumerate() {
+        let each = |place: usize| values(&rules[place % rules.len()]);
+        let found = bits.likely_each(&std::array::from_fn(each), Places::ALL);
+        for (place, found) in found.into_iter().enumerate() {
+            let wanted = number * AHEAD + place % rules.len();
+            assert_eq!(usize::try_from(found), Ok(wanted));
+        }
+    }
+    for (place, rule) in rules.iter().enumerate() {
+        assert_eq!(bits.find(&values(rule), |_| true), Some(place));
+        assert_eq!(bits.find(&values(rule), |other| other != place), None);
+    }
+}
+
+/// Few rules, of so many fields with so many values that they cannot be joined.
+#[test]
+fn rules_of_many_fields_are_found_whatever_their_vectors() {
+    for fields in [1, 3, 4, 7, 8, 12] {
+        let line = |n: u32| {
+            let fields = (0..fields).map(|field| format!(",reg{field}={}", n + field));
+            let fields: String = fields.collect();
+            format!("priority={n},ip{fields},actions=drop")
+        };
+        let lines: Vec<_> = (0..300).map(line).collect();
+        let rules = rules(&lines);
+        let bits = Bits::of(&rules).expect("they fit");
+        let is_sparse = matches!(bits.vectors, Vectors::Sparse(_));
+        assert_eq!(is_sparse, fields > 8, "{fields}");
+        check_each(&rules, &bits);
+    }
+}
+
+/// All ask for the same, and differ by their priorities.
+#[test]
+fn rules_without_a_dimension_are_tried_in_order() {
+    for count in [20, 300, 2000] {
+        let line = |n: usize| format!("priority={n},tcp,tp_dst=80,actions=drop");
+        let lines: Vec<_> = (0..count).map(line).collect();
+        let rules = rules(&lines);
+        let bits = Bits::of(&rules).expect("they fit");
+        let values = crate::lanes::Conditions::of(rules[0].matching()).values;
+        for first in [0, 1, 17, count - 1, count] {
+            let wanted = Some(first).filter(|first| *first < count);
+            assert_eq!(bits.find(&values, |place| place >= first), wanted);
+        }
+        let each: [Lanes; AHEAD] = std::array::from_fn(|_| values.clone());
+        assert_eq!(bits.likely_each(&each, Places::ALL), [0; AHEAD]);
+        let none = std::array::from_fn(|_| Lanes::new());
+        assert_eq!(bits.likely_each(&none, Places::ALL), [NONE; AHEAD]);
+    }
+}
+
 /// Enough that summaries have several words.
 #[test]
 fn thousands_of_rules_are_found_each_by_its_own_values() {
@@ -109,12 +192,11 @@ fn thousands_of_rules_are_found_each_by_its_own_values() {
     let lines: Vec<_> = (0..9000).map(line).collect();
     let rules = rules(&lines);
     let bits = Bits::of(&rules).expect("they fit");
-    for (place, rule) in rules.iter().enumerate() {
-        let values = crate::lanes::Conditions::of(rule.matching()).values;
-        assert_eq!(bits.find(&values, |_| true), Some(place));
-        assert_eq!(bits.find(&values, |other| other != place), None);
-    }
-    assert!(bits.visits < 16, "{}", bits.visits);
+    check_each(&rules, &bits);
+    let Vectors::Sparse(sparse) = &bits.vectors else {
+        panic!("they are many");
+    };
+    assert!(sparse.extent().1 < 16, "{:?}", sparse.extent());
     assert!(bits.bytes() < 200 * rules.len(), "{}", bits.bytes());
 }
 
