@@ -129,6 +129,7 @@ impl Runner {
             rest: 0..frames.len(),
             seen: 0,
             early: None,
+            due: 0,
             frames,
             behind: [None; RESUBMITS_DEEP],
             runner: self,
@@ -204,8 +205,10 @@ pub struct Batch<'a> {
     pub(crate) rest: Range<usize>,
     /// How many have been read.
     pub(crate) seen: usize,
-    /// So many of the first leave by this port, and have not been told of.
+    /// Up to this one the first leave by this port, and have not been told of.
     early: Option<(usize, PortNo)>,
+    /// Before this one of the rest it is to be looked ahead, or told of those.
+    due: usize,
 }
 
 impl<'a> Batch<'a> {
@@ -213,23 +216,32 @@ impl<'a> Batch<'a> {
     /// none if there is none.
     #[inline]
     pub fn next(&mut self, pool: &mut Pool) -> Option<Fate<'_>> {
-        if let Some((end, port)) = self.early.take() {
-            self.rest.start = end;
-            return Some(Fate::Leave(&mut self.frames[..end], port));
-        }
         let index = self.rest.next()?;
-        if index == self.seen {
-            self.look_ahead();
-            if let Some(port) = self.leave_together(index) {
-                self.rest.start = self.seen;
-                return Some(Fate::Leave(&mut self.frames[index..self.seen], port));
-            }
+        if index == self.due
+            && let Some((end, port)) = self.look_on(index)
+        {
+            self.rest.start = end;
+            return Some(Fate::Leave(&mut self.frames[index..end], port));
         }
         let place = index % AHEAD;
         if let Some(port) = self.ahead[place].leaves {
             return Some(Fate::Leave(slice::from_mut(&mut self.frames[index]), port));
         }
         Some(Way::new(self, index, place).go(pool))
+    }
+
+    /// Looks ahead of the next frame, where that is due. Answers how far frames leave together
+    /// from there, and by which port, if they do.
+    #[inline(never)]
+    fn look_on(&mut self, index: usize) -> Option<(usize, PortNo)> {
+        if let Some(early) = self.early.take() {
+            self.due = self.seen;
+            return Some(early);
+        }
+        self.look_ahead();
+        self.due = self.seen;
+        let port = self.leave_together(index)?;
+        Some((self.seen, port))
     }
 
     /// The port by which all frames leave, if it is one and nothing else becomes of any: then
@@ -245,6 +257,7 @@ impl<'a> Batch<'a> {
             let port = self.leave_together(first);
             if port.is_none() || all.is_some_and(|all| port != Some(all)) {
                 self.early = all.map(|port| (first, port));
+                self.due = if all.is_some() { 0 } else { self.seen };
                 return None;
             }
             all = port;
