@@ -297,3 +297,89 @@ pub(crate) fn allowed_cores() -> Result<Vec<usize>, SwitchError> {
         .filter(|core| set.is_set(*core))
         .collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use base::{Instant, PortNo};
+    use packet::Pool;
+    use ports::{Batch, QueueCounters};
+
+    use super::*;
+    use crate::dataplane::program::BridgeId;
+    use crate::dataplane::slots::PortKey;
+    use crate::police::{Gate, Police};
+
+    /// Brings nothing, but says so or not.
+    struct Bell(Arc<OwnedFd>);
+
+    impl Queue for Bell {
+        fn receive(&mut self, _: &mut Pool, _: &mut Batch) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn send(&mut self, _: &mut Batch, _: &mut Pool) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn readiness(&self) -> Option<BorrowedFd<'_>> {
+            Some(self.0.as_fd())
+        }
+
+        fn counters(&self) -> Arc<QueueCounters> {
+            Arc::default()
+        }
+    }
+
+    fn bell() -> Arc<OwnedFd> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        Arc::new(bell.expect("an eventfd"))
+    }
+
+    /// A worker with so many queues, and what rings for each.
+    fn worker(count: u32) -> (Worker, Vec<Arc<OwnedFd>>) {
+        let (mut commands, commands_in) = RingBuffer::new(COMMANDS_MAX);
+        let mut worker = Worker::new(
+            0,
+            Shared {
+                publication: Arc::default(),
+                progress: Progress::new(),
+                counters: WorkerCounters::new(),
+                commands: commands_in,
+                events: RingBuffer::new(1).0,
+            },
+        );
+        let bells: Vec<_> = (0..count).map(|_| bell()).collect();
+        for (number, bell) in (1..).zip(&bells) {
+            let key = PortKey {
+                bridge: BridgeId(0),
+                port: PortNo(number),
+            };
+            let gate = Gate {
+                police: Police::new(None),
+                counters: Arc::default(),
+            };
+            let command = Command::AddPort(key, Box::new(Bell(Arc::clone(bell))), gate);
+            assert!(commands.push(command).is_ok(), "the ring has room");
+        }
+        assert!(worker.turn(Instant::START).ports_changed);
+        (worker, bells)
+    }
+
+    /// Whether they are so few that all are polled, or so many that they are watched.
+    #[test]
+    fn a_queue_wakes_its_worker_and_a_nudge_does_and_which_it_was_is_told() {
+        let many = u32::try_from(POLLED_MAX).expect("a few") + 1;
+        for count in [1, many - 1, many] {
+            let (mut worker, bells) = worker(count);
+            let wake = bell();
+            let mut sleeper = Sleeper::new(Arc::clone(&wake));
+            sleeper.watch(&worker);
+            assert_eq!(sleeper.epoll.is_some(), count == many);
+            let last = bells.last().expect("there is one");
+            Nudge(Arc::clone(&wake)).wake();
+            assert!(!sleeper.sleep(&mut worker), "it was the nudge");
+            Nudge(Arc::clone(last)).wake();
+            assert!(sleeper.sleep(&mut worker), "it was a queue");
+        }
+    }
+}
