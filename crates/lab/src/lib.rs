@@ -11,7 +11,7 @@
 
 mod analysis;
 mod calendar;
-mod controller;
+pub mod controller;
 mod cores;
 mod failure;
 #[cfg(test)]
