@@ -70,12 +70,12 @@ pub enum ControllerError {
     #[error("the device's OpenFlow connection is down: {0}")]
     Down(String),
     /// The device refused a request.
-    #[error("the device refused {request}: {refusal}")]
+    #[error("the device refused {request}: {fault}")]
     Refused {
         /// What was asked.
         request: &'static str,
         /// What was not done, and why.
-        refusal: Box<Refusal>,
+        fault: Box<Refusal>,
     },
     /// The version that was agreed on has no words for it.
     #[error(transparent)]

@@ -15,6 +15,7 @@ use openflow::{
 };
 
 use super::ControllerError;
+use super::conversation::Kind;
 use super::exchange::Done;
 use super::link::Link;
 
@@ -47,8 +48,8 @@ impl Done {
         if self.refusals.is_empty() {
             return Ok(self);
         }
-        let refusal = Box::new(self.refusals.swap_remove(0));
-        Err(ControllerError::Refused { request, refusal })
+        let fault = Box::new(self.refusals.swap_remove(0));
+        Err(ControllerError::Refused { request, fault })
     }
 }
 
@@ -315,6 +316,20 @@ impl Ask for Link {
 
     fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
         Self::request(self, messages)
+    }
+
+    /// As said, with no barrier behind it.
+    fn echo(&mut self, data: Vec<u8>) -> Result<Duration, ControllerError> {
+        let xid = self.say(&Message::EchoRequest(data))?;
+        let mut took = None;
+        self.listen_until(|heard| {
+            if (heard.kind, heard.xid) != (Kind::EchoReply, xid) {
+                return Ok(false);
+            }
+            took = heard.handed.map(|handed| heard.arrival.at.since(handed));
+            Ok(true)
+        })?;
+        took.ok_or(ControllerError::Unanswered("an echo"))
     }
 }
 

@@ -21,6 +21,8 @@ use openflow::{
 };
 use testbed::Arrival;
 
+use super::ControllerError;
+use super::refusal::{Reason, Refusal};
 use super::tally::Tally;
 
 /// Bytes of a message's header (OF 1.0.1, 5.1; OF 1.3.5, 7.1).
@@ -146,6 +148,32 @@ impl Heard<'_> {
     /// It breaks the protocol.
     pub fn message(&self) -> Result<Message, Malformed> {
         Message::decode(self.bytes, self.version).map(|(_, message)| message)
+    }
+
+    /// Checks that it is no error.
+    ///
+    /// # Errors
+    /// It is one, about this request.
+    pub fn expect_no_error(&self, request: &'static str) -> Result<(), ControllerError> {
+        if self.kind != Kind::Error {
+            return Ok(());
+        }
+        let Ok(Message::Error(error)) = self.message() else {
+            return Err(ControllerError::Down(
+                "an error that cannot be read".to_owned(),
+            ));
+        };
+        let fault = Box::new(Refusal {
+            place: 0,
+            xid: self.xid,
+            message: request,
+            reason: Reason::Error {
+                fault: error.fault,
+                version: self.version,
+                arrival: self.arrival,
+            },
+        });
+        Err(ControllerError::Refused { request, fault })
     }
 
     /// The version that it is of.

@@ -13,7 +13,7 @@ use openflow::{Message, Version, Versions};
 use testbed::{Clock, ControlStream, Wanted};
 
 use super::ControllerError;
-use super::conversation::{Broken, Conversation, HELLO, Heard};
+use super::conversation::{BACKLOG_MAX, Broken, Conversation, HELLO, Heard, Kind};
 use super::diagnosis::Diagnosis;
 use super::events::{Event, Events};
 use super::exchange::{Done, Exchange, Taken};
@@ -230,6 +230,64 @@ impl Link {
             }
             if !came {
                 self.wait(deadline)?;
+            }
+        }
+    }
+
+    /// Says messages that were encoded before, and waits for the barrier behind them.
+    ///
+    /// # Errors
+    /// As [`Self::request`]; and the device refuses one of them.
+    pub fn request_encoded(&mut self, messages: &[u8]) -> Result<(), ControllerError> {
+        let mut rest = messages;
+        while !rest.is_empty() {
+            if self.has_room() {
+                let (part, behind) = rest.split_at(rest.len().min(BACKLOG_MAX));
+                self.conversation.append(part);
+                rest = behind;
+            }
+            self.write()?;
+            if !self.has_room() {
+                // Who is told much may tell much, and wait for it to be taken.
+                self.hear_refusals()?;
+            }
+        }
+        let barrier = self.say(&Message::BarrierRequest)?;
+        self.listen_until(|heard| {
+            heard.expect_no_error("a message")?;
+            Ok(heard.kind == Kind::Barrier && heard.xid == barrier)
+        })
+    }
+
+    /// Waits for room, and takes what comes meanwhile.
+    fn hear_refusals(&mut self) -> Result<(), ControllerError> {
+        let deadline = self.clock.now() + self.patience;
+        self.wait(deadline)?;
+        self.turn()?;
+        while let Some(heard) = self.hear()? {
+            heard.expect_no_error("a message")?;
+        }
+        Ok(())
+    }
+
+    /// Has `look` see all that comes until it has seen enough.
+    ///
+    /// # Errors
+    /// Those of `look`; the connection is over, or the device is silent for longer than it
+    /// may be.
+    pub fn listen_until(
+        &mut self,
+        mut look: impl FnMut(&Heard<'_>) -> Result<bool, ControllerError>,
+    ) -> Result<(), ControllerError> {
+        loop {
+            let came = self.turn()?;
+            while let Some(heard) = self.hear()? {
+                if look(&heard)? {
+                    return Ok(());
+                }
+            }
+            if !came {
+                self.wait(self.clock.now() + self.patience)?;
             }
         }
     }

@@ -59,10 +59,10 @@ impl fmt::Display for Refusal {
         match &self.reason {
             Reason::Error { fault, version, .. } => {
                 let words = fault_in_words(*fault, *version);
-                write!(f, "{} refused: {words}", self.message)
+                write!(f, "{}: {words}", self.message)
             }
             Reason::Unsaid(inexpressible) => {
-                write!(f, "{} not sent: {inexpressible}", self.message)
+                write!(f, "{}, which was not sent: {inexpressible}", self.message)
             }
         }
     }

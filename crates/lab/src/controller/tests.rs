@@ -139,7 +139,7 @@ fn a_refused_rule_is_told_by_its_place_and_in_the_protocols_words() {
         });
         let error = controller.install(&[rule(1), rule(2)]).unwrap_err();
         let told = error.to_string();
-        let start = "the device refused a rule: the addition of a rule refused: \
+        let start = "the device refused a rule: the addition of a rule: \
                      OFPFMFC_TABLE_FULL (type ";
         assert!(told.starts_with(start), "{told}");
         let messages = (1..4).map(|n| Message::FlowMod(rule(n))).collect();
