@@ -12,7 +12,7 @@
 mod analysis;
 mod calendar;
 pub mod catalogue;
-mod controller;
+pub mod controller;
 mod cores;
 pub mod describe;
 mod failure;

@@ -22,6 +22,7 @@
 
 mod bench;
 mod clock;
+mod control_stream;
 mod device;
 mod failure;
 mod forwarder;
@@ -38,6 +39,7 @@ mod usage;
 
 pub use bench::{Bench, Host};
 pub use clock::Clock;
+pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
 pub use device::{Device, DeviceKind, DeviceOptions, UnknownDevice};
 pub use failure::Failure;
 pub use interface::{InterfaceCounters, Offload};
