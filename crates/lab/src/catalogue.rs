@@ -19,8 +19,12 @@ pub use point::{Point, Value};
 pub use settings::{BadSetting, Profile, Settings};
 
 /// Every experiment of the catalogue, in the order of reports.
-pub const EXPERIMENTS: &[&Experiment] =
-    &[&data_planes::legacy::LEGACY, &data_planes::rewrite::REWRITE];
+pub const EXPERIMENTS: &[&Experiment] = &[
+    &data_planes::legacy::LEGACY,
+    &data_planes::capacity::CAPACITY,
+    &data_planes::rules::RULES,
+    &data_planes::rewrite::REWRITE,
+];
 
 /// An experiment of the catalogue, by its place there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
