@@ -20,6 +20,7 @@ mod format;
 mod generator;
 #[cfg(test)]
 mod impaired;
+pub mod instrument;
 mod interrupt;
 pub mod journal;
 mod names;
