@@ -24,6 +24,7 @@ mod frames;
 mod generator;
 #[cfg(test)]
 mod impaired;
+pub mod instrument;
 mod interrupt;
 pub mod journal;
 mod names;
