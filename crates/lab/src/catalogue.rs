@@ -7,6 +7,8 @@
 
 mod data_planes;
 mod experiment;
+mod latency;
+mod offered;
 mod parameter;
 mod point;
 mod settings;
@@ -24,6 +26,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &data_planes::capacity::CAPACITY,
     &data_planes::rules::RULES,
     &data_planes::rewrite::REWRITE,
+    &latency::size::SIZE,
+    &latency::load::LOAD,
+    &latency::action::ACTION,
 ];
 
 /// An experiment of the catalogue, by its place there.
