@@ -6,8 +6,8 @@
 //! knows each frame again, whatever headers a device has pushed, popped or rewritten.
 //!
 //! [`measure()`] does all of it between [`End`]s, whatever these are made of: packet sockets
-//! ([`packet`]), AF_XDP ([`xdp`]), memory ([`memory`], for tests with a simulated clock), or one of
-//! these with something around it ([`Reflector`]).
+//! ([`End::packet`]), AF_XDP, memory ([`memory`], for tests with a simulated clock), or one of
+//! these with something around it.
 //!
 //! What is configured is never taken for what was done: intended and achieved rates are both recorded,
 //! and a [`Refusal`] says why a measurement must not be used.
@@ -24,6 +24,7 @@ mod measure;
 pub mod memory;
 mod outcome;
 mod pace;
+mod packet;
 mod rate;
 mod receiver;
 mod sequence;

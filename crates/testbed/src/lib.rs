@@ -33,8 +33,10 @@ mod namespace;
 mod open_vswitch;
 mod process;
 mod raw;
+mod realtime;
 mod requirements;
 mod sockets;
+mod stamped;
 mod usage;
 
 pub use bench::{Bench, Host};
@@ -49,4 +51,5 @@ pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
+pub use stamped::{FrameReceiver, FrameSender};
 pub use usage::{Usage, usage};
