@@ -36,6 +36,7 @@ mod results;
 mod rules;
 mod run;
 mod scenario;
+pub mod search;
 mod station;
 pub mod statistics;
 mod summary;
