@@ -11,12 +11,16 @@
 
 mod analysis;
 mod calendar;
+pub mod catalogue;
 mod controller;
 mod cores;
+pub mod describe;
 mod failure;
 #[cfg(test)]
 mod fixture;
 mod format;
+mod frame_echo;
+mod frames;
 mod generator;
 #[cfg(test)]
 mod impaired;
@@ -42,9 +46,10 @@ pub mod statistics;
 mod summary;
 mod trial;
 
+pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
 pub use failure::LabError;
 pub use interrupt::{INTERRUPTED, Interrupt};
-pub use names::{MatchSet, Prober, Scenario, UnknownName};
+pub use names::{Asked, MatchSet, Prober, Scenario, UnknownName};
 pub use options::{
     BadOption, ChangeParameters, EchoParameters, FlowTableParameters, MeterParameters, Options,
     Parameters, RateParameters, TcpParameters,

@@ -12,7 +12,6 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram as Hdr;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-use serde::{Deserialize, Serialize};
 
 use super::supports_quantile;
 
@@ -38,8 +37,7 @@ const UNPACKED_MAX: u64 = 1 << 19;
 pub struct BadHistogram(&'static str);
 
 /// Counts of values from 0 to 100 s in nanoseconds; what is above counts as 100 s.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Histogram(Hdr<u64>);
 
 impl Default for Histogram {
@@ -49,6 +47,16 @@ impl Default for Histogram {
 }
 
 impl Histogram {
+    /// The histogram of `values`.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = u64>) -> Self {
+        let mut all = Self::default();
+        for value in values {
+            all.record(value);
+        }
+        all
+    }
+
     /// Counts `value`. It takes no memory.
     pub fn record(&mut self, value: u64) {
         self.0.saturating_record(value);
@@ -60,28 +68,28 @@ impl Histogram {
         self.0.len()
     }
 
-    /// The mean; none of nothing.
+    /// The mean; 0 of nothing, as are those that follow.
     #[must_use]
-    pub fn mean(&self) -> Option<f64> {
-        (self.count() > 0).then(|| self.0.mean())
+    pub fn mean(&self) -> f64 {
+        self.0.mean()
     }
 
-    /// The least value; none of nothing.
+    /// The least value.
     #[must_use]
-    pub fn min(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.0.min())
+    pub fn least(&self) -> u64 {
+        self.0.min()
     }
 
-    /// The greatest value; none of nothing.
+    /// The greatest value.
     #[must_use]
-    pub fn max(&self) -> Option<u64> {
-        (self.count() > 0).then(|| self.0.max())
+    pub fn most(&self) -> u64 {
+        self.0.max()
     }
 
-    /// The least value that `share` of all, from 0 to 1, do not exceed; none of nothing.
+    /// The least value that this share of all, from 0 to 1, does not exceed.
     #[must_use]
-    pub fn quantile(&self, share: f64) -> Option<u64> {
-        (self.count() > 0).then(|| self.0.value_at_quantile(share))
+    pub fn quantile(&self, share: f64) -> u64 {
+        self.0.value_at_quantile(share)
     }
 
     /// Whether a quantile is more than the luck of a few values ([`supports_quantile`]).
@@ -98,16 +106,21 @@ impl Histogram {
         }
     }
 
-    /// The curve of shares: value, and the share of values that do not exceed it; one point for
-    /// each value that differs, thinned to `points` with both ends.
+    /// Values in ascending order, each with the share of all that do not exceed it.
     #[must_use]
-    pub fn curve(&self, points: usize) -> Vec<(u64, f64)> {
+    pub fn shares(&self) -> Vec<(u64, f64)> {
         let mut sum = 0;
         let steps = self.0.iter_recorded().map(|step| {
             sum += step.count_since_last_iteration();
             (step.value_iterated_to(), sum as f64 / self.count() as f64)
         });
-        let all: Vec<(u64, f64)> = steps.collect();
+        steps.collect()
+    }
+
+    /// The same, thinned to `points` with both ends.
+    #[must_use]
+    pub fn curve(&self, points: usize) -> Vec<(u64, f64)> {
+        let all = self.shares();
         let points = points.max(2);
         if all.len() <= points {
             return all;
@@ -149,22 +162,22 @@ impl Histogram {
         );
         text
     }
-}
 
-impl From<Histogram> for String {
-    fn from(histogram: Histogram) -> Self {
+    /// As text: HdrHistogram's form V2, deflated, in base64, which its other tools read.
+    #[must_use]
+    pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
         V2DeflateSerializer::new()
-            .serialize(&histogram.0, &mut bytes)
+            .serialize(&self.0, &mut bytes)
             .expect("memory takes what is written");
         STANDARD.encode(bytes)
     }
-}
 
-impl TryFrom<String> for Histogram {
-    type Error = BadHistogram;
-
-    fn try_from(text: String) -> Result<Self, BadHistogram> {
+    /// Reads the text form.
+    ///
+    /// # Errors
+    /// It is not of that form, or of more digits than ours.
+    pub fn decode(text: &str) -> Result<Self, BadHistogram> {
         let bytes = STANDARD
             .decode(text)
             .map_err(|_| BadHistogram("it is not base64"))?;

@@ -30,7 +30,8 @@ pub fn quantile_interval(count: u64, share: f64, confidence: f64) -> Option<(u64
 /// The greatest number below `count` for which `holds`, which holds up to one and not beyond.
 fn last_where(count: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
     first_where(count, |rank| !holds(rank))
-        .map_or(count.checked_sub(1), |first| first.checked_sub(1))
+        .unwrap_or(count)
+        .checked_sub(1)
 }
 
 /// The least number below `count` for which `holds`, which holds from one on.
