@@ -16,6 +16,7 @@ mod controller;
 mod cores;
 pub mod describe;
 mod failure;
+pub mod figures;
 #[cfg(test)]
 mod fixture;
 mod format;
