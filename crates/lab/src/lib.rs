@@ -12,6 +12,7 @@
 mod analysis;
 mod calendar;
 pub mod catalogue;
+pub mod compare;
 mod controller;
 mod cores;
 pub mod describe;
