@@ -12,10 +12,12 @@
 mod analysis;
 mod calendar;
 pub mod catalogue;
+pub mod compare;
 pub mod controller;
 mod cores;
 pub mod describe;
 mod failure;
+pub mod figures;
 #[cfg(test)]
 mod fixture;
 mod format;
@@ -41,6 +43,7 @@ mod results;
 mod rules;
 mod run;
 mod scenario;
+pub mod search;
 mod station;
 pub mod statistics;
 mod summary;
