@@ -5,6 +5,7 @@
 //! what `comporta lab show` tells, the plan, the records, the section of the report, the
 //! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
 
+mod benchmarking;
 mod data_planes;
 mod experiment;
 mod latency;
@@ -29,6 +30,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &latency::size::SIZE,
     &latency::load::LOAD,
     &latency::action::ACTION,
+    &benchmarking::throughput::THROUGHPUT,
+    &benchmarking::loss::LOSS,
+    &benchmarking::back_to_back::BACK_TO_BACK,
 ];
 
 /// An experiment of the catalogue, by its place there.

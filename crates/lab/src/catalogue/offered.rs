@@ -119,8 +119,29 @@ pub(super) struct Offered {
     pub(super) conditions: Conditions,
 }
 
-/// Offers `load` to the device of `station`, whose rules are in force.
+/// How often a load is offered that the tester did not quite reach: now and then the machine takes
+/// its core away for a moment.
+const ATTEMPTS: usize = 3;
+
+/// Offers `load` to the device of `station`, whose rules are in force, again if the tester fell
+/// short.
 pub(super) fn offer(
+    load: &Load,
+    station: &Station,
+    tools: &Tools<'_>,
+) -> Result<Offered, TrialError> {
+    let mut offered = offer_once(load, station, tools)?;
+    for _ in 1..ATTEMPTS {
+        if !offered.fell_short() {
+            break;
+        }
+        offered = offer_once(load, station, tools)?;
+    }
+    Ok(offered)
+}
+
+/// The same, once.
+pub(super) fn offer_once(
     load: &Load,
     station: &Station,
     tools: &Tools<'_>,
@@ -194,12 +215,36 @@ fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
 }
 
 impl Offered {
+    /// Whether less was offered than was to be.
+    pub(super) fn fell_short(&self) -> bool {
+        let short = |refusal: &Refusal| matches!(refusal, Refusal::Shortfall { .. });
+        self.measurement.refusals.iter().any(short)
+    }
+
+    /// Delays of all streams together, in nanoseconds.
+    pub(super) fn delays(&self) -> Histogram {
+        self.together(|stream| &stream.delay_from_sent)
+    }
+
+    fn together(&self, of: fn(&StreamOutcome) -> &hdrhistogram::Histogram<u64>) -> Histogram {
+        let mut all = Histogram::default();
+        for stream in &self.measurement.streams {
+            all.merge(&Histogram::from(of(stream)));
+        }
+        all
+    }
+
+    /// The sum over all streams.
+    pub(super) fn sum(&self, of: fn(&StreamOutcome) -> u64) -> u64 {
+        self.measurement.streams.iter().map(of).sum()
+    }
+
     /// The figures of [`FIGURES`], of all streams together, and the histogram of delays.
     pub(super) fn reading(&self, point: &Point) -> Reading {
         let mut reading = Reading::at(point);
-        let streams = &self.measurement.streams;
-        let sum = |of: fn(&StreamOutcome) -> u64| streams.iter().map(of).sum::<u64>() as f64;
-        let rate: f64 = streams.iter().map(|stream| stream.achieved.pps()).sum();
+        let sum = |of| self.sum(of) as f64;
+        let streams = self.measurement.streams.iter();
+        let rate: f64 = streams.map(|stream| stream.achieved.pps()).sum();
         let sent = sum(|stream| stream.achieved.frames);
         let loss = if sent > 0.0 {
             sum(|stream| stream.lost) / sent
@@ -211,14 +256,7 @@ impl Offered {
         reading.put("loss_percent", loss * 100.0);
         reading.put("reordered", sum(|stream| stream.reordered));
         reading.put("duplicated", sum(|stream| stream.duplicated));
-        let together = |of: fn(&StreamOutcome) -> &hdrhistogram::Histogram<u64>| {
-            let mut all = Histogram::default();
-            for stream in streams {
-                all.merge(&Histogram::from(of(stream)));
-            }
-            all
-        };
-        let delays = together(|stream| &stream.delay_from_sent);
+        let delays = self.delays();
         if delays.count() == 0 {
             for name in [
                 "mean_us",
@@ -237,7 +275,7 @@ impl Offered {
         for (name, share) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
             reading.put(name, delays.quantile(share) as f64 / 1e3);
         }
-        let jitter = together(|stream| &stream.ipdv);
+        let jitter = self.together(|stream| &stream.ipdv);
         reading.put("ipdv_us", jitter.mean() / 1e3);
         reading
             .histograms
@@ -263,15 +301,13 @@ impl Offered {
         {
             measured.void(refusal.to_string());
         }
-        let streams = &self.measurement.streams;
-        let sum = |of: fn(&StreamOutcome) -> u64| streams.iter().map(of).sum::<u64>();
-        let (changed, damaged) = (sum(|one| one.changed), sum(|one| one.damaged));
+        let (changed, damaged) = (self.sum(|one| one.changed), self.sum(|one| one.damaged));
         if changed + damaged > 0 {
             measured.void(format!(
                 "{changed} frames came out with other headers than they should, {damaged} with a wrong checksum"
             ));
         }
-        let astray = sum(|one| one.misdirected);
+        let astray = self.sum(|one| one.misdirected);
         if astray > 0 {
             measured.note(format!("{astray} frames came out where they should not"));
         }
