@@ -13,13 +13,12 @@ mod analysis;
 mod calendar;
 mod controller;
 mod cores;
+pub mod devices;
 mod failure;
 #[cfg(test)]
 mod fixture;
 mod format;
 mod generator;
-#[cfg(test)]
-mod impaired;
 mod interrupt;
 pub mod journal;
 mod names;

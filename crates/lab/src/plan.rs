@@ -139,18 +139,28 @@ impl Step {
             | DeviceKind::OvsTso
             | DeviceKind::OvsAfxdp
             | DeviceKind::OvsDpdk
-            | DeviceKind::OvsTap => 600,
+            | DeviceKind::OvsTap
+            | DeviceKind::OvsVlanBridge
+            | DeviceKind::External(_) => 600,
             DeviceKind::Comporta
             | DeviceKind::ComportaXdp
             | DeviceKind::ComportaDpdk
             | DeviceKind::ComportaTap
             | DeviceKind::LinuxBridge
+            | DeviceKind::VlanBridge
             | DeviceKind::Forwarder
+            | DeviceKind::Impaired(_)
             | DeviceKind::Direct => 50,
         });
         let round_trip = Duration::from_micros(match self.device {
-            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsTap => 110,
+            DeviceKind::Impaired(_) => 450,
+            DeviceKind::Ovs
+            | DeviceKind::OvsTso
+            | DeviceKind::OvsTap
+            | DeviceKind::OvsVlanBridge
+            | DeviceKind::External(_) => 110,
             DeviceKind::Comporta
+            | DeviceKind::VlanBridge
             | DeviceKind::ComportaXdp
             | DeviceKind::ComportaDpdk
             | DeviceKind::ComportaTap
@@ -256,6 +266,8 @@ fn takes_part(device: DeviceKind, test: Test) -> bool {
                 | DeviceKind::ComportaXdp
                 | DeviceKind::ComportaDpdk
                 | DeviceKind::ComportaTap
+                | DeviceKind::VlanBridge
+                | DeviceKind::External(_)
         ),
         Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
         Test::Echo { .. } | Test::TcpThroughput | Test::TcpRequests | Test::ForwardingRate(_) => {
