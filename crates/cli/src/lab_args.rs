@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use lab::{DeviceKind, MatchSet, Options, Prober, Scenario};
+use lab::catalogue::BadSetting;
+use lab::{Asked, DeviceKind, MatchSet, Options, Prober, Profile, Scenario};
 
 /// Measure OpenFlow data planes, this one and others, side by side.
 #[derive(Subcommand)]
@@ -18,6 +19,14 @@ pub(crate) enum LabCommand {
     },
     /// List experiments and devices, and what is missing to use each.
     List,
+    /// Tell an experiment's method: its question, its steps, what can be set.
+    Show {
+        /// The experiment.
+        #[arg(value_name = "SCENARIO")]
+        scenario: Scenario,
+    },
+    /// Tell which tests a run would do, and about how long it would take.
+    Plan(Box<RunArgs>),
 }
 
 /// What to measure, on what, and how often.
@@ -26,10 +35,10 @@ pub(crate) enum LabCommand {
     after_help = "Example:\n  comporta lab run echo tcp-throughput --device comporta,ovs --runs 10"
 )]
 pub(crate) struct RunArgs {
-    /// Experiments: echo, tcp-throughput, forwarding-rate, flow-table, meters, changes,
-    /// tcp-requests.
+    /// Experiments by name, by family (experiment-a, oflops, ...), or all; `comporta lab list`
+    /// lists them.
     #[arg(required = true, value_name = "SCENARIO")]
-    scenarios: Vec<Scenario>,
+    scenarios: Vec<Asked>,
     /// Devices under test, all up at once and measured in turns
     /// [default: comporta,ovs,linux-bridge,direct].
     #[arg(long = "device", value_name = "NAME,...", value_delimiter = ',')]
@@ -37,9 +46,16 @@ pub(crate) struct RunArgs {
     /// How often each test is done; intervals are over these runs [default: 5].
     #[arg(long, value_name = "COUNT")]
     runs: Option<u32>,
-    /// A quick look: three runs of short tests. Other options still count.
-    #[arg(long)]
+    /// How thoroughly: quick (three runs of short tests), paper (as published) or rfc (as the
+    /// standards want it). Other options still count [default: paper].
+    #[arg(long, value_name = "NAME")]
+    profile: Option<Profile>,
+    /// The same as --profile quick.
+    #[arg(long, conflicts_with = "profile")]
     quick: bool,
+    /// Values of an experiment's parameters; `comporta lab show` tells which there are.
+    #[arg(long = "set", value_name = "NAME=VALUE,...")]
+    settings: Vec<String>,
     /// Echoes in a test, or requests [default: 10000].
     #[arg(long, value_name = "COUNT")]
     packets: Option<u32>,
@@ -105,13 +121,23 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// The lab's options; `comporta` is this program and `command_line` how it was called.
-    pub(crate) fn into_options(self, comporta: PathBuf, command_line: String) -> Options {
-        let mut options = if self.quick {
-            Options::quick()
-        } else {
-            Options::default()
+    ///
+    /// # Errors
+    /// A setting is no setting.
+    pub(crate) fn into_options(
+        self,
+        comporta: PathBuf,
+        command_line: String,
+    ) -> Result<Options, BadSetting> {
+        let profile = match self.quick {
+            true => Profile::Quick,
+            false => self.profile.unwrap_or_default(),
         };
-        options.scenarios = self.scenarios;
+        let mut options = Options::of(profile);
+        for text in &self.settings {
+            options.parameters.settings.read(text)?;
+        }
+        options.scenarios = distinct(self.scenarios);
         options.directory = self.out.unwrap_or_else(Options::free_directory);
         options.resume = self.resume;
         options.comporta = comporta;
@@ -146,8 +172,19 @@ impl RunArgs {
         changes.pps = self.change_rate.or(changes.pps);
         replace(&mut changes.dump_flows, self.dump_flows);
         replace_list(&mut meters.pps, self.meter_rates);
-        options
+        Ok(options)
     }
+}
+
+/// All that was asked for, each once, in the order of the first.
+fn distinct(asked: Vec<Asked>) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for scenario in asked.into_iter().flat_map(|asked| asked.0) {
+        if !all.contains(&scenario) {
+            all.push(scenario);
+        }
+    }
+    all
 }
 
 fn replace<T>(option: &mut T, given: Option<T>) {

@@ -7,14 +7,14 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lab::{DeviceKind, Interrupt, Scenario, progress};
+use lab::{DeviceKind, Interrupt, Scenario, describe, progress};
 
 use crate::lab_args::RunArgs;
 
 /// Runs experiments and prints where the report is.
 pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
-    let options = args.into_options(comporta, command_line());
+    let options = args.into_options(comporta, command_line())?;
     let interrupt = Interrupt::on_signals()?;
     let summary = lab::run(&options, &interrupt, &mut *progress::on_stderr())?;
     for line in &summary.glance {
@@ -33,17 +33,28 @@ pub(crate) fn report(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
 /// Lists what there is to measure, and to measure it on.
 pub(crate) fn list() -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
-    println!("scenarios:");
-    for scenario in Scenario::ALL {
-        println!("  {:<16} {}", scenario.name(), scenario.about());
-    }
-    println!("devices:");
+    println!("{}", describe::scenarios());
+    println!("Devices");
     for device in DeviceKind::ALL {
         println!("  {:<16} {}", device.name(), device.about());
         if let Err(missing) = device.check_requirements(&comporta) {
             println!("  {:<16} not usable yet: {missing}", "");
         }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells an experiment's method.
+pub(crate) fn show(scenario: Scenario) -> Result<ExitCode, Box<dyn Error>> {
+    print!("{}", describe::method(scenario));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Tells what a run would do.
+pub(crate) fn plan(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
+    let comporta = std::env::current_exe()?;
+    let options = args.into_options(comporta, command_line())?;
+    print!("{}", describe::planned(&options)?);
     Ok(ExitCode::SUCCESS)
 }
 

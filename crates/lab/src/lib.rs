@@ -11,13 +11,17 @@
 
 mod analysis;
 mod calendar;
-mod controller;
+pub mod catalogue;
+pub mod controller;
 mod cores;
+pub mod describe;
 pub mod devices;
 mod failure;
 #[cfg(test)]
 mod fixture;
 mod format;
+mod frame_echo;
+mod frames;
 mod generator;
 mod interrupt;
 pub mod journal;
@@ -40,9 +44,10 @@ pub mod statistics;
 mod summary;
 mod trial;
 
+pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
 pub use failure::LabError;
 pub use interrupt::{INTERRUPTED, Interrupt};
-pub use names::{MatchSet, Prober, Scenario, UnknownName};
+pub use names::{Asked, MatchSet, Prober, Scenario, UnknownName};
 pub use options::{
     BadOption, ChangeParameters, EchoParameters, FlowTableParameters, MeterParameters, Options,
     Parameters, RateParameters, TcpParameters,

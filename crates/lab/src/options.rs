@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use testbed::DeviceKind;
 
-use crate::{MatchSet, Prober, Scenario};
+use crate::{MatchSet, Prober, Profile, Scenario, Settings};
 
 /// A run: which experiments, on which devices, how often, and where to.
 #[derive(Clone, Debug)]
@@ -55,6 +55,9 @@ pub struct Parameters {
     /// Of the scenario `changes`.
     #[serde(default)]
     pub changes: ChangeParameters,
+    /// Of those of the catalogue.
+    #[serde(default)]
+    pub settings: Settings,
 }
 
 /// How echoes are measured.
@@ -277,6 +280,19 @@ const FLOW_MODS_MAX: u32 = 1_000_000;
 const TEST_MAX: Duration = Duration::from_secs(3_600);
 
 impl Options {
+    /// As this profile has it.
+    #[must_use]
+    pub fn of(profile: Profile) -> Self {
+        match profile {
+            Profile::Quick => Self::quick(),
+            Profile::Paper | Profile::Rfc => {
+                let mut options = Self::default();
+                options.parameters.settings.profile = profile;
+                options
+            }
+        }
+    }
+
     /// A quick look: enough to see the devices apart, too little to quote.
     #[must_use]
     pub fn quick() -> Self {
@@ -291,7 +307,9 @@ impl Options {
             flow_table,
             meters,
             changes,
+            settings,
         } = &mut options.parameters;
+        settings.profile = Profile::Quick;
         echo.packets = 2_000;
         echo.frame_bytes = vec![64];
         tcp_throughput.seconds = 3;
@@ -334,6 +352,13 @@ impl Options {
             ),
             ((1..=1_000).contains(&self.runs), "runs: from 1 to 1000"),
         ])?;
+        let catalogued = self.scenarios.iter().filter_map(|scenario| match scenario {
+            Scenario::Catalogued(one) => Some(*one),
+            _ => None,
+        });
+        let settings = &self.parameters.settings;
+        let checked = settings.check(&catalogued.collect::<Vec<_>>());
+        checked.map_err(|error| BadOption(error.to_string()))?;
         self.parameters.check()
     }
 }

@@ -10,7 +10,7 @@ use testbed::DeviceKind;
 
 use crate::random::Random;
 use crate::record::{MeterAct, MeterUnit};
-use crate::{MatchSet, Options, Scenario};
+use crate::{Catalogued, MatchSet, Options, Point, Scenario};
 
 /// One test on one device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Step {
 }
 
 /// What is done, with its parameters that vary within a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Echoes.
     Echo {
@@ -45,6 +45,8 @@ pub enum Test {
     Change(ChangeTest),
     /// Requests and replies over one TCP connection.
     TcpRequests,
+    /// An experiment of the catalogue, at a point of its parameters.
+    Catalogued(Catalogued, Point),
 }
 
 /// What is asked of a device while frames move.
@@ -112,11 +114,17 @@ impl Step {
     #[must_use]
     pub fn id(&self) -> String {
         let (scenario, device, run) = (self.test.scenario(), self.device, self.run);
-        match self.test {
+        match &self.test {
             Test::Echo {
                 match_set,
                 frame_bytes,
             } => format!("{scenario}/{match_set}/{frame_bytes}/{device}/{run}"),
+            Test::Catalogued(one, point) => {
+                let label = point.label(one.experiment());
+                let parts = [scenario.name(), &label, device.name(), &run.to_string()];
+                let parts = parts.into_iter().filter(|part| !part.is_empty());
+                parts.collect::<Vec<_>>().join("/")
+            }
             Test::TcpThroughput | Test::FlowTable | Test::TcpRequests => {
                 format!("{scenario}/{device}/{run}")
             }
@@ -171,7 +179,10 @@ impl Step {
         });
         let echo = &parameters.echo;
         fixed
-            + match self.test {
+            + match &self.test {
+                Test::Catalogued(one, point) => {
+                    Duration::from_secs_f64((one.experiment().seconds)(point))
+                }
                 Test::Echo { .. } | Test::TcpRequests => round_trip * (echo.packets + echo.warm_up),
                 Test::TcpThroughput => {
                     Duration::from_secs(parameters.tcp_throughput.seconds.into())
@@ -209,6 +220,7 @@ impl Test {
             Self::Meter(_) => Scenario::Meters,
             Self::Change(_) => Scenario::Changes,
             Self::TcpRequests => Scenario::TcpRequests,
+            Self::Catalogued(one, _) => Scenario::Catalogued(*one),
         }
     }
 
@@ -222,7 +234,8 @@ impl Test {
             | Self::FlowTable
             | Self::Meter(_)
             | Self::Change(_)
-            | Self::TcpRequests => MatchSet::Port,
+            | Self::TcpRequests
+            | Self::Catalogued(..) => MatchSet::Port,
         }
     }
 }
@@ -242,8 +255,12 @@ pub fn plan(options: &Options) -> Vec<Step> {
             for test in blocks {
                 let mut devices = options.devices.clone();
                 random.shuffle(&mut devices);
-                devices.retain(|device| takes_part(*device, test));
-                steps.extend(devices.into_iter().map(|device| Step { test, device, run }));
+                devices.retain(|device| takes_part(*device, &test));
+                steps.extend(devices.into_iter().map(|device| Step {
+                    test: test.clone(),
+                    device,
+                    run,
+                }));
             }
         }
     }
@@ -253,7 +270,7 @@ pub fn plan(options: &Options) -> Vec<Step> {
 /// Open vSwitch with TCP segmentation offload differs from Open vSwitch as it comes
 /// in nothing but how it carries TCP; only what speaks OpenFlow has flow tables and
 /// meters; and Open vSwitch's userspace data path has no band that remarks.
-fn takes_part(device: DeviceKind, test: Test) -> bool {
+fn takes_part(device: DeviceKind, test: &Test) -> bool {
     let alone =
         device != DeviceKind::OvsTso || matches!(test, Test::TcpThroughput | Test::TcpRequests);
     let can = match test {
@@ -270,6 +287,7 @@ fn takes_part(device: DeviceKind, test: Test) -> bool {
                 | DeviceKind::External(_)
         ),
         Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
+        Test::Catalogued(one, point) => (one.experiment().takes)(device, point),
         Test::Echo { .. } | Test::TcpThroughput | Test::TcpRequests | Test::ForwardingRate(_) => {
             true
         }
@@ -298,6 +316,11 @@ fn tests(scenario: Scenario, options: &Options) -> Vec<Test> {
         Scenario::Meters => meters(&parameters.meters.pps),
         Scenario::TcpRequests => vec![Test::TcpRequests],
         Scenario::Changes => ChangeTest::ALL.map(Test::Change).to_vec(),
+        Scenario::Catalogued(one) => {
+            let points = parameters.settings.points(one.experiment());
+            let points = points.expect("checked with the options").into_iter();
+            points.map(|point| Test::Catalogued(one, point)).collect()
+        }
         Scenario::ForwardingRate => {
             let paced = parameters.forwarding_rate.paced_pps.iter();
             paced
@@ -324,7 +347,7 @@ mod tests {
 
     fn options() -> Options {
         Options {
-            scenarios: Scenario::ALL.to_vec(),
+            scenarios: Scenario::OWN.to_vec(),
             ..Options::default()
         }
     }

@@ -7,6 +7,7 @@
 //! know can still be read.
 
 mod change;
+mod reading;
 mod requests;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
 pub use change::ChangeOutcome;
+pub use reading::Reading;
 pub use requests::RequestsOutcome;
 
 /// The version of this form. A reader refuses a newer one.
@@ -183,6 +185,8 @@ pub enum Outcome {
     Change(ChangeOutcome),
     /// Of `tcp-requests`.
     Requests(RequestsOutcome),
+    /// Of any experiment of the catalogue.
+    Reading(Reading),
 }
 
 /// Round trips.

@@ -182,6 +182,7 @@ fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(
             "seconds or frame size of meters",
         ),
         (then.changes != now.changes, "parameters of changes"),
+        (then.settings != now.settings, "profile or settings"),
         (session.seed != options.seed, "seed"),
     ]
     .into_iter()
@@ -299,7 +300,7 @@ fn attempt(order: usize, step: &Step, station: &mut Station, tools: &Tools<'_>) 
     }
     let started = rfc3339(tools.clock.calendar());
     let began = tools.clock.now();
-    let measured = scenario::measure(step.test, station, tools);
+    let measured = scenario::measure(&step.test, station, tools);
     let seconds = tools.clock.now().since(began).as_secs_f64();
     let (flaws, conditions, outcome) = match measured {
         Ok(measured) => (

@@ -30,7 +30,7 @@ pub(crate) struct Tools<'a> {
 
 /// Does `test` at `station`, unless its device has failed too often.
 pub(crate) fn measure(
-    test: Test,
+    test: &Test,
     station: &mut Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
@@ -43,20 +43,21 @@ pub(crate) fn measure(
     outcome
 }
 
-fn attempt(test: Test, station: &mut Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
+fn attempt(test: &Test, station: &mut Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
     station.bench.device_mut().check()?;
     station.prepare(test.match_set())?;
     let measured = match test {
+        Test::Catalogued(one, point) => (one.experiment().measure)(point, station, tools)?,
         Test::Echo {
             match_set,
             frame_bytes,
-        } => echo::measure(match_set, frame_bytes, station, tools)?,
+        } => echo::measure(*match_set, *frame_bytes, station, tools)?,
         Test::TcpThroughput => tcp_throughput::measure(station, tools)?,
         Test::TcpRequests => tcp_requests::measure(station, tools)?,
         Test::FlowTable => flow_table::measure(station, tools)?,
-        Test::Meter(meter) => meters::measure(meter, station, tools)?,
-        Test::Change(change) => changes::measure(change, station, tools)?,
-        Test::ForwardingRate(offer) => forwarding_rate::measure(offer, station, tools)?,
+        Test::Meter(meter) => meters::measure(*meter, station, tools)?,
+        Test::Change(change) => changes::measure(*change, station, tools)?,
+        Test::ForwardingRate(offer) => forwarding_rate::measure(*offer, station, tools)?,
     };
     station.bench.device_mut().check()?;
     Ok(measured)

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flow::FlowMod;
 use testbed::{Bench, Clock, DeviceKind, DeviceOptions, Failure, Spawner};
 
 use crate::controller::{Controller, ControllerError, Counts, Listener};
@@ -101,10 +102,15 @@ impl Station {
     /// Sees to it that the device forwards by fresh rules of `set`, whose counters
     /// are at zero, and that its controller is silent from now on.
     pub(crate) fn prepare(&mut self, set: MatchSet) -> Result<(), ControllerError> {
+        self.install(&rules(&self.bench, set))
+    }
+
+    /// Leaves the device with `rules` and no others, if it follows any.
+    pub(crate) fn install(&mut self, rules: &[FlowMod]) -> Result<(), ControllerError> {
         let Some(controller) = &self.controller else {
             return Ok(());
         };
-        controller.install(&rules(&self.bench, set))?;
+        controller.install(rules)?;
         self.packet_ins = controller.packet_ins();
         Ok(())
     }

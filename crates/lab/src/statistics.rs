@@ -6,10 +6,12 @@
 //! distributions.
 
 mod distribution;
+mod histogram;
 mod interval;
 mod variation;
 
 pub use distribution::Distribution;
+pub use histogram::{BadHistogram, Histogram};
 pub use interval::{CONFIDENCE, Interval, mean_interval, ratio_interval};
 pub use variation::{
     effective_size, inter_packet_variations, interarrival_jitter, packet_delay_variations,

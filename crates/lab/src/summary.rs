@@ -1,11 +1,15 @@
 //! A trial in a line, for people who watch.
 
-use crate::format::{count, decimal, micros, rate, throughput};
+use crate::Scenario;
+use crate::format::{count, decimal, decimals, micros, rate, throughput};
 use crate::record::{
-    ChangeOutcome, EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, TcpOutcome,
-    Trial,
+    ChangeOutcome, EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, Reading,
+    TcpOutcome, Trial,
 };
 use crate::statistics::Distribution;
+
+/// Figures in a line at most.
+const FIGURES_TOLD: usize = 4;
 
 /// What came of `trial`, and what is wrong with it.
 pub(crate) fn line(trial: &Trial) -> String {
@@ -20,6 +24,7 @@ pub(crate) fn line(trial: &Trial) -> String {
         Some(Outcome::Requests(requests)) => {
             format!("{} requests/s answered", decimal(requests.rate(), 0))
         }
+        Some(Outcome::Reading(reading)) => reading_line(reading, trial),
     };
     let flaws: String = trial
         .flaws
@@ -30,6 +35,31 @@ pub(crate) fn line(trial: &Trial) -> String {
         })
         .collect();
     format!("{}: {outcome}{flaws}", trial.id)
+}
+
+/// The figures that the experiment declares first, and how many have no value.
+fn reading_line(reading: &Reading, trial: &Trial) -> String {
+    let Scenario::Catalogued(one) = trial.scenario else {
+        return "figures of another experiment".to_owned();
+    };
+    let figures = one.experiment().figures.iter();
+    let told = figures.filter_map(|figure| {
+        let value = *reading.figures.get(figure.name)?;
+        let number = decimal(value, decimals(value));
+        Some(
+            format!("{} {number} {}", figure.title, figure.unit)
+                .trim_end()
+                .to_owned(),
+        )
+    });
+    let mut told: Vec<String> = told.take(FIGURES_TOLD).collect();
+    if let Some(reason) = reading.absent.values().next() {
+        told.push(format!(
+            "{} without a value: {reason}",
+            reading.absent.len()
+        ));
+    }
+    told.join(", ")
 }
 
 fn echo_line(echo: &EchoOutcome) -> String {

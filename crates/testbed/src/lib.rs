@@ -22,6 +22,7 @@
 
 mod bench;
 mod clock;
+mod control_stream;
 mod device;
 mod failure;
 mod forwarder;
@@ -42,6 +43,7 @@ mod vlan;
 
 pub use bench::{Bench, Host};
 pub use clock::Clock;
+pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
 pub use device::{
     Described, Device, DeviceKind, DeviceOptions, External, Mode, Settings, Setup, UnknownDevice,
     near,

@@ -49,7 +49,8 @@ fn is_proven(trial: &Trial) -> bool {
             | Outcome::FlowTable(_)
             | Outcome::Meter(_)
             | Outcome::Change(_)
-            | Outcome::Requests(_),
+            | Outcome::Requests(_)
+            | Outcome::Reading(_),
         )
         | None => None,
     };

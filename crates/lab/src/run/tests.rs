@@ -9,7 +9,7 @@ use crate::{MatchSet, Results};
 /// on Open vSwitch where that is installed.
 fn short(name: &str) -> Options {
     let mut options = Options {
-        scenarios: Scenario::ALL.to_vec(),
+        scenarios: Scenario::OWN.to_vec(),
         devices: vec![DeviceKind::Direct, DeviceKind::LinuxBridge],
         runs: 1,
         directory: std::env::temp_dir().join(format!("lab-{}-{name}", std::process::id())),

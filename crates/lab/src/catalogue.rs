@@ -1,0 +1,55 @@
+//! The catalogue: experiments, each described as a paper's method section would, with
+//! what it varies, what comes out, and how that is best looked at.
+//!
+//! An experiment is a file under this one. From its description everything else is made:
+//! what `comporta lab show` tells, the plan, the records, the section of the report, the
+//! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
+
+mod data_planes;
+mod experiment;
+mod parameter;
+mod point;
+mod settings;
+
+use std::fmt;
+
+pub use experiment::{Better, Experiment, Family, Figure, View};
+pub use parameter::{Bound, Parameter, Role, Values};
+pub use point::{Point, Value};
+pub use settings::{BadSetting, Profile, Settings};
+
+/// Every experiment of the catalogue, in the order of reports.
+pub const EXPERIMENTS: &[&Experiment] =
+    &[&data_planes::legacy::LEGACY, &data_planes::rewrite::REWRITE];
+
+/// An experiment of the catalogue, by its place there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Catalogued(usize);
+
+impl Catalogued {
+    /// Every experiment, in the catalogue's order.
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
+        (0..EXPERIMENTS.len()).map(Self)
+    }
+
+    /// The experiment itself.
+    #[must_use]
+    pub const fn experiment(self) -> &'static Experiment {
+        EXPERIMENTS[self.0]
+    }
+
+    /// The name it is asked for by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.experiment().name
+    }
+}
+
+impl fmt::Debug for Catalogued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! An echo of whole frames by rules of one's own, and what is to be told of it.
+
+use std::net::Ipv4Addr;
+
+use base::PortNo;
+use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
+use testbed::{Bench, DeviceKind};
+
+use crate::catalogue::{Better, Figure, Point, View};
+use crate::controller::ControllerError;
+use crate::cores::Watch;
+use crate::frame_echo::{self, FrameEcho, FrameEchoes, Leg};
+use crate::frames::{Tag, UdpFrame};
+use crate::record::{OpenFlowEvidence, Outcome, Reading};
+use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::statistics::Distribution;
+use crate::trial::{Measured, TrialError};
+
+/// The stations that frames are between: behind the hosts' ports, and neither of the hosts,
+/// whose stacks would answer.
+const NEAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xa1];
+const FAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xa2];
+
+/// Priority of the rules that frames meet: the middle of the range.
+pub(super) const PRIORITY: u16 = 0x8000;
+
+/// From here on it is told how long rules took to be in force.
+const SETTLED_NOTED_MS: f64 = 20.0;
+
+/// What every one of these experiments tells.
+pub(super) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "mean_us",
+        title: "Mean",
+        unit: "µs",
+        better: Better::Lower,
+    },
+    Figure {
+        name: "p50_us",
+        title: "Median",
+        unit: "µs",
+        better: Better::Lower,
+    },
+    Figure {
+        name: "p99_us",
+        title: "99 %",
+        unit: "µs",
+        better: Better::Lower,
+    },
+    Figure {
+        name: "p999_us",
+        title: "99.9 %",
+        unit: "µs",
+        better: Better::Lower,
+    },
+    Figure {
+        name: "lost",
+        title: "Lost",
+        unit: "echoes",
+        better: Better::Lower,
+    },
+];
+
+/// Its whole table, for the end of a section.
+pub(super) const ALL_FIGURES: View = View::Table {
+    title: "All figures",
+    figures: &["mean_us", "p50_us", "p99_us", "p999_us", "lost"],
+};
+
+/// About the seconds that a test takes.
+pub(super) fn seconds(point: &Point) -> f64 {
+    let echoes = point.number("packets") + point.number("warm-up");
+    0.3 + echoes as f64 * 60e-6
+}
+
+/// The frame that the client sends.
+pub(super) fn request(bench: &Bench, frame_bytes: u16, tag: Option<Tag>) -> UdpFrame {
+    let frame = UdpFrame {
+        eth_src: NEAR,
+        eth_dst: FAR,
+        tag,
+        ip_src: bench.client().address,
+        ip_dst: bench.server().address,
+        dscp: 0,
+        udp_src: 40_001,
+        udp_dst: 7_778,
+        payload: 0,
+    };
+    frame.sized(frame_bytes)
+}
+
+/// An address of the bench's network that nobody has.
+pub(super) const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(10, 98, 0, 77);
+
+/// The rule that takes frames which `matching` wants out of `port`, changed by `actions`.
+pub(super) fn rule(matching: Match, mut actions: Vec<Action>, towards_server: bool) -> FlowMod {
+    let (port, cookie) = match towards_server {
+        true => (PortNo(2), TOWARDS_SERVER),
+        false => (PortNo(1), TOWARDS_CLIENT),
+    };
+    actions.push(Action::output(port));
+    let actions = Instructions::apply(actions);
+    let mut rule = FlowMod::new(FlowModCommand::Add, PRIORITY, matching, actions);
+    rule.cookie = cookie;
+    rule
+}
+
+/// Installs `rules` if the device has any use for them. A refusal is handed back in words.
+pub(super) fn install(
+    station: &mut Station,
+    rules: &[FlowMod],
+) -> Result<Result<(), String>, TrialError> {
+    match station.install(rules) {
+        Ok(()) => Ok(Ok(())),
+        Err(ControllerError::Refused { fault, .. }) => Ok(Err(format!("refused: {fault}"))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A test that came to nothing, for the same reason in every figure.
+pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
+    let mut reading = Reading::at(point);
+    for figure in FIGURES {
+        reading.lack(figure.name, reason);
+    }
+    Measured::new(
+        Outcome::Reading(reading),
+        crate::record::Conditions::default(),
+    )
+}
+
+/// Measures the echo of `request`, which should come out as `changed`, by rules that are in
+/// force.
+pub(super) fn measure(
+    point: &Point,
+    [request, changed]: [UdpFrame; 2],
+    station: &Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let back = request.reversed();
+    let echo = FrameEcho {
+        request: Leg {
+            sent: request,
+            expected: changed,
+        },
+        answer: Leg {
+            sent: back,
+            expected: back,
+        },
+        warm_up: point.small("warm-up"),
+        packets: point.small("packets"),
+    };
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let cores = &tools.cores.tester;
+    let echoes = frame_echo::run(&station.bench, &echo, cores, tools.clock, tools.interrupt)?;
+    let conditions = watch.end(&station.bench)?;
+    let reading = reading(point, &echoes);
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    measured.note_pressure();
+    judge(&echo, &echoes, station, tools, &mut measured)?;
+    Ok(measured)
+}
+
+/// The figures of these echoes.
+fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
+    let mut reading = Reading::at(point);
+    let Some(all) = Distribution::new(echoes.round_trip_ns.iter().flatten().copied()) else {
+        for figure in FIGURES {
+            reading.lack(figure.name, "nothing came back");
+        }
+        return reading;
+    };
+    reading.put("mean_us", all.mean() / 1e3);
+    for (name, permille) in [("p50_us", 500), ("p99_us", 990), ("p999_us", 999)] {
+        reading.put(name, f64::from(all.quantile(permille)) / 1e3);
+    }
+    reading.put("lost", (echoes.round_trip_ns.len() - all.count()) as f64);
+    let histogram = crate::statistics::Histogram::of(all.values().iter().map(|&ns| ns.into()));
+    reading
+        .histograms
+        .insert("round_trip_ns".to_owned(), histogram.encode());
+    reading
+}
+
+/// Whether frames took the way that rules say, as they say, and no other.
+fn judge(
+    echo: &FrameEcho,
+    echoes: &FrameEchoes,
+    station: &Station,
+    tools: &Tools<'_>,
+    measured: &mut Measured,
+) -> Result<(), TrialError> {
+    if echoes.wrong > 0 {
+        let first = echoes.first_wrong.as_deref().unwrap_or_default();
+        measured.void(format!(
+            "{} frames came out otherwise than they should, the first as {}",
+            echoes.wrong,
+            hexadecimal(first)
+        ));
+    }
+    if echoes.settled_ms > SETTLED_NOTED_MS {
+        measured.note(format!(
+            "after its barrier the device went on by earlier rules: frames came out as they should {:.0} ms later",
+            echoes.settled_ms
+        ));
+    }
+    // Those that waited for the rules may have met earlier ones.
+    let sent = u64::from(echo.warm_up + echo.packets) + echoes.settling;
+    let returned = echoes.round_trip_ns.iter().flatten().count() as u64;
+    let returned = returned + u64::from(echo.warm_up - echoes.warm_up_lost);
+    let agree = |evidence: &OpenFlowEvidence| {
+        (echoes.served..=sent).contains(&evidence.towards_server)
+            && (returned..=echoes.served + echoes.settling).contains(&evidence.towards_client)
+    };
+    let Some(evidence) = station.evidence(tools.clock, agree)? else {
+        return Ok(());
+    };
+    if evidence.packet_ins > 0 {
+        let count = evidence.packet_ins;
+        measured.void(format!(
+            "the device sent {count} frames to the controller: they did not match the rules"
+        ));
+    }
+    if !agree(&evidence) {
+        measured.void(format!(
+            "the rules counted {} and {} frames, but {sent} were sent and {} returned",
+            evidence.towards_server, evidence.towards_client, echoes.served
+        ));
+    }
+    Ok(())
+}
+
+/// The first bytes of a frame, as a person compares them.
+fn hexadecimal(frame: &[u8]) -> String {
+    let shown = frame.iter().take(64);
+    shown.map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Devices that follow rules, and others where no rule is needed.
+pub(super) const fn takes(device: DeviceKind, needs_rules: bool) -> bool {
+    device.speaks_openflow() || !needs_rules
+}

@@ -1,0 +1,130 @@
+//! Scenario 4: what rewriting a header field costs.
+
+use flow::{Action, Field, Match};
+use packet::MacAddr;
+use testbed::DeviceKind;
+
+use super::{PACKETS, SIZE, WARM_UP, echo};
+use crate::catalogue::{Experiment, Family, Parameter, Point, Values, View};
+use crate::frames::{Tag, UdpFrame};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const REWRITE: Experiment = Experiment {
+    name: "echo-rewrite",
+    title: "Rewriting header fields",
+    family: Family::DataPlanes,
+    question: "What does it cost to rewrite a header field?",
+    source: "Costa et al., scenario 4, table 6",
+    steps: &[
+        "One rule a direction matches the port of arrival; the one towards the server rewrites one field.",
+        "UDP frames go from the client to the server and back, one under way at a time, by a thread that never sleeps.",
+        "Every frame that comes out is compared byte for byte with what the rewriting should have made of it, the checksums of IPv4 and UDP included.",
+        "For the VLAN priority, frames bear a tag; the others bear none.",
+        "A rule that the device refuses leaves the cell empty, with the device's own words.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "rewrite",
+            "the field that is rewritten",
+            Values::Words {
+                quick: FIELDS,
+                all: FIELDS,
+            },
+        ),
+        SIZE_64,
+        PACKETS,
+        WARM_UP,
+    ],
+    figures: echo::FIGURES,
+    views: &[
+        View::Matrix {
+            title: "Mean round trip by what is rewritten",
+            figure: "mean_us",
+            across: "rewrite",
+            published: "rewrite",
+        },
+        View::Percentiles {
+            title: "Round trips",
+            histogram: "round_trip_ns",
+        },
+        echo::ALL_FIGURES,
+    ],
+    takes: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
+    seconds: echo::seconds,
+    measure,
+};
+
+const FIELDS: &[&str] = &[
+    "none",
+    "mac-destination",
+    "ip-destination",
+    "vlan-priority",
+    "ip-tos",
+    "udp-port",
+];
+
+/// As published: 64 bytes alone.
+const SIZE_64: Parameter = Parameter {
+    values: Values::Numbers {
+        quick: &[64],
+        paper: &[64],
+        rfc: &[64],
+        bound: super::SIZE_BOUND,
+    },
+    ..SIZE
+};
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let field = point.word("rewrite");
+    let tag = (field == "vlan-priority").then_some(Tag { vid: 100, pcp: 1 });
+    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let request = echo::request(&station.bench, size, tag);
+    let (changed, actions) = rewritten(field, request);
+    if station.kind().speaks_openflow() {
+        let from = |port: u128| Match::any().with(Field::InPort, port);
+        let from = |port| from(port).expect("the port has no prerequisite");
+        let rules = [
+            echo::rule(from(1), actions, true),
+            echo::rule(from(2), Vec::new(), false),
+        ];
+        if let Err(reason) = echo::install(station, &rules)? {
+            return Ok(echo::nothing(point, &reason));
+        }
+    }
+    echo::measure(point, [request, changed], station, tools)
+}
+
+/// What `frame` should become, and the actions for it.
+fn rewritten(field: &str, mut frame: UdpFrame) -> (UdpFrame, Vec<Action>) {
+    let action = match field {
+        "mac-destination" => {
+            frame.eth_dst[5] ^= 0x10;
+            Action::set(Field::EthDst, MacAddr(frame.eth_dst).to_u64().into())
+        }
+        "ip-destination" => {
+            frame.ip_dst = echo::ELSEWHERE;
+            Action::SetNwDst(frame.ip_dst.to_bits())
+        }
+        "vlan-priority" => {
+            frame.tag = frame.tag.map(|tag| Tag { pcp: 6, ..tag });
+            Action::SetVlanPcp(6)
+        }
+        "ip-tos" => {
+            frame.dscp = 46;
+            Action::SetNwTos(46 << 2)
+        }
+        "udp-port" => {
+            frame.udp_dst = 9_999;
+            Action::SetTpDst(frame.udp_dst)
+        }
+        _ => return (frame, Vec::new()),
+    };
+    (frame, vec![action])
+}

@@ -1,0 +1,99 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Whatever the catalogue says of itself must be so: a name that a view or a threshold uses
+/// has to be declared.
+#[test]
+fn every_experiment_is_described_whole() {
+    let mut names = BTreeSet::new();
+    for experiment in EXPERIMENTS {
+        let name = experiment.name;
+        assert!(names.insert(name), "{name} is there twice");
+        assert!(crate::Scenario::OWN.iter().all(|own| own.name() != name));
+        for text in [experiment.title, experiment.question, experiment.source] {
+            assert!(!text.is_empty(), "{name}");
+        }
+        assert!(experiment.question.ends_with('?'), "{name}");
+        assert!(experiment.steps.len() >= 2, "{name}");
+        assert!(!experiment.figures.is_empty() && !experiment.views.is_empty());
+        for step in experiment.steps {
+            assert!(step.ends_with('.'), "{name}: {step}");
+        }
+    }
+}
+
+#[test]
+fn views_show_what_is_declared() {
+    for experiment in EXPERIMENTS {
+        let name = experiment.name;
+        for view in experiment.views {
+            let (figures, parameter) = match *view {
+                View::Matrix { figure, across, .. } | View::Bars { figure, across, .. } => {
+                    (vec![figure], Some(across))
+                }
+                View::Lines { figure, along, .. } => (vec![figure], Some(along)),
+                View::Ratio {
+                    figure, parameter, ..
+                } => (vec![figure], Some(parameter)),
+                View::Table { figures, .. } => (figures.to_vec(), None),
+                View::Shares { .. } | View::Percentiles { .. } => (Vec::new(), None),
+            };
+            for figure in figures {
+                assert!(experiment.figure(figure).is_some(), "{name}: {figure}");
+            }
+            if let Some(parameter) = parameter {
+                assert!(
+                    experiment.parameter(parameter).is_some(),
+                    "{name}: {parameter}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_profile_has_points_within_bounds_and_a_forecast() {
+    for profile in Profile::ALL {
+        let settings = Settings {
+            profile,
+            ..Settings::default()
+        };
+        let all: Vec<Catalogued> = Catalogued::all().collect();
+        assert_eq!(settings.check(&all), Ok(()));
+        for experiment in EXPERIMENTS {
+            let name = experiment.name;
+            for parameter in experiment.parameters {
+                for value in parameter.defaults(profile) {
+                    let read = parameter.read(&value.to_string());
+                    assert_eq!(read, Ok(value), "{name}.{}", parameter.name);
+                }
+            }
+            let points = settings.points(experiment).unwrap();
+            assert!(!points.is_empty(), "{name}");
+            let labels: BTreeSet<String> = points.iter().map(|p| p.label(experiment)).collect();
+            assert_eq!(labels.len(), points.len(), "{name}");
+            assert!(
+                points.iter().all(|point| (experiment.seconds)(point) > 0.0),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_makes_no_sense_is_told_with_what_would() {
+    let all: Vec<Catalogued> = Catalogued::all().collect();
+    let told = |text: &str| {
+        let mut settings = Settings::default();
+        let outcome = settings.read(text).and_then(|()| settings.check(&all));
+        outcome.map_err(|error| error.to_string())
+    };
+    assert_eq!(
+        told("packets"),
+        Err("'packets' is no setting: NAME=VALUE,... is wanted".to_owned())
+    );
+    assert_eq!(told("packets=100"), Ok(()));
+    let told = told("pakets=100").unwrap_err();
+    assert!(told.contains("did you mean 'packets'?"), "{told}");
+}

@@ -1,0 +1,219 @@
+//! Echoes of whole frames: one thread sends a frame at one end, takes it out at the other,
+//! looks at every byte, and sends an answer back, one under way at a time.
+//!
+//! Unlike [`crate::probe`] it passes the hosts' stacks by. So a device may change a frame on
+//! its way, and it is seen whether it did as it was told.
+
+use std::thread;
+use std::time::Duration;
+
+use base::Instant;
+use testbed::{Bench, Clock, Failure, Host, RawSocket, pin_current_thread};
+
+use crate::Interrupt;
+use crate::frames::{UdpFrame, number};
+use crate::probe::ProbeError;
+
+/// What has not come by then is lost.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
+/// So many losses without an echo between them, and nothing more is expected.
+const SILENCE: u32 = 20;
+/// So many echoes in a row that come out as they should, and the rules are in force.
+const IN_FORCE: u32 = 20;
+/// How long they may take to be.
+const SETTLE: Duration = Duration::from_secs(5);
+/// Numbers from here on are of echoes that wait for the rules.
+const SETTLING: u32 = 1 << 31;
+
+/// A frame as it is sent and as it should come out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leg {
+    /// As it is sent.
+    pub(crate) sent: UdpFrame,
+    /// As it should come out.
+    pub(crate) expected: UdpFrame,
+}
+
+/// What is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameEcho {
+    /// From the client to the server.
+    pub(crate) request: Leg,
+    /// From the server to the client.
+    pub(crate) answer: Leg,
+    /// Echoes before those that count.
+    pub(crate) warm_up: u32,
+    /// Echoes that count.
+    pub(crate) packets: u32,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FrameEchoes {
+    /// Round trips in nanoseconds; none for an echo that did not come back.
+    pub(crate) round_trip_ns: Vec<Option<u32>>,
+    /// Requests that came to the server, warm-up included.
+    pub(crate) served: u64,
+    /// Frames that came out otherwise than expected, either way, warm-up included.
+    pub(crate) wrong: u64,
+    /// The first of those, as it came.
+    pub(crate) first_wrong: Option<Vec<u8>>,
+    /// Echoes of the warm-up that did not come back.
+    pub(crate) warm_up_lost: u32,
+    /// Echoes that were sent before the warm-up, until the rules were in force: their barrier
+    /// is not enough for some devices, which go by what they remember of earlier rules.
+    pub(crate) settling: u64,
+    /// How long that took, in milliseconds.
+    pub(crate) settled_ms: f64,
+}
+
+/// Measures between the hosts of `bench`, on the first of `cores`.
+pub(crate) fn run(
+    bench: &Bench,
+    echo: &FrameEcho,
+    cores: &[usize],
+    clock: &Clock,
+    interrupt: &Interrupt,
+) -> Result<FrameEchoes, ProbeError> {
+    let open = |host: &Host| host.namespace.raw_receiver(host.interface);
+    let prober = Prober {
+        client: open(bench.client())?,
+        server: open(bench.server())?,
+        echo: *echo,
+        clock: *clock,
+    };
+    thread::scope(|scope| {
+        let prober = scope.spawn(|| {
+            pin_current_thread(&cores[..cores.len().min(1)])?;
+            prober.run(interrupt)
+        });
+        prober
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+struct Prober {
+    client: RawSocket,
+    server: RawSocket,
+    echo: FrameEcho,
+    clock: Clock,
+}
+
+impl Prober {
+    fn run(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
+        let mut echoes = self.settle(interrupt)?;
+        let mut silence = 0;
+        for number in 0..self.echo.warm_up + self.echo.packets {
+            if interrupt.is_set() {
+                return Err(ProbeError::Interrupted);
+            }
+            let round_trip = self.exchange(number, &mut echoes)?;
+            silence = if round_trip.is_some() { 0 } else { silence + 1 };
+            if silence == SILENCE {
+                return Err(ProbeError::Silence);
+            }
+            if number >= self.echo.warm_up {
+                echoes.round_trip_ns.push(round_trip);
+            } else if round_trip.is_none() {
+                echoes.warm_up_lost += 1;
+            }
+        }
+        Ok(echoes)
+    }
+
+    /// Sends echoes until frames come out as the rules say.
+    fn settle(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
+        let began = self.clock.now();
+        let mut in_force = 0;
+        let mut settling = 0;
+        let mut came = false;
+        while in_force < IN_FORCE && self.clock.now().since(began) < SETTLE {
+            if interrupt.is_set() {
+                return Err(ProbeError::Interrupted);
+            }
+            let mut echoes = FrameEchoes::default();
+            let number = SETTLING + u32::try_from(settling).unwrap_or(0);
+            let round_trip = self.exchange(number, &mut echoes)?;
+            settling += 1;
+            came |= round_trip.is_some();
+            in_force = match (round_trip, echoes.wrong) {
+                (Some(_), 0) => in_force + 1,
+                _ => 0,
+            };
+            if !came && settling == u64::from(SILENCE) {
+                return Err(ProbeError::Silence);
+            }
+        }
+        Ok(FrameEchoes {
+            settling,
+            settled_ms: self.clock.now().since(began).as_secs_f64() * 1e3,
+            ..FrameEchoes::default()
+        })
+    }
+
+    /// One echo; none if it is overdue.
+    fn exchange(&self, number: u32, echoes: &mut FrameEchoes) -> Result<Option<u32>, ProbeError> {
+        let FrameEcho {
+            request, answer, ..
+        } = self.echo;
+        let (out, back) = (request.sent.bytes(number), answer.sent.bytes(number));
+        let sent = self.clock.now();
+        send(&self.client, &out)?;
+        if !self.awaits(&self.server, &request.expected, number, sent, echoes)? {
+            return Ok(None);
+        }
+        echoes.served += 1;
+        send(&self.server, &back)?;
+        if !self.awaits(&self.client, &answer.expected, number, sent, echoes)? {
+            return Ok(None);
+        }
+        let nanos = self.clock.now().since(sent).as_nanos();
+        Ok(Some(u32::try_from(nanos).unwrap_or(u32::MAX)))
+    }
+
+    /// Takes frames out of `end` until the one of this number is there; false if it is overdue.
+    /// It is looked at after its time was taken, by what is left of the caller's turn.
+    fn awaits(
+        &self,
+        end: &RawSocket,
+        expected: &UdpFrame,
+        wanted: u32,
+        sent: Instant,
+        echoes: &mut FrameEchoes,
+    ) -> Result<bool, ProbeError> {
+        let mut room = [0; 2048];
+        let whole = expected.headers() + expected.payload;
+        loop {
+            let came = end.receive(&mut room);
+            let Some(length) = came.map_err(Failure::to("receive an echo"))? else {
+                if self.clock.now().since(sent) >= PATIENCE {
+                    return Ok(false);
+                }
+                continue;
+            };
+            // A tag that was put on or taken off moves the number.
+            let ends = [whole, length];
+            let ours = ends.map(|at| number(&room[..length], at));
+            if !ours.contains(&Some(wanted)) {
+                continue;
+            }
+            let right = room.get(..whole) == Some(&expected.bytes(wanted)) && length >= whole;
+            if !right {
+                echoes.wrong += 1;
+                echoes
+                    .first_wrong
+                    .get_or_insert_with(|| room[..length].to_vec());
+            }
+            return Ok(true);
+        }
+    }
+}
+
+fn send(end: &RawSocket, frame: &[u8]) -> Result<(), ProbeError> {
+    match end.send(&[frame]) {
+        // No room is a lost echo, which shows.
+        Err(error) if crate::generator::is_full(&error) => Ok(()),
+        outcome => Ok(outcome.map(drop).map_err(Failure::to("send an echo"))?),
+    }
+}

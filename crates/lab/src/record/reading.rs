@@ -1,0 +1,51 @@
+//! What came of a test of the catalogue: numbers by name, histograms, series.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Point;
+
+/// What came of a test, in a form that all experiments of the catalogue share.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The values of the experiment's parameters.
+    pub point: Point,
+    /// Figures by name, in the unit that the name ends with.
+    pub figures: BTreeMap<String, f64>,
+    /// Figures that have no value, each with the reason in words.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub absent: BTreeMap<String, String>,
+    /// Distributions by name, in nanoseconds if not said otherwise: HdrHistogram's form V2,
+    /// deflated, in base64.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub histograms: BTreeMap<String, String>,
+    /// Pairs by name, in the order of time as a rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, Vec<[f64; 2]>>,
+}
+
+impl Reading {
+    /// Nothing yet, of a test at `point`.
+    #[must_use]
+    pub fn at(point: &Point) -> Self {
+        Self {
+            point: point.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a figure. One that is no number is absent, and says so.
+    pub fn put(&mut self, name: &str, value: f64) {
+        if value.is_finite() {
+            self.figures.insert(name.to_owned(), value);
+        } else {
+            self.lack(name, "it came to no number");
+        }
+    }
+
+    /// Says why a figure has no value.
+    pub fn lack(&mut self, name: &str, reason: impl Into<String>) {
+        self.absent.insert(name.to_owned(), reason.into());
+    }
+}
