@@ -61,4 +61,4 @@ pub use requirements::{Missing, Requirement, check};
 pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
 };
-pub use usage::{Usage, usage};
+pub use usage::{Usage, process_start, usage};

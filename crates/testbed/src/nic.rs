@@ -134,11 +134,12 @@ impl NicState {
         let Some(found) = names.into_iter().find(is_it) else {
             return Ok(PutBack::Gone);
         };
-        here.set_down(&found)?;
+        // Its name may be another's here, so it gets that back where it belongs.
+        here.hand_over(&found, &home)?;
         if found != *interface {
-            here.rename(&found, interface)?;
+            home.set_down(&found)?;
+            home.rename(&found, interface)?;
         }
-        here.hand_over(interface, &home)?;
         self.restore(&home)?;
         Ok(PutBack::Restored)
     }

@@ -180,9 +180,9 @@ impl DeviceKind {
             Self::ComportaTap | Self::OvsTap => topology
                 .is_chain()
                 .then_some("its bridges would have to share TAP interfaces"),
-            Self::External(_) => topology
-                .is_chain()
-                .then_some("it is one switch, whatever is in it"),
+            Self::External(_) => {
+                (topology.bridges().len() > 1).then_some("it is one switch, whatever is in it")
+            }
             _ => None,
         };
         let vlans = topology.ports() == crate::PortKind::Vlan;
