@@ -46,6 +46,7 @@ pub mod search;
 mod station;
 pub mod statistics;
 mod summary;
+pub mod threshold;
 mod trial;
 
 pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
