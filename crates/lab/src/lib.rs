@@ -16,6 +16,7 @@ pub mod compare;
 mod controller;
 mod cores;
 pub mod describe;
+pub mod export;
 mod failure;
 pub mod figures;
 #[cfg(test)]
