@@ -5,8 +5,11 @@
 //! what `comporta lab show` tells, the plan, the records, the section of the report, the
 //! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
 
+mod benchmarking;
 mod data_planes;
 mod experiment;
+mod latency;
+mod offered;
 mod parameter;
 mod point;
 mod settings;
@@ -19,8 +22,18 @@ pub use point::{Point, Value};
 pub use settings::{BadSetting, Profile, Settings};
 
 /// Every experiment of the catalogue, in the order of reports.
-pub const EXPERIMENTS: &[&Experiment] =
-    &[&data_planes::legacy::LEGACY, &data_planes::rewrite::REWRITE];
+pub const EXPERIMENTS: &[&Experiment] = &[
+    &data_planes::legacy::LEGACY,
+    &data_planes::capacity::CAPACITY,
+    &data_planes::rules::RULES,
+    &data_planes::rewrite::REWRITE,
+    &latency::size::SIZE,
+    &latency::load::LOAD,
+    &latency::action::ACTION,
+    &benchmarking::throughput::THROUGHPUT,
+    &benchmarking::loss::LOSS,
+    &benchmarking::back_to_back::BACK_TO_BACK,
+];
 
 /// An experiment of the catalogue, by its place there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

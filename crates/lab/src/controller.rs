@@ -1,33 +1,64 @@
-//! The lab's own controller: OpenFlow 1.0 over a Unix socket that the device calls.
+//! The lab's own controller: OpenFlow 1.0 to 1.5, over a Unix socket or TCP, with devices
+//! that call or are called.
 //!
-//! It installs rules, waits for the barrier, reads counters, and says nothing
-//! while a test runs: a thread sleeps on the socket, answers the device's echo
-//! requests, and counts the frames that the device sends up, of which there
-//! should be none. It learns nothing and decides nothing.
+//! It installs rules, waits for barriers, asks for statistics, and says nothing while a
+//! test runs unless it is given an [`Application`]: a thread sleeps on the socket, answers
+//! the device's echo requests, and keeps what the device tells unasked, with its time. An
+//! instrument that must not wait for a thread holds the connection itself ([`Link`]).
+//!
+//! Of every message it is known when its last byte was handed to the system, and of every
+//! answer when its last byte came: by TCP as the kernel received it, by a Unix socket as it
+//! was read ([`testbed::Stamp`] says which). What a device refuses is a value ([`Refusal`]).
+//!
+//! Not here: what is measured with it.
 
+pub mod application;
+mod ask;
+mod conversation;
+mod diagnosis;
+mod events;
+mod exchange;
+pub mod learning;
+mod link;
+mod listener;
+mod refusal;
 mod session;
+mod tally;
 
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use base::{Cookie, TableId};
-use flow::{FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
-use openflow::{Form, Message, MultipartReply, MultipartRequest};
-use testbed::{Clock, Failure};
+use base::{Cookie, DatapathId};
+use flow::{Features, FlowMod};
+use openflow::{Inexpressible, Message, Version, Versions};
+use testbed::{Clock, ControlStream, Failure};
 
-use session::{Order, Session};
+pub use application::Application;
+pub use ask::{Ask, packet_out};
+pub use conversation::{BACKLOG_MAX, Broken, Conversation, Heard, Kind};
+pub use diagnosis::{Diagnosis, Movements};
+pub use events::Event;
+pub use exchange::{Answer, Done};
+pub use link::{Backlog, Link};
+pub use listener::Listener;
+pub use refusal::{Reason, Refusal};
+pub use tally::Tally;
+
+use session::{Board, Order, Session};
 
 /// How long a device may take over a request and the barrier behind it.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// Orders that may wait for a session: whoever gives more waits.
+const ORDERS_MAX: usize = 16;
+
 /// What a device's rules have counted: frames, by the rule's mark.
-pub(crate) type Counts = Vec<(Cookie, u64)>;
+pub type Counts = Vec<(Cookie, u64)>;
 
 /// Why a device could not be controlled.
 #[derive(Debug, thiserror::Error)]
@@ -43,151 +74,204 @@ pub enum ControllerError {
     Refused {
         /// What was asked.
         request: &'static str,
-        /// The error's numbers.
-        fault: String,
+        /// What was not done, and why.
+        fault: Box<Refusal>,
     },
+    /// The version that was agreed on has no words for it.
+    #[error(transparent)]
+    Inexpressible(#[from] Inexpressible),
+    /// The device answers, and not what it was asked.
+    #[error("the device did not answer {0}, but answered the barrier behind it")]
+    Unanswered(&'static str),
+    /// Two devices say that they are the same.
+    #[error("two devices called with the same datapath id, {:016x}", .0.0)]
+    SameDatapath(DatapathId),
     /// The device does not answer.
-    #[error("the device did not answer within {} s", ANSWER.as_secs())]
-    Silent,
+    #[error("the device did not answer in time: {0}")]
+    Silent(Box<Diagnosis>),
 }
 
-/// A socket where a device may call.
-pub(crate) struct Listener {
-    socket: UnixListener,
-    path: PathBuf,
+/// How a controller is to be with its devices.
+#[derive(Clone, Debug)]
+pub struct Manner {
+    /// The versions that it may speak.
+    pub versions: Versions,
+    /// What it does by itself.
+    pub application: Application,
 }
 
-impl Listener {
-    /// Listens at `path`, in place of whatever an earlier run left there.
-    pub(crate) fn bind(path: &Path) -> Result<Self, ControllerError> {
-        let failure = || Failure::to(format!("listen at {}", path.display()));
-        match std::fs::remove_file(path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(failure()(error).into());
-            }
-            _ => {}
+impl Manner {
+    /// One that speaks this version only, and does nothing by itself.
+    #[must_use]
+    pub const fn silent(version: Version) -> Self {
+        Self {
+            versions: Versions::only(version),
+            application: Application::Silent,
         }
-        let socket = UnixListener::bind(path).map_err(failure())?;
-        socket.set_nonblocking(true).map_err(failure())?;
-        Ok(Self {
-            socket,
-            path: path.to_owned(),
-        })
-    }
-
-    /// Waits for the device's call and agrees with it on OpenFlow 1.0. `alive` says
-    /// whether it is worth waiting.
-    pub(crate) fn accept(
-        self,
-        clock: &Clock,
-        limit: Duration,
-        mut alive: impl FnMut() -> Result<(), Failure>,
-    ) -> Result<Controller, ControllerError> {
-        let failure = || Failure::to("accept the device's call");
-        let stream = clock.wait_for("the device to call its controller", limit, || {
-            alive()?;
-            match self.socket.accept() {
-                Ok((stream, _)) => Ok(Some(stream)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-                Err(error) => Err(failure()(error)),
-            }
-        })?;
-        let controller = Controller::start(stream, *clock).map_err(failure())?;
-        controller.transact("a barrier", Vec::new())?;
-        Ok(controller)
-    }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        // Somebody else may have tidied up.
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
 /// A connected device.
-pub(crate) struct Controller {
-    orders: Sender<Order>,
+#[derive(Debug)]
+pub struct Controller {
+    orders: SyncSender<Order>,
     /// A byte written here wakes the session.
     bell: UnixStream,
-    packet_ins: Arc<AtomicU64>,
+    board: Arc<Board>,
+    features: Features,
+    version: Version,
+    clock: Clock,
 }
 
 impl Controller {
-    fn start(stream: UnixStream, clock: Clock) -> io::Result<Self> {
-        let (bell, rung) = UnixStream::pair()?;
-        let (orders, inbox) = mpsc::channel();
-        let packet_ins = Arc::new(AtomicU64::new(0));
-        let session = Session::new(stream, rung, inbox, Arc::clone(&packet_ins), clock)?;
-        thread::Builder::new()
-            .name("controller".to_owned())
-            .spawn(move || session.run())?;
+    /// Calls a device that listens at this path.
+    ///
+    /// # Errors
+    /// Nobody listens, or there is no agreement.
+    pub fn call(path: &Path, manner: Manner, clock: &Clock) -> Result<Self, ControllerError> {
+        Self::start(ControlStream::call(path)?, manner, clock)
+    }
+
+    /// Agrees with the device at the other end, and asks who it is.
+    ///
+    /// # Errors
+    /// There is no agreement, or no answer.
+    pub fn start(
+        stream: ControlStream,
+        manner: Manner,
+        clock: &Clock,
+    ) -> Result<Self, ControllerError> {
+        let mut link = Link::over(stream, manner.versions, clock)?;
+        let features = link.features()?;
+        let version = link.version().expect("it was agreed on");
+        let board = Arc::new(Board::new(&link, features.datapath_id));
+        let (orders, inbox) = mpsc::sync_channel(ORDERS_MAX);
+        let start = || -> io::Result<UnixStream> {
+            let (bell, rung) = UnixStream::pair()?;
+            bell.set_nonblocking(true)?;
+            rung.set_nonblocking(true)?;
+            let board = Arc::clone(&board);
+            let session = Session::new(link, rung, inbox, board, manner.application);
+            thread::Builder::new()
+                .name("controller".to_owned())
+                .spawn(move || session.run())?;
+            Ok(bell)
+        };
+        let bell = start().map_err(Failure::to("start a controller's session"))?;
         Ok(Self {
             orders,
             bell,
-            packet_ins,
+            board,
+            features,
+            version,
+            clock: *clock,
         })
+    }
+
+    /// Who the device is.
+    #[must_use]
+    pub const fn datapath_id(&self) -> DatapathId {
+        self.features.datapath_id
     }
 
     /// Leaves the device with `rules` and no others, their counters at zero, in
     /// force when this returns as far as its barrier can be trusted.
-    pub(crate) fn install(&self, rules: &[FlowMod]) -> Result<(), ControllerError> {
-        let mut clear = FlowMod::new(
-            FlowModCommand::Delete,
-            0,
-            Match::any(),
-            Instructions::default(),
-        );
-        clear.table = TableId::ALL;
+    ///
+    /// # Errors
+    /// The device refuses one of them, or is silent or gone.
+    pub fn install(&self, rules: &[FlowMod]) -> Result<(), ControllerError> {
+        let clear = ask::delete_all();
         let messages = [&clear].into_iter().chain(rules);
         let messages = messages.cloned().map(Message::FlowMod).collect();
         self.transact("a rule", messages).map(drop)
     }
 
     /// What the rules have counted.
-    pub(crate) fn counts(&self) -> Result<Counts, ControllerError> {
-        let all = FlowStatsRequest::all();
-        let request = MultipartRequest::Flow(Form::Standard, all);
-        let request = Message::MultipartRequest(request);
-        let replies = self.transact("flow statistics", vec![request])?;
-        let flows = replies.into_iter().filter_map(|message| match message {
-            Message::MultipartReply {
-                reply: MultipartReply::Flow(_, flows),
-                ..
-            } => Some(flows),
-            _ => None,
-        });
+    ///
+    /// # Errors
+    /// The device does not tell, or is silent or gone.
+    pub fn counts(&self) -> Result<Counts, ControllerError> {
+        let flows = (&mut &*self).flows(flow::FlowStatsRequest::all())?;
         Ok(flows
-            .flatten()
+            .into_iter()
             .map(|flow| (flow.cookie, flow.packets))
             .collect())
     }
 
     /// How many frames the device has sent up since it called.
-    pub(crate) fn packet_ins(&self) -> u64 {
-        self.packet_ins.load(Ordering::Relaxed)
+    #[must_use]
+    pub fn packet_ins(&self) -> u64 {
+        self.board.tally().heard(Kind::PacketIn)
+    }
+
+    /// What came and went so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.board.tally()
+    }
+
+    /// What the device told unasked since this was asked last, the oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.board.events()
+    }
+
+    /// What the device told unasked and there was no room for.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        self.board.events_lost()
+    }
+
+    /// What is on its way to the device.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        self.board.backlog()
+    }
+
+    /// How the device is, in words.
+    #[must_use]
+    pub fn diagnosis(&self) -> Diagnosis {
+        self.board.diagnosis(self.version, self.clock.now())
     }
 
     /// Sends `messages` and a barrier, and hands back what came before its reply.
-    fn transact(
+    pub(crate) fn transact(
         &self,
         request: &'static str,
         messages: Vec<Message>,
     ) -> Result<Vec<Message>, ControllerError> {
+        let done = self.attempt(messages)?.all_done(request)?;
+        Ok(done.answers.into_iter().map(|one| one.message).collect())
+    }
+
+    /// Sends `messages` and a barrier, and tells what came of them.
+    fn attempt(&self, messages: Vec<Message>) -> Result<Done, ControllerError> {
         let (reply, answer) = mpsc::channel();
-        let order = Order {
-            request,
-            messages,
-            reply,
-        };
-        let over = || ControllerError::Down("its session has ended".to_owned());
+        let order = Order { messages, reply };
+        let over = || ControllerError::Down(self.board.end());
         self.orders.send(order).map_err(|_| over())?;
-        (&self.bell).write_all(&[0]).map_err(|_| over())?;
+        match (&self.bell).write_all(&[0]) {
+            // A bell that is rung so often will be heard.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(over()),
+            _ => {}
+        }
         match answer.recv_timeout(ANSWER) {
             Ok(outcome) => outcome,
-            Err(mpsc::RecvTimeoutError::Timeout) => Err(ControllerError::Silent),
-            Err(mpsc::RecvTimeoutError::Disconnected) => Err(over()),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(ControllerError::Silent(Box::new(self.diagnosis())))
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(over()),
         }
+    }
+}
+
+impl Ask for &Controller {
+    fn version(&self) -> Version {
+        self.version
+    }
+
+    fn request(&mut self, messages: Vec<Message>) -> Result<Done, ControllerError> {
+        self.attempt(messages)
     }
 }
 

@@ -13,7 +13,7 @@ mod analysis;
 mod calendar;
 pub mod catalogue;
 pub mod compare;
-mod controller;
+pub mod controller;
 mod cores;
 pub mod describe;
 pub mod export;
@@ -27,6 +27,7 @@ mod frames;
 mod generator;
 #[cfg(test)]
 mod impaired;
+pub mod instrument;
 mod interrupt;
 pub mod journal;
 mod names;

@@ -105,6 +105,11 @@ impl Station {
         self.install(&rules(&self.bench, set))
     }
 
+    /// Who tells the device its rules; none without OpenFlow.
+    pub(crate) const fn controller(&self) -> Option<&Controller> {
+        self.controller.as_ref()
+    }
+
     /// Leaves the device with `rules` and no others, if it follows any.
     pub(crate) fn install(&mut self, rules: &[FlowMod]) -> Result<(), ControllerError> {
         let Some(controller) = &self.controller else {

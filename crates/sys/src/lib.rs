@@ -17,6 +17,7 @@ pub mod process;
 pub mod processor;
 pub mod scheduling;
 pub mod storage;
+pub mod stream_socket;
 pub mod tun;
 pub mod vectors;
 pub mod xdp;

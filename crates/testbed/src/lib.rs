@@ -22,6 +22,7 @@
 
 mod bench;
 mod clock;
+mod control_stream;
 mod device;
 mod failure;
 mod forwarder;
@@ -32,12 +33,15 @@ mod namespace;
 mod open_vswitch;
 mod process;
 mod raw;
+mod realtime;
 mod requirements;
 mod sockets;
+mod stamped;
 mod usage;
 
 pub use bench::{Bench, Host};
 pub use clock::Clock;
+pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
 pub use device::{Device, DeviceKind, DeviceOptions, UnknownDevice};
 pub use failure::Failure;
 pub use interface::{InterfaceCounters, Offload};
@@ -47,4 +51,5 @@ pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
+pub use stamped::{FrameReceiver, FrameSender};
 pub use usage::{Usage, usage};

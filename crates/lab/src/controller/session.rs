@@ -1,256 +1,276 @@
-//! The thread behind a controller: it sleeps on the device's socket and on the
-//! bell that announces orders, and drives the channel between them.
+//! The thread behind a controller: it sleeps on the device's socket and on the bell that
+//! announces orders, and deals with what comes.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::Xid;
-use openflow::{Channel, Event, Message, Options, Side, Version, Versions};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use testbed::Clock;
+use base::{DatapathId, Instant};
+use openflow::{Message, Version};
 
 use super::ControllerError;
-
-/// Longer than any run: the lab does not ask whether a device is there while it
-/// tests it, and a device that ends closes its socket.
-const NEVER: Duration = Duration::from_secs(365 * 24 * 3_600);
+use super::application::Application;
+use super::conversation::Kind;
+use super::diagnosis::Diagnosis;
+use super::events::{Event, Events};
+use super::exchange::{Done, Exchange, Taken};
+use super::link::{Backlog, Link, broken};
+use super::tally::Tally;
 
 /// Something that the device is to do.
+#[derive(Debug)]
 pub(super) struct Order {
-    /// What it is, for whoever reads an error.
-    pub(super) request: &'static str,
     /// The messages; a barrier is sent behind them.
     pub(super) messages: Vec<Message>,
-    /// Where the device's answers go, when the barrier's has come.
-    pub(super) reply: Sender<Result<Vec<Message>, ControllerError>>,
+    /// Where it is told what came of them, when the barrier's answer has come.
+    pub(super) reply: Sender<Result<Done, ControllerError>>,
 }
 
-/// An order whose barrier has not been answered.
+/// What a session shows to others.
+#[derive(Debug)]
+pub(super) struct Board {
+    shown: Mutex<Shown>,
+    datapath: DatapathId,
+}
+
+#[derive(Debug)]
+struct Shown {
+    tally: Tally,
+    backlog: Backlog,
+    events: Events,
+    end: Option<String>,
+}
+
+impl Board {
+    pub(super) fn new(link: &Link, datapath: DatapathId) -> Self {
+        let shown = Mutex::new(Shown {
+            tally: link.tally().clone(),
+            backlog: Backlog::default(),
+            events: Events::default(),
+            end: None,
+        });
+        Self { shown, datapath }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        self.shown().tally.clone()
+    }
+
+    pub(super) fn events(&self) -> Vec<Event> {
+        self.shown().events.take()
+    }
+
+    pub(super) fn events_lost(&self) -> u64 {
+        let shown = self.shown();
+        shown.events.lost() + shown.events.unread()
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        self.shown().backlog
+    }
+
+    /// Why the session is over, as far as is known.
+    pub(super) fn end(&self) -> String {
+        let end = self.shown().end.clone();
+        end.unwrap_or_else(|| "its session has ended".to_owned())
+    }
+
+    pub(super) fn diagnosis(&self, version: Version, now: Instant) -> Diagnosis {
+        let shown = self.shown();
+        Diagnosis {
+            datapath: Some(self.datapath),
+            over: shown.end.clone(),
+            ..Diagnosis::of(&shown.tally, Some(version), shown.backlog, now)
+        }
+    }
+}
+
+/// An order under way.
 struct Pending {
-    order: Order,
-    /// The numbers of its messages, up to the barrier's.
-    first: u32,
-    barrier: u32,
-    answers: Vec<Message>,
-    refused: Option<ControllerError>,
+    exchange: Exchange,
+    reply: Sender<Result<Done, ControllerError>>,
+    is_said: bool,
 }
 
 /// One connection with a device.
 pub(super) struct Session {
-    stream: UnixStream,
+    link: Link,
     rung: UnixStream,
     inbox: Receiver<Order>,
-    packet_ins: Arc<AtomicU64>,
-    clock: Clock,
-    channel: Channel,
-    waiting: Vec<Order>,
+    board: Arc<Board>,
+    application: Application,
     pending: Vec<Pending>,
-    next_xid: u32,
+    /// What the application says and there was no room for yet.
+    unsaid: VecDeque<Message>,
 }
 
+/// Messages of an application that may wait; what it would say beyond them is not said.
+const UNSAID_MAX: usize = 4096;
+
 impl Session {
-    pub(super) fn new(
-        stream: UnixStream,
+    pub(super) const fn new(
+        link: Link,
         rung: UnixStream,
         inbox: Receiver<Order>,
-        packet_ins: Arc<AtomicU64>,
-        clock: Clock,
-    ) -> io::Result<Self> {
-        stream.set_nonblocking(true)?;
-        rung.set_nonblocking(true)?;
-        let options = Options {
-            versions: Versions::only(Version::V10),
-            echo_interval: NEVER,
-            ..Options::default()
-        };
-        Ok(Self {
-            stream,
+        board: Arc<Board>,
+        application: Application,
+    ) -> Self {
+        Self {
+            link,
             rung,
             inbox,
-            packet_ins,
-            clock,
-            channel: Channel::new(Side::Controller, options, clock.now()),
-            waiting: Vec::new(),
+            board,
+            application,
             pending: Vec::new(),
-            // The channel keeps zero to itself.
-            next_xid: 1,
-        })
+            unsaid: VecDeque::new(),
+        }
     }
 
     /// Goes on until the connection is over or nobody gives orders any more.
     pub(super) fn run(mut self) {
+        let version = self.link.version().expect("it was agreed on");
+        self.unsaid.extend(self.application.begin(version));
         let reason = loop {
-            match self.turn() {
+            match self.turn(version) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(reason) => break reason,
+                Err(ControllerError::Down(reason)) => break reason,
+                Err(error) => break error.to_string(),
             }
         };
+        self.show(Some(reason.clone()));
         for pending in self.pending {
             // Whoever does not wait any more need not know.
             let _ = pending
-                .order
                 .reply
                 .send(Err(ControllerError::Down(reason.clone())));
         }
-        for order in self.waiting.into_iter().chain(self.inbox) {
+        for order in self.inbox {
             let _ = order.reply.send(Err(ControllerError::Down(reason.clone())));
         }
     }
 
-    /// Waits for something and deals with it. False when nobody gives orders any
-    /// more; an error says why the connection is over.
-    fn turn(&mut self) -> Result<bool, String> {
-        let text = |error: io::Error| error.to_string();
-        self.write().map_err(text)?;
-        self.wait().map_err(text)?;
-        if !self.take_orders().map_err(text)? {
+    /// Deals with what there is, and waits for more. False when nobody gives orders any more.
+    fn turn(&mut self, version: Version) -> Result<bool, ControllerError> {
+        if !self.take_orders()? {
             return Ok(false);
         }
-        self.read().map_err(text)?;
-        let now = self.clock.now();
-        if self.channel.next_timeout().is_some_and(|due| now >= due) {
-            self.channel.handle_timeout(now);
-        }
-        while let Some(event) = self.channel.poll_event() {
-            self.handle(event)?;
-        }
-        if self.channel.version().is_some() {
-            for order in std::mem::take(&mut self.waiting) {
-                self.send(order);
-            }
+        self.say()?;
+        let came = self.link.turn()?;
+        self.hear(version)?;
+        self.say()?;
+        self.show(None);
+        if !came {
+            let also = Some(self.rung.as_fd());
+            let waited = self.link.stream().wait_also(self.link.wanted(), also, None);
+            waited.map_err(|error| ControllerError::Down(error.to_string()))?;
         }
         Ok(true)
     }
 
-    fn wait(&self) -> io::Result<()> {
-        let mut wanted = PollFlags::IN;
-        if !self.channel.pending().is_empty() {
-            wanted |= PollFlags::OUT;
-        }
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.stream.as_fd(), wanted),
-            PollFd::from_borrowed_fd(self.rung.as_fd(), PollFlags::IN),
-        ];
-        let now = self.clock.now();
-        let rest = self.channel.next_timeout().map(|due| due.since(now));
-        let rest = rest.and_then(|rest| Timespec::try_from(rest).ok());
-        match poll(&mut fds, rest.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Takes orders in. False if there will be none any more.
-    fn take_orders(&mut self) -> io::Result<bool> {
+    /// Takes orders in, unless one waits for room already. False if there will be none any
+    /// more.
+    fn take_orders(&mut self) -> Result<bool, ControllerError> {
         let mut bytes = [0; 64];
         match self.rung.read(&mut bytes) {
             Ok(0) => return Ok(false),
-            Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => {
+                return Err(down(&error));
+            }
             _ => {}
         }
-        self.waiting.extend(self.inbox.try_iter());
+        while self.pending.iter().all(|pending| pending.is_said) {
+            match self.inbox.try_recv() {
+                Ok(order) => self.pending.push(Pending {
+                    exchange: Exchange::new(order.messages),
+                    reply: order.reply,
+                    is_said: false,
+                }),
+                Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+            }
+            self.say()?;
+        }
         Ok(true)
     }
 
-    fn read(&mut self) -> io::Result<()> {
-        let mut bytes = [0; 16_384];
+    /// Says what is to be said, as far as there is room.
+    fn say(&mut self) -> Result<(), ControllerError> {
+        let conversation = self.link.conversation();
+        while conversation.has_room()
+            && let Some(message) = self.unsaid.pop_front()
+        {
+            // What the version has no words for is not said.
+            let _ = conversation.say(&message);
+        }
+        for pending in &mut self.pending {
+            pending.is_said = pending.exchange.say(conversation);
+        }
+        self.link.write()?;
+        let conversation = self.link.conversation();
+        for pending in &mut self.pending {
+            pending.exchange.note(conversation);
+        }
+        Ok(())
+    }
+
+    /// Deals with all messages that are whole.
+    fn hear(&mut self, version: Version) -> Result<(), ControllerError> {
         loop {
-            match self.stream.read(&mut bytes) {
-                Ok(0) => return Err(io::Error::other("the device closed it")),
-                Ok(length) => self
-                    .channel
-                    .handle_input(&bytes[..length], self.clock.now()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        while !self.channel.pending().is_empty() {
-            match self.stream.write(self.channel.pending()) {
-                Ok(length) => self.channel.transmitted(length),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    fn handle(&mut self, event: Event) -> Result<(), String> {
-        match event {
-            Event::Up(_) => {}
-            Event::Down(reason) => return Err(reason.to_string()),
-            Event::Refused(malformed) => {
-                return Err(format!("it sent what is no OpenFlow: {}", malformed.fault));
-            }
-            Event::Received(received) => match received.message {
-                Message::PacketIn(_) => {
-                    self.packet_ins.fetch_add(1, Ordering::Relaxed);
-                }
-                message => self.answered(received.xid, message),
-            },
-        }
-        Ok(())
-    }
-
-    /// Puts an answer with its order, and ends the order if it is the barrier's.
-    fn answered(&mut self, xid: Xid, message: Message) {
-        let belongs = |pending: &Pending| (pending.first..=pending.barrier).contains(&xid.0);
-        let Some(index) = self.pending.iter().position(belongs) else {
-            return;
-        };
-        let pending = &mut self.pending[index];
-        match message {
-            Message::Error(error) => {
-                pending
-                    .refused
-                    .get_or_insert_with(|| ControllerError::Refused {
-                        request: pending.order.request,
-                        fault: error.fault.to_string(),
-                    });
-                if xid.0 != pending.barrier {
-                    return;
+            let Some(heard) = self.link.conversation().hear().map_err(broken)? else {
+                return Ok(());
+            };
+            let mut taken = Taken::Foreign;
+            let mut place = 0;
+            for (index, pending) in self.pending.iter_mut().enumerate() {
+                taken = pending.exchange.take(&heard);
+                place = index;
+                if !matches!(taken, Taken::Foreign) {
+                    break;
                 }
             }
-            Message::BarrierReply if xid.0 == pending.barrier => {}
-            other => {
-                pending.answers.push(other);
-                return;
+            match taken {
+                Taken::Foreign => {
+                    if heard.kind == Kind::PacketIn && !self.application.is_silent() {
+                        if let Ok(Message::PacketIn(frame)) = heard.message() {
+                            let room = UNSAID_MAX.saturating_sub(self.unsaid.len());
+                            let says = self.application.packet_in(&frame, version);
+                            self.unsaid.extend(says.into_iter().take(room));
+                        }
+                    } else {
+                        self.board.shown().events.keep(&heard);
+                    }
+                }
+                Taken::Mine => {}
+                Taken::Last(answered) => {
+                    let done = self.pending.remove(place);
+                    let outcome = done.exchange.finish(answered, self.link.conversation());
+                    self.show(None);
+                    // Whoever does not wait any more need not know.
+                    let _ = done.reply.send(Ok(outcome));
+                }
+                Taken::Broken(what) => return Err(ControllerError::Down(what)),
             }
         }
-        let done = self.pending.remove(index);
-        let outcome = done.refused.map_or(Ok(done.answers), Err);
-        // Whoever does not wait any more need not know.
-        let _ = done.order.reply.send(outcome);
     }
 
-    /// Sends an order's messages, and the barrier.
-    fn send(&mut self, mut order: Order) {
-        let first = self.next_xid;
-        let messages = std::mem::take(&mut order.messages);
-        let mut refused = None;
-        for message in messages.iter().chain([&Message::BarrierRequest]) {
-            if let Err(error) = self.channel.send(Xid(self.next_xid), message) {
-                refused.get_or_insert_with(|| ControllerError::Refused {
-                    request: order.request,
-                    fault: error.to_string(),
-                });
-            }
-            self.next_xid += 1;
-        }
-        self.pending.push(Pending {
-            order,
-            first,
-            barrier: self.next_xid - 1,
-            answers: Vec::new(),
-            refused,
-        });
+    /// Lets others see how the connection is.
+    fn show(&self, end: Option<String>) {
+        let backlog = self.link.backlog().unwrap_or_default();
+        let tally = self.link.tally().clone();
+        let mut shown = self.board.shown();
+        shown.tally = tally;
+        shown.backlog = backlog;
+        shown.end = end;
     }
+}
+
+fn down(error: &io::Error) -> ControllerError {
+    ControllerError::Down(error.to_string())
 }

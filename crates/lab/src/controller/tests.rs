@@ -1,17 +1,33 @@
-//! The lab's controller against a device that the test plays.
+//! The lab's controller against devices that the test plays.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
 
 use super::*;
-use base::{Instant, PortNo, Xid};
-use flow::{FlowFlags, FlowStats, PacketIn, PacketInReason, Refusal, Registers};
-use openflow::{Channel, Event, Excerpt, Options, Received, Side};
-use std::io::Read;
+use base::{Instant, PortNo, TableId, Xid};
+use flow::{
+    Action, Capabilities, FlowFlags, FlowModCommand, FlowStats, FlowStatsRequest, Instructions,
+    Match, PacketIn, PacketInReason, PortDesc, Registers,
+};
+use openflow::{
+    Channel, Event as ChannelEvent, Excerpt, FeaturesReply, Form, MultipartReply, MultipartRequest,
+    Options, Received, Side,
+};
+use testbed::Stamp;
 
-/// A device of a few lines at the far end of the socket: it has no tables, and
-/// answers as `react` says.
-fn device(stream: UnixStream, mut react: impl FnMut(&mut Channel, Received) + Send + 'static) {
+const ID: DatapathId = DatapathId(0x2a);
+
+/// A device of a few lines at the far end of the socket: it has no tables, tells who
+/// it is, and answers the rest as `react` says.
+fn device(
+    mut stream: impl Read + Write + Send + 'static,
+    id: DatapathId,
+    mut react: impl FnMut(&mut Channel, Received) + Send + 'static,
+) {
     thread::spawn(move || {
         let now = Instant::START;
-        let mut stream = stream;
         let mut channel = Channel::new(Side::Switch, Options::default(), now);
         let mut bytes = [0; 4096];
         loop {
@@ -25,18 +41,59 @@ fn device(stream: UnixStream, mut react: impl FnMut(&mut Channel, Received) + Se
                 Ok(length) => channel.handle_input(&bytes[..length], now),
             }
             while let Some(event) = channel.poll_event() {
-                if let Event::Received(received) = event {
-                    react(&mut channel, *received);
+                match event {
+                    ChannelEvent::Received(received) => match received.message {
+                        Message::FeaturesRequest => tell_features(&mut channel, received.xid, id),
+                        Message::BarrierRequest if channel.version().is_some() => {
+                            react(&mut channel, *received);
+                        }
+                        _ => react(&mut channel, *received),
+                    },
+                    _ => {}
                 }
             }
         }
     });
 }
 
+fn tell_features(channel: &mut Channel, xid: Xid, id: DatapathId) {
+    let mut port = PortDesc::new(PortNo(1));
+    port.name = "p1".to_owned();
+    let features = Features {
+        datapath_id: id,
+        buffers: 0,
+        tables: 1,
+        auxiliary_id: 0,
+        capabilities: Capabilities(0),
+    };
+    let ports = vec![port];
+    say(
+        channel,
+        xid,
+        &Message::FeaturesReply(FeaturesReply { features, ports }),
+    );
+}
+
+/// Answers barriers, and hands the rest to `react`.
+fn barriers(mut react: impl FnMut(&mut Channel, Received)) -> impl FnMut(&mut Channel, Received) {
+    move |channel, received| match received.message {
+        Message::BarrierRequest => say(channel, received.xid, &Message::BarrierReply),
+        _ => react(channel, received),
+    }
+}
+
 fn connected(react: impl FnMut(&mut Channel, Received) + Send + 'static) -> Controller {
+    connected_by(Manner::silent(Version::V10), react)
+}
+
+fn connected_by(
+    manner: Manner,
+    react: impl FnMut(&mut Channel, Received) + Send + 'static,
+) -> Controller {
     let (near, far) = UnixStream::pair().unwrap();
-    device(far, react);
-    Controller::start(near, Clock::start()).unwrap()
+    device(far, ID, barriers(react));
+    let stream = ControlStream::unix(near).unwrap();
+    Controller::start(stream, manner, &Clock::start()).unwrap()
 }
 
 fn say(channel: &mut Channel, xid: Xid, message: &Message) {
@@ -44,7 +101,7 @@ fn say(channel: &mut Channel, xid: Xid, message: &Message) {
 }
 
 fn rule(cookie: u64) -> FlowMod {
-    let actions = Instructions::apply(vec![flow::Action::output(PortNo(2))]);
+    let actions = Instructions::apply(vec![Action::output(PortNo(2))]);
     let mut rule = FlowMod::new(FlowModCommand::Add, 1, Match::any(), actions);
     rule.cookie = Cookie(cookie);
     rule
@@ -53,13 +110,10 @@ fn rule(cookie: u64) -> FlowMod {
 #[test]
 fn rules_are_installed_after_the_old_ones_are_gone() {
     let (heard, hearing) = mpsc::channel();
-    let controller = connected(
-        move |channel, Received { xid, message, .. }| match message {
-            Message::FlowMod(change) => heard.send((change.command, change.cookie)).unwrap(),
-            Message::BarrierRequest => say(channel, xid, &Message::BarrierReply),
-            other => panic!("{other:?}"),
-        },
-    );
+    let controller = connected(move |_, Received { message, .. }| match message {
+        Message::FlowMod(change) => heard.send((change.command, change.cookie)).unwrap(),
+        other => panic!("{other:?}"),
+    });
     controller.install(&[rule(1), rule(2)]).unwrap();
     let all: Vec<_> = hearing.try_iter().collect();
     let expected = [
@@ -68,16 +122,49 @@ fn rules_are_installed_after_the_old_ones_are_gone() {
         (FlowModCommand::Add, Cookie(2)),
     ];
     assert_eq!(all, expected);
+    assert_eq!(controller.datapath_id(), ID);
 }
 
 #[test]
-fn a_refused_rule_is_told() {
-    let controller = connected(|channel, Received { xid, message, .. }| match message {
-        Message::BarrierRequest => say(channel, xid, &Message::BarrierReply),
-        _ => channel.refuse(xid, Refusal::FlowModTableFull, &Excerpt::of(&[0; 8])),
-    });
-    let error = controller.install(&[rule(1)]).unwrap_err().to_string();
-    assert!(error.starts_with("the device refused a rule: "), "{error}");
+fn a_refused_rule_is_told_by_its_place_and_in_the_protocols_words() {
+    for version in [Version::V10, Version::V13, Version::V15] {
+        let controller = connected_by(Manner::silent(version), |channel, received| {
+            let Message::FlowMod(change) = &received.message else {
+                return;
+            };
+            if change.cookie == Cookie(2) {
+                let full = flow::Refusal::FlowModTableFull;
+                channel.refuse(received.xid, full, &Excerpt::of(&[0; 8]));
+            }
+        });
+        let error = controller.install(&[rule(1), rule(2)]).unwrap_err();
+        let told = error.to_string();
+        let start = "the device refused a rule: the addition of a rule: \
+                     OFPFMFC_TABLE_FULL (type ";
+        assert!(told.starts_with(start), "{told}");
+        let messages = (1..4).map(|n| Message::FlowMod(rule(n))).collect();
+        let done = (&controller).request(messages).unwrap();
+        assert_eq!((done.refused, done.refusals.len()), (1, 1));
+        assert!(done.refusals[0].is_table_full());
+        assert_eq!(done.refusals[0].place, 1);
+        assert_eq!(controller.tally().errors().len(), 2);
+    }
+}
+
+#[test]
+fn what_a_version_has_no_words_for_is_a_refusal_too() {
+    let controller = connected(|_, _| {});
+    let mut elsewhere = rule(1);
+    elsewhere.table = TableId(3);
+    let messages = vec![Message::FlowMod(elsewhere), Message::FlowMod(rule(2))];
+    let done = (&controller).request(messages).unwrap();
+    assert_eq!(done.refused, 1);
+    assert_eq!(done.refusals[0].place, 0);
+    let told = done.refusals[0].to_string();
+    assert!(
+        told.contains("not sent: OpenFlow10 cannot express"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -90,7 +177,7 @@ fn counts_are_those_of_every_part_of_the_answer() {
                 say(channel, xid, &Message::MultipartReply { reply, more });
             }
         }
-        _ => say(channel, xid, &Message::BarrierReply),
+        other => panic!("{other:?}"),
     });
     let counts = controller.counts().unwrap();
     assert_eq!(counts, [(Cookie(1), 100), (Cookie(2), 200)]);
@@ -115,35 +202,228 @@ fn flow_stats(cookie: u64, packets: u64) -> FlowStats {
     }
 }
 
-#[test]
-fn frames_for_the_controller_are_counted() {
-    let controller = connected(|channel, Received { xid, .. }| {
-        for _ in 0..3 {
-            let packet_in = PacketIn {
-                reason: PacketInReason::NoMatch,
-                table: TableId::FIRST,
-                cookie: Cookie::NONE,
-                registers: Registers::new(PortNo(1)),
-                total_len: 60,
-                data: vec![0; 60],
-                userdata: Vec::new(),
-                continuation: Vec::new(),
-            };
-            say(channel, Xid(0), &Message::PacketIn(packet_in));
-        }
-        say(channel, xid, &Message::BarrierReply);
-    });
-    controller.transact("a barrier", Vec::new()).unwrap();
-    assert_eq!(controller.packet_ins(), 3);
+fn packet_in(length: u16) -> PacketIn {
+    PacketIn {
+        reason: PacketInReason::NoMatch,
+        table: TableId::FIRST,
+        cookie: Cookie::NONE,
+        registers: Registers::new(PortNo(1)),
+        total_len: length,
+        data: vec![0; length.into()],
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+    }
 }
 
 #[test]
-fn a_device_that_hangs_up_is_told_of() {
-    let (near, far) = UnixStream::pair().unwrap();
-    let controller = Controller::start(near, Clock::start()).unwrap();
-    drop(far);
-    let error = controller.transact("a barrier", Vec::new()).unwrap_err();
+fn frames_for_the_controller_are_counted_and_kept_with_their_times() {
+    let controller = connected(|channel, _| {
+        for _ in 0..3 {
+            say(channel, Xid(0), &Message::PacketIn(packet_in(60)));
+        }
+    });
+    let echo = vec![Message::EchoRequest(Vec::new()), Message::FlowMod(rule(1))];
+    (&controller).request(echo).unwrap();
+    assert_eq!(controller.packet_ins(), 3);
+    let events = controller.events();
+    assert_eq!(events.len(), 3);
+    let times = events.iter().map(|event| event.arrival.at);
+    assert!(times.is_sorted());
+    assert!(events.iter().all(|event| event.arrival.by == Stamp::Read));
+    assert!(controller.events().is_empty());
+    assert_eq!(controller.events_lost(), 0);
+}
+
+#[test]
+fn frames_beyond_the_room_for_them_are_counted() {
+    // Each of 64,000 bytes: some five hundred are kept.
+    let sent = 700;
+    let controller = connected(move |channel, _| {
+        for _ in 0..sent {
+            say(channel, Xid(0), &Message::PacketIn(packet_in(64_000)));
+        }
+    });
+    (&controller)
+        .request(vec![Message::FlowMod(rule(1))])
+        .unwrap();
+    let kept = controller.events().len() as u64;
+    assert!(kept * 64_000 <= 32 << 20, "{kept}");
+    assert_eq!(kept + controller.events_lost(), sent);
+    assert_eq!(controller.packet_ins(), sent);
+}
+
+#[test]
+fn a_message_is_handed_over_before_its_answer_comes() {
+    let controller = connected(|_, _| {});
+    let messages = (0..1_000).map(|n| Message::FlowMod(rule(n))).collect();
+    let done = (&controller).request(messages).unwrap();
+    let (began, handed) = (done.began.unwrap(), done.handed.unwrap());
+    assert!(began <= handed && handed <= done.answered.at);
+    assert!((&controller).echo(b"1234".to_vec()).is_ok());
+}
+
+#[test]
+fn statistics_are_told_of_what_is_asked_after() {
+    let controller = connected_by(Manner::silent(Version::V13), |channel, received| {
+        let Message::MultipartRequest(request) = received.message else {
+            return;
+        };
+        let reply = match request {
+            MultipartRequest::Flow(form, _) => {
+                MultipartReply::Flow(form, vec![flow_stats(3, 4), flow_stats(5, 6)])
+            }
+            MultipartRequest::Aggregate(form, _) => {
+                let sums = flow::AggregateStats {
+                    packets: 10,
+                    bytes: 600,
+                    flows: 2,
+                };
+                MultipartReply::Aggregate(form, sums)
+            }
+            MultipartRequest::PortDesc(_) => {
+                let mut port = PortDesc::new(PortNo(7));
+                port.name = "eth7".to_owned();
+                MultipartReply::PortDesc(vec![port, PortDesc::new(PortNo(9))])
+            }
+            MultipartRequest::Table => MultipartReply::Table(Vec::new()),
+            // The wrong answer.
+            _ => MultipartReply::Group(Vec::new()),
+        };
+        say(channel, received.xid, &Message::reply(reply));
+    });
+    let mut device = &controller;
+    let all = FlowStatsRequest::all;
+    assert_eq!(device.flows(all()).unwrap().len(), 2);
+    assert_eq!(device.aggregate(all()).unwrap().flows, 2);
+    let ports = device.ports().unwrap();
+    let ports: BTreeMap<_, _> = ports.iter().map(|(n, p)| (n.as_str(), p.number)).collect();
+    assert_eq!(
+        ports,
+        BTreeMap::from([("9", PortNo(9)), ("eth7", PortNo(7))])
+    );
+    assert!(device.tables().unwrap().is_empty());
+    let error = device.queues().unwrap_err().to_string();
+    assert!(error.contains("did not answer queue statistics"), "{error}");
+}
+
+#[test]
+fn in_openflow_10_ports_are_among_the_features() {
+    let controller = connected(|_, _| {});
+    let ports = (&mut &controller).ports().unwrap();
+    assert_eq!(ports["p1"].number, PortNo(1));
+}
+
+#[test]
+fn a_device_that_hangs_up_is_told_of_with_the_reason() {
+    let controller = connected(|_, received| {
+        assert!(
+            !matches!(received.message, Message::FlowMod(_)),
+            "as wanted: it dies"
+        );
+    });
+    let error = controller.install(&[rule(1)]).unwrap_err();
     assert!(matches!(error, ControllerError::Down(_)), "{error}");
+    let error = controller.install(&[rule(1)]).unwrap_err().to_string();
+    assert!(error.contains("the device closed it"), "{error}");
+    let words = controller.diagnosis().to_string();
+    assert!(
+        words.starts_with("no longer connected (the device closed it)"),
+        "{words}"
+    );
+}
+
+#[test]
+fn who_talks_nonsense_is_told_of() {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+    let stream = ControlStream::unix(near).unwrap();
+    let manner = Manner::silent(Version::V13);
+    let error = Controller::start(stream, manner, &Clock::start()).unwrap_err();
+    let told = error.to_string();
+    assert!(told.contains("does not speak OpenFlow"), "{told}");
+}
+
+#[test]
+fn a_device_that_does_not_read_has_an_order_wait_and_memory_does_not_grow() {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let clock = Clock::start();
+    let greeting = thread::spawn(move || {
+        let channel = Channel::new(Side::Switch, Options::default(), Instant::START);
+        far.write_all(channel.pending()).unwrap();
+        far
+    });
+    let stream = ControlStream::unix(near).unwrap();
+    let mut link = Link::over(stream, Versions::only(Version::V10), &clock).unwrap();
+    let mut far = greeting.join().unwrap();
+    let mut said = 0_u64;
+    while link.has_room() {
+        link.say(&Message::FlowMod(rule(said))).unwrap();
+        said += 1;
+    }
+    let backlog = link.backlog().unwrap();
+    assert!(backlog.waiting >= BACKLOG_MAX && backlog.waiting < BACKLOG_MAX + 1_000);
+    assert!(backlog.held > 0);
+    assert!(link.diagnosis().to_string().contains("it does not read"));
+    // It reads on, and there is room.
+    let mut room = vec![0; 1 << 20];
+    while !link.has_room() {
+        assert!(far.read(&mut room).unwrap() > 0);
+        link.turn().unwrap();
+    }
+}
+
+fn tcp_device(address: std::net::SocketAddr, id: DatapathId) {
+    let stream = TcpStream::connect(address).unwrap();
+    device(stream, id, barriers(|_, _| {}));
+}
+
+fn local() -> std::net::SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+#[test]
+fn devices_that_call_by_tcp_are_told_apart_and_stamped_by_the_kernel() {
+    let clock = Clock::start();
+    let listener = Listener::bind_tcp(local()).unwrap();
+    let address = listener.address().unwrap();
+    // Somebody who is no device calls too.
+    let mut stranger = TcpStream::connect(address).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    for id in [7, 3, 5] {
+        tcp_device(address, DatapathId(id));
+    }
+    let manner = Manner::silent(Version::V13);
+    let limit = Duration::from_secs(60);
+    let devices = listener
+        .gather(3, &manner, &clock, limit, || Ok(()))
+        .unwrap();
+    let ids: Vec<_> = devices.keys().map(|id| id.0).collect();
+    assert_eq!(ids, [3, 5, 7]);
+    for device in devices.values() {
+        // The kernel begins to note a moment after it was asked, if nobody had asked before.
+        let stamped = (0..100_000).any(|_| {
+            let done = { device }.request(Vec::new()).unwrap();
+            assert!(done.answered.at >= device.tally().began());
+            done.answered.by == Stamp::Kernel
+        });
+        assert!(stamped);
+    }
+}
+
+#[test]
+fn two_devices_cannot_be_the_same() {
+    let clock = Clock::start();
+    let listener = Listener::bind_tcp(local()).unwrap();
+    let address = listener.address().unwrap();
+    tcp_device(address, ID);
+    tcp_device(address, ID);
+    let manner = Manner::silent(Version::V10);
+    let limit = Duration::from_secs(60);
+    let error = listener
+        .gather(2, &manner, &clock, limit, || Ok(()))
+        .unwrap_err();
+    let told = error.to_string();
+    assert!(told.ends_with("000000000000002a"), "{told}");
 }
 
 #[test]
@@ -159,5 +439,29 @@ fn nobody_waits_for_a_device_that_has_ended() {
     };
     let outcome = listener.accept(&Clock::start(), Duration::from_secs(60), ended);
     assert!(outcome.is_err());
+    drop(listener);
     assert!(!path.exists());
+}
+
+#[test]
+fn a_learning_controller_answers_frames_by_itself() {
+    let manner = Manner {
+        versions: Versions::only(Version::V13),
+        application: Application::Hub,
+    };
+    let (heard, hearing) = mpsc::channel();
+    let controller = connected_by(manner, move |channel, received| match received.message {
+        Message::FlowMod(rule) => {
+            assert_eq!((rule.priority, &rule.matching), (0, &Match::any()));
+            say(channel, Xid(0), &Message::PacketIn(packet_in(60)));
+        }
+        Message::PacketOut(out) => heard.send(out).unwrap(),
+        _ => {}
+    });
+    let out = hearing.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(out.data, vec![0; 60]);
+    assert_eq!(out.registers.in_port, PortNo(1));
+    assert_eq!(out.actions, [Action::output(PortNo::FLOOD)]);
+    (&controller).request(Vec::new()).unwrap();
+    assert_eq!(controller.packet_ins(), 1);
 }

@@ -11,18 +11,23 @@ mod probe;
 mod rate;
 
 use std::thread;
+use std::time::Duration;
 
+use openflow::{Version, Versions};
 use testbed::Bench;
 
 use super::Tools;
+use crate::controller::{Ask, Link};
 use crate::cores::Watch;
 use crate::plan::ChangeTest;
 use crate::record::{ChangeOutcome, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
-use link::Link;
 use loads::Load;
 use probe::Probe;
+
+/// How long a device may be silent while nothing but its answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The socket at which a device's bridge answers whoever asks, in its directory.
 const SOCKET: &str = "br0.mgmt";
@@ -32,7 +37,9 @@ pub(super) fn measure(
     station: &Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let mut link = Link::call(&station.directory.join(SOCKET), tools.clock)?;
+    let socket = station.directory.join(SOCKET);
+    let link = Link::call(&socket, Versions::only(Version::V10), tools.clock)?;
+    let mut link = link.with_patience(PATIENCE);
     let bench = &station.bench;
     let watch = Watch::begin(bench, tools.cores, tools.clock)?;
     // In a thread of its own, so that no other test is kept to this core.

@@ -17,11 +17,11 @@ use std::time::Duration;
 use testbed::{Clock, Failure};
 
 use super::Tools;
+use crate::controller::{Ask, ControllerError, Link};
 use crate::cores::Watch;
 use crate::record::{FlowTableOutcome, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
-use peer::{Peer, PeerError};
 
 /// The socket at which a device's bridge answers whoever asks, in its directory.
 const SOCKET: &str = "br0.mgmt";
@@ -51,16 +51,16 @@ pub(super) fn measure(station: &Station, tools: &Tools<'_>) -> Result<Measured, 
 fn control(station: &Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
     let flows = tools.parameters.flow_table.flows;
     let socket = station.directory.join(SOCKET);
-    let mut peer = Peer::call(&socket, tools.clock)?;
-    let before = peer.flows()?.flows;
+    let mut peer = peer::call(&socket, tools.clock)?;
+    let before = peer::flows(&mut peer)?.flows;
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let empty_bytes = resident(station)?;
     let added = add(&mut peer, flows, tools)?;
     let full_bytes = resident(station)?;
     let told = tell(&mut peer, &socket, tools.clock)?;
-    let delete_seconds = seconds(tools.clock, || peer.delete_all())?;
+    let delete_seconds = seconds(tools.clock, || peer.clear())?;
     let deleted = tools.clock.now();
-    let left = peer.flows()?.flows;
+    let left = peer::flows(&mut peer)?.flows;
     tools.clock.sleep_until(deleted + RETURN);
     let left_bytes = resident(station)?;
     let conditions = watch.end(&station.bench)?;
@@ -101,7 +101,7 @@ fn judge(flows: u32, (before, told, left): (u64, u64, u64), measured: &mut Measu
 
 /// Adds all flows. Answers how many are the first and the last, and the seconds that
 /// these took, and all.
-fn add(peer: &mut Peer, flows: u32, tools: &Tools<'_>) -> Result<(u32, f64, f64, f64), TrialError> {
+fn add(peer: &mut Link, flows: u32, tools: &Tools<'_>) -> Result<(u32, f64, f64, f64), TrialError> {
     let part = PART.min(flows / 2).max(1);
     let first = flows::messages(0..part);
     let middle = flows::messages(part..flows - part);
@@ -111,7 +111,7 @@ fn add(peer: &mut Peer, flows: u32, tools: &Tools<'_>) -> Result<(u32, f64, f64,
     }
     let mut took = [0.0; 3];
     for (messages, took) in [first, middle, last].iter().zip(&mut took) {
-        *took = seconds(tools.clock, || peer.send_and_wait(messages))?;
+        *took = seconds(tools.clock, || peer.request_encoded(messages))?;
     }
     let [first_seconds, _, last_seconds] = took;
     Ok((part, first_seconds, last_seconds, took.iter().sum()))
@@ -127,14 +127,14 @@ struct Telling {
 }
 
 /// Has all flows told, while another connection asks for echoes.
-fn tell(peer: &mut Peer, socket: &Path, clock: &Clock) -> Result<Telling, TrialError> {
-    let mut other = Peer::call(socket, clock)?;
-    other.echo()?;
+fn tell(peer: &mut Link, socket: &Path, clock: &Clock) -> Result<Telling, TrialError> {
+    let mut other = peer::call(socket, clock)?;
+    other.echo(Vec::new())?;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let echoes = scope.spawn(|| echo_until(&mut other, &done, clock));
         let began = clock.now();
-        let flows = peer.flows();
+        let flows = peer::flows(peer);
         let seconds = clock.now().since(began).as_secs_f64();
         done.store(true, Ordering::Relaxed);
         let echoes = echoes.join().expect("a thread of the lab does not panic");
@@ -151,20 +151,25 @@ fn tell(peer: &mut Peer, socket: &Path, clock: &Clock) -> Result<Telling, TrialE
 
 /// Asks for one echo after the other; answers how many came, and the longest that one
 /// took, in nanoseconds.
-fn echo_until(peer: &mut Peer, done: &AtomicBool, clock: &Clock) -> Result<(u64, u64), PeerError> {
+fn echo_until(
+    peer: &mut Link,
+    done: &AtomicBool,
+    clock: &Clock,
+) -> Result<(u64, u64), ControllerError> {
     let (mut count, mut worst) = (0, 0);
     while !done.load(Ordering::Relaxed) {
-        let asked = clock.now();
-        peer.echo()?;
-        let answered = clock.now();
+        let took = peer.echo(Vec::new())?;
         count += 1;
-        worst = worst.max(answered.as_nanos() - asked.as_nanos());
-        clock.sleep_until(answered + ECHO_PAUSE);
+        worst = worst.max(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        clock.sleep_until(clock.now() + ECHO_PAUSE);
     }
     Ok((count, worst))
 }
 
-fn seconds(clock: &Clock, work: impl FnOnce() -> Result<(), PeerError>) -> Result<f64, PeerError> {
+fn seconds(
+    clock: &Clock,
+    work: impl FnOnce() -> Result<(), ControllerError>,
+) -> Result<f64, ControllerError> {
     let began = clock.now();
     work()?;
     Ok(clock.now().since(began).as_secs_f64())

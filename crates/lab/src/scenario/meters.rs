@@ -5,8 +5,6 @@
 //! it has remarked, so that of these tests too the interfaces count what passed, and
 //! nobody has to believe the meter's own counts.
 
-mod peer;
-
 use std::thread;
 use std::time::Duration;
 
@@ -15,17 +13,17 @@ use flow::{
     Action, Band, BandKind, Field, FlowMod, FlowModCommand, Instructions, Match, MeterFlags,
     MeterMod, MeterModCommand, Refusal,
 };
-use openflow::Message;
+use openflow::{Message, Version, Versions};
 use testbed::{Bench, Clock, Failure};
 
 use super::Tools;
+use crate::controller::Link;
 use crate::cores::Watch;
 use crate::generator::{self, Frames, Sent};
 use crate::plan::{MeterTest, Offer};
 use crate::record::{MeterAct, MeterOutcome, MeterUnit, MeterWindow, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
-use peer::Peer;
 
 /// The socket at which a device's bridge answers whoever asks, in its directory.
 const SOCKET: &str = "br0.mgmt";
@@ -60,12 +58,17 @@ pub(super) fn measure(
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let frame_bytes = tools.parameters.meters.frame_bytes;
-    let mut peer = Peer::call(&station.directory.join(SOCKET), tools.clock)?;
+    // OpenFlow 1.0, which the station's controller speaks, has no meters.
+    let versions = Versions::only(Version::V13);
+    let mut link = Link::call(&station.directory.join(SOCKET), versions, tools.clock)?;
     let rules = set_up(test, frame_bytes);
-    peer.ask(&rules.map_err(|refusal| TrialError::Impossible(refusal.to_string()))?)?;
+    let rules = rules.map_err(|refusal| TrialError::Impossible(refusal.to_string()))?;
+    link.request(rules)?.all_done("a meter and its rules")?;
     let measured = offer(test, &station.bench, tools);
     // The rules go with it, and the next test finds none.
-    peer.ask(&[meter(test, frame_bytes, MeterModCommand::Delete)])?;
+    let deletion = meter(test, frame_bytes, MeterModCommand::Delete);
+    link.request(vec![deletion])?
+        .all_done("the deletion of a meter")?;
     measured
 }
 

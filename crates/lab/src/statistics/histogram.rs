@@ -46,6 +46,17 @@ impl Default for Histogram {
     }
 }
 
+impl From<&hdrhistogram::Histogram<u64>> for Histogram {
+    fn from(other: &hdrhistogram::Histogram<u64>) -> Self {
+        let mut all = Self::default();
+        for step in other.iter_recorded() {
+            let value = step.value_iterated_to().max(1);
+            all.0.saturating_record_n(value, step.count_at_value());
+        }
+        all
+    }
+}
+
 impl Histogram {
     /// The histogram of `values`.
     #[must_use]
@@ -72,6 +83,12 @@ impl Histogram {
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.0.mean()
+    }
+
+    /// The standard deviation.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        self.0.stdev()
     }
 
     /// The least value.

@@ -7,6 +7,15 @@ use crate::faults::{Fault, ONF};
 use crate::kinds::NICIRA;
 use crate::version::Version;
 
+impl Fault {
+    /// The specification's name for these numbers in `version`, as Open vSwitch writes it,
+    /// if there is one.
+    #[must_use]
+    pub fn name(self, version: Version) -> Option<&'static str> {
+        of(self, version)
+    }
+}
+
 /// The name of an error that was read, if `version` has one for its numbers.
 pub(super) fn of(fault: Fault, version: Version) -> Option<&'static str> {
     let found = ROWS

@@ -6,8 +6,9 @@ use base::{Instant, PortNo, TableId};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, MatchBuilder};
 use openflow::Message;
 
-use super::link::{self, COOKIE, Link};
+use super::link::{self, COOKIE};
 use crate::ChangeParameters;
+use crate::controller::Link;
 use crate::plan::ChangeTest;
 use crate::random::Random;
 use crate::record::ChangeOutcome;
@@ -72,7 +73,8 @@ impl Load {
         link: &mut Link,
         parameters: &ChangeParameters,
     ) -> Result<Self, TrialError> {
-        link.say_and_wait(&[rule(FlowModCommand::Add, 0)])?;
+        let added = link.request(vec![rule(FlowModCommand::Add, 0)])?;
+        added.all_done("the rule of the frames")?;
         if test == ChangeTest::Dump {
             let mut number = 0;
             while number < parameters.dump_flows {
@@ -80,7 +82,7 @@ impl Load {
                 let flows: Vec<Message> = (number..end)
                     .map(|n| other(FlowModCommand::Add, n))
                     .collect();
-                link.say_and_wait(&flows)?;
+                link.request(flows)?.all_done("flows of others")?;
                 number = end;
             }
         }
@@ -117,18 +119,18 @@ impl Load {
             ChangeTest::FlowMods => {
                 let due = since.as_nanos() * u128::from(self.per_second) / 1_000_000_000;
                 // One at a time, so that no frame waits for many.
-                if u128::from(self.said) < due && link.is_heard() {
+                if u128::from(self.said) < due && link.has_room() {
                     link.say(&self.next_other())?;
                     self.said += 1;
                 }
-                link.listen().map(drop)
+                link::listen(link).map(drop)
             }
             ChangeTest::Dump => {
                 if self.state == State::Still {
                     link.say(&link::dump())?;
                     self.state = State::Telling;
                 }
-                let dumps = link.listen()?.dumps;
+                let dumps = link::listen(link)?.dumps;
                 self.told += dumps;
                 if dumps > 0 {
                     self.state = State::Still;
@@ -155,7 +157,7 @@ impl Load {
     fn change(&mut self, now: Instant, link: &mut Link) -> Result<(), TrialError> {
         match self.state {
             State::Changing { at, met, answered } => {
-                let answers = link.listen()?.barriers > 0;
+                let answers = link::listen(link)?.barriers > 0;
                 if answers {
                     self.last_barrier = now;
                     self.barrier_ns.push(nanoseconds(now.since(at)));

@@ -6,10 +6,11 @@ use base::Instant;
 use testbed::{Bench, Failure, RawSocket};
 
 use super::Tools;
-use super::link::Link;
+use super::link;
 use super::loads::Load;
 use super::rate;
 use crate::ChangeParameters;
+use crate::controller::Link;
 use crate::generator::{self, Frames};
 use crate::record::ChangeOutcome;
 use crate::trial::TrialError;
@@ -101,7 +102,7 @@ impl<'a> Probe<'a> {
             if self.receive(load)? {
                 last = clock.now();
             }
-            link.listen()?;
+            link::listen(link)?;
         }
         Ok(())
     }

@@ -1,0 +1,180 @@
+//! Bytes in, bytes out.
+
+use testbed::Stamp;
+
+use super::*;
+
+fn at(micros: u64) -> Arrival {
+    Arrival {
+        at: Instant::from_nanos(micros * 1000),
+        by: Stamp::Read,
+    }
+}
+
+/// A device's end that has said hello.
+fn device(version: Version) -> Channel {
+    let options = Options {
+        versions: Versions::only(version),
+        ..Options::default()
+    };
+    Channel::new(Side::Switch, options, Instant::START)
+}
+
+fn carry(from: &mut Channel) -> Vec<u8> {
+    let bytes = from.pending().to_vec();
+    from.transmitted(bytes.len());
+    bytes
+}
+
+fn agreed(version: Version) -> (Conversation, Channel) {
+    let mut conversation = Conversation::new(Versions::only(version), Instant::START);
+    let mut device = device(version);
+    device.handle_input(conversation.pending(), Instant::START);
+    conversation.transmitted(conversation.pending().len(), Instant::START);
+    conversation.handle_input(&carry(&mut device), at(0));
+    assert!(conversation.hear().unwrap().is_none());
+    assert_eq!(conversation.version(), Some(version));
+    assert_eq!(device.version(), Some(version));
+    (conversation, device)
+}
+
+#[test]
+fn messages_are_heard_whole_however_the_stream_is_cut() {
+    for version in Version::ALL {
+        let (mut conversation, mut device) = agreed(version);
+        device
+            .send(Xid(7), &Message::EchoReply(vec![1, 2, 3]))
+            .unwrap();
+        device.send(Xid(8), &Message::BarrierReply).unwrap();
+        let bytes = carry(&mut device);
+        let mut heard = Vec::new();
+        for (place, byte) in bytes.iter().enumerate() {
+            conversation.handle_input(&[*byte], at(place as u64));
+            while let Some(message) = conversation.hear().unwrap() {
+                heard.push((message.kind, message.xid, message.arrival.at));
+            }
+        }
+        let last = |end: usize| at(end as u64 - 1).at;
+        let expected = [
+            (Kind::EchoReply, Xid(7), last(11)),
+            (Kind::Barrier, Xid(8), last(19)),
+        ];
+        assert_eq!(heard, expected, "{version}");
+    }
+}
+
+#[test]
+fn a_message_is_handed_over_when_its_last_byte_is() {
+    let (mut conversation, _) = agreed(Version::V13);
+    let first = conversation.say(&Message::BarrierRequest).unwrap();
+    let second = conversation.say(&Message::BarrierRequest).unwrap();
+    assert_eq!(conversation.handed_at(first), None);
+    conversation.transmitted(9, Instant::from_secs(1));
+    assert_eq!(conversation.handed_at(first), Some(Instant::from_secs(1)));
+    assert_eq!(conversation.handed_at(second), None);
+    conversation.transmitted(7, Instant::from_secs(2));
+    assert_eq!(conversation.handed_at(second), Some(Instant::from_secs(2)));
+    assert_eq!(conversation.handed_at(Xid(99)), None);
+}
+
+#[test]
+fn times_are_kept_of_so_many_messages_and_no_more() {
+    let (mut conversation, _) = agreed(Version::V10);
+    let first = conversation.say(&Message::BarrierRequest).unwrap();
+    for _ in 0..TIMES_MAX {
+        conversation.say(&Message::BarrierRequest).unwrap();
+        let pending = conversation.pending().len();
+        conversation.transmitted(pending, Instant::from_secs(1));
+    }
+    assert_eq!(conversation.times.len(), TIMES_MAX);
+    assert_eq!(conversation.handed_at(first), None);
+    let last = conversation.last_xid();
+    assert_eq!(conversation.handed_at(last), Some(Instant::from_secs(1)));
+    assert!(conversation.output.capacity() < 4 * BACKLOG_MAX);
+}
+
+#[test]
+fn who_asks_whether_anybody_is_there_is_answered() {
+    let (mut conversation, mut device) = agreed(Version::V13);
+    device
+        .send(Xid(5), &Message::EchoRequest(b"there?".to_vec()))
+        .unwrap();
+    conversation.handle_input(&carry(&mut device), at(1));
+    assert!(conversation.hear().unwrap().is_none());
+    device.handle_input(conversation.pending(), Instant::START);
+    let Some(Event::Received(reply)) = device.poll_event().and(device.poll_event()) else {
+        panic!("no answer");
+    };
+    assert_eq!(reply.xid, Xid(5));
+    assert_eq!(reply.message, Message::EchoReply(b"there?".to_vec()));
+    assert_eq!(conversation.tally().echo_requests(), 1);
+}
+
+#[test]
+fn statistics_tell_whether_more_of_them_follow_in_every_version() {
+    for version in Version::ALL {
+        let (mut conversation, mut device) = agreed(version);
+        for more in [true, false] {
+            let reply = openflow::MultipartReply::Flow(openflow::Form::Standard, Vec::new());
+            let message = Message::MultipartReply { reply, more };
+            device.send(Xid(1), &message).unwrap();
+        }
+        conversation.handle_input(&carry(&mut device), at(1));
+        let mut kinds = Vec::new();
+        while let Some(heard) = conversation.hear().unwrap() {
+            kinds.push(heard.kind);
+        }
+        assert_eq!(kinds, [Kind::StatisticsPart, Kind::Statistics], "{version}");
+    }
+}
+
+#[test]
+fn what_is_no_openflow_ends_the_conversation_and_is_told() {
+    let (mut conversation, _) = agreed(Version::V13);
+    conversation.handle_input(&[4, 21, 0, 7, 0, 0, 0, 0], at(1));
+    assert_eq!(conversation.hear().unwrap_err(), Broken::Length(7));
+
+    let (mut conversation, _) = agreed(Version::V13);
+    conversation.handle_input(&[1, 19, 0, 8, 0, 0, 0, 0], at(1));
+    let told = conversation.hear().unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "a message of wire version 0x01 came where OpenFlow13 was agreed on"
+    );
+}
+
+#[test]
+fn without_a_common_version_both_are_told() {
+    let mut conversation = Conversation::new(Versions::only(Version::V13), Instant::START);
+    let mut device = device(Version::V10);
+    conversation.handle_input(&carry(&mut device), at(1));
+    let told = conversation.hear().unwrap_err().to_string();
+    assert!(told.starts_with("no version in common"), "{told}");
+    device.handle_input(conversation.pending(), Instant::START);
+    assert!(device.is_down());
+}
+
+#[test]
+fn whatever_bytes_come_nothing_but_a_message_is_kept() {
+    let mut random = crate::random::Random::new(7);
+    for _ in 0..2_000 {
+        let (mut conversation, _) = agreed(Version::V10);
+        for _ in 0..8 {
+            let bytes: Vec<u8> = (0..random.next() % 400)
+                .map(|_| random.next().to_be_bytes()[0] & 0x13)
+                .collect();
+            conversation.handle_input(&bytes, at(1));
+            let outcome = loop {
+                match conversation.hear() {
+                    Ok(Some(heard)) => drop(heard.message()),
+                    Ok(None) => break true,
+                    Err(_) => break false,
+                }
+            };
+            if !outcome {
+                break;
+            }
+            assert!(conversation.input.len() <= 0xffff + 400);
+        }
+    }
+}

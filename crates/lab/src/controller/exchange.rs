@@ -1,0 +1,225 @@
+//! A request: messages, a barrier behind them, and what comes of them, told apart by their
+//! numbers. No socket here, and no clock.
+
+use std::vec::IntoIter;
+
+use base::{Instant, Xid};
+use openflow::{Message, MultipartReply};
+use testbed::Arrival;
+
+use super::conversation::{Conversation, Heard, Kind};
+use super::refusal::{Reason, Refusal, name_of};
+
+/// Bytes of answers to one request that are kept: some three million flows.
+const ANSWERS_MAX: usize = 512 << 20;
+
+/// Refusals of one request that are kept; the rest is counted.
+const REFUSALS_MAX: usize = 1024;
+
+/// An answer to one of the messages. Statistics in several parts are one answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The message's number, and the answer's.
+    pub xid: Xid,
+    /// When the message was handed to the system, if that is known.
+    pub handed: Option<Instant>,
+    /// When the last of the answer came.
+    pub arrival: Arrival,
+    /// What it says.
+    pub message: Message,
+}
+
+/// What came of a request, when its barrier was answered.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// When the first message was handed to the system (the barrier, if there was none).
+    pub began: Option<Instant>,
+    /// When the barrier was handed to the system.
+    pub handed: Option<Instant>,
+    /// When its reply came.
+    pub answered: Arrival,
+    /// The answers, in the order in which they were complete.
+    pub answers: Vec<Answer>,
+    /// What was not done; the first 1,024.
+    pub refusals: Vec<Refusal>,
+    /// How many messages were not done.
+    pub refused: u64,
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    rest: IntoIter<Message>,
+    names: Vec<&'static str>,
+    first: Option<u32>,
+    said: usize,
+    barrier: Option<Xid>,
+    began: Option<Instant>,
+    bytes: usize,
+    parts: Vec<(Xid, MultipartReply)>,
+    answers: Vec<Answer>,
+    refusals: Vec<Refusal>,
+    refused: u64,
+}
+
+/// What a message was to an exchange.
+#[derive(Debug)]
+pub(super) enum Taken {
+    /// None of its.
+    Foreign,
+    /// One of its answers.
+    Mine,
+    /// The last one.
+    Last(Arrival),
+    /// One that breaks the protocol, or more than is kept.
+    Broken(String),
+}
+
+impl Exchange {
+    pub(super) fn new(messages: Vec<Message>) -> Self {
+        Self {
+            names: messages.iter().map(name_of).collect(),
+            rest: messages.into_iter(),
+            first: None,
+            said: 0,
+            barrier: None,
+            began: None,
+            bytes: 0,
+            parts: Vec::new(),
+            answers: Vec::new(),
+            refusals: Vec::new(),
+            refused: 0,
+        }
+    }
+
+    /// Says what there is room for. Whether all is said.
+    pub(super) fn say(&mut self, conversation: &mut Conversation) -> bool {
+        while self.barrier.is_none() && conversation.has_room() {
+            let Some(message) = self.rest.next() else {
+                let said = conversation.say(&Message::BarrierRequest);
+                let xid = said.expect("every version has barriers");
+                self.first.get_or_insert(xid.0);
+                self.barrier = Some(xid);
+                break;
+            };
+            let said = conversation.say(&message);
+            let xid = conversation.last_xid();
+            self.first.get_or_insert(xid.0);
+            self.said += 1;
+            if let Err(inexpressible) = said {
+                self.refuse(xid, Reason::Unsaid(inexpressible));
+            }
+        }
+        self.barrier.is_some()
+    }
+
+    /// Takes a message, if it is about one of the request's.
+    pub(super) fn take(&mut self, heard: &Heard<'_>) -> Taken {
+        if heard.kind.is_unasked() || self.place(heard.xid).is_none() {
+            return Taken::Foreign;
+        }
+        let is_barrier = self.barrier == Some(heard.xid);
+        if heard.kind == Kind::Barrier && is_barrier {
+            return Taken::Last(heard.arrival);
+        }
+        self.bytes += heard.bytes.len();
+        if self.bytes > ANSWERS_MAX {
+            return Taken::Broken(format!("it told more than {ANSWERS_MAX} bytes"));
+        }
+        let message = match heard.message() {
+            Ok(message) => message,
+            Err(malformed) => {
+                let what = heard.kind.name();
+                return Taken::Broken(format!("its {what} is no OpenFlow: {malformed}"));
+            }
+        };
+        match message {
+            Message::Error(error) => {
+                let reason = Reason::Error {
+                    fault: error.fault,
+                    version: heard.version(),
+                    arrival: heard.arrival,
+                };
+                self.refuse(heard.xid, reason);
+                match is_barrier {
+                    true => Taken::Last(heard.arrival),
+                    false => Taken::Mine,
+                }
+            }
+            Message::MultipartReply { reply, more } => self.gather(heard, reply, more),
+            message => {
+                self.answer(heard, message);
+                Taken::Mine
+            }
+        }
+    }
+
+    /// Takes note of when its first message was handed to the system, while that is known.
+    pub(super) fn note(&mut self, conversation: &Conversation) {
+        if let (None, Some(first)) = (self.began, self.first) {
+            self.began = conversation.handed_at(Xid(first));
+        }
+    }
+
+    /// Where among the request's messages one of this number is.
+    fn place(&self, xid: Xid) -> Option<usize> {
+        let place = usize::try_from(xid.0.wrapping_sub(self.first?)).ok()?;
+        let all = self.said + usize::from(self.barrier.is_some());
+        (place < all).then_some(place)
+    }
+
+    fn refuse(&mut self, xid: Xid, reason: Reason) {
+        self.refused += 1;
+        let place = self.place(xid).unwrap_or(self.said);
+        if self.refusals.len() < REFUSALS_MAX {
+            self.refusals.push(Refusal {
+                place,
+                xid,
+                message: self.names.get(place).copied().unwrap_or("a barrier"),
+                reason,
+            });
+        }
+    }
+
+    /// Puts a part of statistics with those that came before it.
+    fn gather(&mut self, heard: &Heard<'_>, reply: MultipartReply, more: bool) -> Taken {
+        let before = self.parts.iter().position(|(xid, _)| *xid == heard.xid);
+        let whole = match before {
+            None => reply,
+            Some(index) => {
+                let (_, mut whole) = self.parts.swap_remove(index);
+                if whole.append(reply).is_err() {
+                    return Taken::Broken("parts of its statistics do not fit".to_owned());
+                }
+                whole
+            }
+        };
+        if more {
+            self.parts.push((heard.xid, whole));
+        } else {
+            self.answer(heard, Message::reply(whole));
+        }
+        Taken::Mine
+    }
+
+    fn answer(&mut self, heard: &Heard<'_>, message: Message) {
+        self.answers.push(Answer {
+            xid: heard.xid,
+            handed: heard.handed,
+            arrival: heard.arrival,
+            message,
+        });
+    }
+
+    /// What came of it, when the barrier's reply has.
+    pub(super) fn finish(self, answered: Arrival, conversation: &Conversation) -> Done {
+        Done {
+            began: self.began,
+            handed: self.barrier.and_then(|xid| conversation.handed_at(xid)),
+            answered,
+            answers: self.answers,
+            refusals: self.refusals,
+            refused: self.refused,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What is learned from which frame, and said about it.
+
+use flow::{FlowMod, PacketInReason, Registers};
+
+use super::*;
+
+const ONE: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const ALL: [u8; 6] = [0xff; 6];
+
+/// A UDP frame of 60 bytes.
+fn udp(from: [u8; 6], to: [u8; 6], tag: Option<u16>) -> Vec<u8> {
+    let mut frame = [to, from].concat();
+    if let Some(control) = tag {
+        frame.extend([0x81, 0x00]);
+        frame.extend(control.to_be_bytes());
+    }
+    frame.extend([0x08, 0x00]);
+    frame.extend([0x45, 0x24, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend([0x03, 0xe8, 0x07, 0xd0, 0, 26, 0, 0]);
+    frame.resize(64, 0);
+    frame
+}
+
+fn up(data: Vec<u8>, port: u32) -> PacketIn {
+    PacketIn {
+        reason: PacketInReason::NoMatch,
+        table: base::TableId::FIRST,
+        cookie: base::Cookie::NONE,
+        registers: Registers::new(PortNo(port)),
+        total_len: u16::try_from(data.len()).unwrap(),
+        data,
+        userdata: Vec::new(),
+        continuation: Vec::new(),
+    }
+}
+
+fn outputs(message: &Message) -> PortNo {
+    let Message::PacketOut(out) = message else {
+        panic!("no packet-out: {message:?}");
+    };
+    let [Action::Output { port, .. }] = out.actions[..] else {
+        panic!("{out:?}");
+    };
+    port
+}
+
+fn rule(message: &Message) -> &FlowMod {
+    let Message::FlowMod(rule) = message else {
+        panic!("no rule: {message:?}");
+    };
+    rule
+}
+
+#[test]
+fn an_unknown_station_is_flooded_to_and_a_known_one_gets_a_rule() {
+    for version in [Version::V10, Version::V13] {
+        let mut learning = Learning::default();
+        let says = learning.packet_in(&up(udp(ONE, ALL, None), 1), version);
+        assert_eq!(
+            says.iter().map(outputs).collect::<Vec<_>>(),
+            [PortNo::FLOOD]
+        );
+        let says = learning.packet_in(&up(udp(OTHER, ONE, None), 2), version);
+        let [first, second] = &says[..] else {
+            panic!("{says:?}");
+        };
+        let rule = rule(first);
+        assert_eq!((rule.idle_timeout_s, rule.hard_timeout_s), (60, 0));
+        assert_eq!(
+            rule.matching.to_string(),
+            "udp,in_port=2,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:02,dl_dst=02:00:00:00:00:01,\
+             nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=36,tp_src=1000,tp_dst=2000"
+        );
+        assert_eq!(outputs(second), PortNo(1));
+        for message in &says {
+            message
+                .encode(base::Xid(1), version, &mut Vec::new())
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_station_that_moves_is_followed_and_its_own_port_gets_no_rule() {
+    let mut learning = Learning::default();
+    learning.packet_in(&up(udp(ONE, ALL, None), 1), Version::V10);
+    assert_eq!(learning.port_of(ONE), Some(PortNo(1)));
+    learning.packet_in(&up(udp(ONE, ALL, None), 3), Version::V10);
+    assert_eq!(learning.port_of(ONE), Some(PortNo(3)));
+    let says = learning.packet_in(&up(udp(OTHER, ONE, None), 3), Version::V10);
+    assert_eq!(
+        says.iter().map(outputs).collect::<Vec<_>>(),
+        [PortNo::FLOOD]
+    );
+}
+
+#[test]
+fn tags_and_arp_are_matched_as_they_are() {
+    let tagged = Headers::of(&udp(ONE, OTHER, Some(0x6005))).unwrap();
+    assert_eq!((tagged.tag, tagged.kind), (Some((3, 5)), 0x0800));
+    let matching = tagged.exact(PortNo(1)).to_string();
+    assert!(matching.contains("dl_vlan=5,dl_vlan_pcp=3"), "{matching}");
+    let mut request = [ALL, ONE].concat();
+    request.extend([0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]);
+    request.extend(ONE);
+    request.extend([10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 10, 0, 0, 2]);
+    let headers = Headers::of(&request).unwrap();
+    let matching = headers.exact(PortNo(1)).to_string();
+    assert!(
+        matching.contains("arp_spa=10.0.0.1,arp_tpa=10.0.0.2,arp_op=1"),
+        "{matching}"
+    );
+}
+
+#[test]
+fn of_a_later_fragment_nothing_is_taken_for_ports() {
+    let mut frame = udp(ONE, OTHER, None);
+    frame[14 + 7] = 1;
+    let network = Headers::of(&frame).unwrap().network.unwrap();
+    assert_eq!(network.transport, None);
+}
+
+#[test]
+fn what_did_not_come_up_whole_is_not_sent_on() {
+    let mut frame = up(udp(ONE, ALL, None), 1);
+    frame.total_len += 1;
+    let says = Learning::default().packet_in(&frame, Version::V10);
+    assert!(says.is_empty());
+}
+
+#[test]
+fn link_discovery_and_rubbish_are_passed_over_and_no_bytes_panic() {
+    let mut lldp = udp(ONE, ALL, None);
+    lldp[12..14].copy_from_slice(&[0x88, 0xcc]);
+    let mut learning = Learning::default();
+    assert!(learning.packet_in(&up(lldp, 1), Version::V10).is_empty());
+    assert_eq!(learning.port_of(ONE), None);
+    let whole = udp(ONE, OTHER, Some(5));
+    for length in 0..whole.len() {
+        learning.packet_in(&up(whole[..length].to_vec(), 1), Version::V10);
+    }
+    let mut random = crate::random::Random::new(1);
+    for _ in 0..20_000 {
+        let mut frame = whole.clone();
+        let place = usize::try_from(random.next() % frame.len() as u64).unwrap();
+        frame[place] = random.next().to_be_bytes()[0];
+        learning.packet_in(&up(frame, 1), Version::V13);
+    }
+}
+
+#[test]
+fn no_more_stations_are_learned_than_there_is_room_for() {
+    let mut learning = Learning::default();
+    for number in 0..u32::try_from(STATIONS_MAX).unwrap() + 10 {
+        let [_, a, b, c] = number.to_be_bytes();
+        let station = [2, 1, 0, a, b, c];
+        learning.packet_in(&up(udp(station, ALL, None), 1), Version::V10);
+    }
+    assert_eq!(learning.stations.len(), STATIONS_MAX);
+    // Who is known may move.
+    learning.packet_in(&up(udp([2, 1, 0, 0, 0, 0], ALL, None), 2), Version::V10);
+    assert_eq!(learning.port_of([2, 1, 0, 0, 0, 0]), Some(PortNo(2)));
+}

@@ -1,0 +1,166 @@
+//! A socket where devices may call, by a path or by TCP. Several devices, or several
+//! bridges of one, may call the same: their datapath ids tell them apart.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use base::DatapathId;
+use openflow::Version;
+use testbed::{Clock, ControlStream, Failure};
+
+use super::{Controller, ControllerError, Manner};
+
+/// A socket where devices may call.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens at `path`, in place of whatever an earlier run left there.
+    ///
+    /// # Errors
+    /// The directory is missing, or may not be written to.
+    pub fn bind(path: &Path) -> Result<Self, ControllerError> {
+        let failure = || Failure::to(format!("listen at {}", path.display()));
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(failure()(error).into());
+            }
+            _ => {}
+        }
+        let socket = UnixListener::bind(path).map_err(failure())?;
+        socket.set_nonblocking(true).map_err(failure())?;
+        let socket = Socket::Unix(socket, path.to_owned());
+        Ok(Self { socket })
+    }
+
+    /// Listens for TCP at an address of this namespace.
+    ///
+    /// # Errors
+    /// The address is taken, or not this machine's.
+    pub fn bind_tcp(address: SocketAddr) -> Result<Self, ControllerError> {
+        let failure = || Failure::to(format!("listen at {address}"));
+        let socket = TcpListener::bind(address).map_err(failure())?;
+        Self::over(socket).map_err(failure()).map_err(Into::into)
+    }
+
+    /// Listens by a socket that was made elsewhere, such as in another namespace.
+    ///
+    /// # Errors
+    /// The system refuses to make it non-blocking, or to note when bytes come.
+    pub fn over(socket: TcpListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        testbed::note_arrivals(&socket)?;
+        let socket = Socket::Tcp(socket);
+        Ok(Self { socket })
+    }
+
+    /// Where devices are to call by TCP, if they are.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Unix(..) => None,
+            Socket::Tcp(socket) => socket.local_addr().ok(),
+        }
+    }
+
+    /// Waits for the device's call and agrees with it on OpenFlow 1.0. `alive` says
+    /// whether it is worth waiting.
+    ///
+    /// # Errors
+    /// Nobody calls, there is no agreement, or `alive` says so.
+    pub fn accept(
+        &self,
+        clock: &Clock,
+        limit: Duration,
+        alive: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<Controller, ControllerError> {
+        self.accept_as(Manner::silent(Version::V10), clock, limit, alive)
+    }
+
+    /// Waits for a device's call. `alive` says whether it is worth waiting.
+    ///
+    /// # Errors
+    /// Nobody calls, there is no agreement, or `alive` says so.
+    pub fn accept_as(
+        &self,
+        manner: Manner,
+        clock: &Clock,
+        limit: Duration,
+        mut alive: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<Controller, ControllerError> {
+        let stream = clock.wait_for("the device to call its controller", limit, || {
+            alive()?;
+            match self.caller() {
+                Ok(stream) => Ok(Some(stream)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+                Err(error) => Err(Failure::to("accept the device's call")(error)),
+            }
+        })?;
+        Controller::start(stream, manner, clock)
+    }
+
+    /// Waits until `count` devices have called, each to be treated alike. One with which
+    /// there is no agreement is hung up on, and another waited for.
+    ///
+    /// # Errors
+    /// Not as many call in time: then why the last one that called is not among them, if one
+    /// is not. Two say that they are the same. `alive` says that it is not worth waiting.
+    pub fn gather(
+        &self,
+        count: usize,
+        manner: &Manner,
+        clock: &Clock,
+        limit: Duration,
+        mut alive: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<BTreeMap<DatapathId, Controller>, ControllerError> {
+        let deadline = clock.now() + limit;
+        let mut devices = BTreeMap::new();
+        let mut failed = None;
+        while devices.len() < count {
+            let rest = deadline.since(clock.now());
+            match self.accept_as(manner.clone(), clock, rest, &mut alive) {
+                Ok(device) => {
+                    let id = device.datapath_id();
+                    if devices.insert(id, device).is_some() {
+                        return Err(ControllerError::SameDatapath(id));
+                    }
+                }
+                Err(error @ ControllerError::Failure(Failure::Timeout { .. })) => {
+                    return Err(failed.unwrap_or(error));
+                }
+                Err(error @ ControllerError::Failure(_)) => return Err(error),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Ok(devices)
+    }
+
+    fn caller(&self) -> io::Result<ControlStream> {
+        match &self.socket {
+            Socket::Unix(socket, _) => ControlStream::unix(socket.accept()?.0),
+            Socket::Tcp(socket) => ControlStream::tcp(socket.accept()?.0),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Socket::Unix(_, path) = &self.socket {
+            // Somebody else may have tidied up.
+            let _ = fs::remove_file(path);
+        }
+    }
+}

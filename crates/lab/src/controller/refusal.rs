@@ -1,0 +1,114 @@
+//! What a device would not do, as a value: which message it was about, and the error in
+//! the protocol's own words, so that a table can say why a cell of it is empty.
+
+use std::fmt;
+
+use base::Xid;
+use flow::FlowModCommand;
+use openflow::{Fault, Inexpressible, Message, MultipartRequest, Version};
+use testbed::Arrival;
+
+/// A message that was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Its place among the messages of its request.
+    pub place: usize,
+    /// Its number.
+    pub xid: Xid,
+    /// What it was.
+    pub message: &'static str,
+    /// Why it was not done.
+    pub reason: Reason,
+}
+
+/// Why a message was not done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The device answered with an error.
+    Error {
+        /// Its numbers.
+        fault: Fault,
+        /// The version by which they are to be understood.
+        version: Version,
+        /// When it came.
+        arrival: Arrival,
+    },
+    /// The version has no words for it, so it was not said.
+    Unsaid(Inexpressible),
+}
+
+impl Refusal {
+    /// The specification's name of the error, if there is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&'static str> {
+        match &self.reason {
+            Reason::Error { fault, version, .. } => fault.name(*version),
+            Reason::Unsaid(_) => None,
+        }
+    }
+
+    /// Whether the device says that it has no room for another rule.
+    #[must_use]
+    pub fn is_table_full(&self) -> bool {
+        self.name().is_some_and(|name| name == "OFPFMFC_TABLE_FULL")
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Reason::Error { fault, version, .. } => {
+                let words = fault_in_words(*fault, *version);
+                write!(f, "{}: {words}", self.message)
+            }
+            Reason::Unsaid(inexpressible) => {
+                write!(f, "{}, which was not sent: {inexpressible}", self.message)
+            }
+        }
+    }
+}
+
+/// An error's name and numbers.
+pub(super) fn fault_in_words(fault: Fault, version: Version) -> String {
+    match fault.name(version) {
+        Some(name) => format!("{name} ({fault})"),
+        None => fault.to_string(),
+    }
+}
+
+/// What a message is called.
+pub(super) const fn name_of(message: &Message) -> &'static str {
+    match message {
+        Message::FlowMod(change) => match change.command {
+            FlowModCommand::Add => "the addition of a rule",
+            FlowModCommand::Modify | FlowModCommand::ModifyStrict => "the modification of a rule",
+            FlowModCommand::Delete | FlowModCommand::DeleteStrict => "the deletion of rules",
+        },
+        Message::GroupMod(_) => "a change to a group",
+        Message::MeterMod(_) => "a change to a meter",
+        Message::PortMod(_) => "a change to a port",
+        Message::TableMod(_) => "a change to a table",
+        Message::PacketOut(_) => "a packet-out",
+        Message::SetConfig(_) => "a configuration",
+        Message::FeaturesRequest => "the question after features",
+        Message::GetConfigRequest => "the question after the configuration",
+        Message::EchoRequest(_) => "an echo request",
+        Message::BarrierRequest => "a barrier",
+        Message::MultipartRequest(request) => match request {
+            MultipartRequest::Flow(..) => "the question after flow statistics",
+            MultipartRequest::Aggregate(..) => "the question after aggregate statistics",
+            MultipartRequest::Table => "the question after table statistics",
+            MultipartRequest::Port(_) => "the question after port statistics",
+            MultipartRequest::PortDesc(_) => "the question after ports",
+            MultipartRequest::Queue(_) => "the question after queue statistics",
+            MultipartRequest::Group(_) | MultipartRequest::GroupDesc(_) => {
+                "the question after groups"
+            }
+            MultipartRequest::Meter(_) | MultipartRequest::MeterConfig(_) => {
+                "the question after meters"
+            }
+            _ => "a question",
+        },
+        _ => "a message",
+    }
+}

@@ -1,0 +1,120 @@
+//! What came and went on a connection, counted, for whoever has to say why a device is
+//! silent.
+
+use std::collections::BTreeMap;
+
+use base::Instant;
+use openflow::{Message, Version};
+
+use super::conversation::Kind;
+use super::refusal::fault_in_words;
+
+/// Errors that are kept, the latest.
+const ERRORS_MAX: usize = 8;
+
+/// Counts of a connection.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    began: Instant,
+    said: u64,
+    bytes: u64,
+    last_handed: Option<Instant>,
+    heard: BTreeMap<Kind, (u64, Instant)>,
+    echo_requests: u64,
+    last: Option<(&'static str, Instant)>,
+    errors: Vec<String>,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            began: now,
+            said: 0,
+            bytes: 0,
+            last_handed: None,
+            heard: BTreeMap::new(),
+            echo_requests: 0,
+            last: None,
+            errors: Vec::new(),
+        }
+    }
+
+    pub(super) fn note(&mut self, kind: Kind, bytes: &[u8], version: Version, now: Instant) {
+        let (count, last) = self.heard.entry(kind).or_insert((0, now));
+        *count += 1;
+        *last = now;
+        self.last = Some((kind.name(), now));
+        if kind == Kind::Error {
+            let words = match Message::decode(bytes, version) {
+                Ok((_, Message::Error(error))) => fault_in_words(error.fault, version),
+                _ => "an error that cannot be read".to_owned(),
+            };
+            self.errors.truncate(ERRORS_MAX - 1);
+            self.errors.insert(0, words);
+        }
+    }
+
+    pub(super) const fn note_echo_request(&mut self, now: Instant) {
+        self.echo_requests += 1;
+        self.last = Some(("echo request", now));
+    }
+
+    pub(super) const fn note_said(&mut self) {
+        self.said += 1;
+    }
+
+    pub(super) const fn note_handed(&mut self, count: usize, now: Instant) {
+        self.bytes += count as u64;
+        self.last_handed = Some(now);
+    }
+
+    /// When the connection began.
+    #[must_use]
+    pub const fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Messages that were said to the device.
+    #[must_use]
+    pub const fn said(&self) -> u64 {
+        self.said
+    }
+
+    /// Bytes that were handed to the system, and when the last were.
+    #[must_use]
+    pub const fn handed(&self) -> (u64, Option<Instant>) {
+        (self.bytes, self.last_handed)
+    }
+
+    /// How many messages of a kind came.
+    #[must_use]
+    pub fn heard(&self, kind: Kind) -> u64 {
+        self.heard.get(&kind).map_or(0, |(count, _)| *count)
+    }
+
+    /// The kinds of messages that came, how many of each, and when the last.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, u64, Instant)> {
+        self.heard
+            .iter()
+            .map(|(kind, (count, last))| (*kind, *count, *last))
+    }
+
+    /// How often the device asked whether anybody is there.
+    #[must_use]
+    pub const fn echo_requests(&self) -> u64 {
+        self.echo_requests
+    }
+
+    /// What came last, and when.
+    #[must_use]
+    pub const fn last(&self) -> Option<(&'static str, Instant)> {
+        self.last
+    }
+
+    /// The latest errors, in words, the last one first.
+    #[must_use]
+    pub fn errors(&self) -> &[String] {
+        &self.errors
+    }
+}

@@ -1,0 +1,309 @@
+//! The connection between a controller and a device, by TCP or a Unix socket, with the
+//! time at which bytes came. It never blocks.
+//!
+//! Not here: what the bytes mean, and who waits for them.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use base::Instant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::{Clock, Failure};
+
+/// Who says when bytes came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stamp {
+    /// The kernel, as it received them from the network (`SO_TIMESTAMPNS`).
+    Kernel,
+    /// Whoever read them, afterwards.
+    Read,
+}
+
+impl Stamp {
+    /// In words, for records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Read => "read",
+        }
+    }
+}
+
+/// When bytes came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// By the tester's clock.
+    pub at: Instant,
+    /// According to whom.
+    pub by: Stamp,
+}
+
+/// Bytes that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// How many.
+    pub length: usize,
+    /// When the last of them came: those before it may have waited for the reader.
+    pub arrival: Arrival,
+}
+
+/// Has the kernel note when bytes come from whoever calls this socket: it begins some moments
+/// after it is asked, and so has begun when they do.
+///
+/// # Errors
+/// Those of setsockopt(2).
+pub fn note_arrivals(listener: &TcpListener) -> io::Result<()> {
+    sys::stream_socket::note_arrivals(listener)
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct ControlStream {
+    socket: Socket,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl ControlStream {
+    /// Calls whoever listens at this path.
+    ///
+    /// # Errors
+    /// Nobody does.
+    pub fn call(path: &Path) -> Result<Self, Failure> {
+        UnixStream::connect(path)
+            .and_then(Self::unix)
+            .map_err(Failure::to(format!("call {}", path.display())))
+    }
+
+    /// A connection by a Unix socket.
+    ///
+    /// # Errors
+    /// The system refuses to make it non-blocking.
+    pub fn unix(socket: UnixStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let socket = Socket::Unix(socket);
+        Ok(Self { socket })
+    }
+
+    /// A connection by TCP. Small messages are not held back, and the kernel notes when
+    /// bytes come.
+    ///
+    /// # Errors
+    /// The system refuses one of these.
+    pub fn tcp(socket: TcpStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        sys::stream_socket::note_arrivals(&socket)?;
+        let socket = Socket::Tcp(socket);
+        Ok(Self { socket })
+    }
+
+    /// Reads what there is; none if there is nothing.
+    ///
+    /// # Errors
+    /// The connection is over; `UnexpectedEof` if the other end has closed it.
+    pub fn read(&self, room: &mut [u8], clock: &Clock) -> io::Result<Option<Chunk>> {
+        let received = match sys::stream_socket::receive(self, room) {
+            Err(error) if is_later(&error) => return Ok(None),
+            outcome => outcome?,
+        };
+        if received.length == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let (now, today) = (clock.now(), clock.calendar());
+        let arrival = arrival(received.calendar, now, today);
+        let length = received.length;
+        Ok(Some(Chunk { length, arrival }))
+    }
+
+    /// Writes what there is room for, and says how much.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let outcome = match &mut self.socket {
+            Socket::Unix(socket) => socket.write(bytes),
+            Socket::Tcp(socket) => socket.write(bytes),
+        };
+        match outcome {
+            Err(error) if is_later(&error) => Ok(0),
+            outcome => outcome,
+        }
+    }
+
+    /// What was written and is still held for the other end: of TCP the bytes that it has
+    /// not acknowledged, of a Unix socket the memory of what it has not read.
+    ///
+    /// # Errors
+    /// Those of ioctl(2).
+    pub fn unsent(&self) -> io::Result<usize> {
+        sys::stream_socket::unsent(self)
+    }
+
+    /// Sleeps until there is something to read, or room to write if that is `wanted`, for
+    /// `limit` at most; without one for as long as it takes.
+    ///
+    /// # Errors
+    /// Those of poll(2).
+    pub fn wait(&self, wanted: Wanted, limit: Option<Duration>) -> io::Result<()> {
+        self.wait_also(wanted, None, limit)
+    }
+
+    /// As [`Self::wait`], and until there is something to read at `also`.
+    ///
+    /// # Errors
+    /// Those of poll(2).
+    pub fn wait_also(
+        &self,
+        wanted: Wanted,
+        also: Option<BorrowedFd<'_>>,
+        limit: Option<Duration>,
+    ) -> io::Result<()> {
+        let flags = match wanted {
+            Wanted::Bytes => PollFlags::IN,
+            Wanted::BytesOrRoom => PollFlags::IN | PollFlags::OUT,
+        };
+        let own = PollFd::from_borrowed_fd(self.as_fd(), flags);
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let outcome = match also {
+            None => poll(&mut [own], limit.as_ref()),
+            Some(also) => {
+                let also = PollFd::from_borrowed_fd(also, PollFlags::IN);
+                poll(&mut [own, also], limit.as_ref())
+            }
+        };
+        match outcome {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Something to read.
+    Bytes,
+    /// That, or room to write.
+    BytesOrRoom,
+}
+
+impl AsFd for ControlStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.socket {
+            Socket::Unix(socket) => socket.as_fd(),
+            Socket::Tcp(socket) => socket.as_fd(),
+        }
+    }
+}
+
+impl Drop for ControlStream {
+    fn drop(&mut self) {
+        // The other end may have gone first.
+        let _ = match &self.socket {
+            Socket::Unix(socket) => socket.shutdown(Shutdown::Both),
+            Socket::Tcp(socket) => socket.shutdown(Shutdown::Both),
+        };
+    }
+}
+
+/// The calendar's time of arrival by the tester's clock, which at `now` was `today` by the
+/// calendar. A calendar that was set meanwhile is not believed.
+fn arrival(calendar: Option<Duration>, now: Instant, today: Duration) -> Arrival {
+    let age = calendar.and_then(|then| today.checked_sub(then));
+    let by_kernel = age.filter(|age| *age < AGE_MAX).and_then(|age| {
+        let nanos = u64::try_from(age.as_nanos()).ok()?;
+        now.as_nanos().checked_sub(nanos)
+    });
+    match by_kernel {
+        Some(nanos) => Arrival {
+            at: Instant::from_nanos(nanos),
+            by: Stamp::Kernel,
+        },
+        None => Arrival {
+            at: now,
+            by: Stamp::Read,
+        },
+    }
+}
+
+/// Bytes that seem to have waited for longer than this came while the calendar was set.
+const AGE_MAX: Duration = Duration::from_secs(60);
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRIES: u32 = 1_000_000;
+
+    #[test]
+    fn the_kernels_time_is_told_by_the_testers_clock() {
+        let now = Instant::from_millis(5_000);
+        let today = Duration::from_secs(1_000_000);
+        let then = today - Duration::from_millis(3);
+        let told = arrival(Some(then), now, today);
+        let expected = Arrival {
+            at: Instant::from_millis(4_997),
+            by: Stamp::Kernel,
+        };
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_calendar_that_was_set_is_not_believed() {
+        let now = Instant::from_millis(90_000);
+        let today = Duration::from_secs(1_000_000);
+        let read = Arrival {
+            at: now,
+            by: Stamp::Read,
+        };
+        for then in [today + Duration::from_nanos(1), today - AGE_MAX] {
+            assert_eq!(arrival(Some(then), now, today), read);
+        }
+        assert_eq!(arrival(None, now, today), read);
+        // Before the clock began nothing came.
+        let early = Instant::from_millis(1);
+        let told = arrival(Some(today - Duration::from_secs(1)), early, today);
+        assert_eq!(told.by, Stamp::Read);
+    }
+
+    #[test]
+    fn bytes_of_tcp_are_stamped_by_the_kernel_before_they_are_read() {
+        let clock = Clock::start();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let near = ControlStream::tcp(listener.accept().unwrap().0).unwrap();
+        let mut far = ControlStream::tcp(far).unwrap();
+        let mut room = [0; 16];
+        assert_eq!(near.read(&mut room, &clock).unwrap(), None);
+
+        // The kernel begins to note a moment after it was asked, if nobody had asked before.
+        let stamped = (0..TRIES).any(|_| {
+            assert_eq!(far.write(b"seven").unwrap(), 5);
+            near.wait(Wanted::Bytes, None).unwrap();
+            let chunk = near.read(&mut room, &clock).unwrap().unwrap();
+            assert_eq!(chunk.length, 5);
+            assert!(chunk.arrival.at <= clock.now());
+            chunk.arrival.by == Stamp::Kernel
+        });
+        assert!(stamped);
+        drop(far);
+        near.wait(Wanted::Bytes, None).unwrap();
+        let over = near.read(&mut room, &clock).unwrap_err();
+        assert_eq!(over.kind(), ErrorKind::UnexpectedEof);
+    }
+}
