@@ -101,6 +101,8 @@ pub struct Row {
     pub finding: Finding,
     /// Whether it may still be worse by more than the margin, for all that is known.
     pub may_be_worse: bool,
+    /// Whether it is worse by more than the margin, as far as this row alone tells.
+    pub surely_worse: bool,
 }
 
 /// A change and what it may be.
@@ -251,6 +253,14 @@ impl Measured {
         }
     }
 
+    fn surely_worse(&self, better: Better) -> bool {
+        match better {
+            Better::Lower => self.contrast.interval.low > self.margin.high,
+            Better::Higher => self.contrast.interval.high < self.margin.low,
+            Better::Neither => false,
+        }
+    }
+
     fn change(&self, p: f64) -> Change {
         let interval = self.contrast.interval;
         let told = |value: f64| if self.relative { value.exp_m1() } else { value };
@@ -269,6 +279,9 @@ fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> R
     let better = after.better;
     let finding = measured.as_ref().map(|one| one.finding(better, p));
     let may_be_worse = measured.as_ref().map(|one| one.may_be_worse(better));
+    let surely_worse = measured
+        .as_ref()
+        .is_some_and(|one| one.surely_worse(better));
     Row {
         scenario: key.scenario.name(),
         device: key.device.clone(),
@@ -281,6 +294,7 @@ fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> R
         change: measured.map(|one| one.change(p)),
         finding: finding.unwrap_or(Finding::Inconclusive),
         may_be_worse: may_be_worse.unwrap_or(better != Better::Neither),
+        surely_worse,
     }
 }
 

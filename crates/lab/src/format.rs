@@ -37,6 +37,12 @@ pub(crate) fn decimal(value: f64, decimals: usize) -> String {
     }
 }
 
+/// Reads a share that is written as per cent, `2%` or `2.5 %`, from 0 to 1000 of them.
+pub(crate) fn read_percent(text: &str) -> Option<f64> {
+    let number: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
+    (0.0..=1_000.0).contains(&number).then_some(number / 100.0)
+}
+
 /// A number of whatever size, to three or four digits: of shares that are small, too.
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {

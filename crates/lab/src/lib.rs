@@ -17,6 +17,7 @@ pub mod controller;
 mod cores;
 pub mod describe;
 pub mod devices;
+pub mod export;
 mod failure;
 pub mod figures;
 #[cfg(test)]
@@ -46,6 +47,7 @@ pub mod search;
 mod station;
 pub mod statistics;
 mod summary;
+pub mod threshold;
 mod trial;
 
 pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
