@@ -13,7 +13,10 @@ mod latency;
 mod offered;
 mod parameter;
 mod point;
+mod robustness;
 mod settings;
+mod userspace;
+mod whitebox;
 
 use std::fmt;
 
@@ -29,9 +32,13 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &data_planes::capacity::CAPACITY,
     &data_planes::rules::RULES,
     &data_planes::rewrite::REWRITE,
+    &userspace::vlan_ports::VLAN_PORTS,
+    &userspace::learning::LEARNING,
+    &userspace::chain::CHAIN,
     &latency::size::SIZE,
     &latency::load::LOAD,
     &latency::action::ACTION,
+    &whitebox::bridges::BRIDGES,
     &benchmarking::throughput::THROUGHPUT,
     &benchmarking::loss::LOSS,
     &benchmarking::back_to_back::BACK_TO_BACK,
@@ -49,6 +56,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &control::packet_out::PACKET_OUT,
     &control::reactive::REACTIVE,
     &control::timers::TIMERS,
+    &robustness::flows::FLOWS,
+    &robustness::link_flap::LINK_FLAP,
+    &robustness::soak::SOAK,
 ];
 
 /// An experiment of the catalogue, by its place there.

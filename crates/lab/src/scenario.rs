@@ -77,10 +77,14 @@ fn catalogued(
         Setting::Usual => return (experiment.measure)(point, station, tools),
         Setting::Own(own) => own(point),
     };
+    if own.is_usual() {
+        return (experiment.measure)(point, station, tools);
+    }
     let mut cores = tools.cores.clone();
     if own.on_all_cores {
         cores.device.extend(&tools.cores.tester);
     }
+    let silent = own.application.is_silent();
     let request = Request {
         kind: station.kind(),
         mode: own.mode,
@@ -90,6 +94,8 @@ fn catalogued(
     let impossible = |error: LabError| TrialError::Impossible(error.to_string());
     let built = Station::build_as(request, tools.options, &cores, tools.spawner, tools.clock);
     let mut station = built.map_err(impossible)?;
-    station.prepare(MatchSet::Port)?;
+    if silent {
+        station.prepare(MatchSet::Port)?;
+    }
     (experiment.measure)(point, &mut station, tools)
 }

@@ -59,6 +59,9 @@ impl Request {
         if let Some(mode) = self.mode {
             name = format!("{name}-{mode}");
         }
+        if !self.application.is_silent() {
+            name.push_str("-reactive");
+        }
         if self.topology != Topology::default() {
             name = format!("{name}-{}", self.topology);
         }
@@ -200,6 +203,7 @@ impl Station {
     }
 
     /// The controllers of its bridges, in their order; none in legacy mode.
+    #[cfg(test)]
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
     }

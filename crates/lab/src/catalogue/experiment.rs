@@ -62,6 +62,14 @@ pub(crate) struct Own {
     pub(crate) on_all_cores: bool,
 }
 
+impl Own {
+    /// Whether it is no other than that for the whole run.
+    pub(crate) fn is_usual(&self) -> bool {
+        let alike = self.topology == Topology::default() && self.mode.is_none();
+        alike && self.application.is_silent() && !self.on_all_cores
+    }
+}
+
 impl Experiment {
     /// The parameter of that name.
     #[must_use]

@@ -156,7 +156,8 @@ pub(super) fn offer_once(
             *tools.clock,
         )
     };
-    let mut ends = [open(bench.client())?, open(bench.server())?];
+    let hosts = &bench.hosts()[..2 * load.pairs];
+    let mut ends: Vec<End> = hosts.iter().map(open).collect::<Result<_, _>>()?;
     let mut request = Request::new(load.streams(), Length::of(load.length));
     request.drain = DRAIN;
     if let [send, receive, ..] = *tools.cores.tester.as_slice() {
