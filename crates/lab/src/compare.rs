@@ -37,6 +37,15 @@ impl Default for Method {
     }
 }
 
+/// Reads a margin that is written as per cent, as `2%`.
+///
+/// # Errors
+/// What is wanted.
+pub fn read_margin(text: &str) -> Result<f64, String> {
+    crate::format::read_percent(text)
+        .ok_or_else(|| "per cent from 0 to 1000 are wanted, as 2%".to_owned())
+}
+
 /// What became of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -136,6 +145,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// All of it as JSON.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("it is made of numbers and words")
+    }
+
     /// How many rows have this finding.
     #[must_use]
     pub fn count(&self, finding: Finding) -> usize {

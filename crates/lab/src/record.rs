@@ -472,4 +472,6 @@ pub struct PathCheck {
 }
 
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod tests;
