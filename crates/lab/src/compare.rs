@@ -88,6 +88,9 @@ impl Finding {
 /// A figure in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
+    /// What it is of.
+    #[serde(skip)]
+    pub key: CellKey,
     /// The experiment.
     pub scenario: &'static str,
     /// The device.
@@ -298,6 +301,7 @@ fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> R
         .as_ref()
         .is_some_and(|one| one.surely_worse(better));
     Row {
+        key: key.clone(),
         scenario: key.scenario.name(),
         device: key.device.clone(),
         point: key.point_text(),
