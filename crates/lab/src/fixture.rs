@@ -123,6 +123,9 @@ fn device((name, version, ..): (&str, &str, f64, f64, f64)) -> DeviceRecord {
         calibration: name == "direct",
         host_offloads: offloads.iter().map(ToString::to_string).collect(),
         commands: vec![format!("{name} --as-a-user-starts-it")],
+        inventory: None,
+        mode: None,
+        ports: None,
     }
 }
 

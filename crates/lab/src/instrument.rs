@@ -35,6 +35,7 @@ pub mod template;
 mod time;
 mod variation;
 mod wire;
+mod xdp;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use measure::{Length, MeasureError, Request, Threads, measure};

@@ -16,6 +16,7 @@ pub mod compare;
 pub mod controller;
 mod cores;
 pub mod describe;
+pub mod devices;
 pub mod export;
 mod failure;
 pub mod figures;
@@ -25,8 +26,6 @@ mod format;
 mod frame_echo;
 mod frames;
 mod generator;
-#[cfg(test)]
-mod impaired;
 pub mod instrument;
 mod interrupt;
 pub mod journal;

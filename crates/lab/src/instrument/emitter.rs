@@ -64,10 +64,8 @@ struct Book {
     first_due_ns: u64,
     end_due_ns: u64,
     intended: u64,
-    /// When the first and the last that count were sent, and any at all.
-    first_sent_ns: u64,
+    /// When the last was sent.
     last_sent_ns: u64,
-    taken_ns: u64,
 }
 
 impl<'a> Emitter<'a> {
@@ -110,9 +108,7 @@ impl<'a> Emitter<'a> {
                 first_due_ns: 0,
                 end_due_ns: 0,
                 intended: 0,
-                first_sent_ns: 0,
                 last_sent_ns: 0,
-                taken_ns: 0,
             },
             patterns,
             sizes,
@@ -207,7 +203,7 @@ impl<'a> Emitter<'a> {
                 elapsed >= end + length / GRACE
             }
             Length::Frames(_) => {
-                elapsed.saturating_sub(self.book.taken_ns) > STALL_NS
+                elapsed.saturating_sub(self.book.last_sent_ns) > STALL_NS
                     && elapsed.saturating_sub(self.dues[0]) > STALL_NS
             }
         };
@@ -234,11 +230,7 @@ impl<'a> Emitter<'a> {
         for slot in 0..self.pending {
             let number = self.next + slot as u64;
             let part = self.round[place];
-            place = if place + 1 == self.round.len() {
-                0
-            } else {
-                place + 1
-            };
+            place = self.behind(place);
             let pattern = &self.patterns[part];
             let length = pattern.bytes().len();
             let frame = &mut self.slots[slot * self.stride..][..length];
@@ -265,27 +257,35 @@ impl<'a> Emitter<'a> {
         if taken == 0 {
             return;
         }
+        // Frames that were due together are equally late, and booked together.
+        let mut alike = 0;
         for slot in 0..taken {
             if self.first.is_some_and(|first| self.next >= first) {
-                if self.book.frames == 0 {
-                    self.book.first_sent_ns = elapsed;
-                }
                 self.book.frames += 1;
                 self.book.bytes += u64::from(self.sizes[self.round[self.place]]);
-                self.book.last_sent_ns = elapsed;
-                let lateness = elapsed.saturating_sub(self.dues[slot]);
-                self.book.lateness.saturating_record(lateness);
+                alike += 1;
+                if slot + 1 == taken || self.dues[slot + 1] != self.dues[slot] {
+                    let lateness = elapsed.saturating_sub(self.dues[slot]);
+                    self.book.lateness.saturating_record_n(lateness, alike);
+                    alike = 0;
+                }
             }
             self.next += 1;
-            self.place = if self.place + 1 == self.round.len() {
-                0
-            } else {
-                self.place + 1
-            };
+            self.place = self.behind(self.place);
         }
         self.dues.copy_within(taken..self.pending, 0);
         self.pending -= taken;
-        self.book.taken_ns = elapsed;
+        self.book.last_sent_ns = elapsed;
+    }
+
+    /// The place in the round behind this one.
+    #[inline]
+    const fn behind(&self, place: usize) -> usize {
+        if place + 1 == self.round.len() {
+            0
+        } else {
+            place + 1
+        }
     }
 
     /// Behind the last number that was sent.

@@ -29,14 +29,18 @@ impl Signature {
     /// Its length in bytes.
     pub const LEN: usize = 12;
 
-    /// The bytes at the end of a payload.
+    /// The end of a payload, as words of which the highest byte comes first.
     #[must_use]
-    pub fn to_bytes(self) -> [u8; Self::LEN] {
-        let mut bytes = [0; Self::LEN];
-        bytes[..2].copy_from_slice(&(MAGIC ^ u16::from(self.stream)).to_be_bytes());
-        bytes[2..6].copy_from_slice(&self.sequence.to_be_bytes());
-        bytes[6..].copy_from_slice(&self.time_ns.to_be_bytes()[2..]);
-        bytes
+    #[inline]
+    pub(super) fn to_words(self) -> [u32; 3] {
+        let magic = MAGIC ^ u16::from(self.stream);
+        let [s0, s1, s2, s3] = self.sequence.to_be_bytes();
+        let [_, _, t0, t1, t2, t3, t4, t5] = self.time_ns.to_be_bytes();
+        [
+            u32::from(magic) << 16 | u32::from_be_bytes([0, 0, s0, s1]),
+            u32::from_be_bytes([s2, s3, t0, t1]),
+            u32::from_be_bytes([t2, t3, t4, t5]),
+        ]
     }
 
     /// Reads the last bytes of a payload; none if they are no signature.
@@ -80,10 +84,10 @@ mod tests {
             sequence: 0xfedc_ba98,
             time_ns: TIME - 1,
         };
-        assert_eq!(
-            Signature::from_bytes(&signature.to_bytes()),
-            Some(signature)
-        );
+        let bytes = signature.to_words().map(u32::to_be_bytes);
+        let bytes = bytes.as_flattened().first_chunk().unwrap();
+        assert_eq!(Signature::from_bytes(bytes), Some(signature));
+        assert_eq!(bytes[2..6], [0xfe, 0xdc, 0xba, 0x98]);
         assert_eq!(Signature::from_bytes(&[0; 12]), None);
     }
 

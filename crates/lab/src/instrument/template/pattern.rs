@@ -3,7 +3,7 @@
 use super::build::{self, Places};
 use super::{FlowField, Flows, Protocol, Template, UdpChecksum};
 use crate::instrument::Signature;
-use crate::instrument::checksum::{checksum, pseudo, sum};
+use crate::instrument::checksum::{checksum, fold, pseudo, sum};
 use crate::instrument::layers::{ICMP, TCP, UDP};
 
 /// What is different in a frame.
@@ -153,14 +153,18 @@ impl Pattern {
             sequence: u32::from_be_bytes([s0, s1, s2, s3]),
             time_ns,
         };
-        let bytes = signature.to_bytes();
+        let words = signature.to_words();
         let start = frame.len() - Signature::LEN;
-        frame[start..].copy_from_slice(&bytes);
+        // Word by word: what is stored in pieces and read as one has to wait for itself.
+        for (place, word) in frame[start..].as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
         if let Some((at, still)) = self.header {
             put(frame, at, checksum(still + header));
         }
         if let Some((at, still)) = self.transport {
-            let mut signed = sum(&bytes);
+            let halves = words.map(|word| u64::from(word >> 16) + u64::from(word & 0xffff));
+            let mut signed = u64::from(fold(halves.iter().sum()));
             // Words that begin at odd places have their bytes the other way round.
             if !(start - self.places.transport).is_multiple_of(2) {
                 signed = (signed & 0xff) << 8 | signed >> 8;
