@@ -1,7 +1,10 @@
 //! `comporta lab` upon runs that were measured, as its users call it: what it prints, and what it
 //! returns.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
