@@ -26,6 +26,7 @@ impl Calls {
     pub(super) fn await_of(
         device: &DeviceOptions,
         setup: &Setup,
+        application: Application,
         description: Option<&Description>,
     ) -> Result<Self, LabError> {
         let name = device.kind.to_string();
@@ -37,7 +38,7 @@ impl Calls {
             let listener = listen(callee).map_err(failed)?;
             let manner = Manner {
                 versions: Versions::only(Version::V10).with(Version::V13),
-                application: Application::Silent,
+                application,
             };
             return Ok(Self {
                 device: name,
@@ -56,7 +57,10 @@ impl Calls {
         let listeners = listeners.collect::<Result<_, _>>()?;
         Ok(Self {
             device: name,
-            manner: Manner::silent(Version::V10),
+            manner: Manner {
+                application,
+                ..Manner::silent(Version::V10)
+            },
             listeners,
         })
     }

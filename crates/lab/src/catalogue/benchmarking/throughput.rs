@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{DIRECTION, LINE, SIZE, by_rate, goals, line_rate};
 use crate::catalogue::offered::{Load, figure, offer};
-use crate::catalogue::{Better, Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::cores::Watch;
 use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
@@ -79,6 +81,7 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| match point.word("goal") {
         "quick" => 10.0,

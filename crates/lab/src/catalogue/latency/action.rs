@@ -6,7 +6,7 @@ use packet::MacAddr;
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load, Offered, offer};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::controller::ControllerError;
 use crate::instrument::template::{Encapsulation, Tag};
 use crate::instrument::{Pace, Template};
@@ -92,6 +92,7 @@ pub(crate) const ACTION: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |device, point| device.speaks_openflow() || point.word("action") == "none",
     seconds,
     measure,

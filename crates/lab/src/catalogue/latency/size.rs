@@ -2,7 +2,7 @@
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load, offer};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::instrument::Pace;
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -80,6 +80,7 @@ pub(crate) const SIZE: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds,
     measure,
