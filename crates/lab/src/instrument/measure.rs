@@ -14,7 +14,7 @@ use super::outcome::{EndOutcome, Measurement, Refusal, StreamOutcome};
 use super::receiver::{Book, Receiver};
 use super::sequence::Sequence;
 use super::shared::Shared;
-use super::{BadTemplate, End, EndNo, Stamps, Stream, Time};
+use super::{BadTemplate, End, EndNo, Pace, Source, Stamps, Stream, Time};
 use crate::Interrupt;
 
 /// What is to be measured.
@@ -180,9 +180,18 @@ fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
             let counts = |mix: &super::Mix| -> Vec<u32> {
                 mix.parts().iter().map(|(_, count)| *count).collect()
             };
-            counts(mix) == counts(&stream.mix)
+            matches!(&stream.source, Source::Mix(sent) if counts(mix) == counts(sent))
         })
     };
+    let is_paced = |stream: &Stream| {
+        let is_recorded = matches!(stream.pace, Pace::Recorded { .. });
+        !is_recorded || matches!(stream.source, Source::Recording(_))
+    };
+    if !streams.iter().all(is_paced) {
+        return Err(MeasureError::Request(
+            "only what was recorded has a pace of its own",
+        ));
+    }
     match streams.iter().all(same) {
         true => Ok(()),
         false => Err(MeasureError::Request(
@@ -248,7 +257,8 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
     let first = sent.saturating_sub(emitter.counted());
     let mut sequence = book.sequence.unwrap_or_else(|| Sequence::new(first));
     let lost = sequence.finish(sent);
-    let (intended, achieved, lateness) = emitter.finish(stream.mix.mean_bytes());
+    let unsigned = emitter.unsigned();
+    let (intended, achieved, lateness) = emitter.finish(stream.source.mean_bytes());
     let Delays {
         from_sent,
         from_intended,
@@ -260,6 +270,7 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
     StreamOutcome {
         intended,
         achieved,
+        unsigned,
         received: sequence.received,
         lost,
         duplicated: sequence.duplicates,

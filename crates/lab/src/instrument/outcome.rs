@@ -69,6 +69,8 @@ pub struct StreamOutcome {
     pub intended: Rates,
     /// What was sent.
     pub achieved: Rates,
+    /// How many of them had no room for a signature: nothing else is known of these.
+    pub unsigned: u64,
     /// Different frames that came out where they should.
     pub received: u64,
     /// Frames that did not.
@@ -104,10 +106,10 @@ pub struct StreamOutcome {
 }
 
 impl StreamOutcome {
-    /// The share of what was sent that did not come; none if nothing was.
+    /// The share of what was sent and signed that did not come; none if nothing was.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
-        match self.achieved.frames {
+        match self.achieved.frames - self.unsigned {
             0 => 0.0,
             sent => self.lost as f64 / sent as f64,
         }

@@ -84,10 +84,10 @@ mod tests {
             sequence: 0xfedc_ba98,
             time_ns: TIME - 1,
         };
-        assert_eq!(
-            Signature::from_bytes(&signature.to_bytes()),
-            Some(signature)
-        );
+        let bytes = signature.to_words().map(u32::to_be_bytes);
+        let bytes = bytes.as_flattened().first_chunk().unwrap();
+        assert_eq!(Signature::from_bytes(bytes), Some(signature));
+        assert_eq!(bytes[2..6], [0xfe, 0xdc, 0xba, 0x98]);
         assert_eq!(Signature::from_bytes(&[0; 12]), None);
     }
 
