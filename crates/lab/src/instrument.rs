@@ -7,7 +7,7 @@
 //!
 //! [`measure()`] does all of it between [`End`]s, whatever these are made of: packet sockets
 //! ([`End::packet`]), AF_XDP, memory ([`memory`], for tests with a simulated clock), or one of
-//! these with something around it.
+//! these with a far end that sends back ([`End::reflected`]).
 //!
 //! What is configured is never taken for what was done: intended and achieved rates are both recorded,
 //! and a [`Refusal`] says why a measurement must not be used.
@@ -28,6 +28,7 @@ mod packet;
 mod rate;
 mod receiver;
 mod recording;
+mod reflector;
 mod sequence;
 mod shared;
 mod signature;
@@ -45,6 +46,7 @@ pub use outcome::{EndOutcome, Extent, LossRuns, Measurement, Rates, Refusal, Str
 pub use pace::{Pace, Schedule};
 pub use rate::{OVERHEAD_BYTES, Rate};
 pub use recording::{BadRecording, Recording};
+pub use reflector::Reflector;
 pub use signature::Signature;
 pub use source::Source;
 pub use stream::{EndNo, Expectation, Stream, Verification};

@@ -265,6 +265,7 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
         ipdv,
         jitter_ns,
         negative,
+        came_ns,
         ..
     } = book.delays;
     StreamOutcome {
@@ -272,6 +273,7 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
         achieved,
         unsigned,
         received: sequence.received,
+        received_over_ns: came_ns.map_or(0, |(first, last)| last - first),
         lost,
         duplicated: sequence.duplicates,
         reordered: sequence.reordered,

@@ -73,6 +73,8 @@ pub struct StreamOutcome {
     pub unsigned: u64,
     /// Different frames that came out where they should.
     pub received: u64,
+    /// Nanoseconds from the first of these to the last.
+    pub received_over_ns: u64,
     /// Frames that did not.
     pub lost: u64,
     /// Frames that came again.
@@ -112,6 +114,15 @@ impl StreamOutcome {
         match self.achieved.frames - self.unsigned {
             0 => 0.0,
             sent => self.lost as f64 / sent as f64,
+        }
+    }
+
+    /// Frames a second that came out, by the times of the first and the last; none of fewer than two.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        match self.received_over_ns {
+            0 => 0.0,
+            ns => (self.received - 1) as f64 * 1e9 / ns as f64,
         }
     }
 

@@ -97,6 +97,7 @@ impl<'a> Receiver<'a> {
             return true;
         }
         if sequence.book(number) == Seen::First {
+            book.delays.note(arrival.at_ns);
             let lateness = book.shared.lateness_ns(number);
             book.delays
                 .book(number, signature.age_ns(arrival.at_ns), lateness);
