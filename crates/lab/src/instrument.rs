@@ -53,4 +53,4 @@ pub use stream::{EndNo, Expectation, Stream, Verification};
 pub use template::{BadTemplate, Mix, Template};
 pub use time::Time;
 pub use variation::pdv_ns;
-pub use wire::{End, Receive, Stamps, Transmit};
+pub use wire::{End, Receive, Stamps, Transmit, Way};

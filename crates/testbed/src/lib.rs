@@ -36,6 +36,7 @@ mod realtime;
 mod requirements;
 mod sockets;
 mod stamped;
+mod swift;
 mod usage;
 
 pub use bench::{Bench, Host};
@@ -50,4 +51,5 @@ pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
 pub use stamped::{FrameReceiver, FrameSender};
+pub use swift::SwiftSender;
 pub use usage::{Usage, usage};

@@ -143,6 +143,7 @@ pub fn measure(
     for (number, end) in ends.iter_mut().enumerate() {
         // What was lost before is another's loss.
         end.receive.take_drops().map_err(at(number))?;
+        end.transmit.take_drops();
     }
     match request.threads {
         Threads::Solo => solo::run(&mut session, ends)?,
@@ -208,6 +209,8 @@ impl Session<'_> {
         for (number, (end, outcome)) in ends.iter_mut().zip(&mut outcomes).enumerate() {
             let receive = &mut end.receive;
             outcome.dropped = receive.take_drops().map_err(at(number))?;
+            outcome.dropped += end.transmit.take_drops();
+            outcome.way = end.transmit.way();
             outcome.stamps = receive.stamps();
             refusals.extend(of_end(EndNo(number), outcome));
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::{EndNo, OVERHEAD_BYTES, Stamps};
+use super::{EndNo, OVERHEAD_BYTES, Stamps, Way};
 
 /// How many numbers in a row were lost, run by run (RFC 3357): its length is the number of runs.
 pub type LossRuns = Histogram<u64>;
@@ -145,8 +145,10 @@ pub struct EndOutcome {
     pub unknown: u64,
     /// The first bytes of the first few of them.
     pub samples: Vec<Vec<u8>>,
-    /// Frames that came and that the tester was too slow for.
+    /// Frames that came and that the tester was too slow for, and frames that it took and could not send.
     pub dropped: u64,
+    /// By which way frames were sent.
+    pub way: Way,
     /// By which clock arrivals were stamped.
     pub stamps: Stamps,
 }

@@ -9,7 +9,7 @@ use ports::xdp::{Memories, Options, TransferChoice, Xdp};
 use ports::{Batch, Counter, Counts, InterfaceName, Port, Queue, QueueCounters};
 use testbed::{Clock, Failure, Namespace};
 
-use super::{Arrivals, End, Receive, Stamps, Time, Transmit};
+use super::{Arrivals, End, Receive, Stamps, Time, Transmit, Way};
 
 /// A queue wants to be tended so often.
 const TEND_NS: u64 = 10_000_000;
@@ -91,6 +91,10 @@ impl Shared {
 impl Transmit for Shared {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         self.socket().send(frames)
+    }
+
+    fn way(&self) -> Way {
+        Way::Xdp
     }
 }
 
