@@ -15,6 +15,7 @@
 //! Not here: which device, by which rules, and what a row of a report is made of.
 
 mod arrivals;
+mod calibrate;
 mod checksum;
 mod delays;
 mod emitter;
@@ -41,6 +42,7 @@ mod wire;
 mod xdp;
 
 pub use arrivals::{Arrival, Arrivals};
+pub use calibrate::{Calibration, Floor, LoadPoint, SizeLimit, Sweep, calibrate};
 pub use measure::{Length, MeasureError, Request, Threads, measure};
 pub use outcome::{EndOutcome, Extent, LossRuns, Measurement, Rates, Refusal, StreamOutcome};
 pub use pace::{Pace, Schedule};
