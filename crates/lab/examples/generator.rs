@@ -50,9 +50,9 @@ fn main() -> Result<(), Failure> {
     pin_current_thread(&[SENDING])?;
     for _ in 0..asked.runs {
         for (row, bytes) in SIZES.into_iter().filter(|(row, _)| asked.wants(row)) {
-            print(row, OURS, bed.ours(bytes)? / 1e6);
-            print(row, LOOP, bed.plain(bytes)? / 1e6);
-            print(row, PEER, bed.testpmd(bytes)? / 1e6);
+            print(row, OURS, bed.ours(bytes)?);
+            print(row, LOOP, bed.plain(bytes)?);
+            print(row, PEER, bed.testpmd(bytes)?);
         }
         for (row, pps) in RATES.into_iter().filter(|(row, _)| asked.wants(row)) {
             print(row, OURS, bed.error(pps)?);
