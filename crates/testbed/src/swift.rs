@@ -4,12 +4,13 @@
 
 use std::io;
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use sys::xsk::{DeviceQueue, Layout, Memory, Transfer, XskSocket};
 
-use crate::{Failure, Namespace};
+use crate::{Clock, Failure, Namespace};
 
 /// Chunks of the largest length that there is, few enough to stay in a cache.
 const LAYOUT: Layout = Layout {
@@ -23,6 +24,10 @@ const SEND_BUFFER: usize = 16 << 20;
 const BURST: usize = 64;
 /// How often the kernel is called in vain before frames are given up that it has not taken up.
 const TRIES: u32 = 10_000;
+
+/// How often, and how long apart, a queue that is in use is tried.
+const BUSY_TRIES: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Sends frames of up to [`SwiftSender::LONGEST`] bytes by an interface. It never sleeps.
 pub struct SwiftSender {
@@ -45,12 +50,26 @@ impl Namespace {
             let mut socket = XskSocket::open(&memory, device)?;
             let forced = sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER);
             forced.or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER))?;
-            socket.bind(Transfer::Copied)?;
+            bind(&mut socket)?;
             Ok(SwiftSender { socket, dropped: 0 })
         };
         self.run(open)?
             .map_err(Failure::to(format!("open an AF_XDP sender on {interface}")))
     }
+}
+
+/// Binds; the kernel needs some milliseconds to let go of a queue that another socket has just had.
+fn bind(socket: &mut XskSocket) -> io::Result<()> {
+    let clock = Clock::start();
+    for _ in 1..BUSY_TRIES {
+        match socket.bind(Transfer::Copied) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::BUSY) => {
+                clock.sleep_until(clock.now() + BUSY_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+    socket.bind(Transfer::Copied)
 }
 
 impl SwiftSender {

@@ -82,4 +82,4 @@ impl Receive for FrameReceiver {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -158,3 +158,36 @@ impl Socket {
 fn sum(counts: &Counts, of: &[Counter]) -> u64 {
     of.iter().map(|&counter| counts[counter]).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interrupt;
+    use crate::instrument::packet::tests::{Cable, short};
+    use crate::instrument::{EndNo, Mix, Pace, Rate, Stream, Template, measure};
+
+    #[test]
+    fn frames_cross_a_cable_by_af_xdp() {
+        let cable = Cable::lay(1_600);
+        let ends = [&cable.near, &cable.far];
+        let mut ends = ends.map(|side| End::xdp(side, "eth0", cable.clock).unwrap());
+        let mix = Mix::imix(&Template::udp(64)).unwrap();
+        let pace = Pace::Constant(Rate::Frames(20_000));
+        let stream = |from, to| Stream::new(mix.clone(), pace, EndNo(from), EndNo(to));
+        let request = short(vec![stream(0, 1), stream(1, 0)]);
+        let measured = measure(&mut ends, &request, &cable.clock, &Interrupt::never()).unwrap();
+        for stream in &measured.streams {
+            let counts = (stream.received, stream.lost, stream.changed, stream.damaged);
+            assert_eq!(counts, (2_000, 0, 0, 0));
+        }
+        assert!(measured.ends.iter().all(|end| end.dropped == 0));
+        assert_eq!(measured.ends[0].stamps, Stamps::Program);
+    }
+
+    #[test]
+    fn a_frame_longer_than_the_interface_takes_is_an_error() {
+        let cable = Cable::lay(1_500);
+        let mut end = End::xdp(&cable.near, "eth0", cable.clock).unwrap();
+        assert!(end.transmit.send(&[&[0; 2_000]]).is_err());
+    }
+}
