@@ -39,6 +39,7 @@ mod realtime;
 mod requirements;
 mod sockets;
 mod stamped;
+mod swift;
 mod topology;
 mod usage;
 mod vlan;
@@ -61,6 +62,7 @@ pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
 pub use stamped::{FrameReceiver, FrameSender};
+pub use swift::SwiftSender;
 pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
 };

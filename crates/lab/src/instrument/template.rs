@@ -7,6 +7,7 @@ mod build;
 mod flows;
 mod mix;
 mod pattern;
+mod reflected;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub use flows::{FlowField, FlowOrder, Flows};
 pub use mix::Mix;
 pub(super) use pattern::{Pattern, Stamp};
+pub use reflected::Reflection;
 
 /// The checksum at the end of a frame (FCS), which interfaces add and packet sockets never see. Sizes
 /// of frames count it, as RFC 2544 does.
