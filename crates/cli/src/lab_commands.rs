@@ -49,7 +49,7 @@ pub(crate) fn devices(described: &[DeviceKind], json: bool) -> Result<ExitCode, 
     let comporta = std::env::current_exe()?;
     let all = devices::list(&comporta, described);
     match json {
-        true => println!("{}", serde_json::to_string_pretty(&all)?),
+        true => println!("{}", devices::json(&all)),
         false => print!("{}", devices::text(&all)),
     }
     Ok(ExitCode::SUCCESS)

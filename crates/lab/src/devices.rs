@@ -11,7 +11,7 @@ mod strict;
 
 pub use description::{Agent, Callee, Description};
 pub use ledger::{Ledger, Left, STATE, clean};
-pub use listing::{Listed, list, text};
+pub use listing::{Listed, json, list, text};
 pub use strict::BadDescription;
 
 use testbed::{DeviceKind, Settings};

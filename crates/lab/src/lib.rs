@@ -25,6 +25,7 @@ mod frames;
 mod generator;
 mod interrupt;
 pub mod journal;
+pub mod management;
 mod names;
 mod options;
 mod plan;

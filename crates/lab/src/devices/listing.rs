@@ -94,6 +94,15 @@ pub fn text(devices: &[Listed]) -> String {
     text
 }
 
+/// The list as programs read it.
+///
+/// # Panics
+/// Never: strings and lists of them can be said in JSON.
+#[must_use]
+pub fn json(devices: &[Listed]) -> String {
+    serde_json::to_string_pretty(devices).expect("strings and lists can be said")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,7 +125,7 @@ mod tests {
         assert!(mine.missing.is_some() && mine.inventory.is_some());
         let shown = super::text(&all);
         assert!(shown.contains("Acme X") && shown.contains("not usable yet"));
-        let json = serde_json::to_value(&all).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&json(&all)).unwrap();
         assert_eq!(json[0]["name"], "comporta");
         assert_eq!(json[0]["modes"][1], "legacy");
     }
