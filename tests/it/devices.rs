@@ -156,6 +156,11 @@ fn the_lab_finds_the_delay_of_an_impaired_device(ground: &Ground) -> Outcome {
     Ok(())
 }
 
+fn file_stem(file: &Path) -> String {
+    let stem = file.file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
 /// A switch of the user's, with two cards that lead to it.
 struct Shelf {
     cards: Namespace,
@@ -201,8 +206,7 @@ impl Shelf {
 
     /// What the lab calls it.
     fn name(&self) -> String {
-        let name = self.described.file_stem().unwrap_or_default();
-        name.to_string_lossy().into_owned()
+        file_stem(&self.described)
     }
 
     /// Starts a run that would take minutes, and waits until it has the cards.
