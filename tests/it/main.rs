@@ -9,6 +9,7 @@ mod actions;
 mod bundles;
 mod churn;
 mod controllers;
+mod devices;
 mod dpdk;
 mod eye;
 mod forms;
@@ -54,6 +55,7 @@ const THEMES: &[&[Rule]] = &[
     xdp::RULES,
     dpdk::RULES,
     lab::RULES,
+    devices::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

@@ -26,6 +26,8 @@ const CALL: Duration = Duration::from_secs(20);
 /// How long a device may take to tell what its rules have counted: Open vSwitch
 /// gathers that from its data path every half second, or slower under load.
 const SETTLE: Duration = Duration::from_secs(4);
+/// What a device with known faults did, in its directory.
+const TRUTH: &str = "what-was-done.txt";
 /// Tests in a row that cannot be done, before a device is given up.
 const FAILURES_MAX: u32 = 3;
 
@@ -263,6 +265,19 @@ impl Station {
                 return Ok(Some(evidence));
             }
             clock.sleep_until(now + Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Station {
+    /// Leaves the truth of a device with known faults beside its log, to be held against what
+    /// was measured.
+    fn drop(&mut self) {
+        if let Some(impairment) = self.bench.device().impairment() {
+            let [forth, back] = impairment.counts();
+            let text = format!("forth: {forth}\nback: {back}\n");
+            // Whoever misses it finds the faults themselves in the records.
+            let _ = fs::write(self.directory.join(TRUTH), text);
         }
     }
 }

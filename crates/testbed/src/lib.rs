@@ -45,7 +45,7 @@ mod usage;
 mod vlan;
 
 pub use bench::{Bench, Host};
-pub use clock::Clock;
+pub use clock::{Clock, Drift, MOVED_NS_MAX, Relation};
 pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
 pub use device::{
     Described, Device, DeviceKind, DeviceOptions, External, Mode, Settings, Setup, UnknownDevice,
@@ -66,4 +66,4 @@ pub use swift::SwiftSender;
 pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
 };
-pub use usage::{Usage, process_start, usage};
+pub use usage::{Switches, Usage, process_start, switches, usage};
