@@ -148,9 +148,26 @@ impl Link {
     /// # Errors
     /// The version has no words for it, or the connection is over.
     pub fn say(&mut self, message: &Message) -> Result<Xid, ControllerError> {
-        let xid = self.conversation.say(message)?;
+        let xid = self.queue(message)?;
         self.write()?;
         Ok(xid)
+    }
+
+    /// Says something, which is handed to the system by [`Self::flush`] or by the next turn:
+    /// many are handed over together at less cost.
+    ///
+    /// # Errors
+    /// The version has no words for it.
+    pub fn queue(&mut self, message: &Message) -> Result<Xid, ControllerError> {
+        Ok(self.conversation.say(message)?)
+    }
+
+    /// Hands what is said to the system, as far as there is room.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn flush(&mut self) -> Result<(), ControllerError> {
+        self.write()
     }
 
     /// Says messages that were encoded before. Their times are not kept.

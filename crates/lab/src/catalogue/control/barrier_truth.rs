@@ -156,6 +156,9 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     }
     let mut random = crate::random::Random::new(changes ^ u64::from(batch));
     let mut traffic = Traffic::new(batch, point.number("pps"), rig.now());
+    if let Some(unsettled) = traffic.settle(rig, Some(MARKS[0]))? {
+        unsettled.tell(&mut found);
+    }
     let mut watcher = Watcher {
         mark: MARKS[0],
         met: vec![true; batch as usize],

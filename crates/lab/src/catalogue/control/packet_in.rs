@@ -121,6 +121,9 @@ pub(super) const FIGURES: &[Figure] = &[
     plain("sent_s", "Frames a second sent", "/s"),
 ];
 
+/// Frames a second that show whether rules of before are gone.
+const SETTLING_PPS: u64 = 20_000;
+
 /// Flows that frames are of in turn.
 pub(super) const FLOWS: u32 = 1_000;
 
@@ -158,6 +161,11 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let frames: Vec<_> = (0..FLOWS).map(|flow| sized(flow, size)).collect();
     let length = frames[0].headers() + frames[0].payload;
+    // Rules of before may still be in force, whatever was said of their deletion.
+    let mut before = Traffic::of(frames.clone(), SETTLING_PPS, rig.now());
+    if let Some(unsettled) = before.settle_few(rig)? {
+        unsettled.tell(&mut found);
+    }
     let start = rig.now();
     let end = start + Duration::from_millis(point.number("milliseconds"));
     let mut traffic = Traffic::of(frames, point.number("rate"), start);

@@ -101,6 +101,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
                 let output = vec![Action::output(PortNo(2))];
                 let message = packet_out(frame.bytes(number), PortNo::CONTROLLER, output);
                 let xid = rig.say(&message)?;
+                rig.flush()?;
                 let handed = rig.handed_at(xid);
                 let came = false;
                 sent.push(Sent {

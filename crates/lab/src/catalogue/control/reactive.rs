@@ -46,9 +46,9 @@ pub(crate) const REACTIVE: Experiment = Experiment {
             "pps",
             "frames a second, of all flows",
             Values::Numbers {
-                quick: &[5_000],
-                paper: &[5_000],
-                rfc: &[5_000],
+                quick: &[50_000],
+                paper: &[50_000],
+                rfc: &[50_000],
                 bound: Bound {
                     least: 10,
                     most: 1_000_000,
@@ -80,6 +80,7 @@ pub(crate) const REACTIVE: Experiment = Experiment {
                 "flows_s",
                 "never",
                 "packet_ins",
+                "resolution_us",
             ],
         },
     ],
@@ -101,6 +102,7 @@ const FIGURES: &[Figure] = &[
     rate("flows_s", "Flows a second", "/s"),
     bad("never", "Flows never set up"),
     plain("packet_ins", "Frames to the controller", ""),
+    plain("resolution_us", "Time between looks", "µs"),
 ];
 
 /// A flow that is being set up.
@@ -120,8 +122,13 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         lack_all(&mut found.reading, FIGURES, &reason);
         return Ok(found);
     }
+    let frames: Vec<_> = (0..count).map(super::flows::frame).collect();
+    let mut before = Traffic::of(frames.clone(), point.number("pps"), rig.now());
+    if let Some(unsettled) = before.settle_few(rig)? {
+        unsettled.tell(&mut found);
+    }
     let start = rig.now();
-    let mut traffic = Traffic::new(count, point.number("pps"), start);
+    let mut traffic = Traffic::of(frames, point.number("pps"), start);
     let mut all = vec![Flow::default(); count as usize];
     let mut ups: Vec<bool> = Vec::new();
     let (mut waiting, mut refused) = (all.len(), None);
@@ -148,6 +155,8 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         ups.iter().filter(|up| **up).count(),
         refused.as_deref(),
     );
+    let resolution = traffic.round().as_secs_f64() * 1e6;
+    found.reading.put("resolution_us", resolution);
     found.notes.extend(traffic.shortfall());
     Ok(found)
 }
@@ -189,6 +198,7 @@ fn hear(
             let output = vec![Action::output(PortNo(2))];
             rig.say(&packet_out(frame.data.clone(), PortNo(1), output))?;
         }
+        rig.flush()?;
     }
     Ok(())
 }

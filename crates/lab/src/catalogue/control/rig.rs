@@ -68,8 +68,10 @@ pub(super) trait Rig {
     fn version(&self) -> Version;
     /// The time.
     fn now(&self) -> Instant;
-    /// Says something.
+    /// Says something, which [`Rig::flush`] hands to the system.
     fn say(&mut self, message: &Message) -> Result<Xid, TrialError>;
+    /// Hands what is said to the system, as far as there is room.
+    fn flush(&mut self) -> Result<(), TrialError>;
     /// Whether more may be said without much waiting.
     fn has_room(&self) -> bool;
     /// When a message's last byte was handed to the system, if it was.
@@ -147,6 +149,7 @@ impl Order {
             }
             self.deadline = rig.now() + PATIENCE;
         }
+        rig.flush()?;
         if self.began.is_none() {
             let first = self.said.first().copied().or(self.barrier);
             self.began = first.and_then(|xid| rig.handed_at(xid));
@@ -201,7 +204,7 @@ impl Order {
 }
 
 /// Messages that are said in one turn.
-const SAID_AT_ONCE: usize = 16;
+const SAID_AT_ONCE: usize = 64;
 
 /// Has all of `messages` done before anything else.
 pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settled, TrialError> {
@@ -262,7 +265,11 @@ impl Rig for Live<'_> {
     }
 
     fn say(&mut self, message: &Message) -> Result<Xid, TrialError> {
-        Ok(self.link.say(message)?)
+        Ok(self.link.queue(message)?)
+    }
+
+    fn flush(&mut self) -> Result<(), TrialError> {
+        Ok(self.link.flush()?)
     }
 
     fn has_room(&self) -> bool {

@@ -402,6 +402,10 @@ impl Rig for Simulated {
         Ok(xid)
     }
 
+    fn flush(&mut self) -> Result<(), TrialError> {
+        Ok(())
+    }
+
     fn has_room(&self) -> bool {
         self.count < self.faults.reads
     }

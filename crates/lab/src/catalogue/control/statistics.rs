@@ -185,9 +185,12 @@ fn measure(point: &Point, rig: &mut dyn Rig, question: Message) -> Result<Found,
     let half = Duration::from_millis(point.number("milliseconds"));
     let period = Duration::from_millis(point.number("period-ms"));
     let most = (half.as_nanos() / period.as_nanos().max(1)).max(1);
+    let mut traffic = Traffic::new(rules, point.number("pps"), rig.now());
+    if let Some(unsettled) = traffic.settle(rig, Some(0))? {
+        unsettled.tell(&mut found);
+    }
     let start = rig.now();
     let (middle, end) = (start + half, start + half * 2);
-    let mut traffic = Traffic::new(rules, point.number("pps"), start);
     let most = u64::try_from(most).expect("there are few milliseconds");
     let mut poll = Poll::new(question, period, most, middle);
     let delays = run(rig, &mut traffic, &mut poll, [middle, end])?;
