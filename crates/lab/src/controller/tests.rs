@@ -41,15 +41,12 @@ fn device(
                 Ok(length) => channel.handle_input(&bytes[..length], now),
             }
             while let Some(event) = channel.poll_event() {
-                match event {
-                    ChannelEvent::Received(received) => match received.message {
-                        Message::FeaturesRequest => tell_features(&mut channel, received.xid, id),
-                        Message::BarrierRequest if channel.version().is_some() => {
-                            react(&mut channel, *received);
-                        }
-                        _ => react(&mut channel, *received),
-                    },
-                    _ => {}
+                let ChannelEvent::Received(received) = event else {
+                    continue;
+                };
+                match received.message {
+                    Message::FeaturesRequest => tell_features(&mut channel, received.xid, id),
+                    _ => react(&mut channel, *received),
                 }
             }
         }

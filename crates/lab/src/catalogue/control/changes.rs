@@ -10,7 +10,7 @@ use super::Found;
 use super::figures::{bad, ms, ns, plain, rate, time};
 use super::flows::MARKS;
 use super::poll::Poll;
-use super::rig::{Order, Rig, Settled};
+use super::rig::{Few, Order, Rig, Settled};
 use super::traffic::{Seen, Traffic, Unsettled};
 use crate::catalogue::{Bound, Figure, Parameter, Values};
 use crate::record::Reading;
@@ -87,7 +87,7 @@ pub(super) struct Changed {
 struct Watcher {
     mark: Option<u8>,
     old: u8,
-    began: Option<Instant>,
+    began: Instant,
     answered: Option<Instant>,
     met: Vec<Option<Instant>>,
     waiting: usize,
@@ -98,6 +98,44 @@ struct Watcher {
 }
 
 impl Watcher {
+    /// Has the order done while frames go on, until each change was met or is given up.
+    fn watch(
+        &mut self,
+        rig: &mut dyn Rig,
+        traffic: &mut Traffic,
+        order: &mut Order,
+        mut poll: Option<&mut Poll>,
+    ) -> Result<(), TrialError> {
+        let round = traffic.round();
+        loop {
+            traffic.turn(rig)?;
+            if let Some(poll) = &mut poll {
+                poll.turn(rig)?;
+            }
+            order.turn(rig)?;
+            let mut few = Few::default();
+            while let Some(told) = few.hear(rig)? {
+                let of_poll = poll.as_mut().is_some_and(|poll| poll.hear(&told, rig));
+                if !of_poll {
+                    order.hear(&told, rig.version());
+                }
+            }
+            self.answered = order.answered();
+            traffic.catch(rig, |seen| self.see(seen))?;
+            let Some(answered) = self.answered else {
+                continue;
+            };
+            // What was refused is not waited for.
+            let end = match self.waiting == 0 || order.is_refused() {
+                true => TAIL.max(round),
+                false => EFFECT.max(round * 2),
+            };
+            if rig.now().since(answered) > end {
+                return Ok(());
+            }
+        }
+    }
+
     fn see(&mut self, seen: Seen) {
         let is_new = self.mark.is_none_or(|mark| seen.mark == mark);
         if !is_new {
@@ -107,7 +145,7 @@ impl Watcher {
             self.late += u64::from(late);
             return;
         }
-        if self.began.is_none_or(|began| seen.came < began) {
+        if seen.came < self.began {
             self.premature += 1;
             return;
         }
@@ -130,7 +168,7 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
     let mut watcher = Watcher {
         mark: change.mark,
         old: MARKS[0],
-        began: None,
+        began: start,
         answered: None,
         met: vec![None; count],
         waiting: count,
@@ -139,57 +177,26 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
         premature: 0,
         foreign: 0,
     };
-    let round = traffic.round();
     let mut order = Order::new(change.messages, start);
     let mut poll = change.poll;
-    loop {
-        traffic.turn(rig)?;
-        if let Some(poll) = &mut poll {
-            poll.turn(rig)?;
-        }
-        watcher.began.get_or_insert(rig.now());
-        order.turn(rig)?;
-        while let Some(told) = rig.hear()? {
-            let of_poll = poll.as_mut().is_some_and(|poll| poll.hear(&told, rig));
-            if !of_poll {
-                order.hear(&told, rig.version());
-            }
-        }
-        watcher.answered = order.answered();
-        traffic.catch(rig, |seen| watcher.see(seen))?;
-        if let Some(answered) = watcher.answered {
-            let since = rig.now().since(answered);
-            let end = if watcher.waiting == 0 {
-                TAIL.max(round)
-            } else {
-                EFFECT.max(round * 2)
-            };
-            let refused = order
-                .settled()
-                .is_some_and(|settled| !settled.refused.is_empty());
-            if since > end || (refused && since > TAIL.max(round)) {
-                break;
-            }
-        }
-    }
+    watcher.watch(rig, &mut traffic, &mut order, poll.as_mut())?;
     traffic.drain(rig, |seen| watcher.see(seen))?;
     let settled = order.settled().expect("its barrier was answered");
     let handed = (0..count).map(|place| rig.handed_at(order.xid(place)?));
-    let until = rig.now();
     let after = settled.answered + Duration::from_nanos(1);
     Ok(Changed {
         handed: handed.collect(),
         met: watcher.met,
         last_old: watcher.last_old,
         late: watcher.late,
-        lost_late: traffic.lost_between(after, until),
+        lost_late: traffic.lost_between(after, rig.now()),
         lost: traffic.lost_between(start, after),
         premature: watcher.premature,
         foreign: watcher.foreign,
         duplicates: traffic.duplicates(),
         shortfall: traffic.shortfall(),
         unsettled,
-        resolution: round,
+        resolution: traffic.round(),
         poll,
         settled,
     })

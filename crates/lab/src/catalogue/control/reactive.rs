@@ -8,7 +8,7 @@ use flow::{Action, FlowModCommand};
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
 use super::flows::Flows;
 use super::packet_in::{ask_for_frames, number};
-use super::rig::{PATIENCE, Rig, settle};
+use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
@@ -171,7 +171,8 @@ fn hear(
     refused: &mut Option<String>,
 ) -> Result<(), TrialError> {
     let flows = Flows::of(rig.version());
-    while let Some(told) = rig.hear()? {
+    let mut few = Few::default();
+    while let Some(told) = few.hear(rig)? {
         if refused.is_none() {
             *refused = told.refusal(rig.version());
         }

@@ -186,6 +186,11 @@ impl Order {
         self.answered.map(|(at, _)| at)
     }
 
+    /// Whether anything was refused so far.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// The number of the message at this place, once it is said.
     pub(super) fn xid(&self, place: usize) -> Option<Xid> {
         self.said.get(place).copied()
@@ -203,6 +208,40 @@ impl Order {
     }
 }
 
+/// Hears no more than so many messages, so that a device that never stops does not keep an
+/// experiment from going on.
+pub(super) struct Few(usize);
+
+impl Default for Few {
+    fn default() -> Self {
+        Self(HEARD_AT_ONCE)
+    }
+}
+
+impl Few {
+    /// The next message, if one has come and not too many have.
+    pub(super) fn hear(&mut self, rig: &mut dyn Rig) -> Result<Option<Told>, TrialError> {
+        if self.0 == 0 {
+            return Ok(None);
+        }
+        self.0 -= 1;
+        rig.hear()
+    }
+}
+
+/// Hears a few messages that mean nothing. Whether there were any.
+pub(super) fn pass_over(rig: &mut dyn Rig) -> Result<bool, TrialError> {
+    let mut few = Few::default();
+    let mut any = false;
+    while few.hear(rig)?.is_some() {
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Messages that are heard in one turn.
+const HEARD_AT_ONCE: usize = 64;
+
 /// Messages that are said in one turn.
 const SAID_AT_ONCE: usize = 64;
 
@@ -211,7 +250,8 @@ pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settle
     let mut order = Order::new(messages, rig.now());
     loop {
         order.turn(rig)?;
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             order.hear(&told, rig.version());
         }
         if let Some(settled) = order.settled() {

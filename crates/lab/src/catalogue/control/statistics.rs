@@ -10,7 +10,7 @@ use openflow::{Form, Message, MultipartRequest};
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
 use super::flows::{Flows, delete_all, drop_rest};
 use super::poll::Poll;
-use super::rig::{PATIENCE, Rig, settle};
+use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, PPS, VERSION, on_device, takes};
 use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
@@ -218,7 +218,8 @@ fn run(
         if now >= middle && now < end {
             poll.turn(rig)?;
         }
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             poll.hear(&told, rig);
         }
         traffic.catch(rig, |seen| {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use base::Instant;
 
-use super::rig::{Caught, Rig};
+use super::rig::{Caught, PATIENCE, Rig, pass_over};
 use super::{Found, flows};
 use crate::frames;
 use crate::trial::TrialError;
 
 /// Frames of a test at most: what is known of them is kept until it ends.
-const FRAMES_MAX: usize = 4_000_000;
+pub(super) const FRAMES_MAX: usize = 4_000_000;
 
 /// Nothing more for so long behind the last frame, and nothing more comes.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
@@ -24,7 +24,7 @@ const ON_THE_WAY: Duration = Duration::from_millis(5);
 const UNSETTLED_MAX: Duration = Duration::from_secs(2);
 
 /// Frames that are taken out before one is sent again.
-const BURST: usize = 32;
+pub(super) const BURST: usize = 32;
 
 /// Where a frame's code point is: behind the Ethernet header and the version.
 const TOS: usize = 15;
@@ -184,14 +184,14 @@ impl Traffic {
         mut see: impl FnMut(Seen),
     ) -> Result<(), TrialError> {
         self.stop();
-        let mut last = rig.now();
-        while rig.now().since(last) < QUIET {
+        let began = rig.now();
+        let mut last = began;
+        // Who never stops sending is not waited for.
+        while rig.now().since(last) < QUIET && rig.now().since(began) < PATIENCE {
             let before = self.received;
             self.catch(rig, &mut see)?;
             let mut came = self.received > before;
-            while rig.hear()?.is_some() {
-                came = true;
-            }
+            came |= pass_over(rig)?;
             if came {
                 last = rig.now();
             }
@@ -220,7 +220,7 @@ impl Traffic {
             let mut wrong = 0_u64;
             while rig.now().since(from) < period {
                 self.turn(rig)?;
-                while rig.hear()?.is_some() {}
+                pass_over(rig)?;
                 self.catch(rig, |seen| wrong += u64::from(wanted != Some(seen.mark)))?;
             }
             // The last may still be on their way.
