@@ -88,7 +88,7 @@ pub(super) const TABLES: [Table; 22] = {
         row("tables-repeated",  || routed(Fitting, FRAMES), Repeated),
         row("tables-random",    || routed(Random, MANY), Repeated),
         row("acl-3-fitting",    || three(Fitting, MANY), Repeated),
-        row("acl-3-attack",     || three(Attack, MANY), Repeated),
+        row("acl-3-attack",     || three(Attack, ATTACKS), NEW_TARGETS),
         row("acl-3-random",     || three(Random, FRAMES), NEW),
         row("acl-3-tenth",      || three(Fitting, FRAMES).with_each_tenth_of(three(Attack, ATTACKS)), NEW_TARGETS),
         row("acl-10-random",    || listed(10, Random, FRAMES), NEW),

@@ -19,6 +19,17 @@ pub(crate) enum LabCommand {
     },
     /// List experiments and devices, and what is missing to use each.
     List,
+    /// List devices with their modes and ports, and what is missing to use each.
+    Devices {
+        /// Devices that files describe, beside those that the lab knows: external:FILE.
+        #[arg(value_name = "NAME")]
+        described: Vec<DeviceKind>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put back what runs that were killed have left behind.
+    Clean,
     /// Tell an experiment's method: its question, its steps, what can be set.
     Show {
         /// The experiment.

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lab::{DeviceKind, Interrupt, Scenario, describe, progress};
+use lab::{DeviceKind, Interrupt, Scenario, describe, devices, progress};
 
 use crate::lab_args::RunArgs;
 
@@ -42,6 +42,29 @@ pub(crate) fn list() -> Result<ExitCode, Box<dyn Error>> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Lists devices, those that files describe among them.
+pub(crate) fn devices(described: &[DeviceKind], json: bool) -> Result<ExitCode, Box<dyn Error>> {
+    let comporta = std::env::current_exe()?;
+    let all = devices::list(&comporta, described);
+    match json {
+        true => println!("{}", devices::json(&all)),
+        false => print!("{}", devices::text(&all)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Puts back what runs have left behind. What it cannot put back is told, and fails.
+pub(crate) fn clean() -> Result<ExitCode, Box<dyn Error>> {
+    let left = devices::clean(Path::new(devices::STATE))?;
+    for one in &left {
+        println!("{}: {}", one.what, one.outcome);
+    }
+    match left.iter().any(|one| one.failed) {
+        true => Ok(ExitCode::FAILURE),
+        false => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Tells an experiment's method.

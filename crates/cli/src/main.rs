@@ -128,6 +128,8 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         LabCommand::Run(args) => lab_commands::run(*args),
         LabCommand::Report { directory } => lab_commands::report(&directory),
         LabCommand::List => lab_commands::list(),
+        LabCommand::Devices { described, json } => lab_commands::devices(&described, json),
+        LabCommand::Clean => lab_commands::clean(),
         LabCommand::Show { scenario } => lab_commands::show(scenario),
         LabCommand::Plan(args) => lab_commands::plan(*args),
     }

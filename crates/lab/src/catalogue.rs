@@ -5,9 +5,12 @@
 //! what `comporta lab show` tells, the plan, the records, the section of the report, the
 //! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
 
+mod benchmarking;
 mod control;
 mod data_planes;
 mod experiment;
+mod latency;
+mod offered;
 mod parameter;
 mod point;
 mod settings;
@@ -22,7 +25,12 @@ pub use settings::{BadSetting, Profile, Settings};
 /// Every experiment of the catalogue, in the order of reports.
 pub const EXPERIMENTS: &[&Experiment] = &[
     &data_planes::legacy::LEGACY,
+    &data_planes::capacity::CAPACITY,
+    &data_planes::rules::RULES,
     &data_planes::rewrite::REWRITE,
+    &latency::size::SIZE,
+    &latency::load::LOAD,
+    &latency::action::ACTION,
     &control::control_echo::CONTROL_ECHO,
     &control::add_flow::ADD_FLOW,
     &control::add_flow::MOD_FLOW,
@@ -37,6 +45,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &control::packet_out::PACKET_OUT,
     &control::reactive::REACTIVE,
     &control::timers::TIMERS,
+    &benchmarking::throughput::THROUGHPUT,
+    &benchmarking::loss::LOSS,
+    &benchmarking::back_to_back::BACK_TO_BACK,
 ];
 
 /// An experiment of the catalogue, by its place there.

@@ -6,6 +6,7 @@ use testbed::{Failure, Missing};
 
 use crate::BadOption;
 use crate::controller::ControllerError;
+use crate::devices::BadDescription;
 use crate::journal::JournalError;
 
 /// A run that could not be done. Each says in one line what to do, where anything can be done.
@@ -57,6 +58,9 @@ pub enum LabError {
         /// The reason.
         source: Failure,
     },
+    /// The file of a device.
+    #[error(transparent)]
+    Description(#[from] BadDescription),
     /// The test bed.
     #[error(transparent)]
     Failure(#[from] Failure),

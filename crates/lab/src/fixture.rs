@@ -123,6 +123,9 @@ fn device((name, version, ..): (&str, &str, f64, f64, f64)) -> DeviceRecord {
         calibration: name == "direct",
         host_offloads: offloads.iter().map(ToString::to_string).collect(),
         commands: vec![format!("{name} --as-a-user-starts-it")],
+        inventory: None,
+        mode: None,
+        ports: None,
     }
 }
 
@@ -359,6 +362,6 @@ fn nanoseconds(value: f64) -> u32 {
     clippy::cast_sign_loss,
     reason = "the made-up numbers are small and positive"
 )]
-fn whole(value: f64) -> u64 {
+pub(crate) fn whole(value: f64) -> u64 {
     value as u64
 }

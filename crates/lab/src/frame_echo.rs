@@ -18,6 +18,12 @@ use crate::probe::ProbeError;
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 100 });
 /// So many losses without an echo between them, and nothing more is expected.
 const SILENCE: u32 = 20;
+/// So many echoes in a row that come out as they should, and the rules are in force.
+const IN_FORCE: u32 = 20;
+/// How long they may take to be.
+const SETTLE: Duration = Duration::from_secs(5);
+/// Numbers from here on are of echoes that wait for the rules.
+const SETTLING: u32 = 1 << 31;
 
 /// A frame as it is sent and as it should come out.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +60,13 @@ pub(crate) struct FrameEchoes {
     pub(crate) first_wrong: Option<Vec<u8>>,
     /// Echoes of the warm-up that did not come back.
     pub(crate) warm_up_lost: u32,
+    /// Echoes that were sent before the warm-up, until the rules were in force: their barrier
+    /// is not enough for some devices, which go by what they remember of earlier rules.
+    pub(crate) settling: u64,
+    /// Those of them that did not come back as they should.
+    pub(crate) unsettled: u64,
+    /// How long that took, in milliseconds.
+    pub(crate) settled_ms: f64,
 }
 
 /// Measures between the hosts of `bench`, on the first of `cores`.
@@ -82,6 +95,61 @@ pub(crate) fn run(
     })
 }
 
+/// How many of `frames` come out at the server as the client sent them, each sent once, and
+/// again if it was lost while there is time for such: rules may not be in force at once.
+pub(crate) fn come_out(
+    bench: &Bench,
+    frames: &[UdpFrame],
+    patience: Duration,
+    clock: &Clock,
+    interrupt: &Interrupt,
+) -> Result<usize, ProbeError> {
+    let open = |host: &Host| host.namespace.raw_receiver(host.interface);
+    let (client, server) = (open(bench.client())?, open(bench.server())?);
+    let deadline = clock.now() + patience;
+    let mut out = 0;
+    let mut number = 0;
+    for frame in frames {
+        loop {
+            if interrupt.is_set() {
+                return Err(ProbeError::Interrupted);
+            }
+            let bytes = frame.bytes(number);
+            number += 1;
+            let sent = clock.now();
+            send(&client, &bytes)?;
+            if comes(&server, &bytes, sent, clock)? {
+                out += 1;
+                break;
+            }
+            if clock.now() >= deadline {
+                break;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// How long a frame may take that is sent alone.
+const ALONE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 20 });
+
+fn comes(end: &RawSocket, frame: &[u8], sent: Instant, clock: &Clock) -> Result<bool, ProbeError> {
+    let mut room = [0; 2048];
+    loop {
+        match end
+            .receive(&mut room)
+            .map_err(Failure::to("receive a frame"))?
+        {
+            Some(length) if room.get(..frame.len()) == Some(frame) && length >= frame.len() => {
+                return Ok(true);
+            }
+            Some(_) => {}
+            None if clock.now().since(sent) >= ALONE => return Ok(false),
+            None => {}
+        }
+    }
+}
+
 struct Prober {
     client: RawSocket,
     server: RawSocket,
@@ -91,7 +159,7 @@ struct Prober {
 
 impl Prober {
     fn run(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
-        let mut echoes = FrameEchoes::default();
+        let mut echoes = self.settle(interrupt)?;
         let mut silence = 0;
         for number in 0..self.echo.warm_up + self.echo.packets {
             if interrupt.is_set() {
@@ -109,6 +177,39 @@ impl Prober {
             }
         }
         Ok(echoes)
+    }
+
+    /// Sends echoes until frames come out as the rules say.
+    fn settle(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
+        let began = self.clock.now();
+        let mut in_force = 0;
+        let (mut settling, mut unsettled) = (0, 0);
+        let mut came = false;
+        while in_force < IN_FORCE && self.clock.now().since(began) < SETTLE {
+            if interrupt.is_set() {
+                return Err(ProbeError::Interrupted);
+            }
+            let mut echoes = FrameEchoes::default();
+            let number = SETTLING + u32::try_from(settling).unwrap_or(0);
+            let round_trip = self.exchange(number, &mut echoes)?;
+            settling += 1;
+            came |= round_trip.is_some();
+            if round_trip.is_some() && echoes.wrong == 0 {
+                in_force += 1;
+            } else {
+                in_force = 0;
+                unsettled += 1;
+            }
+            if !came && settling == u64::from(SILENCE) {
+                return Err(ProbeError::Silence);
+            }
+        }
+        Ok(FrameEchoes {
+            settling,
+            unsettled,
+            settled_ms: self.clock.now().since(began).as_secs_f64() * 1e3,
+            ..FrameEchoes::default()
+        })
     }
 
     /// One echo; none if it is overdue.

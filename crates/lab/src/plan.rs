@@ -142,31 +142,7 @@ impl Step {
     #[must_use]
     pub fn estimate(&self, options: &Options) -> Duration {
         let parameters = &options.parameters;
-        let fixed = Duration::from_millis(match self.device {
-            DeviceKind::Ovs
-            | DeviceKind::OvsTso
-            | DeviceKind::OvsAfxdp
-            | DeviceKind::OvsDpdk
-            | DeviceKind::OvsTap => 600,
-            DeviceKind::Comporta
-            | DeviceKind::ComportaXdp
-            | DeviceKind::ComportaDpdk
-            | DeviceKind::ComportaTap
-            | DeviceKind::LinuxBridge
-            | DeviceKind::Forwarder
-            | DeviceKind::Direct => 50,
-        });
-        let round_trip = Duration::from_micros(match self.device {
-            DeviceKind::Ovs | DeviceKind::OvsTso | DeviceKind::OvsTap => 110,
-            DeviceKind::Comporta
-            | DeviceKind::ComportaXdp
-            | DeviceKind::ComportaDpdk
-            | DeviceKind::ComportaTap
-            | DeviceKind::Forwarder
-            | DeviceKind::OvsAfxdp
-            | DeviceKind::OvsDpdk => 50,
-            DeviceKind::LinuxBridge | DeviceKind::Direct => 15,
-        });
+        let (fixed, round_trip) = typical(self.device);
         let echo = &parameters.echo;
         fixed
             + match &self.test {
@@ -196,6 +172,46 @@ impl Step {
                 }
             }
     }
+}
+
+/// What any test takes on `device` beside what it measures, and what a round trip takes, about.
+const fn typical(device: DeviceKind) -> (Duration, Duration) {
+    let fixed = Duration::from_millis(match device {
+        DeviceKind::Ovs
+        | DeviceKind::OvsTso
+        | DeviceKind::OvsAfxdp
+        | DeviceKind::OvsDpdk
+        | DeviceKind::OvsTap
+        | DeviceKind::OvsVlanBridge
+        | DeviceKind::External(_) => 600,
+        DeviceKind::Comporta
+        | DeviceKind::ComportaXdp
+        | DeviceKind::ComportaDpdk
+        | DeviceKind::ComportaTap
+        | DeviceKind::LinuxBridge
+        | DeviceKind::VlanBridge
+        | DeviceKind::Forwarder
+        | DeviceKind::Impaired(_)
+        | DeviceKind::Direct => 50,
+    });
+    let round_trip = Duration::from_micros(match device {
+        DeviceKind::Impaired(_) => 450,
+        DeviceKind::Ovs
+        | DeviceKind::OvsTso
+        | DeviceKind::OvsTap
+        | DeviceKind::OvsVlanBridge
+        | DeviceKind::External(_) => 110,
+        DeviceKind::Comporta
+        | DeviceKind::VlanBridge
+        | DeviceKind::ComportaXdp
+        | DeviceKind::ComportaDpdk
+        | DeviceKind::ComportaTap
+        | DeviceKind::Forwarder
+        | DeviceKind::OvsAfxdp
+        | DeviceKind::OvsDpdk => 50,
+        DeviceKind::LinuxBridge | DeviceKind::Direct => 15,
+    });
+    (fixed, round_trip)
 }
 
 impl Test {
@@ -273,6 +289,8 @@ fn takes_part(device: DeviceKind, test: &Test) -> bool {
                 | DeviceKind::ComportaXdp
                 | DeviceKind::ComportaDpdk
                 | DeviceKind::ComportaTap
+                | DeviceKind::VlanBridge
+                | DeviceKind::External(_)
         ),
         Test::FlowTable | Test::Meter(_) | Test::Change(_) => device.speaks_openflow(),
         Test::Catalogued(one, point) => (one.experiment().takes)(device, point),

@@ -2,6 +2,8 @@
 //! hardware, other years, the same experiment. The figures are data, in
 //! `data/published.json`.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// The published results that this lab reproduces.
@@ -11,6 +13,43 @@ pub struct Published {
     pub match_types: MatchTypes,
     /// TCP throughput.
     pub tcp_throughput: TcpThroughput,
+    /// Tables to stand under those of the catalogue's experiments, by the key that a view names.
+    pub tables: BTreeMap<String, PublishedTable>,
+}
+
+/// A table of one figure, a column for each value of a parameter.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedTable {
+    /// Who measured, and how.
+    pub source: String,
+    /// What to know before comparing.
+    pub note: String,
+    /// The values of the parameter, by the names that this lab gives them.
+    pub columns: Vec<String>,
+    /// The devices.
+    pub rows: Vec<PublishedRow>,
+}
+
+/// One device of [`PublishedTable`].
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedRow {
+    /// The device.
+    pub device: String,
+    /// What kind of device it is.
+    pub form: String,
+    /// For each column, both ends of what was published, in the figure's unit; none if the
+    /// device could not do it.
+    pub values: Vec<Option<[f64; 2]>>,
+}
+
+/// The table of that key; none for the empty key.
+///
+/// # Panics
+/// There is no such table: the catalogue's test looks after that.
+pub(crate) fn table(key: &str) -> Option<PublishedTable> {
+    let table = published().tables.remove(key);
+    assert!(table.is_some() || key.is_empty(), "no table '{key}'");
+    table
 }
 
 /// A table of mean round trips, a column for each match type.
@@ -88,6 +127,26 @@ mod tests {
                 row.device
             );
             assert!(row.intervals_ms.iter().all(|[low, high]| low <= high));
+        }
+    }
+
+    #[test]
+    fn every_row_of_a_table_has_as_many_values_as_columns() {
+        for (key, table) in published().tables {
+            for row in &table.rows {
+                assert_eq!(
+                    row.values.len(),
+                    table.columns.len(),
+                    "{key}: {}",
+                    row.device
+                );
+                let mut values = row.values.iter().flatten();
+                assert!(
+                    values.all(|[low, high]| low <= high),
+                    "{key}: {}",
+                    row.device
+                );
+            }
         }
     }
 }

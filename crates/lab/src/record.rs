@@ -7,6 +7,7 @@
 //! know can still be read.
 
 mod change;
+mod inventory;
 mod reading;
 mod requests;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
 pub use change::ChangeOutcome;
+pub use inventory::InventoryRecord;
 pub use reading::Reading;
 pub use requests::RequestsOutcome;
 
@@ -94,6 +96,15 @@ pub struct DeviceRecord {
     pub host_offloads: Vec<String>,
     /// The commands that set it up.
     pub commands: Vec<String>,
+    /// What its user says of it, if it is a switch of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inventory: Option<InventoryRecord>,
+    /// How it decides where frames go: `openflow` or `legacy`; not told by old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// What its ports are; not told by old records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ports: Option<String>,
 }
 
 /// A test that was done.

@@ -2,6 +2,7 @@
 //! scripts. A function of the records alone, so that it can be made again, and
 //! made better, long after the run.
 
+mod catalogue;
 mod changes;
 mod devices;
 mod echo;
@@ -63,6 +64,7 @@ fn page(results: &Results) -> Markup {
                     @if results.has(Scenario::Meters) { (meters::section(results)) }
                     @if results.has(Scenario::TcpRequests) { (requests::section(results)) }
                     @if results.has(Scenario::Changes) { (changes::section(results)) }
+                    (catalogue::sections(results))
                     (validity::section(results))
                     (environment::section(results))
                 }
@@ -139,14 +141,16 @@ fn contents(results: &Results) -> Markup {
             "changes",
             "Rules that change",
         ),
-        (true, "validity", "Validity"),
-        (true, "method", "Method and machine"),
     ];
+    let families = catalogue::contents(results);
     html! {
         nav aria-label="Contents" {
             @for (present, id, name) in sections {
                 @if present { a href={ "#" (id) } { (name) } }
             }
+            @for (family, id) in families { a href={ "#" (id) } { (family.title()) } }
+            a href="#validity" { "Validity" }
+            a href="#method" { "Method and machine" }
         }
     }
 }

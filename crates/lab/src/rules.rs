@@ -4,7 +4,7 @@
 use base::{Cookie, PortNo};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 use packet::MacAddr;
-use testbed::{Bench, Host};
+use testbed::{Bench, Host, Place};
 
 use crate::MatchSet;
 use crate::probe::{CLIENT_PORT, SERVER_PORT};
@@ -25,18 +25,34 @@ struct Side<'a> {
     udp_port: u16,
 }
 
-/// The two rules that carry everything between the hosts of `bench`.
-pub(crate) fn rules(bench: &Bench, set: MatchSet) -> [FlowMod; 2] {
-    let client = Side {
-        host: bench.client(),
-        port: PortNo(1),
-        udp_port: CLIENT_PORT,
+/// The rules of each bridge of `bench` that carry everything between its hosts: of those, the
+/// first and the second, the third and the fourth, and so on. Every bridge of a chain has the
+/// rules of both hosts.
+pub(crate) fn rules_of_bridges(bench: &Bench, set: MatchSet) -> Vec<Vec<FlowMod>> {
+    let topology = bench.topology();
+    let hosts: Vec<_> = bench.hosts().iter().zip(topology.places()).collect();
+    let between = |bridge: usize| -> Vec<FlowMod> {
+        if topology.is_chain() {
+            return rules_between([(bench.client(), 1), (bench.server(), 2)], set).to_vec();
+        }
+        let here: Vec<_> = hosts.iter().filter(|(_, at)| at.bridge == bridge).collect();
+        let pairs = here.chunks_exact(2);
+        let of_pair = |pair: &[&(&Host, Place)]| {
+            rules_between([pair[0], pair[1]].map(|(host, at)| (*host, at.port)), set)
+        };
+        pairs.flat_map(of_pair).collect()
     };
-    let server = Side {
-        host: bench.server(),
-        port: PortNo(2),
-        udp_port: SERVER_PORT,
+    (0..topology.bridges().len()).map(between).collect()
+}
+
+/// The two rules that carry everything between two hosts at these ports.
+fn rules_between([one, other]: [(&Host, u32); 2], set: MatchSet) -> [FlowMod; 2] {
+    let side = |(host, port), udp_port| Side {
+        host,
+        port: PortNo(port),
+        udp_port,
     };
+    let (client, server) = (side(one, CLIENT_PORT), side(other, SERVER_PORT));
     [
         rule(set, client, server, TOWARDS_SERVER),
         rule(set, server, client, TOWARDS_CLIENT),

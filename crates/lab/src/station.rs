@@ -1,17 +1,24 @@
-//! A device at its place in the lab: between its hosts, under its controller.
+//! A device at its place in the lab: between its hosts, under its controllers, of which each
+//! of its bridges has one.
+
+mod calls;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flow::FlowMod;
-use testbed::{Bench, Clock, DeviceKind, DeviceOptions, Failure, Spawner};
+use testbed::{
+    Bench, Clock, DeviceKind, DeviceOptions, Failure, Mode, Settings, Setup, Spawner, Topology,
+};
 
-use crate::controller::{Controller, ControllerError, Counts, Listener};
+use crate::controller::{Controller, ControllerError, Counts};
 use crate::cores::Cores;
+use crate::devices::{self, Description, Ledger};
 use crate::record::{DeviceRecord, OpenFlowEvidence};
-use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules};
+use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
 use crate::{LabError, MatchSet, Options};
+use calls::Calls;
 
 /// How long a device may take to call its controller: Open vSwitch waits up to
 /// eight seconds between two attempts.
@@ -21,18 +28,54 @@ const CALL: Duration = Duration::from_secs(20);
 const SETTLE: Duration = Duration::from_secs(4);
 /// Tests in a row that cannot be done, before a device is given up.
 const FAILURES_MAX: u32 = 3;
-/// The longest path of a Unix socket, without the zero at its end (unix(7)).
-const SOCKET_PATH_MAX: usize = 107;
 
-/// A device, its hosts, its controller.
+/// What a station is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    /// The device.
+    pub(crate) kind: DeviceKind,
+    /// How it decides where frames go; its usual mode, if none is said.
+    pub(crate) mode: Option<Mode>,
+    /// How bridges and hosts are joined.
+    pub(crate) topology: Topology,
+}
+
+impl Request {
+    /// The device in its usual mode between two hosts.
+    pub(crate) fn of(kind: DeviceKind) -> Self {
+        Self {
+            kind,
+            mode: None,
+            topology: Topology::default(),
+        }
+    }
+
+    /// What tells it from other stations of the same device; a path.
+    fn name(&self) -> String {
+        let mut name = self.kind.name().to_owned();
+        if let Some(mode) = self.mode {
+            name = format!("{name}-{mode}");
+        }
+        if self.topology != Topology::default() {
+            name = format!("{name}-{}", self.topology);
+        }
+        name
+    }
+}
+
+/// A device, its hosts, its controllers.
 pub(crate) struct Station {
     /// The device and its hosts.
     pub(crate) bench: Bench,
     /// Its directory, for files and logs.
     pub(crate) directory: PathBuf,
-    controller: Option<Controller>,
+    description: Option<Description>,
+    /// In the order of bridges; none in legacy mode.
+    controllers: Vec<Controller>,
     packet_ins: u64,
     failures: u32,
+    // Dropped last: what it tells of is given back by then.
+    _ledger: Ledger,
 }
 
 impl Station {
@@ -44,25 +87,61 @@ impl Station {
         spawner: &Spawner,
         clock: &Clock,
     ) -> Result<Self, LabError> {
-        let directory = directory(kind, options)?;
+        Self::build_as(Request::of(kind), options, cores, spawner, clock)
+    }
+
+    /// The same in another mode, or with other bridges and hosts. Until it is dropped, no
+    /// other with the same request can be.
+    pub(crate) fn build_as(
+        request: Request,
+        options: &Options,
+        cores: &Cores,
+        spawner: &Spawner,
+        clock: &Clock,
+    ) -> Result<Self, LabError> {
+        let kind = request.kind;
+        let name = request.name();
+        let directory = directory(&name, options)?;
+        let description = devices::describe(kind)?;
+        let mode = mode(&request, description.as_ref())?;
+        let setup = Setup {
+            topology: request.topology,
+            mode: Some(mode),
+            settings: devices::settings(kind, description.as_ref())?,
+        };
         let device = DeviceOptions {
             kind,
             directory: directory.clone(),
             cores: cores.device.clone(),
             comporta: options.comporta.clone(),
         };
-        let (bench, controller) = if kind.speaks_openflow() {
-            let (bench, controller) = bring_together(&device, spawner, clock)?;
-            (bench, Some(controller))
-        } else {
-            (bring_up(&device, spawner, clock)?, None)
+        let nics = match &setup.settings {
+            Settings::External(external) => &external.ports[..],
+            Settings::None | Settings::Impairments(_) => &[],
+        };
+        let ledger = Ledger::write(Path::new(devices::STATE), &name, &directory, nics)?;
+        let calls = match mode {
+            Mode::OpenFlow => Some(Calls::await_of(&device, &setup, description.as_ref())?),
+            Mode::Legacy => None,
+        };
+        let mut bench = Bench::build_as(spawner, clock, &device, &setup).map_err(|source| {
+            LabError::Device {
+                device: kind.to_string(),
+                source,
+            }
+        })?;
+        let controllers = match calls {
+            Some(calls) => calls.accept(&mut bench, clock, CALL)?,
+            None => Vec::new(),
         };
         Ok(Self {
             bench,
             directory,
-            controller,
+            description,
+            controllers,
             packet_ins: 0,
             failures: 0,
+            _ledger: ledger,
         })
     }
 
@@ -89,30 +168,61 @@ impl Station {
         Ok(DeviceRecord {
             name: device.kind().name().to_owned(),
             version: device.version().to_owned(),
-            openflow: device.kind().speaks_openflow(),
+            openflow: device.mode() == Mode::OpenFlow,
             calibration: device.kind() == DeviceKind::Direct,
             host_offloads: offloads
                 .iter()
                 .map(|offload| offload.name().to_owned())
                 .collect(),
             commands: device.commands().to_vec(),
+            inventory: self.description.as_ref().map(|of| of.inventory.clone()),
+            mode: Some(device.mode().name().to_owned()),
+            ports: Some(device.kind().port_kind().to_owned()),
         })
     }
 
-    /// Sees to it that the device forwards by fresh rules of `set`, whose counters
-    /// are at zero, and that its controller is silent from now on.
-    pub(crate) fn prepare(&mut self, set: MatchSet) -> Result<(), ControllerError> {
-        self.install(&rules(&self.bench, set))
+    /// What its user says of it, if it is a switch of the user's.
+    #[expect(dead_code, reason = "experiments that ask a switch by SNMP will")]
+    pub(crate) const fn description(&self) -> Option<&Description> {
+        self.description.as_ref()
     }
 
-    /// Leaves the device with `rules` and no others, if it follows any.
-    pub(crate) fn install(&mut self, rules: &[FlowMod]) -> Result<(), ControllerError> {
-        let Some(controller) = &self.controller else {
-            return Ok(());
-        };
-        controller.install(rules)?;
-        self.packet_ins = controller.packet_ins();
+    /// Who tells its first bridge the rules; none in legacy mode.
+    pub(crate) fn controller(&self) -> Option<&Controller> {
+        self.controllers.first()
+    }
+
+    /// The controllers of its bridges, in their order; none in legacy mode.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "experiments with several bridges will")
+    )]
+    pub(crate) fn controllers(&self) -> &[Controller] {
+        &self.controllers
+    }
+
+    /// Sees to it that the device forwards by fresh rules of `set`, whose counters
+    /// are at zero, and that its controllers are silent from now on.
+    pub(crate) fn prepare(&mut self, set: MatchSet) -> Result<(), ControllerError> {
+        let rules = rules_of_bridges(&self.bench, set);
+        for (controller, rules) in self.controllers.iter().zip(&rules) {
+            controller.install(rules)?;
+        }
+        self.packet_ins = self.packet_ins_so_far();
         Ok(())
+    }
+
+    /// Leaves each bridge of the device with `rules` and no others, if it follows any.
+    pub(crate) fn install(&mut self, rules: &[FlowMod]) -> Result<(), ControllerError> {
+        for controller in &self.controllers {
+            controller.install(rules)?;
+        }
+        self.packet_ins = self.packet_ins_so_far();
+        Ok(())
+    }
+
+    fn packet_ins_so_far(&self) -> u64 {
+        self.controllers.iter().map(Controller::packet_ins).sum()
     }
 
     /// What the rules have counted since they were installed; none without OpenFlow.
@@ -122,14 +232,22 @@ impl Station {
         clock: &Clock,
         enough: impl Fn(&OpenFlowEvidence) -> bool,
     ) -> Result<Option<OpenFlowEvidence>, ControllerError> {
-        let Some(controller) = &self.controller else {
-            return Ok(None);
+        // Whatever crosses a chain crosses its last bridge.
+        let telling = match self.bench.topology().is_chain() {
+            true => &self.controllers[self.controllers.len().saturating_sub(1)..],
+            false => &self.controllers[..],
         };
+        if telling.is_empty() {
+            return Ok(None);
+        }
         let deadline = clock.now() + SETTLE;
         loop {
-            let counts = controller.counts()?;
+            let mut counts = Counts::new();
+            for controller in telling {
+                counts.extend(controller.counts()?);
+            }
             let evidence = OpenFlowEvidence {
-                packet_ins: controller.packet_ins() - self.packet_ins,
+                packet_ins: self.packet_ins_so_far() - self.packet_ins,
                 towards_server: packets(&counts, TOWARDS_SERVER),
                 towards_client: packets(&counts, TOWARDS_CLIENT),
             };
@@ -142,32 +260,18 @@ impl Station {
     }
 }
 
-fn bring_up(device: &DeviceOptions, spawner: &Spawner, clock: &Clock) -> Result<Bench, LabError> {
-    Bench::build(spawner, clock, device).map_err(|source| LabError::Device {
-        device: device.kind.to_string(),
-        source,
-    })
-}
-
-/// Listens, starts the device, and waits for its call.
-fn bring_together(
-    device: &DeviceOptions,
-    spawner: &Spawner,
-    clock: &Clock,
-) -> Result<(Bench, Controller), LabError> {
-    let path = device.controller_socket();
-    if path.as_os_str().len() > SOCKET_PATH_MAX {
-        return Err(LabError::PathTooLong(path.display().to_string()));
+/// The mode that is asked for, or the usual one of what is asked for.
+fn mode(request: &Request, description: Option<&Description>) -> Result<Mode, LabError> {
+    let kind = request.kind;
+    let modes = description.map_or_else(|| kind.modes(), Description::modes);
+    match request.mode {
+        None => Ok(modes[0]),
+        Some(mode) if modes.contains(&mode) => Ok(mode),
+        Some(mode) => {
+            let text = format!("{kind} has no mode {mode}");
+            Err(Failure::Unfit(text).into())
+        }
     }
-    let failed = |source| LabError::Controller {
-        device: device.kind.to_string(),
-        source,
-    };
-    let listener = Listener::bind(&path).map_err(failed)?;
-    let mut bench = bring_up(device, spawner, clock)?;
-    let alive = || bench.device_mut().check();
-    let controller = listener.accept(clock, CALL, alive).map_err(failed)?;
-    Ok((bench, controller))
 }
 
 fn packets(counts: &Counts, cookie: base::Cookie) -> u64 {
@@ -176,8 +280,8 @@ fn packets(counts: &Counts, cookie: base::Cookie) -> u64 {
 }
 
 /// Makes the device's directory, absolute, since the device's programs are told of it.
-fn directory(kind: DeviceKind, options: &Options) -> Result<PathBuf, LabError> {
-    let path = options.directory.join("devices").join(kind.name());
+fn directory(name: &str, options: &Options) -> Result<PathBuf, LabError> {
+    let path = options.directory.join("devices").join(name);
     fs::create_dir_all(&path)
         .and_then(|()| fs::canonicalize(&path))
         .map_err(Failure::to(format!(
@@ -186,3 +290,6 @@ fn directory(kind: DeviceKind, options: &Options) -> Result<PathBuf, LabError> {
         )))
         .map_err(LabError::from)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,18 +1,22 @@
-//! A device under test between two hosts, each of the three in a namespace of its
-//! own: `client eth0 -- p1 device p2 -- eth0 server`. Where the device makes TAP interfaces
-//! there are no cables: the hosts have `p1` and `p2` as theirs.
+//! A device under test between hosts, each in a namespace of its own. With two of them it is
+//! `client eth0 -- p1 device p2 -- eth0 server`; [`Topology`] has what else there is. Where
+//! the device makes TAP interfaces there are no cables: the hosts have `p1` and `p2` as
+//! theirs. Where it is a switch of its own, the hosts have the machine's network cards.
 //!
 //! Every bench has the same addresses, so that traffic differs in nothing but the
 //! device it passes; several can be up at once without knowing of each other.
 
+mod cables;
+
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use crate::device::PORTS;
+use crate::nic::Nic;
 use crate::{
-    Clock, Device, DeviceKind, DeviceOptions, Failure, InterfaceCounters, Namespace, Offload,
-    Spawner,
+    Clock, Device, DeviceKind, DeviceOptions, Failure, InterfaceCounters, Namespace, NicState,
+    Offload, PortKind, Setup, Spawner, Topology,
 };
+use cables::Cables;
 
 /// A host at one end of the device.
 #[derive(Debug)]
@@ -28,32 +32,6 @@ pub struct Host {
 }
 
 impl Host {
-    fn new(number: u8, interface: &'static str) -> Result<Self, Failure> {
-        Ok(Self {
-            namespace: Namespace::new()?,
-            interface,
-            mac: [0x02, 0, 0, 0, 0, number],
-            address: Ipv4Addr::new(10, 98, 0, number),
-        })
-    }
-
-    /// Gives the host its addresses and tells it where the other one is.
-    fn settle(&self, other: &Self, offloads: bool) -> Result<(), Failure> {
-        let Self {
-            namespace,
-            interface,
-            ..
-        } = self;
-        namespace.set_mac(interface, self.mac)?;
-        namespace.set_up(interface)?;
-        namespace.add_address(interface, self.address, 24)?;
-        namespace.add_neighbour(interface, other.address, other.mac)?;
-        if !offloads {
-            namespace.set_offload(interface, Offload::TxChecksum, false)?;
-        }
-        Ok(())
-    }
-
     /// What its interface has counted.
     ///
     /// # Errors
@@ -86,22 +64,23 @@ impl Host {
 }
 
 /// How long cables may take until they carry frames. The kernel looks after
-/// them once a second at the latest.
+/// them once a second at the latest, and network cards that agree on a speed take some more.
 const READY: Duration = Duration::from_secs(10);
 
-/// A device, running, between two hosts.
+/// A device, running, between its hosts.
 #[derive(Debug)]
 pub struct Bench {
     // Dropped first: the device should be stopped before its links vanish.
     device: Device,
+    nics: Vec<Nic>,
     inside: Namespace,
-    client: Host,
-    server: Host,
+    hosts: Vec<Host>,
+    topology: Topology,
 }
 
 impl Bench {
-    /// Lays the cables and starts the device. It may not forward yet: OpenFlow
-    /// devices wait for rules, which their controller must send.
+    /// Lays the cables between two hosts and starts the device in its usual mode. It may not
+    /// forward yet: OpenFlow devices wait for rules, which their controller must send.
     ///
     /// # Errors
     /// Whatever of that fails, by name.
@@ -110,29 +89,46 @@ impl Bench {
         clock: &Clock,
         options: &DeviceOptions,
     ) -> Result<Self, Failure> {
+        Self::build_as(spawner, clock, options, &Setup::default())
+    }
+
+    /// Lays the cables and starts the device as `setup` says.
+    ///
+    /// # Errors
+    /// The device cannot be that; whatever of it fails, by name.
+    pub fn build_as(
+        spawner: &Spawner,
+        clock: &Clock,
+        options: &DeviceOptions,
+        setup: &Setup,
+    ) -> Result<Self, Failure> {
         let kind = options.kind;
-        let [one, other] = match kind.makes_taps() {
-            true => PORTS,
-            false => ["eth0"; 2],
-        };
-        let (client, server) = (Host::new(1, one)?, Host::new(2, other)?);
+        let setup = &fit(kind, setup)?;
+        let topology = setup.topology;
         let inside = Namespace::new()?;
-        let hosts = [&client, &server];
+        let cables = Cables {
+            kind,
+            inside: &inside,
+            setup,
+        };
+        let mut hosts = cables.hosts()?;
+        let mut nics = Vec::new();
         let device = if kind.makes_taps() {
-            let device = Device::start(spawner, clock, &inside, options)?;
-            hand_out_taps(&inside, hosts, clock)?;
-            settle(hosts, kind)?;
+            let device = Device::start(spawner, clock, &inside, options, setup)?;
+            cables.hand_out_taps(&hosts, clock)?;
+            cables.settle(&hosts)?;
             device
         } else {
-            lay_cables(&inside, hosts, kind)?;
-            settle(hosts, kind)?;
-            Device::start(spawner, clock, &inside, options)?
+            nics = cables.lay(&mut hosts)?;
+            cables.settle(&hosts)?;
+            Device::start(spawner, clock, &inside, options, setup)?
         };
         let bench = Self {
             device,
+            nics,
             inside,
-            client,
-            server,
+            hosts,
+            topology,
         };
         clock.wait_for("the cables to carry frames", READY, || {
             Ok(bench.carries()?.then_some(()))
@@ -142,13 +138,10 @@ impl Bench {
 
     /// Whether the cables carry frames, at the hosts' ends and at the device's.
     fn carries(&self) -> Result<bool, Failure> {
-        let hosts = [&self.client, &self.server].map(|host| (&host.namespace, host.interface));
-        let ports = PORTS.map(|port| (&self.inside, port));
-        let has_cables = self.has_cables();
-        let ends = hosts
-            .into_iter()
-            .chain(ports.into_iter().filter(|_| has_cables));
-        for (namespace, interface) in ends {
+        let hosts = self.hosts.iter();
+        let hosts = hosts.map(|host| (&host.namespace, host.interface));
+        let ports = self.cable_ends().iter().map(|port| (&self.inside, *port));
+        for (namespace, interface) in hosts.chain(ports) {
             if !namespace.carries(interface)? {
                 return Ok(false);
             }
@@ -156,22 +149,36 @@ impl Bench {
         Ok(true)
     }
 
-    /// Whether cables lead to the device.
-    fn has_cables(&self) -> bool {
-        let kind = self.device.kind();
-        kind != DeviceKind::Direct && !kind.makes_taps()
+    /// The device's side of the cables that lead to it.
+    fn cable_ends(&self) -> &'static [&'static str] {
+        match cables::are_laid(self.device.kind()) {
+            true => self.topology.cable_ends(),
+            false => &[],
+        }
     }
 
     /// The host at port 1.
     #[must_use]
-    pub const fn client(&self) -> &Host {
-        &self.client
+    pub fn client(&self) -> &Host {
+        &self.hosts[0]
     }
 
-    /// The host at port 2.
+    /// The host at port 2, or at the other end of a chain.
     #[must_use]
-    pub const fn server(&self) -> &Host {
-        &self.server
+    pub fn server(&self) -> &Host {
+        &self.hosts[1]
+    }
+
+    /// All hosts, in the order of [`Topology::places`].
+    #[must_use]
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// How hosts and bridges are joined.
+    #[must_use]
+    pub const fn topology(&self) -> &Topology {
+        &self.topology
     }
 
     /// The device.
@@ -185,62 +192,54 @@ impl Bench {
         &mut self.device
     }
 
-    /// Where the device lives, with its ports `p1` and `p2`; empty if there is no device, or
+    /// The machine's network cards that its hosts have, as they were.
+    pub fn nics(&self) -> impl Iterator<Item = &NicState> {
+        self.nics.iter().map(Nic::state)
+    }
+
+    /// Where the device lives, with its ports `p1` and on; empty if there is no device, or
     /// if its hosts have them.
     #[must_use]
     pub const fn device_namespace(&self) -> &Namespace {
         &self.inside
     }
 
-    /// What the device's side of its ports has counted, port 1 first; none if
+    /// What the device's side of its first two ports has counted, port 1 first; none if
     /// there is no device, or if no cables lead to it.
     ///
     /// # Errors
     /// A port is gone.
     pub fn port_counters(&self) -> Result<Option<[InterfaceCounters; 2]>, Failure> {
-        if !self.has_cables() {
-            return Ok(None);
-        }
-        let [first, second] = PORTS;
-        Ok(Some([
-            self.inside.counters(first)?,
-            self.inside.counters(second)?,
-        ]))
-    }
-}
-
-/// Lays the cables: from host to host, or from each to a port of the device.
-fn lay_cables(inside: &Namespace, hosts: [&Host; 2], kind: DeviceKind) -> Result<(), Failure> {
-    let [client, server] = hosts;
-    if kind == DeviceKind::Direct {
-        let (near, far) = (&client.namespace, &server.namespace);
-        return near.join(client.interface, far, server.interface);
-    }
-    for (host, port) in hosts.into_iter().zip(PORTS) {
-        host.namespace.join(host.interface, inside, port)?;
-        inside.set_up(port)?;
-        if !kind.bears_offloads() {
-            inside.set_offload(port, Offload::TxChecksum, false)?;
+        match self.counters_of_ports()?[..] {
+            [first, second, ..] => Ok(Some([first, second])),
+            _ => Ok(None),
         }
     }
-    Ok(())
-}
 
-/// Waits for the TAP interfaces that the device makes, and gives each host its own.
-fn hand_out_taps(inside: &Namespace, hosts: [&Host; 2], clock: &Clock) -> Result<(), Failure> {
-    for (host, port) in hosts.into_iter().zip(PORTS) {
-        clock.wait_for("the device to make its ports", READY, || {
-            Ok(inside.counters(port).is_ok().then_some(()))
-        })?;
-        inside.hand_over(port, &host.namespace)?;
+    /// What the device's side of the cable to each host has counted, in the order of hosts;
+    /// nothing if there is no device, or if no cables lead to it.
+    ///
+    /// # Errors
+    /// A port is gone.
+    pub fn counters_of_ports(&self) -> Result<Vec<InterfaceCounters>, Failure> {
+        let ports = self.cable_ends().iter();
+        ports.map(|port| self.inside.counters(port)).collect()
     }
-    Ok(())
 }
 
-/// Tells both hosts who they are, and where the other one is.
-fn settle([client, server]: [&Host; 2], kind: DeviceKind) -> Result<(), Failure> {
-    client.settle(server, kind.bears_offloads())?;
-    server.settle(client, kind.bears_offloads())
+/// What `kind` comes to be of `setup`: refused, if it cannot.
+fn fit(kind: DeviceKind, setup: &Setup) -> Result<Setup, Failure> {
+    let mut setup = setup.clone();
+    if matches!(kind, DeviceKind::VlanBridge | DeviceKind::OvsVlanBridge) {
+        setup.topology = setup.topology.with_ports(PortKind::Vlan);
+    }
+    kind.check_topology(&setup.topology)
+        .map_err(Failure::Unfit)?;
+    if let Some(mode) = setup.mode.filter(|mode| !kind.modes().contains(mode)) {
+        let text = format!("{kind} has no mode {mode}");
+        return Err(Failure::Unfit(text));
+    }
+    Ok(setup)
 }
 
 #[cfg(test)]

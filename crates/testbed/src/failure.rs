@@ -24,6 +24,9 @@ pub enum Failure {
         /// The last lines it wrote; may be empty.
         output: String,
     },
+    /// A device cannot be what was asked of it.
+    #[error("{0}")]
+    Unfit(String),
     /// Something did not come to pass.
     #[error("waited {limit:?} for {what} in vain")]
     Timeout {

@@ -17,8 +17,9 @@ use crate::{Failure, Namespace, RawSocket};
 /// Frames a system call.
 const BURST: usize = 64;
 
-/// The longest frame: hosts are asked to leave no segmentation to it.
-const ROOM: usize = 2048;
+/// What a frame has beside what its MTU counts: a header with two tags. Hosts are asked to
+/// leave no segmentation to a forwarder.
+pub(crate) const HEADER: usize = 22;
 
 /// A running forwarder. Dropping it ends it.
 #[derive(Debug)]
@@ -32,19 +33,21 @@ impl Forwarder {
     pub(crate) fn start(
         inside: &Namespace,
         interfaces: [&str; 2],
+        mtu: u32,
         cores: &[usize],
     ) -> Result<Self, Failure> {
         let [first, second] = interfaces;
         let ends = [inside.raw_receiver(first)?, inside.raw_receiver(second)?];
         let stop = Arc::new(AtomicBool::new(false));
         let (told, cores) = (Arc::clone(&stop), cores.to_vec());
+        let room = HEADER + usize::try_from(mtu).unwrap_or(usize::MAX - HEADER);
         let thread = thread::Builder::new()
             .name("forwarder".to_owned())
             .spawn(move || {
                 if let Err(failure) = crate::pin_current_thread(&cores) {
                     return io::Error::other(failure.to_string());
                 }
-                forward(&ends, &told)
+                forward(&ends, room, &told)
             })
             .map_err(Failure::to("start a thread"))?;
         Ok(Self {
@@ -76,8 +79,8 @@ impl Drop for Forwarder {
 }
 
 /// Forwards until it is told to stop, or cannot.
-fn forward(ends: &[RawSocket; 2], stop: &AtomicBool) -> io::Error {
-    let mut rooms = vec![vec![0; ROOM]; BURST];
+fn forward(ends: &[RawSocket; 2], room: usize, stop: &AtomicBool) -> io::Error {
+    let mut rooms = vec![vec![0; room]; BURST];
     let mut lengths = [0; BURST];
     let [first, second] = ends;
     while !stop.load(Ordering::Relaxed) {

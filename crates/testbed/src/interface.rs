@@ -114,6 +114,36 @@ impl Namespace {
             .map_err(Failure::to(format!("address {interface}")))
     }
 
+    /// The hardware address of `interface`.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn mac(&self, interface: &str) -> Result<[u8; 6], Failure> {
+        let hardware = name(interface).and_then(|name| self.interfaces().hardware(&name));
+        let hardware = hardware.map_err(Failure::to(format!("read the address of {interface}")))?;
+        Ok(hardware.address)
+    }
+
+    /// The maximum transmission unit of `interface`, in bytes above Ethernet.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn mtu(&self, interface: &str) -> Result<u32, Failure> {
+        name(interface)
+            .and_then(|name| self.interfaces().mtu(&name))
+            .map_err(Failure::to(format!("read the MTU of {interface}")))
+    }
+
+    /// Whether `interface` is set up.
+    ///
+    /// # Errors
+    /// There is no such interface here.
+    pub fn is_up(&self, interface: &str) -> Result<bool, Failure> {
+        let flags = name(interface).and_then(|name| self.interfaces().flags(&name));
+        let flags = flags.map_err(Failure::to(format!("read the flags of {interface}")))?;
+        Ok(flags.up)
+    }
+
     /// The number of `interface`.
     pub(crate) fn index(&self, interface: &str) -> Result<Ifindex, Failure> {
         name(interface)
@@ -129,7 +159,7 @@ impl Namespace {
     }
 }
 
-fn name(interface: &str) -> io::Result<InterfaceName> {
+pub(crate) fn name(interface: &str) -> io::Result<InterfaceName> {
     interface
         .parse()
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))

@@ -26,27 +26,42 @@ mod control_stream;
 mod device;
 mod failure;
 mod forwarder;
+mod impairment;
 mod interface;
 mod link;
 mod machine;
 mod namespace;
+mod nic;
 mod open_vswitch;
 mod process;
 mod raw;
+mod realtime;
 mod requirements;
 mod sockets;
+mod stamped;
+mod topology;
 mod usage;
+mod vlan;
 
 pub use bench::{Bench, Host};
 pub use clock::Clock;
 pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
-pub use device::{Device, DeviceKind, DeviceOptions, UnknownDevice};
+pub use device::{
+    Described, Device, DeviceKind, DeviceOptions, External, Mode, Settings, Setup, UnknownDevice,
+    near,
+};
 pub use failure::Failure;
+pub use impairment::{Chance, FaultCounts, Faults, Impairment, Impairments};
 pub use interface::{InterfaceCounters, Offload};
 pub use machine::{CoreTimes, Machine, core_pressure, core_times};
 pub use namespace::Namespace;
+pub use nic::{BadNicName, NicName, NicState, PutBack};
 pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
-pub use usage::{Usage, usage};
+pub use stamped::{FrameReceiver, FrameSender};
+pub use topology::{
+    BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
+};
+pub use usage::{Usage, process_start, usage};

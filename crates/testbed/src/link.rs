@@ -44,13 +44,15 @@ impl Namespace {
         self.request(format!("make the bridge {name}"), async move |handle| {
             handle.link().add(message).execute().await
         })?;
-        let bridge = self.index(name)?.0;
-        for port in ports {
-            self.change(port, &format!("add {port} to {name}"), |link| {
-                link.controller(bridge)
-            })?;
-        }
-        Ok(())
+        ports.iter().try_for_each(|port| self.enslave(port, name))
+    }
+
+    /// Makes `port` a port of `bridge`.
+    pub(crate) fn enslave(&self, port: &str, bridge: &str) -> Result<(), Failure> {
+        let index = self.index(bridge)?.0;
+        self.change(port, &format!("add {port} to {bridge}"), |link| {
+            link.controller(index)
+        })
     }
 
     /// Gives `interface` a maximum transmission unit, in bytes above Ethernet.
@@ -71,6 +73,16 @@ impl Namespace {
         let index = self.index(interface)?.0;
         self.request(format!("remove {interface}"), async move |handle| {
             handle.link().del(index).execute().await
+        })
+    }
+
+    /// Gives `interface`, which is down, another name.
+    ///
+    /// # Errors
+    /// There is no such interface here, or the name is taken.
+    pub(crate) fn rename(&self, interface: &str, name: &str) -> Result<(), Failure> {
+        self.change(interface, &format!("call {interface} {name}"), |link| {
+            link.name(name)
         })
     }
 
@@ -139,7 +151,7 @@ impl Namespace {
     }
 
     /// Opens a netlink socket here, makes one request and waits for its answer.
-    fn request<F>(&self, what: String, request: F) -> Result<(), Failure>
+    pub(crate) fn request<F>(&self, what: String, request: F) -> Result<(), Failure>
     where
         F: AsyncFnOnce(Handle) -> Result<(), rtnetlink::Error> + Send,
     {

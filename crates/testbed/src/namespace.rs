@@ -3,8 +3,9 @@
 //! What lies in it (links, addresses) is in [`crate::link`], and what its
 //! interfaces count and can in [`crate::interface`].
 
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
 use sys::interface::Interfaces;
@@ -27,8 +28,7 @@ impl Namespace {
     pub fn new() -> Result<Self, Failure> {
         let failure = || Failure::to("make a network namespace");
         let fd = sys::namespace::create().map_err(failure())?;
-        let interfaces = Interfaces::of(fd.as_fd()).map_err(failure())?;
-        let namespace = Self { fd, interfaces };
+        let namespace = Self::of(fd).map_err(failure())?;
         for scope in ["all", "default"] {
             namespace.set_sysctl(&format!("net/ipv6/conf/{scope}/disable_ipv6"), "1")?;
         }
@@ -38,6 +38,40 @@ impl Namespace {
         }
         namespace.set_up("lo")?;
         Ok(namespace)
+    }
+
+    /// The namespace that the calling thread is in.
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    pub fn current() -> Result<Self, Failure> {
+        let failure = || Failure::to("find the network namespace of this process");
+        Self::of(sys::namespace::current().map_err(failure())?).map_err(failure())
+    }
+
+    /// The namespace that a file stands for: one of `/run/netns`, or `/proc/PID/ns/net`.
+    ///
+    /// # Errors
+    /// There is no such file, or it is no network namespace, or root is needed.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let failure = || Failure::to(format!("open the network namespace {}", path.display()));
+        let file = File::open(path).map_err(failure())?;
+        Self::of(file.into()).map_err(failure())
+    }
+
+    /// The same namespace, kept alive once more.
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    pub fn again(&self) -> Result<Self, Failure> {
+        let fd = self.fd.try_clone();
+        fd.and_then(Self::of)
+            .map_err(Failure::to("keep a network namespace"))
+    }
+
+    fn of(fd: OwnedFd) -> io::Result<Self> {
+        let interfaces = Interfaces::of(fd.as_fd())?;
+        Ok(Self { fd, interfaces })
     }
 
     /// Runs `body` inside, on a thread of its own, and waits for it. Sockets that

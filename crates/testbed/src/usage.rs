@@ -23,6 +23,20 @@ pub fn usage(pid: u32) -> io::Result<Usage> {
     parse_process(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// When process `pid` was started, in ticks since the machine was: with its number, this tells
+/// it from all others.
+///
+/// # Errors
+/// There is no such process.
+pub fn process_start(pid: u32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, rest) = text.rsplit_once(')').unwrap_or_default();
+    // The third field is the first of the rest, and this is the twenty-second.
+    let field = rest.split_whitespace().nth(22 - 3);
+    let started = field.and_then(|field| field.parse().ok());
+    started.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
 /// proc(5): after the name, which may hold anything, the fields from the third on.
 fn parse_process(text: &str) -> Option<Usage> {
     let (_, rest) = text.rsplit_once(')')?;

@@ -1,10 +1,11 @@
 //! Probers over a cable, and over a device whose faults are known.
 
 use super::*;
-use crate::impaired::{Faults, Impaired};
+use crate::devices::tests::impaired;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use testbed::{DeviceKind, DeviceOptions, Spawner};
+use testbed::{Chance, DeviceKind, DeviceOptions, Faults, Impairments, Spawner};
 
 fn over_a_cable(prober: Prober) {
     if let Err(missing) = testbed::check(&DeviceKind::Direct.requirements("comporta".as_ref())) {
@@ -91,12 +92,20 @@ fn a_frame_of_64_bytes_carries_18_of_payload() {
 #[test]
 fn the_losses_and_the_delay_that_a_device_has_are_found() {
     let hold = Duration::from_micros(300);
-    let faults = Faults {
-        lose_every: Some(40),
-        hold,
+    let back = Faults {
+        delay: hold,
         ..Faults::default()
     };
-    let Some(impaired) = Impaired::build(faults) else {
+    let forth = Faults {
+        loss: Chance::Every(NonZeroU64::new(40).unwrap()),
+        ..back
+    };
+    let faults = Impairments {
+        forth,
+        back,
+        seed: 1,
+    };
+    let Some(bench) = impaired(faults) else {
         return;
     };
     let request = EchoRequest {
@@ -107,7 +116,7 @@ fn the_losses_and_the_delay_that_a_device_has_are_found() {
     };
     let clock = Clock::start();
     let interrupt = Interrupt::never();
-    let echoes = echo(&impaired.bench, request, &[], &clock, &interrupt).unwrap();
+    let echoes = echo(&bench, request, &[], &clock, &interrupt).unwrap();
     let lost: Vec<usize> = (0..190)
         .filter(|&index| echoes.round_trip_ns[index].is_none())
         .collect();
@@ -122,4 +131,8 @@ fn the_losses_and_the_delay_that_a_device_has_are_found() {
         returned.copied().all(|nanos| nanos >= 600_000),
         "held twice"
     );
+    let impairment = bench.device().impairment().unwrap();
+    let [forth, back] = impairment.counts();
+    assert_eq!((forth.received, forth.lost, forth.sent), (200, 5, 195));
+    assert_eq!((back.received, back.gone()), (195, 0));
 }

@@ -143,7 +143,7 @@ fn received_figure(results: &Results) -> Markup {
         x: Scale::from_zero(most),
         x_name: "offered, thousand frames a second",
         y: Scale::from_zero(most),
-        y_name: "received, thousand frames a second",
+        y_name: "received, thousand frames a second".to_owned(),
     };
     let content = html! {
         path.ideal d=(plot.line(&[(0.0, 0.0), (most, most)])) {}
@@ -168,7 +168,7 @@ fn lost_figure(results: &Results) -> Markup {
         x: Scale::from_zero(most_offered(results)),
         x_name: "offered, thousand frames a second",
         y: Scale::from_zero(100.0),
-        y_name: "lost, % of what was offered",
+        y_name: "lost, % of what was offered".to_owned(),
     };
     let content = curves(results, &plot, |point| {
         (point.offered, point.lost_percent())

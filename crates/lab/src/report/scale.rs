@@ -19,6 +19,21 @@ pub(super) enum Scale {
         /// The number at the end.
         high: f64,
     },
+    /// Shares by their nines (see [`nines`]): 0 %, 90 %, 99 % and so on.
+    Nines {
+        /// How many there are at the end.
+        most: f64,
+    },
+    /// Groups side by side; they bear their names themselves.
+    Groups {
+        /// How many there are.
+        count: usize,
+    },
+}
+
+/// How many nines a share has: 1 for 90 %, 2 for 99 %.
+pub(super) fn nines(share: f64) -> f64 {
+    -(1.0 - share).max(1e-12).log10()
 }
 
 impl Scale {
@@ -47,14 +62,38 @@ impl Scale {
         let place = match *self {
             Self::Linear { low, high } => (value - low) / (high - low),
             Self::Log { low, high } => (value.max(low) / low).ln() / (high / low).ln(),
+            Self::Nines { most } => value / most,
+            Self::Groups { count } => value / count as f64,
         };
         place.clamp(0.0, 1.0)
     }
 
     /// Whether `value` lies behind the end.
     pub(super) fn is_beyond(&self, value: f64) -> bool {
-        let (Self::Linear { high, .. } | Self::Log { high, .. }) = self;
-        value > *high
+        value > self.end()
+    }
+
+    const fn end(&self) -> f64 {
+        match *self {
+            Self::Linear { high, .. } | Self::Log { high, .. } => high,
+            Self::Nines { most } => most,
+            Self::Groups { count } => count as f64,
+        }
+    }
+
+    /// How a tick is written.
+    pub(super) fn label(&self, tick: f64) -> String {
+        match self {
+            Self::Linear { .. } | Self::Log { .. } => label(tick),
+            Self::Nines { .. } => match tick {
+                none if none < 0.5 => "0 %".to_owned(),
+                one if one < 1.5 => "90 %".to_owned(),
+                two if two < 2.5 => "99 %".to_owned(),
+                three if three < 3.5 => "99.9 %".to_owned(),
+                _ => "99.99 %".to_owned(),
+            },
+            Self::Groups { .. } => String::new(),
+        }
     }
 
     /// Numbers to write at the axis, in order.
@@ -72,6 +111,14 @@ impl Scale {
                 ticks
             }
             Self::Log { low, high } => log_ticks(low, high),
+            Self::Nines { most } => {
+                let mut ticks = vec![0.0];
+                while ticks.last().is_some_and(|last| last + 1.0 <= most) {
+                    ticks.push(ticks.len() as f64);
+                }
+                ticks
+            }
+            Self::Groups { .. } => Vec::new(),
         }
     }
 }
@@ -163,6 +210,19 @@ mod tests {
         );
         assert_eq!(labels(Scale::log(0.3, 1.9)), ["0.2", "0.5", "1", "2"]);
         assert_eq!(labels(Scale::log(1.0, 90_000.0)).len(), 6);
+    }
+
+    #[test]
+    fn nines_are_told_as_shares() {
+        let scale = Scale::Nines { most: 4.0 };
+        let told: Vec<String> = scale
+            .ticks()
+            .iter()
+            .map(|tick| scale.label(*tick))
+            .collect();
+        assert_eq!(told, ["0 %", "90 %", "99 %", "99.9 %", "99.99 %"]);
+        assert!((nines(0.999) - 3.0).abs() < 1e-9);
+        assert!(nines(1.0) >= 12.0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
-use super::scale::{Scale, label};
+use super::scale::Scale;
 
 /// Space for the axes' numbers and names, in the drawing's own units (pixels at
 /// full size).
@@ -30,7 +30,7 @@ pub(super) struct Plot {
     /// The vertical axis.
     pub(super) y: Scale,
     /// What it shows, with its unit.
-    pub(super) y_name: &'static str,
+    pub(super) y_name: String,
 }
 
 impl Plot {
@@ -56,12 +56,12 @@ impl Plot {
                     @for tick in self.x.ticks() {
                         @let x = round(self.at_x(tick));
                         path d={ "M" (x) " " (TOP) "V" (bottom) } {}
-                        text x=(x) y=(bottom + 17.0) text-anchor="middle" { (label(tick)) }
+                        text x=(x) y=(bottom + 17.0) text-anchor="middle" { (self.x.label(tick)) }
                     }
                     @for tick in self.y.ticks() {
                         @let y = round(self.at_y(tick));
                         path d={ "M" (LEFT) " " (y) "H" (right) } {}
-                        text x=(LEFT - 8.0) y=(y + 4.0) text-anchor="end" { (label(tick)) }
+                        text x=(LEFT - 8.0) y=(y + 4.0) text-anchor="end" { (self.y.label(tick)) }
                     }
                     text.axis x=(middle_x) y=(self.height - 6.0) text-anchor="middle" { (self.x_name) }
                     text.axis x=(13) y=(middle_y) text-anchor="middle"
@@ -120,7 +120,7 @@ mod tests {
             x: Scale::from_zero(10.0),
             x_name: "time",
             y: Scale::from_zero(1.0),
-            y_name: "share",
+            y_name: "share".to_owned(),
         }
     }
 

@@ -3,46 +3,81 @@
 use super::*;
 use std::net::UdpSocket;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::check;
+use crate::{Mode, check};
 
-/// A bench of `kind`, or none where the machine cannot have it.
+/// A bench of `kind`, or none where nobody but root may have one.
 fn bench(kind: DeviceKind) -> Option<Bench> {
-    if let Err(missing) = check(&kind.requirements("comporta".as_ref())) {
-        println!("skipped: {missing}");
+    bench_as(kind, &Setup::default())
+}
+
+/// The same as `setup` says. What is missing for root is a fault: nothing is left out there.
+fn bench_as(kind: DeviceKind, setup: &Setup) -> Option<Bench> {
+    let checked = check(&kind.requirements("comporta".as_ref()));
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: {checked:?}");
         return None;
     }
+    checked.unwrap();
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let place = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("bench-{}-{place}", std::process::id());
     let options = DeviceOptions {
         kind,
-        directory: PathBuf::from("."),
+        directory: std::env::temp_dir().join(name),
         cores: Vec::new(),
         comporta: PathBuf::from("comporta"),
     };
+    std::fs::create_dir_all(&options.directory).unwrap();
     let spawner = Spawner::new().unwrap();
-    Some(Bench::build(&spawner, &Clock::start(), &options).unwrap())
+    let bench = Bench::build_as(&spawner, &Clock::start(), &options, setup).unwrap();
+    // What is open stays open; nobody asks for more of it.
+    std::fs::remove_dir_all(&options.directory).unwrap();
+    Some(bench)
+}
+
+fn setup(topology: Topology) -> Setup {
+    Setup {
+        topology,
+        ..Setup::default()
+    }
 }
 
 fn hello_passes(bench: &Bench) {
-    let (client, server) = (bench.client(), bench.server());
-    let listener = server
-        .namespace
-        .run(|| UdpSocket::bind((server.address, 7)).unwrap())
-        .unwrap();
-    let sender = client
-        .namespace
-        .run(|| UdpSocket::bind((client.address, 0)).unwrap())
-        .unwrap();
-    listener
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
-    sender.send_to(b"hello", (server.address, 7)).unwrap();
-    let mut buffer = [0; 64];
-    let (length, from) = listener.recv_from(&mut buffer).unwrap();
+    let patience = Duration::from_secs(30);
+    assert!(arrives(bench, (0, 1), 5, patience), "hello does not pass");
+}
+
+/// Whether a datagram of `length` bytes comes from one host to the other: it is sent again
+/// and again for a while, since a switch may be late to forward.
+fn greets(bench: &Bench, from: usize, to: usize, length: usize) -> bool {
+    let patience = Duration::from_millis(500);
+    (0..40).any(|_| arrives(bench, (from, to), length, patience))
+}
+
+fn arrives(bench: &Bench, (from, to): (usize, usize), length: usize, patience: Duration) -> bool {
+    let (client, server) = (&bench.hosts()[from], &bench.hosts()[to]);
+    let open = |host: &Host, port| {
+        let address = (host.address, port);
+        host.namespace
+            .run(|| UdpSocket::bind(address).unwrap())
+            .unwrap()
+    };
+    let (listener, sender) = (open(server, 7), open(client, 0));
+    listener.set_read_timeout(Some(patience)).unwrap();
+    let sent = vec![b'h'; length];
+    sender.send_to(&sent, (server.address, 7)).unwrap();
+    let mut buffer = vec![0; length + 1];
+    let Ok((came, who)) = listener.recv_from(&mut buffer) else {
+        return false;
+    };
     assert_eq!(
-        (&buffer[..length], from),
-        (&b"hello"[..], sender.local_addr().unwrap())
+        (&buffer[..came], who),
+        (&sent[..], sender.local_addr().unwrap())
     );
+    true
 }
 
 #[test]
@@ -143,4 +178,128 @@ fn what_is_refused_is_told_with_its_reason() {
     );
     namespace.remove("b").unwrap();
     assert!(namespace.counters("a").is_err(), "a cable has two ends");
+}
+
+#[test]
+fn six_hosts_reach_each_other_around_one_bridge() {
+    let Some(bench) = bench_as(DeviceKind::LinuxBridge, &setup(Topology::star(6).unwrap())) else {
+        return;
+    };
+    for (from, to) in [(0, 1), (2, 5), (5, 0), (3, 4)] {
+        assert!(greets(&bench, from, to, 5), "{from} to {to}");
+    }
+    assert_eq!(bench.counters_of_ports().unwrap().len(), 6);
+}
+
+#[test]
+fn bridges_side_by_side_know_nothing_of_each_other() {
+    for kind in [DeviceKind::LinuxBridge, DeviceKind::Direct] {
+        let Some(bench) = bench_as(kind, &setup(Topology::parallel(3).unwrap())) else {
+            return;
+        };
+        for first in [0, 2, 4] {
+            assert!(greets(&bench, first, first + 1, 5), "{kind} {first}");
+        }
+        let patience = Duration::from_millis(200);
+        for strangers in [(0, 2), (3, 4)] {
+            assert!(!arrives(&bench, strangers, 5, patience), "{strangers:?}");
+        }
+    }
+}
+
+#[test]
+fn a_chain_of_bridges_carries_from_host_to_host() {
+    for length in [1, 2, 4, 8] {
+        let setup = setup(Topology::chain(length).unwrap());
+        let Some(bench) = bench_as(DeviceKind::LinuxBridge, &setup) else {
+            return;
+        };
+        hello_passes(&bench);
+        let bridges = bench.topology().bridges();
+        assert_eq!(bridges.len(), length);
+        for bridge in bridges {
+            let first = bench.device_namespace().counters(&bridge.ports[0]).unwrap();
+            assert!(first.rx_packets >= 1, "{bridge:?} was passed by");
+        }
+    }
+}
+
+#[test]
+fn large_frames_pass_where_the_mtu_says_so() {
+    let jumbo = Topology::default().with_mtu(9_216).unwrap();
+    for kind in [DeviceKind::LinuxBridge, DeviceKind::Forwarder] {
+        let Some(bench) = bench_as(kind, &setup(jumbo)) else {
+            return;
+        };
+        // An IPv4 header of 20 bytes and one of UDP of 8 fill it.
+        assert!(greets(&bench, 0, 1, 9_188), "{kind}");
+    }
+}
+
+#[test]
+fn each_port_of_open_vswitch_can_be_a_vlan_of_a_bridge_in_front() {
+    let legacy = Setup {
+        mode: Some(Mode::Legacy),
+        ..Setup::default()
+    };
+    for kind in [DeviceKind::VlanBridge, DeviceKind::OvsVlanBridge] {
+        let Some(bench) = bench_as(kind, &legacy) else {
+            return;
+        };
+        assert!(greets(&bench, 0, 1, 5), "{kind}");
+        assert!(bench.device().processes().is_empty(), "the kernel forwards");
+    }
+    let vlans = Setup {
+        topology: Topology::default().with_ports(PortKind::Vlan),
+        ..legacy
+    };
+    let Some(bench) = bench_as(DeviceKind::Ovs, &vlans) else {
+        return;
+    };
+    assert!(greets(&bench, 0, 1, 5));
+    let switch = bench.device_namespace();
+    assert!(switch.counters("vlan10").unwrap().rx_packets >= 1);
+    assert!(switch.counters("vlan20").unwrap().tx_packets >= 1);
+}
+
+#[test]
+fn open_vswitch_forwards_by_itself_alone_and_in_chains() {
+    for topology in [Topology::star(4), Topology::parallel(3), Topology::chain(4)] {
+        let setup = Setup {
+            mode: Some(Mode::Legacy),
+            ..setup(topology.unwrap())
+        };
+        let Some(bench) = bench_as(DeviceKind::Ovs, &setup) else {
+            return;
+        };
+        assert!(
+            greets(&bench, 0, 1, 5),
+            "{topology}",
+            topology = bench.topology()
+        );
+        let last = bench.hosts().len() - 1;
+        assert!(greets(&bench, last, last - 1, 5));
+        assert_eq!(bench.device().mode(), Mode::Legacy);
+    }
+}
+
+#[test]
+fn what_a_device_cannot_be_is_refused_before_anything_is_built() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root makes namespaces");
+        return;
+    }
+    let options = DeviceOptions {
+        kind: DeviceKind::LinuxBridge,
+        directory: PathBuf::from("."),
+        cores: Vec::new(),
+        comporta: PathBuf::from("comporta"),
+    };
+    let wrong = Setup {
+        mode: Some(Mode::OpenFlow),
+        ..Setup::default()
+    };
+    let spawner = Spawner::new().unwrap();
+    let refused = Bench::build_as(&spawner, &Clock::start(), &options, &wrong).unwrap_err();
+    assert_eq!(refused.to_string(), "linux-bridge has no mode openflow");
 }

@@ -1,46 +1,59 @@
-//! This project's switch, as a process: one bridge, two numbered ports, nothing
-//! but the controller's rules.
+//! This project's switch, as a process: numbered ports, nothing but the controller's rules,
+//! or without a controller what it has learned.
 
-use super::{Device, DeviceOptions, PORTS, version};
-use crate::{DeviceKind, Failure, Namespace, Program, Spawner};
+use super::{Device, Mode, Plan, Port, version};
+use crate::topology::BridgePlan;
+use crate::{DeviceKind, Failure, Program, Spawner};
 
-pub(super) fn start(
-    spawner: &Spawner,
-    inside: &Namespace,
-    options: &DeviceOptions,
-) -> Result<Device, Failure> {
+pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure> {
+    let options = plan.options;
     let cores: Vec<String> = options.cores.iter().map(usize::to_string).collect();
-    let ports = PORTS.iter().zip(1..);
+    let bridges = plan.bridges.iter();
     let program = Program::new(&options.comporta)
-        .args(["switch", "--bridge", "br0"])
-        .args(
-            ports
-                .flat_map(|(name, number)| ["--port".to_owned(), port(options.kind, name, number)]),
-        )
-        .args(["--fail-mode", "secure"])
-        .args(["--controller".to_owned(), options.controller()])
+        .arg("switch")
+        .args(bridges.flat_map(|bridge| words(plan, bridge)))
         .args(["--cores".to_owned(), cores.join(",")])
         .arg("--rundir")
         .arg(&options.directory)
-        .inside(inside)
+        .inside(plan.inside)
         .on_cores(&options.cores)
         .log(options.file("comporta.log"));
     let process = spawner.start(program)?;
+    let version = version(spawner, &options.comporta.to_string_lossy(), options)?;
     Ok(Device {
-        kind: options.kind,
-        version: version(spawner, &options.comporta.to_string_lossy(), options)?,
         commands: vec![process.command_line().to_owned()],
-        thread: None,
         forwarding: Some(process),
-        helpers: Vec::new(),
+        ..Device::bare(plan, version)
     })
 }
 
+/// The options of a bridge.
+fn words(plan: Plan<'_>, bridge: &BridgePlan) -> Vec<String> {
+    let mut words = vec!["--bridge".to_owned(), bridge.name.clone()];
+    for place in plan.ports(bridge) {
+        words.extend(["--port".to_owned(), port(plan.options.kind, place)]);
+    }
+    words.push("--fail-mode".to_owned());
+    match plan.mode {
+        Mode::Legacy => words.push("standalone".to_owned()),
+        Mode::OpenFlow => {
+            let controller = plan.options.controller(&bridge.name);
+            words.extend(["secure".to_owned(), "--controller".to_owned(), controller]);
+        }
+    }
+    words
+}
+
 /// A port as its user asks for it.
-fn port(kind: DeviceKind, name: &str, number: u32) -> String {
+fn port(kind: DeviceKind, port: Port<'_>) -> String {
+    let Port {
+        name,
+        number,
+        unique,
+    } = port;
     match kind {
         DeviceKind::ComportaXdp => format!("xdp:{name}={number}"),
-        DeviceKind::ComportaDpdk => format!("dpdk:net_af_packet{number}={number},iface={name}"),
+        DeviceKind::ComportaDpdk => format!("dpdk:net_af_packet{unique}={number},iface={name}"),
         DeviceKind::ComportaTap => format!("tap:{name}={number}"),
         _ => format!("{name}={number}"),
     }

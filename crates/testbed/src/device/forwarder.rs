@@ -1,16 +1,17 @@
 //! The smallest forwarder, between the two ports.
 
-use super::{Device, DeviceOptions, PORTS};
+use super::{Device, Plan, Worker};
+use crate::Failure;
 use crate::forwarder::Forwarder;
-use crate::{DeviceKind, Failure, Namespace};
 
-pub(super) fn start(inside: &Namespace, options: &DeviceOptions) -> Result<Device, Failure> {
+pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
+    let [first, second] = &plan.bridges[0].ports[..] else {
+        unreachable!("its topology has two ports");
+    };
+    let ports = [first.as_str(), second];
+    let forwarder = Forwarder::start(plan.inside, ports, plan.mtu, &plan.options.cores)?;
     Ok(Device {
-        kind: DeviceKind::Forwarder,
-        version: "recvmmsg(2) and sendmmsg(2)".to_owned(),
-        thread: Some(Forwarder::start(inside, PORTS, &options.cores)?),
-        forwarding: None,
-        helpers: Vec::new(),
-        commands: Vec::new(),
+        thread: Some(Worker::Forwarder(forwarder)),
+        ..Device::bare(plan, "recvmmsg(2) and sendmmsg(2)")
     })
 }

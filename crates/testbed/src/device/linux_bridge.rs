@@ -1,18 +1,25 @@
 //! The kernel's bridge with its defaults: learning, no spanning tree, no filter.
 
-use super::{Device, PORTS};
-use crate::{DeviceKind, Failure, Machine, Namespace};
+use super::{Device, Plan};
+use crate::{Failure, Machine};
 
-pub(super) fn start(inside: &Namespace) -> Result<Device, Failure> {
-    inside.bridge("br0", &PORTS)?;
-    let mut commands = vec!["ip link add br0 type bridge".to_owned()];
-    commands.extend(PORTS.map(|port| format!("ip link set {port} master br0")));
+pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
+    let mut commands = Vec::new();
+    for bridge in plan.bridges {
+        let name = &bridge.name;
+        let ports: Vec<&str> = bridge.ports.iter().map(String::as_str).collect();
+        plan.inside.bridge(name, &ports)?;
+        commands.push(format!("ip link add {name} type bridge"));
+        let ports = ports.iter();
+        commands.extend(ports.map(|port| format!("ip link set {port} master {name}")));
+    }
     Ok(Device {
-        kind: DeviceKind::LinuxBridge,
-        version: format!("Linux {}", Machine::this().kernel),
-        thread: None,
-        forwarding: None,
-        helpers: Vec::new(),
         commands,
+        ..behind(plan)
     })
+}
+
+/// A device of which nothing is left but a bridge of the kernel's that is there already.
+pub(super) fn behind(plan: Plan<'_>) -> Device {
+    Device::bare(plan, format!("Linux {}", Machine::this().kernel))
 }

@@ -1,33 +1,32 @@
 //! Open vSwitch as a device under test.
 //!
 //! Everything is left at its default but what the experiment is about: the data
-//! path's type, the ports' numbers, the controller, no forwarding without it.
+//! path's type, the ports' numbers, the controller, no forwarding without it; in
+//! legacy mode no controller, and the forwarding that it then does by itself.
 
-use super::{Device, DeviceOptions, PORTS, version};
+use super::{Device, DeviceOptions, Mode, Plan, Port, version};
 use crate::open_vswitch::{DAEMON, DAEMON_WITH_DPDK, DpdkCores, Site, polling_on};
-use crate::{Clock, DeviceKind, Failure, Namespace, OpenVswitch, Spawner};
+use crate::topology::BridgePlan;
+use crate::{Clock, DeviceKind, Failure, OpenVswitch, Spawner};
 
-pub(super) fn start(
-    spawner: &Spawner,
-    clock: &Clock,
-    inside: &Namespace,
-    options: &DeviceOptions,
-) -> Result<Device, Failure> {
+pub(super) fn start(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<Device, Failure> {
+    let options = plan.options;
     let site = Site {
         spawner,
-        inside,
+        inside: plan.inside,
         directory: &options.directory,
         cores: &options.cores,
     };
     let mut running = launch(site, clock, options)?;
-    running.vsctl(&bridge(options))?;
+    for one in plan.bridges {
+        running.vsctl(&bridge(plan, one))?;
+    }
+    let version = version(spawner, daemon(options.kind), options)?;
     Ok(Device {
-        kind: options.kind,
-        version: version(spawner, daemon(options.kind), options)?,
         commands: running.commands,
-        thread: None,
         forwarding: Some(running.daemon),
         helpers: vec![running.database],
+        ..Device::bare(plan, version)
     })
 }
 
@@ -58,26 +57,40 @@ fn daemon(kind: DeviceKind) -> &'static str {
     }
 }
 
-fn bridge(options: &DeviceOptions) -> String {
-    let mut words = vec![
-        "add-br br0 -- set bridge br0 datapath_type=netdev fail-mode=secure protocols=OpenFlow10,OpenFlow13"
-            .to_owned(),
-    ];
-    for (port, number) in PORTS.iter().zip(1..) {
-        let (name, kind) = match options.kind {
-            DeviceKind::OvsAfxdp => (*port, " type=afxdp".to_owned()),
-            DeviceKind::OvsTap => (*port, " type=tap".to_owned()),
-            DeviceKind::OvsDpdk => {
-                let device = format!("net_af_packet{number},iface={port}");
-                let kind = format!(" type=dpdk options:dpdk-devargs=\"{device}\"");
-                (["d1", "d2"][number - 1], kind)
-            }
-            _ => (*port, String::new()),
-        };
+fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
+    let name = &bridge.name;
+    let fail_mode = match plan.mode {
+        Mode::OpenFlow => "secure",
+        Mode::Legacy => "standalone",
+    };
+    let mut words = vec![format!(
+        "add-br {name} -- set bridge {name} datapath_type=netdev fail-mode={fail_mode} protocols=OpenFlow10,OpenFlow13"
+    )];
+    for port in plan.ports(bridge) {
+        let number = port.number;
+        let (interface, kind) = interface(plan.options.kind, port);
         words.push(format!(
-            "-- add-port br0 {name} -- set interface {name} ofport_request={number}{kind}"
+            "-- add-port {name} {interface} -- set interface {interface} ofport_request={number}{kind}"
         ));
     }
-    words.push(format!("-- set-controller br0 {}", options.controller()));
+    if plan.mode == Mode::OpenFlow {
+        let controller = plan.options.controller(name);
+        words.push(format!("-- set-controller {name} {controller}"));
+    }
     words.join(" ")
+}
+
+/// The name of a port's interface, and the settings that say what it is.
+fn interface(kind: DeviceKind, port: Port<'_>) -> (String, String) {
+    let Port { name, unique, .. } = port;
+    match kind {
+        DeviceKind::OvsAfxdp => (name.to_owned(), " type=afxdp".to_owned()),
+        DeviceKind::OvsTap => (name.to_owned(), " type=tap".to_owned()),
+        DeviceKind::OvsDpdk => {
+            let device = format!("net_af_packet{unique},iface={name}");
+            let kind = format!(" type=dpdk options:dpdk-devargs=\"{device}\"");
+            (format!("d{unique}"), kind)
+        }
+        _ => (name.to_owned(), String::new()),
+    }
 }

@@ -111,7 +111,7 @@ fn draw_curves(
         x: Scale::log(least, most),
         x_name,
         y: Scale::from_zero(1.0),
-        y_name: "share of echoes",
+        y_name: "share of echoes".to_owned(),
     };
     let content = html! {
         @for curve in curves {

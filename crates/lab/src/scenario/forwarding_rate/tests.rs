@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::cores::Cores;
-use crate::impaired::{Faults, Impaired};
+use crate::devices::tests::impaired;
 use crate::record::Conditions;
 use crate::{Interrupt, Parameters};
-use testbed::{Clock, Spawner};
+use std::num::NonZeroU64;
+use testbed::{Chance, Clock, Faults, Impairments, Spawner};
 
 fn outcome(intended_pps: Option<u32>, offered: u64, received: u64) -> RateOutcome {
     RateOutcome {
@@ -57,9 +58,17 @@ fn a_limit_of_the_generator_is_not_taken_for_the_devices() {
 fn more_out_than_in_voids() {
     assert!(flaws(outcome(None, 100, 101)).iter().any(|(void, _)| *void));
 }
+fn every(count: u64) -> Chance {
+    Chance::Every(NonZeroU64::new(count).unwrap())
+}
+
 /// What comes of 200 frames through a device with `faults`.
 fn through(faults: Faults) -> Option<(RateOutcome, Vec<bool>)> {
-    let impaired = Impaired::build(faults)?;
+    let bench = impaired(Impairments {
+        forth: faults,
+        back: Faults::default(),
+        seed: 1,
+    })?;
     let mut parameters = Parameters::default();
     parameters.forwarding_rate.milliseconds = 200;
     let clock = Clock::start();
@@ -74,7 +83,7 @@ fn through(faults: Faults) -> Option<(RateOutcome, Vec<bool>)> {
         parameters: &parameters,
     };
     let offer = Offer::Paced(1_000);
-    let measured = measure_on(&impaired.bench, offer, |_| Ok(None), &tools).unwrap();
+    let measured = measure_on(&bench, offer, |_| Ok(None), &tools).unwrap();
     let void = measured.flaws.iter().map(|flaw| flaw.void).collect();
     match measured.outcome {
         Outcome::ForwardingRate(outcome) => Some((outcome, void)),
@@ -85,7 +94,7 @@ fn through(faults: Faults) -> Option<(RateOutcome, Vec<bool>)> {
 #[test]
 fn the_losses_of_a_device_are_found_and_placed() {
     let faults = Faults {
-        lose_every: Some(4),
+        loss: every(4),
         ..Faults::default()
     };
     let Some((outcome, _)) = through(faults) else {
@@ -103,7 +112,7 @@ fn the_losses_of_a_device_are_found_and_placed() {
 #[test]
 fn frames_that_come_twice_or_changed_are_found() {
     let faults = Faults {
-        repeat_every: Some(10),
+        duplication: every(10),
         ..Faults::default()
     };
     let Some((outcome, void)) = through(faults) else {
@@ -112,7 +121,7 @@ fn frames_that_come_twice_or_changed_are_found() {
     assert!(outcome.received > outcome.offered);
     assert!(outcome.check.duplicates > 0 && void.contains(&true));
     let faults = Faults {
-        change_every: Some(5),
+        change: every(5),
         ..Faults::default()
     };
     let Some((outcome, _)) = through(faults) else {

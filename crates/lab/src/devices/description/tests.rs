@@ -1,0 +1,87 @@
+//! Descriptions, good and bad.
+
+use super::*;
+
+const WHOLE: &str = r#"
+brand = "Acme"
+model = "Edge 24"
+firmware = "1.2.3"
+price = 499.0
+currency = "USD"
+port_count = 24
+ports = ["enp3s0f0", "lab:enp3s0f1"]
+
+[controller]
+listen = "192.0.2.1:6653"
+namespace = "management"
+
+[snmp]
+agent = "192.0.2.10:161"
+community = "public"
+interfaces = ["1", "2"]
+
+[modes]
+legacy = ["./set-mode", "legacy"]
+"#;
+
+fn told(text: &str) -> String {
+    Description::parse(text, Path::new("edge.toml"))
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn a_whole_description_is_read() {
+    let described = Description::parse(WHOLE, Path::new("edge.toml")).unwrap();
+    assert_eq!(described.inventory.brand, "Acme");
+    assert_eq!(described.external.version, "Acme Edge 24, 1.2.3");
+    assert_eq!(described.external.ports[1].to_string(), "lab:enp3s0f1");
+    assert_eq!(described.external.to_legacy, ["./set-mode", "legacy"]);
+    assert!(described.external.to_openflow.is_empty() && described.external.offloads);
+    let callee = described.controller.clone().unwrap();
+    assert_eq!(callee.namespace, Some("/run/netns/management".into()));
+    assert_eq!(described.snmp.clone().unwrap().community, "public");
+    assert_eq!(described.modes(), Mode::ALL);
+}
+
+#[test]
+fn two_cards_and_a_name_are_enough() {
+    let text = "brand = 'Acme'\nmodel = 'X'\nports = ['a', 'b']";
+    let described = Description::parse(text, Path::new("edge.toml")).unwrap();
+    assert_eq!(described.modes(), [Mode::Legacy]);
+    assert_eq!((described.controller, described.snmp), (None, None));
+}
+
+#[test]
+fn unknown_words_are_refused_with_the_nearest_known() {
+    let told = |from: &str, to: &str| told(&WHOLE.replace(from, to));
+    assert_eq!(
+        told("firmware", "frimware"),
+        "edge.toml: there is no 'frimware': is firmware meant?"
+    );
+    assert_eq!(
+        told("agent =", "agend ="),
+        "edge.toml: there is no 'snmp.agend': is snmp.agent meant?"
+    );
+    assert_eq!(
+        told("listen", "xyzzy"),
+        "edge.toml: there is no 'controller.xyzzy': known are listen, namespace"
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_told_with_what_would() {
+    let with = |from: &str, to: &str| told(&WHOLE.replace(from, to));
+    assert!(with("\"enp3s0f0\", ", "").contains("1 cards cannot be: 2 to 16"));
+    assert!(with("enp3s0f0", "lab:enp3s0f1").contains("is there twice"));
+    assert!(with("enp3s0f0", "a b").contains("names no interface"));
+    assert!(with("currency = \"USD\"", "").contains("price and currency go together"));
+    assert!(with("499.0", "-1.0").contains("a number from 0 on"));
+    assert!(with("499.0", "nan").contains("a number from 0 on"));
+    assert!(with("192.0.2.1:6653", "192.0.2.1").contains("line 11: invalid socket address"));
+    assert!(with("[\"1\", \"2\"]", "[\"1\"]").contains("1 names, and there are 2 ports"));
+    assert!(with("\"public\"", "\"\"").contains("snmp.community: 1 to 255 bytes"));
+    assert!(with("[\"./set-mode\", \"legacy\"]", "[]").contains("modes.legacy: a program"));
+    assert!(with("brand = \"Acme\"", "").contains("missing field `brand`"));
+    assert!(with("model = ", "model ").starts_with("edge.toml: line 3"));
+}

@@ -1,0 +1,174 @@
+//! The faults of the device `impaired`, as a file says them:
+//!
+//! ```toml
+//! seed = 7
+//!
+//! [forth]                  # from the client to the server; [back] is the other way
+//! delay_us = 2000
+//! jitter_us = 100          # up to so much more, each length as likely
+//! loss = 0.01              # each frame with this probability,
+//! duplication_every = 100  # or each so manieth
+//! change = 0.0             # of the last byte
+//! reordering = 0.005
+//! reordering_by_us = 500   # how much longer those are held
+//! rate_bits = 100000000    # bits a second, of frames with their checksum
+//! queue_frames = 100
+//! ```
+
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use testbed::{Chance, Faults, Impairments};
+
+use super::strict::{self, BadDescription, Known};
+
+const OF_A_WAY: Known = Known {
+    keys: &[
+        "delay_us",
+        "jitter_us",
+        "loss",
+        "loss_every",
+        "duplication",
+        "duplication_every",
+        "change",
+        "change_every",
+        "reordering",
+        "reordering_every",
+        "reordering_by_us",
+        "rate_bits",
+        "queue_frames",
+    ],
+    tables: &[],
+};
+
+const KNOWN: Known = Known {
+    keys: &["seed"],
+    tables: &[("forth", OF_A_WAY), ("back", OF_A_WAY)],
+};
+
+/// The longest that a frame may be held on purpose: longer than any test waits for one.
+const HOLD_MAX_US: u64 = 10_000_000;
+
+/// The longest queue: more is another name for delay.
+const QUEUE_MAX: usize = 100_000;
+
+/// The queue of a rate that says nothing of it.
+const QUEUE: usize = 100;
+
+#[derive(Debug, Default, Deserialize)]
+struct Written {
+    seed: Option<u64>,
+    #[serde(default)]
+    forth: Way,
+    #[serde(default)]
+    back: Way,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Way {
+    delay_us: u64,
+    jitter_us: u64,
+    loss: Option<f64>,
+    loss_every: Option<NonZeroU64>,
+    duplication: Option<f64>,
+    duplication_every: Option<NonZeroU64>,
+    change: Option<f64>,
+    change_every: Option<NonZeroU64>,
+    reordering: Option<f64>,
+    reordering_every: Option<NonZeroU64>,
+    reordering_by_us: u64,
+    rate_bits: Option<NonZeroU64>,
+    queue_frames: Option<usize>,
+}
+
+/// Reads the text of `file`.
+pub(super) fn parse(text: &str, file: &Path) -> Result<Impairments, BadDescription> {
+    let bad = |problem: String| BadDescription::new(file, problem);
+    let written: Written = strict::parse(text, file, KNOWN)?;
+    Ok(Impairments {
+        forth: faults("forth", &written.forth).map_err(bad)?,
+        back: faults("back", &written.back).map_err(bad)?,
+        seed: written.seed.unwrap_or(1),
+    })
+}
+
+fn faults(name: &str, way: &Way) -> Result<Faults, String> {
+    let time = |key: &str, micros: u64| match micros <= HOLD_MAX_US {
+        true => Ok(Duration::from_micros(micros)),
+        false => Err(format!("{name}.{key}: {HOLD_MAX_US} at most")),
+    };
+    let chance = |key: &str, share: Option<f64>, every: Option<NonZeroU64>| match (share, every) {
+        (None, None) => Ok(Chance::Never),
+        (Some(share), None) if (0.0..=1.0).contains(&share) => Ok(Chance::Share(share)),
+        (Some(_), None) => Err(format!("{name}.{key}: a share from 0 to 1 is wanted")),
+        (None, Some(every)) => Ok(Chance::Every(every)),
+        (Some(_), Some(_)) => Err(format!("{name}.{key} and {key}_every: one of both")),
+    };
+    let queue_frames = way.queue_frames.unwrap_or(QUEUE);
+    if queue_frames > QUEUE_MAX {
+        return Err(format!("{name}.queue_frames: {QUEUE_MAX} at most"));
+    }
+    let reordering = chance("reordering", way.reordering, way.reordering_every)?;
+    if reordering != Chance::Never && way.reordering_by_us == 0 {
+        let text = "how much longer those frames are held";
+        return Err(format!("{name}.reordering wants reordering_by_us: {text}"));
+    }
+    Ok(Faults {
+        delay: time("delay_us", way.delay_us)?,
+        jitter: time("jitter_us", way.jitter_us)?,
+        loss: chance("loss", way.loss, way.loss_every)?,
+        duplication: chance("duplication", way.duplication, way.duplication_every)?,
+        change: chance("change", way.change, way.change_every)?,
+        reordering,
+        reordering_by: time("reordering_by_us", way.reordering_by_us)?,
+        rate_bits: way.rate_bits,
+        queue_frames,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Impairments, String> {
+        parse(text, Path::new("slow.toml")).map_err(|bad| bad.to_string())
+    }
+
+    #[test]
+    fn what_is_said_is_set_and_nothing_else() {
+        let text = "seed = 7\n[forth]\ndelay_us = 2000\nloss = 0.01\nduplication_every = 100\n";
+        let faults = read(text).unwrap();
+        assert_eq!(faults.seed, 7);
+        assert_eq!(faults.forth.delay, Duration::from_millis(2));
+        assert_eq!(faults.forth.loss, Chance::Share(0.01));
+        let every = Chance::Every(NonZeroU64::new(100).unwrap());
+        assert_eq!(faults.forth.duplication, every);
+        let nothing = Faults {
+            queue_frames: QUEUE,
+            ..Faults::default()
+        };
+        assert_eq!(faults.back, nothing);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told_with_its_place() {
+        let told = |text: &str| read(text).unwrap_err();
+        assert_eq!(
+            told("[forth]\ndely_us = 1"),
+            "slow.toml: there is no 'forth.dely_us': is forth.delay_us meant?"
+        );
+        assert_eq!(
+            told("[forth]\nloss = 1.5"),
+            "slow.toml: forth.loss: a share from 0 to 1 is wanted"
+        );
+        assert!(told("[back]\nloss = 0.1\nloss_every = 2").contains("one of both"));
+        assert!(told("[back]\ndelay_us = 99999999").contains("10000000 at most"));
+        assert!(told("[back]\ndelay_us = -1").contains("line 2"));
+        assert!(told("[back]\nreordering = 0.1").contains("reordering_by_us"));
+        assert!(told("seed = ").starts_with("slow.toml: line 1"));
+        assert!(told("forth = 3").contains("[forth] is a table"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Ledgers of runs that ended as they should, as they should not, and that have not ended.
+
+use super::*;
+use std::os::unix::net::UnixListener;
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("ledger-{}-{name}", std::process::id()));
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// Writes down what a process took that is no more: its number is this one's, but that was
+/// started at another time.
+fn abandoned(state: &Path, directory: &Path) -> PathBuf {
+    let file = state.join("7-ovs.json");
+    let entry = Entry {
+        pid: std::process::id(),
+        started: process_start(std::process::id()).unwrap() + 1,
+        directory: directory.to_owned(),
+        nics: Vec::new(),
+    };
+    put(&file, &entry).unwrap();
+    file
+}
+
+#[test]
+fn what_is_under_way_is_left_alone_and_struck_out_in_the_end() {
+    let state = folder("under-way");
+    let ledger = Ledger::write(&state, "ovs", &state, &[]).unwrap();
+    let left = clean(&state).unwrap();
+    assert_eq!(left.len(), 1);
+    assert!(left[0].outcome.starts_with("is in use by process") && !left[0].failed);
+    assert!(ledger.file.exists());
+    drop(ledger);
+    assert_eq!(clean(&state).unwrap(), []);
+    fs::remove_dir_all(&state).unwrap();
+    assert_eq!(clean(&state).unwrap(), [], "there was never a run");
+}
+
+#[test]
+fn the_sockets_of_an_ended_run_are_removed_and_nothing_else() {
+    let state = folder("ended");
+    let directory = folder("devices");
+    let socket = directory.join("br0.controller");
+    drop(UnixListener::bind(&socket).unwrap());
+    fs::write(directory.join("ovs.log"), "said").unwrap();
+    let file = abandoned(&state, &directory);
+    let left = clean(&state).unwrap();
+    assert_eq!(left, [Left::new(socket.display().to_string(), "removed")]);
+    assert!(!file.exists() && !socket.exists());
+    assert!(directory.join("ovs.log").exists());
+    fs::remove_dir_all(&directory).unwrap();
+    abandoned(&state, &directory);
+    assert_eq!(clean(&state).unwrap(), [], "its user has taken it away");
+    fs::remove_dir_all(&state).unwrap();
+}
+
+#[test]
+fn what_cannot_be_understood_is_told_and_kept() {
+    let state = folder("strange");
+    for (name, text) in [
+        ("1-a.json", "{"),
+        ("2-b.json", "{\"pid\":1}"),
+        ("c.txt", ""),
+    ] {
+        fs::write(state.join(name), text).unwrap();
+    }
+    let left = clean(&state).unwrap();
+    assert_eq!(left.len(), 3);
+    assert!(left.iter().all(|one| one.failed), "{left:?}");
+    assert_eq!(fs::read_dir(&state).unwrap().count(), 3);
+    // No process has this number: it is above the kernel's largest.
+    let draft = state.join("4194305-ovs.draft");
+    fs::write(&draft, "").unwrap();
+    assert_eq!(
+        clean(&state)
+            .unwrap()
+            .iter()
+            .filter(|one| !one.failed)
+            .count(),
+        1
+    );
+    assert!(!draft.exists());
+    fs::remove_dir_all(&state).unwrap();
+}
+
+#[test]
+fn a_card_that_ended_with_its_namespace_is_told_of() {
+    let state = folder("gone");
+    let directory = folder("gone-devices");
+    let file = abandoned(&state, &directory);
+    let mut entry = read(&file).unwrap();
+    entry.nics.push(NicRow {
+        namespace: Some("/run/netns/nonesuch".into()),
+        interface: "nic0".to_owned(),
+        mac: [2, 0xfe, 0xed, 0, 0, 1],
+        mtu: 1_500,
+        up: true,
+        sums: true,
+    });
+    put(&file, &entry).unwrap();
+    let left = clean(&state).unwrap();
+    assert_eq!(left[0].what, "the card nonesuch:nic0");
+    assert!(left[0].outcome.starts_with("is gone") && !left[0].failed);
+    assert!(!file.exists());
+    fs::remove_dir_all(&state).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+}

@@ -1,0 +1,132 @@
+//! Which devices there are, and what is missing to use each.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Serialize;
+use testbed::{DeviceKind, Mode};
+
+use super::describe;
+use crate::record::InventoryRecord;
+
+/// A device as a list tells of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Listed {
+    /// The name it is asked for by.
+    pub name: String,
+    /// What it is, in a line.
+    pub about: String,
+    /// Its modes, the usual one first.
+    pub modes: Vec<&'static str>,
+    /// What its ports are.
+    pub ports: String,
+    /// Whether it never sleeps, and so is measured alone.
+    pub polls: bool,
+    /// What is missing to use it here, and what to do about it; nothing, if none.
+    pub missing: Option<String>,
+    /// What its user says of it, if it is a switch of the user's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inventory: Option<InventoryRecord>,
+}
+
+/// Every device that the lab knows, and those of `files`; `comporta` is the program that would
+/// be started.
+#[must_use]
+pub fn list(comporta: &Path, files: &[DeviceKind]) -> Vec<Listed> {
+    let known = DeviceKind::ALL.into_iter();
+    let all = known.chain([DeviceKind::Impaired(None)]);
+    all.chain(files.iter().copied())
+        .map(|kind| listed(kind, comporta))
+        .collect()
+}
+
+fn listed(kind: DeviceKind, comporta: &Path) -> Listed {
+    let described = describe(kind);
+    let mut modes = kind.modes();
+    let mut missing = kind
+        .check_requirements(comporta)
+        .err()
+        .map(|missing| missing.to_string());
+    let mut inventory = None;
+    match described {
+        Ok(Some(described)) => {
+            modes = described.modes();
+            let cards = described.external.ports.iter();
+            let lacks = cards.map(testbed::NicState::of).find_map(Result::err);
+            missing = missing.or_else(|| lacks.map(|failure| failure.to_string()));
+            inventory = Some(described.inventory);
+        }
+        Ok(None) => {}
+        Err(bad) => missing = Some(bad.to_string()),
+    }
+    Listed {
+        name: kind.name().to_owned(),
+        about: kind.about().to_owned(),
+        modes: modes.iter().copied().map(Mode::name).collect(),
+        ports: kind.port_kind().to_owned(),
+        polls: kind.polls(),
+        missing,
+        inventory,
+    }
+}
+
+/// The list as a person reads it.
+#[must_use]
+pub fn text(devices: &[Listed]) -> String {
+    let mut text = String::new();
+    for device in devices {
+        let Listed { name, about, .. } = device;
+        let modes = device.modes.join(", ");
+        // Nothing can go wrong in writing to a string.
+        let _ = writeln!(text, "{name:<16} {about}");
+        let _ = write!(text, "{:<16} modes: {modes}; ports: {}", "", device.ports);
+        let _ = match device.polls {
+            true => writeln!(text, "; never sleeps, so it is measured alone"),
+            false => writeln!(text),
+        };
+        if let Some(inventory) = &device.inventory {
+            let _ = writeln!(text, "{:<16} {inventory}", "");
+        }
+        if let Some(missing) = &device.missing {
+            let _ = writeln!(text, "{:<16} not usable yet: {missing}", "");
+        }
+    }
+    text
+}
+
+/// The list as programs read it.
+///
+/// # Panics
+/// Never: strings and lists of them can be said in JSON.
+#[must_use]
+pub fn json(devices: &[Listed]) -> String {
+    serde_json::to_string_pretty(devices).expect("strings and lists can be said")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_device_is_listed_with_modes_ports_and_what_is_missing() {
+        let file = std::env::temp_dir().join(format!("listed-{}.toml", std::process::id()));
+        let text = "brand = 'Acme'\nmodel = 'X'\nports = ['nonesuch0', 'nonesuch1']";
+        std::fs::write(&file, text).unwrap();
+        let external = format!("external:{}", file.display()).parse().unwrap();
+        let all = list("/nonexistent".as_ref(), &[external]);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(all.len(), DeviceKind::ALL.len() + 2);
+        let find = |name: &str| all.iter().find(|device| device.name == name).unwrap();
+        assert_eq!(find("comporta").modes, ["openflow", "legacy"]);
+        assert_eq!(find("linux-bridge").modes, ["legacy"]);
+        assert!(find("impaired").polls);
+        let mine = all.last().unwrap();
+        assert_eq!(mine.modes, ["legacy"], "it has no controller");
+        assert!(mine.missing.is_some() && mine.inventory.is_some());
+        let shown = super::text(&all);
+        assert!(shown.contains("Acme X") && shown.contains("not usable yet"));
+        let json: serde_json::Value = serde_json::from_str(&json(&all)).unwrap();
+        assert_eq!(json[0]["name"], "comporta");
+        assert_eq!(json[0]["modes"][1], "legacy");
+    }
+}

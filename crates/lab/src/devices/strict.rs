@@ -1,0 +1,100 @@
+//! Files that say nothing but what is known: whatever else they say is refused, with the
+//! known word that is nearest.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use testbed::near;
+use toml::{Table, Value};
+
+/// The most bytes of a file that describes a device: hundreds of times what there is to say.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// A file does not describe a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {problem}")]
+pub struct BadDescription {
+    file: String,
+    problem: String,
+}
+
+impl BadDescription {
+    pub(super) fn new(file: &Path, problem: impl Into<String>) -> Self {
+        Self {
+            file: file.display().to_string(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// The keys that a table may have, and which of them are tables with keys of their own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) keys: &'static [&'static str],
+    pub(super) tables: &'static [(&'static str, Self)],
+}
+
+/// Reads a file whole, if it is not too large to be one.
+pub(super) fn read(path: &Path) -> Result<String, BadDescription> {
+    let bad = |problem: String| BadDescription::new(path, problem);
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| bad(format!("cannot be read: {error}")))?;
+    file.take(BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(|error| bad(format!("cannot be read: {error}")))?;
+    match text.len() as u64 > BYTES_MAX {
+        true => Err(bad(format!("is too large: {BYTES_MAX} bytes at most"))),
+        false => Ok(text),
+    }
+}
+
+/// Reads a text that says nothing but what is known.
+pub(super) fn parse<T: DeserializeOwned>(
+    text: &str,
+    file: &Path,
+    known: Known,
+) -> Result<T, BadDescription> {
+    let bad = |problem: String| BadDescription::new(file, problem);
+    let table: Table = toml::from_str(text).map_err(|error| bad(told(&error, text)))?;
+    check(&table, "", known).map_err(bad)?;
+    toml::from_str(text).map_err(|error| bad(told(&error, text)))
+}
+
+/// Refuses the first key that is not known.
+fn check(table: &Table, within: &str, known: Known) -> Result<(), String> {
+    for (key, value) in table {
+        let inner = known.tables.iter().find(|(name, _)| name == key);
+        match (inner, value) {
+            (Some((name, inner)), Value::Table(table)) => {
+                check(table, &format!("{name}."), *inner)?;
+            }
+            (Some((name, _)), _) => return Err(format!("[{name}] is a table")),
+            (None, _) if known.keys.contains(&key.as_str()) => {}
+            (None, _) => {
+                let tables = known.tables.iter().map(|(name, _)| *name);
+                let all = known.keys.iter().copied().chain(tables);
+                let hint = match near(key, all.clone()) {
+                    Some(name) => format!("is {within}{name} meant?"),
+                    None => format!("known are {}", all.collect::<Vec<_>>().join(", ")),
+                };
+                return Err(format!("there is no '{within}{key}': {hint}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The reader's own words, in one line with the line's number.
+fn told(error: &toml::de::Error, text: &str) -> String {
+    let line = error.span().map(|span| {
+        let before = text.get(..span.start).unwrap_or_default();
+        1 + before.matches('\n').count()
+    });
+    let words = error.message().lines().collect::<Vec<_>>().join(" ");
+    match line {
+        Some(line) => format!("line {line}: {words}"),
+        None => words,
+    }
+}

@@ -1,0 +1,103 @@
+//! The experiments of the catalogue: a section for each family, with the method of each
+//! experiment, and what came of it in the views that it asks for.
+
+mod drawings;
+mod material;
+mod tables;
+
+use maud::{Markup, html};
+
+use crate::catalogue::{Experiment, Family, View};
+use crate::results::Results;
+
+use material::Material;
+
+/// The families of which there is anything, each with its place in the page.
+pub(super) fn contents(results: &Results) -> Vec<(Family, &'static str)> {
+    let present = |family: &Family| !materials(results, *family).is_empty();
+    let families = Family::ALL.into_iter().filter(present);
+    families.map(|family| (family, family.name())).collect()
+}
+
+pub(super) fn sections(results: &Results) -> Markup {
+    html! {
+        @for (family, id) in contents(results) {
+            section id=(id) {
+                h2 { (family.title()) }
+                @for material in materials(results, family) { (experiment(&material)) }
+            }
+        }
+    }
+}
+
+fn materials(results: &Results, family: Family) -> Vec<Material<'_>> {
+    let all = crate::Catalogued::all().filter(|one| one.experiment().family == family);
+    all.filter_map(|one| Material::of(results, one)).collect()
+}
+
+fn experiment(material: &Material<'_>) -> Markup {
+    let experiment = material.experiment;
+    html! {
+        h3 id=(experiment.name) { (experiment.title) }
+        p { (experiment.question) " After " (experiment.source) "." }
+        (method(material))
+        @for view in experiment.views { (draw(material, view)) }
+        (tables::reasons(material))
+    }
+}
+
+/// What was done, for whoever wants to know or to repeat it.
+fn method(material: &Material<'_>) -> Markup {
+    let experiment: &Experiment = material.experiment;
+    html! {
+        details {
+            summary { "How it is measured" }
+            ol { @for step in experiment.steps { li { (step) } } }
+            @if !material.constants().is_empty() {
+                p {
+                    "Set for all tests: "
+                    @for (index, (about, value)) in material.constants().iter().enumerate() {
+                        @if index > 0 { "; " }
+                        (about) " " (value)
+                    }
+                    "."
+                }
+            }
+            p { "Again: " code { "comporta lab run " (experiment.name) } }
+        }
+    }
+}
+
+/// One view, once for each combination of the axes that it does not show.
+fn draw(material: &Material<'_>, view: &View) -> Markup {
+    match *view {
+        View::Matrix {
+            title,
+            figure,
+            across,
+            published,
+        } => tables::matrix(material, title, figure, across, published),
+        View::Table { title, figures } => tables::table(material, title, figures),
+        View::Ratio {
+            title,
+            figure,
+            parameter,
+            of,
+            to,
+            published,
+        } => tables::ratio(material, title, figure, (parameter, of, to), published),
+        View::Bars {
+            title,
+            figure,
+            across,
+        } => drawings::bars(material, title, figure, across),
+        View::Lines {
+            title,
+            figure,
+            along,
+            log,
+        } => drawings::lines(material, title, figure, along, log),
+        View::Shares { title, histogram } => drawings::shares(material, title, histogram),
+        View::Percentiles { title, histogram } => drawings::percentiles(material, title, histogram),
+    }
+}

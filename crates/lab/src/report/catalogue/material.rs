@@ -1,0 +1,180 @@
+//! The readings of one experiment, put in order: which devices, which points, which numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::analysis::ByRun;
+use crate::catalogue::{Catalogued, Experiment, Figure, Parameter, Point, Role, Value};
+use crate::record::{DeviceRecord, Outcome, Reading, Trial};
+use crate::results::Results;
+use crate::statistics::Histogram;
+use crate::{Scenario, catalogue::Values};
+
+/// Everything of one experiment.
+pub(super) struct Material<'a> {
+    /// The experiment.
+    pub(super) experiment: &'static Experiment,
+    /// The devices that took part.
+    pub(super) devices: Vec<&'a DeviceRecord>,
+    readings: Vec<(&'a Trial, &'a Reading)>,
+}
+
+/// Some axes with a value each, in the order of their declaration: what a table is about.
+pub(super) type Facet = Vec<(&'static Parameter, Value)>;
+
+impl<'a> Material<'a> {
+    /// What there is of `one`; none if there is nothing.
+    pub(super) fn of(results: &'a Results, one: Catalogued) -> Option<Self> {
+        let scenario = Scenario::Catalogued(one);
+        let trials = results.trials().iter();
+        let readings = trials.filter_map(|trial| match &trial.outcome {
+            Some(Outcome::Reading(reading)) if trial.scenario == scenario => Some((trial, reading)),
+            _ => None,
+        });
+        results.has(scenario).then(|| Self {
+            experiment: one.experiment(),
+            devices: results.devices_in(scenario),
+            readings: readings.collect(),
+        })
+    }
+
+    /// A figure that the experiment declares.
+    pub(super) fn figure(&self, name: &str) -> &'static Figure {
+        let figure = self.experiment.figure(name);
+        figure.expect("the catalogue's test looks after views")
+    }
+
+    /// A parameter that the experiment declares.
+    pub(super) fn axis(&self, name: &str) -> &'static Parameter {
+        let parameter = self.experiment.parameter(name);
+        parameter.expect("the catalogue's test looks after views")
+    }
+
+    /// The axes that have more than one value here.
+    pub(super) fn varied(&self) -> Vec<&'static Parameter> {
+        let axes = self.experiment.parameters.iter();
+        axes.filter(|one| one.role == Role::Axis && self.values(one).len() > 1)
+            .collect()
+    }
+
+    /// The values of `parameter` here: numbers ascending, words as declared.
+    pub(super) fn values(&self, parameter: &Parameter) -> Vec<Value> {
+        let points = self.readings.iter().map(|(_, reading)| &reading.point);
+        let present: BTreeSet<&Value> = points.filter_map(|p| p.get(parameter.name)).collect();
+        let mut values: Vec<Value> = present.into_iter().cloned().collect();
+        if let Values::Words { all, .. } = parameter.values {
+            let place = |value: &Value| all.iter().position(|word| Value::word(word) == *value);
+            values.sort_by_key(place);
+        }
+        values
+    }
+
+    /// Every combination of the varied axes but `shown`.
+    pub(super) fn facets(&self, shown: &[&str]) -> Vec<Facet> {
+        let mut facets = vec![Facet::new()];
+        for parameter in self.varied() {
+            if shown.contains(&parameter.name) {
+                continue;
+            }
+            let values = self.values(parameter);
+            let with_each = |facet: &Facet| {
+                let longer = |value: &Value| {
+                    let mut facet = facet.clone();
+                    facet.push((parameter, value.clone()));
+                    facet
+                };
+                values.iter().map(longer).collect::<Vec<_>>()
+            };
+            facets = facets.iter().flat_map(with_each).collect();
+        }
+        facets.retain(|facet| {
+            self.readings
+                .iter()
+                .any(|(_, one)| agrees(&one.point, facet))
+        });
+        facets
+    }
+
+    /// `figure` of `device` where `facet` says, a number for each valid run.
+    pub(super) fn by_run(&self, device: &str, figure: &str, facet: &Facet) -> ByRun {
+        let mut runs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for (trial, reading) in self.valid(device, facet) {
+            if let Some(value) = reading.figures.get(figure) {
+                runs.entry(trial.run).or_default().push(*value);
+            }
+        }
+        let means = runs.into_iter();
+        ByRun::new(means.map(|(run, values)| {
+            let count = values.len() as f64;
+            (run, values.into_iter().sum::<f64>() / count)
+        }))
+    }
+
+    /// All runs' values of a histogram together; none if there are none.
+    pub(super) fn histogram(&self, device: &str, name: &str, facet: &Facet) -> Option<Histogram> {
+        let mut all = Histogram::default();
+        for (_, reading) in self.valid(device, facet) {
+            // What cannot be read is of a later lab, or damaged: it shows as missing.
+            let one = reading.histograms.get(name);
+            if let Some(Ok(one)) = one.map(|text| Histogram::decode(text)) {
+                all.merge(&one);
+            }
+        }
+        (all.count() > 0).then_some(all)
+    }
+
+    /// Why `figure` of `device` has no value where `facet` says, if that was told.
+    pub(super) fn reason(&self, device: &str, figure: &str, facet: &Facet) -> Option<&'a str> {
+        let all = self.all(device, facet);
+        let mut told = all.filter_map(|(trial, reading)| {
+            let void = trial.flaws.iter().find(|flaw| flaw.void);
+            let absent = reading.absent.get(figure).map(String::as_str);
+            absent.or_else(|| void.map(|flaw| flaw.reason.as_str()))
+        });
+        told.next()
+    }
+
+    /// What is the same in all tests: what it is, and its value.
+    pub(super) fn constants(&self) -> Vec<(&'static str, String)> {
+        let parameters = self.experiment.parameters.iter();
+        parameters
+            .filter_map(|parameter| match self.values(parameter).as_slice() {
+                [only] => Some((parameter.about, only.to_string())),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn valid(&self, device: &str, facet: &Facet) -> impl Iterator<Item = (&'a Trial, &'a Reading)> {
+        self.all(device, facet)
+            .filter(|(trial, _)| trial.is_valid())
+    }
+
+    fn all(&self, device: &str, facet: &Facet) -> impl Iterator<Item = (&'a Trial, &'a Reading)> {
+        let readings = self.readings.iter().copied();
+        readings.filter(move |(trial, one)| trial.device == device && agrees(&one.point, facet))
+    }
+}
+
+fn agrees(point: &Point, facet: &Facet) -> bool {
+    let mut parts = facet.iter();
+    parts.all(|(parameter, value)| point.get(parameter.name) == Some(value))
+}
+
+/// ` · size 64, load 50`, for behind a title; empty if nothing is to be said.
+pub(super) fn words(facet: &Facet) -> String {
+    let parts = facet.iter();
+    let parts: Vec<String> = parts
+        .map(|(parameter, value)| format!("{} {value}", parameter.name))
+        .collect();
+    match parts.as_slice() {
+        [] => String::new(),
+        parts => format!(" · {}", parts.join(", ")),
+    }
+}
+
+/// `facet` and one more.
+pub(super) fn with(facet: &Facet, parameter: &'static Parameter, value: &Value) -> Facet {
+    let mut facet = facet.clone();
+    facet.push((parameter, value.clone()));
+    facet
+}

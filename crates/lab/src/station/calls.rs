@@ -1,0 +1,93 @@
+//! Where a device's bridges call their controllers: each at a socket of its own, a switch of
+//! the user's by TCP.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use openflow::{Version, Versions};
+use testbed::{Bench, Clock, DeviceOptions, Failure, Namespace, Setup};
+
+use crate::LabError;
+use crate::controller::{Application, Controller, ControllerError, Listener, Manner};
+use crate::devices::{Callee, Description};
+
+/// The longest path of a Unix socket, without the zero at its end (unix(7)).
+const SOCKET_PATH_MAX: usize = 107;
+
+/// Sockets where bridges are to call, in their order.
+pub(super) struct Calls {
+    device: String,
+    manner: Manner,
+    listeners: Vec<Listener>,
+}
+
+impl Calls {
+    /// Listens, before the device is started.
+    pub(super) fn await_of(
+        device: &DeviceOptions,
+        setup: &Setup,
+        description: Option<&Description>,
+    ) -> Result<Self, LabError> {
+        let name = device.kind.to_string();
+        let failed = |source| LabError::Controller {
+            device: name.clone(),
+            source,
+        };
+        if let Some(callee) = description.and_then(|described| described.controller.as_ref()) {
+            let listener = listen(callee).map_err(failed)?;
+            let manner = Manner {
+                versions: Versions::only(Version::V10).with(Version::V13),
+                application: Application::Silent,
+            };
+            return Ok(Self {
+                device: name,
+                manner,
+                listeners: vec![listener],
+            });
+        }
+        let bridges = setup.topology.bridges().into_iter();
+        let listeners = bridges.map(|bridge| {
+            let path = device.controller_socket_of(&bridge.name);
+            if path.as_os_str().len() > SOCKET_PATH_MAX {
+                return Err(LabError::PathTooLong(path.display().to_string()));
+            }
+            Listener::bind(&path).map_err(failed)
+        });
+        let listeners = listeners.collect::<Result<_, _>>()?;
+        Ok(Self {
+            device: name,
+            manner: Manner::silent(Version::V10),
+            listeners,
+        })
+    }
+
+    /// Waits until each bridge has called.
+    pub(super) fn accept(
+        self,
+        bench: &mut Bench,
+        clock: &Clock,
+        limit: Duration,
+    ) -> Result<Vec<Controller>, LabError> {
+        let mut alive = || bench.device_mut().check();
+        let listeners = self.listeners.iter();
+        listeners
+            .map(|listener| listener.accept_as(self.manner.clone(), clock, limit, &mut alive))
+            .collect::<Result<_, _>>()
+            .map_err(|source| LabError::Controller {
+                device: self.device.clone(),
+                source,
+            })
+    }
+}
+
+/// Listens where the user says that the switch calls.
+fn listen(callee: &Callee) -> Result<Listener, ControllerError> {
+    let failure = || Failure::to(format!("listen at {}", callee.listen));
+    let bind = || TcpListener::bind(callee.listen);
+    let bound = match &callee.namespace {
+        Some(path) => Namespace::open(path)?.run(bind)?,
+        None => bind(),
+    };
+    let listener = bound.and_then(Listener::over).map_err(failure())?;
+    Ok(listener)
+}

@@ -1,0 +1,184 @@
+//! Cables between hosts and a device, and who is told what of whom.
+
+use std::net::Ipv4Addr;
+
+use super::{Host, READY};
+use crate::nic::Nic;
+use crate::topology::Topology;
+use crate::vlan::AccessPorts;
+use crate::{
+    Clock, DeviceKind, External, Failure, Mode, Namespace, Offload, PortKind, Settings, Setup,
+};
+
+/// Whether the lab lays cables that end in the device's namespace.
+pub(super) fn are_laid(kind: DeviceKind) -> bool {
+    !matches!(kind, DeviceKind::Direct | DeviceKind::External(_)) && !kind.makes_taps()
+}
+
+/// What is to be laid, to where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cables<'a> {
+    pub(super) kind: DeviceKind,
+    pub(super) inside: &'a Namespace,
+    pub(super) setup: &'a Setup,
+}
+
+impl Cables<'_> {
+    fn topology(&self) -> &Topology {
+        &self.setup.topology
+    }
+
+    fn external(&self) -> Option<&External> {
+        match &self.setup.settings {
+            Settings::External(external) => Some(external),
+            Settings::None | Settings::Impairments(_) => None,
+        }
+    }
+
+    /// Whether hosts may leave checksums and segmentation to what is behind their cables.
+    fn bears_offloads(&self) -> bool {
+        let told = self.external().map(|external| external.offloads);
+        told.unwrap_or_else(|| self.kind.bears_offloads())
+    }
+
+    /// The hosts, with nothing in them yet.
+    pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
+        let count = self.topology().hosts();
+        let names: Vec<&'static str> = match self.external() {
+            Some(external) if external.ports.len() < count => {
+                let known = external.ports.len();
+                return Err(Failure::Unfit(format!(
+                    "{} has {known} network cards, and {count} are needed",
+                    self.kind
+                )));
+            }
+            // As many as files that describe devices have, and for as long as those are used.
+            Some(external) => external.ports[..count]
+                .iter()
+                .map(|port| &*Box::leak(port.interface.clone().into_boxed_str()))
+                .collect(),
+            None if self.kind.makes_taps() => self.topology().cable_ends().to_vec(),
+            None => vec!["eth0"; count],
+        };
+        names
+            .into_iter()
+            .zip(1..)
+            .map(|(interface, number)| {
+                Ok(Host {
+                    namespace: Namespace::new()?,
+                    interface,
+                    mac: [0x02, 0, 0, 0, 0, number],
+                    address: Ipv4Addr::new(10, 98, 0, number),
+                })
+            })
+            .collect()
+    }
+
+    /// Lays the cables, or takes the cards that lead to a switch of its own.
+    pub(super) fn lay(&self, hosts: &mut [Host]) -> Result<Vec<Nic>, Failure> {
+        if let Some(external) = self.external() {
+            return take_nics(external, hosts);
+        }
+        if self.kind == DeviceKind::Direct {
+            for pair in hosts.chunks(2) {
+                let [near, far] = pair else {
+                    unreachable!("a cable's topology has pairs of hosts");
+                };
+                near.namespace
+                    .join(near.interface, &far.namespace, far.interface)?;
+            }
+            return Ok(Vec::new());
+        }
+        for (host, port) in hosts.iter().zip(self.topology().cable_ends()) {
+            host.namespace.join(host.interface, self.inside, port)?;
+            self.make_ready(port)?;
+        }
+        for (near, far) in self.topology().links() {
+            self.inside.join(&near, self.inside, &far)?;
+            self.make_ready(&near)?;
+            self.make_ready(&far)?;
+        }
+        if self.topology().ports() == PortKind::Vlan {
+            self.put_bridge_in_front()?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Sets the device's end of a cable up.
+    fn make_ready(&self, port: &str) -> Result<(), Failure> {
+        self.inside.set_mtu(port, self.topology().mtu())?;
+        self.inside.set_up(port)?;
+        if !self.bears_offloads() {
+            self.inside.set_offload(port, Offload::TxChecksum, false)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each port a VLAN of its own, and the device its interface. In legacy mode the
+    /// bridge in front is all there is of the device, and hosts that reach each other share a
+    /// VLAN.
+    fn put_bridge_in_front(&self) -> Result<(), Failure> {
+        let ports = self.topology().cable_ends();
+        let is_alone = self.setup.mode == Some(Mode::Legacy)
+            && matches!(
+                self.kind,
+                DeviceKind::VlanBridge | DeviceKind::OvsVlanBridge
+            );
+        let places = self.topology().places();
+        let vlans: Vec<u16> = match is_alone {
+            true => places.iter().map(|at| Topology::vlan(at.bridge)).collect(),
+            false => (0..ports.len()).map(Topology::vlan).collect(),
+        };
+        let members: Vec<_> = ports.iter().copied().zip(vlans.iter().copied()).collect();
+        self.inside.access_ports(AccessPorts {
+            members: &members,
+            interfaces: !is_alone,
+            mtu: self.topology().mtu(),
+        })
+    }
+
+    /// Waits for the TAP interfaces that the device makes, and gives each host its own.
+    pub(super) fn hand_out_taps(&self, hosts: &[Host], clock: &Clock) -> Result<(), Failure> {
+        for host in hosts {
+            let port = host.interface;
+            clock.wait_for("the device to make its ports", READY, || {
+                Ok(self.inside.counters(port).is_ok().then_some(()))
+            })?;
+            self.inside.hand_over(port, &host.namespace)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each host its addresses, and tells it where the others are.
+    pub(super) fn settle(&self, hosts: &[Host]) -> Result<(), Failure> {
+        for host in hosts {
+            let (namespace, interface) = (&host.namespace, host.interface);
+            if self.external().is_none() {
+                namespace.set_mac(interface, host.mac)?;
+            }
+            namespace.set_mtu(interface, self.topology().mtu())?;
+            namespace.set_up(interface)?;
+            namespace.add_address(interface, host.address, 24)?;
+            for other in hosts.iter().filter(|other| other.mac != host.mac) {
+                namespace.add_neighbour(interface, other.address, other.mac)?;
+            }
+            if !self.bears_offloads() {
+                namespace.set_offload(interface, Offload::TxChecksum, false)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives each host its card, whose own address it takes over.
+fn take_nics(external: &External, hosts: &mut [Host]) -> Result<Vec<Nic>, Failure> {
+    let ports = external.ports.iter();
+    ports
+        .zip(hosts)
+        .map(|(port, host)| {
+            let nic = Nic::lend(port, &host.namespace)?;
+            host.mac = nic.state().mac;
+            Ok(nic)
+        })
+        .collect()
+}

@@ -1,0 +1,168 @@
+//! A forwarder with known faults between two interfaces: it delays, loses, doubles, changes
+//! and reorders frames, and lets pass no more than a rate, all as it was told and by a seed.
+//! It counts what it did, so that an instrument can be held against it.
+//!
+//! Not a switch: it reads nothing of a frame. What it does to each is in [`Line`], which
+//! knows no clock; here is the thread that owns both ends and never sleeps.
+
+mod dice;
+mod faults;
+mod line;
+
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use rustix::io::Errno;
+
+pub use faults::{Chance, Faults, Impairments};
+pub use line::FaultCounts;
+
+use crate::forwarder::HEADER;
+use crate::{Clock, Failure, Namespace, RawSocket};
+use line::Line;
+
+/// Frames that are taken from one end before the other has its turn.
+const BURST: usize = 64;
+
+/// The longest frame, in bytes: what the largest MTU of the kernel's devices comes to.
+const ROOM: usize = 65_535 + HEADER;
+
+/// A running forwarder with faults. Dropping it ends it; what it holds is lost then.
+#[derive(Debug)]
+pub struct Impairment {
+    stop: Arc<AtomicBool>,
+    counts: Arc<Mutex<[FaultCounts; 2]>>,
+    thread: Option<JoinHandle<io::Error>>,
+}
+
+impl Impairment {
+    /// Forwards between two interfaces of `inside` with these faults, on these cores, by the
+    /// time of `clock`.
+    ///
+    /// # Errors
+    /// There are no such interfaces, or the system has no room for a thread.
+    pub fn start(
+        inside: &Namespace,
+        interfaces: [&str; 2],
+        impairments: &Impairments,
+        clock: &Clock,
+        cores: &[usize],
+    ) -> Result<Self, Failure> {
+        let [first, second] = interfaces;
+        let ends = [inside.raw_receiver(first)?, inside.raw_receiver(second)?];
+        let lines = impairments.lines();
+        let stop = Arc::new(AtomicBool::new(false));
+        let counts = Arc::new(Mutex::new([FaultCounts::default(); 2]));
+        let (told, shown) = (Arc::clone(&stop), Arc::clone(&counts));
+        let (clock, cores) = (*clock, cores.to_vec());
+        let thread = thread::Builder::new()
+            .name("impairment".to_owned())
+            .spawn(move || {
+                if let Err(failure) = crate::pin_current_thread(&cores) {
+                    return io::Error::other(failure.to_string());
+                }
+                forward(&ends, lines, &clock, &told, &shown)
+            })
+            .map_err(Failure::to("start a thread"))?;
+        Ok(Self {
+            stop,
+            counts,
+            thread: Some(thread),
+        })
+    }
+
+    /// What it has done so far: to frames from the first interface to the second, and to
+    /// those from the second to the first.
+    #[must_use]
+    pub fn counts(&self) -> [FaultCounts; 2] {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it still forwards.
+    ///
+    /// # Errors
+    /// It does not: an interface is gone or down.
+    pub fn check(&self) -> Result<(), Failure> {
+        match &self.thread {
+            Some(thread) if thread.is_finished() => {
+                let gone = io::Error::from(ErrorKind::BrokenPipe);
+                Err(Failure::to("forward frames with faults")(gone))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Impairment {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Why it ended is of interest only while it is used.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Forwards until it is told to stop, or cannot.
+fn forward(
+    ends: &[RawSocket; 2],
+    mut lines: [Line; 2],
+    clock: &Clock,
+    stop: &AtomicBool,
+    shown: &Mutex<[FaultCounts; 2]>,
+) -> io::Error {
+    let mut room = vec![0; ROOM];
+    let [first, second] = ends;
+    while !stop.load(Ordering::Relaxed) {
+        let mut is_new = false;
+        for ((from, to), line) in [(first, second), (second, first)].iter().zip(&mut lines) {
+            match shift(from, to, line, clock, &mut room) {
+                Ok(moved) => is_new |= moved,
+                Err(error) => return error,
+            }
+        }
+        if is_new {
+            let counts = lines.each_ref().map(|line| *line.counts());
+            *shown.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+        }
+    }
+    ErrorKind::Interrupted.into()
+}
+
+/// Takes in what has come and sends what is due. Whether there was anything.
+fn shift(
+    from: &RawSocket,
+    to: &RawSocket,
+    line: &mut Line,
+    clock: &Clock,
+    room: &mut [u8],
+) -> io::Result<bool> {
+    let mut moved = false;
+    for _ in 0..BURST {
+        let Some(length) = from.receive(room)? else {
+            break;
+        };
+        line.handle_frame(&room[..length], clock.now());
+        moved = true;
+    }
+    while let Some(frame) = line.poll_frame(clock.now()) {
+        let refused = match to.send(&[&frame]) {
+            Ok(_) => false,
+            Err(error) if is_full(&error) => true,
+            Err(error) => return Err(error),
+        };
+        line.handle_sent(frame, refused);
+        moved = true;
+    }
+    Ok(moved)
+}
+
+fn is_full(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| [Errno::NOBUFS, Errno::AGAIN, Errno::NETDOWN].contains(&errno))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! One way through the forwarder with faults: what becomes of each frame, and when it leaves.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use base::Instant;
+
+use super::Faults;
+use super::dice::{Die, Random};
+
+/// Bytes that are held at once: a quarter of a second of 1 Gbit/s, four seconds of 10,000
+/// small frames a second, as they are counted here.
+const HELD_BYTES_MAX: usize = 32 << 20;
+
+/// What a held frame takes beside its own bytes.
+const HELD_FRAME_BYTES: usize = 128;
+
+/// Room of frames that were sent, kept for the next.
+const SPARE_MAX: usize = 256;
+
+/// The checksum of a frame, which is not among the bytes that are seen here.
+const FCS_BYTES: u64 = 4;
+
+/// What was done to frames that go one way. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCounts {
+    /// Frames that came.
+    pub received: u64,
+    /// Frames that were lost on purpose.
+    pub lost: u64,
+    /// Frames that were changed.
+    pub changed: u64,
+    /// Frames that were sent twice.
+    pub duplicated: u64,
+    /// Frames that were held longer, to be overtaken.
+    pub held_back: u64,
+    /// Frames that left after one that had come later (RFC 4737, 3.3).
+    pub reordered: u64,
+    /// Frames that found no room in the queue before the rate.
+    pub queue_dropped: u64,
+    /// Frames for which there was no memory.
+    pub no_room: u64,
+    /// Frames that left, copies among them.
+    pub sent: u64,
+    /// Frames that the interface did not take.
+    pub refused: u64,
+    /// How long all that left were held, summed up.
+    pub held_ns_sum: u64,
+    /// The longest that one was.
+    pub held_ns_max: u64,
+    /// By how much frames left later than they should have, summed up.
+    pub late_ns_sum: u64,
+    /// The most that one did.
+    pub late_ns_max: u64,
+}
+
+impl FaultCounts {
+    /// Frames that came and will never leave.
+    #[must_use]
+    pub const fn gone(&self) -> u64 {
+        self.lost + self.queue_dropped + self.no_room + self.refused
+    }
+
+    /// How long a frame was held on average, in nanoseconds; none if none left.
+    #[must_use]
+    pub fn held_ns_mean(&self) -> Option<f64> {
+        (self.sent > 0).then(|| self.held_ns_sum as f64 / self.sent as f64)
+    }
+}
+
+/// A frame that waits for its time.
+#[derive(Debug)]
+struct Held {
+    due: Instant,
+    /// Frames that are due at once leave in this order.
+    place: u64,
+    number: u64,
+    came: Instant,
+    bytes: Vec<u8>,
+}
+
+/// One way.
+#[derive(Debug)]
+pub(super) struct Line {
+    faults: Faults,
+    loss: Die,
+    duplication: Die,
+    change: Die,
+    reordering: Die,
+    jitter: Random,
+    /// When what has been let pass has passed, by the rate.
+    free_at: Instant,
+    /// When each frame that waits for the rate will have passed.
+    queue: VecDeque<Instant>,
+    /// Frames in order leave no earlier than the one before.
+    latest: Instant,
+    held: BinaryHeap<Reverse<Held>>,
+    held_bytes: usize,
+    placed: u64,
+    /// The highest number that has left.
+    left: u64,
+    spare: Vec<Vec<u8>>,
+    counts: FaultCounts,
+}
+
+impl Line {
+    pub(super) fn new(faults: Faults, seed: u64) -> Self {
+        let mut seeds = Random::new(seed);
+        Self {
+            loss: Die::new(faults.loss, seeds.next()),
+            duplication: Die::new(faults.duplication, seeds.next()),
+            change: Die::new(faults.change, seeds.next()),
+            reordering: Die::new(faults.reordering, seeds.next()),
+            jitter: Random::new(seeds.next()),
+            faults,
+            free_at: Instant::START,
+            queue: VecDeque::new(),
+            latest: Instant::START,
+            held: BinaryHeap::new(),
+            held_bytes: 0,
+            placed: 0,
+            left: 0,
+            spare: Vec::new(),
+            counts: FaultCounts::default(),
+        }
+    }
+
+    /// What was done so far.
+    pub(super) const fn counts(&self) -> &FaultCounts {
+        &self.counts
+    }
+
+    /// Takes in a frame that comes at `now`.
+    pub(super) fn handle_frame(&mut self, frame: &[u8], now: Instant) {
+        self.counts.received += 1;
+        let number = self.counts.received;
+        let is_lost = self.loss.throw();
+        let is_changed = self.change.throw();
+        let is_doubled = self.duplication.throw();
+        let is_back = self.reordering.throw();
+        if is_lost {
+            self.counts.lost += 1;
+            return;
+        }
+        self.counts.changed += u64::from(is_changed);
+        self.counts.duplicated += u64::from(is_doubled);
+        self.counts.held_back += u64::from(is_back);
+        for _ in 0..=u8::from(is_doubled) {
+            let Some(passed) = self.pass(frame.len(), now) else {
+                self.counts.queue_dropped += 1;
+                continue;
+            };
+            let due = self.due(passed, is_back);
+            self.hold(frame, is_changed, (number, now, due));
+        }
+    }
+
+    /// A frame whose time has come by `now`; to be handed back by [`Line::handle_sent`].
+    pub(super) fn poll_frame(&mut self, now: Instant) -> Option<Vec<u8>> {
+        if self.held.peek()?.0.due > now {
+            return None;
+        }
+        let Reverse(held) = self.held.pop()?;
+        let counts = &mut self.counts;
+        let (whole, late) = (nanos(now.since(held.came)), nanos(now.since(held.due)));
+        counts.held_ns_sum += whole;
+        counts.held_ns_max = counts.held_ns_max.max(whole);
+        counts.late_ns_sum += late;
+        counts.late_ns_max = counts.late_ns_max.max(late);
+        counts.reordered += u64::from(held.number < self.left);
+        self.left = self.left.max(held.number);
+        self.held_bytes -= held.bytes.len() + HELD_FRAME_BYTES;
+        Some(held.bytes)
+    }
+
+    /// Takes back the room of a frame that was sent, or refused by the interface.
+    pub(super) fn handle_sent(&mut self, frame: Vec<u8>, refused: bool) {
+        match refused {
+            true => self.counts.refused += 1,
+            false => self.counts.sent += 1,
+        }
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(frame);
+        }
+    }
+
+    /// When a frame of `length` bytes has passed the rate; none if it finds no room before it.
+    fn pass(&mut self, length: usize, now: Instant) -> Option<Instant> {
+        let Some(rate) = self.faults.rate_bits else {
+            return Some(now);
+        };
+        while self.queue.front().is_some_and(|passed| *passed <= now) {
+            self.queue.pop_front();
+        }
+        if self.queue.len() > self.faults.queue_frames {
+            // The first of the queue is being sent, and waits no more.
+            return None;
+        }
+        let bits = (length as u64 + FCS_BYTES) * 8;
+        let takes = Duration::from_nanos(bits.saturating_mul(1_000_000_000) / rate);
+        self.free_at = self.free_at.max(now) + takes;
+        self.queue.push_back(self.free_at);
+        Some(self.free_at)
+    }
+
+    /// When a frame leaves that has passed the rate at `passed`.
+    fn due(&mut self, passed: Instant, is_back: bool) -> Instant {
+        let jitter = self.faults.jitter.mul_f64(self.jitter.share());
+        let due = (passed + self.faults.delay + jitter).max(self.latest);
+        if is_back {
+            return due + self.faults.reordering_by;
+        }
+        self.latest = due;
+        due
+    }
+
+    fn hold(&mut self, frame: &[u8], is_changed: bool, times: (u64, Instant, Instant)) {
+        let (number, came, due) = times;
+        let size = frame.len() + HELD_FRAME_BYTES;
+        if self.held_bytes + size > HELD_BYTES_MAX {
+            self.counts.no_room += 1;
+            return;
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.extend_from_slice(frame);
+        if let Some(last) = bytes.last_mut().filter(|_| is_changed) {
+            *last ^= 0xff;
+        }
+        self.held_bytes += size;
+        self.placed += 1;
+        self.held.push(Reverse(Held {
+            due,
+            place: self.placed,
+            number,
+            came,
+            bytes,
+        }));
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Held {
+    const fn key(&self) -> (Instant, u64) {
+        (self.due, self.place)
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Held {}
+
+#[cfg(test)]
+mod tests;

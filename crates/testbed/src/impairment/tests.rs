@@ -1,0 +1,111 @@
+//! Faults on a real path: what is told must be what came of it.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+use crate::{Bench, DeviceKind, DeviceOptions, Settings, Setup, Spawner};
+
+/// Sends `count` frames from the client, one every 100 us, and lists the numbers that come to
+/// the server, with the time that each took.
+fn through(forth: Faults, count: u32) -> Option<(Vec<(u32, Duration)>, FaultCounts)> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root makes namespaces");
+        return None;
+    }
+    let options = DeviceOptions {
+        kind: DeviceKind::Impaired(None),
+        directory: PathBuf::from("."),
+        cores: Vec::new(),
+        comporta: PathBuf::new(),
+    };
+    let impairments = Impairments {
+        forth,
+        ..Impairments::default()
+    };
+    let setup = Setup {
+        settings: Settings::Impairments(Box::new(impairments)),
+        ..Setup::default()
+    };
+    let clock = Clock::start();
+    let bench = Bench::build_as(&Spawner::new().unwrap(), &clock, &options, &setup).unwrap();
+    let (client, server) = (bench.client(), bench.server());
+    let sender = client.namespace.raw_sender(client.interface).unwrap();
+    let receiver = server.namespace.raw_receiver(server.interface).unwrap();
+    let (mut came, mut sent_at) = (Vec::new(), Vec::new());
+    let mut room = [0; 128];
+    let start = clock.now();
+    let end = start + Duration::from_micros(100) * count + Duration::from_millis(300);
+    while clock.now() < end {
+        let number = u32::try_from(sent_at.len()).unwrap();
+        if number < count && clock.now() >= start + Duration::from_micros(100) * number {
+            let mut frame = [0xee; 60];
+            frame[14..18].copy_from_slice(&number.to_be_bytes());
+            sent_at.push(clock.now());
+            sender.send(&[frame]).unwrap();
+        }
+        while receiver.receive(&mut room).unwrap().is_some() {
+            let number = u32::from_be_bytes(room[14..18].try_into().unwrap());
+            let place = usize::try_from(number).unwrap();
+            came.push((number, clock.now().since(sent_at[place])));
+        }
+    }
+    let impairment = bench.device().impairment().unwrap();
+    impairment.check().unwrap();
+    Some((came, impairment.counts()[0]))
+}
+
+#[test]
+fn what_comes_out_is_what_the_forwarder_tells() {
+    let faults = Faults {
+        delay: Duration::from_millis(2),
+        jitter: Duration::from_micros(500),
+        loss: Chance::Share(0.05),
+        duplication: Chance::Share(0.02),
+        reordering: Chance::Every(NonZeroU64::new(50).unwrap()),
+        reordering_by: Duration::from_millis(1),
+        ..Faults::default()
+    };
+    let Some((came, counts)) = through(faults, 2_000) else {
+        return;
+    };
+    assert_eq!(counts.received, 2_000, "{counts:?}");
+    assert_eq!(came.len() as u64, counts.sent, "{counts:?}");
+    assert_eq!(counts.sent + counts.gone(), 2_000 + counts.duplicated);
+    let mut distinct: Vec<u32> = came.iter().map(|(number, _)| *number).collect();
+    let mut highest = 0;
+    let late = distinct.iter().filter(|number| {
+        let is_late = **number < highest;
+        highest = highest.max(**number);
+        is_late
+    });
+    assert_eq!(late.count() as u64, counts.reordered, "{counts:?}");
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len() as u64, 2_000 - counts.lost);
+    let earliest = came.iter().map(|(_, took)| *took).min().unwrap();
+    assert!(earliest >= Duration::from_millis(2), "{earliest:?}");
+}
+
+#[test]
+fn a_rate_lets_no_more_pass() {
+    let faults = Faults {
+        // 5,000 frames of 64 bytes a second, of 10,000 that come.
+        rate_bits: NonZeroU64::new(5_000 * 512),
+        queue_frames: 10,
+        ..Faults::default()
+    };
+    let Some((came, counts)) = through(faults, 1_000) else {
+        return;
+    };
+    assert_eq!(came.len() as u64, counts.sent);
+    assert_eq!(counts.sent + counts.queue_dropped, 1_000, "{counts:?}");
+    assert!(
+        counts.queue_dropped > 0 && counts.no_room == 0,
+        "{counts:?}"
+    );
+    // Each waits for at most those before it, and for itself: eleven of 200 us.
+    let longest = Duration::from_nanos(counts.held_ns_max.saturating_sub(counts.late_ns_max));
+    assert!(longest <= Duration::from_micros(2_200), "{counts:?}");
+}

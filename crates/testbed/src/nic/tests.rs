@@ -1,0 +1,109 @@
+//! Cards, for which ends of veth pairs stand.
+
+use super::*;
+use std::os::fd::AsRawFd;
+
+/// Where a card belongs, with what is at its other end, and the card's name.
+struct Shelf {
+    home: Namespace,
+    name: NicName,
+    _far: Namespace,
+}
+
+/// A card that is up, with an MTU of its own; none where nobody but root may make one.
+fn shelf() -> Option<Shelf> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root makes namespaces");
+        return None;
+    }
+    let (home, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+    home.join("nic0", &far, "port0").unwrap();
+    home.set_mac("nic0", [2, 0, 0, 0, 9, 9]).unwrap();
+    home.set_mtu("nic0", 1_400).unwrap();
+    home.set_up("nic0").unwrap();
+    let path = format!("/proc/self/fd/{}", home.as_fd().as_raw_fd());
+    let name = format!("{path}:nic0").parse().unwrap();
+    Some(Shelf {
+        home,
+        name,
+        _far: far,
+    })
+}
+
+#[test]
+fn a_card_is_named_with_its_namespace_or_without() {
+    let name: NicName = "enp3s0f0".parse().unwrap();
+    assert_eq!(
+        (name.namespace.clone(), name.to_string()),
+        (None, "enp3s0f0".to_owned())
+    );
+    let name: NicName = "lab:eth1".parse().unwrap();
+    assert_eq!(name.namespace, Some("/run/netns/lab".into()));
+    assert_eq!(name.to_string(), "lab:eth1");
+    for bad in [
+        "",
+        "a b",
+        "lab:",
+        ":eth1",
+        "a/b:eth1",
+        "a-name-that-is-too-long",
+    ] {
+        assert!(bad.parse::<NicName>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_card_is_given_back_as_it_was() {
+    let Some(shelf) = shelf() else { return };
+    let before = NicState::of(&shelf.name).unwrap();
+    assert_eq!((before.mtu, before.up, before.sums), (1_400, true, true));
+    let host = Namespace::new().unwrap();
+    let nic = Nic::lend(&shelf.name, &host).unwrap();
+    assert!(shelf.home.mac("nic0").is_err(), "it is lent");
+    host.set_mtu("nic0", 9_000).unwrap();
+    host.set_offload("nic0", Offload::TxChecksum, false)
+        .unwrap();
+    host.set_up("nic0").unwrap();
+    drop(nic);
+    assert_eq!(NicState::of(&shelf.name).unwrap(), before);
+    assert!(host.mac("nic0").is_err());
+    assert_eq!(before.put_back().unwrap(), PutBack::Untouched);
+}
+
+#[test]
+fn a_card_that_the_machine_needs_is_not_taken() {
+    let Some(shelf) = shelf() else { return };
+    let address = [192, 0, 2, 7].into();
+    shelf._far.set_up("port0").unwrap();
+    shelf.home.add_address("nic0", address, 24).unwrap();
+    let refused = Nic::lend(&shelf.name, &Namespace::new().unwrap()).unwrap_err();
+    assert!(
+        refused.to_string().contains("must have no address"),
+        "{refused}"
+    );
+    assert!(shelf.home.mac("nic0").is_ok());
+}
+
+#[test]
+fn a_card_that_fell_back_to_the_first_namespace_is_put_back() {
+    let Some(shelf) = shelf() else { return };
+    let before = NicState::of(&shelf.name).unwrap();
+    // The kernel would move it so, down, and under another name if its own is taken there.
+    let first = Namespace::new().unwrap();
+    first.join("nic0", &first, "another").unwrap();
+    shelf.home.set_down("nic0").unwrap();
+    shelf.home.rename("nic0", "dev7").unwrap();
+    shelf.home.hand_over("dev7", &first).unwrap();
+    let found = first.run(|| before.put_back()).unwrap().unwrap();
+    assert_eq!(found, PutBack::Restored);
+    assert_eq!(NicState::of(&shelf.name).unwrap(), before);
+    assert!(first.mac("nic0").is_ok(), "who has its name is not it");
+
+    shelf.home.set_mtu("nic0", 1_500).unwrap();
+    assert_eq!(before.put_back().unwrap(), PutBack::Restored);
+    shelf.home.remove("nic0").unwrap();
+    assert_eq!(
+        first.run(|| before.put_back()).unwrap().unwrap(),
+        PutBack::Gone
+    );
+}

@@ -1,0 +1,340 @@
+//! How hosts and bridges are joined: a star around one bridge, several bridges side by
+//! side in one device, or a chain of bridges between two hosts.
+//!
+//! Only the plan: names and who is joined to whom. [`Bench`](crate::Bench) lays the cables.
+
+use std::fmt;
+
+/// Where a device's ports are, in the order of hosts.
+pub(crate) const PORTS: [&str; HOSTS_MAX] = [
+    "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
+    "p16",
+];
+
+/// Hosts of a bench: each is a namespace, and the addresses of all are told to each.
+pub const HOSTS_MAX: usize = 16;
+
+/// Bridges of a device: of as many, a chain still fits the memory of small machines.
+pub const BRIDGES_MAX: usize = 16;
+
+/// Bytes above Ethernet that each of the kernel's own devices can carry (`ETH_MIN_MTU`,
+/// `ETH_MAX_MTU` of veth).
+const MTU: std::ops::RangeInclusive<u32> = 68..=65_535;
+
+/// The MTU of Ethernet, in bytes above its header (IEEE 802.3, 3.2.7).
+pub const MTU_ETHERNET: u32 = 1_500;
+
+/// How bridges and hosts are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Shape {
+    /// One bridge between all hosts.
+    Star { hosts: usize },
+    /// Bridges of one device, each between two hosts of its own.
+    Parallel { bridges: usize },
+    /// Bridges in a row between two hosts.
+    Chain { bridges: usize },
+}
+
+/// What a device has for ports, where it does not make them itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PortKind {
+    /// The far end of the cable to each host.
+    #[default]
+    Veth,
+    /// The VLAN interface `vlanN` of a Linux bridge in front, which has each host's cable as
+    /// an access port of a VLAN of its own.
+    Vlan,
+}
+
+/// A plan of hosts, bridges and what joins them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Topology {
+    shape: Shape,
+    ports: PortKind,
+    mtu: u32,
+}
+
+/// No bench can be built so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadTopology(String);
+
+/// A bridge of the device: its name, and its ports in the order of their OpenFlow numbers,
+/// from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BridgePlan {
+    /// `br0` and on.
+    pub name: String,
+    /// Interfaces in the device's namespace.
+    pub ports: Vec<String>,
+}
+
+/// Where a host's cable ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which bridge, from 0.
+    pub bridge: usize,
+    /// The OpenFlow number of its port there.
+    pub port: u32,
+}
+
+impl Default for Topology {
+    /// One bridge between two hosts, by veth pairs with the MTU of Ethernet.
+    fn default() -> Self {
+        Self::of(Shape::Star { hosts: 2 })
+    }
+}
+
+impl Topology {
+    const fn of(shape: Shape) -> Self {
+        Self {
+            shape,
+            ports: PortKind::Veth,
+            mtu: MTU_ETHERNET,
+        }
+    }
+
+    /// One bridge between `hosts` hosts.
+    ///
+    /// # Errors
+    /// Fewer than two hosts, or more than [`HOSTS_MAX`].
+    pub fn star(hosts: usize) -> Result<Self, BadTopology> {
+        within(hosts, 2, HOSTS_MAX, "hosts around one bridge")?;
+        Ok(Self::of(Shape::Star { hosts }))
+    }
+
+    /// `bridges` bridges of one device, each between two hosts of its own.
+    ///
+    /// # Errors
+    /// None, or more than half of [`HOSTS_MAX`].
+    pub fn parallel(bridges: usize) -> Result<Self, BadTopology> {
+        within(bridges, 1, HOSTS_MAX / 2, "bridges side by side")?;
+        Ok(Self::of(Shape::Parallel { bridges }))
+    }
+
+    /// `bridges` bridges in a row between two hosts.
+    ///
+    /// # Errors
+    /// None, or more than [`BRIDGES_MAX`].
+    pub fn chain(bridges: usize) -> Result<Self, BadTopology> {
+        within(bridges, 1, BRIDGES_MAX, "bridges in a row")?;
+        Ok(Self::of(Shape::Chain { bridges }))
+    }
+
+    /// The same with an MTU of so many bytes above Ethernet, on all cables.
+    ///
+    /// # Errors
+    /// Fewer than 68 bytes, or more than 65,535.
+    pub fn with_mtu(self, bytes: u32) -> Result<Self, BadTopology> {
+        if !MTU.contains(&bytes) {
+            let (least, most) = (MTU.start(), MTU.end());
+            return Err(BadTopology(format!(
+                "an MTU of {bytes} bytes cannot be: {least} to {most} are possible"
+            )));
+        }
+        Ok(Self { mtu: bytes, ..self })
+    }
+
+    /// The same with ports of another kind towards the hosts.
+    #[must_use]
+    pub const fn with_ports(self, ports: PortKind) -> Self {
+        Self { ports, ..self }
+    }
+
+    /// What the ports towards the hosts are.
+    #[must_use]
+    pub const fn ports(&self) -> PortKind {
+        self.ports
+    }
+
+    /// The MTU of all cables, in bytes above Ethernet.
+    #[must_use]
+    pub const fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// How many hosts there are.
+    #[must_use]
+    pub const fn hosts(&self) -> usize {
+        match self.shape {
+            Shape::Star { hosts } => hosts,
+            Shape::Parallel { bridges } => 2 * bridges,
+            Shape::Chain { .. } => 2,
+        }
+    }
+
+    /// Whether frames cross more than one bridge.
+    #[must_use]
+    pub const fn is_chain(&self) -> bool {
+        matches!(self.shape, Shape::Chain { bridges } if bridges > 1)
+    }
+
+    /// Whether each host has one other that it can reach.
+    #[must_use]
+    pub const fn is_of_pairs(&self) -> bool {
+        !matches!(self.shape, Shape::Star { hosts } if hosts > 2)
+    }
+
+    /// Whose cable ends where, in the order of hosts.
+    #[must_use]
+    pub fn places(&self) -> Vec<Place> {
+        let place = |bridge, port| Place { bridge, port };
+        match self.shape {
+            Shape::Star { hosts } => (1..).take(hosts).map(|port| place(0, port)).collect(),
+            Shape::Parallel { bridges } => (0..bridges)
+                .flat_map(|bridge| [place(bridge, 1), place(bridge, 2)])
+                .collect(),
+            Shape::Chain { bridges } => vec![place(0, 1), place(bridges - 1, 2)],
+        }
+    }
+
+    /// Every bridge of the device, with its ports.
+    #[must_use]
+    pub fn bridges(&self) -> Vec<BridgePlan> {
+        let name = |bridge: usize| format!("br{bridge}");
+        let outside: Vec<String> = (0..self.hosts()).map(|host| self.port_name(host)).collect();
+        let plan = |bridge, ports: &[String]| BridgePlan {
+            name: name(bridge),
+            ports: ports.to_vec(),
+        };
+        match self.shape {
+            Shape::Star { .. } => vec![plan(0, &outside)],
+            Shape::Parallel { .. } => outside
+                .chunks(2)
+                .enumerate()
+                .map(|(bridge, pair)| plan(bridge, pair))
+                .collect(),
+            Shape::Chain { bridges } => {
+                let links = self.links();
+                let far = links.iter().map(|(_, far)| far.clone());
+                let near = links.iter().map(|(near, _)| near.clone());
+                let first = [outside[0].clone()].into_iter().chain(far);
+                let second = near.chain([outside[1].clone()]);
+                (0..bridges)
+                    .zip(first.zip(second))
+                    .map(|(bridge, (first, second))| plan(bridge, &[first, second]))
+                    .collect()
+            }
+        }
+    }
+
+    /// The cables from bridge to bridge, both ends in the device's namespace.
+    #[must_use]
+    pub fn links(&self) -> Vec<(String, String)> {
+        match self.shape {
+            Shape::Chain { bridges } => (1..bridges)
+                .map(|link| (format!("l{link}a"), format!("l{link}b")))
+                .collect(),
+            Shape::Star { .. } | Shape::Parallel { .. } => Vec::new(),
+        }
+    }
+
+    /// The interface at the far end of each host's cable.
+    pub(crate) fn cable_ends(&self) -> &'static [&'static str] {
+        &PORTS[..self.hosts()]
+    }
+
+    /// The VLAN of a host's access port, where there are such.
+    pub(crate) fn vlan(host: usize) -> u16 {
+        u16::try_from(10 * (host + 1)).expect("a bench has few hosts")
+    }
+
+    fn port_name(&self, host: usize) -> String {
+        match self.ports {
+            PortKind::Veth => PORTS[host].to_owned(),
+            PortKind::Vlan => format!("vlan{}", Self::vlan(host)),
+        }
+    }
+}
+
+fn within(count: usize, least: usize, most: usize, what: &str) -> Result<(), BadTopology> {
+    match (least..=most).contains(&count) {
+        true => Ok(()),
+        false => Err(BadTopology(format!(
+            "{count} {what} cannot be: {least} to {most} are possible"
+        ))),
+    }
+}
+
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.shape {
+            Shape::Star { hosts } => write!(f, "star-{hosts}")?,
+            Shape::Parallel { bridges } => write!(f, "parallel-{bridges}")?,
+            Shape::Chain { bridges } => write!(f, "chain-{bridges}")?,
+        }
+        if self.ports == PortKind::Vlan {
+            f.write_str("-vlan")?;
+        }
+        match self.mtu {
+            MTU_ETHERNET => Ok(()),
+            mtu => write!(f, "-mtu-{mtu}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(topology: Topology) -> Vec<Vec<String>> {
+        let bridges = topology.bridges().into_iter();
+        bridges.map(|bridge| bridge.ports).collect()
+    }
+
+    #[test]
+    fn a_star_has_a_port_for_each_host() {
+        let star = Topology::star(4).unwrap();
+        assert_eq!(ports(star), [["p1", "p2", "p3", "p4"]]);
+        assert_eq!(star.places()[3], Place { bridge: 0, port: 4 });
+        assert_eq!(Topology::default(), Topology::star(2).unwrap());
+    }
+
+    #[test]
+    fn bridges_side_by_side_have_two_hosts_each() {
+        let three = Topology::parallel(3).unwrap();
+        assert_eq!(ports(three), [["p1", "p2"], ["p3", "p4"], ["p5", "p6"]]);
+        assert_eq!((three.hosts(), three.places().len()), (6, 6));
+        assert_eq!(three.places()[5], Place { bridge: 2, port: 2 });
+    }
+
+    #[test]
+    fn a_chain_leads_from_host_to_host() {
+        let chain = Topology::chain(3).unwrap();
+        let expected = [["p1", "l1a"], ["l1b", "l2a"], ["l2b", "p2"]];
+        assert_eq!(ports(chain), expected);
+        assert_eq!(ports(Topology::chain(1).unwrap()), [["p1", "p2"]]);
+        for length in [1, 2, 4, 8] {
+            let chain = Topology::chain(length).unwrap();
+            let last = Place {
+                bridge: length - 1,
+                port: 2,
+            };
+            assert_eq!(chain.places(), [Place { bridge: 0, port: 1 }, last]);
+            assert_eq!(chain.links().len() + 1, chain.bridges().len());
+        }
+    }
+
+    #[test]
+    fn vlan_interfaces_are_named_by_their_vlan() {
+        let vlans = Topology::default().with_ports(PortKind::Vlan);
+        assert_eq!(ports(vlans), [["vlan10", "vlan20"]]);
+        assert_eq!(vlans.to_string(), "star-2-vlan");
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_can() {
+        let error = Topology::star(1).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "1 hosts around one bridge cannot be: 2 to 16 are possible"
+        );
+        assert!(Topology::parallel(9).is_err() && Topology::chain(17).is_err());
+        let mtu = Topology::default().with_mtu(9_216).unwrap();
+        assert_eq!(
+            (mtu.mtu(), mtu.to_string()),
+            (9_216, "star-2-mtu-9216".to_owned())
+        );
+        assert!(Topology::default().with_mtu(65_536).is_err());
+    }
+}
