@@ -5,7 +5,9 @@
 //! [`Link::turn`] never waits; [`Link::request`] waits for a barrier.
 
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use base::{Instant, Xid};
@@ -360,6 +362,43 @@ impl Link {
 
     pub(super) const fn stream(&self) -> &ControlStream {
         &self.stream
+    }
+}
+
+/// A connection that a controller has lent, and that is given back when this is dropped.
+#[derive(Debug)]
+pub struct Lent {
+    link: Option<Link>,
+    back: Sender<Link>,
+}
+
+impl Lent {
+    pub(super) const fn new(link: Link, back: Sender<Link>) -> Self {
+        let link = Some(link);
+        Self { link, back }
+    }
+}
+
+impl Deref for Lent {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        self.link.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Link {
+        self.link.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            // A session that has ended needs it no more.
+            let _ = self.back.send(link);
+        }
     }
 }
 

@@ -2,13 +2,14 @@
 //! told and what it answers, what goes in and what comes out, and one clock for all of it.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use base::{Instant, Xid};
 use openflow::{Message, Version, Versions};
 use testbed::{Clock, Failure, RawSocket};
 
-use crate::controller::{Ask, Kind, Link};
+use crate::controller::{Ask, Kind, Lent, Link};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::TrialError;
@@ -260,9 +261,60 @@ pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settle
     }
 }
 
+/// A connection to a device, for as long as an experiment takes.
+enum Connection {
+    /// Of the experiment's own, to a device that listens.
+    Own(Link),
+    /// The one by which the device has called.
+    Lent(Lent),
+}
+
+impl Connection {
+    fn open(station: &Station, version: Version, clock: &Clock) -> Result<Self, TrialError> {
+        let socket = station.directory.join(SOCKET);
+        if socket.exists() {
+            let link = Link::call(&socket, Versions::only(version), clock)?;
+            return Ok(Self::Own(link));
+        }
+        let Some(controller) = station.controller() else {
+            let reason = "the device has no controller in this mode".to_owned();
+            return Err(TrialError::Impossible(reason));
+        };
+        let lent = controller.lend()?;
+        match lent.version() {
+            Some(agreed) if agreed == version => Ok(Self::Lent(lent)),
+            Some(agreed) => {
+                let reason = format!("the device has agreed on {agreed}, not on {version}");
+                Err(TrialError::Impossible(reason))
+            }
+            None => Err(TrialError::Impossible("nothing is agreed on".to_owned())),
+        }
+    }
+}
+
+impl Deref for Connection {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        match self {
+            Self::Own(link) => link,
+            Self::Lent(lent) => lent,
+        }
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Link {
+        match self {
+            Self::Own(link) => link,
+            Self::Lent(lent) => lent,
+        }
+    }
+}
+
 /// A real one.
 pub(super) struct Live<'a> {
-    link: Link,
+    link: Connection,
     client: RawSocket,
     server: RawSocket,
     clock: Clock,
@@ -271,16 +323,15 @@ pub(super) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Opens a connection of its own to the station's device, and a socket at either host.
+    /// Opens a connection to the station's device, and a socket at either host.
     pub(super) fn open(
         station: &Station,
         version: Version,
         tools: &Tools<'a>,
     ) -> Result<Self, TrialError> {
         let (client, server) = (station.bench.client(), station.bench.server());
-        let socket = station.directory.join(SOCKET);
         Ok(Self {
-            link: Link::call(&socket, Versions::only(version), tools.clock)?,
+            link: Connection::open(station, version, tools.clock)?,
             client: client.namespace.raw_sender(client.interface)?,
             server: server.namespace.raw_receiver(server.interface)?,
             clock: *tools.clock,
@@ -297,7 +348,7 @@ impl<'a> Live<'a> {
 
 impl Rig for Live<'_> {
     fn version(&self) -> Version {
-        Ask::version(&self.link)
+        Ask::version(&*self.link)
     }
 
     fn now(&self) -> Instant {
