@@ -29,7 +29,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
@@ -44,12 +44,12 @@ pub use conversation::{BACKLOG_MAX, Broken, Conversation, Heard, Kind};
 pub use diagnosis::{Diagnosis, Movements};
 pub use events::Event;
 pub use exchange::{Answer, Done};
-pub use link::{Backlog, Link};
+pub use link::{Backlog, Lent, Link};
 pub use listener::Listener;
 pub use refusal::{Reason, Refusal};
 pub use tally::Tally;
 
-use session::{Board, Order, Session};
+use session::{Board, Order, Request, Session};
 
 /// How long a device may take over a request and the barrier behind it.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -247,20 +247,41 @@ impl Controller {
     /// Sends `messages` and a barrier, and tells what came of them.
     fn attempt(&self, messages: Vec<Message>) -> Result<Done, ControllerError> {
         let (reply, answer) = mpsc::channel();
-        let order = Order { messages, reply };
-        let over = || ControllerError::Down(self.board.end());
-        self.orders.send(order).map_err(|_| over())?;
+        self.order(Order::Request(Request { messages, reply }))?;
+        self.await_answer(&answer)?
+    }
+
+    /// Hands out the connection to whoever must not wait for another thread. Until it is
+    /// given back, which it is when it is dropped, all other requests wait.
+    ///
+    /// # Errors
+    /// The connection is over, or somebody has it for longer than ten seconds.
+    pub fn lend(&self) -> Result<Lent, ControllerError> {
+        let (reply, answer) = mpsc::channel();
+        self.order(Order::Lend(reply))?;
+        self.await_answer(&answer)
+    }
+
+    fn over(&self) -> ControllerError {
+        ControllerError::Down(self.board.end())
+    }
+
+    fn order(&self, order: Order) -> Result<(), ControllerError> {
+        self.orders.send(order).map_err(|_| self.over())?;
         match (&self.bell).write_all(&[0]) {
             // A bell that is rung so often will be heard.
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(over()),
-            _ => {}
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(self.over()),
+            _ => Ok(()),
         }
+    }
+
+    fn await_answer<T>(&self, answer: &Receiver<T>) -> Result<T, ControllerError> {
         match answer.recv_timeout(ANSWER) {
-            Ok(outcome) => outcome,
+            Ok(outcome) => Ok(outcome),
             Err(RecvTimeoutError::Timeout) => {
                 Err(ControllerError::Silent(Box::new(self.diagnosis())))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(over()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.over()),
         }
     }
 }

@@ -55,9 +55,9 @@ const PPS: Parameter = Parameter::constant(
     "pps",
     "frames a second that look for changes",
     Values::Numbers {
-        quick: &[20_000],
-        paper: &[20_000],
-        rfc: &[20_000],
+        quick: &[50_000],
+        paper: &[50_000],
+        rfc: &[50_000],
         bound: Bound {
             least: 100,
             most: 1_000_000,

@@ -5,7 +5,9 @@
 //! [`Link::turn`] never waits; [`Link::request`] waits for a barrier.
 
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use base::{Instant, Xid};
@@ -148,9 +150,26 @@ impl Link {
     /// # Errors
     /// The version has no words for it, or the connection is over.
     pub fn say(&mut self, message: &Message) -> Result<Xid, ControllerError> {
-        let xid = self.conversation.say(message)?;
+        let xid = self.queue(message)?;
         self.write()?;
         Ok(xid)
+    }
+
+    /// Says something, which is handed to the system by [`Self::flush`] or by the next turn:
+    /// many are handed over together at less cost.
+    ///
+    /// # Errors
+    /// The version has no words for it.
+    pub fn queue(&mut self, message: &Message) -> Result<Xid, ControllerError> {
+        Ok(self.conversation.say(message)?)
+    }
+
+    /// Hands what is said to the system, as far as there is room.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn flush(&mut self) -> Result<(), ControllerError> {
+        self.write()
     }
 
     /// Says messages that were encoded before. Their times are not kept.
@@ -343,6 +362,43 @@ impl Link {
 
     pub(super) const fn stream(&self) -> &ControlStream {
         &self.stream
+    }
+}
+
+/// A connection that a controller has lent, and that is given back when this is dropped.
+#[derive(Debug)]
+pub struct Lent {
+    link: Option<Link>,
+    back: Sender<Link>,
+}
+
+impl Lent {
+    pub(super) const fn new(link: Link, back: Sender<Link>) -> Self {
+        let link = Some(link);
+        Self { link, back }
+    }
+}
+
+impl Deref for Lent {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        self.link.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Link {
+        self.link.as_mut().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            // A session that has ended needs it no more.
+            let _ = self.back.send(link);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base::{DatapathId, Instant};
@@ -17,12 +17,21 @@ use super::conversation::Kind;
 use super::diagnosis::Diagnosis;
 use super::events::{Event, Events};
 use super::exchange::{Done, Exchange, Taken};
-use super::link::{Backlog, Link, broken};
+use super::link::{Backlog, Lent, Link, broken};
 use super::tally::Tally;
+
+/// Something that a session is to do.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Have the device do something.
+    Request(Request),
+    /// Hand out the connection, and wait until it is given back.
+    Lend(Sender<Lent>),
+}
 
 /// Something that the device is to do.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct Request {
     /// The messages; a barrier is sent behind them.
     pub(super) messages: Vec<Message>,
     /// Where it is told what came of them, when the barrier's answer has come.
@@ -107,6 +116,8 @@ pub(super) struct Session {
     board: Arc<Board>,
     application: Application,
     pending: Vec<Pending>,
+    /// Who waits for the connection.
+    borrower: Option<Sender<Lent>>,
     /// What the application says and there was no room for yet.
     unsaid: VecDeque<Message>,
 }
@@ -129,6 +140,7 @@ impl Session {
             board,
             application,
             pending: Vec::new(),
+            borrower: None,
             unsaid: VecDeque::new(),
         }
     }
@@ -138,6 +150,11 @@ impl Session {
         let version = self.link.version().expect("it was agreed on");
         self.unsaid.extend(self.application.begin(version));
         let reason = loop {
+            if self.pending.is_empty()
+                && let Some(borrower) = self.borrower.take()
+            {
+                self = self.lend(borrower);
+            }
             match self.turn(version) {
                 Ok(true) => {}
                 Ok(false) => return,
@@ -153,8 +170,22 @@ impl Session {
                 .send(Err(ControllerError::Down(reason.clone())));
         }
         for order in self.inbox {
-            let _ = order.reply.send(Err(ControllerError::Down(reason.clone())));
+            // Who wants to borrow sees that nobody is there.
+            if let Order::Request(request) = order {
+                let over = ControllerError::Down(reason.clone());
+                let _ = request.reply.send(Err(over));
+            }
         }
+    }
+
+    /// Hands out the connection, and goes on when it is given back.
+    fn lend(self, borrower: Sender<Lent>) -> Self {
+        let Self { link, .. } = self;
+        let (back, returned) = mpsc::channel();
+        // What nobody takes comes back at once, as all that is lent does when it is dropped.
+        drop(borrower.send(Lent::new(link, back)));
+        let link = returned.recv().expect("what is lent is given back");
+        Self { link, ..self }
     }
 
     /// Deals with what there is, and waits for more. False when nobody gives orders any more.
@@ -167,7 +198,8 @@ impl Session {
         self.hear(version)?;
         self.say()?;
         self.show(None);
-        if !came {
+        let lends = self.borrower.is_some() && self.pending.is_empty();
+        if !came && !lends {
             let also = Some(self.rung.as_fd());
             let waited = self.link.stream().wait_also(self.link.wanted(), also, None);
             waited.map_err(|error| ControllerError::Down(error.to_string()))?;
@@ -186,13 +218,17 @@ impl Session {
             }
             _ => {}
         }
-        while self.pending.iter().all(|pending| pending.is_said) {
+        while self.borrower.is_none() && self.pending.iter().all(|pending| pending.is_said) {
             match self.inbox.try_recv() {
-                Ok(order) => self.pending.push(Pending {
-                    exchange: Exchange::new(order.messages),
-                    reply: order.reply,
+                Ok(Order::Request(request)) => self.pending.push(Pending {
+                    exchange: Exchange::new(request.messages),
+                    reply: request.reply,
                     is_said: false,
                 }),
+                Ok(Order::Lend(borrower)) => {
+                    self.borrower = Some(borrower);
+                    break;
+                }
                 Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
             }
             self.say()?;

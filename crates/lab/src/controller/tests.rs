@@ -41,15 +41,12 @@ fn device(
                 Ok(length) => channel.handle_input(&bytes[..length], now),
             }
             while let Some(event) = channel.poll_event() {
-                match event {
-                    ChannelEvent::Received(received) => match received.message {
-                        Message::FeaturesRequest => tell_features(&mut channel, received.xid, id),
-                        Message::BarrierRequest if channel.version().is_some() => {
-                            react(&mut channel, *received);
-                        }
-                        _ => react(&mut channel, *received),
-                    },
-                    _ => {}
+                let ChannelEvent::Received(received) = event else {
+                    continue;
+                };
+                match received.message {
+                    Message::FeaturesRequest => tell_features(&mut channel, received.xid, id),
+                    _ => react(&mut channel, *received),
                 }
             }
         }
@@ -464,4 +461,30 @@ fn a_learning_controller_answers_frames_by_itself() {
     assert_eq!(out.actions, [Action::output(PortNo::FLOOD)]);
     (&controller).request(Vec::new()).unwrap();
     assert_eq!(controller.packet_ins(), 1);
+}
+
+#[test]
+fn a_connection_is_lent_and_comes_back() {
+    let controller = connected(|_, _| {});
+    for _ in 0..3 {
+        let mut lent = controller.lend().unwrap();
+        assert_eq!(lent.version(), Some(Version::V10));
+        let done = lent.request(vec![Message::FlowMod(rule(1))]).unwrap();
+        assert_eq!(done.refused, 0);
+        drop(lent);
+        controller.install(&[rule(2)]).unwrap();
+    }
+    let (near, far) = UnixStream::pair().unwrap();
+    device(far, ID, |channel, received| match received.message {
+        Message::FlowMod(_) => panic!("as wanted: it dies"),
+        _ => say(channel, received.xid, &Message::BarrierReply),
+    });
+    let stream = ControlStream::unix(near).unwrap();
+    let controller = Controller::start(stream, Manner::silent(Version::V10), &Clock::start());
+    let controller = controller.unwrap();
+    let mut lent = controller.lend().unwrap();
+    assert!(lent.request(vec![Message::FlowMod(rule(1))]).is_err());
+    drop(lent);
+    assert!(controller.install(&[rule(2)]).is_err());
+    assert!(controller.lend().is_err());
 }

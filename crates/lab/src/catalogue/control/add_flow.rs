@@ -113,7 +113,7 @@ pub(super) fn add(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError>
         false => 0,
     };
     changed.tell(late, &mut found.reading);
-    (found.void, found.notes) = changed.doubts();
+    changed.doubt(&mut found);
     Ok(found)
 }
 
@@ -128,7 +128,7 @@ pub(super) fn modify(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialErr
     let change = modification(flows, count, point.number("pps"));
     let changed = changes::change(rig, change)?;
     changed.tell(changed.late, &mut found.reading);
-    (found.void, found.notes) = changed.doubts();
+    changed.doubt(&mut found);
     if changed.lost + changed.lost_late > 0 {
         let lost = changed.lost + changed.lost_late;
         found.notes.push(format!("{lost} frames did not come out"));

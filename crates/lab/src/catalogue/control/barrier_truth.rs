@@ -7,7 +7,7 @@ use flow::FlowModCommand;
 
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
 use super::flows::{Flows, MARKS, TABLE};
-use super::rig::{Order, Rig};
+use super::rig::{Few, Order, Rig, Settled, pass_over};
 use super::traffic::{Seen, Traffic};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
 use crate::catalogue::{
@@ -159,6 +159,9 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     }
     let mut random = crate::random::Random::new(changes ^ u64::from(batch));
     let mut traffic = Traffic::new(batch, point.number("pps"), rig.now());
+    if let Some(unsettled) = traffic.settle(rig, Some(MARKS[0]))? {
+        unsettled.tell(&mut found);
+    }
     let mut watcher = Watcher {
         mark: MARKS[0],
         met: vec![true; batch as usize],
@@ -168,46 +171,58 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         late: 0,
         is_convicted: false,
     };
-    let (mut barriers, mut effects, mut lags) = (Vec::new(), Vec::new(), Vec::new());
-    let mut convicted = 0_u64;
+    let mut times = Times::default();
     for number in 0..changes {
         let more = random.next() % ns(PAUSE).max(1);
         let next = rig.now() + PAUSE + Duration::from_nanos(more);
         go_on(rig, &mut traffic, &mut watcher, next)?;
-        convicted += u64::from(std::mem::take(&mut watcher.is_convicted));
+        times.convicted += u64::from(std::mem::take(&mut watcher.is_convicted));
         let mark = MARKS[usize::from(number % 2 == 0)];
         let settled = one(rig, flows, mark, &mut traffic, &mut watcher)?;
         if let Some(reason) = settled.first_refusal() {
             lack_all(&mut found.reading, FIGURES, &reason);
             return Ok(found);
         }
-        barriers.push(ns(settled.answered.since(settled.began)));
-        effects.push(ns(watcher.last.since(settled.began)));
-        lags.push(ns(watcher.last.since(settled.answered)));
+        times.note(&settled, watcher.last);
     }
     traffic.drain(rig, |seen| watcher.see(seen))?;
-    convicted += u64::from(watcher.is_convicted);
-    let reading = &mut found.reading;
-    reading.put("convicted", convicted as f64);
-    reading.put("late", watcher.late as f64);
-    reading.put("changes", changes as f64);
-    let lag = lags.iter().copied().max().unwrap_or(0);
-    reading.put("lag_max_us", lag as f64 / 1e3);
-    let names = ["mean", "p50", "p99", "max"];
-    let of = |what: &str| names.map(|name| format!("{what}_{name}_us"));
-    for (what, times) in [("barrier", &barriers), ("effect", &effects)] {
-        let named = of(what);
-        let named = named.each_ref().map(String::as_str);
-        put_times(
-            reading,
-            named,
-            &format!("{what}_ns"),
-            times,
-            "there was no change",
-        );
-    }
+    times.convicted += u64::from(watcher.is_convicted);
+    found.reading.put("late", watcher.late as f64);
+    times.tell(&mut found);
     found.notes.extend(traffic.shortfall());
     Ok(found)
+}
+
+/// What all changes took.
+#[derive(Default)]
+struct Times {
+    barriers: Vec<u64>,
+    effects: Vec<u64>,
+    lag_ns_max: u64,
+    convicted: u64,
+}
+
+impl Times {
+    /// Takes note of a change that was met at last then.
+    fn note(&mut self, settled: &Settled, met: Instant) {
+        self.barriers
+            .push(ns(settled.answered.since(settled.began)));
+        self.effects.push(ns(met.since(settled.began)));
+        self.lag_ns_max = self.lag_ns_max.max(ns(met.since(settled.answered)));
+    }
+
+    fn tell(&self, found: &mut Found) {
+        let reading = &mut found.reading;
+        reading.put("convicted", self.convicted as f64);
+        reading.put("changes", self.barriers.len() as f64);
+        reading.put("lag_max_us", self.lag_ns_max as f64 / 1e3);
+        for (what, times) in [("barrier", &self.barriers), ("effect", &self.effects)] {
+            let names = ["mean", "p50", "p99", "max"].map(|name| format!("{what}_{name}_us"));
+            let names = names.each_ref().map(String::as_str);
+            let histogram = format!("{what}_ns");
+            put_times(reading, names, &histogram, times, "there was no change");
+        }
+    }
 }
 
 /// Frames go on until then.
@@ -219,7 +234,7 @@ fn go_on(
 ) -> Result<(), TrialError> {
     while rig.now() < until {
         traffic.turn(rig)?;
-        while rig.hear()?.is_some() {}
+        pass_over(rig)?;
         traffic.catch(rig, |seen| watcher.see(seen))?;
     }
     Ok(())
@@ -232,7 +247,7 @@ fn one(
     mark: u8,
     traffic: &mut Traffic,
     watcher: &mut Watcher,
-) -> Result<super::rig::Settled, TrialError> {
+) -> Result<Settled, TrialError> {
     let count = u32::try_from(watcher.met.len()).expect("the bounds say so");
     let modify = |flow| flows.message(FlowModCommand::ModifyStrict, flow, Some(mark));
     let began = rig.now();
@@ -244,7 +259,8 @@ fn one(
     loop {
         order.turn(rig)?;
         traffic.turn(rig)?;
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             order.hear(&told, rig.version());
         }
         watcher.answered = order.answered();

@@ -6,17 +6,16 @@ use std::time::Duration;
 use base::Instant;
 use openflow::Message;
 
+use super::Found;
 use super::figures::{bad, ms, ns, plain, rate, time};
+use super::flows::MARKS;
 use super::poll::Poll;
-use super::rig::{Order, Rig, Settled};
-use super::traffic::{Seen, Traffic};
+use super::rig::{Few, Order, Rig, Settled};
+use super::traffic::{Seen, Traffic, Unsettled};
 use crate::catalogue::{Bound, Figure, Parameter, Values};
 use crate::record::Reading;
 use crate::statistics::Histogram;
 use crate::trial::TrialError;
-
-/// Frames go for so long before anything changes.
-const LEAD: Duration = Duration::from_millis(20);
 
 /// Frames go on for so long behind the barrier's reply, if all changes are met.
 const TAIL: Duration = Duration::from_millis(20);
@@ -77,6 +76,8 @@ pub(super) struct Changed {
     pub(super) foreign: u64,
     pub(super) duplicates: u64,
     pub(super) shortfall: Option<String>,
+    /// What was wrong before anything was changed.
+    pub(super) unsettled: Option<Unsettled>,
     /// The time between two frames of a flow: no change is seen more sharply.
     pub(super) resolution: Duration,
     pub(super) poll: Option<Poll>,
@@ -85,8 +86,8 @@ pub(super) struct Changed {
 /// What frames tell while changes are under way.
 struct Watcher {
     mark: Option<u8>,
-    old: Option<u8>,
-    began: Option<Instant>,
+    old: u8,
+    began: Instant,
     answered: Option<Instant>,
     met: Vec<Option<Instant>>,
     waiting: usize,
@@ -97,17 +98,54 @@ struct Watcher {
 }
 
 impl Watcher {
+    /// Has the order done while frames go on, until each change was met or is given up.
+    fn watch(
+        &mut self,
+        rig: &mut dyn Rig,
+        traffic: &mut Traffic,
+        order: &mut Order,
+        mut poll: Option<&mut Poll>,
+    ) -> Result<(), TrialError> {
+        let round = traffic.round();
+        loop {
+            traffic.turn(rig)?;
+            if let Some(poll) = &mut poll {
+                poll.turn(rig)?;
+            }
+            order.turn(rig)?;
+            let mut few = Few::default();
+            while let Some(told) = few.hear(rig)? {
+                let of_poll = poll.as_mut().is_some_and(|poll| poll.hear(&told, rig));
+                if !of_poll {
+                    order.hear(&told, rig.version());
+                }
+            }
+            self.answered = order.answered();
+            traffic.catch(rig, |seen| self.see(seen))?;
+            let Some(answered) = self.answered else {
+                continue;
+            };
+            // What was refused is not waited for.
+            let end = match self.waiting == 0 || order.is_refused() {
+                true => TAIL.max(round),
+                false => EFFECT.max(round * 2),
+            };
+            if rig.now().since(answered) > end {
+                return Ok(());
+            }
+        }
+    }
+
     fn see(&mut self, seen: Seen) {
         let is_new = self.mark.is_none_or(|mark| seen.mark == mark);
         if !is_new {
-            let is_old = *self.old.get_or_insert(seen.mark) == seen.mark;
-            self.foreign += u64::from(!is_old);
+            self.foreign += u64::from(seen.mark != self.old);
             self.last_old = Some(seen.came);
             let late = self.answered.is_some_and(|answered| seen.sent > answered);
             self.late += u64::from(late);
             return;
         }
-        if self.began.is_none() {
+        if seen.came < self.began {
             self.premature += 1;
             return;
         }
@@ -123,12 +161,14 @@ impl Watcher {
 pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, TrialError> {
     let count = change.messages.len();
     let flows = u32::try_from(count).expect("the bounds say so");
+    let mut traffic = Traffic::new(flows, change.pps, rig.now());
+    // Where a change shows by a mark, another was there before.
+    let unsettled = traffic.settle(rig, change.mark.map(|_| MARKS[0]))?;
     let start = rig.now();
-    let mut traffic = Traffic::new(flows, change.pps, start);
     let mut watcher = Watcher {
         mark: change.mark,
-        old: None,
-        began: None,
+        old: MARKS[0],
+        began: start,
         answered: None,
         met: vec![None; count],
         waiting: count,
@@ -137,61 +177,26 @@ pub(super) fn change(rig: &mut dyn Rig, change: Change) -> Result<Changed, Trial
         premature: 0,
         foreign: 0,
     };
-    // Every flow has been seen once, or could have been.
-    let round = Duration::from_nanos(u64::from(flows) * 1_000_000_000 / change.pps.max(1));
-    let lead = start + LEAD.max(round);
-    let mut order = Order::new(change.messages, lead);
+    let mut order = Order::new(change.messages, start);
     let mut poll = change.poll;
-    loop {
-        let now = rig.now();
-        traffic.turn(rig)?;
-        if now >= lead {
-            watcher.began.get_or_insert(now);
-            order.turn(rig)?;
-        }
-        if let Some(poll) = &mut poll {
-            poll.turn(rig)?;
-        }
-        while let Some(told) = rig.hear()? {
-            let of_poll = poll.as_mut().is_some_and(|poll| poll.hear(&told, rig));
-            if !of_poll {
-                order.hear(&told, rig.version());
-            }
-        }
-        watcher.answered = order.answered();
-        traffic.catch(rig, |seen| watcher.see(seen))?;
-        if let Some(answered) = watcher.answered {
-            let since = rig.now().since(answered);
-            let end = if watcher.waiting == 0 {
-                TAIL.max(round)
-            } else {
-                EFFECT.max(round * 2)
-            };
-            let refused = order
-                .settled()
-                .is_some_and(|settled| !settled.refused.is_empty());
-            if since > end || (refused && since > TAIL.max(round)) {
-                break;
-            }
-        }
-    }
+    watcher.watch(rig, &mut traffic, &mut order, poll.as_mut())?;
     traffic.drain(rig, |seen| watcher.see(seen))?;
     let settled = order.settled().expect("its barrier was answered");
     let handed = (0..count).map(|place| rig.handed_at(order.xid(place)?));
-    let until = rig.now();
     let after = settled.answered + Duration::from_nanos(1);
     Ok(Changed {
         handed: handed.collect(),
         met: watcher.met,
         last_old: watcher.last_old,
         late: watcher.late,
-        lost_late: traffic.lost_between(after, until),
+        lost_late: traffic.lost_between(after, rig.now()),
         lost: traffic.lost_between(start, after),
         premature: watcher.premature,
         foreign: watcher.foreign,
         duplicates: traffic.duplicates(),
         shortfall: traffic.shortfall(),
-        resolution: round,
+        unsettled,
+        resolution: traffic.round(),
         poll,
         settled,
     })
@@ -302,22 +307,32 @@ impl Changed {
             .insert("handed_ms".to_owned(), handed.collect());
     }
 
-    /// What is to be said against it.
-    pub(super) fn doubts(&self) -> (Vec<String>, Vec<String>) {
-        let (mut void, mut notes) = (Vec::new(), Vec::new());
+    /// Says what there is against it.
+    pub(super) fn doubt(&self, found: &mut Found) {
         if self.premature > 0 {
             let count = self.premature;
-            void.push(format!("{count} frames met a change before it was told"));
+            let why = format!("{count} frames met a change before it was told");
+            found.void.push(why);
         }
         if self.foreign > 0 {
             let count = self.foreign;
-            void.push(format!("{count} frames came out as no rule says"));
+            found
+                .void
+                .push(format!("{count} frames came out as no rule says"));
         }
-        notes.extend(self.shortfall.clone());
-        notes.extend(self.settled.first_refusal());
+        self.note(found);
         if self.duplicates > 0 {
-            notes.push(format!("{} frames came out twice", self.duplicates));
+            let count = self.duplicates;
+            found.notes.push(format!("{count} frames came out twice"));
         }
-        (void, notes)
+    }
+
+    /// Notes what a reader should know in any case.
+    pub(super) fn note(&self, found: &mut Found) {
+        if let Some(unsettled) = self.unsettled {
+            unsettled.tell(found);
+        }
+        found.notes.extend(self.shortfall.clone());
+        found.notes.extend(self.settled.first_refusal());
     }
 }

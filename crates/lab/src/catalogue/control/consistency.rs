@@ -93,8 +93,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         }
     }
     // Frames that no rule made are what this is about, and speak for themselves.
-    found.notes.extend(changed.shortfall.clone());
-    found.notes.extend(changed.settled.first_refusal());
+    changed.note(&mut found);
     Ok(found)
 }
 

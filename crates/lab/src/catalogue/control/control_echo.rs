@@ -7,7 +7,7 @@ use openflow::Message;
 use super::figures::{bad, plain, put_times, time};
 use super::flows::delete_all;
 use super::poll::Poll;
-use super::rig::{PATIENCE, Rig, settle};
+use super::rig::{Few, PATIENCE, Rig, settle};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
     Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
@@ -122,7 +122,8 @@ pub(super) fn ask_all(rig: &mut dyn Rig, poll: &mut Poll) -> Result<(), TrialErr
     let mut deadline = rig.now() + PATIENCE;
     while !poll.is_over() || (poll.open() > 0 && rig.now() < deadline) {
         poll.turn(rig)?;
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             poll.hear(&told, rig);
         }
         if !poll.is_over() {

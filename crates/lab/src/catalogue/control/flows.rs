@@ -119,7 +119,7 @@ impl Flows {
 }
 
 fn address(flow: u32) -> Ipv4Addr {
-    Ipv4Addr::from_bits(NETWORK | flow % FLOWS_MAX)
+    Ipv4Addr::from_bits(NETWORK | (flow % FLOWS_MAX))
 }
 
 /// The smallest frame of a flow.

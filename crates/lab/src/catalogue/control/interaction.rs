@@ -184,7 +184,7 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
             }
         }
     }
-    (found.void, found.notes) = changed.doubts();
+    changed.doubt(&mut found);
     Ok(found)
 }
 

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use base::Instant;
 use flow::{PacketIn, SwitchConfig};
 use openflow::{Message, Version};
 
 use super::figures::{bad, lack_all, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, sized};
-use super::rig::{Rig, Told, settle};
+use super::rig::{PATIENCE, Rig, Told, settle};
 use super::traffic::{QUIET, Traffic};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
@@ -124,6 +125,9 @@ pub(super) const FIGURES: &[Figure] = &[
     plain("sent_s", "Frames a second sent", "/s"),
 ];
 
+/// Frames a second that show whether rules of before are gone.
+const SETTLING_PPS: u64 = 20_000;
+
 /// Flows that frames are of in turn.
 pub(super) const FLOWS: u32 = 1_000;
 
@@ -161,65 +165,85 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let frames: Vec<_> = (0..FLOWS).map(|flow| sized(flow, size)).collect();
     let length = frames[0].headers() + frames[0].payload;
+    // Rules of before may still be in force, whatever was said of their deletion.
+    let mut before = Traffic::of(frames.clone(), SETTLING_PPS, rig.now());
+    if let Some(unsettled) = before.settle_few(rig)? {
+        unsettled.tell(&mut found);
+    }
     let start = rig.now();
     let end = start + Duration::from_millis(point.number("milliseconds"));
     let mut traffic = Traffic::of(frames, point.number("rate"), start);
-    let (mut delays, mut came, mut duplicates) = (Vec::new(), Vec::new(), 0_u64);
-    let mut last = start;
+    let mut ups = Ups {
+        length,
+        delays: Vec::new(),
+        came: Vec::new(),
+        duplicates: 0,
+        last: end,
+    };
     loop {
         let now = rig.now();
-        if now >= end && now.since(last.max(end)) >= QUIET {
+        // Who never stops sending is not waited for.
+        if now >= end && (now.since(ups.last) >= QUIET || now >= end + PATIENCE) {
             break;
         }
         if now < end {
             traffic.turn(rig)?;
         }
-        while let Some(told) = rig.hear()? {
-            let Some((number, _)) = number(&told, length) else {
-                continue;
-            };
-            last = rig.now();
-            let Some(sent) = traffic.sent_at(number) else {
-                continue;
-            };
-            let place = usize::try_from(number).expect("there are few millions");
-            if came.len() <= place {
-                came.resize(place + 1, false);
-            }
-            match std::mem::replace(&mut came[place], true) {
-                true => duplicates += 1,
-                false => delays.push(ns(told.at.since(sent))),
-            }
-            // Frames go on, however many have come up.
-            if rig.now() < end {
-                traffic.turn(rig)?;
-            }
+        if let Some(told) = rig.hear()? {
+            ups.take(&told, &traffic, now);
         }
         traffic.catch(rig, |_| {})?;
     }
-    let sent = traffic.sent();
-    let seconds = last.max(end).since(start).as_secs_f64();
-    let reading = &mut found.reading;
-    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-    put_times(
-        reading,
-        names,
-        "packet_in_ns",
-        &delays,
-        "no frame came to the controller",
-    );
-    reading.put("packet_ins_s", delays.len() as f64 / seconds);
-    reading.put("loss", 1.0 - delays.len() as f64 / sent.max(1) as f64);
-    reading.put("duplicates", duplicates as f64);
-    reading.put("sent_s", traffic.achieved_pps());
+    ups.tell(&mut found, &traffic, start);
     found.notes.extend(traffic.shortfall());
     if traffic.received() > 0 {
         let count = traffic.received();
-        found.void.push(format!(
-            "{count} frames were forwarded, though no rule says so"
-        ));
+        let why = format!("{count} frames were forwarded, though no rule says so");
+        found.void.push(why);
     }
     Ok(found)
+}
+
+/// Frames that came up.
+struct Ups {
+    /// Bytes of a frame without its checksum.
+    length: usize,
+    delays: Vec<u64>,
+    came: Vec<bool>,
+    duplicates: u64,
+    last: Instant,
+}
+
+impl Ups {
+    fn take(&mut self, told: &Told, traffic: &Traffic, now: Instant) {
+        let Some((number, _)) = number(told, self.length) else {
+            return;
+        };
+        let Some(sent) = traffic.sent_at(number) else {
+            return;
+        };
+        self.last = self.last.max(now);
+        let place = usize::try_from(number).expect("there are few millions");
+        if self.came.len() <= place {
+            self.came.resize(place + 1, false);
+        }
+        match std::mem::replace(&mut self.came[place], true) {
+            true => self.duplicates += 1,
+            false => self.delays.push(ns(told.at.since(sent))),
+        }
+    }
+
+    fn tell(&self, found: &mut Found, traffic: &Traffic, start: Instant) {
+        let reading = &mut found.reading;
+        let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+        let otherwise = "no frame came to the controller";
+        put_times(reading, names, "packet_in_ns", &self.delays, otherwise);
+        let (came, sent) = (self.delays.len() as f64, traffic.sent().max(1) as f64);
+        reading.put("packet_ins_s", came / self.last.since(start).as_secs_f64());
+        reading.put("loss", 1.0 - came / sent);
+        reading.put("duplicates", self.duplicates as f64);
+        reading.put("sent_s", traffic.achieved_pps());
+    }
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use flow::Action;
 use super::figures::{bad, ns, plain, put_times, rate, time};
 use super::flows::{delete_all, drop_rest, sized};
 use super::packet_in::{MILLISECONDS, RATE, SIZE};
-use super::rig::{Rig, settle};
-use super::traffic::QUIET;
+use super::rig::{Few, PATIENCE, Rig, settle};
+use super::traffic::{BURST, FRAMES_MAX, QUIET};
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{Experiment, Family, Figure, Point, Setting, View};
 use crate::controller::packet_out;
-use crate::frames;
+use crate::frames::{self, UdpFrame};
+use crate::record::Reading;
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -80,74 +81,108 @@ struct Sent {
     came: bool,
 }
 
+/// Packet-outs on their way, and those whose frame came out.
+struct Outs {
+    frame: UdpFrame,
+    sent: Vec<Sent>,
+    withheld: u64,
+    delays: Vec<u64>,
+    refused: Option<String>,
+    last: Instant,
+}
+
 fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
     settle(rig, vec![delete_all(), drop_rest()])?;
     let size = u16::try_from(point.number("size")).expect("the bound says so");
-    let frame = sized(0, size);
-    let length = frame.headers() + frame.payload;
     let (pps, start) = (point.number("rate"), rig.now());
     let end = start + Duration::from_millis(point.number("milliseconds"));
-    let mut sent: Vec<Sent> = Vec::new();
-    let (mut withheld, mut refused) = (0_u64, None);
-    let (mut delays, mut last) = (Vec::new(), start);
+    let mut outs = Outs {
+        frame: sized(0, size),
+        sent: Vec::new(),
+        withheld: 0,
+        delays: Vec::new(),
+        refused: None,
+        last: end,
+    };
     loop {
         let now = rig.now();
-        if now >= end && now.since(last.max(end)) >= QUIET {
+        // Who never stops sending is not waited for.
+        if now >= end && (now.since(outs.last) >= QUIET || now >= end + PATIENCE) {
             break;
         }
         let due = now.since(start).as_nanos() * u128::from(pps) / 1_000_000_000;
-        if now < end && (sent.len() as u128 + u128::from(withheld)) < due {
-            if rig.has_room() {
-                let number = u32::try_from(sent.len()).expect("there are few millions");
-                let output = vec![Action::output(PortNo(2))];
-                let message = packet_out(frame.bytes(number), PortNo::CONTROLLER, output);
-                let xid = rig.say(&message)?;
-                let handed = rig.handed_at(xid);
-                let came = false;
-                sent.push(Sent {
-                    xid,
-                    said: now,
-                    handed,
-                    came,
-                });
-            } else {
-                withheld += 1;
-            }
+        if now < end && (outs.sent.len() as u128 + u128::from(outs.withheld)) < due {
+            outs.say(rig, now)?;
         }
-        while let Some(told) = rig.hear()? {
-            refused = refused.or_else(|| told.refusal(rig.version()));
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
+            outs.refused = outs.refused.or_else(|| told.refusal(rig.version()));
         }
-        while let Some(caught) = rig.catch()? {
+        outs.catch(rig)?;
+    }
+    let mut found = Found::at(point);
+    outs.tell(&mut found.reading, start, end);
+    if let Some(reason) = outs.refused {
+        let note = format!("the device refused a packet-out: {reason}");
+        found.notes.push(note);
+    }
+    Ok(found)
+}
+
+impl Outs {
+    /// Says another, if there is room.
+    fn say(&mut self, rig: &mut dyn Rig, now: Instant) -> Result<(), TrialError> {
+        if !rig.has_room() || self.sent.len() >= FRAMES_MAX {
+            self.withheld += 1;
+            return Ok(());
+        }
+        let number = u32::try_from(self.sent.len()).expect("there are few millions");
+        let output = vec![Action::output(PortNo(2))];
+        let message = packet_out(self.frame.bytes(number), PortNo::CONTROLLER, output);
+        let xid = rig.say(&message)?;
+        rig.flush()?;
+        self.sent.push(Sent {
+            xid,
+            said: now,
+            handed: rig.handed_at(xid),
+            came: false,
+        });
+        Ok(())
+    }
+
+    /// Takes frames out, a burst at most.
+    fn catch(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+        let length = self.frame.headers() + self.frame.payload;
+        for _ in 0..BURST {
+            let Some(caught) = rig.catch()? else {
+                break;
+            };
             let is_ours = caught.bytes.get(..6) == Some(&super::flows::FAR);
             let number = frames::number(&caught.bytes, length).filter(|_| is_ours);
             let place = number.and_then(|number| usize::try_from(number).ok());
-            let Some(one) = place.and_then(|place| sent.get_mut(place)) else {
+            let Some(one) = place.and_then(|place| self.sent.get_mut(place)) else {
                 continue;
             };
-            last = caught.at;
+            self.last = self.last.max(caught.at);
             if !std::mem::replace(&mut one.came, true) {
                 let handed = one.handed.or_else(|| rig.handed_at(one.xid));
-                delays.push(ns(caught.at.since(handed.unwrap_or(one.said))));
+                let delay = caught.at.since(handed.unwrap_or(one.said));
+                self.delays.push(ns(delay));
             }
         }
+        Ok(())
     }
-    let mut found = Found::at(point);
-    let reading = &mut found.reading;
-    let otherwise = refused.as_deref().unwrap_or("no frame came out");
-    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
-    put_times(reading, names, "packet_out_ns", &delays, otherwise);
-    let seconds = last.max(end).since(start).as_secs_f64();
-    reading.put("frames_s", delays.len() as f64 / seconds);
-    let asked = sent.len() as f64;
-    reading.put("loss", 1.0 - delays.len() as f64 / asked.max(1.0));
-    reading.put("withheld", withheld as f64);
-    reading.put("sent_s", asked / end.since(start).as_secs_f64());
-    if let Some(reason) = refused {
-        found
-            .notes
-            .push(format!("the device refused a packet-out: {reason}"));
+
+    fn tell(&self, reading: &mut Reading, start: Instant, end: Instant) {
+        let otherwise = self.refused.as_deref().unwrap_or("no frame came out");
+        let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+        put_times(reading, names, "packet_out_ns", &self.delays, otherwise);
+        let (came, said) = (self.delays.len() as f64, self.sent.len() as f64);
+        reading.put("frames_s", came / self.last.since(start).as_secs_f64());
+        reading.put("loss", 1.0 - came / said.max(1.0));
+        reading.put("withheld", self.withheld as f64);
+        reading.put("sent_s", said / end.since(start).as_secs_f64());
     }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ impl Poll {
             return Ok(());
         }
         let xid = rig.say(&self.question)?;
+        rig.flush()?;
         self.asked += 1;
         self.open.push(Asked { xid, at: now });
         Ok(())

@@ -8,7 +8,7 @@ use flow::{Action, FlowModCommand};
 use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
 use super::flows::Flows;
 use super::packet_in::{ask_for_frames, number};
-use super::rig::{PATIENCE, Rig, settle};
+use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
@@ -48,9 +48,9 @@ pub(crate) const REACTIVE: Experiment = Experiment {
             "pps",
             "frames a second, of all flows",
             Values::Numbers {
-                quick: &[5_000],
-                paper: &[5_000],
-                rfc: &[5_000],
+                quick: &[50_000],
+                paper: &[50_000],
+                rfc: &[50_000],
                 bound: Bound {
                     least: 10,
                     most: 1_000_000,
@@ -82,6 +82,7 @@ pub(crate) const REACTIVE: Experiment = Experiment {
                 "flows_s",
                 "never",
                 "packet_ins",
+                "resolution_us",
             ],
         },
     ],
@@ -104,6 +105,7 @@ const FIGURES: &[Figure] = &[
     rate("flows_s", "Flows a second", "/s"),
     bad("never", "Flows never set up"),
     plain("packet_ins", "Frames to the controller", ""),
+    plain("resolution_us", "Time between looks", "µs"),
 ];
 
 /// A flow that is being set up.
@@ -123,8 +125,13 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         lack_all(&mut found.reading, FIGURES, &reason);
         return Ok(found);
     }
+    let frames: Vec<_> = (0..count).map(super::flows::frame).collect();
+    let mut before = Traffic::of(frames.clone(), point.number("pps"), rig.now());
+    if let Some(unsettled) = before.settle_few(rig)? {
+        unsettled.tell(&mut found);
+    }
     let start = rig.now();
-    let mut traffic = Traffic::new(count, point.number("pps"), start);
+    let mut traffic = Traffic::of(frames, point.number("pps"), start);
     let mut all = vec![Flow::default(); count as usize];
     let mut ups: Vec<bool> = Vec::new();
     let (mut waiting, mut refused) = (all.len(), None);
@@ -151,6 +158,8 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         ups.iter().filter(|up| **up).count(),
         refused.as_deref(),
     );
+    let resolution = traffic.round().as_secs_f64() * 1e6;
+    found.reading.put("resolution_us", resolution);
     found.notes.extend(traffic.shortfall());
     Ok(found)
 }
@@ -165,7 +174,8 @@ fn hear(
     refused: &mut Option<String>,
 ) -> Result<(), TrialError> {
     let flows = Flows::of(rig.version());
-    while let Some(told) = rig.hear()? {
+    let mut few = Few::default();
+    while let Some(told) = few.hear(rig)? {
         if refused.is_none() {
             *refused = told.refusal(rig.version());
         }
@@ -192,6 +202,7 @@ fn hear(
             let output = vec![Action::output(PortNo(2))];
             rig.say(&packet_out(frame.data.clone(), PortNo(1), output))?;
         }
+        rig.flush()?;
     }
     Ok(())
 }

@@ -2,13 +2,14 @@
 //! told and what it answers, what goes in and what comes out, and one clock for all of it.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use base::{Instant, Xid};
 use openflow::{Message, Version, Versions};
 use testbed::{Clock, Failure, RawSocket};
 
-use crate::controller::{Ask, Kind, Link};
+use crate::controller::{Ask, Kind, Lent, Link};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::TrialError;
@@ -68,8 +69,10 @@ pub(super) trait Rig {
     fn version(&self) -> Version;
     /// The time.
     fn now(&self) -> Instant;
-    /// Says something.
+    /// Says something, which [`Rig::flush`] hands to the system.
     fn say(&mut self, message: &Message) -> Result<Xid, TrialError>;
+    /// Hands what is said to the system, as far as there is room.
+    fn flush(&mut self) -> Result<(), TrialError>;
     /// Whether more may be said without much waiting.
     fn has_room(&self) -> bool;
     /// When a message's last byte was handed to the system, if it was.
@@ -147,6 +150,7 @@ impl Order {
             }
             self.deadline = rig.now() + PATIENCE;
         }
+        rig.flush()?;
         if self.began.is_none() {
             let first = self.said.first().copied().or(self.barrier);
             self.began = first.and_then(|xid| rig.handed_at(xid));
@@ -183,6 +187,11 @@ impl Order {
         self.answered.map(|(at, _)| at)
     }
 
+    /// Whether anything was refused so far.
+    pub(super) fn is_refused(&self) -> bool {
+        !self.refused.is_empty()
+    }
+
     /// The number of the message at this place, once it is said.
     pub(super) fn xid(&self, place: usize) -> Option<Xid> {
         self.said.get(place).copied()
@@ -200,15 +209,50 @@ impl Order {
     }
 }
 
+/// Hears no more than so many messages, so that a device that never stops does not keep an
+/// experiment from going on.
+pub(super) struct Few(usize);
+
+impl Default for Few {
+    fn default() -> Self {
+        Self(HEARD_AT_ONCE)
+    }
+}
+
+impl Few {
+    /// The next message, if one has come and not too many have.
+    pub(super) fn hear(&mut self, rig: &mut dyn Rig) -> Result<Option<Told>, TrialError> {
+        if self.0 == 0 {
+            return Ok(None);
+        }
+        self.0 -= 1;
+        rig.hear()
+    }
+}
+
+/// Hears a few messages that mean nothing. Whether there were any.
+pub(super) fn pass_over(rig: &mut dyn Rig) -> Result<bool, TrialError> {
+    let mut few = Few::default();
+    let mut any = false;
+    while few.hear(rig)?.is_some() {
+        any = true;
+    }
+    Ok(any)
+}
+
+/// Messages that are heard in one turn.
+const HEARD_AT_ONCE: usize = 64;
+
 /// Messages that are said in one turn.
-const SAID_AT_ONCE: usize = 16;
+const SAID_AT_ONCE: usize = 64;
 
 /// Has all of `messages` done before anything else.
 pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settled, TrialError> {
     let mut order = Order::new(messages, rig.now());
     loop {
         order.turn(rig)?;
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             order.hear(&told, rig.version());
         }
         if let Some(settled) = order.settled() {
@@ -217,9 +261,60 @@ pub(super) fn settle(rig: &mut dyn Rig, messages: Vec<Message>) -> Result<Settle
     }
 }
 
+/// A connection to a device, for as long as an experiment takes.
+enum Connection {
+    /// Of the experiment's own, to a device that listens.
+    Own(Link),
+    /// The one by which the device has called.
+    Lent(Lent),
+}
+
+impl Connection {
+    fn open(station: &Station, version: Version, clock: &Clock) -> Result<Self, TrialError> {
+        let socket = station.directory.join(SOCKET);
+        if socket.exists() {
+            let link = Link::call(&socket, Versions::only(version), clock)?;
+            return Ok(Self::Own(link));
+        }
+        let Some(controller) = station.controller() else {
+            let reason = "the device has no controller in this mode".to_owned();
+            return Err(TrialError::Impossible(reason));
+        };
+        let lent = controller.lend()?;
+        match lent.version() {
+            Some(agreed) if agreed == version => Ok(Self::Lent(lent)),
+            Some(agreed) => {
+                let reason = format!("the device has agreed on {agreed}, not on {version}");
+                Err(TrialError::Impossible(reason))
+            }
+            None => Err(TrialError::Impossible("nothing is agreed on".to_owned())),
+        }
+    }
+}
+
+impl Deref for Connection {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        match self {
+            Self::Own(link) => link,
+            Self::Lent(lent) => lent,
+        }
+    }
+}
+
+impl DerefMut for Connection {
+    fn deref_mut(&mut self) -> &mut Link {
+        match self {
+            Self::Own(link) => link,
+            Self::Lent(lent) => lent,
+        }
+    }
+}
+
 /// A real one.
 pub(super) struct Live<'a> {
-    link: Link,
+    link: Connection,
     client: RawSocket,
     server: RawSocket,
     clock: Clock,
@@ -228,16 +323,15 @@ pub(super) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Opens a connection of its own to the station's device, and a socket at either host.
+    /// Opens a connection to the station's device, and a socket at either host.
     pub(super) fn open(
         station: &Station,
         version: Version,
         tools: &Tools<'a>,
     ) -> Result<Self, TrialError> {
         let (client, server) = (station.bench.client(), station.bench.server());
-        let socket = station.directory.join(SOCKET);
         Ok(Self {
-            link: Link::call(&socket, Versions::only(version), tools.clock)?,
+            link: Connection::open(station, version, tools.clock)?,
             client: client.namespace.raw_sender(client.interface)?,
             server: server.namespace.raw_receiver(server.interface)?,
             clock: *tools.clock,
@@ -254,7 +348,7 @@ impl<'a> Live<'a> {
 
 impl Rig for Live<'_> {
     fn version(&self) -> Version {
-        Ask::version(&self.link)
+        Ask::version(&*self.link)
     }
 
     fn now(&self) -> Instant {
@@ -262,7 +356,11 @@ impl Rig for Live<'_> {
     }
 
     fn say(&mut self, message: &Message) -> Result<Xid, TrialError> {
-        Ok(self.link.say(message)?)
+        Ok(self.link.queue(message)?)
+    }
+
+    fn flush(&mut self) -> Result<(), TrialError> {
+        Ok(self.link.flush()?)
     }
 
     fn has_room(&self) -> bool {

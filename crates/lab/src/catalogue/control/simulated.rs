@@ -162,7 +162,7 @@ impl Simulated {
     }
 
     fn flow_mod(&mut self, rule: &FlowMod, xid: Xid, done: Instant) {
-        let is_early = self.faults.reorders && self.count % 2 == 0;
+        let is_early = self.faults.reorders && self.count.is_multiple_of(2);
         let delay = if is_early {
             Duration::ZERO
         } else {
@@ -291,7 +291,7 @@ impl Simulated {
 
     fn send_up(&mut self, frame: &[u8]) {
         self.ups += 1;
-        if self.ups % self.faults.up_one_in != 0 {
+        if !self.ups.is_multiple_of(self.faults.up_one_in) {
             return;
         }
         let message = Message::PacketIn(PacketIn {
@@ -311,7 +311,7 @@ impl Simulated {
 
     fn packet_out(&mut self, out: &PacketOut, done: Instant) {
         self.outs += 1;
-        if self.outs % self.faults.out_one_in == 0 {
+        if self.outs.is_multiple_of(self.faults.out_one_in) {
             let before = std::mem::replace(&mut self.now, done);
             self.execute(&out.data, &out.actions);
             self.now = before;
@@ -400,6 +400,10 @@ impl Rig for Simulated {
             other => panic!("no experiment says {other:?}"),
         }
         Ok(xid)
+    }
+
+    fn flush(&mut self) -> Result<(), TrialError> {
+        Ok(())
     }
 
     fn has_room(&self) -> bool {

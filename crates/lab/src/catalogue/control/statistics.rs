@@ -10,7 +10,7 @@ use openflow::{Form, Message, MultipartRequest};
 use super::figures::{bad, lack_all, ns, plain, put_times, time};
 use super::flows::{Flows, delete_all, drop_rest};
 use super::poll::Poll;
-use super::rig::{PATIENCE, Rig, settle};
+use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, PPS, VERSION, on_device, takes};
 use crate::catalogue::{
@@ -188,9 +188,12 @@ fn measure(point: &Point, rig: &mut dyn Rig, question: Message) -> Result<Found,
     let half = Duration::from_millis(point.number("milliseconds"));
     let period = Duration::from_millis(point.number("period-ms"));
     let most = (half.as_nanos() / period.as_nanos().max(1)).max(1);
+    let mut traffic = Traffic::new(rules, point.number("pps"), rig.now());
+    if let Some(unsettled) = traffic.settle(rig, Some(0))? {
+        unsettled.tell(&mut found);
+    }
     let start = rig.now();
     let (middle, end) = (start + half, start + half * 2);
-    let mut traffic = Traffic::new(rules, point.number("pps"), start);
     let most = u64::try_from(most).expect("there are few milliseconds");
     let mut poll = Poll::new(question, period, most, middle);
     let delays = run(rig, &mut traffic, &mut poll, [middle, end])?;
@@ -218,7 +221,8 @@ fn run(
         if now >= middle && now < end {
             poll.turn(rig)?;
         }
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             poll.hear(&told, rig);
         }
         traffic.catch(rig, |seen| {

@@ -8,7 +8,7 @@ use openflow::Message;
 
 use super::figures::{bad, lack_all, ms, time};
 use super::flows::{Flows, delete_all, drop_rest};
-use super::rig::{Order, Rig, Told};
+use super::rig::{Few, Order, Rig, Told};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
@@ -161,7 +161,8 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
             traffic.stop();
         }
         traffic.turn(rig)?;
-        while let Some(told) = rig.hear()? {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
             if !order.hear(&told, rig.version()) {
                 note_end(&told, &mut rules);
             }

@@ -4,19 +4,27 @@ use std::time::Duration;
 
 use base::Instant;
 
-use super::flows;
-use super::rig::{Caught, Rig};
+use super::rig::{Caught, PATIENCE, Rig, pass_over};
+use super::{Found, flows};
 use crate::frames;
 use crate::trial::TrialError;
 
 /// Frames of a test at most: what is known of them is kept until it ends.
-const FRAMES_MAX: usize = 4_000_000;
+pub(super) const FRAMES_MAX: usize = 4_000_000;
 
 /// Nothing more for so long behind the last frame, and nothing more comes.
 pub(super) const QUIET: Duration = Duration::from_millis(100);
 
+/// For so long, at least, everything must come out as it should before something is changed,
+/// frames of the last moments aside.
+const SETTLED: Duration = Duration::from_millis(20);
+const ON_THE_WAY: Duration = Duration::from_millis(5);
+
+/// A device that is not settled by then never will be.
+const UNSETTLED_MAX: Duration = Duration::from_secs(2);
+
 /// Frames that are taken out before one is sent again.
-const BURST: usize = 32;
+pub(super) const BURST: usize = 32;
 
 /// Where a frame's code point is: behind the Ethernet header and the version.
 const TOS: usize = 15;
@@ -42,6 +50,32 @@ pub(super) struct Seen {
     pub(super) came: Instant,
     /// The code point that it bears.
     pub(super) mark: u8,
+}
+
+/// What was wrong two seconds after the last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unsettled {
+    /// Frames that came out by other rules.
+    wrong: u64,
+    /// Frames that did not come out.
+    lost: u64,
+}
+
+impl Unsettled {
+    /// Says so in what is found: it is void if rules are in force that should not be, and a
+    /// device that loses frames anyhow is noted.
+    pub(super) fn tell(self, found: &mut Found) {
+        let Self { wrong, lost } = self;
+        if wrong > 0 {
+            found.void.push(format!(
+                "two seconds after the last change {wrong} frames still came out by rules of before it"
+            ));
+        } else {
+            found.notes.push(format!(
+                "{lost} frames were lost before anything was changed"
+            ));
+        }
+    }
 }
 
 /// Frames on their way.
@@ -150,12 +184,15 @@ impl Traffic {
         mut see: impl FnMut(Seen),
     ) -> Result<(), TrialError> {
         self.stop();
-        let mut last = rig.now();
-        while rig.now().since(last) < QUIET {
+        let began = rig.now();
+        let mut last = began;
+        // Who never stops sending is not waited for.
+        while rig.now().since(last) < QUIET && rig.now().since(began) < PATIENCE {
             let before = self.received;
             self.catch(rig, &mut see)?;
-            while rig.hear()?.is_some() {}
-            if self.received > before {
+            let mut came = self.received > before;
+            came |= pass_over(rig)?;
+            if came {
                 last = rig.now();
             }
         }
@@ -165,6 +202,57 @@ impl Traffic {
     /// Bytes of a frame without its checksum.
     pub(super) const fn length(&self) -> usize {
         self.length
+    }
+
+    /// Has frames go on until each comes out as it should for two rounds of all flows: with
+    /// this code point, or, without one, not at all. What was changed before may still be on
+    /// its way into the device, whatever its barriers have said. Tells what was wrong if that
+    /// does not come to pass within two seconds.
+    pub(super) fn settle(
+        &mut self,
+        rig: &mut dyn Rig,
+        wanted: Option<u8>,
+    ) -> Result<Option<Unsettled>, TrialError> {
+        let start = rig.now();
+        let period = SETTLED.max(self.round() * 2);
+        loop {
+            let from = rig.now();
+            let mut wrong = 0_u64;
+            while rig.now().since(from) < period {
+                self.turn(rig)?;
+                pass_over(rig)?;
+                self.catch(rig, |seen| wrong += u64::from(wanted != Some(seen.mark)))?;
+            }
+            // The last may still be on their way.
+            let until = from + (period - ON_THE_WAY);
+            let lost = match wanted {
+                Some(_) => self.lost_between(from, until),
+                None => 0,
+            };
+            if wrong + lost == 0 {
+                return Ok(None);
+            }
+            if rig.now().since(start) > UNSETTLED_MAX {
+                return Ok(Some(Unsettled { wrong, lost }));
+            }
+        }
+    }
+
+    /// As [`Self::settle`] where no frame is to come out, and with a pause
+    /// in which those come up that go to the controller.
+    pub(super) fn settle_few(
+        &mut self,
+        rig: &mut dyn Rig,
+    ) -> Result<Option<Unsettled>, TrialError> {
+        let unsettled = self.settle(rig, None)?;
+        self.drain(rig, |_| {})?;
+        Ok(unsettled)
+    }
+
+    /// The time in which a frame of each flow is sent.
+    pub(super) fn round(&self) -> Duration {
+        let flows = self.frames.len() as u64;
+        Duration::from_nanos(flows * 1_000_000_000 / self.pps.max(1))
     }
 
     /// When a frame was sent, if it was, by its number.

@@ -19,7 +19,7 @@ fn found(faults: Faults, question: fn() -> Message) -> Found {
 
 #[test]
 fn answers_and_frames_take_what_they_take() {
-    for question in [of_each, of_all] {
+    for (question, parts) in [(of_each as fn() -> Message, 2.0), (of_all, 1.0)] {
         let faults = Faults {
             statistics: Duration::from_micros(1_995),
             forward: Duration::from_micros(40),
@@ -33,11 +33,6 @@ fn answers_and_frames_take_what_they_take() {
         assert_near(&found, "asked_frame_p99_us", 40.0, 0.1);
         assert_near(&found, "quiet_lost", 0.0, 0.0);
         assert_near(&found, "asked_lost", 0.0, 0.0);
-        let parts = if question == of_each as fn() -> Message {
-            2.0
-        } else {
-            1.0
-        };
         assert_near(&found, "answer_bytes", 100.0 * parts, 0.0);
     }
 }
