@@ -14,6 +14,7 @@ mod meters;
 mod parts;
 mod requests;
 mod scale;
+mod strip;
 mod svg;
 mod tcp;
 mod validity;
