@@ -24,6 +24,7 @@ mod ofp_print;
 mod peer;
 mod printing;
 mod replay;
+mod report;
 mod rig;
 mod robustness;
 mod standalone;
@@ -54,6 +55,7 @@ const THEMES: &[&[Rule]] = &[
     xdp::RULES,
     dpdk::RULES,
     lab::RULES,
+    report::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

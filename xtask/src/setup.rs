@@ -16,7 +16,9 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 19] = [
+    ("chromedriver",       "chromium-driver"),
+    ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
     ("fping",              "fping"),
     ("ip",                 "iproute2"),
