@@ -25,6 +25,7 @@ mod ofp_print;
 mod peer;
 mod printing;
 mod replay;
+mod report;
 mod rig;
 mod robustness;
 mod standalone;
@@ -56,6 +57,7 @@ const THEMES: &[&[Rule]] = &[
     dpdk::RULES,
     lab::RULES,
     devices::RULES,
+    report::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

@@ -16,7 +16,9 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 18] = [
+const PROGRAMS: [(&str, &str); 20] = [
+    ("chromedriver",       "chromium-driver"),
+    ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
     ("fping",              "fping"),
     ("ip",                 "iproute2"),

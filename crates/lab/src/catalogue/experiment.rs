@@ -206,6 +206,27 @@ pub enum View {
         /// Whether equal factors, and not equal steps, take equal room upwards.
         log: bool,
     },
+    /// Delay and loss against load, beside each other: where a device is saturated, the one
+    /// bends up as the other begins.
+    Load {
+        /// What it shows.
+        title: &'static str,
+        /// The figure of the delay, by factors.
+        delay: &'static str,
+        /// The figure of the loss.
+        lost: &'static str,
+        /// The parameter that is the load, to the right.
+        along: &'static str,
+    },
+    /// What single runs came to: a dot for each run of each device, and a box for five or more.
+    Runs {
+        /// What it shows.
+        title: &'static str,
+        /// The figure, to the right.
+        figure: &'static str,
+        /// The parameter whose values are the groups.
+        across: &'static str,
+    },
     /// The share of values up to each: a curve for each device.
     Shares {
         /// What it shows.
@@ -245,4 +266,24 @@ pub enum View {
         /// Rows of others to stand under it, by their key in the published data; empty if none.
         published: &'static str,
     },
+}
+
+impl View {
+    /// The figure that it shows first; none if it shows whole distributions.
+    #[must_use]
+    pub const fn figure(&self) -> Option<&'static str> {
+        match *self {
+            Self::Matrix { figure, .. }
+            | Self::Lines { figure, .. }
+            | Self::Bars { figure, .. }
+            | Self::Runs { figure, .. }
+            | Self::Ratio { figure, .. } => Some(figure),
+            Self::Load { delay, .. } => Some(delay),
+            Self::Table { figures, .. } => match figures.first() {
+                Some(first) => Some(*first),
+                None => None,
+            },
+            Self::Shares { .. } | Self::Percentiles { .. } => None,
+        }
+    }
 }

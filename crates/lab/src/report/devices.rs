@@ -109,7 +109,7 @@ fn topology(results: &Results) -> Markup {
                 path d="M150 92H264M456 92H570" {}
                 path.dashed d="M360 38V64" {}
             }
-            g.box {
+            g.boxes {
                 rect x="10" y="64" width="140" height="56" rx="6" {}
                 rect x="264" y="64" width="192" height="56" rx="6" {}
                 rect x="570" y="64" width="140" height="56" rx="6" {}

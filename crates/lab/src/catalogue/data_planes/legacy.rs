@@ -43,6 +43,11 @@ pub(crate) const LEGACY: Experiment = Experiment {
             figure: "mean_us",
             across: "mode",
         },
+        View::Runs {
+            title: "Mean round trip, run by run",
+            figure: "mean_us",
+            across: "mode",
+        },
         View::Ratio {
             title: "Speed-up: legacy mode's mean round trip by OpenFlow mode's",
             figure: "mean_us",

@@ -46,6 +46,11 @@ pub(crate) const REWRITE: Experiment = Experiment {
             across: "rewrite",
             published: "rewrite",
         },
+        View::Runs {
+            title: "Mean round trip, run by run",
+            figure: "mean_us",
+            across: "rewrite",
+        },
         View::Percentiles {
             title: "Round trips",
             histogram: "round_trip_ns",

@@ -73,6 +73,11 @@ pub(crate) const RULES: Experiment = Experiment {
             to: "one",
             published: "",
         },
+        View::Runs {
+            title: "Mean round trip, run by run",
+            figure: "mean_us",
+            across: "table",
+        },
         View::Percentiles {
             title: "Round trips",
             histogram: "round_trip_ns",

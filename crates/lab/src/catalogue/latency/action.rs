@@ -74,6 +74,11 @@ pub(crate) const ACTION: Experiment = Experiment {
             across: "action",
             published: "",
         },
+        View::Runs {
+            title: "Mean delay, run by run",
+            figure: "mean_us",
+            across: "action",
+        },
         View::Matrix {
             title: "Loss by action",
             figure: "loss_percent",

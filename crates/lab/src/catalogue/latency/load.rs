@@ -56,11 +56,11 @@ pub(crate) const LOAD: Experiment = Experiment {
     ],
     figures: FIGURES,
     views: &[
-        View::Lines {
-            title: "Median delay against load",
-            figure: "p50_us",
+        View::Load {
+            title: "Median delay and loss against load",
+            delay: "p50_us",
+            lost: "loss_percent",
             along: "mbit",
-            log: true,
         },
         View::Lines {
             title: "99 % delay against load",
@@ -68,11 +68,10 @@ pub(crate) const LOAD: Experiment = Experiment {
             along: "mbit",
             log: true,
         },
-        View::Lines {
-            title: "Loss against load",
-            figure: "loss_percent",
-            along: "mbit",
-            log: false,
+        View::Runs {
+            title: "Median delay, run by run",
+            figure: "p50_us",
+            across: "mbit",
         },
         View::Table {
             title: "All figures",

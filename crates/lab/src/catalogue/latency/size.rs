@@ -55,17 +55,16 @@ pub(crate) const SIZE: Experiment = Experiment {
     ],
     figures: FIGURES,
     views: &[
-        View::Lines {
-            title: "Median delay against frame size",
-            figure: "p50_us",
+        View::Load {
+            title: "Median delay and loss against frame size",
+            delay: "p50_us",
+            lost: "loss_percent",
             along: "size",
-            log: true,
         },
-        View::Lines {
-            title: "Loss against frame size",
-            figure: "loss_percent",
-            along: "size",
-            log: false,
+        View::Runs {
+            title: "Median delay, run by run",
+            figure: "p50_us",
+            across: "size",
         },
         View::Table {
             title: "All figures",
