@@ -1,3 +1,5 @@
+//! That what experiments say of themselves is whole, and that settings are held against it.
+
 use std::collections::BTreeSet;
 
 use super::*;
