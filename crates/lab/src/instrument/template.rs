@@ -1,6 +1,6 @@
 //! What frames look like: sizes, protocols, encapsulations, addresses, and how many flows they belong to.
 //!
-//! A [`Template`] is a description. A [`Pattern`] is what is made of it once, so that each frame costs
+//! A [`Template`] is a description. A pattern is what is made of it once, so that each frame costs
 //! little more than a copy of what changes: the flow's fields, the signature, the checksum.
 
 mod build;
