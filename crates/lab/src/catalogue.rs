@@ -5,8 +5,12 @@
 //! what `comporta lab show` tells, the plan, the records, the section of the report, the
 //! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
 
+mod benchmarking;
+mod control;
 mod data_planes;
 mod experiment;
+mod latency;
+mod offered;
 mod parameter;
 mod point;
 mod settings;
@@ -14,13 +18,38 @@ mod settings;
 use std::fmt;
 
 pub use experiment::{Better, Experiment, Family, Figure, View};
+pub(crate) use experiment::{Own, Setting};
 pub use parameter::{Bound, Parameter, Role, Values};
 pub use point::{Point, Value};
 pub use settings::{BadSetting, Profile, Settings};
 
 /// Every experiment of the catalogue, in the order of reports.
-pub const EXPERIMENTS: &[&Experiment] =
-    &[&data_planes::legacy::LEGACY, &data_planes::rewrite::REWRITE];
+pub const EXPERIMENTS: &[&Experiment] = &[
+    &data_planes::legacy::LEGACY,
+    &data_planes::capacity::CAPACITY,
+    &data_planes::rules::RULES,
+    &data_planes::rewrite::REWRITE,
+    &latency::size::SIZE,
+    &latency::load::LOAD,
+    &latency::action::ACTION,
+    &benchmarking::throughput::THROUGHPUT,
+    &benchmarking::loss::LOSS,
+    &benchmarking::back_to_back::BACK_TO_BACK,
+    &control::control_echo::CONTROL_ECHO,
+    &control::add_flow::ADD_FLOW,
+    &control::add_flow::MOD_FLOW,
+    &control::barrier_truth::BARRIER_TRUTH,
+    &control::consistency::CONSISTENCY,
+    &control::update_rate::UPDATE_RATE,
+    &control::statistics::FLOW_STATS,
+    &control::statistics::AGGREGATE_STATS,
+    &control::interaction::INTERACTION,
+    &control::port_stats::PORT_STATS,
+    &control::packet_in::PACKET_IN,
+    &control::packet_out::PACKET_OUT,
+    &control::reactive::REACTIVE,
+    &control::timers::TIMERS,
+];
 
 /// An experiment of the catalogue, by its place there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

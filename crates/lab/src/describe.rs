@@ -82,7 +82,7 @@ fn defaults(parameter: &Parameter) -> String {
     };
     match parameter.values {
         Values::Words { .. } => of(Profile::Paper),
-        Values::Numbers { .. } => Profile::ALL.map(of).join(" | "),
+        Values::Numbers { .. } | Values::Choice { .. } => Profile::ALL.map(of).join(" | "),
     }
 }
 

@@ -362,6 +362,6 @@ fn nanoseconds(value: f64) -> u32 {
     clippy::cast_sign_loss,
     reason = "the made-up numbers are small and positive"
 )]
-fn whole(value: f64) -> u64 {
+pub(crate) fn whole(value: f64) -> u64 {
     value as u64
 }

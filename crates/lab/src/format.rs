@@ -37,6 +37,23 @@ pub(crate) fn decimal(value: f64, decimals: usize) -> String {
     }
 }
 
+/// Reads a share that is written as per cent, `2%` or `2.5 %`, from 0 to 1000 of them.
+pub(crate) fn read_percent(text: &str) -> Option<f64> {
+    let number: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
+    (0.0..=1_000.0).contains(&number).then_some(number / 100.0)
+}
+
+/// A number of whatever size, to three or four digits: of shares that are small, too.
+pub(crate) fn figure(value: f64) -> String {
+    match value.abs() {
+        zero if zero <= 0.0 => "0".to_owned(),
+        tiny if tiny < 0.001 => format!("{value:.2e}"),
+        small if small < 0.1 => format!("{value:.4}"),
+        large if large >= 1e9 => format!("{value:.3e}"),
+        _ => decimal(value, decimals(value)),
+    }
+}
+
 /// Nanoseconds as microseconds, to three or four digits.
 pub(crate) fn micros(nanoseconds: f64) -> String {
     let value = nanoseconds / 1_000.0;
@@ -101,6 +118,22 @@ mod tests {
         assert_eq!(micros(9_123.0), "9.12");
         assert_eq!(micros(51_234.0), "51.2");
         assert_eq!(micros(1_234_567.0), "1\u{202f}235");
+    }
+
+    #[test]
+    fn figures_keep_what_means_something() {
+        let all = [0.0, 0.000_15, 0.0123, 0.5, 51.234, 1_234.5, 9.4e9];
+        let told = all.map(figure);
+        let wanted = [
+            "0",
+            "1.50e-4",
+            "0.0123",
+            "0.50",
+            "51.2",
+            "1\u{202f}234",
+            "9.400e9",
+        ];
+        assert_eq!(told, wanted);
     }
 
     #[test]

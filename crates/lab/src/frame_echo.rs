@@ -63,6 +63,8 @@ pub(crate) struct FrameEchoes {
     /// Echoes that were sent before the warm-up, until the rules were in force: their barrier
     /// is not enough for some devices, which go by what they remember of earlier rules.
     pub(crate) settling: u64,
+    /// Those of them that did not come back as they should.
+    pub(crate) unsettled: u64,
     /// How long that took, in milliseconds.
     pub(crate) settled_ms: f64,
 }
@@ -91,6 +93,61 @@ pub(crate) fn run(
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// How many of `frames` come out at the server as the client sent them, each sent once, and
+/// again if it was lost while there is time for such: rules may not be in force at once.
+pub(crate) fn come_out(
+    bench: &Bench,
+    frames: &[UdpFrame],
+    patience: Duration,
+    clock: &Clock,
+    interrupt: &Interrupt,
+) -> Result<usize, ProbeError> {
+    let open = |host: &Host| host.namespace.raw_receiver(host.interface);
+    let (client, server) = (open(bench.client())?, open(bench.server())?);
+    let deadline = clock.now() + patience;
+    let mut out = 0;
+    let mut number = 0;
+    for frame in frames {
+        loop {
+            if interrupt.is_set() {
+                return Err(ProbeError::Interrupted);
+            }
+            let bytes = frame.bytes(number);
+            number += 1;
+            let sent = clock.now();
+            send(&client, &bytes)?;
+            if comes(&server, &bytes, sent, clock)? {
+                out += 1;
+                break;
+            }
+            if clock.now() >= deadline {
+                break;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// How long a frame may take that is sent alone.
+const ALONE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 20 });
+
+fn comes(end: &RawSocket, frame: &[u8], sent: Instant, clock: &Clock) -> Result<bool, ProbeError> {
+    let mut room = [0; 2048];
+    loop {
+        match end
+            .receive(&mut room)
+            .map_err(Failure::to("receive a frame"))?
+        {
+            Some(length) if room.get(..frame.len()) == Some(frame) && length >= frame.len() => {
+                return Ok(true);
+            }
+            Some(_) => {}
+            None if clock.now().since(sent) >= ALONE => return Ok(false),
+            None => {}
+        }
+    }
 }
 
 struct Prober {
@@ -126,7 +183,7 @@ impl Prober {
     fn settle(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
         let began = self.clock.now();
         let mut in_force = 0;
-        let mut settling = 0;
+        let (mut settling, mut unsettled) = (0, 0);
         let mut came = false;
         while in_force < IN_FORCE && self.clock.now().since(began) < SETTLE {
             if interrupt.is_set() {
@@ -137,16 +194,19 @@ impl Prober {
             let round_trip = self.exchange(number, &mut echoes)?;
             settling += 1;
             came |= round_trip.is_some();
-            in_force = match (round_trip, echoes.wrong) {
-                (Some(_), 0) => in_force + 1,
-                _ => 0,
-            };
+            if round_trip.is_some() && echoes.wrong == 0 {
+                in_force += 1;
+            } else {
+                in_force = 0;
+                unsettled += 1;
+            }
             if !came && settling == u64::from(SILENCE) {
                 return Err(ProbeError::Silence);
             }
         }
         Ok(FrameEchoes {
             settling,
+            unsettled,
             settled_ms: self.clock.now().since(began).as_secs_f64() * 1e3,
             ..FrameEchoes::default()
         })

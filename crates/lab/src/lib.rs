@@ -12,17 +12,21 @@
 mod analysis;
 mod calendar;
 pub mod catalogue;
+pub mod compare;
 pub mod controller;
 mod cores;
 pub mod describe;
 pub mod devices;
+pub mod export;
 mod failure;
+pub mod figures;
 #[cfg(test)]
 mod fixture;
 mod format;
 mod frame_echo;
 mod frames;
 mod generator;
+pub mod instrument;
 mod interrupt;
 pub mod journal;
 pub mod management;
@@ -40,9 +44,11 @@ mod results;
 mod rules;
 mod run;
 mod scenario;
+pub mod search;
 mod station;
 pub mod statistics;
 mod summary;
+pub mod threshold;
 mod trial;
 
 pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};

@@ -26,7 +26,7 @@ impl Random {
     }
 
     /// A number below `bound`, which must not be zero.
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         // The high half of a 128-bit product: a bias of 2^-64 at most per unit of `bound`.
         let product = u128::from(self.next()) * bound as u128;
         usize::try_from(product >> 64).expect("less than the bound")

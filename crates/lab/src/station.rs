@@ -12,7 +12,7 @@ use testbed::{
     Bench, Clock, DeviceKind, DeviceOptions, Failure, Mode, Settings, Setup, Spawner, Topology,
 };
 
-use crate::controller::{Controller, ControllerError, Counts};
+use crate::controller::{Application, Controller, ControllerError, Counts};
 use crate::cores::Cores;
 use crate::devices::{self, Description, Ledger};
 use crate::record::{DeviceRecord, OpenFlowEvidence};
@@ -32,7 +32,7 @@ const TRUTH: &str = "what-was-done.txt";
 const FAILURES_MAX: u32 = 3;
 
 /// What a station is to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// The device.
     pub(crate) kind: DeviceKind,
@@ -40,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) mode: Option<Mode>,
     /// How bridges and hosts are joined.
     pub(crate) topology: Topology,
+    /// What its controllers do by themselves.
+    pub(crate) application: Application,
 }
 
 impl Request {
@@ -49,6 +51,7 @@ impl Request {
             kind,
             mode: None,
             topology: Topology::default(),
+            application: Application::Silent,
         }
     }
 
@@ -123,7 +126,12 @@ impl Station {
         };
         let ledger = Ledger::write(Path::new(devices::STATE), &name, &directory, nics)?;
         let calls = match mode {
-            Mode::OpenFlow => Some(Calls::await_of(&device, &setup, description.as_ref())?),
+            Mode::OpenFlow => Some(Calls::await_of(
+                &device,
+                &setup,
+                request.application,
+                description.as_ref(),
+            )?),
             Mode::Legacy => None,
         };
         let mut bench = Bench::build_as(spawner, clock, &device, &setup).map_err(|source| {
@@ -184,16 +192,16 @@ impl Station {
     }
 
     /// What its user says of it, if it is a switch of the user's.
-    #[expect(dead_code, reason = "experiments that ask a switch by SNMP will")]
     pub(crate) const fn description(&self) -> Option<&Description> {
         self.description.as_ref()
     }
 
+    /// Who tells its first bridge the rules; none in legacy mode.
+    pub(crate) fn controller(&self) -> Option<&Controller> {
+        self.controllers.first()
+    }
+
     /// The controllers of its bridges, in their order; none in legacy mode.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "experiments with several bridges will")
-    )]
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
     }

@@ -231,6 +231,22 @@ impl Slot<'_> {
         before.last_chunk().copied().unwrap_or_default()
     }
 
+    /// When the kernel took the frame, in nanoseconds of `CLOCK_REALTIME`.
+    #[must_use]
+    pub fn stamp_ns(&self) -> u64 {
+        let header: *const libc::tpacket2_hdr =
+            self.ring.memory.at(self.ring.offset).cast().as_ptr();
+        // SAFETY: the offset is that of a slot, aligned and longer than the header, and ours
+        // alone until we are dropped.
+        let (seconds, nanos) = unsafe {
+            (
+                (&raw const (*header).tp_sec).read(),
+                (&raw const (*header).tp_nsec).read(),
+            )
+        };
+        u64::from(seconds) * 1_000_000_000 + u64::from(nanos)
+    }
+
     /// The tag that the kernel took out.
     #[must_use]
     pub fn stripped_tag(&self) -> Option<StrippedTag> {

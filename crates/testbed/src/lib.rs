@@ -35,8 +35,10 @@ mod nic;
 mod open_vswitch;
 mod process;
 mod raw;
+mod realtime;
 mod requirements;
 mod sockets;
+mod stamped;
 mod topology;
 mod usage;
 mod vlan;
@@ -58,6 +60,7 @@ pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
 pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
+pub use stamped::{FrameReceiver, FrameSender};
 pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
 };

@@ -108,3 +108,10 @@ impl RawSocket {
         }
     }
 }
+
+/// Whether there was no room for a frame, which passes.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    let full = [rustix::io::Errno::NOBUFS, rustix::io::Errno::AGAIN];
+    let errno = rustix::io::Errno::from_io_error(error);
+    errno.is_some_and(|errno| full.contains(&errno))
+}

@@ -5,9 +5,12 @@
 //! published. The others send whole frames past the hosts' stacks, so that it is seen what
 //! rules do to them.
 
+pub(super) mod capacity;
 mod echo;
+mod filling;
 pub(super) mod legacy;
 pub(super) mod rewrite;
+pub(super) mod rules;
 
 use super::{Bound, Parameter, Values};
 

@@ -1,8 +1,9 @@
 //! What an experiment is made of.
 
-use testbed::DeviceKind;
+use testbed::{DeviceKind, Mode, Topology};
 
 use super::{Parameter, Point};
+use crate::controller::Application;
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
@@ -28,12 +29,37 @@ pub struct Experiment {
     pub figures: &'static [Figure],
     /// How a report shows them, in this order.
     pub views: &'static [View],
+    /// Where the device stands.
+    pub(crate) setting: Setting,
     /// Which devices it makes sense on, at which points.
     pub(crate) takes: fn(DeviceKind, &Point) -> bool,
     /// About how many seconds a test takes, for a forecast.
     pub(crate) seconds: fn(&Point) -> f64,
     /// Does it once, at one point, on the device of a station.
     pub(crate) measure: fn(&Point, &mut Station, &Tools<'_>) -> Result<Measured, TrialError>,
+}
+
+/// Where the device of a test stands.
+#[derive(Clone, Copy)]
+pub(crate) enum Setting {
+    /// Between two hosts in its usual mode, under a controller that does nothing by itself: up
+    /// for the whole run.
+    Usual,
+    /// As said for each point, made for the one test.
+    Own(fn(&Point) -> Own),
+}
+
+/// A place that is made for one test.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// How hosts and bridges are joined.
+    pub(crate) topology: Topology,
+    /// How the device decides where frames go; in its usual way, if none is said.
+    pub(crate) mode: Option<Mode>,
+    /// What its controllers do by themselves.
+    pub(crate) application: Application,
+    /// Whether it may run on all cores, the tester's too.
+    pub(crate) on_all_cores: bool,
 }
 
 impl Experiment {

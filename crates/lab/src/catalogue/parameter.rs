@@ -47,6 +47,17 @@ pub enum Values {
         /// Everything else, and what may be set.
         all: &'static [&'static str],
     },
+    /// One word out of a fixed list.
+    Choice {
+        /// A quick look.
+        quick: &'static str,
+        /// As published.
+        paper: &'static str,
+        /// As the standards want it.
+        rfc: &'static str,
+        /// What may be set.
+        all: &'static [&'static str],
+    },
 }
 
 /// The least and the most that makes sense.
@@ -110,6 +121,13 @@ impl Parameter {
                 };
                 words.iter().map(|word| Value::word(word)).collect()
             }
+            Values::Choice {
+                quick, paper, rfc, ..
+            } => vec![Value::word(match profile {
+                Profile::Quick => quick,
+                Profile::Paper => paper,
+                Profile::Rfc => rfc,
+            })],
         }
     }
 
@@ -125,7 +143,7 @@ impl Parameter {
                 let wanted = || format!("a whole number from {} to {}", bound.least, bound.most);
                 number.map(Value::Number).ok_or_else(wanted)
             }
-            Values::Words { all, .. } => {
+            Values::Words { all, .. } | Values::Choice { all, .. } => {
                 let known = all.iter().find(|word| **word == text);
                 let wanted = || format!("one of {}", all.join(", "));
                 known.map(|word| Value::word(word)).ok_or_else(wanted)

@@ -26,6 +26,7 @@ impl Calls {
     pub(super) fn await_of(
         device: &DeviceOptions,
         setup: &Setup,
+        application: Application,
         description: Option<&Description>,
     ) -> Result<Self, LabError> {
         let name = device.kind.to_string();
@@ -37,7 +38,7 @@ impl Calls {
             let listener = listen(callee).map_err(failed)?;
             let manner = Manner {
                 versions: Versions::only(Version::V10).with(Version::V13),
-                application: Application::Silent,
+                application,
             };
             return Ok(Self {
                 device: name,
@@ -56,12 +57,16 @@ impl Calls {
         let listeners = listeners.collect::<Result<_, _>>()?;
         Ok(Self {
             device: name,
-            manner: Manner::silent(Version::V10),
+            manner: Manner {
+                application,
+                ..Manner::silent(Version::V10)
+            },
             listeners,
         })
     }
 
-    /// Waits until each bridge has called.
+    /// Waits until each bridge has called. One that gave its call up while others were waited
+    /// for calls again.
     pub(super) fn accept(
         self,
         bench: &mut Bench,
@@ -69,14 +74,17 @@ impl Calls {
         limit: Duration,
     ) -> Result<Vec<Controller>, LabError> {
         let mut alive = || bench.device_mut().check();
-        let listeners = self.listeners.iter();
-        listeners
-            .map(|listener| listener.accept_as(self.manner.clone(), clock, limit, &mut alive))
-            .collect::<Result<_, _>>()
-            .map_err(|source| LabError::Controller {
-                device: self.device.clone(),
-                source,
-            })
+        let mut controllers = Vec::new();
+        for listener in &self.listeners {
+            let called = listener
+                .gather(1, &self.manner, clock, limit, &mut alive)
+                .map_err(|source| LabError::Controller {
+                    device: self.device.clone(),
+                    source,
+                })?;
+            controllers.extend(called.into_values());
+        }
+        Ok(controllers)
     }
 }
 

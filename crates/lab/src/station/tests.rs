@@ -85,6 +85,7 @@ fn request(kind: DeviceKind, topology: Topology, mode: Option<Mode>) -> Request 
         kind,
         mode,
         topology,
+        application: Application::Silent,
     }
 }
 

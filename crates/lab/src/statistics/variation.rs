@@ -20,15 +20,38 @@ pub fn packet_delay_variations(delays: &[Option<u32>]) -> Vec<u32> {
     delays.iter().flatten().map(|delay| delay - least).collect()
 }
 
-/// The smoothed jitter of RTP (RFC 3550, 6.4.1 and A.8) after the last packet:
-/// `J += (|D| - J) / 16`, from zero. D is the difference of two round trips here.
+/// The smoothed jitter of RTP (RFC 3550, 6.4.1 and A.8), packet by packet:
+/// `J += (|D| - J) / 16`, from zero. D is the difference of two packets' delays.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Jitter {
+    smoothed: f64,
+    last: Option<u64>,
+}
+
+impl Jitter {
+    /// Takes the delay of the next packet; none for one that was lost, which breaks two pairs.
+    pub fn handle(&mut self, delay: Option<u64>) {
+        if let (Some(last), Some(delay)) = (self.last, delay) {
+            self.smoothed += (last.abs_diff(delay) as f64 - self.smoothed) / 16.0;
+        }
+        self.last = delay;
+    }
+
+    /// The jitter after the last packet, in the unit of the delays.
+    #[must_use]
+    pub const fn value(&self) -> f64 {
+        self.smoothed
+    }
+}
+
+/// The smoothed jitter of RTP after the last packet ([`Jitter`]).
 #[must_use]
 pub fn interarrival_jitter(delays: &[Option<u32>]) -> f64 {
-    inter_packet_variations(delays)
-        .into_iter()
-        .fold(0.0, |jitter, difference| {
-            jitter + (f64::from(difference) - jitter) / 16.0
-        })
+    let mut jitter = Jitter::default();
+    for delay in delays {
+        jitter.handle(delay.map(u64::from));
+    }
+    jitter.value()
 }
 
 /// How many independent packets would say as much as these: `n / (1 + 2 Σ ρₖ)`,

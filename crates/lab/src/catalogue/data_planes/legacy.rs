@@ -4,7 +4,7 @@ use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -53,6 +53,7 @@ pub(crate) const LEGACY: Experiment = Experiment {
         },
         echo::ALL_FIGURES,
     ],
+    setting: Setting::Usual,
     takes: |device, point| echo::takes(device, point.word("mode") == "openflow"),
     seconds: echo::seconds,
     measure,

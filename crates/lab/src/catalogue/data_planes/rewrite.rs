@@ -5,7 +5,7 @@ use packet::MacAddr;
 use testbed::DeviceKind;
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::frames::{Tag, UdpFrame};
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -52,6 +52,7 @@ pub(crate) const REWRITE: Experiment = Experiment {
         },
         echo::ALL_FIGURES,
     ],
+    setting: Setting::Usual,
     takes: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
     seconds: echo::seconds,
     measure,

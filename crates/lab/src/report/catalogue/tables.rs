@@ -113,7 +113,7 @@ pub(super) fn ratio(
         let at = |value| material.by_run(&device.name, figure.name, &with(facet, axis, value));
         (at(&of), at(&to))
     };
-    let heads: Vec<String> = facets.iter().map(|facet| heading(facet)).collect();
+    let heads: Vec<String> = facets.iter().map(heading).collect();
     let caption = html! {
         b { (title) ". " }
         "Run by run, with the 99\u{a0}% interval over runs."

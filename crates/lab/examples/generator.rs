@@ -1,0 +1,214 @@
+//! The generator beside its peers, for `cargo xtask bench generator`: how many frames a second it puts into
+//! a pair of veth interfaces that nobody reads, beside a plain loop of sendmmsg(2) over the same bytes and beside
+//! DPDK's `testpmd`, which does nothing but send; all on one core, turn and turn about. And how far its rate is
+//! off from the one that it was asked for.
+//!
+//! A line of JSON for each sample. Not a judge: it knows no bars.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "samples are what this program is for, and they go to standard output"
+)]
+
+use std::error::Error;
+use std::time::Duration;
+
+use lab::Interrupt;
+use lab::instrument::{
+    End, EndNo, Length, Pace, Rate, Request, Stream, Template, Transmit, measure,
+};
+use testbed::{Clock, Namespace, Program, Spawner, pin_current_thread};
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// The core that sends, and the one for everything else.
+const SENDING: usize = 1;
+const OTHERS: usize = 0;
+
+/// What is compared, by size of frames; and the rates that are asked for.
+const SIZES: [(&str, u16); 2] = [("veth-64", 64), ("veth-1518", 1518)];
+const RATES: [(&str, u64); 4] = [
+    ("rate-1k", 1_000),
+    ("rate-10k", 10_000),
+    ("rate-100k", 100_000),
+    ("rate-300k", 300_000),
+];
+
+/// The columns.
+const OURS: &str = "Comporta";
+const LOOP: &str = "sendmmsg";
+const PEER: &str = "testpmd";
+
+fn main() -> Result<(), Failure> {
+    let asked = Asked::read(std::env::args().skip(1))?;
+    let bed = Bed {
+        clock: Clock::start(),
+        spawner: Spawner::new()?,
+        duration: Duration::from_millis(asked.millis),
+    };
+    pin_current_thread(&[SENDING])?;
+    for _ in 0..asked.runs {
+        for (row, bytes) in SIZES.into_iter().filter(|(row, _)| asked.wants(row)) {
+            print(row, OURS, bed.ours(bytes)? / 1e6);
+            print(row, LOOP, bed.plain(bytes)? / 1e6);
+            print(row, PEER, bed.testpmd(bytes)? / 1e6);
+        }
+        for (row, pps) in RATES.into_iter().filter(|(row, _)| asked.wants(row)) {
+            print(row, OURS, bed.error(pps)?);
+        }
+    }
+    Ok(())
+}
+
+/// What is asked for: `[generator] [--runs N] [--millis N] [ROW...]`.
+struct Asked {
+    runs: u32,
+    millis: u64,
+    rows: Vec<String>,
+}
+
+impl Asked {
+    fn read(words: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut asked = Self {
+            runs: 1,
+            millis: 1_000,
+            rows: Vec::new(),
+        };
+        let mut words = words.filter(|word| word != "generator");
+        while let Some(word) = words.next() {
+            let mut number = || words.next().ok_or("a number is missing");
+            match word.as_str() {
+                "--runs" => asked.runs = number()?.parse()?,
+                "--millis" => asked.millis = number()?.parse()?,
+                row => asked.rows.push(row.to_owned()),
+            }
+        }
+        Ok(asked)
+    }
+
+    fn wants(&self, row: &str) -> bool {
+        self.rows.is_empty() || self.rows.iter().any(|asked| asked == row)
+    }
+}
+
+fn print(row: &str, column: &str, value: f64) {
+    println!("{{\"row\":\"{row}\",\"column\":\"{column}\",\"value\":{value}}}");
+}
+
+/// Where it is measured.
+struct Bed {
+    clock: Clock,
+    spawner: Spawner,
+    duration: Duration,
+}
+
+/// A pair of interfaces that are up, in namespaces of their own.
+struct Cable {
+    near: Namespace,
+    far: Namespace,
+}
+
+impl Bed {
+    fn lay(&self) -> Result<Cable, Failure> {
+        let (near, far) = (Namespace::new()?, Namespace::new()?);
+        near.join("eth0", &far, "eth0")?;
+        near.set_up("eth0")?;
+        far.set_up("eth0")?;
+        let carries = || Ok(near.carries("eth0")?.then_some(()));
+        self.clock
+            .wait_for("a cable", Duration::from_secs(10), carries)?;
+        Ok(Cable { near, far })
+    }
+
+    /// Frames a second that come out at the far end while `send` runs.
+    fn rate(
+        &self,
+        cable: &Cable,
+        mut send: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<f64, Failure> {
+        let before = cable.far.counters("eth0")?.rx_packets;
+        let began = self.clock.now();
+        let end = began + self.duration;
+        while self.clock.now() < end {
+            send()?;
+        }
+        let seconds = self.clock.now().since(began).as_secs_f64();
+        let after = cable.far.counters("eth0")?.rx_packets;
+        Ok((after - before) as f64 / seconds)
+    }
+
+    /// Our generator, stamps, books and all, with nothing to receive.
+    fn ours(&self, bytes: u16) -> Result<f64, Failure> {
+        let cable = self.lay()?;
+        let near = End::packet(&cable.near, "eth0", bytes, self.clock)?;
+        let stream = Stream::new(Template::udp(bytes), Pace::FlatOut, EndNo(0), EndNo(0));
+        let request = Request {
+            drain: Duration::ZERO,
+            ..Request::new(vec![stream], Length::of(self.duration))
+        };
+        let before = cable.far.counters("eth0")?.rx_packets;
+        let measured = measure(&mut [near], &request, &self.clock, &Interrupt::never())?;
+        let after = cable.far.counters("eth0")?.rx_packets;
+        let seconds = measured.streams[0].achieved.seconds;
+        Ok((after - before) as f64 / seconds)
+    }
+
+    /// A loop that sends the same bytes again and again.
+    fn plain(&self, bytes: u16) -> Result<f64, Failure> {
+        let cable = self.lay()?;
+        let mut sender = cable.near.frame_sender("eth0")?;
+        let frame = vec![0x5a; usize::from(bytes) - 4];
+        let frames = [frame.as_slice(); 64];
+        self.rate(&cable, || {
+            Ok(Transmit::send(&mut sender, &frames).map(|_| ())?)
+        })
+    }
+
+    /// DPDK's test program.
+    fn testpmd(&self, bytes: u16) -> Result<f64, Failure> {
+        let cable = self.lay()?;
+        let cores = format!("{OTHERS},{SENDING}");
+        let length = format!("--txpkts={}", bytes - 4);
+        let program = Program::new("dpdk-testpmd")
+            .args(["-l", &cores, "--no-pci", "--no-telemetry"])
+            .args(["--no-huge", "--no-shconf", "-m", "512"])
+            .args(["--vdev=net_af_packet0,iface=eth0", "--"])
+            .args(["--auto-start", "--forward-mode=txonly", "--no-flush-rx"])
+            .args(["--stats-period=1", &length, "--total-num-mbufs=8192"])
+            .inside(&cable.near);
+        let mut process = self.spawner.start(program)?;
+        let count = || {
+            cable
+                .far
+                .counters("eth0")
+                .map(|counters| counters.rx_packets)
+        };
+        let patience = Duration::from_secs(30);
+        self.clock.wait_for("testpmd to send", patience, || {
+            if !process.is_running() {
+                let status = process.wait(Duration::ZERO)?;
+                return Err(process.failed(status));
+            }
+            Ok((count()? > 100_000).then_some(()))
+        })?;
+        let sleep = || {
+            self.clock.sleep_until(self.clock.now() + self.duration);
+            Ok(())
+        };
+        self.rate(&cable, sleep)
+    }
+
+    /// By how many per cent the rate at the far end is off.
+    fn error(&self, pps: u64) -> Result<f64, Failure> {
+        let cable = self.lay()?;
+        let side = |namespace| End::packet(namespace, "eth0", 64, self.clock);
+        let mut ends = [side(&cable.near)?, side(&cable.far)?];
+        let pace = Pace::Constant(Rate::Frames(pps));
+        let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+        let request = Request::new(vec![stream], Length::of(self.duration));
+        let measured = measure(&mut ends, &request, &self.clock, &Interrupt::never())?;
+        let stream = &measured.streams[0];
+        let achieved = stream.received as f64 / stream.achieved.seconds;
+        Ok(100.0 * (achieved / pps as f64 - 1.0).abs())
+    }
+}

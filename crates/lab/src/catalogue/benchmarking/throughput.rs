@@ -1,0 +1,225 @@
+//! Throughput by search (RFC 2544, 26.1), and latency below it (26.2).
+
+use std::time::Duration;
+
+use super::{DIRECTION, LINE, SIZE, by_rate, goals, line_rate};
+use crate::catalogue::offered::{Load, figure, offer};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::cores::Watch;
+use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::search::{End, Found, LoadRange, SearchOutcome};
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const THROUGHPUT: Experiment = Experiment {
+    name: "throughput",
+    title: "Throughput, and latency below it",
+    family: Family::Benchmarking,
+    question: "What is the highest rate at which nothing is lost, and what does a frame take below it?",
+    source: "RFC 2544, 26.1 and 26.2, searched as RFC 9971 (MLRsearch) has it",
+    steps: &[
+        "Frames of UDP go through the device at one rate after the other, none above what the virtual line carries; one rule a direction matches the port of arrival.",
+        "A goal says how long a trial is, how much time is spent at a rate, and how much may be lost: without loss (NDR), half a per cent (PDR), or RFC 2544's one trial of 60 seconds.",
+        "The throughput lies between the greatest rate that met the goal and the least that did not; shown is the former.",
+        "A trial in which the tester fell short judges nothing; where the search ends at the tester's own limit, it says so.",
+        "Then frames are offered at 10, 50 and 90 per cent of the throughput of the last goal, and each one's delay is taken.",
+    ],
+    parameters: &[
+        SIZE,
+        DIRECTION,
+        Parameter::constant(
+            "goal",
+            "what is searched for",
+            Values::Choice {
+                quick: "quick",
+                paper: "ndr-pdr",
+                rfc: "rfc2544",
+                all: &["quick", "ndr-pdr", "rfc2544", "tst009"],
+            },
+        ),
+        LINE,
+        LATENCY_MILLIS,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Throughput against frame size",
+            figure: "throughput_mbit",
+            along: "size",
+            log: false,
+        },
+        View::Lines {
+            title: "Median delay at half the throughput",
+            figure: "p50_at_50_us",
+            along: "size",
+            log: true,
+        },
+        View::Table {
+            title: "Throughput",
+            figures: &[
+                "lossless_kpps",
+                "throughput_kpps",
+                "throughput_mbit",
+                "line_percent",
+                "trials",
+            ],
+        },
+        View::Table {
+            title: "Delay below it",
+            figures: &[
+                "p50_at_10_us",
+                "p99_at_10_us",
+                "p50_at_50_us",
+                "p99_at_50_us",
+                "p50_at_90_us",
+                "p99_at_90_us",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |_, _| true,
+    seconds: |point| match point.word("goal") {
+        "quick" => 10.0,
+        "ndr-pdr" => 420.0,
+        _ => 900.0,
+    },
+    measure,
+};
+
+const LATENCY_MILLIS: Parameter = Parameter::constant(
+    "latency-millis",
+    "milliseconds for which delays are taken at each share of the throughput",
+    Values::Numbers {
+        quick: &[300],
+        paper: &[5_000],
+        rfc: &[120_000],
+        bound: Bound {
+            least: 50,
+            most: 3_600_000,
+        },
+    },
+);
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("throughput_kpps", "Throughput, last goal", "kpps", Better::Higher),
+    figure("lossless_kpps", "First goal", "kpps", Better::Higher),
+    figure("throughput_mbit", "On the line", "Mbit/s", Better::Higher),
+    figure("line_percent", "Of the line", "%", Better::Higher),
+    figure("trials", "Trials", "", Better::Neither),
+    figure("p50_at_10_us", "Median at 10 %", "µs", Better::Lower),
+    figure("p99_at_10_us", "99 % at 10 %", "µs", Better::Lower),
+    figure("p50_at_50_us", "Median at 50 %", "µs", Better::Lower),
+    figure("p99_at_50_us", "99 % at 50 %", "µs", Better::Lower),
+    figure("p50_at_90_us", "Median at 90 %", "µs", Better::Lower),
+    figure("p99_at_90_us", "99 % at 90 %", "µs", Better::Lower),
+];
+
+/// The least rate that is tried: with fewer frames a short trial says little (RFC 9971 has
+/// 9,001 for the same reason).
+const RATE_MIN: u64 = 9_001;
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let size = point.number("size");
+    let both_ways = point.word("direction") == "both";
+    let line = line_rate(point.number("line"), size);
+    let range = LoadRange {
+        min: RATE_MIN.min(line),
+        max: line,
+    };
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let goals = goals(point.word("goal"));
+    let outcome = by_rate(goals, range, (size, both_ways), station, tools)?;
+    let mut reading = Reading::at(point);
+    let rate = tell(&outcome, (size, line, both_ways), &mut reading);
+    for (share, [p50, p99]) in SHARES {
+        match rate {
+            None => [p50, p99]
+                .iter()
+                .for_each(|name| reading.lack(name, "no throughput was found")),
+            Some(rate) => {
+                let length = Duration::from_millis(point.number("latency-millis"));
+                let pace = Pace::Constant(Rate::Frames((rate * share / 100).max(1)));
+                let mut load = Load::udp(size, pace, length);
+                load.both_ways = both_ways;
+                let delays = offer(&load, station, tools)?.delays();
+                reading.put(p50, delays.quantile(0.5) as f64 / 1e3);
+                reading.put(p99, delays.quantile(0.99) as f64 / 1e3);
+            }
+        }
+    }
+    let conditions = watch.end(&station.bench)?;
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    for found in &outcome.found {
+        if let Some(words) = in_words(found) {
+            measured.note(words);
+        }
+    }
+    Ok(measured)
+}
+
+/// Shares of the throughput in per cent, and the figures of their delays.
+const SHARES: [(u64, [&str; 2]); 3] = [
+    (10, ["p50_at_10_us", "p99_at_10_us"]),
+    (50, ["p50_at_50_us", "p99_at_50_us"]),
+    (90, ["p50_at_90_us", "p99_at_90_us"]),
+];
+
+/// Puts down what was found, and returns the rate that the last goal upholds.
+fn tell(
+    outcome: &SearchOutcome,
+    (size, line, both_ways): (u64, u64, bool),
+    reading: &mut Reading,
+) -> Option<u64> {
+    let ways = if both_ways { 2.0 } else { 1.0 };
+    reading.put("trials", outcome.trials.len() as f64);
+    let trials = outcome.trials.iter();
+    let trials = trials.map(|trial| [trial.load as f64 / 1e3, trial.loss_ratio() * 100.0]);
+    reading
+        .series
+        .insert("loss_by_kpps".to_owned(), trials.collect());
+    let of = |found: Option<&Found>| found.and_then(|found| found.lower);
+    match of(outcome.found.first()) {
+        Some(rate) => reading.put("lossless_kpps", ways * rate as f64 / 1e3),
+        None => reading.lack("lossless_kpps", "even the least rate was not met"),
+    }
+    let last = of(outcome.found.last());
+    match last {
+        None => {
+            for name in ["throughput_kpps", "throughput_mbit", "line_percent"] {
+                reading.lack(name, "even the least rate was not met");
+            }
+        }
+        Some(rate) => {
+            let bits = (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0;
+            reading.put("throughput_kpps", ways * rate as f64 / 1e3);
+            reading.put("throughput_mbit", ways * rate as f64 * bits / 1e6);
+            reading.put("line_percent", rate as f64 / line as f64 * 100.0);
+        }
+    }
+    last
+}
+
+/// What a reader should know of a search that did not end between two bounds.
+fn in_words(found: &Found) -> Option<String> {
+    let name = &found.goal.name;
+    match found.end {
+        End::Found | End::AboveRange => None,
+        End::AboveGenerator => Some(format!(
+            "{name}: the tester's own limit was reached, the device may carry more"
+        )),
+        End::BelowRange => Some(format!("{name}: even the least rate was not met")),
+        End::NoLoad => Some(format!("{name}: the tester does not reach the least rate")),
+        End::TooManyTrials => Some(format!("{name}: the search did not come to an end")),
+        End::Stopped => Some(format!("{name}: the search was stopped")),
+    }
+}

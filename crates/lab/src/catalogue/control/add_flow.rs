@@ -1,0 +1,164 @@
+//! Rules added under traffic: when the first and the last of them is in force.
+
+use flow::FlowModCommand;
+
+use super::changes::{self, Change, RULES};
+use super::flows::{Flows, TABLE, delete_all, drop_rest};
+use super::rig::{Rig, settle};
+use super::{Found, PPS, VERSION, on_device, takes};
+use crate::catalogue::{Experiment, Family, Point, Setting, View};
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const ADD_FLOW: Experiment = Experiment {
+    name: "add-flow",
+    title: "Adding rules",
+    family: Family::Oflops,
+    question: "How long after they are sent are rules in force?",
+    source: "OFLOPS, module openflow_add_flow",
+    steps: &[
+        "One rule drops everything; frames of as many flows as there will be rules come in one after the other, and none comes out.",
+        "All rules are sent at once, with a barrier behind them.",
+        "A rule is in force when the first frame of its flow comes out; a frame's way through the device is in that time, and so is the time between two frames of a flow.",
+        "A frame that was sent after the barrier's reply and does not come out shows that the reply came too early.",
+        "A rule that the device refuses is told with the device's own words.",
+    ],
+    parameters: &[RULES, TABLE, VERSION, PPS],
+    figures: changes::FIGURES,
+    views: CHANGE_VIEWS,
+    setting: Setting::Usual,
+    takes,
+    seconds,
+    measure: |point, station, tools| on_device(point, station, tools, add),
+};
+
+/// Rules modified.
+pub(crate) const MOD_FLOW: Experiment = Experiment {
+    name: "mod-flow",
+    title: "Modifying rules",
+    family: Family::Oflops,
+    question: "How long after they are sent are modifications in force?",
+    source: "OFLOPS, module openflow_mod_flow",
+    steps: &[
+        "There are rules that write a code point into the frames of their flows, which come in one after the other.",
+        "All rules are modified at once to write another, with a barrier behind them.",
+        "A modification is in force when the first frame of its flow comes out with the new code point.",
+        "A frame that was sent after the barrier's reply and comes out with the old one shows that the reply came too early.",
+    ],
+    parameters: &[RULES, TABLE, VERSION, PPS],
+    figures: changes::FIGURES,
+    views: CHANGE_VIEWS,
+    setting: Setting::Usual,
+    takes,
+    seconds,
+    measure: |point, station, tools| on_device(point, station, tools, modify),
+};
+
+const CHANGE_VIEWS: &[View] = &[
+    View::Lines {
+        title: "Until the last rule is met, by how many there are",
+        figure: "last_ms",
+        along: "rules",
+        log: true,
+    },
+    View::Lines {
+        title: "Until the barrier is answered",
+        figure: "barrier_ms",
+        along: "rules",
+        log: true,
+    },
+    View::Shares {
+        title: "From a message to its effect",
+        histogram: "effect_ns",
+    },
+    View::Table {
+        title: "All figures",
+        figures: &[
+            "first_ms",
+            "last_ms",
+            "barrier_ms",
+            "said_ms",
+            "rules_s",
+            "effect_p50_us",
+            "effect_p99_us",
+            "lag_ms",
+            "late",
+            "never",
+            "resolution_us",
+        ],
+    },
+];
+
+/// About the seconds that a test takes.
+pub(super) fn seconds(point: &Point) -> f64 {
+    let round = point.number("rules") as f64 / point.number("pps") as f64;
+    0.4 + 3.0 * round + point.number("rules") as f64 * 100e-6
+}
+
+pub(super) fn add(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let flows = Flows::new(rig.version(), point);
+    settle(rig, vec![delete_all(), drop_rest()])?;
+    let add = |flow| flows.message(FlowModCommand::Add, flow, None);
+    let change = Change {
+        messages: (0..point.small("rules")).map(add).collect(),
+        mark: None,
+        pps: point.number("pps"),
+        poll: None,
+    };
+    let changed = changes::change(rig, change)?;
+    let mut found = Found::at(point);
+    // What did not come out met the rule that drops.
+    let late = match changed.settled.refused.is_empty() {
+        true => changed.lost_late,
+        false => 0,
+    };
+    changed.tell(late, &mut found.reading);
+    (found.void, found.notes) = changed.doubts();
+    Ok(found)
+}
+
+pub(super) fn modify(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let flows = Flows::new(rig.version(), point);
+    let count = point.small("rules");
+    let mut found = Found::at(point);
+    if let Some(reason) = prepare(rig, flows, count)? {
+        super::figures::lack_all(&mut found.reading, changes::FIGURES, &reason);
+        return Ok(found);
+    }
+    let change = modification(flows, count, point.number("pps"));
+    let changed = changes::change(rig, change)?;
+    changed.tell(changed.late, &mut found.reading);
+    (found.void, found.notes) = changed.doubts();
+    if changed.lost + changed.lost_late > 0 {
+        let lost = changed.lost + changed.lost_late;
+        found.notes.push(format!("{lost} frames did not come out"));
+    }
+    Ok(found)
+}
+
+/// Leaves the device with rules that write the first mark, or tells why it cannot be.
+pub(super) fn prepare(
+    rig: &mut dyn Rig,
+    flows: Flows,
+    count: u32,
+) -> Result<Option<String>, TrialError> {
+    let mark = Some(super::flows::MARKS[0]);
+    let rules = (0..count).map(|flow| flows.message(FlowModCommand::Add, flow, mark));
+    let messages = [delete_all(), drop_rest()].into_iter().chain(rules);
+    Ok(settle(rig, messages.collect())?.first_refusal())
+}
+
+/// The modification of all of them to write the second.
+pub(super) fn modification(flows: Flows, count: u32, pps: u64) -> Change {
+    let mark = Some(super::flows::MARKS[1]);
+    let modify = |flow| flows.message(FlowModCommand::ModifyStrict, flow, mark);
+    Change {
+        messages: (0..count).map(modify).collect(),
+        mark,
+        pps,
+        poll: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,266 @@
+//! Whether a device has done what it says it has.
+
+use std::time::Duration;
+
+use base::Instant;
+use flow::FlowModCommand;
+
+use super::figures::{bad, lack_all, ns, plain, put_times, time};
+use super::flows::{Flows, MARKS, TABLE};
+use super::rig::{Order, Rig};
+use super::traffic::{Seen, Traffic};
+use super::{Found, PPS, VERSION, add_flow, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
+    name: "barrier-truth",
+    title: "Whether barriers tell the truth",
+    family: Family::Oflops,
+    question: "When a device says that rules are in force, are they?",
+    source: "OFLOPS, section on flow-mods; Kuzniar, Peresini and Kostic, PAM 2015",
+    steps: &[
+        "Frames of a few flows come in one after the other, and each flow's rule writes one of two code points into them.",
+        "All rules are modified to write the other, with a barrier behind; when its reply has come and all frames bear the new one, the next change follows after a while of random length.",
+        "The lag of a change is the time from the barrier's reply until the last flow was met by its new rule; none if that was before.",
+        "A barrier is convicted when a frame that was sent after its reply comes out by an old rule.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "batch",
+            "rules that are modified before a barrier",
+            Values::Numbers {
+                quick: &[1],
+                paper: &[1, 10, 100],
+                rfc: &[1, 10, 100],
+                bound: Bound {
+                    least: 1,
+                    most: 1_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "changes",
+            "changes in a test",
+            Values::Numbers {
+                quick: &[50],
+                paper: &[200],
+                rfc: &[1_000],
+                bound: Bound {
+                    least: 1,
+                    most: 100_000,
+                },
+            },
+        ),
+        TABLE,
+        VERSION,
+        PPS,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "Frames that came out by an old rule after the barrier's reply",
+            figure: "late",
+            across: "batch",
+        },
+        View::Shares {
+            title: "From the change to its effect",
+            histogram: "effect_ns",
+        },
+        View::Shares {
+            title: "From the change to the barrier's reply",
+            histogram: "barrier_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "convicted",
+                "late",
+                "barrier_p50_us",
+                "barrier_p99_us",
+                "effect_p50_us",
+                "effect_p99_us",
+                "lag_max_us",
+                "changes",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| {
+        let batch = point.number("batch") as f64;
+        let round = batch / point.number("pps") as f64;
+        0.4 + point.number("changes") as f64 * (4e-3 + round + batch * 50e-6)
+    },
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+const FIGURES: &[Figure] = &[
+    bad("convicted", "Barriers convicted"),
+    bad("late", "Frames by an old rule after the reply"),
+    time("barrier_mean_us", "Barrier, mean", "µs"),
+    time("barrier_p50_us", "Barrier, median", "µs"),
+    time("barrier_p99_us", "Barrier, 99 %", "µs"),
+    time("barrier_max_us", "Barrier, longest", "µs"),
+    time("effect_mean_us", "Effect, mean", "µs"),
+    time("effect_p50_us", "Effect, median", "µs"),
+    time("effect_p99_us", "Effect, 99 %", "µs"),
+    time("effect_max_us", "Effect, longest", "µs"),
+    time("lag_max_us", "Longest lag", "µs"),
+    plain("changes", "Changes", ""),
+];
+
+/// Changes come no sooner than this after the last was met, and at most twice as late.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// A change that no frame has met by then is given up, and the test with it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What frames tell of changes that come one after the other.
+struct Watcher {
+    /// The mark that is to be written, as far as was asked.
+    mark: u8,
+    /// Which flows have met the change.
+    met: Vec<bool>,
+    waiting: usize,
+    last: Instant,
+    answered: Option<Instant>,
+    late: u64,
+    is_convicted: bool,
+}
+
+impl Watcher {
+    fn see(&mut self, seen: Seen) {
+        let is_after = self.answered.is_some_and(|answered| seen.sent > answered);
+        if seen.mark != self.mark {
+            self.late += u64::from(is_after);
+            self.is_convicted |= is_after;
+            return;
+        }
+        let place = usize::try_from(seen.flow).unwrap_or(usize::MAX);
+        if let Some(met @ false) = self.met.get_mut(place) {
+            *met = true;
+            self.waiting -= 1;
+            self.last = seen.came;
+        }
+    }
+}
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let flows = Flows::new(rig.version(), point);
+    let (batch, changes) = (point.small("batch"), point.number("changes"));
+    let mut found = Found::at(point);
+    if let Some(reason) = add_flow::prepare(rig, flows, batch)? {
+        lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let mut random = crate::random::Random::new(changes ^ u64::from(batch));
+    let mut traffic = Traffic::new(batch, point.number("pps"), rig.now());
+    let mut watcher = Watcher {
+        mark: MARKS[0],
+        met: vec![true; batch as usize],
+        waiting: 0,
+        last: rig.now(),
+        answered: None,
+        late: 0,
+        is_convicted: false,
+    };
+    let (mut barriers, mut effects, mut lags) = (Vec::new(), Vec::new(), Vec::new());
+    let mut convicted = 0_u64;
+    for number in 0..changes {
+        let more = random.next() % ns(PAUSE).max(1);
+        let next = rig.now() + PAUSE + Duration::from_nanos(more);
+        go_on(rig, &mut traffic, &mut watcher, next)?;
+        convicted += u64::from(std::mem::take(&mut watcher.is_convicted));
+        let mark = MARKS[usize::from(number % 2 == 0)];
+        let settled = one(rig, flows, mark, &mut traffic, &mut watcher)?;
+        if let Some(reason) = settled.first_refusal() {
+            lack_all(&mut found.reading, FIGURES, &reason);
+            return Ok(found);
+        }
+        barriers.push(ns(settled.answered.since(settled.began)));
+        effects.push(ns(watcher.last.since(settled.began)));
+        lags.push(ns(watcher.last.since(settled.answered)));
+    }
+    traffic.drain(rig, |seen| watcher.see(seen))?;
+    convicted += u64::from(watcher.is_convicted);
+    let reading = &mut found.reading;
+    reading.put("convicted", convicted as f64);
+    reading.put("late", watcher.late as f64);
+    reading.put("changes", changes as f64);
+    let lag = lags.iter().copied().max().unwrap_or(0);
+    reading.put("lag_max_us", lag as f64 / 1e3);
+    let names = ["mean", "p50", "p99", "max"];
+    let of = |what: &str| names.map(|name| format!("{what}_{name}_us"));
+    for (what, times) in [("barrier", &barriers), ("effect", &effects)] {
+        let named = of(what);
+        let named = named.each_ref().map(String::as_str);
+        put_times(
+            reading,
+            named,
+            &format!("{what}_ns"),
+            times,
+            "there was no change",
+        );
+    }
+    found.notes.extend(traffic.shortfall());
+    Ok(found)
+}
+
+/// Frames go on until then.
+fn go_on(
+    rig: &mut dyn Rig,
+    traffic: &mut Traffic,
+    watcher: &mut Watcher,
+    until: Instant,
+) -> Result<(), TrialError> {
+    while rig.now() < until {
+        traffic.turn(rig)?;
+        while rig.hear()?.is_some() {}
+        traffic.catch(rig, |seen| watcher.see(seen))?;
+    }
+    Ok(())
+}
+
+/// One change of all rules, until it is answered and met.
+fn one(
+    rig: &mut dyn Rig,
+    flows: Flows,
+    mark: u8,
+    traffic: &mut Traffic,
+    watcher: &mut Watcher,
+) -> Result<super::rig::Settled, TrialError> {
+    let count = u32::try_from(watcher.met.len()).expect("the bounds say so");
+    let modify = |flow| flows.message(FlowModCommand::ModifyStrict, flow, Some(mark));
+    let began = rig.now();
+    let mut order = Order::new((0..count).map(modify).collect(), began);
+    watcher.mark = mark;
+    watcher.answered = None;
+    watcher.met.fill(false);
+    watcher.waiting = watcher.met.len();
+    loop {
+        order.turn(rig)?;
+        traffic.turn(rig)?;
+        while let Some(told) = rig.hear()? {
+            order.hear(&told, rig.version());
+        }
+        watcher.answered = order.answered();
+        traffic.catch(rig, |seen| watcher.see(seen))?;
+        if let Some(settled) = order.settled() {
+            let is_refused = !settled.refused.is_empty();
+            if watcher.waiting == 0 || is_refused {
+                return Ok(settled);
+            }
+            if rig.now().since(settled.answered) > PATIENCE {
+                let reason = "no frame met a change within two seconds of its barrier's reply";
+                return Err(TrialError::Impossible(reason.to_owned()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

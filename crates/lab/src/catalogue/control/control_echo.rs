@@ -1,0 +1,136 @@
+//! Echoes between the controller and the device.
+
+use std::time::Duration;
+
+use openflow::Message;
+
+use super::figures::{bad, plain, put_times, time};
+use super::flows::delete_all;
+use super::poll::Poll;
+use super::rig::{PATIENCE, Rig, settle};
+use super::{Found, VERSION, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const CONTROL_ECHO: Experiment = Experiment {
+    name: "control-echo",
+    title: "Echoes of the control channel",
+    family: Family::Oflops,
+    question: "How long does a device take to answer its controller when it has nothing else to do?",
+    source: "OFLOPS, module openflow_echo_delay",
+    steps: &[
+        "There are no rules and no frames.",
+        "Echo requests of 64 bytes are sent at a fixed period, whether the last was answered or not.",
+        "The time is from handing a request to the system until its answer has come.",
+        "A request without an answer within ten seconds is lost.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "period-us",
+            "microseconds from one request to the next",
+            Values::Numbers {
+                quick: &[1_000],
+                paper: &[1_000, 10_000, 250_000],
+                rfc: &[1_000, 10_000, 250_000, 500_000, 1_000_000, 4_000_000],
+                bound: Bound {
+                    least: 10,
+                    most: 60_000_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "echoes",
+            "echoes in a test",
+            Values::Numbers {
+                quick: &[300],
+                paper: &[100],
+                rfc: &[15],
+                bound: Bound {
+                    least: 1,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "Median echo by period",
+            figure: "p50_us",
+            across: "period-us",
+        },
+        View::Percentiles {
+            title: "Echoes",
+            histogram: "echo_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &["mean_us", "p50_us", "p99_us", "max_us", "lost", "echoes"],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| 0.3 + point.number("echoes") as f64 * point.number("period-us") as f64 / 1e6,
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+const FIGURES: &[Figure] = &[
+    time("mean_us", "Mean", "µs"),
+    time("p50_us", "Median", "µs"),
+    time("p99_us", "99 %", "µs"),
+    time("max_us", "Longest", "µs"),
+    bad("lost", "Lost"),
+    plain("echoes", "Echoes", ""),
+];
+
+/// Bytes in an echo request behind its header, as OFLOPS has it.
+const PAYLOAD: usize = 56;
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    settle(rig, vec![delete_all()])?;
+    let question = Message::EchoRequest(vec![0x5a; PAYLOAD]);
+    let period = Duration::from_micros(point.number("period-us"));
+    let mut poll = Poll::new(question, period, point.number("echoes"), rig.now());
+    ask_all(rig, &mut poll)?;
+    let mut found = Found::at(point);
+    let reading = &mut found.reading;
+    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+    put_times(
+        reading,
+        names,
+        "echo_ns",
+        poll.answers_ns(),
+        "no echo was answered",
+    );
+    reading.put("lost", poll.open() as f64);
+    reading.put("echoes", poll.asked() as f64);
+    if poll.withheld() > 0 {
+        let count = poll.withheld();
+        found.notes.push(format!(
+            "{count} requests were not sent: the device did not read"
+        ));
+    }
+    Ok(found)
+}
+
+/// Asks until all is asked and answered, or the device has had ten seconds for the rest.
+pub(super) fn ask_all(rig: &mut dyn Rig, poll: &mut Poll) -> Result<(), TrialError> {
+    let mut deadline = rig.now() + PATIENCE;
+    while !poll.is_over() || (poll.open() > 0 && rig.now() < deadline) {
+        poll.turn(rig)?;
+        while let Some(told) = rig.hear()? {
+            poll.hear(&told, rig);
+        }
+        if !poll.is_over() {
+            deadline = rig.now() + PATIENCE;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! Flows by number: the rule of each, and the frames that meet it and no other.
+
+use std::net::Ipv4Addr;
+
+use base::{Cookie, PortNo, TableId};
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, MatchBuilder};
+use openflow::{Message, Version};
+use packet::MacAddr;
+
+use crate::catalogue::{Parameter, Point, Values};
+use crate::frames::UdpFrame;
+
+/// The stations that frames are between: neither of the hosts, whose stacks would answer.
+pub(super) const NEAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xb1];
+pub(super) const FAR: [u8; 6] = [0x02, 0, 0, 0, 0, 0xb2];
+
+/// Flows have addresses of 10.64.0.0/10, each its own.
+const NETWORK: u32 = 0x0a40_0000;
+const FLOWS_MAX: u32 = 1 << 22;
+
+/// The client's address, in nobody's network.
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 32, 0, 1);
+
+/// Marks the rules of the experiment.
+pub(super) const COOKIE: Cookie = Cookie(0x0f10);
+
+/// By which of two rules a frame has come: each writes another code point (RFC 2597's AF11
+/// and AF21).
+pub(super) const MARKS: [u8; 2] = [10, 18];
+
+/// Above nothing but what drops the rest.
+const PRIORITY: u16 = 0x8000;
+
+/// UDP ports of all flows.
+const PORTS: (u16, u16) = (40_011, 7_711);
+
+/// What kind of rules there are.
+pub(super) const TABLE: Parameter = Parameter::axis(
+    "table",
+    "whether rules match one address or all twelve fields of OpenFlow 1.0",
+    Values::Words {
+        quick: &["wildcard"],
+        all: &["wildcard", "exact"],
+    },
+);
+
+/// Rules of one kind in one version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flows {
+    version: Version,
+    is_exact: bool,
+}
+
+impl Flows {
+    pub(super) fn new(version: Version, point: &Point) -> Self {
+        let is_exact = point.get("table").is_some() && point.word("table") == "exact";
+        Self { version, is_exact }
+    }
+
+    pub(super) const fn of(version: Version) -> Self {
+        Self {
+            version,
+            is_exact: false,
+        }
+    }
+
+    /// A message about the rule of this flow: what meets it leaves for the server, marked if
+    /// that is wanted.
+    pub(super) fn message(self, command: FlowModCommand, flow: u32, mark: Option<u8>) -> Message {
+        Message::FlowMod(self.rule(command, flow, mark))
+    }
+
+    /// The rule itself.
+    pub(super) fn rule(self, command: FlowModCommand, flow: u32, mark: Option<u8>) -> FlowMod {
+        let mut actions = Vec::new();
+        if let Some(dscp) = mark {
+            actions.push(Action::set(Field::IpDscp, dscp.into()));
+        }
+        actions.push(Action::output(PortNo(2)));
+        // In 1.0 what leaves no field open has the highest priority anyhow (OF 1.0.1, 3.4).
+        let priority = match (self.is_exact, self.version) {
+            (true, Version::V10) => u16::MAX,
+            _ => PRIORITY,
+        };
+        let actions = Instructions::apply(actions);
+        let mut rule = FlowMod::new(command, priority, self.matching(flow), actions);
+        rule.cookie = COOKIE;
+        // 1.0 has no word for a table but in an addition.
+        if self.version == Version::V10 && command != FlowModCommand::Add {
+            rule.table = TableId::ALL;
+        }
+        rule
+    }
+
+    fn matching(self, flow: u32) -> Match {
+        let mac = |address: [u8; 6]| u128::from(MacAddr(address).to_u64());
+        let destination = u128::from(address(flow).to_bits());
+        let few: &[(Field, u128)] = &[(Field::EthType, 0x0800), (Field::Ipv4Dst, destination)];
+        let all: &[(Field, u128)] = &[
+            (Field::InPort, 1),
+            (Field::EthSrc, mac(NEAR)),
+            (Field::EthDst, mac(FAR)),
+            (Field::VlanVid, 0),
+            (Field::EthType, 0x0800),
+            (Field::IpDscp, 0),
+            (Field::IpProto, 17),
+            (Field::Ipv4Src, CLIENT.to_bits().into()),
+            (Field::Ipv4Dst, destination),
+            (Field::UdpSrc, PORTS.0.into()),
+            (Field::UdpDst, PORTS.1.into()),
+        ];
+        let mut building = MatchBuilder::default();
+        for (field, value) in if self.is_exact { all } else { few } {
+            let added = building.add_exact(*field, *value);
+            added.expect("fields follow their prerequisites");
+        }
+        building.build()
+    }
+}
+
+fn address(flow: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(NETWORK | flow % FLOWS_MAX)
+}
+
+/// The smallest frame of a flow.
+pub(super) fn frame(flow: u32) -> UdpFrame {
+    sized(flow, 64)
+}
+
+/// A frame of a flow, of so many bytes with its checksum (FCS).
+pub(super) fn sized(flow: u32, frame_bytes: u16) -> UdpFrame {
+    let frame = UdpFrame {
+        eth_src: NEAR,
+        eth_dst: FAR,
+        tag: None,
+        ip_src: CLIENT,
+        ip_dst: address(flow),
+        dscp: 0,
+        udp_src: PORTS.0,
+        udp_dst: PORTS.1,
+        payload: 0,
+    };
+    frame.sized(frame_bytes)
+}
+
+/// The deletion of all rules of all tables.
+pub(super) fn delete_all() -> Message {
+    let command = FlowModCommand::Delete;
+    let nothing = Instructions::default();
+    Message::FlowMod(FlowMod {
+        table: TableId::ALL,
+        ..FlowMod::new(command, 0, Match::any(), nothing)
+    })
+}
+
+/// The rule that drops what no other takes, lest it come to the controller.
+pub(super) fn drop_rest() -> Message {
+    let (command, nothing) = (FlowModCommand::Add, Instructions::default());
+    Message::FlowMod(FlowMod::new(command, 1, Match::any(), nothing))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_can_be_said_in_both_versions() {
+        for version in [Version::V10, Version::V13] {
+            for is_exact in [false, true] {
+                let flows = Flows { version, is_exact };
+                for command in [
+                    FlowModCommand::Add,
+                    FlowModCommand::ModifyStrict,
+                    FlowModCommand::DeleteStrict,
+                ] {
+                    for mark in [None, Some(MARKS[0])] {
+                        let message = flows.message(command, 7, mark);
+                        let said = message.encode(base::Xid(1), version, &mut Vec::new());
+                        assert!(said.is_ok(), "{said:?}");
+                    }
+                }
+            }
+            for message in [delete_all(), drop_rest()] {
+                assert!(
+                    message
+                        .encode(base::Xid(1), version, &mut Vec::new())
+                        .is_ok()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_flows_are_the_same() {
+        let flows = Flows::of(Version::V13);
+        let all: BTreeSet<_> = (0..5_000).map(|flow| flows.matching(flow)).collect();
+        assert_eq!(all.len(), 5_000);
+    }
+}

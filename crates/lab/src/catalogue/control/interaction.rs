@@ -1,0 +1,192 @@
+//! Whether statistics slow down changes.
+
+use std::time::Duration;
+
+use flow::FlowModCommand;
+
+use super::changes::{self, Change, RULES};
+use super::figures::{bad, plain, time};
+use super::flows::{Flows, delete_all, drop_rest};
+use super::poll::Poll;
+use super::rig::{Rig, settle};
+use super::statistics::{of_all, of_each};
+use super::{Found, PPS, VERSION, add_flow, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const INTERACTION: Experiment = Experiment {
+    name: "interaction",
+    title: "Statistics against changes",
+    family: Family::Oflops,
+    question: "Are rules in force later when statistics are asked for meanwhile?",
+    source: "OFLOPS, module openflow_interaction_test",
+    steps: &[
+        "There are rules of others, which no frame is of; statistics are asked for at a fixed period, or not at all.",
+        "Meanwhile rules are added under traffic, as in the experiment on adding rules.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "polling",
+            "what is asked for meanwhile",
+            Values::Words {
+                quick: &["none", "flow"],
+                all: &["none", "aggregate", "flow"],
+            },
+        ),
+        RULES_ADDED,
+        Parameter::constant(
+            "others",
+            "rules of others",
+            Values::Numbers {
+                quick: &[1_000],
+                paper: &[1_000],
+                rfc: &[10_000],
+                bound: Bound {
+                    least: 0,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "period-ms",
+            "milliseconds from one question to the next",
+            Values::Numbers {
+                quick: &[5],
+                paper: &[10],
+                rfc: &[10],
+                bound: Bound {
+                    least: 1,
+                    most: 60_000,
+                },
+            },
+        ),
+        VERSION,
+        PPS,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Ratio {
+            title: "Until the last rule is met: statistics of all flows by none",
+            figure: "last_ms",
+            parameter: "polling",
+            of: "flow",
+            to: "none",
+            published: "",
+        },
+        View::Bars {
+            title: "Until the last rule is met",
+            figure: "last_ms",
+            across: "polling",
+        },
+        View::Shares {
+            title: "From a message to its effect",
+            histogram: "effect_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "first_ms",
+                "last_ms",
+                "barrier_ms",
+                "effect_p50_us",
+                "effect_p99_us",
+                "late",
+                "answers",
+                "answer_max_ms",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| add_flow::seconds(point) + point.number("others") as f64 * 30e-6,
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+/// As many as make a difference, and no more.
+const RULES_ADDED: Parameter = Parameter {
+    values: Values::Numbers {
+        quick: &[100],
+        paper: &[10, 100, 1_000],
+        rfc: &[10, 100, 1_000],
+        bound: Bound {
+            least: 1,
+            most: 50_000,
+        },
+    },
+    ..RULES
+};
+
+const FIGURES: &[Figure] = &[
+    changes::FIGURES[0],
+    changes::FIGURES[1],
+    changes::FIGURES[2],
+    changes::FIGURES[3],
+    changes::FIGURES[4],
+    changes::FIGURES[5],
+    changes::FIGURES[6],
+    changes::FIGURES[7],
+    changes::FIGURES[8],
+    changes::FIGURES[9],
+    changes::FIGURES[10],
+    plain("answers", "Answers meanwhile", ""),
+    time("answer_max_ms", "Longest answer", "ms"),
+    bad("unanswered", "Questions without an answer"),
+];
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let flows = Flows::of(rig.version());
+    let (rules, others) = (point.small("rules"), point.small("others"));
+    let mut found = Found::at(point);
+    let resident = (rules..rules + others).map(|n| flows.message(FlowModCommand::Add, n, None));
+    let messages = [delete_all(), drop_rest()].into_iter().chain(resident);
+    if let Some(reason) = settle(rig, messages.collect())?.first_refusal() {
+        super::figures::lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let question = match point.word("polling") {
+        "none" => None,
+        "aggregate" => Some(of_all()),
+        _ => Some(of_each()),
+    };
+    let period = Duration::from_millis(point.number("period-ms"));
+    let now = rig.now();
+    let add = |flow| flows.message(FlowModCommand::Add, flow, None);
+    let change = Change {
+        messages: (0..rules).map(add).collect(),
+        mark: None,
+        pps: point.number("pps"),
+        poll: question.map(|question| Poll::new(question, period, u64::MAX, now)),
+    };
+    let changed = changes::change(rig, change)?;
+    let late = match changed.settled.refused.is_empty() {
+        true => changed.lost_late,
+        false => 0,
+    };
+    changed.tell(late, &mut found.reading);
+    let reading = &mut found.reading;
+    match &changed.poll {
+        None => ["answers", "answer_max_ms", "unanswered"]
+            .iter()
+            .for_each(|name| reading.lack(name, "nothing was asked")),
+        Some(poll) => {
+            let answers = poll.answers_ns();
+            reading.put("answers", answers.len() as f64);
+            reading.put("unanswered", poll.open() as f64);
+            match answers.iter().max() {
+                Some(longest) => reading.put("answer_max_ms", *longest as f64 / 1e6),
+                None => reading.lack(
+                    "answer_max_ms",
+                    poll.refused().unwrap_or("none was answered"),
+                ),
+            }
+        }
+    }
+    (found.void, found.notes) = changed.doubts();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

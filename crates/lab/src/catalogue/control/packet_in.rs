@@ -1,0 +1,226 @@
+//! Frames that come to the controller.
+
+use std::time::Duration;
+
+use flow::{PacketIn, SwitchConfig};
+use openflow::{Message, Version};
+
+use super::figures::{bad, lack_all, ns, plain, put_times, rate, time};
+use super::flows::{delete_all, sized};
+use super::rig::{Rig, Told, settle};
+use super::traffic::{QUIET, Traffic};
+use super::{Found, VERSION, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::controller::application::table_miss;
+use crate::frames;
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const PACKET_IN: Experiment = Experiment {
+    name: "packet-in",
+    title: "Frames to the controller",
+    family: Family::Oflops,
+    question: "How many frames a second reach the controller, and how late?",
+    source: "OFLOPS, module openflow_packet_in",
+    steps: &[
+        "No rule takes the frames: in 1.0 they come to the controller by themselves, from 1.3 on by the rule for what matches no other.",
+        "Frames come in at a fixed rate, each of another flow than the one before it, whether the last came up or not.",
+        "The delay is from sending a frame until the packet-in with it has come.",
+        "Frames that did not come up are lost; those that came up twice are counted apart.",
+    ],
+    parameters: &[RATE, SIZE, MILLISECONDS, VERSION],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Packet-ins a second by frames a second",
+            figure: "packet_ins_s",
+            along: "rate",
+            log: false,
+        },
+        View::Lines {
+            title: "Median delay by frames a second",
+            figure: "p50_us",
+            along: "rate",
+            log: true,
+        },
+        View::Percentiles {
+            title: "From a frame to its packet-in",
+            histogram: "packet_in_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "packet_ins_s",
+                "loss",
+                "mean_us",
+                "p50_us",
+                "p99_us",
+                "max_us",
+                "duplicates",
+                "sent_s",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+pub(super) const RATE: Parameter = Parameter::axis(
+    "rate",
+    "frames a second",
+    Values::Numbers {
+        quick: &[1_000, 20_000],
+        paper: &[
+            10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000,
+        ],
+        rfc: &[
+            10, 100, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000,
+        ],
+        bound: Bound {
+            least: 1,
+            most: 1_000_000,
+        },
+    },
+);
+pub(super) const SIZE: Parameter = Parameter::axis(
+    "size",
+    "bytes of a frame, its checksum (FCS) included",
+    Values::Numbers {
+        quick: &[150],
+        paper: &[150, 1_500],
+        rfc: &[64, 150, 1_500],
+        bound: Bound {
+            least: 64,
+            most: 1_518,
+        },
+    },
+);
+pub(super) const MILLISECONDS: Parameter = Parameter::constant(
+    "milliseconds",
+    "milliseconds of frames",
+    Values::Numbers {
+        quick: &[250],
+        paper: &[5_000],
+        rfc: &[60_000],
+        bound: Bound {
+            least: 10,
+            most: 600_000,
+        },
+    },
+);
+
+pub(super) const FIGURES: &[Figure] = &[
+    rate("packet_ins_s", "Packet-ins a second", "/s"),
+    bad("loss", "Share lost"),
+    time("mean_us", "Mean", "µs"),
+    time("p50_us", "Median", "µs"),
+    time("p99_us", "99 %", "µs"),
+    time("max_us", "Longest", "µs"),
+    bad("duplicates", "Twice"),
+    plain("sent_s", "Frames a second sent", "/s"),
+];
+
+/// Flows that frames are of in turn.
+pub(super) const FLOWS: u32 = 1_000;
+
+/// Has what matches no rule come up whole.
+pub(super) fn ask_for_frames(version: Version) -> Vec<Message> {
+    let config = SwitchConfig {
+        miss_send_len: u16::MAX,
+        ..SwitchConfig::default()
+    };
+    let mut messages = vec![delete_all(), Message::SetConfig(config)];
+    if version >= Version::V13 {
+        messages.push(Message::FlowMod(table_miss()));
+    }
+    messages
+}
+
+/// The frame that came up and is of the experiment, by its number.
+pub(super) fn number(told: &Told, length: usize) -> Option<(u32, &PacketIn)> {
+    let Some(Message::PacketIn(frame)) = &told.message else {
+        return None;
+    };
+    let is_ours = frame.data.get(..6) == Some(&super::flows::FAR);
+    let number = frames::number(&frame.data, length).filter(|_| is_ours)?;
+    Some((number, frame))
+}
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let mut found = Found::at(point);
+    let asked = ask_for_frames(rig.version());
+    let prepared = settle(rig, asked)?;
+    if let Some(reason) = prepared.first_refusal() {
+        lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let frames: Vec<_> = (0..FLOWS).map(|flow| sized(flow, size)).collect();
+    let length = frames[0].headers() + frames[0].payload;
+    let start = rig.now();
+    let end = start + Duration::from_millis(point.number("milliseconds"));
+    let mut traffic = Traffic::of(frames, point.number("rate"), start);
+    let (mut delays, mut came, mut duplicates) = (Vec::new(), Vec::new(), 0_u64);
+    let mut last = start;
+    loop {
+        let now = rig.now();
+        if now >= end && now.since(last.max(end)) >= QUIET {
+            break;
+        }
+        if now < end {
+            traffic.turn(rig)?;
+        }
+        while let Some(told) = rig.hear()? {
+            let Some((number, _)) = number(&told, length) else {
+                continue;
+            };
+            last = rig.now();
+            let Some(sent) = traffic.sent_at(number) else {
+                continue;
+            };
+            let place = usize::try_from(number).expect("there are few millions");
+            if came.len() <= place {
+                came.resize(place + 1, false);
+            }
+            match std::mem::replace(&mut came[place], true) {
+                true => duplicates += 1,
+                false => delays.push(ns(told.at.since(sent))),
+            }
+            // Frames go on, however many have come up.
+            if rig.now() < end {
+                traffic.turn(rig)?;
+            }
+        }
+        traffic.catch(rig, |_| {})?;
+    }
+    let sent = traffic.sent();
+    let seconds = last.max(end).since(start).as_secs_f64();
+    let reading = &mut found.reading;
+    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+    put_times(
+        reading,
+        names,
+        "packet_in_ns",
+        &delays,
+        "no frame came to the controller",
+    );
+    reading.put("packet_ins_s", delays.len() as f64 / seconds);
+    reading.put("loss", 1.0 - delays.len() as f64 / sent.max(1) as f64);
+    reading.put("duplicates", duplicates as f64);
+    reading.put("sent_s", traffic.achieved_pps());
+    found.notes.extend(traffic.shortfall());
+    if traffic.received() > 0 {
+        let count = traffic.received();
+        found.void.push(format!(
+            "{count} frames were forwarded, though no rule says so"
+        ));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

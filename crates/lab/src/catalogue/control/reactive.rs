@@ -1,0 +1,246 @@
+//! Flows that the controller sets up as their first frame comes.
+
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+use flow::{Action, FlowModCommand};
+
+use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
+use super::flows::Flows;
+use super::packet_in::{ask_for_frames, number};
+use super::rig::{PATIENCE, Rig, settle};
+use super::traffic::Traffic;
+use super::{Found, VERSION, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::controller::packet_out;
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const REACTIVE: Experiment = Experiment {
+    name: "reactive",
+    title: "Reactive set-up of flows",
+    family: Family::Oflops,
+    question: "How long until a new flow goes by its own rule, when the controller answers each first frame with one?",
+    source: "OFLOPS, module openflow_reactive; RFC 8456, 5.1.5 and 5.1.6",
+    steps: &[
+        "No rule takes the frames; each that comes to the controller is answered with a rule for its flow and sent on by a packet-out.",
+        "Frames of as many flows come in one after the other, again and again.",
+        "A flow is set up when a frame of it comes out that never came to the controller; the time is from its first frame's sending.",
+        "Of that time, the way up to the controller is told apart.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "flows",
+            "flows that are new at once",
+            Values::Numbers {
+                quick: &[100],
+                paper: &[1, 10, 100, 1_000],
+                rfc: &[1, 10, 100, 1_000, 10_000],
+                bound: Bound {
+                    least: 1,
+                    most: 50_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "pps",
+            "frames a second, of all flows",
+            Values::Numbers {
+                quick: &[5_000],
+                paper: &[5_000],
+                rfc: &[5_000],
+                bound: Bound {
+                    least: 10,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "Until a flow goes by its own rule, median",
+            figure: "setup_p50_us",
+            across: "flows",
+        },
+        View::Shares {
+            title: "Until a flow goes by its own rule",
+            histogram: "setup_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "setup_p50_us",
+                "setup_p99_us",
+                "setup_max_us",
+                "up_p50_us",
+                "up_p99_us",
+                "all_ms",
+                "flows_s",
+                "never",
+                "packet_ins",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| 0.4 + 4.0 * point.number("flows") as f64 / point.number("pps") as f64,
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+const FIGURES: &[Figure] = &[
+    time("setup_mean_us", "Set-up, mean", "µs"),
+    time("setup_p50_us", "Set-up, median", "µs"),
+    time("setup_p99_us", "Set-up, 99 %", "µs"),
+    time("setup_max_us", "Set-up, longest", "µs"),
+    time("up_mean_us", "Way up, mean", "µs"),
+    time("up_p50_us", "Way up, median", "µs"),
+    time("up_p99_us", "Way up, 99 %", "µs"),
+    time("up_max_us", "Way up, longest", "µs"),
+    time("all_ms", "All flows set up", "ms"),
+    rate("flows_s", "Flows a second", "/s"),
+    bad("never", "Flows never set up"),
+    plain("packet_ins", "Frames to the controller", ""),
+];
+
+/// A flow that is being set up.
+#[derive(Clone, Copy, Default)]
+struct Flow {
+    first_sent: Option<Instant>,
+    up: Option<Instant>,
+    set_up: Option<Instant>,
+}
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let mut found = Found::at(point);
+    let count = point.small("flows");
+    let asked = ask_for_frames(rig.version());
+    let prepared = settle(rig, asked)?;
+    if let Some(reason) = prepared.first_refusal() {
+        lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let start = rig.now();
+    let mut traffic = Traffic::new(count, point.number("pps"), start);
+    let mut all = vec![Flow::default(); count as usize];
+    let mut ups: Vec<bool> = Vec::new();
+    let (mut waiting, mut refused) = (all.len(), None);
+    let round = Duration::from_nanos(u64::from(count) * 1_000_000_000 / point.number("pps"));
+    let deadline = start + round * 2 + PATIENCE / 5;
+    while waiting > 0 && rig.now() < deadline {
+        traffic.turn(rig)?;
+        hear(rig, &traffic, count, &mut all, &mut ups, &mut refused)?;
+        traffic.catch(rig, |seen| {
+            let flow = &mut all[seen.flow as usize];
+            // What came to the controller came out by its packet-out.
+            let was_up = ups.get(seen.number as usize).copied().unwrap_or(false);
+            flow.first_sent.get_or_insert(seen.sent);
+            if !was_up && flow.set_up.is_none() {
+                flow.set_up = Some(seen.came);
+                waiting -= 1;
+            }
+        })?;
+    }
+    tell(
+        &mut found,
+        &all,
+        start,
+        ups.iter().filter(|up| **up).count(),
+        refused.as_deref(),
+    );
+    found.notes.extend(traffic.shortfall());
+    Ok(found)
+}
+
+/// Answers each frame that came up with a rule for its flow, and sends it on.
+fn hear(
+    rig: &mut dyn Rig,
+    traffic: &Traffic,
+    count: u32,
+    all: &mut [Flow],
+    ups: &mut Vec<bool>,
+    refused: &mut Option<String>,
+) -> Result<(), TrialError> {
+    let flows = Flows::of(rig.version());
+    while let Some(told) = rig.hear()? {
+        if refused.is_none() {
+            *refused = told.refusal(rig.version());
+        }
+        let Some((number, frame)) = number(&told, traffic.length()) else {
+            continue;
+        };
+        let Some(sent) = traffic.sent_at(number) else {
+            continue;
+        };
+        let place = usize::try_from(number).expect("there are few millions");
+        if ups.len() <= place {
+            ups.resize(place + 1, false);
+        }
+        ups[place] = true;
+        let flow = number % count;
+        let known = &mut all[flow as usize];
+        known.first_sent.get_or_insert(sent);
+        let is_first = known.up.is_none();
+        known.up.get_or_insert(told.at);
+        if is_first && rig.has_room() {
+            rig.say(&flows.message(FlowModCommand::Add, flow, None))?;
+        }
+        if rig.has_room() {
+            let output = vec![Action::output(PortNo(2))];
+            rig.say(&packet_out(frame.data.clone(), PortNo(1), output))?;
+        }
+    }
+    Ok(())
+}
+
+fn tell(found: &mut Found, all: &[Flow], start: Instant, packet_ins: usize, refused: Option<&str>) {
+    let reading = &mut found.reading;
+    let until = |of: fn(&Flow) -> Option<Instant>| -> Vec<u64> {
+        let times = all
+            .iter()
+            .filter_map(|flow| Some(ns(of(flow)?.since(flow.first_sent?))));
+        times.collect()
+    };
+    let otherwise = refused.unwrap_or("no flow was set up");
+    let names = [
+        "setup_mean_us",
+        "setup_p50_us",
+        "setup_p99_us",
+        "setup_max_us",
+    ];
+    put_times(
+        reading,
+        names,
+        "setup_ns",
+        &until(|flow| flow.set_up),
+        otherwise,
+    );
+    let names = ["up_mean_us", "up_p50_us", "up_p99_us", "up_max_us"];
+    let nothing = "no frame came to the controller";
+    put_times(reading, names, "up_ns", &until(|flow| flow.up), nothing);
+    let never = all.iter().filter(|flow| flow.set_up.is_none()).count();
+    reading.put("never", never as f64);
+    reading.put("packet_ins", packet_ins as f64);
+    match all
+        .iter()
+        .map(|flow| flow.set_up)
+        .collect::<Option<Vec<_>>>()
+    {
+        Some(times) => {
+            let last = times.into_iter().max().unwrap_or(start).since(start);
+            reading.put("all_ms", ms(last));
+            reading.put("flows_s", all.len() as f64 / last.as_secs_f64());
+        }
+        None => {
+            let reason = format!("{never} flows were never set up");
+            reading.lack("all_ms", reason.clone());
+            reading.lack("flows_s", reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

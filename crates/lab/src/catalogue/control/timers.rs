@@ -1,0 +1,260 @@
+//! Rules that end by themselves.
+
+use std::time::Duration;
+
+use base::{Cookie, Instant};
+use flow::{FlowFlags, FlowModCommand, SwitchConfig};
+use openflow::Message;
+
+use super::figures::{bad, lack_all, ms, time};
+use super::flows::{Flows, delete_all, drop_rest};
+use super::rig::{Order, Rig, Told};
+use super::traffic::Traffic;
+use super::{Found, VERSION, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const TIMERS: Experiment = Experiment {
+    name: "timers",
+    title: "Timeouts of rules",
+    family: Family::Oflops,
+    question: "How exactly do rules end when their time is over?",
+    source: "OFLOPS, module openflow_timer",
+    steps: &[
+        "Rules are added with a timeout, and with the wish to be told of their end; frames of each flow come in one after the other.",
+        "With a hard timeout frames go on until the rule is gone: its life is from the first frame that came out to the last.",
+        "With an idle timeout frames stop after half a second: the time is from the last frame until the device tells of the end.",
+        "Told is also the duration in the flow-removed message, against the time from the rule's handing over to that message.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "timeout",
+            "which timeout the rules have",
+            Values::Words {
+                quick: &["hard", "idle"],
+                all: &["hard", "idle"],
+            },
+        ),
+        Parameter::axis(
+            "seconds",
+            "seconds of the timeout",
+            Values::Numbers {
+                quick: &[1],
+                paper: &[1, 10],
+                rfc: &[1, 10, 60],
+                bound: Bound {
+                    least: 1,
+                    most: 600,
+                },
+            },
+        ),
+        Parameter::constant(
+            "rules",
+            "rules in a test",
+            Values::Numbers {
+                quick: &[10],
+                paper: &[100],
+                rfc: &[1_000],
+                bound: Bound {
+                    least: 1,
+                    most: 10_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "pps",
+            "frames a second, of all flows",
+            Values::Numbers {
+                quick: &[10_000],
+                paper: &[20_000],
+                rfc: &[20_000],
+                bound: Bound {
+                    least: 10,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "How much later than asked rules end, mean",
+            figure: "late_mean_ms",
+            across: "timeout",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "late_mean_ms",
+                "late_max_ms",
+                "early_max_ms",
+                "told_mean_ms",
+                "duration_error_ms",
+                "untold",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| 1.5 + point.number("seconds") as f64 + LATE_MAX.as_secs_f64() / 2.0,
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+const FIGURES: &[Figure] = &[
+    time("late_mean_ms", "Late, mean", "ms"),
+    time("late_max_ms", "Latest", "ms"),
+    time("early_max_ms", "Earliest", "ms"),
+    time("told_mean_ms", "Told after the end, mean", "ms"),
+    time("duration_error_ms", "Error of the duration told", "ms"),
+    bad("untold", "Rules whose end was not told"),
+];
+
+/// A rule whose end is not told so long after it was due is given up.
+const LATE_MAX: Duration = Duration::from_secs(3);
+
+/// Frames go for so long where an idle timeout is to follow.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// A rule with a timeout.
+#[derive(Clone, Copy, Default)]
+struct Rule {
+    handed: Option<Instant>,
+    first: Option<Instant>,
+    last: Option<Instant>,
+    told: Option<Instant>,
+    duration: Duration,
+}
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let flows = Flows::of(rig.version());
+    let (count, seconds) = (point.small("rules"), point.number("seconds"));
+    let is_hard = point.word("timeout") == "hard";
+    let mut found = Found::at(point);
+    // Who does not ask for frames is not told of rules' ends either by some devices.
+    let config = SwitchConfig {
+        miss_send_len: u16::MAX,
+        ..SwitchConfig::default()
+    };
+    let mut messages = vec![delete_all(), Message::SetConfig(config), drop_rest()];
+    let before = messages.len();
+    messages.extend((0..count).map(|flow| rule(flows, flow, is_hard, seconds)));
+    let start = rig.now();
+    let mut order = Order::new(messages, start);
+    let mut traffic = Traffic::new(count, point.number("pps"), start);
+    let mut rules = vec![Rule::default(); count as usize];
+    let nominal = Duration::from_secs(seconds);
+    let mut busy_until = start + nominal + LATE_MAX;
+    loop {
+        let now = rig.now();
+        order.turn(rig)?;
+        if order
+            .answered()
+            .is_some_and(|answered| !is_hard && now > answered + BUSY)
+        {
+            busy_until = busy_until.min(now);
+        }
+        if now >= busy_until {
+            traffic.stop();
+        }
+        traffic.turn(rig)?;
+        while let Some(told) = rig.hear()? {
+            if !order.hear(&told, rig.version()) {
+                note_end(&told, &mut rules);
+            }
+        }
+        traffic.catch(rig, |seen| {
+            let rule = &mut rules[seen.flow as usize];
+            rule.first.get_or_insert(seen.came);
+            rule.last = Some(seen.came);
+        })?;
+        let all_told = rules.iter().all(|rule| rule.told.is_some());
+        let limit = busy_until + LATE_MAX + if is_hard { Duration::ZERO } else { nominal };
+        if order.answered().is_some() && (all_told || now > limit) {
+            break;
+        }
+    }
+    for (place, rule) in rules.iter_mut().enumerate() {
+        let xid = order.xid(before + place);
+        rule.handed = xid.and_then(|xid| rig.handed_at(xid));
+    }
+    traffic.drain(rig, |_| {})?;
+    let refusal = order.settled().and_then(|settled| settled.first_refusal());
+    match refusal {
+        Some(reason) => lack_all(&mut found.reading, FIGURES, &reason),
+        None => tell(&mut found, &rules, nominal, is_hard),
+    }
+    found.notes.extend(traffic.shortfall());
+    Ok(found)
+}
+
+fn rule(flows: Flows, flow: u32, is_hard: bool, seconds: u64) -> Message {
+    let mut rule = flows.rule(FlowModCommand::Add, flow, None);
+    let seconds = u16::try_from(seconds).expect("the bound says so");
+    match is_hard {
+        true => rule.hard_timeout_s = seconds,
+        false => rule.idle_timeout_s = seconds,
+    }
+    rule.cookie = Cookie(flow.into());
+    rule.flags = rule.flags.with(FlowFlags::SEND_FLOW_REMOVED);
+    Message::FlowMod(rule)
+}
+
+fn note_end(told: &Told, rules: &mut [Rule]) {
+    let Some(Message::FlowRemoved(removed)) = &told.message else {
+        return;
+    };
+    let place = usize::try_from(removed.cookie.0).ok();
+    if let Some(rule) = place.and_then(|place| rules.get_mut(place)) {
+        rule.told = Some(told.at);
+        rule.duration = removed.duration;
+    }
+}
+
+fn tell(found: &mut Found, rules: &[Rule], nominal: Duration, is_hard: bool) {
+    let reading = &mut found.reading;
+    let untold = rules.iter().filter(|rule| rule.told.is_none()).count();
+    reading.put("untold", untold as f64);
+    // By a hard timeout a rule lives from its first frame to its last; by an idle one it is
+    // told to end so long after its last.
+    let lives = rules.iter().filter_map(|rule| match is_hard {
+        true => Some(rule.last?.since(rule.first?)),
+        false => Some(rule.told?.since(rule.last?)),
+    });
+    let errors: Vec<f64> = lives.map(|life| ms(life) - ms(nominal)).collect();
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    if errors.is_empty() {
+        for name in ["late_mean_ms", "late_max_ms", "early_max_ms"] {
+            reading.lack(name, "no rule was seen to end");
+        }
+    } else {
+        reading.put("late_mean_ms", mean(&errors));
+        let most = errors.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = errors.iter().copied().fold(f64::INFINITY, f64::min);
+        reading.put("late_max_ms", most);
+        reading.put("early_max_ms", -least);
+    }
+    let told: Vec<f64> = rules
+        .iter()
+        .filter_map(|rule| Some(ms(rule.told?.since(rule.last?))))
+        .collect();
+    let lives: Vec<f64> = rules
+        .iter()
+        .filter_map(|rule| {
+            let life = rule.told?.since(rule.handed?);
+            Some((ms(rule.duration) - ms(life)).abs())
+        })
+        .collect();
+    for (name, values) in [("told_mean_ms", &told), ("duration_error_ms", &lives)] {
+        match values.is_empty() {
+            true => reading.lack(name, "the device told of no rule's end"),
+            false => reading.put(name, mean(values)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! How fast rules are changed by how many there are and by their priorities.
+
+use std::time::Duration;
+
+use flow::{FlowModCommand, SwitchConfig};
+use openflow::Message;
+
+use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
+use super::flows::{Flows, MARKS, TABLE, delete_all, drop_rest};
+use super::poll::Poll;
+use super::rig::{Rig, settle};
+use super::statistics::of_all;
+use super::{Found, VERSION, control_echo, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::random::Random;
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const UPDATE_RATE: Experiment = Experiment {
+    name: "update-rate",
+    title: "Rate of changes",
+    family: Family::Oflops,
+    question: "How many rules are added, modified or deleted in a second, by how many there are and by their priorities?",
+    source: "Kuzniar, Peresini and Kostic, PAM 2015; Computer Networks 2018",
+    steps: &[
+        "There are as many rules as the occupancy says, their priorities as the order says.",
+        "Batches of rules are added, modified or deleted, each with a barrier behind it, one batch under way at a time.",
+        "The rate is that of all batches, from handing over the first message until the last barrier's reply.",
+        "At the end the sums over all rules are asked for: a device that says that all is done and has another number of rules voids the test.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "operation",
+            "what is done to rules",
+            Values::Words {
+                quick: &["add", "modify"],
+                all: &["add", "modify", "delete"],
+            },
+        ),
+        Parameter::axis(
+            "occupancy",
+            "rules that there are",
+            Values::Numbers {
+                quick: &[1_000],
+                paper: &[0, 100, 1_000, 10_000],
+                rfc: &[0, 100, 1_000, 10_000, 100_000],
+                bound: Bound {
+                    least: 0,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        Parameter::axis(
+            "priorities",
+            "in which order the priorities of rules are that come one after the other",
+            Values::Words {
+                quick: &["same"],
+                all: &["same", "ascending", "descending", "random"],
+            },
+        ),
+        Parameter::constant(
+            "batches",
+            "batches in a test",
+            Values::Numbers {
+                quick: &[20],
+                paper: &[100],
+                rfc: &[100],
+                bound: Bound {
+                    least: 1,
+                    most: 10_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "batch",
+            "rules in a batch",
+            Values::Numbers {
+                quick: &[50],
+                paper: &[100],
+                rfc: &[100],
+                bound: Bound {
+                    least: 1,
+                    most: 10_000,
+                },
+            },
+        ),
+        TABLE,
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Changes a second by occupancy",
+            figure: "changes_s",
+            along: "occupancy",
+            log: false,
+        },
+        View::Bars {
+            title: "Changes a second by operation",
+            figure: "changes_s",
+            across: "operation",
+        },
+        View::Percentiles {
+            title: "A batch",
+            histogram: "batch_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "changes_s",
+                "batch_p50_us",
+                "batch_p99_us",
+                "batch_max_us",
+                "fill_ms",
+                "refused",
+                "told",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| {
+        let changes = point.number("batches") * point.number("batch");
+        0.3 + (changes + 2 * point.number("occupancy")) as f64 * 40e-6
+    },
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+const FIGURES: &[Figure] = &[
+    rate("changes_s", "Changes a second", "/s"),
+    time("batch_mean_us", "Batch, mean", "µs"),
+    time("batch_p50_us", "Batch, median", "µs"),
+    time("batch_p99_us", "Batch, 99 %", "µs"),
+    time("batch_max_us", "Batch, longest", "µs"),
+    time("fill_ms", "Filling to the occupancy", "ms"),
+    bad("refused", "Changes refused"),
+    plain("told", "Rules told of in the end", ""),
+];
+
+/// Priorities that rules are given.
+const PRIORITIES: u16 = 20_000;
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let flows = Flows::new(rig.version(), point);
+    let (batches, batch) = (point.small("batches"), point.small("batch"));
+    let occupancy = point.small("occupancy");
+    let mut found = Found::at(point);
+    let operation = point.word("operation");
+    // What is modified or deleted has to be there: beyond the occupancy, if that is less.
+    let resident = match operation {
+        "add" => occupancy,
+        _ => occupancy.max(batches * batch),
+    };
+    let made = |command, flow, mark| prioritised(flows, point, command, flow, mark);
+    let rules = (0..resident).map(|flow| made(FlowModCommand::Add, flow, None));
+    let config = Message::SetConfig(SwitchConfig::default());
+    let messages = [config, delete_all(), drop_rest()].into_iter().chain(rules);
+    let filled = settle(rig, messages.collect())?;
+    if let Some(reason) = filled.first_refusal() {
+        lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let (mut times, mut refused, mut first) = (Vec::new(), 0_usize, None);
+    for number in 0..batches {
+        let places = number * batch..(number + 1) * batch;
+        let messages = places.map(|place| match operation {
+            "add" => made(FlowModCommand::Add, resident + place, None),
+            "modify" => made(FlowModCommand::ModifyStrict, place, Some(MARKS[0])),
+            _ => made(FlowModCommand::DeleteStrict, place, None),
+        });
+        let settled = settle(rig, messages.collect())?;
+        times.push(ns(settled.answered.since(settled.began)));
+        refused += settled.refused.len();
+        first = first.or_else(|| settled.first_refusal());
+    }
+    let changes = u64::from(batches * batch) - refused as u64;
+    let expected = match operation {
+        "add" => u64::from(resident) + changes,
+        "modify" => resident.into(),
+        _ => u64::from(resident) - changes,
+    };
+    let reading = &mut found.reading;
+    reading.put("fill_ms", ms(filled.answered.since(filled.began)));
+    reading.put("refused", refused as f64);
+    let seconds = times.iter().sum::<u64>() as f64 / 1e9;
+    match changes {
+        0 => reading.lack("changes_s", first.clone().unwrap_or_default()),
+        _ => reading.put("changes_s", changes as f64 / seconds),
+    }
+    let names = [
+        "batch_mean_us",
+        "batch_p50_us",
+        "batch_p99_us",
+        "batch_max_us",
+    ];
+    put_times(reading, names, "batch_ns", &times, "there was no batch");
+    found.notes.extend(first);
+    // The one that drops the rest is there too.
+    count(rig, &mut found, expected + 1)?;
+    Ok(found)
+}
+
+/// Asks how many rules there are.
+fn count(rig: &mut dyn Rig, found: &mut Found, expected: u64) -> Result<(), TrialError> {
+    let mut poll = Poll::new(of_all(), Duration::ZERO, 1, rig.now());
+    control_echo::ask_all(rig, &mut poll)?;
+    match poll.flows() {
+        Some(told) => {
+            found.reading.put("told", told.into());
+            if u64::from(told) != expected {
+                let why = format!("{expected} rules should be there, and {told} were told of");
+                found.void.push(why);
+            }
+        }
+        None => {
+            let reason = poll.refused().unwrap_or("the device did not tell");
+            found.reading.lack("told", reason);
+        }
+    }
+    Ok(())
+}
+
+/// A message about the rule of this flow, with the priority that its place gives it.
+fn prioritised(
+    flows: Flows,
+    point: &Point,
+    command: FlowModCommand,
+    flow: u32,
+    mark: Option<u8>,
+) -> Message {
+    let mut rule = flows.rule(command, flow, mark);
+    let place = u16::try_from(flow % u32::from(PRIORITIES)).expect("it is below the bound");
+    let priority = match point.word("priorities") {
+        "ascending" => 2 + place,
+        "descending" => 2 + PRIORITIES - place,
+        "random" => {
+            let drawn = Random::new(flow.into()).next() % u64::from(PRIORITIES);
+            2 + u16::try_from(drawn).expect("it is below the bound")
+        }
+        _ => rule.priority,
+    };
+    // What OpenFlow 1.0 matches exactly has the highest anyhow.
+    if rule.priority != u16::MAX {
+        rule.priority = priority;
+    }
+    Message::FlowMod(rule)
+}
+
+#[cfg(test)]
+mod tests;

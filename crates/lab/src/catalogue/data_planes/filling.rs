@@ -1,0 +1,241 @@
+//! Rules in great number, of which a frame meets one at most.
+
+use std::net::Ipv4Addr;
+
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use openflow::Message;
+use packet::MacAddr;
+
+use base::{Cookie, PortNo};
+
+use super::echo;
+use crate::controller::{Ask, Controller, ControllerError};
+use crate::frames::UdpFrame;
+
+/// Rules that are sent between two barriers.
+pub(super) const BATCH: u32 = 1_000;
+/// Marks rules that fill.
+const FILLING: Cookie = Cookie(0xf111);
+/// The first address of the network that filling rules ask for: 11.0.0.0.
+const BASE: u32 = 0x0b00_0000;
+
+/// What the rules of a table have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// All twelve fields of OpenFlow 1.0, each rule another IPv4 destination.
+    Exact,
+    /// The IPv4 destination by 24 bits.
+    Prefix,
+    /// Both IPv4 addresses, no two rules by the same bits of them, from one bit each on.
+    Masks,
+}
+
+impl Kind {
+    /// As parameters name it.
+    pub(super) fn of(word: &str) -> Self {
+        match word {
+            "prefix" => Self::Prefix,
+            "masks" => Self::Masks,
+            _ => Self::Exact,
+        }
+    }
+
+    /// How many different rules there are of it at most.
+    pub(super) const fn most(self) -> u32 {
+        match self {
+            Self::Exact => 4_000_000,
+            Self::Prefix => 60_000,
+            Self::Masks => 31 * 31,
+        }
+    }
+
+    /// The frame that rule `number` wants, made of `request`.
+    pub(super) fn frame(self, number: u32, mut request: UdpFrame) -> UdpFrame {
+        request.ip_dst = Ipv4Addr::from_bits(match self {
+            Self::Exact => BASE + number,
+            Self::Prefix => BASE + (number << 8) + 1,
+            Self::Masks => {
+                let (_, dst) = masks(number);
+                // The first bit outside of the mask is what tells it from longer ones.
+                alternating(dst)
+            }
+        });
+        if self == Self::Masks {
+            let (src, _) = masks(number);
+            request.ip_src = Ipv4Addr::from_bits(alternating(src));
+        }
+        request
+    }
+
+    /// Rule `number`, which outputs to port 2.
+    pub(super) fn rule(self, number: u32, request: UdpFrame) -> FlowMod {
+        let frame = self.frame(number, request);
+        let matching = match self {
+            Self::Exact => exact(1, &frame),
+            Self::Prefix => by_addresses(&frame, 0, 24),
+            Self::Masks => {
+                let (src, dst) = masks(number);
+                by_addresses(&frame, src, dst)
+            }
+        };
+        let matching = matching.expect("fields follow their prerequisites");
+        let actions = Instructions::apply(vec![Action::output(PortNo(2))]);
+        // Longer masks come first, as prefixes do.
+        let priority = match self {
+            Self::Masks => {
+                let (src, dst) = masks(number);
+                echo::PRIORITY + src * 32 + dst
+            }
+            Self::Exact | Self::Prefix => echo::PRIORITY,
+        };
+        let mut rule = FlowMod::new(FlowModCommand::Add, priority, matching, actions);
+        rule.cookie = FILLING;
+        rule
+    }
+}
+
+/// Bits of the source and of the destination that rule `number` asks for.
+fn masks(number: u32) -> (u16, u16) {
+    let short = |bits: u32| u16::try_from(bits + 1).expect("31 at most");
+    (short(number / 31 % 31), short(number % 31))
+}
+
+/// An address of which the first `bits` are 1010..., and the next is as the last of them: so
+/// no longer alternation covers it.
+fn alternating(bits: u16) -> u32 {
+    let all = 0xaaaa_aaaa_u32;
+    let kept = all & mask(bits);
+    let next = 0x8000_0000 >> bits;
+    let last = kept & (next << 1);
+    if last == 0 { kept } else { kept | next }
+}
+
+const fn mask(bits: u16) -> u32 {
+    if bits == 0 {
+        0
+    } else {
+        u32::MAX << (32 - bits)
+    }
+}
+
+/// All twelve fields of OpenFlow 1.0 as `frame` has them, come in by `port`.
+pub(super) fn exact(port: u32, frame: &UdpFrame) -> Result<Match, Refusal> {
+    let mac = |mac| u128::from(MacAddr(mac).to_u64());
+    Match::any()
+        .with(Field::InPort, port.into())?
+        .with(Field::EthSrc, mac(frame.eth_src))?
+        .with(Field::EthDst, mac(frame.eth_dst))?
+        .with(Field::VlanVid, 0)?
+        .with(Field::EthType, 0x0800)?
+        .with(Field::IpDscp, frame.dscp.into())?
+        .with(Field::IpProto, 17)?
+        .with(Field::Ipv4Src, frame.ip_src.to_bits().into())?
+        .with(Field::Ipv4Dst, frame.ip_dst.to_bits().into())?
+        .with(Field::UdpSrc, frame.udp_src.into())?
+        .with(Field::UdpDst, frame.udp_dst.into())
+}
+
+fn by_addresses(frame: &UdpFrame, src: u16, dst: u16) -> Result<Match, Refusal> {
+    let mut matching = Match::any().with(Field::EthType, 0x0800)?;
+    for (field, address, bits) in [
+        (Field::Ipv4Src, frame.ip_src, src),
+        (Field::Ipv4Dst, frame.ip_dst, dst),
+    ] {
+        let mask = mask(bits);
+        if mask != 0 {
+            let value = address.to_bits() & mask;
+            matching = matching.with_masked(field, value.into(), mask.into())?;
+        }
+    }
+    Ok(matching)
+}
+
+/// How far filling came.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filled {
+    /// Rules that the device took.
+    pub(super) accepted: u32,
+    /// Why it took no more; none if no more were offered.
+    pub(super) refused: Option<String>,
+}
+
+/// Adds the rules `from..to` of `kind`, a batch and a barrier at a time, until one is refused.
+pub(super) fn fill(
+    mut controller: &Controller,
+    kind: Kind,
+    rules: std::ops::Range<u32>,
+    request: UdpFrame,
+) -> Result<Filled, ControllerError> {
+    let mut filled = Filled::default();
+    let mut next = rules.start;
+    while next < rules.end && filled.refused.is_none() {
+        let end = rules.end.min(next + BATCH);
+        let batch = (next..end).map(|number| Message::FlowMod(kind.rule(number, request)));
+        let done = controller.request(batch.collect())?;
+        let refused = u32::try_from(done.refused).unwrap_or(u32::MAX);
+        filled.accepted += (end - next).saturating_sub(refused);
+        filled.refused = done.refusals.first().map(ToString::to_string);
+        next = end;
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn request() -> UdpFrame {
+        UdpFrame {
+            eth_src: [2, 0, 0, 0, 0, 1],
+            eth_dst: [2, 0, 0, 0, 0, 2],
+            tag: None,
+            ip_src: Ipv4Addr::new(10, 0, 0, 1),
+            ip_dst: Ipv4Addr::new(10, 0, 0, 2),
+            dscp: 0,
+            udp_src: 7,
+            udp_dst: 9,
+            payload: 4,
+        }
+    }
+
+    /// What a rule asks of the addresses, as numbers and masks.
+    fn asked(rule: &FlowMod, field: Field) -> (u128, u128) {
+        let term = rule.matching.term(field);
+        term.map_or((0, 0), |term| (term.value, term.mask))
+    }
+
+    fn wants(rule: &FlowMod, frame: &UdpFrame) -> bool {
+        let addresses = [
+            (Field::Ipv4Src, frame.ip_src),
+            (Field::Ipv4Dst, frame.ip_dst),
+        ];
+        addresses.iter().all(|(field, address)| {
+            let (value, mask) = asked(rule, *field);
+            u128::from(address.to_bits()) & mask == value
+        })
+    }
+
+    #[test]
+    fn each_rule_wants_its_own_frame_most() {
+        for kind in [Kind::Exact, Kind::Prefix, Kind::Masks] {
+            let count = kind.most().min(961);
+            let rules: Vec<FlowMod> = (0..count).map(|n| kind.rule(n, request())).collect();
+            let matches: BTreeSet<_> = rules.iter().map(|rule| rule.matching.clone()).collect();
+            assert_eq!(matches.len(), rules.len(), "{kind:?}");
+            for (number, rule) in (0..).zip(&rules) {
+                let frame = kind.frame(number, request());
+                assert!(wants(rule, &frame), "{kind:?} {number}");
+                assert!(!wants(rule, &request()), "{kind:?} {number}");
+                let best = rules.iter().filter(|other| wants(other, &frame));
+                let best = best.max_by_key(|other| other.priority);
+                assert_eq!(
+                    best.map(|one| &one.matching),
+                    Some(&rule.matching),
+                    "{kind:?} {number}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! A page of Markdown: what was measured, and the figure that matters most of each
+//! experiment, for a job's summary or a README. Tables only, and never more than
+//! a page.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::Scenario;
+use crate::catalogue::{Better, Point};
+use crate::figures::{Cell, CellKey, cells, declared};
+use crate::format::figure;
+use crate::results::Results;
+
+/// Lines of the page, at most.
+pub const SUMMARY_LINES_MAX: usize = 60;
+
+/// Lines that are no rows of the table: the head, the table's, and what is said of the rest.
+const FRAME_LINES: usize = 12;
+
+/// Columns for devices; more do not fit on a page.
+const DEVICES_MAX: usize = 8;
+
+/// The page.
+#[must_use]
+pub fn summary(results: &Results) -> String {
+    let cells = cells(results);
+    let heads: Vec<(Scenario, Vec<&Point>, &'static str)> = scenarios(results)
+        .into_iter()
+        .filter_map(|scenario| {
+            let figure = head_figure(scenario)?;
+            let of_scenario = cells.keys().filter(|key| key.scenario == scenario);
+            let points: BTreeSet<&Point> = of_scenario
+                .filter(|key| key.figure == figure)
+                .map(|key| &key.point)
+                .collect();
+            Some((scenario, points.into_iter().collect(), figure))
+        })
+        .collect();
+    let devices: Vec<&str> = results
+        .devices()
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    let shown = &devices[..devices.len().min(DEVICES_MAX)];
+    let mut lines = head(results);
+    lines.push(format!("| experiment | | {} |", shown.join(" | ")));
+    lines.push(format!("|---|---|{}", "---:|".repeat(shown.len())));
+    let room = SUMMARY_LINES_MAX - FRAME_LINES;
+    let counts: Vec<usize> = heads.iter().map(|(_, points, _)| points.len()).collect();
+    let mut left = 0;
+    for ((scenario, points, figure), room) in heads.iter().zip(shares(&counts, room)) {
+        for point in &points[..room] {
+            lines.push(row(&cells, (*scenario, point, figure), shown));
+        }
+        left += points.len() - room;
+    }
+    lines.push(String::new());
+    lines.push(
+        "Means of runs with their 99 % intervals over runs; without one, of too few runs."
+            .to_owned(),
+    );
+    if left > 0 || shown.len() < devices.len() {
+        let hidden = devices.len() - shown.len();
+        lines.push(format!(
+            "{left} rows and {hidden} devices more: see the tables by `comporta lab export --csv`."
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn scenarios(results: &Results) -> BTreeSet<Scenario> {
+    results
+        .trials()
+        .iter()
+        .map(|trial| trial.scenario)
+        .collect()
+}
+
+/// The first figure that can be better or worse.
+fn head_figure(scenario: Scenario) -> Option<&'static str> {
+    let figures = declared(scenario).into_iter();
+    let mut judged = figures.filter(|figure| figure.better != Better::Neither);
+    judged.next().map(|figure| figure.name)
+}
+
+fn head(results: &Results) -> Vec<String> {
+    let void = results.trials().iter().filter(|trial| !trial.is_valid());
+    let void = void.count();
+    let mut lines = vec!["# comporta lab".to_owned(), String::new()];
+    if let Some(session) = results.sessions().last() {
+        let machine = &session.machine;
+        lines.push(format!(
+            "{}, Linux {}, {} cores; {}; version {}.",
+            safe(&machine.processor),
+            safe(&machine.kernel),
+            machine.cores,
+            safe(&session.started),
+            safe(&session.lab_version)
+        ));
+    }
+    lines.push(format!(
+        "{} tests, of which {void} are void.",
+        results.trials().len()
+    ));
+    lines.push(String::new());
+    lines
+}
+
+/// Room for each, the same for all as far as they want it; one at least.
+fn shares(wanted: &[usize], room: usize) -> Vec<usize> {
+    let mut given = vec![0; wanted.len()];
+    let mut room = room;
+    while room > 0 && given != wanted {
+        for (given, wanted) in given.iter_mut().zip(wanted) {
+            if *given < *wanted && room > 0 {
+                *given += 1;
+                room -= 1;
+            }
+        }
+    }
+    given
+}
+
+fn row(
+    cells: &BTreeMap<CellKey, Cell>,
+    (scenario, point, name): (Scenario, &Point, &str),
+    devices: &[&str],
+) -> String {
+    let mut unit = "";
+    let values: Vec<String> = devices
+        .iter()
+        .map(|device| {
+            let key = CellKey {
+                scenario,
+                point: point.clone(),
+                figure: name.to_owned(),
+                device: (*device).to_owned(),
+            };
+            let Some(cell) = cells.get(&key) else {
+                return "–".to_owned();
+            };
+            unit = cell.unit;
+            match cell.interval() {
+                Some(interval) => {
+                    let [mean, low, high] =
+                        [interval.mean, interval.low, interval.high].map(figure);
+                    format!("{mean} [{low}, {high}]")
+                }
+                None => figure(cell.mean()),
+            }
+        })
+        .collect();
+    let point: Vec<String> = point
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let unit = if unit.is_empty() {
+        String::new()
+    } else {
+        format!(", {unit}")
+    };
+    format!(
+        "| {scenario} {} | {name}{unit} | {} |",
+        safe(&point.join(" ")),
+        values.join(" | ")
+    )
+}
+
+/// What would end a cell is taken out of it.
+fn safe(text: &str) -> String {
+    text.replace('|', "\\|").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,166 @@
+//! The headers of a frame that comes back, as far as an instrument must know them: where its IP packet
+//! lies, and whether all checksums hold, those of packets in tunnels too.
+//!
+//! Whatever comes in: there is an answer, and every walk ends.
+
+use super::checksum::{fold, pseudo, sum};
+
+/// Tags, labels and Ethernet headers before an IP packet at most.
+const HEADERS_MAX: usize = 16;
+/// Tunnels within tunnels at most.
+const TUNNELS_MAX: usize = 4;
+
+/// UDP ports of tunnels: RFC 7348 and RFC 8926.
+pub(super) const VXLAN: u16 = 4789;
+pub(super) const GENEVE: u16 = 6081;
+/// Ethernet in GRE (RFC 1701's "transparent Ethernet bridging"), and in GENEVE.
+pub(super) const ETHERNET_INSIDE: u16 = 0x6558;
+pub(super) const IPV4: u16 = 0x0800;
+pub(super) const IPV6: u16 = 0x86dd;
+pub(super) const MPLS: u16 = 0x8847;
+const MPLS_MULTICAST: u16 = 0x8848;
+pub(super) const VLAN: u16 = 0x8100;
+pub(super) const QINQ: u16 = 0x88a8;
+const OLD_QINQ: u16 = 0x9100;
+const BACKBONE: u16 = 0x88e7;
+
+pub(super) const ICMP: u8 = 1;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+pub(super) const GRE: u8 = 47;
+const ICMPV6: u8 = 58;
+
+/// Where an IP packet lies in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Where it begins.
+    pub(super) start: usize,
+    /// Behind its last byte; padding may follow, or the frame be cut before.
+    pub(super) end: usize,
+}
+
+/// The first IP packet, behind tags (IEEE 802.1Q, 802.1ad), labels (RFC 3032) and a backbone's
+/// header (IEEE 802.1ah).
+pub(super) fn outermost_ip(frame: &[u8]) -> Option<Place> {
+    let mut at = 12;
+    let mut kind = word(frame, at)?;
+    at += 2;
+    for _ in 0..HEADERS_MAX {
+        match kind {
+            VLAN | QINQ | OLD_QINQ => {
+                kind = word(frame, at + 2)?;
+                at += 4;
+            }
+            MPLS | MPLS_MULTICAST => {
+                let is_last = frame.get(at + 2)? & 1 == 1;
+                at += 4;
+                if is_last {
+                    // What follows a stack of labels is not said: its first half byte tells.
+                    kind = match frame.get(at)? >> 4 {
+                        4 => IPV4,
+                        6 => IPV6,
+                        _ => return None,
+                    };
+                }
+            }
+            BACKBONE => {
+                kind = word(frame, at + 4 + 12)?;
+                at += 4 + 14;
+            }
+            IPV4 | IPV6 => return place(frame, at),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The IP packet that begins here.
+fn place(frame: &[u8], start: usize) -> Option<Place> {
+    let length = match frame.get(start)? >> 4 {
+        4 => usize::from(word(frame, start + 2)?),
+        6 => 40 + usize::from(word(frame, start + 4)?),
+        _ => return None,
+    };
+    Some(Place {
+        start,
+        end: start + length,
+    })
+}
+
+/// Whether all checksums of the frame hold: of IPv4 headers, and of UDP, TCP and ICMP, in tunnels
+/// too. No UDP checksum holds over IPv4 (RFC 768), and over IPv6 in tunnels (RFC 6935) only.
+pub(super) fn checksums_hold(frame: &[u8]) -> bool {
+    hold(frame, TUNNELS_MAX).unwrap_or(false)
+}
+
+/// None: headers contradict themselves, or the frame ends in their middle.
+fn hold(frame: &[u8], depth: usize) -> Option<bool> {
+    let Some(place) = outermost_ip(frame) else {
+        return Some(true);
+    };
+    let packet = frame.get(place.start..place.end)?;
+    let (protocol, payload, addresses) = match packet.first()? >> 4 {
+        4 => {
+            let length = usize::from(packet[0] & 15) * 4;
+            let header = packet.get(..length).filter(|header| header.len() >= 20)?;
+            if fold(sum(header)) != 0xffff {
+                return Some(false);
+            }
+            // Of a fragment there is no more to say (RFC 791).
+            if word(packet, 6)? & 0x3fff != 0 {
+                return Some(true);
+            }
+            (header[9], &packet[length..], &header[12..20])
+        }
+        _ => (*packet.get(6)?, packet.get(40..)?, &packet[8..40]),
+    };
+    let pseudo = || pseudo(addresses, protocol, payload.len());
+    match protocol {
+        UDP => {
+            let is_tunnel = [Some(VXLAN), Some(GENEVE)].contains(&word(payload, 2));
+            let is_none = word(payload, 6)? == 0;
+            let may_be_none = addresses.len() == 8 || is_tunnel;
+            if is_none && !may_be_none {
+                return Some(false);
+            }
+            if !is_none && fold(pseudo() + sum(payload)) != 0xffff {
+                return Some(false);
+            }
+            inside(payload, depth)
+        }
+        TCP | ICMPV6 => Some(fold(pseudo() + sum(payload)) == 0xffff),
+        ICMP => Some(fold(sum(payload)) == 0xffff),
+        GRE => hold(
+            payload.get(ethernet_in_gre(payload)?..)?,
+            depth.checked_sub(1)?,
+        ),
+        _ => Some(true),
+    }
+}
+
+/// The same of the frame in a UDP tunnel, if it is one.
+fn inside(datagram: &[u8], depth: usize) -> Option<bool> {
+    let start = match word(datagram, 2)? {
+        VXLAN => 8 + 8,
+        GENEVE if word(datagram, 10)? == ETHERNET_INSIDE => {
+            8 + 8 + usize::from(datagram[8] & 0x3f) * 4
+        }
+        _ => return Some(true),
+    };
+    hold(datagram.get(start..)?, depth.checked_sub(1)?)
+}
+
+/// Where the Ethernet frame in a GRE packet begins (RFC 2784, RFC 2890); its end if it has none.
+fn ethernet_in_gre(packet: &[u8]) -> Option<usize> {
+    if word(packet, 2)? != ETHERNET_INSIDE {
+        return Some(packet.len());
+    }
+    let optional = (packet[0] >> 4 & 0b1011).count_ones() as usize;
+    Some(4 + 4 * optional)
+}
+
+/// The 16 bits at `at`.
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..)?.first_chunk::<2>()?;
+    Some(u16::from_be_bytes(*bytes))
+}

@@ -1,0 +1,292 @@
+//! One measurement, from the first frame to the books closed.
+
+mod pair;
+mod solo;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::time::Duration;
+
+use super::delays::Delays;
+use super::emitter::Emitter;
+use super::outcome::{EndOutcome, Measurement, Refusal, StreamOutcome};
+use super::receiver::{Book, Receiver};
+use super::sequence::Sequence;
+use super::shared::Shared;
+use super::{BadTemplate, End, EndNo, Stamps, Stream, Time};
+use crate::Interrupt;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What is offered, all at the same time.
+    pub streams: Vec<Stream>,
+    /// For how long, behind the warm-up.
+    pub length: Length,
+    /// Streams are offered for so long before anything counts.
+    pub warm_up: Duration,
+    /// How long to wait for stragglers behind the last frame, 2 s by RFC 2544, 24. When all have come
+    /// it is enough that nothing comes again for a twentieth of a second.
+    pub drain: Duration,
+    /// Who does it.
+    pub threads: Threads,
+}
+
+impl Request {
+    /// How long stragglers are waited for (RFC 2544, 24).
+    pub const DRAIN: Duration = Duration::from_secs(2);
+
+    /// These streams for so long, without a warm-up, by one thread.
+    #[must_use]
+    pub fn new(streams: Vec<Stream>, length: Length) -> Self {
+        Self {
+            streams,
+            length,
+            warm_up: Duration::ZERO,
+            drain: Self::DRAIN,
+            threads: Threads::Solo,
+        }
+    }
+}
+
+/// How long streams are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// All frames that are due within so many nanoseconds.
+    Nanoseconds(u64),
+    /// So many frames of each stream.
+    Frames(u64),
+}
+
+impl Length {
+    /// All frames that are due within this time.
+    #[must_use]
+    pub fn of(duration: Duration) -> Self {
+        Self::Nanoseconds(nanos(duration))
+    }
+}
+
+/// Who sends and who receives. Either way nobody sleeps: whoever waits looks again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// The calling thread does both, in turns. It leaves other cores to the device, and measures
+    /// the shortest times.
+    Solo,
+    /// Two threads on these cores: more frames, where a tester has cores to spare.
+    Pair {
+        /// The core that sends.
+        send: usize,
+        /// The core that receives.
+        receive: usize,
+    },
+}
+
+/// Why there is no measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The user wants no more.
+    #[error("interrupted")]
+    Interrupted,
+    /// There can be no such frames.
+    #[error(transparent)]
+    Template(#[from] BadTemplate),
+    /// A stream begins or ends where there is no end, or there are too many.
+    #[error("{0}")]
+    Request(&'static str),
+    /// An end failed.
+    #[error("end {}: {cause}", .end.0)]
+    End {
+        /// Which one.
+        end: EndNo,
+        /// Why.
+        cause: io::Error,
+    },
+    /// A thread could not be started or pinned.
+    #[error("a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A larger share of frames that were not sent makes a measurement void.
+pub(super) const SHORTFALL_MAX: f64 = 0.001;
+/// A larger step of the clocks does.
+const STEP_NS_MAX: u64 = 1_000;
+/// When all frames have come, copies of them are waited for so long.
+const QUIET_NS: u64 = 50_000_000;
+/// The number of a stream has eight bits.
+const STREAMS_MAX: usize = 256;
+
+/// Offers what is asked for to `ends`, and books what comes of it.
+///
+/// # Errors
+/// See [`MeasureError`]. What makes a measurement void is no error: [`Measurement::refusals`].
+pub fn measure(
+    ends: &mut [End],
+    request: &Request,
+    time: &dyn Time,
+    interrupt: &Interrupt,
+) -> Result<Measurement, MeasureError> {
+    check(ends, request)?;
+    let shared: Vec<Shared> = request.streams.iter().map(|_| Shared::new()).collect();
+    let numbered = (0..=u8::MAX).zip(&request.streams).zip(&shared);
+    let warm_up = nanos(request.warm_up);
+    let emitter =
+        |((number, stream), shared)| Emitter::new(number, stream, request.length, warm_up, shared);
+    let emitters: Result<Vec<Emitter<'_>>, _> = numbered.map(emitter).collect();
+    let mut session = Session {
+        request,
+        emitters: emitters?,
+        receiver: Receiver::new(&request.streams, &shared, ends.len())?,
+        time,
+        interrupt,
+    };
+    for (number, end) in ends.iter_mut().enumerate() {
+        // What was lost before is another's loss.
+        end.receive.take_drops().map_err(at(number))?;
+    }
+    match request.threads {
+        Threads::Solo => solo::run(&mut session, ends)?,
+        Threads::Pair { send, receive } => pair::run(&mut session, ends, [send, receive])?,
+    }
+    session.finish(ends)
+}
+
+/// A measurement under way.
+struct Session<'a> {
+    request: &'a Request,
+    emitters: Vec<Emitter<'a>>,
+    receiver: Receiver<'a>,
+    time: &'a dyn Time,
+    interrupt: &'a Interrupt,
+}
+
+fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
+    let is_there = |end: EndNo| end.0 < ends.len();
+    let streams = &request.streams;
+    if !streams
+        .iter()
+        .all(|one| is_there(one.from) && is_there(one.to))
+    {
+        return Err(MeasureError::Request(
+            "a stream wants an end that is not there",
+        ));
+    }
+    if streams.is_empty() || streams.len() > STREAMS_MAX {
+        return Err(MeasureError::Request("there are one to 256 streams"));
+    }
+    let same = |stream: &Stream| {
+        let rewritten = stream.expectation.rewritten.as_ref();
+        rewritten.is_none_or(|mix| {
+            let counts = |mix: &super::Mix| -> Vec<u32> {
+                mix.parts().iter().map(|(_, count)| *count).collect()
+            };
+            counts(mix) == counts(&stream.mix)
+        })
+    };
+    match streams.iter().all(same) {
+        true => Ok(()),
+        false => Err(MeasureError::Request(
+            "what is expected has other parts than what is sent",
+        )),
+    }
+}
+
+impl Session<'_> {
+    /// Closes the books.
+    fn finish(self, ends: &mut [End]) -> Result<Measurement, MeasureError> {
+        let (books, mut outcomes) = self.receiver.finish();
+        let mut refusals = Vec::new();
+        for (number, (end, outcome)) in ends.iter_mut().zip(&mut outcomes).enumerate() {
+            let receive = &mut end.receive;
+            outcome.dropped = receive.take_drops().map_err(at(number))?;
+            outcome.stamps = receive.stamps();
+            refusals.extend(of_end(EndNo(number), outcome));
+        }
+        let streams = self
+            .emitters
+            .into_iter()
+            .zip(books)
+            .zip(&self.request.streams);
+        let streams: Vec<StreamOutcome> = streams
+            .map(|((emitter, book), stream)| outcome(emitter, book, stream))
+            .collect();
+        for (number, stream) in streams.iter().enumerate() {
+            if stream.shortfall() > SHORTFALL_MAX {
+                refusals.push(Refusal::Shortfall {
+                    stream: number,
+                    intended: stream.intended.pps(),
+                    achieved: stream.achieved.pps(),
+                });
+            }
+        }
+        Ok(Measurement {
+            streams,
+            ends: outcomes,
+            refusals,
+        })
+    }
+}
+
+fn of_end(end: EndNo, outcome: &EndOutcome) -> Vec<Refusal> {
+    let mut refusals = Vec::new();
+    if outcome.dropped > 0 {
+        let frames = outcome.dropped;
+        refusals.push(Refusal::Dropped { end, frames });
+    }
+    if let Stamps::Kernel { step_ns_max } = outcome.stamps
+        && step_ns_max > STEP_NS_MAX
+    {
+        let step = Duration::from_nanos(step_ns_max);
+        refusals.push(Refusal::ClockStepped { end, step });
+    }
+    refusals
+}
+
+/// What came of one stream.
+fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutcome {
+    let sent = emitter.sent();
+    let first = sent.saturating_sub(emitter.counted());
+    let mut sequence = book.sequence.unwrap_or_else(|| Sequence::new(first));
+    let lost = sequence.finish(sent);
+    let (intended, achieved, lateness) = emitter.finish(stream.mix.mean_bytes());
+    let Delays {
+        from_sent,
+        from_intended,
+        ipdv,
+        jitter_ns,
+        negative,
+        ..
+    } = book.delays;
+    StreamOutcome {
+        intended,
+        achieved,
+        received: sequence.received,
+        lost,
+        duplicated: sequence.duplicates,
+        reordered: sequence.reordered,
+        extent: sequence.extent,
+        loss_runs: sequence.runs,
+        too_late: sequence.too_late,
+        misdirected: book.misdirected,
+        changed: book.changed,
+        damaged: book.damaged,
+        delay_from_sent: from_sent,
+        delay_from_intended: from_intended,
+        ipdv,
+        jitter_ns,
+        negative_delays: negative,
+        lateness,
+    }
+}
+
+/// An error of the end of this number.
+fn at(number: usize) -> impl Fn(io::Error) -> MeasureError {
+    move |cause| MeasureError::End {
+        end: EndNo(number),
+        cause,
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}

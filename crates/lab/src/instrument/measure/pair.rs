@@ -1,0 +1,159 @@
+//! Two threads: one sends, one receives. Neither sleeps.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use testbed::pin_current_thread;
+
+use super::solo::Drain;
+use super::{MeasureError, Session, at, nanos};
+use crate::Interrupt;
+use crate::instrument::emitter::Emitter;
+use crate::instrument::receiver::Receiver;
+use crate::instrument::{Arrivals, End, EndNo, Receive, Stream, Time, Transmit};
+
+/// What the threads tell each other.
+struct State {
+    /// Behind the last number of each stream, once all are sent.
+    sent: Vec<AtomicU64>,
+    is_sent: AtomicBool,
+    /// One of them has failed.
+    is_over: AtomicBool,
+}
+
+pub(super) fn run(
+    session: &mut Session<'_>,
+    ends: &mut [End],
+    [send_on, receive_on]: [usize; 2],
+) -> Result<(), MeasureError> {
+    let mut transmits = Vec::new();
+    let mut receives = Vec::new();
+    for end in ends {
+        transmits.push(&mut end.transmit);
+        receives.push(&mut end.receive);
+    }
+    let state = State {
+        sent: session.emitters.iter().map(|_| AtomicU64::new(0)).collect(),
+        is_sent: AtomicBool::new(false),
+        is_over: AtomicBool::new(false),
+    };
+    let Session {
+        request,
+        emitters,
+        receiver,
+        time,
+        interrupt,
+    } = session;
+    let (time, interrupt, state) = (*time, *interrupt, &state);
+    let sending = || {
+        let sent = pinned(send_on, || {
+            let mut sender = Sender {
+                emitters,
+                transmits,
+                streams: &request.streams,
+                time,
+                state,
+            };
+            sender.run()
+        });
+        state.tell(sent)
+    };
+    let receiving = || {
+        let drain = Drain::new(nanos(request.drain));
+        let received = pinned(receive_on, || {
+            receive(receiver, receives, drain, time, state, interrupt)
+        });
+        state.tell(received)
+    };
+    let panicked = || MeasureError::Thread(io::Error::other("it ended early"));
+    thread::scope(|scope| {
+        let sender = scope.spawn(sending);
+        let receiver = scope.spawn(receiving);
+        let sent = sender.join().map_err(|_| panicked())?;
+        let received = receiver.join().map_err(|_| panicked())?;
+        sent.and(received)
+    })
+}
+
+/// Does something on a core.
+fn pinned(
+    core: usize,
+    body: impl FnOnce() -> Result<(), MeasureError>,
+) -> Result<(), MeasureError> {
+    pin_current_thread(&[core])
+        .map_err(|failure| MeasureError::Thread(io::Error::other(failure.to_string())))?;
+    body()
+}
+
+impl State {
+    /// Tells the other thread of a failure.
+    fn tell(&self, outcome: Result<(), MeasureError>) -> Result<(), MeasureError> {
+        if outcome.is_err() {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        outcome
+    }
+}
+
+/// The sending thread.
+struct Sender<'t, 'a, 'w> {
+    emitters: &'t mut [Emitter<'a>],
+    transmits: Vec<&'w mut Box<dyn Transmit>>,
+    streams: &'t [Stream],
+    time: &'t dyn Time,
+    state: &'t State,
+}
+
+impl Sender<'_, '_, '_> {
+    fn run(&mut self) -> Result<(), MeasureError> {
+        let start = self.time.now_ns();
+        while !self.emitters.iter().all(|emitter| emitter.is_done()) {
+            for (emitter, stream) in self.emitters.iter_mut().zip(self.streams) {
+                if !emitter.is_done() {
+                    let transmit = self.transmits[stream.from.0].as_mut();
+                    let sent = emitter.pump(start, self.time, transmit);
+                    sent.map_err(at(stream.from.0))?;
+                }
+            }
+            if self.state.is_over.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        for (emitter, sent) in self.emitters.iter().zip(&self.state.sent) {
+            sent.store(emitter.sent(), Ordering::Relaxed);
+        }
+        self.state.is_sent.store(true, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The receiving thread.
+fn receive(
+    receiver: &mut Receiver<'_>,
+    mut receives: Vec<&mut Box<dyn Receive>>,
+    mut drain: Drain,
+    time: &dyn Time,
+    state: &State,
+    interrupt: &Interrupt,
+) -> Result<(), MeasureError> {
+    let mut arrivals = Arrivals::new();
+    while !state.is_over.load(Ordering::Relaxed) {
+        for (number, receive) in receives.iter_mut().enumerate() {
+            arrivals.clear();
+            receive.receive(&mut arrivals).map_err(at(number))?;
+            receiver.handle_arrivals(EndNo(number), &arrivals);
+        }
+        if interrupt.is_set() {
+            return Err(MeasureError::Interrupted);
+        }
+        if state.is_sent.load(Ordering::Acquire) {
+            let sent = state.sent.iter().map(|sent| sent.load(Ordering::Relaxed));
+            let has_all = receiver.has_all(sent);
+            if drain.is_over(time.now_ns(), receiver.seen(), has_all) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! One thread that owns all ends, and never sleeps.
+
+use super::{MeasureError, QUIET_NS, Session, at, nanos};
+use crate::instrument::{Arrivals, End, EndNo};
+
+/// Rounds between two looks at the user's wish.
+const ROUNDS: u32 = 64;
+
+pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), MeasureError> {
+    let mut arrivals = Arrivals::new();
+    let start = session.time.now_ns();
+    let mut drain = Drain::new(nanos(session.request.drain));
+    for round in 0_u32.. {
+        send(session, ends, start)?;
+        for (number, end) in ends.iter_mut().enumerate() {
+            arrivals.clear();
+            end.receive.receive(&mut arrivals).map_err(at(number))?;
+            session.receiver.handle_arrivals(EndNo(number), &arrivals);
+        }
+        if session.emitters.iter().all(|emitter| emitter.is_done()) {
+            let now = session.time.now_ns();
+            let sent = session.emitters.iter().map(|emitter| emitter.sent());
+            let has_all = session.receiver.has_all(sent);
+            if drain.is_over(now, session.receiver.seen(), has_all) {
+                break;
+            }
+        }
+        if round % ROUNDS == 0 && session.interrupt.is_set() {
+            return Err(MeasureError::Interrupted);
+        }
+    }
+    Ok(())
+}
+
+/// Sends what is due of all streams.
+fn send(session: &mut Session<'_>, ends: &mut [End], start: u64) -> Result<(), MeasureError> {
+    let streams = session.request.streams.iter();
+    for (emitter, stream) in session.emitters.iter_mut().zip(streams) {
+        if !emitter.is_done() {
+            let transmit = ends[stream.from.0].transmit.as_mut();
+            let sent = emitter.pump(start, session.time, transmit);
+            sent.map_err(at(stream.from.0))?;
+        }
+    }
+    Ok(())
+}
+
+/// The wait behind the last frame.
+pub(super) struct Drain {
+    limit_ns: u64,
+    since_ns: Option<u64>,
+    /// How many frames had come, and when the last did.
+    seen: u64,
+    moved_ns: u64,
+}
+
+impl Drain {
+    pub(super) const fn new(limit_ns: u64) -> Self {
+        Self {
+            limit_ns,
+            since_ns: None,
+            seen: 0,
+            moved_ns: 0,
+        }
+    }
+
+    /// Whether nothing is to be waited for any more, everything having been sent.
+    pub(super) fn is_over(&mut self, now: u64, seen: u64, has_all: bool) -> bool {
+        let since = *self.since_ns.get_or_insert(now);
+        if seen != self.seen || self.moved_ns == 0 {
+            (self.seen, self.moved_ns) = (seen, now);
+        }
+        let quiet = now.saturating_sub(self.moved_ns);
+        now.saturating_sub(since) >= self.limit_ns || (has_all && quiet >= QUIET_NS)
+    }
+}

@@ -1,0 +1,395 @@
+//! What was put in is what is reported: counts exactly, times within a histogram's precision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::instrument::memory::{Done, Path, Service, SimulatedTime, cable};
+use crate::instrument::template::{Encapsulation, FlowField, Flows, Tag};
+use crate::instrument::{Expectation, Mix, Pace, Rate, Template, Time, pdv_ns};
+
+const ONE: EndNo = EndNo(0);
+const OTHER: EndNo = EndNo(1);
+const PPS: u64 = 100_000;
+
+/// Frames of a stream forth, at a set rate, for a tenth of a second.
+fn request(stream: Stream) -> Request {
+    Request {
+        drain: Duration::from_millis(60),
+        ..Request::new(vec![stream], Length::of(Duration::from_millis(100)))
+    }
+}
+
+fn forth(template: Template) -> Stream {
+    Stream::new(template, Pace::Constant(Rate::Frames(PPS)), ONE, OTHER)
+}
+
+fn over(forth: Path, request: &Request) -> (Measurement, Done) {
+    let time = SimulatedTime::new(200);
+    let (mut ends, [way, _]) = cable(&time, forth, Path::default());
+    let measured = measure(&mut ends, request, &*time, &Interrupt::never());
+    (measured.unwrap(), way.done())
+}
+
+/// The one stream over a path.
+fn one(path: Path) -> (StreamOutcome, Done) {
+    let (mut measured, done) = over(path, &request(forth(Template::udp(64))));
+    assert_eq!(measured.refusals, []);
+    (measured.streams.remove(0), done)
+}
+
+#[test]
+fn a_good_path_loses_nothing_and_the_rate_is_exact() {
+    let (stream, done) = one(Path {
+        delay_ns: 30_000,
+        ..Path::default()
+    });
+    assert_eq!(done.sent, 10_000);
+    assert_eq!(
+        (stream.intended.frames, stream.achieved.frames),
+        (10_000, 10_000)
+    );
+    assert_eq!(stream.achieved.pps(), 100_000.0);
+    assert_eq!(stream.achieved.l2_bits(), 100_000.0 * 64.0 * 8.0);
+    assert_eq!(stream.achieved.l1_bits(), 100_000.0 * 84.0 * 8.0);
+    assert_eq!(
+        (stream.received, stream.lost, stream.duplicated),
+        (10_000, 0, 0)
+    );
+    assert_eq!(
+        (stream.reordered, stream.changed, stream.damaged),
+        (0, 0, 0)
+    );
+    let precision = 30;
+    assert!(stream.delay_from_sent.min().abs_diff(30_000) <= precision);
+    assert!(stream.delay_from_sent.max().abs_diff(30_000) <= precision);
+    assert_eq!(stream.ipdv.max(), 0);
+    assert_eq!(stream.jitter_ns, 0.0);
+    assert_eq!(pdv_ns(&stream.delay_from_sent, 0.999), 0);
+}
+
+#[test]
+fn delay_from_when_a_frame_was_due_has_its_lateness_in_it() {
+    let (stream, _) = one(Path {
+        delay_ns: 10_000,
+        ..Path::default()
+    });
+    let late = stream.lateness.mean();
+    assert!(late > 0.0);
+    let waited = stream.delay_from_intended.mean() - stream.delay_from_sent.mean();
+    assert!((waited - late).abs() < 20.0, "{waited} {late}");
+}
+
+#[test]
+fn losses_copies_and_overtaking_are_counted_exactly() {
+    let (stream, done) = one(Path {
+        delay_ns: 5_000,
+        lose_every: Some(1_000),
+        repeat_every: Some(300),
+        hold_every: Some((700, 45_000)),
+        ..Path::default()
+    });
+    // 7000 is lost and not held.
+    assert_eq!((done.lost, done.repeated, done.held), (10, 30, 13));
+    assert_eq!((stream.lost, stream.received), (10, 9_990));
+    assert_eq!(stream.duplicated, done.repeated);
+    assert_eq!(stream.loss_runs.len(), 10);
+    assert_eq!(stream.loss_runs.max(), 1);
+    // Frames follow each other by 10 us: of 45 us of holding four others come before.
+    assert_eq!(
+        (stream.reordered, stream.extent.min(), stream.extent.max()),
+        (13, 4, 4)
+    );
+}
+
+#[test]
+fn loss_by_lot_is_what_was_lost() {
+    let (stream, done) = one(Path {
+        lose_share: 0.2,
+        seed: 3,
+        ..Path::default()
+    });
+    assert!((1_500..2_500).contains(&done.lost), "{done:?}");
+    assert_eq!(stream.lost, done.lost);
+    assert_eq!(stream.loss_ratio(), done.lost as f64 / 10_000.0);
+}
+
+#[test]
+fn jitter_is_seen_as_variation() {
+    let (stream, _) = one(Path {
+        delay_ns: 100_000,
+        jitter_ns: 8_000,
+        seed: 1,
+        ..Path::default()
+    });
+    // Uniform over 8 us: all of it is variation, the mean difference a third of it.
+    assert!(pdv_ns(&stream.delay_from_sent, 0.999).abs_diff(8_000) < 200);
+    assert!((stream.ipdv.mean() - 8_000.0 / 3.0).abs() < 150.0);
+    assert_eq!(stream.reordered, 0);
+}
+
+#[test]
+fn a_device_of_half_the_capacity_lets_half_pass() {
+    let service = Service {
+        frame_ns: 20_000,
+        queue: 10,
+    };
+    let (stream, done) = one(Path {
+        service: Some(service),
+        ..Path::default()
+    });
+    assert_eq!(stream.lost, done.lost);
+    assert!(stream.received.abs_diff(5_000) < 20, "{}", stream.received);
+    // What passes has waited behind ten others.
+    assert!(stream.delay_from_sent.value_at_quantile(0.9) > 190_000);
+}
+
+#[test]
+fn a_sender_that_is_too_slow_is_refused() {
+    let path = Path {
+        sender_gap_ns: 12_500,
+        ..Path::default()
+    };
+    let (measured, done) = over(path, &request(forth(Template::udp(64))));
+    let [
+        Refusal::Shortfall {
+            intended, achieved, ..
+        },
+    ] = measured.refusals[..]
+    else {
+        panic!("{:?}", measured.refusals);
+    };
+    assert_eq!(intended, 100_000.0);
+    assert!((79_000.0..80_500.0).contains(&achieved), "{achieved}");
+    let stream = &measured.streams[0];
+    assert_eq!((stream.achieved.frames, stream.lost), (done.sent, 0));
+    assert!(measured.clone().valid().is_err());
+    // From when they were due frames waited longer and longer.
+    assert!(stream.delay_from_intended.max() > 15_000_000);
+    assert!(stream.delay_from_sent.max() < 1_000);
+}
+
+#[test]
+fn frames_that_the_tester_loses_void_the_measurement() {
+    let path = Path {
+        drop_every: Some(5_000),
+        ..Path::default()
+    };
+    let (measured, done) = over(path, &request(forth(Template::udp(64))));
+    let frames = done.dropped;
+    assert_eq!(frames, 2);
+    assert_eq!(measured.refusals, [Refusal::Dropped { end: OTHER, frames }]);
+}
+
+#[test]
+fn what_is_changed_damaged_or_unknown_is_told_apart() {
+    fn harm(frame: &mut Vec<u8>, nth: u64) {
+        match nth % 1_000 {
+            1 => frame[0] ^= 1,  // the destination
+            2 => frame[44] ^= 1, // the payload
+            3 => frame[55] ^= 8, // the signature's time
+            4 => frame.truncate(30),
+            _ => {}
+        }
+    }
+    let path = Path {
+        rewrite: Some(harm),
+        ..Path::default()
+    };
+    let (measured, _) = over(path, &request(forth(Template::udp(64))));
+    let stream = &measured.streams[0];
+    assert_eq!((stream.changed, stream.damaged), (10, 20));
+    assert_eq!((stream.received, stream.lost), (9_990, 10));
+    assert_eq!(measured.ends[1].unknown, 10);
+    assert_eq!(measured.ends[1].samples.len(), 8);
+    assert_eq!(measured.ends[1].samples[0].len(), 30);
+}
+
+#[test]
+fn a_rule_that_pushes_a_tag_is_expected_or_not() {
+    fn push(frame: &mut Vec<u8>, _: u64) {
+        frame.splice(12..12, [0x81, 0, 0x60, 5]);
+    }
+    let path = Path {
+        rewrite: Some(push),
+        ..Path::default()
+    };
+    let fields = [FlowField::SourceAddress, FlowField::DestinationPort];
+    let sent = Template {
+        flows: Flows::random(500, 1, &fields),
+        ..Template::udp(64)
+    };
+    let unaware = forth(sent.clone());
+    let (measured, _) = over(path.clone(), &request(unaware.clone()));
+    assert_eq!(measured.streams[0].changed, 10_000);
+    let tagged = Template {
+        frame_bytes: 68,
+        encapsulation: Encapsulation::Vlan(Tag { vid: 5, pcp: 3 }),
+        ..sent
+    };
+    let expectation = Expectation {
+        rewritten: Some(tagged.into()),
+        ..Expectation::default()
+    };
+    let aware = Stream {
+        expectation,
+        ..unaware
+    };
+    let (measured, _) = over(path, &request(aware));
+    let stream = &measured.streams[0];
+    assert_eq!(
+        (stream.received, stream.changed, stream.damaged),
+        (10_000, 0, 0)
+    );
+}
+
+#[test]
+fn both_directions_and_a_wrong_end_are_booked_apart() {
+    let time = SimulatedTime::new(200);
+    let back = Path {
+        lose_every: Some(10),
+        ..Path::default()
+    };
+    let (mut ends, _) = cable(&time, Path::default(), back);
+    let stream = |from, to| {
+        Stream::new(
+            Template::udp(128),
+            Pace::Poisson {
+                rate: Rate::Frames(PPS),
+                seed: 9,
+            },
+            from,
+            to,
+        )
+    };
+    let request = Request {
+        streams: vec![stream(ONE, OTHER), stream(OTHER, ONE), stream(ONE, ONE)],
+        ..request(stream(ONE, OTHER))
+    };
+    let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();
+    let [forth, back, lost] = &measured.streams[..] else {
+        panic!("three streams were asked for");
+    };
+    assert_eq!((forth.lost, forth.misdirected), (0, 0));
+    assert_eq!(back.lost, back.achieved.frames / 10);
+    assert_eq!((lost.received, lost.misdirected), (0, lost.achieved.frames));
+    assert!(forth.achieved.frames.abs_diff(10_000) < 500);
+}
+
+#[test]
+fn a_warm_up_is_sent_and_not_counted() {
+    let warm = Request {
+        warm_up: Duration::from_millis(50),
+        ..request(forth(Template::udp(64)))
+    };
+    let path = Path {
+        lose_every: Some(100),
+        repeat_every: Some(50),
+        ..Path::default()
+    };
+    let (measured, done) = over(path, &warm);
+    let stream = &measured.streams[0];
+    assert_eq!(done.sent, 15_000);
+    assert_eq!(
+        (stream.intended.frames, stream.achieved.frames),
+        (10_000, 10_000)
+    );
+    // What is lost is not sent twice.
+    assert_eq!((stream.lost, stream.duplicated), (100, 100));
+    assert_eq!(stream.achieved.pps(), 100_000.0);
+}
+
+#[test]
+fn a_number_of_frames_is_that_number() {
+    let time = SimulatedTime::new(200);
+    let (mut ends, [way, _]) = cable(&time, Path::default(), Path::default());
+    for pace in [Pace::FlatOut, Pace::Constant(Rate::Line(1_000_000_000))] {
+        let mix = Mix::imix(&Template::udp(64)).unwrap();
+        let streams = vec![Stream::new(mix, pace, ONE, OTHER)];
+        let request = Request::new(streams, Length::Frames(12_000));
+        let before = way.done().sent;
+        let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();
+        let stream = &measured.streams[0];
+        assert_eq!(way.done().sent - before, 12_000);
+        assert_eq!(
+            (stream.received, stream.changed, stream.lost),
+            (12_000, 0, 0)
+        );
+        assert_eq!(stream.achieved.bytes, 1_000 * (7 * 64 + 4 * 570 + 1518));
+    }
+}
+
+#[test]
+fn the_line_rate_of_a_mix_is_that_of_the_line() {
+    let mix = Mix::imix_csit(&Template::udp(64)).unwrap();
+    let pace = Pace::Constant(Rate::Line(100_000_000));
+    let (measured, _) = over(
+        Path::default(),
+        &request(Stream::new(mix, pace, ONE, OTHER)),
+    );
+    let stream = &measured.streams[0];
+    // A frame of the longest size more or less in a tenth of a second.
+    let step = 10.0 * f64::from(1538 * 8);
+    assert!((stream.achieved.l1_bits() - 1e8).abs() <= step);
+    assert_eq!(stream.intended.frames, stream.received);
+}
+
+#[test]
+fn who_is_interrupted_stops() {
+    let time = SimulatedTime::new(200);
+    let (mut ends, _) = cable(&time, Path::default(), Path::default());
+    let interrupt = Interrupt::never();
+    interrupt.ask();
+    let outcome = measure(
+        &mut ends,
+        &request(forth(Template::udp(64))),
+        &*time,
+        &interrupt,
+    );
+    assert!(matches!(outcome, Err(MeasureError::Interrupted)));
+}
+
+#[test]
+fn two_threads_count_what_one_does() {
+    let time = SimulatedTime::new(50);
+    let path = Path {
+        lose_every: Some(1_000),
+        repeat_every: Some(70),
+        ..Path::default()
+    };
+    let (mut ends, [way, _]) = cable(&time, path, Path::default());
+    let request = Request {
+        threads: Threads::Pair {
+            send: 0,
+            receive: 0,
+        },
+        length: Length::Frames(7_000),
+        drain: Duration::from_secs(1),
+        ..request(Stream::new(Template::udp(64), Pace::FlatOut, ONE, OTHER))
+    };
+    let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();
+    let stream = &measured.streams[0];
+    let done = way.done();
+    assert_eq!((stream.received, stream.lost), (6_993, done.lost));
+    assert_eq!(stream.duplicated, done.repeated);
+}
+
+#[test]
+fn what_cannot_be_is_refused_before_anything_is_sent() {
+    let time: Arc<SimulatedTime> = SimulatedTime::new(200);
+    let before = time.look_ns();
+    let (mut ends, _) = cable(&time, Path::default(), Path::default());
+    let clock: &dyn Time = &*time;
+    let mut refused = |stream: Stream| {
+        measure(&mut ends, &request(stream), clock, &Interrupt::never()).unwrap_err()
+    };
+    let nowhere = Stream {
+        to: EndNo(2),
+        ..forth(Template::udp(64))
+    };
+    assert!(matches!(refused(nowhere), MeasureError::Request(_)));
+    let short = refused(forth(Template::udp(63)));
+    let text = "such a frame has 64 to 9000 bytes with its checksum, not 63";
+    assert_eq!(short.to_string(), text);
+    assert_eq!(time.look_ns(), before);
+}

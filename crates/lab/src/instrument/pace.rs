@@ -1,0 +1,258 @@
+//! When frames are due: on an absolute schedule, so that no lateness adds up.
+
+use super::Rate;
+use super::rate::Gap;
+use crate::random::Random;
+
+/// How frames follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// One after the other in equal gaps.
+    Constant(Rate),
+    /// By gaps that are exponentially distributed about that rate: arrivals that know nothing of
+    /// each other, and lock to no period of a device.
+    Poisson {
+        /// On average.
+        rate: Rate,
+        /// Determines the gaps.
+        seed: u64,
+    },
+    /// So many at a time, then a pause.
+    Bursts {
+        /// How many.
+        frames: u32,
+        /// How fast they follow each other within a burst; at once if there is none.
+        within: Option<Rate>,
+        /// On average, pauses and all.
+        rate: Rate,
+    },
+    /// Always the next one: as fast as the sender can.
+    FlatOut,
+}
+
+/// The times at which a stream's frames are due, one after the other, in nanoseconds from its start.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    pace: Pace,
+    /// The size of each frame of a round, with its checksum.
+    sizes: Vec<u16>,
+    /// The gap behind each of them by the average rate.
+    gaps: Vec<Gap>,
+    /// The same in nanoseconds, for gaps by lot.
+    means: Vec<f64>,
+    place: usize,
+    main: Sum,
+    /// Within a burst: how many are left of it, and when the next is due.
+    left: u32,
+    inner: Sum,
+    random: Random,
+}
+
+/// Nanoseconds and a remainder, which never drift.
+#[derive(Clone, Copy, Debug)]
+struct Sum {
+    ns: u64,
+    remainder: u64,
+    denominator: u64,
+}
+
+impl Sum {
+    const fn new(denominator: u64) -> Self {
+        Self {
+            ns: 0,
+            remainder: 0,
+            denominator,
+        }
+    }
+
+    #[inline]
+    const fn add(&mut self, gap: Gap) {
+        self.ns = self.ns.saturating_add(gap.ns);
+        self.remainder += gap.remainder;
+        if self.remainder >= self.denominator {
+            self.remainder -= self.denominator;
+            self.ns = self.ns.saturating_add(1);
+        }
+    }
+}
+
+/// Parts of a nanosecond that gaps by lot are kept in.
+const FRACTIONS: u64 = 1 << 16;
+
+impl Schedule {
+    /// The schedule of frames of these sizes, one after the other and again from the first.
+    ///
+    /// # Panics
+    /// If there are no sizes.
+    #[must_use]
+    pub fn new(pace: Pace, sizes: Vec<u16>) -> Self {
+        assert!(!sizes.is_empty(), "frames have sizes");
+        let (rate, seed) = match pace {
+            Pace::Constant(rate) | Pace::Bursts { rate, .. } => (rate, 0),
+            Pace::Poisson { rate, seed } => (rate, seed),
+            Pace::FlatOut => (Rate::Frames(1), 0),
+        };
+        let gaps: Vec<Gap> = sizes.iter().map(|&size| rate.gap(size)).collect();
+        let mean = |gap: &Gap| gap.ns as f64 + gap.remainder as f64 / rate.denominator() as f64;
+        let denominator = match pace {
+            Pace::Poisson { .. } => FRACTIONS,
+            Pace::Constant(_) | Pace::Bursts { .. } | Pace::FlatOut => rate.denominator(),
+        };
+        let within = match pace {
+            Pace::Bursts { within, .. } => within,
+            Pace::Constant(_) | Pace::Poisson { .. } | Pace::FlatOut => None,
+        };
+        Self {
+            pace,
+            sizes,
+            means: gaps.iter().map(mean).collect(),
+            gaps,
+            place: 0,
+            main: Sum::new(denominator),
+            left: 0,
+            inner: Sum::new(within.map_or(1, Rate::denominator)),
+            random: Random::new(seed),
+        }
+    }
+
+    /// When the next frame is due.
+    #[must_use]
+    #[inline]
+    pub const fn due_ns(&self) -> u64 {
+        if self.left > 0 {
+            self.inner.ns
+        } else {
+            self.main.ns
+        }
+    }
+
+    /// Goes on to the frame behind that.
+    #[inline]
+    pub fn advance(&mut self) {
+        let place = self.place;
+        self.place = if place + 1 == self.sizes.len() {
+            0
+        } else {
+            place + 1
+        };
+        match self.pace {
+            Pace::Constant(_) => self.main.add(self.gaps[place]),
+            Pace::Poisson { .. } => self.by_lot(place),
+            Pace::Bursts { frames, within, .. } => self.burst(frames, within, place),
+            Pace::FlatOut => {}
+        }
+    }
+
+    fn by_lot(&mut self, place: usize) {
+        // Uniform in (0, 1], so that its logarithm is a number.
+        let uniform = ((self.random.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        let gap = -uniform.ln() * self.means[place];
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a gap is positive; one of more than 78 hours ends the schedule anyway"
+        )]
+        let fractions = (gap * FRACTIONS as f64) as u64;
+        self.main.add(Gap {
+            ns: fractions / FRACTIONS,
+            remainder: fractions % FRACTIONS,
+        });
+    }
+
+    /// The average goes on with each frame; it says when the next burst begins.
+    fn burst(&mut self, frames: u32, within: Option<Rate>, place: usize) {
+        if self.left == 0 {
+            self.left = frames.max(1);
+            let Sum { denominator, .. } = self.inner;
+            self.inner = Sum {
+                ns: self.main.ns,
+                ..Sum::new(denominator)
+            };
+        }
+        self.left -= 1;
+        self.main.add(self.gaps[place]);
+        if let Some(within) = within {
+            self.inner.add(within.gap(self.sizes[place]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dues(pace: Pace, sizes: &[u16], count: usize) -> Vec<u64> {
+        let mut schedule = Schedule::new(pace, sizes.to_vec());
+        let mut next = || {
+            let due = schedule.due_ns();
+            schedule.advance();
+            due
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn equal_gaps_never_drift() {
+        for pps in [1_000, 3, 700_001, 1_488_095, 7_999_999] {
+            let pace = Pace::Constant(Rate::Frames(pps));
+            let mut schedule = Schedule::new(pace, vec![64]);
+            for frame in 0..1_000_000_u64 {
+                let exact = u128::from(frame) * 1_000_000_000 / u128::from(pps);
+                assert_eq!(u128::from(schedule.due_ns()), exact, "{frame} of {pps}");
+                schedule.advance();
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_has_its_published_rate() {
+        // Frames of 64 bytes on 1 Gbit/s: 1,488,095.24 a second.
+        let pace = Pace::Constant(Rate::Line(1_000_000_000));
+        let dues = dues(pace, &[64], 1_488_097);
+        assert!(dues[1_488_095] < 1_000_000_000 && dues[1_488_096] >= 1_000_000_000);
+        assert_eq!(dues[1], 672);
+    }
+
+    #[test]
+    fn each_frame_of_a_mix_takes_its_own_time_of_the_line() {
+        let pace = Pace::Constant(Rate::Line(1_000_000_000));
+        assert_eq!(dues(pace, &[64, 1518], 4), [0, 672, 12_976, 13_648]);
+    }
+
+    #[test]
+    fn gaps_by_lot_have_the_mean_and_the_deviation_that_they_should() {
+        let rate = Rate::Frames(1_000_000);
+        let dues = dues(Pace::Poisson { rate, seed: 1 }, &[64], 100_001);
+        let gaps: Vec<f64> = dues
+            .windows(2)
+            .map(|two| (two[1] - two[0]) as f64)
+            .collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let square = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>();
+        let deviation = (square / gaps.len() as f64).sqrt();
+        // Five standard errors of 100,000 gaps.
+        assert!((mean - 1_000.0).abs() < 16.0, "{mean}");
+        assert!((deviation / mean - 1.0).abs() < 0.03, "{deviation}");
+    }
+
+    #[test]
+    fn bursts_come_at_the_average_rate() {
+        let rate = Rate::Frames(1_000);
+        let at_once = Pace::Bursts {
+            frames: 3,
+            within: None,
+            rate,
+        };
+        let three = 3_000_000;
+        assert_eq!(
+            dues(at_once, &[64], 7),
+            [0, 0, 0, three, three, three, 2 * three]
+        );
+        let spaced = Pace::Bursts {
+            frames: 2,
+            within: Some(Rate::Line(1_000_000_000)),
+            rate,
+        };
+        assert_eq!(dues(spaced, &[64], 4), [0, 672, 2_000_000, 2_000_672]);
+    }
+}

@@ -1,0 +1,143 @@
+//! The receiving side of all streams: which frame is which, and what of it is booked.
+
+use super::delays::Delays;
+use super::expected::{Expected, Look};
+use super::outcome::EndOutcome;
+use super::sequence::{Seen, Sequence};
+use super::shared::Shared;
+use super::template::BadTemplate;
+use super::{Arrival, Arrivals, EndNo, Signature, Stamps, Stream};
+
+/// Strange frames of which the beginning is kept, and how much of it.
+const SAMPLES: usize = 8;
+const SAMPLE_BYTES: usize = 128;
+
+/// The books of all streams and ends.
+pub(super) struct Receiver<'a> {
+    streams: Vec<Book<'a>>,
+    ends: Vec<EndOutcome>,
+}
+
+/// The book of one stream.
+pub(super) struct Book<'a> {
+    shared: &'a Shared,
+    to: EndNo,
+    expected: Expected,
+    /// None before the first frame that counts.
+    pub(super) sequence: Option<Sequence>,
+    pub(super) delays: Delays,
+    pub(super) misdirected: u64,
+    pub(super) changed: u64,
+    pub(super) damaged: u64,
+}
+
+impl<'a> Receiver<'a> {
+    pub(super) fn new(
+        streams: &[Stream],
+        shared: &'a [Shared],
+        ends: usize,
+    ) -> Result<Self, BadTemplate> {
+        let book = |(stream, shared): (&Stream, &'a Shared)| -> Result<Book<'a>, BadTemplate> {
+            Ok(Book {
+                shared,
+                to: stream.to,
+                expected: Expected::new(stream)?,
+                sequence: None,
+                delays: Delays::new(),
+                misdirected: 0,
+                changed: 0,
+                damaged: 0,
+            })
+        };
+        let streams: Result<Vec<_>, _> = streams.iter().zip(shared).map(book).collect();
+        let end = || EndOutcome {
+            unknown: 0,
+            samples: Vec::new(),
+            dropped: 0,
+            stamps: Stamps::Program,
+        };
+        Ok(Self {
+            streams: streams?,
+            ends: (0..ends).map(|_| end()).collect(),
+        })
+    }
+
+    /// Books what has come at an end.
+    #[inline]
+    pub(super) fn handle_arrivals(&mut self, end: EndNo, arrivals: &Arrivals) {
+        for arrival in arrivals.iter() {
+            let signature = Signature::of(arrival.bytes);
+            let known = signature.is_some_and(|signature| self.book(end, arrival, signature));
+            if !known {
+                self.keep(end, arrival.bytes);
+            }
+        }
+    }
+
+    /// Books a frame; says whether it was one that was sent.
+    #[inline]
+    fn book(&mut self, end: EndNo, arrival: Arrival<'_>, signature: Signature) -> bool {
+        let Some(book) = self.streams.get_mut(usize::from(signature.stream)) else {
+            return false;
+        };
+        let Some(number) = book.shared.number(signature.sequence) else {
+            return false;
+        };
+        if book.sequence.is_none() {
+            book.sequence = book.shared.first().map(Sequence::new);
+        }
+        let Some(sequence) = book.sequence.as_mut() else {
+            return true; // of the warm-up
+        };
+        if number < sequence.first() {
+            return true;
+        }
+        if end != book.to {
+            book.misdirected += 1;
+            return true;
+        }
+        if sequence.book(number) == Seen::First {
+            let lateness = book.shared.lateness_ns(number);
+            book.delays
+                .book(number, signature.age_ns(arrival.at_ns), lateness);
+            match book.expected.look(number, arrival.bytes) {
+                Look::Good => {}
+                Look::Changed => book.changed += 1,
+                Look::Damaged => book.damaged += 1,
+            }
+        }
+        true
+    }
+
+    /// Counts a frame that nobody knows.
+    #[cold]
+    fn keep(&mut self, end: EndNo, bytes: &[u8]) {
+        let end = &mut self.ends[end.0];
+        end.unknown += 1;
+        if end.samples.len() < SAMPLES {
+            end.samples
+                .push(bytes[..bytes.len().min(SAMPLE_BYTES)].to_vec());
+        }
+    }
+
+    /// Frames that have come of all streams, copies and all: whether something moves shows by it.
+    pub(super) fn seen(&self) -> u64 {
+        let seen = |book: &Book<'_>| {
+            let sequence = book.sequence.as_ref();
+            sequence.map_or(0, |one| one.received + one.duplicates + one.too_late)
+        };
+        self.streams.iter().map(seen).sum()
+    }
+
+    /// Whether all numbers below `sent` of each stream have come.
+    pub(super) fn has_all(&self, sent: impl Iterator<Item = u64>) -> bool {
+        self.streams.iter().zip(sent).all(|(book, sent)| {
+            let sequence = book.sequence.as_ref();
+            sequence.is_some_and(|one| one.first() + one.received >= sent)
+        })
+    }
+
+    pub(super) fn finish(self) -> (Vec<Book<'a>>, Vec<EndOutcome>) {
+        (self.streams, self.ends)
+    }
+}

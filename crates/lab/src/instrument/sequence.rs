@@ -1,0 +1,245 @@
+//! Which numbers of a stream have come: each once, some twice, some late, some never.
+//!
+//! A window of bits slides over the numbers, so memory is bounded whatever comes in. What slides out of
+//! it unset is lost.
+
+use hdrhistogram::Histogram;
+
+/// Numbers that are kept: a quarter of a second of a million frames a second.
+pub(super) const WINDOW: u64 = 1 << 18;
+/// Steps of the highest number that are kept, to tell how far a late frame is behind.
+const STEPS: usize = 4096;
+
+/// What a frame turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// The first of its number.
+    First,
+    /// The number has come before.
+    Again,
+    /// The number is so old that nothing is known of it any more; it counts as lost.
+    TooLate,
+}
+
+/// The book of one stream's numbers, from a first one on.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    bits: Box<[u64]>,
+    first: u64,
+    /// Below are the numbers that are settled; a multiple of 64.
+    base: u64,
+    /// Behind the highest number that has come.
+    next: u64,
+    pub(super) received: u64,
+    pub(super) duplicates: u64,
+    pub(super) reordered: u64,
+    pub(super) too_late: u64,
+    /// RFC 4737, 4.2.2: how many frames came between a late one and the earliest that overtook it.
+    pub(super) extent: Histogram<u64>,
+    /// How many in a row were lost (RFC 3357), settled so far.
+    pub(super) runs: Histogram<u64>,
+    run: u64,
+    /// The last steps of the highest number: to which, and by which frame that came.
+    steps: Box<[(u64, u64)]>,
+    taken: usize,
+}
+
+impl Sequence {
+    /// A book that begins with this number.
+    pub(super) fn new(first: u64) -> Self {
+        let mut bits = vec![0; usize::try_from(WINDOW / 64).expect("it is small")];
+        let base = first & !63;
+        // What is before the first number is no loss.
+        bits[place(base)] = (1 << (first - base)) - 1;
+        Self {
+            bits: bits.into_boxed_slice(),
+            first,
+            base,
+            next: first,
+            received: 0,
+            duplicates: 0,
+            reordered: 0,
+            too_late: 0,
+            extent: counts(),
+            runs: counts(),
+            run: 0,
+            steps: vec![(0, 0); STEPS].into_boxed_slice(),
+            taken: 0,
+        }
+    }
+
+    /// The number that the book begins with.
+    pub(super) const fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Books a frame that has come, of a number that is not below the first.
+    #[inline]
+    pub(super) fn book(&mut self, number: u64) -> Seen {
+        if number < self.base {
+            self.too_late += 1;
+            return Seen::TooLate;
+        }
+        if number >= self.base + WINDOW {
+            self.settle(number + 1 - WINDOW);
+        }
+        let (word, bit) = (place(number), 1 << (number & 63));
+        if self.bits[word] & bit != 0 {
+            self.duplicates += 1;
+            return Seen::Again;
+        }
+        self.bits[word] |= bit;
+        if number >= self.next {
+            self.next = number + 1;
+            self.steps[self.taken % STEPS] = (number, self.received);
+            self.taken += 1;
+        } else {
+            self.reordered += 1;
+            let extent = self.extent_of(number);
+            self.extent.saturating_record(extent);
+        }
+        self.received += 1;
+        Seen::First
+    }
+
+    /// How many frames have come since the first that has a higher number than this one. One that is
+    /// further behind than steps are kept is as far behind as the oldest.
+    fn extent_of(&self, number: u64) -> u64 {
+        let kept = self.taken.min(STEPS);
+        let oldest = self.taken - kept;
+        let step = |nth: usize| self.steps[(oldest + nth) % STEPS];
+        let (mut low, mut high) = (0, kept);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match step(middle).0 > number {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        self.received - step(low.min(kept - 1)).1
+    }
+
+    /// Settles at least all numbers below `limit`.
+    fn settle(&mut self, limit: u64) {
+        while self.base < limit {
+            let word = std::mem::take(&mut self.bits[place(self.base)]);
+            self.settle_word(word, 64);
+            self.base += 64;
+        }
+    }
+
+    /// Settles the lowest `count` numbers of a word.
+    fn settle_word(&mut self, mut word: u64, mut count: u32) {
+        while count > 0 {
+            let lost = word.trailing_zeros().min(count);
+            self.run += u64::from(lost);
+            word = word.checked_shr(lost).unwrap_or(0);
+            count -= lost;
+            let came = word.trailing_ones().min(count);
+            if came > 0 && self.run > 0 {
+                self.runs.saturating_record(self.run);
+                self.run = 0;
+            }
+            word = word.checked_shr(came).unwrap_or(0);
+            count -= came;
+        }
+    }
+
+    /// Settles all numbers, of which `end` is the first that was never sent, and returns how many of
+    /// them have not come.
+    pub(super) fn finish(&mut self, end: u64) -> u64 {
+        self.settle(end & !63);
+        let rest = end.saturating_sub(self.base);
+        if rest > 0 {
+            let word = self.bits[place(self.base)];
+            self.settle_word(word, u32::try_from(rest).expect("less than a word"));
+        }
+        if self.run > 0 {
+            self.runs.saturating_record(self.run);
+            self.run = 0;
+        }
+        end.saturating_sub(self.first).saturating_sub(self.received)
+    }
+}
+
+/// Where the word of a number is.
+const fn place(number: u64) -> usize {
+    (number / 64 % (WINDOW / 64)) as usize
+}
+
+/// Of numbers of frames.
+fn counts() -> Histogram<u64> {
+    Histogram::new_with_max(1 << 32, 3).expect("the bounds are good")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn booked(first: u64, numbers: impl IntoIterator<Item = u64>) -> Sequence {
+        let mut sequence = Sequence::new(first);
+        for number in numbers {
+            sequence.book(number);
+        }
+        sequence
+    }
+
+    fn runs(sequence: &Sequence) -> Vec<(u64, u64)> {
+        let recorded = sequence.runs.iter_recorded();
+        recorded
+            .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+            .collect()
+    }
+
+    #[test]
+    fn what_comes_in_order_is_all_there() {
+        let mut sequence = booked(7, 7..1_000_000);
+        assert_eq!(sequence.finish(1_000_000), 0);
+        assert_eq!(sequence.received, 1_000_000 - 7);
+        assert_eq!((sequence.duplicates, sequence.reordered), (0, 0));
+        assert!(sequence.runs.is_empty());
+    }
+
+    #[test]
+    fn losses_are_found_with_the_length_of_their_runs() {
+        let is_lost = |n: &u64| n.is_multiple_of(1_000) || (100_000..100_200).contains(n);
+        let mut sequence = booked(1, (1..700_000).filter(|n| !is_lost(n)));
+        assert_eq!(sequence.finish(700_010), 699 - 1 + 200 + 10);
+        assert_eq!(runs(&sequence), [(1, 698), (10, 1), (200, 1)]);
+    }
+
+    #[test]
+    fn a_loss_longer_than_the_window_is_one_run() {
+        let mut sequence = booked(0, [0, 5_000_000]);
+        assert_eq!(sequence.finish(5_000_001), 4_999_999);
+        assert_eq!(sequence.runs.len(), 1);
+        assert!(sequence.runs.max() >= 4_995_000);
+    }
+
+    #[test]
+    fn what_comes_twice_is_a_duplicate_and_no_loss() {
+        let mut sequence = booked(0, [0, 1, 1, 2, 0]);
+        assert_eq!(sequence.finish(3), 0);
+        assert_eq!((sequence.received, sequence.duplicates), (3, 2));
+        assert_eq!(sequence.reordered, 0);
+    }
+
+    #[test]
+    fn late_frames_have_the_extent_of_the_rfc() {
+        // RFC 4737, 7.2 has 1 2 3 4 7 5 6 8: 5 is one behind, 6 is two behind.
+        let sequence = booked(1, [1, 2, 3, 4, 7, 5, 6, 8]);
+        assert_eq!(sequence.reordered, 2);
+        let extents = [sequence.extent.min(), sequence.extent.max()];
+        assert_eq!(extents, [1, 2]);
+        // The same section: 1 2 3 7 8 9 10 4 5 6 11, with extents of 4, 5 and 6.
+        let sequence = booked(1, [1, 2, 3, 7, 8, 9, 10, 4, 5, 6, 11]);
+        assert_eq!((sequence.extent.min(), sequence.extent.max()), (4, 6));
+    }
+
+    #[test]
+    fn what_comes_after_the_window_is_too_late() {
+        let mut sequence = booked(0, (1..=2 * WINDOW).chain([0]));
+        assert_eq!(sequence.too_late, 1);
+        assert_eq!(sequence.finish(2 * WINDOW + 1), 1);
+    }
+}

@@ -1,0 +1,247 @@
+//! A template's bytes, and the few of them that are different in each frame.
+
+use super::build::{self, Places};
+use super::{FlowField, Flows, Protocol, Template, UdpChecksum};
+use crate::instrument::Signature;
+use crate::instrument::checksum::{checksum, fold, pseudo, sum};
+use crate::instrument::layers::{ICMP, TCP, UDP};
+
+/// What is different in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::instrument) struct Stamp {
+    /// The stream's number.
+    pub(in crate::instrument) stream: u8,
+    /// The frame's number within its stream.
+    pub(in crate::instrument) number: u64,
+    /// When it is sent.
+    pub(in crate::instrument) time_ns: u64,
+}
+
+/// What frames of a template have in common.
+#[derive(Clone, Debug)]
+pub(in crate::instrument) struct Pattern {
+    bytes: Vec<u8>,
+    places: Places,
+    flows: Flows,
+    bits_each: u32,
+    edits: Vec<Edit>,
+    /// Where the IPv4 header's checksum is, and the sum of what never changes in that.
+    header: Option<(usize, u64)>,
+    /// The same of the checksum behind.
+    transport: Option<(usize, u64)>,
+    /// Whether that must not be zero (RFC 768).
+    never_zero: bool,
+}
+
+/// A field that differs from flow to flow: the bytes that hold its lowest bits.
+#[derive(Clone, Copy, Debug)]
+struct Edit {
+    at: usize,
+    width: Width,
+    value: u32,
+    /// Which bits of the flow's number it takes.
+    shift: u32,
+    /// Whether the IPv4 header's checksum covers it, and the one behind.
+    in_header: bool,
+    in_transport: bool,
+}
+
+/// How many bytes are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Width {
+    Two,
+    Four,
+}
+
+impl Edit {
+    #[inline]
+    fn write(&self, frame: &mut [u8], value: u32) {
+        let bytes = value.to_be_bytes();
+        match self.width {
+            Width::Two => frame[self.at..self.at + 2].copy_from_slice(&bytes[2..]),
+            Width::Four => frame[self.at..self.at + 4].copy_from_slice(&bytes),
+        }
+    }
+}
+
+impl Pattern {
+    /// Of a template that has been checked.
+    pub(super) fn new(template: &Template) -> Self {
+        let (bytes, places) = build::frame(template);
+        let flows = template.flows.clone();
+        let bits_each = flows.bits_each();
+        let shifts = (0..).step_by(bits_each.max(1) as usize);
+        let edits = flows.fields.iter().zip(shifts);
+        let edits = edits.map(|(&field, shift)| edit(template, &bytes, &places, field, shift));
+        let mut pattern = Self {
+            edits: edits.collect(),
+            bytes,
+            places,
+            flows,
+            bits_each,
+            header: None,
+            transport: None,
+            never_zero: matches!(template.protocol, Protocol::Udp | Protocol::Udp6),
+        };
+        pattern.sum_up(template);
+        pattern
+    }
+
+    /// Sums up what never changes, with zeros in the place of what does.
+    fn sum_up(&mut self, template: &Template) {
+        let mut still = self.bytes.clone();
+        let end = still.len();
+        still[end - Signature::LEN..].fill(0);
+        for edit in &self.edits {
+            edit.write(&mut still, 0);
+        }
+        let Places { ip, transport, .. } = self.places;
+        let (at, protocol) = match template.protocol {
+            Protocol::Udp | Protocol::Udp6 => (transport + 6, UDP),
+            Protocol::Tcp => (transport + 16, TCP),
+            Protocol::Icmp => (transport + 2, ICMP),
+        };
+        let is_v4 = template.protocol != Protocol::Udp6;
+        let addresses = match is_v4 {
+            true => ip + 12..ip + 20,
+            false => ip + 8..ip + 40,
+        };
+        let mut total = sum(&still[transport..]);
+        if template.protocol != Protocol::Icmp {
+            total += pseudo(&still[addresses], protocol, end - transport);
+        }
+        if template.udp_checksum == UdpChecksum::Computed || !self.never_zero {
+            self.transport = Some((at, total));
+        }
+        if is_v4 {
+            still[ip + 10..ip + 12].fill(0);
+            self.header = Some((ip + 10, sum(&still[ip..ip + 20])));
+        }
+    }
+
+    /// The frame, of which everything that changes is still to be written.
+    pub(in crate::instrument) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Bytes before the payload.
+    pub(in crate::instrument) fn headers(&self, template: &Template) -> usize {
+        debug_assert_eq!(self.bytes.len() + 4, usize::from(template.frame_bytes));
+        build::headers_length(template)
+    }
+
+    /// Where the checksums are that change with a frame.
+    pub(in crate::instrument) fn checksums(&self) -> impl Iterator<Item = usize> {
+        [self.header, self.transport]
+            .into_iter()
+            .flatten()
+            .map(|(at, _)| at)
+    }
+
+    /// Writes what is different in a frame over `frame`, which holds this pattern's bytes.
+    #[inline]
+    pub(in crate::instrument) fn write(&self, frame: &mut [u8], stamp: Stamp) {
+        let Stamp {
+            stream,
+            number,
+            time_ns,
+        } = stamp;
+        let (header, transport) = self.write_flow(frame, number);
+        let [.., s0, s1, s2, s3] = number.to_be_bytes();
+        let signature = Signature {
+            stream,
+            sequence: u32::from_be_bytes([s0, s1, s2, s3]),
+            time_ns,
+        };
+        let words = signature.to_words();
+        let start = frame.len() - Signature::LEN;
+        // Word by word: what is stored in pieces and read as one has to wait for itself.
+        for (place, word) in frame[start..].as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
+        if let Some((at, still)) = self.header {
+            put(frame, at, checksum(still + header));
+        }
+        if let Some((at, still)) = self.transport {
+            let halves = words.map(|word| u64::from(word >> 16) + u64::from(word & 0xffff));
+            let mut signed = u64::from(fold(halves.iter().sum()));
+            // Words that begin at odd places have their bytes the other way round.
+            if !(start - self.places.transport).is_multiple_of(2) {
+                signed = (signed & 0xff) << 8 | signed >> 8;
+            }
+            let checksum = checksum(still + transport + signed);
+            let is_zero = checksum == 0 && self.never_zero;
+            put(frame, at, if is_zero { 0xffff } else { checksum });
+        }
+    }
+
+    /// Writes what is different in the flow of a frame, and returns what that adds to the sums of the IPv4
+    /// header and of what is behind.
+    #[inline]
+    pub(in crate::instrument) fn write_flow(&self, frame: &mut [u8], number: u64) -> (u64, u64) {
+        let (mut header, mut transport) = (0, 0);
+        if self.edits.is_empty() {
+            return (header, transport);
+        }
+        let flow = self.flows.of(number);
+        if let Some(at) = self.places.tunnel_port {
+            // Of the dynamic ports, as RFC 7348 would have it.
+            let port = 0xc000 | u16::try_from(flow & 0x3fff).expect("fourteen bits");
+            put(frame, at, port);
+        }
+        let mask = (1 << self.bits_each) - 1;
+        for edit in &self.edits {
+            let part = flow.checked_shr(edit.shift).unwrap_or(0) & mask;
+            let value = edit.value ^ part;
+            edit.write(frame, value);
+            let words = u64::from(value >> 16) + u64::from(value & 0xffff);
+            header += if edit.in_header { words } else { 0 };
+            transport += if edit.in_transport { words } else { 0 };
+        }
+        (header, transport)
+    }
+}
+
+/// Where a field is, and what it is in the template.
+fn edit(template: &Template, bytes: &[u8], places: &Places, field: FlowField, shift: u32) -> Edit {
+    let Places {
+        ethernet,
+        ip,
+        transport,
+        ..
+    } = *places;
+    let is_v4 = template.protocol != Protocol::Udp6;
+    let at = match (field, is_v4) {
+        (FlowField::DestinationMac, _) => ethernet + 2,
+        (FlowField::SourceMac, _) => ethernet + 8,
+        (FlowField::SourceAddress, true) => ip + 12,
+        (FlowField::DestinationAddress, true) => ip + 16,
+        (FlowField::SourceAddress, false) => ip + 8 + 12,
+        (FlowField::DestinationAddress, false) => ip + 24 + 12,
+        (FlowField::SourcePort, _) => transport,
+        (FlowField::DestinationPort, _) => transport + 2,
+    };
+    let is_address = matches!(
+        field,
+        FlowField::SourceAddress | FlowField::DestinationAddress
+    );
+    let is_port = matches!(field, FlowField::SourcePort | FlowField::DestinationPort);
+    let first: [u8; 4] = *bytes[at..].first_chunk().expect("a header is longer");
+    let [high, low, ..] = first;
+    let (width, value) = match is_port {
+        true => (Width::Two, u32::from_be_bytes([0, 0, high, low])),
+        false => (Width::Four, u32::from_be_bytes(first)),
+    };
+    Edit {
+        at,
+        width,
+        value,
+        shift,
+        in_header: is_address && is_v4,
+        in_transport: is_port || (is_address && template.protocol != Protocol::Icmp),
+    }
+}
+
+fn put(frame: &mut [u8], at: usize, word: u16) {
+    frame[at..at + 2].copy_from_slice(&word.to_be_bytes());
+}

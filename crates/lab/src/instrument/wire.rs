@@ -1,0 +1,59 @@
+//! An end of the device: where frames go in, and where they come out.
+
+use std::io;
+
+use super::Arrivals;
+
+/// Where frames go in. Nothing waits.
+pub trait Transmit: Send {
+    /// Sends from the front of `frames` and says how many were taken: none where there is no room now. It
+    /// is done with all that it took before it returns.
+    ///
+    /// # Errors
+    /// The interface is gone or down, or refuses such a frame.
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize>;
+}
+
+/// Where frames come out. Nothing waits.
+pub trait Receive: Send {
+    /// Adds what has come to `arrivals`, as far as there is room.
+    ///
+    /// # Errors
+    /// The interface is gone or down.
+    fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()>;
+
+    /// How many frames the tester itself has lost here since this was last asked: they came, and it
+    /// was too slow. A measurement with any of these is void.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    fn take_drops(&mut self) -> io::Result<u64> {
+        Ok(0)
+    }
+
+    /// By which clock arrivals are stamped, and how far it was off at most.
+    fn stamps(&self) -> Stamps;
+}
+
+/// Where the time of an arrival comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamps {
+    /// The kernel took it when the frame came to the interface. Its clock is another, and was set
+    /// against ours again and again.
+    Kernel {
+        /// The largest step between two settings, beyond what the clocks drift.
+        step_ns_max: u64,
+    },
+    /// The program took it when it looked: later by how long it had not looked.
+    Program,
+    /// The test's own.
+    Simulated,
+}
+
+/// An end of the device.
+pub struct End {
+    /// Where frames go in.
+    pub transmit: Box<dyn Transmit>,
+    /// Where frames come out.
+    pub receive: Box<dyn Receive>,
+}

@@ -1,0 +1,156 @@
+//! Ends by AF_XDP, by copies: frames that never meet the kernel's own protocols. Arrivals are stamped when the
+//! program looks, since AF_XDP says nothing of when they came.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use packet::Pool;
+use ports::xdp::{Memories, Options, TransferChoice, Xdp};
+use ports::{Batch, Counter, Counts, InterfaceName, Port, Queue, QueueCounters};
+use testbed::{Clock, Failure, Namespace};
+
+use super::{Arrivals, End, Receive, Stamps, Time, Transmit};
+
+/// A queue wants to be tended so often.
+const TEND_NS: u64 = 10_000_000;
+
+/// What says that frames came and were lost.
+const LOST: [Counter; 6] = [
+    Counter::RxOverrun,
+    Counter::RxTruncated,
+    Counter::RxTooLong,
+    Counter::RxBadOffload,
+    Counter::RxMended,
+    Counter::RxErrors,
+];
+/// What says that frames were taken and not sent.
+const REFUSED: [Counter; 4] = [
+    Counter::TxDown,
+    Counter::TxTooLong,
+    Counter::TxNoRoom,
+    Counter::TxErrors,
+];
+
+impl End {
+    /// An end by AF_XDP at `interface` of `namespace`; its times are those of `clock`. Sending and
+    /// receiving share a socket: two threads wait for each other.
+    ///
+    /// # Errors
+    /// There is no such interface there, its MTU is more than 3818 bytes, or this process may not.
+    pub fn xdp(namespace: &Namespace, interface: &str, clock: Clock) -> Result<Self, Failure> {
+        let failed = |error: io::Error| Failure::to(format!("open AF_XDP on {interface}"))(error);
+        let name: InterfaceName = interface
+            .parse()
+            .map_err(|bad| failed(io::Error::other(format!("{bad}"))))?;
+        let options = Options {
+            transfer: TransferChoice::Copy,
+            ..Options::default()
+        };
+        let open = || Xdp::open(&name, &[0], options, &mut Memories::default());
+        let mut port = namespace
+            .run(open)?
+            .map_err(|error| failed(io::Error::other(error)))?;
+        let queue = port.take_queues().pop();
+        let queue = queue.ok_or_else(|| failed(io::Error::other("it has no queue")))?;
+        let shared = Shared(Arc::new(Mutex::new(Socket {
+            counters: queue.counters(),
+            counted: queue.counters().read(),
+            queue,
+            pool: Pool::new(4 * Batch::FRAMES_MAX),
+            batch: Batch::new(),
+            clock,
+            tended_ns: 0,
+        })));
+        Ok(Self {
+            transmit: Box::new(shared.clone()),
+            receive: Box::new(shared),
+        })
+    }
+}
+
+/// Both halves of an end.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<Socket>>);
+
+struct Socket {
+    queue: Box<dyn Queue>,
+    counters: Arc<QueueCounters>,
+    counted: Counts,
+    pool: Pool,
+    batch: Batch,
+    clock: Clock,
+    tended_ns: u64,
+}
+
+impl Shared {
+    fn socket(&self) -> MutexGuard<'_, Socket> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transmit for Shared {
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        self.socket().send(frames)
+    }
+}
+
+impl Receive for Shared {
+    fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
+        self.socket().receive(arrivals)
+    }
+
+    fn take_drops(&mut self) -> io::Result<u64> {
+        let mut socket = self.socket();
+        socket.queue.tend()?;
+        let counts = socket.counters.read();
+        let before = std::mem::replace(&mut socket.counted, counts);
+        Ok(sum(&counts, &LOST) - sum(&before, &LOST))
+    }
+
+    fn stamps(&self) -> Stamps {
+        Stamps::Program
+    }
+}
+
+impl Socket {
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        let before = sum(&self.counters.read(), &REFUSED);
+        for bytes in frames.iter().take(Batch::FRAMES_MAX) {
+            let Some(mut frame) = self.pool.take() else {
+                break;
+            };
+            frame
+                .copy_from(bytes)
+                .map_err(|_| io::Error::other("a frame is too long"))?;
+            self.batch.put(frame);
+        }
+        let offered = self.batch.len();
+        self.queue.send(&mut self.batch, &mut self.pool)?;
+        let left = self.batch.len();
+        self.batch.release(left, &mut self.pool);
+        match sum(&self.counters.read(), &REFUSED) - before {
+            0 => Ok(offered - left),
+            count => Err(io::Error::other(format!(
+                "the interface has refused {count} frames"
+            ))),
+        }
+    }
+
+    fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
+        self.queue.receive(&mut self.pool, &mut self.batch)?;
+        let now = self.clock.now_ns();
+        for frame in self.batch.drain() {
+            arrivals.push(now, &[frame.bytes()]);
+            self.pool.put(frame);
+        }
+        if now.saturating_sub(self.tended_ns) > TEND_NS {
+            self.tended_ns = now;
+            self.queue.tend()?;
+        }
+        Ok(())
+    }
+}
+
+fn sum(counts: &Counts, of: &[Counter]) -> u64 {
+    of.iter().map(|&counter| counts[counter]).sum()
+}
