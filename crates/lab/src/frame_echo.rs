@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use base::Instant;
-use testbed::{Bench, Clock, Failure, Host, RawSocket, pin_current_thread};
+use testbed::{Bench, Clock, Failure, FrameReceiver, Host, RawSocket, pin_current_thread};
 
 use crate::Interrupt;
 use crate::frames::{UdpFrame, number};
@@ -77,10 +77,9 @@ pub(crate) fn run(
     clock: &Clock,
     interrupt: &Interrupt,
 ) -> Result<FrameEchoes, ProbeError> {
-    let open = |host: &Host| host.namespace.raw_receiver(host.interface);
-    let prober = Prober {
-        client: open(bench.client())?,
-        server: open(bench.server())?,
+    let mut prober = Prober {
+        client: FrameEnd::open(bench.client(), *clock)?,
+        server: FrameEnd::open(bench.server(), *clock)?,
         echo: *echo,
         clock: *clock,
     };
@@ -104,8 +103,8 @@ pub(crate) fn come_out(
     clock: &Clock,
     interrupt: &Interrupt,
 ) -> Result<usize, ProbeError> {
-    let open = |host: &Host| host.namespace.raw_receiver(host.interface);
-    let (client, server) = (open(bench.client())?, open(bench.server())?);
+    let client = FrameEnd::open(bench.client(), *clock)?;
+    let mut server = FrameEnd::open(bench.server(), *clock)?;
     let deadline = clock.now() + patience;
     let mut out = 0;
     let mut number = 0;
@@ -117,8 +116,8 @@ pub(crate) fn come_out(
             let bytes = frame.bytes(number);
             number += 1;
             let sent = clock.now();
-            send(&client, &bytes)?;
-            if comes(&server, &bytes, sent, clock)? {
+            client.send(&bytes)?;
+            if comes(&mut server, &bytes, sent, clock)? {
                 out += 1;
                 break;
             }
@@ -133,16 +132,15 @@ pub(crate) fn come_out(
 /// How long a frame may take that is sent alone.
 const ALONE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 20 });
 
-fn comes(end: &RawSocket, frame: &[u8], sent: Instant, clock: &Clock) -> Result<bool, ProbeError> {
-    let mut room = [0; 2048];
+fn comes(
+    end: &mut FrameEnd,
+    frame: &[u8],
+    sent: Instant,
+    clock: &Clock,
+) -> Result<bool, ProbeError> {
     loop {
-        match end
-            .receive(&mut room)
-            .map_err(Failure::to("receive a frame"))?
-        {
-            Some(length) if room.get(..frame.len()) == Some(frame) && length >= frame.len() => {
-                return Ok(true);
-            }
+        match end.receive()? {
+            Some(came) if came.get(..frame.len()) == Some(frame) => return Ok(true),
             Some(_) => {}
             None if clock.now().since(sent) >= ALONE => return Ok(false),
             None => {}
@@ -150,15 +148,57 @@ fn comes(end: &RawSocket, frame: &[u8], sent: Instant, clock: &Clock) -> Result<
     }
 }
 
+/// A host's end: frames go out and come in there past its stack, their tags in place.
+struct FrameEnd {
+    sender: RawSocket,
+    receiver: FrameReceiver,
+    room: Vec<u8>,
+}
+
+impl FrameEnd {
+    fn open(host: &Host, clock: Clock) -> Result<Self, Failure> {
+        let (namespace, interface) = (&host.namespace, host.interface);
+        Ok(Self {
+            sender: namespace.raw_sender(interface)?,
+            receiver: namespace.frame_receiver(interface, LONGEST, clock)?,
+            room: Vec::with_capacity(LONGEST),
+        })
+    }
+
+    fn send(&self, frame: &[u8]) -> Result<(), ProbeError> {
+        match self.sender.send(&[frame]) {
+            // No room is a lost echo, which shows.
+            Err(error) if crate::generator::is_full(&error) => Ok(()),
+            outcome => Ok(outcome.map(drop).map_err(Failure::to("send an echo"))?),
+        }
+    }
+
+    /// The next frame that has come; none if there is none.
+    fn receive(&mut self) -> Result<Option<&[u8]>, ProbeError> {
+        let Self { receiver, room, .. } = self;
+        room.clear();
+        let taken = receiver.receive(1, |_, parts| {
+            for part in parts {
+                room.extend_from_slice(part);
+            }
+        });
+        let taken = taken.map_err(Failure::to("receive an echo"))?;
+        Ok((taken > 0).then_some(room))
+    }
+}
+
+/// Bytes of the longest frame that is expected.
+const LONGEST: usize = 2048;
+
 struct Prober {
-    client: RawSocket,
-    server: RawSocket,
+    client: FrameEnd,
+    server: FrameEnd,
     echo: FrameEcho,
     clock: Clock,
 }
 
 impl Prober {
-    fn run(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
+    fn run(&mut self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
         let mut echoes = self.settle(interrupt)?;
         let mut silence = 0;
         for number in 0..self.echo.warm_up + self.echo.packets {
@@ -180,7 +220,7 @@ impl Prober {
     }
 
     /// Sends echoes until frames come out as the rules say.
-    fn settle(&self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
+    fn settle(&mut self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
         let began = self.clock.now();
         let mut in_force = 0;
         let (mut settling, mut unsettled) = (0, 0);
@@ -213,67 +253,69 @@ impl Prober {
     }
 
     /// One echo; none if it is overdue.
-    fn exchange(&self, number: u32, echoes: &mut FrameEchoes) -> Result<Option<u32>, ProbeError> {
+    fn exchange(
+        &mut self,
+        number: u32,
+        echoes: &mut FrameEchoes,
+    ) -> Result<Option<u32>, ProbeError> {
         let FrameEcho {
             request, answer, ..
         } = self.echo;
         let (out, back) = (request.sent.bytes(number), answer.sent.bytes(number));
         let sent = self.clock.now();
-        send(&self.client, &out)?;
-        if !self.awaits(&self.server, &request.expected, number, sent, echoes)? {
+        self.client.send(&out)?;
+        let clock = self.clock;
+        if !awaits(
+            &mut self.server,
+            &request.expected,
+            number,
+            (sent, clock),
+            echoes,
+        )? {
             return Ok(None);
         }
         echoes.served += 1;
-        send(&self.server, &back)?;
-        if !self.awaits(&self.client, &answer.expected, number, sent, echoes)? {
+        self.server.send(&back)?;
+        if !awaits(
+            &mut self.client,
+            &answer.expected,
+            number,
+            (sent, clock),
+            echoes,
+        )? {
             return Ok(None);
         }
         let nanos = self.clock.now().since(sent).as_nanos();
         Ok(Some(u32::try_from(nanos).unwrap_or(u32::MAX)))
     }
-
-    /// Takes frames out of `end` until the one of this number is there; false if it is overdue.
-    /// It is looked at after its time was taken, by what is left of the caller's turn.
-    fn awaits(
-        &self,
-        end: &RawSocket,
-        expected: &UdpFrame,
-        wanted: u32,
-        sent: Instant,
-        echoes: &mut FrameEchoes,
-    ) -> Result<bool, ProbeError> {
-        let mut room = [0; 2048];
-        let whole = expected.headers() + expected.payload;
-        loop {
-            let came = end.receive(&mut room);
-            let Some(length) = came.map_err(Failure::to("receive an echo"))? else {
-                if self.clock.now().since(sent) >= PATIENCE {
-                    return Ok(false);
-                }
-                continue;
-            };
-            // A tag that was put on or taken off moves the number.
-            let ends = [whole, length];
-            let ours = ends.map(|at| number(&room[..length], at));
-            if !ours.contains(&Some(wanted)) {
-                continue;
-            }
-            let right = room.get(..whole) == Some(&expected.bytes(wanted)) && length >= whole;
-            if !right {
-                echoes.wrong += 1;
-                echoes
-                    .first_wrong
-                    .get_or_insert_with(|| room[..length].to_vec());
-            }
-            return Ok(true);
-        }
-    }
 }
 
-fn send(end: &RawSocket, frame: &[u8]) -> Result<(), ProbeError> {
-    match end.send(&[frame]) {
-        // No room is a lost echo, which shows.
-        Err(error) if crate::generator::is_full(&error) => Ok(()),
-        outcome => Ok(outcome.map(drop).map_err(Failure::to("send an echo"))?),
+/// Takes frames out of `end` until the one of this number is there; false if it is overdue, by when
+/// it was sent. It is looked at after its time was taken, by what is left of the caller's turn.
+fn awaits(
+    end: &mut FrameEnd,
+    expected: &UdpFrame,
+    wanted: u32,
+    (sent, clock): (Instant, Clock),
+    echoes: &mut FrameEchoes,
+) -> Result<bool, ProbeError> {
+    let whole = expected.headers() + expected.payload;
+    loop {
+        let Some(came) = end.receive()? else {
+            if clock.now().since(sent) >= PATIENCE {
+                return Ok(false);
+            }
+            continue;
+        };
+        // A tag that was put on or taken off moves the number.
+        let ours = [whole, came.len()].map(|at| number(came, at));
+        if !ours.contains(&Some(wanted)) {
+            continue;
+        }
+        if came.get(..whole) != Some(&expected.bytes(wanted)) {
+            echoes.wrong += 1;
+            echoes.first_wrong.get_or_insert_with(|| came.to_vec());
+        }
+        return Ok(true);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) const BACK_TO_BACK: Experiment = Experiment {
             "searches",
             "how often it is searched for, for the mean",
             Values::Numbers {
-                quick: &[3],
+                quick: &[1],
                 paper: &[10],
                 rfc: &[50],
                 bound: Bound {
