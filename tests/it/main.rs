@@ -16,6 +16,7 @@ mod ground;
 mod groups;
 mod host;
 mod lab;
+mod learning;
 mod lifecycle;
 mod monitors;
 mod nicira;
@@ -54,6 +55,7 @@ const THEMES: &[&[Rule]] = &[
     xdp::RULES,
     dpdk::RULES,
     lab::RULES,
+    learning::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

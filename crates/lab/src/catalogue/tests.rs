@@ -1,3 +1,5 @@
+//! What the catalogue says of itself, and what is made of that.
+
 use std::collections::BTreeSet;
 
 use super::*;
