@@ -9,6 +9,7 @@ mod actions;
 mod bundles;
 mod churn;
 mod controllers;
+mod devices;
 mod dpdk;
 mod eye;
 mod forms;
@@ -25,6 +26,7 @@ mod ofp_print;
 mod peer;
 mod printing;
 mod replay;
+mod report;
 mod rig;
 mod robustness;
 mod standalone;
@@ -56,6 +58,8 @@ const THEMES: &[&[Rule]] = &[
     dpdk::RULES,
     lab::RULES,
     learning::RULES,
+    devices::RULES,
+    report::RULES,
     ofctl::RULES,
     printing::RULES,
     zeros::RULES,

@@ -185,7 +185,18 @@ impl Bench {
         self.build_with(shell, package, program, &[])
     }
 
-    /// The same, with these features.
+    /// Builds a package's example of this name, and says where it is.
+    fn build_example(
+        &self,
+        shell: &mut Shell,
+        package: &str,
+        example: &str,
+    ) -> Result<PathBuf, Failure> {
+        let words = ["build", "--package", package, "--example", example];
+        self.build_by(shell, &words, &format!("examples/{example}"))
+    }
+
+    /// Builds a program, with these features.
     fn build_with(
         &self,
         shell: &mut Shell,
@@ -193,11 +204,23 @@ impl Bench {
         program: &str,
         features: &[&str],
     ) -> Result<PathBuf, Failure> {
-        let mut command = Command::new(cargo());
-        command.args(["build", "--package", package]);
+        let features = features.join(",");
+        let mut words = vec!["build", "--package", package];
         if !features.is_empty() {
-            command.args(["--features", &features.join(",")]);
+            words.extend(["--features", &features]);
         }
+        self.build_by(shell, &words, program)
+    }
+
+    /// Has cargo build by these words what will be at this place.
+    fn build_by(
+        &self,
+        shell: &mut Shell,
+        words: &[&str],
+        program: &str,
+    ) -> Result<PathBuf, Failure> {
+        let mut command = Command::new(cargo());
+        command.args(words);
         let folder = match self.profile {
             Profile::Release => {
                 command.arg("--release");

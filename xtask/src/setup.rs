@@ -16,7 +16,9 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 17] = [
+const PROGRAMS: [(&str, &str); 20] = [
+    ("chromedriver",       "chromium-driver"),
+    ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
     ("fping",              "fping"),
     ("ip",                 "iproute2"),
@@ -32,6 +34,7 @@ const PROGRAMS: [(&str, &str); 17] = [
     ("ovs-testcontroller", "openvswitch-testcontroller"),
     ("ps",                 "procps"),
     ("python3",            "python3"),
+    ("snmpd",              "snmpd"),
     ("tshark",             "tshark"),
     ("unshare",            "util-linux"),
 ];
@@ -39,7 +42,7 @@ const PROGRAMS: [(&str, &str); 17] = [
 /// Packages whose installation starts a service, which nothing here needs: tests
 /// start their own daemons in their own namespaces, and a controller of the
 /// system's would hold the port that they use.
-const SERVICES: [&str; 2] = ["openvswitch-switch", "openvswitch-testcontroller"];
+const SERVICES: [&str; 3] = ["openvswitch-switch", "openvswitch-testcontroller", "snmpd"];
 
 /// Where programs are, beside `PATH`: an ordinary user's lacks the system's folders.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];

@@ -7,6 +7,8 @@ use clap::{Args, Subcommand};
 use lab::catalogue::BadSetting;
 use lab::{Asked, DeviceKind, MatchSet, Options, Prober, Profile, Scenario};
 
+use crate::lab_results::{CheckArgs, CompareArgs, ExportArgs, ThresholdArgs};
+
 /// Measure OpenFlow data planes, this one and others, side by side.
 #[derive(Subcommand)]
 pub(crate) enum LabCommand {
@@ -38,6 +40,12 @@ pub(crate) enum LabCommand {
     },
     /// Tell which tests a run would do, and about how long it would take.
     Plan(Box<RunArgs>),
+    /// Tell what changed from one run to another, and how certain that is.
+    Compare(CompareArgs),
+    /// Hold a run against thresholds.
+    Check(CheckArgs),
+    /// Write tables (CSV) and a page of Markdown of a run.
+    Export(ExportArgs),
 }
 
 /// What to measure, on what, and how often.
@@ -128,6 +136,8 @@ pub(crate) struct RunArgs {
     /// Cores for the devices [default: chosen].
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     device_cores: Vec<usize>,
+    #[command(flatten)]
+    pub(crate) thresholds: ThresholdArgs,
 }
 
 impl RunArgs {

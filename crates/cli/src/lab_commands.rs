@@ -12,16 +12,22 @@ use lab::{DeviceKind, Interrupt, Scenario, describe, devices, progress};
 use crate::lab_args::RunArgs;
 
 /// Runs experiments and prints where the report is.
-pub(crate) fn run(args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
+pub(crate) fn run(mut args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
     let comporta = std::env::current_exe()?;
+    let thresholds = std::mem::take(&mut args.thresholds).read()?;
     let options = args.into_options(comporta, command_line())?;
     let interrupt = Interrupt::on_signals()?;
     let summary = lab::run(&options, &interrupt, &mut *progress::on_stderr())?;
     for line in &summary.glance {
         println!("{line}");
     }
+    let judged = thresholds.judge(&options.directory)?;
     println!("{}", summary.report.display());
-    Ok(ExitCode::from(summary.exit_code()))
+    let code = match summary.exit_code() {
+        0 => judged,
+        interrupted => interrupted,
+    };
+    Ok(ExitCode::from(code))
 }
 
 /// Writes a report again and prints where it is.

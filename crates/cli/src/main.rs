@@ -3,13 +3,14 @@
 //!
 //! Exit codes: 0 done, 1 it could not be done (one line says why and what to do
 //! about it), 2 the arguments make no sense, or what was compared differs (as
-//! `ovs-ofctl diff-flows` says it), or `doctor` found what is to be mended, 130 interrupted (what was measured is kept).
+//! `ovs-ofctl diff-flows` says it), or `doctor` found what is to be mended, 4 what was measured does not tell, 130 interrupted (what was measured is kept).
 
 mod doctor_args;
 mod dump_args;
 mod input;
 mod lab_args;
 mod lab_commands;
+mod lab_results;
 mod print_args;
 mod switch_args;
 mod tables_args;
@@ -132,6 +133,9 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         LabCommand::Clean => lab_commands::clean(),
         LabCommand::Show { scenario } => lab_commands::show(scenario),
         LabCommand::Plan(args) => lab_commands::plan(*args),
+        LabCommand::Compare(args) => lab_results::compare_runs(&args),
+        LabCommand::Check(args) => lab_results::check(args),
+        LabCommand::Export(args) => lab_results::export_run(&args),
     }
 }
 

@@ -27,11 +27,12 @@ const OTHERS: usize = 0;
 
 /// What is compared, by size of frames; and the rates that are asked for.
 const SIZES: [(&str, u16); 2] = [("veth-64", 64), ("veth-1518", 1518)];
-const RATES: [(&str, u64); 4] = [
+const RATES: [(&str, u64); 5] = [
     ("rate-1k", 1_000),
     ("rate-10k", 10_000),
     ("rate-100k", 100_000),
-    ("rate-300k", 300_000),
+    ("rate-500k", 500_000),
+    ("rate-1m", 1_000_000),
 ];
 
 /// The columns.
@@ -49,9 +50,9 @@ fn main() -> Result<(), Failure> {
     pin_current_thread(&[SENDING])?;
     for _ in 0..asked.runs {
         for (row, bytes) in SIZES.into_iter().filter(|(row, _)| asked.wants(row)) {
-            print(row, OURS, bed.ours(bytes)? / 1e6);
-            print(row, LOOP, bed.plain(bytes)? / 1e6);
-            print(row, PEER, bed.testpmd(bytes)? / 1e6);
+            print(row, OURS, bed.ours(bytes)?);
+            print(row, LOOP, bed.plain(bytes)?);
+            print(row, PEER, bed.testpmd(bytes)?);
         }
         for (row, pps) in RATES.into_iter().filter(|(row, _)| asked.wants(row)) {
             print(row, OURS, bed.error(pps)?);
@@ -198,7 +199,8 @@ impl Bed {
         self.rate(&cable, sleep)
     }
 
-    /// By how many per cent the rate at the far end is off.
+    /// By how many per cent the rate at the far end is off, by the kernel's times of the first and the last
+    /// frame that came there.
     fn error(&self, pps: u64) -> Result<f64, Failure> {
         let cable = self.lay()?;
         let side = |namespace| End::packet(namespace, "eth0", 64, self.clock);
@@ -208,7 +210,6 @@ impl Bed {
         let request = Request::new(vec![stream], Length::of(self.duration));
         let measured = measure(&mut ends, &request, &self.clock, &Interrupt::never())?;
         let stream = &measured.streams[0];
-        let achieved = stream.received as f64 / stream.achieved.seconds;
-        Ok(100.0 * (achieved / pps as f64 - 1.0).abs())
+        Ok(100.0 * (stream.received_pps() / pps as f64 - 1.0).abs())
     }
 }

@@ -64,11 +64,17 @@ impl ByRun {
         Self::new(pairs)
     }
 
-    fn pairs(&self, other: &Self) -> Vec<(f64, f64)> {
+    /// The runs that both have, each with both numbers.
+    pub(crate) fn paired_with(&self, other: &Self) -> Vec<(u32, f64, f64)> {
         let pairs = self.0.iter();
         pairs
-            .filter_map(|&(run, value)| Some((value, other.of_run(run)?)))
+            .filter_map(|&(run, value)| Some((run, value, other.of_run(run)?)))
             .collect()
+    }
+
+    fn pairs(&self, other: &Self) -> Vec<(f64, f64)> {
+        let pairs = self.paired_with(other).into_iter();
+        pairs.map(|(_, ours, theirs)| (ours, theirs)).collect()
     }
 
     fn of_run(&self, run: u32) -> Option<f64> {

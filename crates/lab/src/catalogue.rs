@@ -13,11 +13,15 @@ mod latency;
 mod offered;
 mod parameter;
 mod point;
+mod robustness;
 mod settings;
+mod userspace;
+mod whitebox;
 
 use std::fmt;
 
 pub use experiment::{Better, Experiment, Family, Figure, View};
+pub(crate) use experiment::{Own, Setting};
 pub use parameter::{Bound, Parameter, Role, Values};
 pub use point::{Point, Value};
 pub use settings::{BadSetting, Profile, Settings};
@@ -28,9 +32,16 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &data_planes::capacity::CAPACITY,
     &data_planes::rules::RULES,
     &data_planes::rewrite::REWRITE,
+    &userspace::vlan_ports::VLAN_PORTS,
+    &userspace::learning::LEARNING,
+    &userspace::chain::CHAIN,
     &latency::size::SIZE,
     &latency::load::LOAD,
     &latency::action::ACTION,
+    &whitebox::bridges::BRIDGES,
+    &benchmarking::throughput::THROUGHPUT,
+    &benchmarking::loss::LOSS,
+    &benchmarking::back_to_back::BACK_TO_BACK,
     &control::control_echo::CONTROL_ECHO,
     &control::add_flow::ADD_FLOW,
     &control::add_flow::MOD_FLOW,
@@ -45,9 +56,9 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &control::packet_out::PACKET_OUT,
     &control::reactive::REACTIVE,
     &control::timers::TIMERS,
-    &benchmarking::throughput::THROUGHPUT,
-    &benchmarking::loss::LOSS,
-    &benchmarking::back_to_back::BACK_TO_BACK,
+    &robustness::flows::FLOWS,
+    &robustness::link_flap::LINK_FLAP,
+    &robustness::soak::SOAK,
 ];
 
 /// An experiment of the catalogue, by its place there.

@@ -37,6 +37,15 @@ impl Default for Method {
     }
 }
 
+/// Reads a margin that is written as per cent, as `2%`.
+///
+/// # Errors
+/// What is wanted.
+pub fn read_margin(text: &str) -> Result<f64, String> {
+    crate::format::read_percent(text)
+        .ok_or_else(|| "per cent from 0 to 1000 are wanted, as 2%".to_owned())
+}
+
 /// What became of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -79,6 +88,9 @@ impl Finding {
 /// A figure in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
+    /// What it is of.
+    #[serde(skip)]
+    pub key: CellKey,
     /// The experiment.
     pub scenario: &'static str,
     /// The device.
@@ -136,6 +148,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// All of it as JSON.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("it is made of numbers and words")
+    }
+
     /// How many rows have this finding.
     #[must_use]
     pub fn count(&self, finding: Finding) -> usize {
@@ -283,6 +301,7 @@ fn row((before, after): (&Cell, &Cell), measured: Option<Measured>, p: f64) -> R
         .as_ref()
         .is_some_and(|one| one.surely_worse(better));
     Row {
+        key: key.clone(),
         scenario: key.scenario.name(),
         device: key.device.clone(),
         point: key.point_text(),

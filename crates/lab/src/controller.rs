@@ -186,6 +186,14 @@ impl Controller {
         self.transact("a rule", messages).map(drop)
     }
 
+    /// Waits for a barrier: that the connection is up.
+    ///
+    /// # Errors
+    /// The device is silent or gone.
+    pub fn is_there(&self) -> Result<(), ControllerError> {
+        self.attempt(Vec::new()).map(drop)
+    }
+
     /// What the rules have counted.
     ///
     /// # Errors

@@ -112,9 +112,12 @@ pub struct CellKey {
 }
 
 impl CellKey {
-    /// The values of its parameters in a line, none for none.
+    /// The values of the parameters that vary, in a line.
     #[must_use]
     pub fn point_text(&self) -> String {
+        if let Scenario::Catalogued(one) = self.scenario {
+            return self.point.label(one.experiment()).replace('/', " ");
+        }
         let values = self.point.iter();
         let values = values.map(|(name, value)| format!("{name}={value}"));
         values.collect::<Vec<_>>().join(" ")
@@ -149,8 +152,9 @@ impl Cell {
         self.runs.values().sum::<f64>() / self.runs.len() as f64
     }
 
-    /// The mean and its interval over runs; none for fewer than three. A share that was zero in
-    /// every run may still be what [`zero_events_bound`] says.
+    /// The mean and its interval over runs; none for fewer than three. It does not reach below
+    /// zero where no run did; a share that was zero in every run may still be what
+    /// [`zero_events_bound`] says.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         let interval = mean_interval(&self.values(), CONFIDENCE)?;
@@ -160,7 +164,13 @@ impl Cell {
             }
             _ => interval.high,
         };
+        let floor = if self.runs.values().all(|value| *value >= 0.0) {
+            0.0
+        } else {
+            f64::NEG_INFINITY
+        };
         (interval.runs >= RUNS_MIN).then_some(Interval {
+            low: interval.low.max(floor),
             high: bound,
             ..interval
         })

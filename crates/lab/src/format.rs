@@ -43,13 +43,16 @@ pub(crate) fn read_percent(text: &str) -> Option<f64> {
     (0.0..=1_000.0).contains(&number).then_some(number / 100.0)
 }
 
-/// A number of whatever size, to three or four digits: of shares that are small, too.
+/// A number of whatever size, to three or four digits: of shares that are small, too. Millions
+/// and more are told by `M` and `G`, which the unit behind it takes.
 pub(crate) fn figure(value: f64) -> String {
+    let scaled = |unit: f64| decimal(value / unit, decimals(value / unit));
     match value.abs() {
         zero if zero <= 0.0 => "0".to_owned(),
-        tiny if tiny < 0.001 => format!("{value:.2e}"),
-        small if small < 0.1 => format!("{value:.4}"),
-        large if large >= 1e9 => format!("{value:.3e}"),
+        tiny if tiny < 0.001 => format!("{value:.2e}").replacen('-', "−", usize::from(value < 0.0)),
+        small if small < 0.1 => decimal(value, 4),
+        large if large >= 1e9 => format!("{} G", scaled(1e9)),
+        large if large >= 1e6 => format!("{} M", scaled(1e6)),
         _ => decimal(value, decimals(value)),
     }
 }
@@ -122,16 +125,17 @@ mod tests {
 
     #[test]
     fn figures_keep_what_means_something() {
-        let all = [0.0, 0.000_15, 0.0123, 0.5, 51.234, 1_234.5, 9.4e9];
+        let all = [0.0, -0.000_15, 0.0123, 0.5, 51.234, 1_234.5, -9.4e8, 9.4e9];
         let told = all.map(figure);
         let wanted = [
             "0",
-            "1.50e-4",
+            "−1.50e-4",
             "0.0123",
             "0.50",
             "51.2",
             "1\u{202f}234",
-            "9.400e9",
+            "−940.0 M",
+            "9.40 G",
         ];
         assert_eq!(told, wanted);
     }

@@ -7,7 +7,7 @@
 //!
 //! [`measure()`] does all of it between [`End`]s, whatever these are made of: packet sockets
 //! ([`End::packet`]), AF_XDP, memory ([`memory`], for tests with a simulated clock), or one of
-//! these with something around it.
+//! these with a far end that sends back ([`End::reflected`]).
 //!
 //! What is configured is never taken for what was done: intended and achieved rates are both recorded,
 //! and a [`Refusal`] says why a measurement must not be used.
@@ -15,6 +15,7 @@
 //! Not here: which device, by which rules, and what a row of a report is made of.
 
 mod arrivals;
+mod calibrate;
 mod checksum;
 mod delays;
 mod emitter;
@@ -27,9 +28,12 @@ mod pace;
 mod packet;
 mod rate;
 mod receiver;
+mod recording;
+mod reflector;
 mod sequence;
 mod shared;
 mod signature;
+mod source;
 mod stream;
 pub mod template;
 mod time;
@@ -38,13 +42,17 @@ mod wire;
 mod xdp;
 
 pub use arrivals::{Arrival, Arrivals};
+pub use calibrate::{Calibration, Floor, LoadPoint, SizeLimit, Sweep, calibrate};
 pub use measure::{Length, MeasureError, Request, Threads, measure};
 pub use outcome::{EndOutcome, Extent, LossRuns, Measurement, Rates, Refusal, StreamOutcome};
 pub use pace::{Pace, Schedule};
 pub use rate::{OVERHEAD_BYTES, Rate};
+pub use recording::{BadRecording, Recording};
+pub use reflector::Reflector;
 pub use signature::Signature;
+pub use source::Source;
 pub use stream::{EndNo, Expectation, Stream, Verification};
 pub use template::{BadTemplate, Mix, Template};
 pub use time::Time;
 pub use variation::pdv_ns;
-pub use wire::{End, Receive, Stamps, Transmit};
+pub use wire::{End, Receive, Stamps, Transmit, Way};

@@ -29,6 +29,7 @@ mod generator;
 pub mod instrument;
 mod interrupt;
 pub mod journal;
+pub mod management;
 mod names;
 mod options;
 mod plan;

@@ -483,4 +483,6 @@ pub struct PathCheck {
 }
 
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod tests;

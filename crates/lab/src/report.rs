@@ -1,6 +1,6 @@
-//! The report: one HTML file that needs nothing else, neither a network nor
-//! scripts. A function of the records alone, so that it can be made again, and
-//! made better, long after the run.
+//! The report: one HTML file that needs nothing else, no network and, to be read, no
+//! scripts. A function of the records alone, so that it can be made again, and made better,
+//! long after the run.
 
 mod catalogue;
 mod changes;
@@ -14,6 +14,7 @@ mod meters;
 mod parts;
 mod requests;
 mod scale;
+mod strip;
 mod svg;
 mod tcp;
 mod validity;
@@ -26,6 +27,22 @@ use crate::{Scenario, format};
 
 /// The look of everything; light and dark, screen and paper.
 const STYLE: &str = include_str!("report/style.css");
+
+/// What it does besides where scripts run.
+const SCRIPT: &str = include_str!("report/script.js");
+
+/// What the page may do: be styled and scripted by itself, and nothing else. It cannot even
+/// ask for anything.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// What the script says.
+const WORDS: [(&str, &str); 5] = [
+    ("csv", "Copy as CSV"),
+    ("copied", "Copied"),
+    ("not-copied", "The browser does not let it be copied"),
+    ("svg", "Download SVG"),
+    ("sort", "Sort by this column"),
+];
 
 /// The report of a run's records.
 #[must_use]
@@ -49,6 +66,7 @@ fn page(results: &Results) -> Markup {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
@@ -71,6 +89,8 @@ fn page(results: &Results) -> Markup {
                 footer {
                     p { "Made from " code { (crate::journal::RECORDS) } " in the directory of this file by comporta lab " (env!("CARGO_PKG_VERSION")) "." }
                 }
+                div #words hidden { @for (name, text) in WORDS { span data-word=(name) { (text) } } }
+                script { (PreEscaped(SCRIPT)) }
             }
         }
     }

@@ -77,6 +77,7 @@ pub fn run(
         cores: &cores,
         interrupt,
         parameters: &options.parameters,
+        options,
     };
     let steps = plan(options).into_iter().enumerate();
     let steps: Vec<(usize, Step)> = steps

@@ -9,15 +9,16 @@ mod flow_table;
 mod forwarding_rate;
 mod meters;
 mod tcp_requests;
-mod tcp_throughput;
+pub(crate) mod tcp_throughput;
 
 use testbed::{Clock, Spawner};
 
+use crate::catalogue::{Experiment, Setting};
 use crate::cores::Cores;
 use crate::plan::Test;
-use crate::station::Station;
+use crate::station::{Request, Station};
 use crate::trial::{Measured, TrialError};
-use crate::{Interrupt, Parameters};
+use crate::{Interrupt, LabError, MatchSet, Options, Parameters, Point};
 
 /// What every experiment needs.
 pub(crate) struct Tools<'a> {
@@ -26,6 +27,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) cores: &'a Cores,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) parameters: &'a Parameters,
+    /// The whole run's, for who sets up a device of his own.
+    pub(crate) options: &'a Options,
 }
 
 /// Does `test` at `station`, unless its device has failed too often.
@@ -47,7 +50,7 @@ fn attempt(test: &Test, station: &mut Station, tools: &Tools<'_>) -> Result<Meas
     station.bench.device_mut().check()?;
     station.prepare(test.match_set())?;
     let measured = match test {
-        Test::Catalogued(one, point) => (one.experiment().measure)(point, station, tools)?,
+        Test::Catalogued(one, point) => catalogued(one.experiment(), point, station, tools)?,
         Test::Echo {
             match_set,
             frame_bytes,
@@ -61,4 +64,38 @@ fn attempt(test: &Test, station: &mut Station, tools: &Tools<'_>) -> Result<Meas
     };
     station.bench.device_mut().check()?;
     Ok(measured)
+}
+
+/// An experiment of the catalogue, where it wants the device to stand.
+fn catalogued(
+    experiment: &Experiment,
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let own = match experiment.setting {
+        Setting::Usual => return (experiment.measure)(point, station, tools),
+        Setting::Own(own) => own(point),
+    };
+    if own.is_usual() {
+        return (experiment.measure)(point, station, tools);
+    }
+    let mut cores = tools.cores.clone();
+    if own.on_all_cores {
+        cores.device.extend(&tools.cores.tester);
+    }
+    let silent = own.application.is_silent();
+    let request = Request {
+        kind: station.kind(),
+        mode: own.mode,
+        topology: own.topology,
+        application: own.application,
+    };
+    let impossible = |error: LabError| TrialError::Impossible(error.to_string());
+    let built = Station::build_as(request, tools.options, &cores, tools.spawner, tools.clock);
+    let mut station = built.map_err(impossible)?;
+    if silent {
+        station.prepare(MatchSet::Port)?;
+    }
+    (experiment.measure)(point, &mut station, tools)
 }

@@ -12,7 +12,7 @@ use testbed::{
     Bench, Clock, DeviceKind, DeviceOptions, Failure, Mode, Settings, Setup, Spawner, Topology,
 };
 
-use crate::controller::{Controller, ControllerError, Counts};
+use crate::controller::{Application, Controller, ControllerError, Counts};
 use crate::cores::Cores;
 use crate::devices::{self, Description, Ledger};
 use crate::record::{DeviceRecord, OpenFlowEvidence};
@@ -26,11 +26,13 @@ const CALL: Duration = Duration::from_secs(20);
 /// How long a device may take to tell what its rules have counted: Open vSwitch
 /// gathers that from its data path every half second, or slower under load.
 const SETTLE: Duration = Duration::from_secs(4);
+/// What a device with known faults did, in its directory.
+const TRUTH: &str = "what-was-done.txt";
 /// Tests in a row that cannot be done, before a device is given up.
 const FAILURES_MAX: u32 = 3;
 
 /// What a station is to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// The device.
     pub(crate) kind: DeviceKind,
@@ -38,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) mode: Option<Mode>,
     /// How bridges and hosts are joined.
     pub(crate) topology: Topology,
+    /// What its controllers do by themselves.
+    pub(crate) application: Application,
 }
 
 impl Request {
@@ -47,6 +51,7 @@ impl Request {
             kind,
             mode: None,
             topology: Topology::default(),
+            application: Application::Silent,
         }
     }
 
@@ -55,6 +60,9 @@ impl Request {
         let mut name = self.kind.name().to_owned();
         if let Some(mode) = self.mode {
             name = format!("{name}-{mode}");
+        }
+        if !self.application.is_silent() {
+            name.push_str("-reactive");
         }
         if self.topology != Topology::default() {
             name = format!("{name}-{}", self.topology);
@@ -121,7 +129,12 @@ impl Station {
         };
         let ledger = Ledger::write(Path::new(devices::STATE), &name, &directory, nics)?;
         let calls = match mode {
-            Mode::OpenFlow => Some(Calls::await_of(&device, &setup, description.as_ref())?),
+            Mode::OpenFlow => Some(Calls::await_of(
+                &device,
+                &setup,
+                request.application,
+                description.as_ref(),
+            )?),
             Mode::Legacy => None,
         };
         let mut bench = Bench::build_as(spawner, clock, &device, &setup).map_err(|source| {
@@ -182,7 +195,6 @@ impl Station {
     }
 
     /// What its user says of it, if it is a switch of the user's.
-    #[expect(dead_code, reason = "experiments that ask a switch by SNMP will")]
     pub(crate) const fn description(&self) -> Option<&Description> {
         self.description.as_ref()
     }
@@ -193,10 +205,7 @@ impl Station {
     }
 
     /// The controllers of its bridges, in their order; none in legacy mode.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "experiments with several bridges will")
-    )]
+    #[cfg(test)]
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
     }
@@ -256,6 +265,19 @@ impl Station {
                 return Ok(Some(evidence));
             }
             clock.sleep_until(now + Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Station {
+    /// Leaves the truth of a device with known faults beside its log, to be held against what
+    /// was measured.
+    fn drop(&mut self) {
+        if let Some(impairment) = self.bench.device().impairment() {
+            let [forth, back] = impairment.counts();
+            let text = format!("forth: {forth}\nback: {back}\n");
+            // Whoever misses it finds the faults themselves in the records.
+            let _ = fs::write(self.directory.join(TRUTH), text);
         }
     }
 }

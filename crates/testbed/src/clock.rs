@@ -5,6 +5,8 @@
     reason = "this module is the clock that everything else takes its time from"
 )]
 
+mod relation;
+
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,6 +14,11 @@ use base::Instant;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Failure;
+
+pub use relation::{Drift, MOVED_NS_MAX, Relation};
+
+/// Readings of both clocks of which the best is kept: an interrupt spoils one now and then.
+const READINGS: usize = 16;
 
 /// How long to wait between two looks at a condition that nothing announces.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -43,6 +50,32 @@ impl Clock {
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
+    }
+
+    /// What `CLOCK_REALTIME`, by which the kernel stamps frames, says now.
+    #[must_use]
+    pub fn relate(&self) -> Relation {
+        let reading = |_| {
+            let before = self.now().as_nanos();
+            let real_ns = nanos(ClockId::Realtime);
+            let took = self.now().as_nanos() - before;
+            Relation {
+                at: Instant::from_nanos(before + took / 2),
+                real_ns,
+                uncertainty_ns: took.div_ceil(2),
+            }
+        };
+        (0..READINGS)
+            .map(reading)
+            .min_by_key(|relation| relation.uncertainty_ns)
+            .expect("there are some readings")
+    }
+
+    /// How both clocks went since `before`.
+    #[must_use]
+    pub fn drift_since(&self, before: Relation) -> Drift {
+        let after = self.relate();
+        Drift { before, after }
     }
 
     /// Sleeps until `deadline`; returns at once if it is past.
@@ -81,7 +114,11 @@ impl Clock {
 }
 
 fn monotonic_raw_ns() -> u64 {
-    let time = clock_gettime(ClockId::MonotonicRaw);
+    nanos(ClockId::MonotonicRaw)
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
     seconds * 1_000_000_000 + nanos
@@ -101,6 +138,20 @@ mod tests {
             "waited 20ms for the moon in vain"
         );
         assert!(clock.now() >= Instant::START + limit);
+    }
+
+    #[test]
+    fn both_clocks_are_read_at_one_moment() {
+        let clock = Clock::start();
+        let (earliest, real) = (clock.now(), clock.calendar());
+        let relation = clock.relate();
+        let drift = clock.drift_since(relation);
+        assert!(relation.at >= earliest && drift.after.at >= relation.at);
+        let apart = u128::from(relation.real_ns).abs_diff(real.as_nanos());
+        // A calendar that is set meanwhile is off by more than any of this takes.
+        assert!(apart < 3_600_000_000_000, "{apart}");
+        let at = drift.instant_of(relation.real_ns);
+        assert_eq!(at, relation.at);
     }
 
     #[test]

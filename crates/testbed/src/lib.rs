@@ -39,12 +39,13 @@ mod realtime;
 mod requirements;
 mod sockets;
 mod stamped;
+mod swift;
 mod topology;
 mod usage;
 mod vlan;
 
 pub use bench::{Bench, Host};
-pub use clock::Clock;
+pub use clock::{Clock, Drift, MOVED_NS_MAX, Relation};
 pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
 pub use device::{
     Described, Device, DeviceKind, DeviceOptions, External, Mode, Settings, Setup, UnknownDevice,
@@ -61,7 +62,8 @@ pub use process::{Process, Program, Spawner, pin_current_thread};
 pub use raw::RawSocket;
 pub use requirements::{Missing, Requirement, check};
 pub use stamped::{FrameReceiver, FrameSender};
+pub use swift::SwiftSender;
 pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
 };
-pub use usage::{Usage, process_start, usage};
+pub use usage::{Switches, Usage, process_start, switches, usage};

@@ -23,6 +23,46 @@ pub fn usage(pid: u32) -> io::Result<Usage> {
     parse_process(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// How often threads of a process gave up a core, all of them together that live now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// Because they had nothing to do.
+    pub voluntary: u64,
+    /// Because the kernel wanted the core for something else.
+    pub involuntary: u64,
+}
+
+/// How often the threads of process `pid` gave up a core.
+///
+/// # Errors
+/// There is no such process.
+pub fn switches(pid: u32) -> io::Result<Switches> {
+    let mut all = Switches::default();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that has ended meanwhile counts no more, as those that ended before.
+        let Ok(text) = fs::read_to_string(thread?.path().join("status")) else {
+            continue;
+        };
+        let of_thread = parse_switches(&text).ok_or(io::ErrorKind::InvalidData)?;
+        all.voluntary += of_thread.voluntary;
+        all.involuntary += of_thread.involuntary;
+    }
+    Ok(all)
+}
+
+/// proc(5): `voluntary_ctxt_switches:` and `nonvoluntary_ctxt_switches:`.
+fn parse_switches(text: &str) -> Option<Switches> {
+    let value = |wanted: &str| {
+        let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+        let (_, value) = lines.find(|(name, _)| *name == wanted)?;
+        value.trim().parse().ok()
+    };
+    Some(Switches {
+        voluntary: value("voluntary_ctxt_switches")?,
+        involuntary: value("nonvoluntary_ctxt_switches")?,
+    })
+}
+
 /// When process `pid` was started, in ticks since the machine was: with its number, this tells
 /// it from all others.
 ///
@@ -68,6 +108,20 @@ mod tests {
             usage.resident_bytes,
             3 * u64::try_from(rustix::param::page_size()).unwrap()
         );
+    }
+
+    #[test]
+    fn switches_are_told_apart() {
+        let text = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
+        let expected = Switches {
+            voluntary: 150,
+            involuntary: 545,
+        };
+        assert_eq!(parse_switches(text), Some(expected));
+        assert_eq!(parse_switches("Name:\tx\n"), None);
+        assert!(switches(std::process::id()).is_ok());
+        // Above the kernel's largest number of a process.
+        assert!(switches(4_194_305).is_err() && process_start(4_194_305).is_err());
     }
 
     #[test]

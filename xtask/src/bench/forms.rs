@@ -17,6 +17,9 @@ use crate::{Failure, setup};
 /// The package, and its program.
 const PACKAGE: &str = "bench";
 
+/// The program of the lab that holds its generator beside others.
+const GENERATOR: &str = "generator";
+
 /// Measures `rows` of one group.
 pub(super) fn measure(
     bench: &Bench,
@@ -27,11 +30,15 @@ pub(super) fn measure(
 ) -> Result<(), Failure> {
     match group {
         Group::Dpdk => setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?,
+        Group::Generator => setup::dpdk_peers(shell)?,
         Group::Workers | Group::Meters | Group::Idle => setup::run(shell)?,
         _ => {}
     }
     let _pages = (group == Group::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
-    let program = bench.build(shell, PACKAGE, PACKAGE)?;
+    let program = match group {
+        Group::Generator => bench.build_example(shell, "lab", GENERATOR)?,
+        _ => bench.build(shell, PACKAGE, PACKAGE)?,
+    };
     let asked = Asked::of(group, bench, shell)?;
     take(shell, &program, &asked, rows, figures)?;
     if group == Group::Forms && bench.profile == Profile::Release {
@@ -70,6 +77,7 @@ const fn millis(group: Group) -> [u32; 2] {
         Group::Meters => [1000, 200],
         // The kernel tells processor time in hundredths of a second.
         Group::Idle => [20_000, 2000],
+        Group::Generator => [2000, 200],
         _ => [300, 20],
     }
 }

@@ -25,11 +25,13 @@ pub(super) enum Group {
     Tap,
     /// The data path between devices of DPDK.
     Dpdk,
+    /// The lab's generator.
+    Generator,
 }
 
 impl Group {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Dpdk,
         Self::Forms,
         Self::Traffic,
@@ -40,6 +42,7 @@ impl Group {
         Self::Changes,
         Self::Veth,
         Self::Tap,
+        Self::Generator,
     ];
 
     /// How its rows' names begin.
@@ -55,6 +58,7 @@ impl Group {
             Self::Veth => "veth",
             Self::Tap => "tap",
             Self::Dpdk => "dpdk",
+            Self::Generator => "generator",
         }
     }
 
@@ -69,6 +73,9 @@ impl Group {
             Self::Table => "A million flows of twelve fields",
             Self::Changes => "Rules that change while half of what the device carries moves",
             Self::Veth => "Hosts on veth pairs, one core for the device",
+            Self::Generator => {
+                "The lab's generator into a veth pair that nobody reads, on one core"
+            }
             Self::Tap => "Hosts on TAP interfaces, one core for the device",
             Self::Dpdk => {
                 "The data path from net_pcap to net_null on one core, beside OVS-DPDK in its best cache \
@@ -152,7 +159,7 @@ const OFF: &str = "% of the rate";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[Row] = {
-    use Group::{Changes, Dpdk, Forms, Idle, Meters, Table, Tap, Traffic, Veth, Workers};
+    use Group::{Changes, Dpdk, Forms, Generator, Idle, Meters, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
         Row { group, name, about, unit, bars }
     }
@@ -235,8 +242,24 @@ const ROWS: &[Row] = {
         row(Tap,     "tcp",             "one TCP stream",                               GBITS, TAP_RATE),
         row(Tap,     "tcp-again",       "its segments sent again",                      "segments", &[]),
         row(Tap,     "requests",        "requests and replies of a byte by TCP",        "a second", &[]),
+        row(Generator, "veth-64",       "frames of 64 bytes, as many as it can",        FPS, SENT),
+        row(Generator, "veth-1518",     "the same of 1518 bytes",                       FPS, SENT),
+        row(Generator, "rate-1k",       "how far off a rate of 1,000 a second is at the far end", OFF, EXACT),
+        row(Generator, "rate-10k",      "the same of 10,000",                           OFF, EXACT),
+        row(Generator, "rate-100k",     "the same of 100,000",                          OFF, EXACT),
+        row(Generator, "rate-500k",     "the same of 500,000",                          OFF, EXACT),
+        row(Generator, "rate-1m",       "the same of a million",                        OFF, EXACT),
     ]
 };
+
+/// A generator that stamps each frame sends no fewer than those that do nothing but send.
+const SENT: &[Bar] = &[
+    at_least_times(OURS, 1.0, "sendmmsg"),
+    at_least_times(OURS, 1.0, "testpmd"),
+];
+
+/// A thousandth is what a measurement is refused for.
+const EXACT: &[Bar] = &[at_most(OURS, 0.1)];
 
 /// Beside Open vSwitch between the same devices.
 const fn over_dpdk(times: f64) -> Bar {

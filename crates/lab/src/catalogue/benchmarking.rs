@@ -57,7 +57,7 @@ const DIRECTION: Parameter = Parameter::axis(
 );
 
 /// Frames a second that a line carries in one direction.
-fn line_rate(megabits: u64, size: u64) -> u64 {
+pub(super) fn line_rate(megabits: u64, size: u64) -> u64 {
     let rate = Rate::Line(megabits * 1_000_000).frames_per_second(size as f64);
     #[expect(
         clippy::cast_possible_truncation,
@@ -69,7 +69,7 @@ fn line_rate(megabits: u64, size: u64) -> u64 {
 }
 
 /// The goals of a name.
-fn goals(name: &str) -> Vec<Goal> {
+pub(super) fn goals(name: &str) -> Vec<Goal> {
     match name {
         "rfc2544" => vec![Goal::rfc2544()],
         "tst009" => vec![Goal::tst009()],
@@ -78,19 +78,27 @@ fn goals(name: &str) -> Vec<Goal> {
     }
 }
 
-/// Searches among frames a second.
-fn by_rate(
+/// The least rate that is tried: with fewer frames a short trial says little (RFC 9971 has
+/// the same for the same reason).
+const RATE_MIN: u64 = 9_001;
+
+/// Searches among frames a second up to `line`, of the load that `of` makes of a pace and a
+/// length.
+pub(super) fn rates(
     goals: Vec<Goal>,
-    range: LoadRange,
-    (size, both_ways): (u64, bool),
+    line: u64,
+    of: &dyn Fn(Pace, Duration) -> Load,
     station: &Station,
     tools: &Tools<'_>,
 ) -> Result<SearchOutcome, TrialError> {
+    let range = LoadRange {
+        min: RATE_MIN.min(line),
+        max: line,
+    };
     let trial = |input: TrialInput| {
         let pace = Pace::Constant(Rate::Frames(input.load));
-        let mut load = Load::udp(size, pace, Duration::from_secs_f64(input.seconds));
-        load.both_ways = both_ways;
-        output(&load, station, tools)
+        let length = Duration::from_secs_f64(input.seconds);
+        output(&of(pace, length), station, tools)
     };
     let started = Search::new(goals, range);
     let started = started.map_err(|error| TrialError::Impossible(error.to_string()))?;

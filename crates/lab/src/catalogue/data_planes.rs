@@ -6,7 +6,7 @@
 //! rules do to them.
 
 pub(super) mod capacity;
-mod echo;
+pub(super) mod echo;
 mod filling;
 pub(super) mod legacy;
 pub(super) mod rewrite;
@@ -15,7 +15,7 @@ pub(super) mod rules;
 use super::{Bound, Parameter, Values};
 
 /// What is varied and set in all of them alike.
-const PACKETS: Parameter = Parameter::constant(
+pub(super) const PACKETS: Parameter = Parameter::constant(
     "packets",
     "echoes in a test, after the warm-up",
     Values::Numbers {
@@ -28,7 +28,7 @@ const PACKETS: Parameter = Parameter::constant(
         },
     },
 );
-const WARM_UP: Parameter = Parameter::constant(
+pub(super) const WARM_UP: Parameter = Parameter::constant(
     "warm-up",
     "echoes before those that count",
     Values::Numbers {

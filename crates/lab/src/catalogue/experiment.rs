@@ -1,8 +1,9 @@
 //! What an experiment is made of.
 
-use testbed::DeviceKind;
+use testbed::{DeviceKind, Mode, Topology};
 
 use super::{Parameter, Point};
+use crate::controller::Application;
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
@@ -28,12 +29,45 @@ pub struct Experiment {
     pub figures: &'static [Figure],
     /// How a report shows them, in this order.
     pub views: &'static [View],
+    /// Where the device stands.
+    pub(crate) setting: Setting,
     /// Which devices it makes sense on, at which points.
     pub(crate) takes: fn(DeviceKind, &Point) -> bool,
     /// About how many seconds a test takes, for a forecast.
     pub(crate) seconds: fn(&Point) -> f64,
     /// Does it once, at one point, on the device of a station.
     pub(crate) measure: fn(&Point, &mut Station, &Tools<'_>) -> Result<Measured, TrialError>,
+}
+
+/// Where the device of a test stands.
+#[derive(Clone, Copy)]
+pub(crate) enum Setting {
+    /// Between two hosts in its usual mode, under a controller that does nothing by itself: up
+    /// for the whole run.
+    Usual,
+    /// As said for each point, made for the one test.
+    Own(fn(&Point) -> Own),
+}
+
+/// A place that is made for one test.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Own {
+    /// How hosts and bridges are joined.
+    pub(crate) topology: Topology,
+    /// How the device decides where frames go; in its usual way, if none is said.
+    pub(crate) mode: Option<Mode>,
+    /// What its controllers do by themselves.
+    pub(crate) application: Application,
+    /// Whether it may run on all cores, the tester's too.
+    pub(crate) on_all_cores: bool,
+}
+
+impl Own {
+    /// Whether it is no other than that for the whole run.
+    pub(crate) fn is_usual(&self) -> bool {
+        let alike = self.topology == Topology::default() && self.mode.is_none();
+        alike && self.application.is_silent() && !self.on_all_cores
+    }
 }
 
 impl Experiment {
@@ -172,6 +206,27 @@ pub enum View {
         /// Whether equal factors, and not equal steps, take equal room upwards.
         log: bool,
     },
+    /// Delay and loss against load, beside each other: where a device is saturated, the one
+    /// bends up as the other begins.
+    Load {
+        /// What it shows.
+        title: &'static str,
+        /// The figure of the delay, by factors.
+        delay: &'static str,
+        /// The figure of the loss.
+        lost: &'static str,
+        /// The parameter that is the load, to the right.
+        along: &'static str,
+    },
+    /// What single runs came to: a dot for each run of each device, and a box for five or more.
+    Runs {
+        /// What it shows.
+        title: &'static str,
+        /// The figure, to the right.
+        figure: &'static str,
+        /// The parameter whose values are the groups.
+        across: &'static str,
+    },
     /// The share of values up to each: a curve for each device.
     Shares {
         /// What it shows.
@@ -211,4 +266,24 @@ pub enum View {
         /// Rows of others to stand under it, by their key in the published data; empty if none.
         published: &'static str,
     },
+}
+
+impl View {
+    /// The figure that it shows first; none if it shows whole distributions.
+    #[must_use]
+    pub const fn figure(&self) -> Option<&'static str> {
+        match *self {
+            Self::Matrix { figure, .. }
+            | Self::Lines { figure, .. }
+            | Self::Bars { figure, .. }
+            | Self::Runs { figure, .. }
+            | Self::Ratio { figure, .. } => Some(figure),
+            Self::Load { delay, .. } => Some(delay),
+            Self::Table { figures, .. } => match figures.first() {
+                Some(first) => Some(*first),
+                None => None,
+            },
+            Self::Shares { .. } | Self::Percentiles { .. } => None,
+        }
+    }
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use testbed::{Bench, Host, RawSocket};
+use testbed::{Bench, Host};
 
 use crate::catalogue::{Better, Figure, Point};
 use crate::cores::Watch;
-use crate::instrument::template::Party;
 use crate::instrument::{
     End, EndNo, Length, MeasureError, Measurement, Mix, Pace, Refusal, Request, Stream,
     StreamOutcome, Template, Threads, measure,
@@ -16,10 +15,6 @@ use crate::scenario::Tools;
 use crate::station::Station;
 use crate::statistics::Histogram;
 use crate::trial::{Measured, TrialError};
-
-/// The client's end of the device, and the server's.
-pub(super) const CLIENT: EndNo = EndNo(0);
-pub(super) const SERVER: EndNo = EndNo(1);
 
 /// How long stragglers are waited for: less than the two seconds of RFC 2544, since nothing here
 /// holds frames for so long.
@@ -66,6 +61,9 @@ pub(super) struct Load {
     pub(super) length: Duration,
     /// Whether the server sends the same to the client meanwhile.
     pub(super) both_ways: bool,
+    /// Between how many pairs of hosts: the first and the second, the third and the fourth,
+    /// and so on.
+    pub(super) pairs: usize,
     /// What frames towards the server become on their way; none if they stay as they are.
     pub(super) rewritten: Option<Mix>,
 }
@@ -79,19 +77,21 @@ impl Load {
             pace,
             length,
             both_ways: false,
+            pairs: 1,
             rewritten: None,
         }
     }
 
     fn streams(&self) -> Vec<Stream> {
-        let mut forth = Stream::new(self.frames.clone(), self.pace, CLIENT, SERVER);
-        forth.expectation.rewritten.clone_from(&self.rewritten);
-        let mut streams = vec![forth];
-        if self.both_ways {
-            let back = reversed(&self.frames);
-            streams.push(Stream::new(back, self.pace, SERVER, CLIENT));
-        }
-        streams
+        let back = reversed(&self.frames);
+        let of_pair = |pair: usize| {
+            let [client, server] = [EndNo(2 * pair), EndNo(2 * pair + 1)];
+            let mut forth = Stream::new(self.frames.clone(), self.pace, client, server);
+            forth.expectation.rewritten.clone_from(&self.rewritten);
+            let back = Stream::new(back.clone(), self.pace, server, client);
+            [forth].into_iter().chain(self.both_ways.then_some(back))
+        };
+        (0..self.pairs).flat_map(of_pair).collect()
     }
 
     fn longest(&self) -> u16 {
@@ -156,7 +156,8 @@ pub(super) fn offer_once(
             *tools.clock,
         )
     };
-    let mut ends = [open(bench.client())?, open(bench.server())?];
+    let hosts = &bench.hosts()[..2 * load.pairs];
+    let mut ends: Vec<End> = hosts.iter().map(open).collect::<Result<_, _>>()?;
     let mut request = Request::new(load.streams(), Length::of(load.length));
     request.drain = DRAIN;
     if let [send, receive, ..] = *tools.cores.tester.as_slice() {
@@ -194,15 +195,13 @@ fn on_tester<T: Send>(tools: &Tools<'_>, body: impl FnOnce() -> T + Send) -> Res
 
 /// Lets a learning device see both stations (RFC 2544, 23): nothing is flooded later.
 fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
-    let sockets: [(RawSocket, Party, Party); 2] = {
-        let (template, _) = &load.frames.parts()[0];
-        let open = |host: &Host| host.namespace.raw_sender(host.interface);
-        [
-            (open(bench.client())?, template.source, template.destination),
-            (open(bench.server())?, template.destination, template.source),
-        ]
-    };
-    for (socket, source, destination) in sockets {
+    let (template, _) = &load.frames.parts()[0];
+    let ways = [
+        (template.source, template.destination),
+        (template.destination, template.source),
+    ];
+    for (host, (source, destination)) in bench.hosts().iter().zip(ways.iter().cycle()) {
+        let socket = host.namespace.raw_sender(host.interface)?;
         let mut frame = [0; 60];
         frame[..6].copy_from_slice(&destination.mac);
         frame[6..12].copy_from_slice(&source.mac);

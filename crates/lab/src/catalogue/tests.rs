@@ -1,4 +1,4 @@
-//! What the catalogue says of itself, and what is made of that.
+//! That what experiments say of themselves is whole, and that settings are held against it.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,11 @@ fn views_show_what_is_declared() {
                 View::Matrix { figure, across, .. } | View::Bars { figure, across, .. } => {
                     (vec![figure], Some(across))
                 }
+                View::Runs { figure, across, .. } => (vec![figure], Some(across)),
                 View::Lines { figure, along, .. } => (vec![figure], Some(along)),
+                View::Load {
+                    delay, lost, along, ..
+                } => (vec![delay, lost], Some(along)),
                 View::Ratio {
                     figure, parameter, ..
                 } => (vec![figure], Some(parameter)),

@@ -140,7 +140,7 @@ fn the_page_and_the_json_say_the_same() {
         page.lines().count() < 60 && page.contains("| ~ | echo | ovs |"),
         "{page}"
     );
-    let json = serde_json::to_value(&found).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&found.json()).unwrap();
     assert_eq!(json["rows"][0]["finding"], "worse");
     assert_eq!(json["margin"], 0.02);
 }

@@ -126,41 +126,40 @@ fn row(
     devices: &[&str],
 ) -> String {
     let mut unit = "";
+    let mut key = CellKey {
+        scenario,
+        point: point.clone(),
+        figure: name.to_owned(),
+        device: String::new(),
+    };
     let values: Vec<String> = devices
         .iter()
         .map(|device| {
-            let key = CellKey {
-                scenario,
-                point: point.clone(),
-                figure: name.to_owned(),
-                device: (*device).to_owned(),
-            };
+            key.device = (*device).to_owned();
             let Some(cell) = cells.get(&key) else {
                 return "–".to_owned();
             };
             unit = cell.unit;
             match cell.interval() {
                 Some(interval) => {
-                    let [mean, low, high] =
-                        [interval.mean, interval.low, interval.high].map(figure);
+                    let ends = [interval.mean, interval.low, interval.high];
+                    let [mean, low, high] = ends.map(figure);
                     format!("{mean} [{low}, {high}]")
                 }
                 None => figure(cell.mean()),
             }
         })
         .collect();
-    let point: Vec<String> = point
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let point = safe(&key.point_text());
     let unit = if unit.is_empty() {
         String::new()
     } else {
         format!(", {unit}")
     };
+    let experiment = format!("{scenario} {point}");
     format!(
-        "| {scenario} {} | {name}{unit} | {} |",
-        safe(&point.join(" ")),
+        "| {} | {name}{unit} | {} |",
+        experiment.trim(),
         values.join(" | ")
     )
 }

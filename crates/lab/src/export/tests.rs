@@ -99,7 +99,7 @@ fn the_page_is_a_page_whatever_was_measured() {
     let page = summary(&results());
     assert!(page.lines().count() <= SUMMARY_LINES_MAX, "{page}");
     for text in [
-        "| tcp-throughput  | bit_s, bit/s |",
+        "| tcp-throughput | bit_s, bit/s |",
         "| echo frame_bytes=64 match_set=exact prober=solo | mean_us, µs |",
     ] {
         assert!(page.contains(text), "{text}: {page}");

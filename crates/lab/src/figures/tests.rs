@@ -137,5 +137,7 @@ fn no_loss_in_any_run_is_not_proven_to_be_none() {
         "{none:?}"
     );
     let some = cell([0.0, 0.1, 0.2]).interval().unwrap();
-    assert!(some.high > 0.2);
+    assert!(some.high > 0.2 && some.low >= 0.0, "{some:?}");
+    let both = cell([-0.1, 0.1, 0.2]).interval().unwrap();
+    assert!(both.low < -0.1, "{both:?}");
 }

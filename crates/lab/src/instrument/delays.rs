@@ -22,6 +22,8 @@ pub(super) struct Delays {
     /// Frames that came before they were sent, by clocks that are not the same.
     pub(super) negative: u64,
     last: Option<(u64, u64)>,
+    /// When the first and the last frame came.
+    pub(super) came_ns: Option<(u64, u64)>,
 }
 
 impl Delays {
@@ -33,7 +35,15 @@ impl Delays {
             jitter_ns: 0.0,
             negative: 0,
             last: None,
+            came_ns: None,
         }
+    }
+
+    /// Notes when a frame came.
+    #[inline]
+    pub(super) fn note(&mut self, at_ns: u64) {
+        let (first, last) = self.came_ns.unwrap_or((at_ns, at_ns));
+        self.came_ns = Some((first.min(at_ns), last.max(at_ns)));
     }
 
     /// Books the frame of this number: how long ago it was sent, and how much later than it was due.

@@ -8,7 +8,8 @@ use super::delays::nanoseconds;
 use super::measure::Length;
 use super::outcome::Rates;
 use super::shared::Shared;
-use super::template::{BadTemplate, Pattern, Stamp};
+use super::source::Prepared;
+use super::template::{BadTemplate, Stamp};
 use super::{Pace, Schedule, Stream, Time, Transmit};
 
 /// Frames that are handed over by one call.
@@ -22,9 +23,7 @@ const STALL_NS: u64 = 1_000_000_000;
 pub(super) struct Emitter<'a> {
     number: u8,
     shared: &'a Shared,
-    patterns: Vec<Pattern>,
-    sizes: Vec<u16>,
-    round: Vec<usize>,
+    frames: Prepared,
     schedule: Schedule,
     flat_out: bool,
     limit: Limit,
@@ -34,12 +33,13 @@ pub(super) struct Emitter<'a> {
     /// Which pattern each slot holds.
     holds: [usize; BURST],
     lengths: [usize; BURST],
-    /// When the frames that are due and not sent were due.
-    dues: [u64; BURST],
+    /// The frames that are due and not sent.
+    dues: [Due; BURST],
     pending: usize,
-    /// The next frame's number, and its place in the round.
+    /// The next signed frame's number, and the next frame's place in the round.
     next: u64,
     place: usize,
+    /// How many frames had been scheduled when they began to count.
     first: Option<u64>,
     /// Frames whose time has been taken off the schedule.
     scheduled: u64,
@@ -54,10 +54,22 @@ struct Limit {
     length: Length,
 }
 
+/// A frame that is due.
+#[derive(Clone, Copy, Debug, Default)]
+struct Due {
+    at_ns: u64,
+    part: usize,
+    /// None of one that has no room for a signature.
+    number: Option<u64>,
+    /// Whether it is behind the warm-up.
+    counts: bool,
+}
+
 /// What was sent behind the warm-up.
 #[derive(Debug)]
 struct Book {
     frames: u64,
+    unsigned: u64,
     bytes: u64,
     lateness: Histogram<u64>,
     /// When the first frame that counts was due, and when the one behind the last would have been.
@@ -76,25 +88,20 @@ impl<'a> Emitter<'a> {
         warm_up_ns: u64,
         shared: &'a Shared,
     ) -> Result<Self, BadTemplate> {
-        let parts = stream.mix.parts();
-        let patterns: Result<Vec<_>, _> = parts.iter().map(|(one, _)| one.pattern()).collect();
-        let patterns = patterns?;
-        let sizes: Vec<u16> = parts.iter().map(|(one, _)| one.frame_bytes).collect();
-        let round = stream.mix.round();
-        let longest = patterns.iter().map(|pattern| pattern.bytes().len()).max();
+        let frames = stream.source.prepare()?;
+        let longest = frames.patterns.iter().map(|one| one.bytes().len()).max();
         let stride = longest.unwrap_or(0).next_multiple_of(64);
-        let in_order = round.iter().map(|&part| sizes[part]).collect();
         Ok(Self {
             number,
             shared,
-            schedule: Schedule::new(stream.pace, in_order),
+            schedule: stream.source.schedule(stream.pace, &frames),
             flat_out: stream.pace == Pace::FlatOut,
             limit: Limit { warm_up_ns, length },
             slots: vec![0; stride * BURST],
             stride,
             holds: [usize::MAX; BURST],
             lengths: [0; BURST],
-            dues: [0; BURST],
+            dues: [Due::default(); BURST],
             pending: 0,
             next: 0,
             place: 0,
@@ -103,6 +110,7 @@ impl<'a> Emitter<'a> {
             exhausted: false,
             book: Book {
                 frames: 0,
+                unsigned: 0,
                 bytes: 0,
                 lateness: nanoseconds(),
                 first_due_ns: 0,
@@ -110,9 +118,7 @@ impl<'a> Emitter<'a> {
                 intended: 0,
                 last_sent_ns: 0,
             },
-            patterns,
-            sizes,
-            round,
+            frames,
         })
     }
 
@@ -164,7 +170,20 @@ impl<'a> Emitter<'a> {
             if self.is_over(due) {
                 break;
             }
-            self.dues[self.pending] = due;
+            let part = self.frames.round[self.place];
+            let is_signed = self.frames.patterns[part].is_signed();
+            self.dues[self.pending] = Due {
+                at_ns: due,
+                part,
+                number: is_signed.then_some(self.next),
+                counts: self.first.is_some(),
+            };
+            self.next += u64::from(is_signed);
+            self.place = if self.place + 1 == self.frames.round.len() {
+                0
+            } else {
+                self.place + 1
+            };
             self.pending += 1;
             self.scheduled += 1;
             self.schedule.advance();
@@ -176,9 +195,8 @@ impl<'a> Emitter<'a> {
     fn is_over(&mut self, due: u64) -> bool {
         let Limit { warm_up_ns, length } = self.limit;
         if self.first.is_none() && due >= warm_up_ns {
-            let first = self.scheduled;
-            self.first = Some(first);
-            self.shared.begin(first);
+            self.first = Some(self.scheduled);
+            self.shared.begin(self.next);
             self.book.first_due_ns = due;
         }
         let over = match length {
@@ -204,7 +222,7 @@ impl<'a> Emitter<'a> {
             }
             Length::Frames(_) => {
                 elapsed.saturating_sub(self.book.last_sent_ns) > STALL_NS
-                    && elapsed.saturating_sub(self.dues[0]) > STALL_NS
+                    && elapsed.saturating_sub(self.dues[0].at_ns) > STALL_NS
             }
         };
         if !behind {
@@ -220,35 +238,36 @@ impl<'a> Emitter<'a> {
                 self.schedule.advance();
             }
         }
+        // Their numbers have not been seen by anybody.
+        let first = self.dues[..self.pending].iter().find_map(|due| due.number);
+        self.next = first.unwrap_or(self.next);
         self.pending = 0;
     }
 
     /// Writes the frames that are due, and publishes what of them others must know.
     #[inline]
     fn stamp(&mut self, now: u64, elapsed: u64) {
-        let mut place = self.place;
-        for slot in 0..self.pending {
-            let number = self.next + slot as u64;
-            let part = self.round[place];
-            place = self.behind(place);
-            let pattern = &self.patterns[part];
+        for (slot, due) in self.dues[..self.pending].iter().enumerate() {
+            let pattern = &self.frames.patterns[due.part];
             let length = pattern.bytes().len();
             let frame = &mut self.slots[slot * self.stride..][..length];
-            if self.holds[slot] != part {
+            if self.holds[slot] != due.part {
                 frame.copy_from_slice(pattern.bytes());
-                self.holds[slot] = part;
+                self.holds[slot] = due.part;
                 self.lengths[slot] = length;
             }
+            let Some(number) = due.number else {
+                continue;
+            };
             let stamp = Stamp {
                 stream: self.number,
                 number,
                 time_ns: now,
             };
             pattern.write(frame, stamp);
-            let lateness = elapsed.saturating_sub(self.dues[slot]);
-            self.shared.note(number, lateness);
+            self.shared.note(number, elapsed.saturating_sub(due.at_ns));
         }
-        self.shared.publish(self.next + self.pending as u64);
+        self.shared.publish(self.next);
     }
 
     /// Books the first `taken` of the frames that were due.
@@ -259,43 +278,38 @@ impl<'a> Emitter<'a> {
         }
         // Frames that were due together are equally late, and booked together.
         let mut alike = 0;
-        for slot in 0..taken {
-            if self.first.is_some_and(|first| self.next >= first) {
-                self.book.frames += 1;
-                self.book.bytes += u64::from(self.sizes[self.round[self.place]]);
-                alike += 1;
-                if slot + 1 == taken || self.dues[slot + 1] != self.dues[slot] {
-                    let lateness = elapsed.saturating_sub(self.dues[slot]);
-                    self.book.lateness.saturating_record_n(lateness, alike);
-                    alike = 0;
-                }
+        for (slot, due) in self.dues[..taken].iter().enumerate() {
+            if !due.counts {
+                continue;
             }
-            self.next += 1;
-            self.place = self.behind(self.place);
+            self.book.frames += 1;
+            self.book.unsigned += u64::from(due.number.is_none());
+            self.book.bytes += u64::from(self.frames.sizes[due.part]);
+            alike += 1;
+            if slot + 1 == taken || self.dues[slot + 1].at_ns != due.at_ns {
+                let lateness = elapsed.saturating_sub(due.at_ns);
+                self.book.lateness.saturating_record_n(lateness, alike);
+                alike = 0;
+            }
         }
         self.dues.copy_within(taken..self.pending, 0);
         self.pending -= taken;
         self.book.last_sent_ns = elapsed;
     }
 
-    /// The place in the round behind this one.
-    #[inline]
-    const fn behind(&self, place: usize) -> usize {
-        if place + 1 == self.round.len() {
-            0
-        } else {
-            place + 1
-        }
-    }
-
-    /// Behind the last number that was sent.
+    /// Behind the last number that was sent, once all are sent or given up.
     pub(super) const fn sent(&self) -> u64 {
         self.next
     }
 
-    /// How many of these were behind the warm-up.
+    /// How many frames with numbers were sent behind the warm-up.
     pub(super) const fn counted(&self) -> u64 {
-        self.book.frames
+        self.book.frames - self.book.unsigned
+    }
+
+    /// How many without.
+    pub(super) const fn unsigned(&self) -> u64 {
+        self.book.unsigned
     }
 
     /// What was intended and what was done, and how late frames were.

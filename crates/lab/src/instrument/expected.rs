@@ -1,8 +1,11 @@
 //! What frames of a stream should look like where they come out.
 
+use std::ops::Range;
+
 use super::layers::checksums_hold;
+use super::source::Prepared;
 use super::template::{BadTemplate, Pattern};
-use super::{Expectation, Stream, Verification};
+use super::{Expectation, Source, Stream, Verification};
 
 /// What came of looking at a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,27 +41,16 @@ impl Expected {
             ignored,
             verification,
         } = &stream.expectation;
-        let mix = rewritten.as_ref().unwrap_or(&stream.mix);
-        let part = |(template, _): &(super::Template, u32)| -> Result<Part, BadTemplate> {
-            let pattern = template.pattern()?;
-            let mut mask = vec![0xff; pattern.headers(template)];
-            // These change with every frame, and are verified.
-            let checksums = pattern.checksums().map(|at| at..at + 2);
-            for range in checksums.chain(ignored.iter().cloned()) {
-                let end = range.end.min(mask.len());
-                mask[range.start.min(end)..end].fill(0);
-            }
-            let scratch = pattern.bytes().to_vec();
-            Ok(Part {
-                pattern,
-                scratch,
-                mask,
-            })
-        };
-        let parts: Result<Vec<Part>, BadTemplate> = mix.parts().iter().map(part).collect();
+        let rewritten = rewritten.clone().map(Source::Mix);
+        let source = rewritten.as_ref().unwrap_or(&stream.source);
+        let Prepared {
+            patterns, round, ..
+        } = source.prepare()?;
+        // Numbers are those of signed frames.
+        let signed = round.into_iter().filter(|&part| patterns[part].is_signed());
         Ok(Self {
-            parts: parts?,
-            round: mix.round(),
+            round: signed.collect(),
+            parts: patterns.into_iter().map(|one| part(one, ignored)).collect(),
             verification: *verification,
         })
     }
@@ -70,6 +62,7 @@ impl Expected {
             return Look::Good;
         }
         let place = match self.round.len() {
+            0 => return Look::Good,
             1 => 0,
             frames => usize::try_from(number % frames as u64).expect("rounds are short"),
         };
@@ -92,5 +85,20 @@ impl Expected {
         } else {
             Look::Good
         }
+    }
+}
+
+/// What is compared of a frame: its headers but for checksums, which are verified, and what is ignored.
+fn part(pattern: Pattern, ignored: &[Range<usize>]) -> Part {
+    let mut mask = vec![0xff; pattern.headers()];
+    let checksums = pattern.checksums().map(|at| at..at + 2);
+    for range in checksums.chain(ignored.iter().cloned()) {
+        let end = range.end.min(mask.len());
+        mask[range.start.min(end)..end].fill(0);
+    }
+    Part {
+        scratch: pattern.bytes().to_vec(),
+        pattern,
+        mask,
     }
 }

@@ -150,6 +150,55 @@ fn inside(datagram: &[u8], depth: usize) -> Option<bool> {
     hold(datagram.get(start..)?, depth.checked_sub(1)?)
 }
 
+/// A packet whose payload ends with room for a signature.
+pub(super) struct Room {
+    pub(super) transport: usize,
+    pub(super) end: usize,
+    /// Where the checksum is, whether there is one, and whether it must not be zero.
+    pub(super) checksum: usize,
+    pub(super) has_checksum: bool,
+    pub(super) never_zero: bool,
+    /// The sum of the pseudo-header.
+    pub(super) pseudo: u64,
+}
+
+/// The room for a signature in a frame that somebody else made.
+pub(super) fn room(frame: &[u8]) -> Option<Room> {
+    let Place { start, end } = outermost_ip(frame)?;
+    let packet = frame.get(start..end)?;
+    let (protocol, header, addresses) = match packet.first()? >> 4 {
+        4 => {
+            let length = usize::from(packet[0] & 15) * 4;
+            if word(packet, 6)? & 0x3fff != 0 || length < 20 {
+                return None;
+            }
+            (packet[9], length, packet.get(12..20)?)
+        }
+        _ => (*packet.get(6)?, 40, packet.get(8..40)?),
+    };
+    let payload = packet.get(header..)?;
+    let (length, checksum) = match protocol {
+        UDP if [VXLAN, GENEVE].contains(&word(payload, 2)?) => return None,
+        UDP => (8, 6),
+        TCP => (usize::from(payload.get(12)? >> 4) * 4, 16),
+        ICMP => (8, 2),
+        _ => return None,
+    };
+    let is_long = payload.len() >= length.max(checksum + 2) + super::Signature::LEN;
+    let has_checksum = protocol != UDP || word(payload, checksum)? != 0;
+    is_long.then(|| Room {
+        transport: start + header,
+        end,
+        checksum: start + header + checksum,
+        has_checksum,
+        never_zero: protocol == UDP,
+        pseudo: match protocol {
+            ICMP => 0,
+            _ => pseudo(addresses, protocol, payload.len()),
+        },
+    })
+}
+
 /// Where the Ethernet frame in a GRE packet begins (RFC 2784, RFC 2890); its end if it has none.
 fn ethernet_in_gre(packet: &[u8]) -> Option<usize> {
     if word(packet, 2)? != ETHERNET_INSIDE {

@@ -14,7 +14,7 @@ use super::outcome::{EndOutcome, Measurement, Refusal, StreamOutcome};
 use super::receiver::{Book, Receiver};
 use super::sequence::Sequence;
 use super::shared::Shared;
-use super::{BadTemplate, End, EndNo, Stamps, Stream, Time};
+use super::{BadTemplate, End, EndNo, Pace, Source, Stamps, Stream, Time};
 use crate::Interrupt;
 
 /// What is to be measured.
@@ -143,6 +143,7 @@ pub fn measure(
     for (number, end) in ends.iter_mut().enumerate() {
         // What was lost before is another's loss.
         end.receive.take_drops().map_err(at(number))?;
+        end.transmit.take_drops();
     }
     match request.threads {
         Threads::Solo => solo::run(&mut session, ends)?,
@@ -180,9 +181,18 @@ fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
             let counts = |mix: &super::Mix| -> Vec<u32> {
                 mix.parts().iter().map(|(_, count)| *count).collect()
             };
-            counts(mix) == counts(&stream.mix)
+            matches!(&stream.source, Source::Mix(sent) if counts(mix) == counts(sent))
         })
     };
+    let is_paced = |stream: &Stream| {
+        let is_recorded = matches!(stream.pace, Pace::Recorded { .. });
+        !is_recorded || matches!(stream.source, Source::Recording(_))
+    };
+    if !streams.iter().all(is_paced) {
+        return Err(MeasureError::Request(
+            "only what was recorded has a pace of its own",
+        ));
+    }
     match streams.iter().all(same) {
         true => Ok(()),
         false => Err(MeasureError::Request(
@@ -199,6 +209,8 @@ impl Session<'_> {
         for (number, (end, outcome)) in ends.iter_mut().zip(&mut outcomes).enumerate() {
             let receive = &mut end.receive;
             outcome.dropped = receive.take_drops().map_err(at(number))?;
+            outcome.dropped += end.transmit.take_drops();
+            outcome.way = end.transmit.way();
             outcome.stamps = receive.stamps();
             refusals.extend(of_end(EndNo(number), outcome));
         }
@@ -248,19 +260,23 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
     let first = sent.saturating_sub(emitter.counted());
     let mut sequence = book.sequence.unwrap_or_else(|| Sequence::new(first));
     let lost = sequence.finish(sent);
-    let (intended, achieved, lateness) = emitter.finish(stream.mix.mean_bytes());
+    let unsigned = emitter.unsigned();
+    let (intended, achieved, lateness) = emitter.finish(stream.source.mean_bytes());
     let Delays {
         from_sent,
         from_intended,
         ipdv,
         jitter_ns,
         negative,
+        came_ns,
         ..
     } = book.delays;
     StreamOutcome {
         intended,
         achieved,
+        unsigned,
         received: sequence.received,
+        received_over_ns: came_ns.map_or(0, |(first, last)| last - first),
         lost,
         duplicated: sequence.duplicates,
         reordered: sequence.reordered,

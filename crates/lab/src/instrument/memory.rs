@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Arrivals, End, Receive, Stamps, Time, Transmit};
+use super::{Arrivals, End, Receive, Stamps, Time, Transmit, wire};
 use crate::random::Random;
 
 /// A clock that goes on by the same step each time that it is read.
@@ -173,6 +173,10 @@ impl Transmit for Way {
             state.take(now, frame);
         }
         Ok(frames.len())
+    }
+
+    fn way(&self) -> wire::Way {
+        wire::Way::Memory
     }
 }
 

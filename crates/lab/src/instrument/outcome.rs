@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::{EndNo, OVERHEAD_BYTES, Stamps};
+use super::{EndNo, OVERHEAD_BYTES, Stamps, Way};
 
 /// How many numbers in a row were lost, run by run (RFC 3357): its length is the number of runs.
 pub type LossRuns = Histogram<u64>;
@@ -69,8 +69,12 @@ pub struct StreamOutcome {
     pub intended: Rates,
     /// What was sent.
     pub achieved: Rates,
+    /// How many of them had no room for a signature: nothing else is known of these.
+    pub unsigned: u64,
     /// Different frames that came out where they should.
     pub received: u64,
+    /// Nanoseconds from the first of these to the last.
+    pub received_over_ns: u64,
     /// Frames that did not.
     pub lost: u64,
     /// Frames that came again.
@@ -104,12 +108,21 @@ pub struct StreamOutcome {
 }
 
 impl StreamOutcome {
-    /// The share of what was sent that did not come; none if nothing was.
+    /// The share of what was sent and signed that did not come; none if nothing was.
     #[must_use]
     pub fn loss_ratio(&self) -> f64 {
-        match self.achieved.frames {
+        match self.achieved.frames - self.unsigned {
             0 => 0.0,
             sent => self.lost as f64 / sent as f64,
+        }
+    }
+
+    /// Frames a second that came out, by the times of the first and the last; none of fewer than two.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        match self.received_over_ns {
+            0 => 0.0,
+            ns => (self.received - 1) as f64 * 1e9 / ns as f64,
         }
     }
 
@@ -132,8 +145,10 @@ pub struct EndOutcome {
     pub unknown: u64,
     /// The first bytes of the first few of them.
     pub samples: Vec<Vec<u8>>,
-    /// Frames that came and that the tester was too slow for.
+    /// Frames that came and that the tester was too slow for, and frames that it took and could not send.
     pub dropped: u64,
+    /// By which way frames were sent.
+    pub way: Way,
     /// By which clock arrivals were stamped.
     pub stamps: Stamps,
 }

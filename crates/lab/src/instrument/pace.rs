@@ -26,6 +26,11 @@ pub enum Pace {
         /// On average, pauses and all.
         rate: Rate,
     },
+    /// As a recording was made, at so many per cent of its speed: 200 is twice as fast.
+    Recorded {
+        /// Of the speed.
+        percent: u32,
+    },
     /// Always the next one: as fast as the sender can.
     FlatOut,
 }
@@ -90,17 +95,18 @@ impl Schedule {
         let (rate, seed) = match pace {
             Pace::Constant(rate) | Pace::Bursts { rate, .. } => (rate, 0),
             Pace::Poisson { rate, seed } => (rate, seed),
-            Pace::FlatOut => (Rate::Frames(1), 0),
+            Pace::FlatOut | Pace::Recorded { .. } => (Rate::Frames(1), 0),
         };
         let gaps: Vec<Gap> = sizes.iter().map(|&size| rate.gap(size)).collect();
         let mean = |gap: &Gap| gap.ns as f64 + gap.remainder as f64 / rate.denominator() as f64;
         let denominator = match pace {
             Pace::Poisson { .. } => FRACTIONS,
-            Pace::Constant(_) | Pace::Bursts { .. } | Pace::FlatOut => rate.denominator(),
+            Pace::Constant(_) | Pace::Bursts { .. } => rate.denominator(),
+            Pace::FlatOut | Pace::Recorded { .. } => 1,
         };
         let within = match pace {
             Pace::Bursts { within, .. } => within,
-            Pace::Constant(_) | Pace::Poisson { .. } | Pace::FlatOut => None,
+            _ => None,
         };
         Self {
             pace,
@@ -112,6 +118,28 @@ impl Schedule {
             left: 0,
             inner: Sum::new(within.map_or(1, Rate::denominator)),
             random: Random::new(seed),
+        }
+    }
+
+    /// The schedule of frames that followed each other by these gaps, in nanoseconds, at so many per
+    /// cent of that speed.
+    ///
+    /// # Panics
+    /// If there are no gaps.
+    #[must_use]
+    pub fn recorded(gaps_ns: &[u64], percent: u32) -> Self {
+        let percent = u64::from(percent.max(1));
+        let scaled = |&ns: &u64| Gap {
+            ns: (ns / percent)
+                .saturating_mul(100)
+                .saturating_add(ns % percent * 100 / percent),
+            remainder: ns % percent * 100 % percent,
+        };
+        let sizes = vec![0; gaps_ns.len()];
+        Self {
+            gaps: gaps_ns.iter().map(scaled).collect(),
+            main: Sum::new(percent),
+            ..Self::new(Pace::Recorded { percent: 100 }, sizes)
         }
     }
 
@@ -136,7 +164,7 @@ impl Schedule {
             place + 1
         };
         match self.pace {
-            Pace::Constant(_) => self.main.add(self.gaps[place]),
+            Pace::Constant(_) | Pace::Recorded { .. } => self.main.add(self.gaps[place]),
             Pace::Poisson { .. } => self.by_lot(place),
             Pace::Bursts { frames, within, .. } => self.burst(frames, within, place),
             Pace::FlatOut => {}
@@ -233,6 +261,23 @@ mod tests {
         // Five standard errors of 100,000 gaps.
         assert!((mean - 1_000.0).abs() < 16.0, "{mean}");
         assert!((deviation / mean - 1.0).abs() < 0.03, "{deviation}");
+    }
+
+    #[test]
+    fn what_was_recorded_comes_by_its_own_gaps_or_faster() {
+        let dues = |percent| {
+            let mut schedule = Schedule::recorded(&[1_000, 10, 7], percent);
+            let mut next = || {
+                let due = schedule.due_ns();
+                schedule.advance();
+                due
+            };
+            [next(), next(), next(), next(), next()]
+        };
+        assert_eq!(dues(100), [0, 1_000, 1_010, 1_017, 2_017]);
+        assert_eq!(dues(50), [0, 2_000, 2_020, 2_034, 4_034]);
+        // A third of 1017, and of 2017.
+        assert_eq!(dues(300), [0, 333, 336, 339, 672]);
     }
 
     #[test]

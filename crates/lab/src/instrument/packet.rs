@@ -1,16 +1,18 @@
-//! Ends by packet sockets: any Linux interface, stamped by the kernel as frames come in.
+//! Ends at any Linux interface, stamped by the kernel as frames come in.
 
 use std::io;
 
-use testbed::{Clock, Failure, FrameReceiver, FrameSender, Namespace};
+use testbed::{Clock, Failure, FrameReceiver, FrameSender, Namespace, SwiftSender};
 
-use super::{Arrivals, End, Receive, Stamps, Transmit};
+use super::{Arrivals, End, Receive, Stamps, Transmit, Way};
 
 /// What a frame may be longer than those sent: tags and tunnels that a device puts around it.
 const HEADROOM: usize = 128;
 
 impl End {
-    /// An end at `interface` of `namespace`, for frames of up to `frame_bytes` with their checksums; its
+    /// An end at `interface` of `namespace` that receives by a ring of packet sockets, and sends by AF_XDP
+    /// where the interface's first queue is free for that and frames are not longer than a page, by packet
+    /// sockets else: [`Transmit::way`] tells. It is for frames of up to `frame_bytes` with their checksums; its
     /// times are those of `clock`.
     ///
     /// # Errors
@@ -22,8 +24,16 @@ impl End {
         clock: Clock,
     ) -> Result<Self, Failure> {
         let longest = usize::from(frame_bytes) + HEADROOM;
+        let swift = match usize::from(frame_bytes) <= SwiftSender::LONGEST {
+            true => namespace.swift_sender(interface).ok(),
+            false => None,
+        };
+        let transmit: Box<dyn Transmit> = match swift {
+            Some(sender) => Box::new(sender),
+            None => Box::new(namespace.frame_sender(interface)?),
+        };
         Ok(Self {
-            transmit: Box::new(namespace.frame_sender(interface)?),
+            transmit,
             receive: Box::new(namespace.frame_receiver(interface, longest, clock)?),
         })
     }
@@ -32,6 +42,24 @@ impl End {
 impl Transmit for FrameSender {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         Self::send(self, frames)
+    }
+
+    fn way(&self) -> Way {
+        Way::Packet
+    }
+}
+
+impl Transmit for SwiftSender {
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        Self::send(self, frames)
+    }
+
+    fn take_drops(&mut self) -> u64 {
+        Self::take_drops(self)
+    }
+
+    fn way(&self) -> Way {
+        Way::Xdp
     }
 }
 
@@ -54,4 +82,4 @@ impl Receive for FrameReceiver {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

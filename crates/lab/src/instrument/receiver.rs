@@ -6,7 +6,7 @@ use super::outcome::EndOutcome;
 use super::sequence::{Seen, Sequence};
 use super::shared::Shared;
 use super::template::BadTemplate;
-use super::{Arrival, Arrivals, EndNo, Signature, Stamps, Stream};
+use super::{Arrival, Arrivals, EndNo, Signature, Stamps, Stream, Way};
 
 /// Strange frames of which the beginning is kept, and how much of it.
 const SAMPLES: usize = 8;
@@ -54,6 +54,7 @@ impl<'a> Receiver<'a> {
             unknown: 0,
             samples: Vec::new(),
             dropped: 0,
+            way: Way::Packet,
             stamps: Stamps::Program,
         };
         Ok(Self {
@@ -97,6 +98,7 @@ impl<'a> Receiver<'a> {
             return true;
         }
         if sequence.book(number) == Seen::First {
+            book.delays.note(arrival.at_ns);
             let lateness = book.shared.lateness_ns(number);
             book.delays
                 .book(number, signature.age_ns(arrival.at_ns), lateness);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Mix, Pace};
+use super::{Mix, Pace, Source};
 
 /// An end of the device, by its number in the list that is given to a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,7 +12,7 @@ pub struct EndNo(pub usize);
 #[derive(Clone, Debug)]
 pub struct Stream {
     /// The frames.
-    pub mix: Mix,
+    pub source: Source,
     /// When they are sent.
     pub pace: Pace,
     /// Where they go in.
@@ -26,9 +26,9 @@ pub struct Stream {
 impl Stream {
     /// Frames that should come out as they went in.
     #[must_use]
-    pub fn new(mix: impl Into<Mix>, pace: Pace, from: EndNo, to: EndNo) -> Self {
+    pub fn new(source: impl Into<Source>, pace: Pace, from: EndNo, to: EndNo) -> Self {
         Self {
-            mix: mix.into(),
+            source: source.into(),
             pace,
             from,
             to,

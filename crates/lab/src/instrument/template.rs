@@ -1,12 +1,13 @@
 //! What frames look like: sizes, protocols, encapsulations, addresses, and how many flows they belong to.
 //!
-//! A [`Template`] is a description. A [`Pattern`] is what is made of it once, so that each frame costs
+//! A [`Template`] is a description. A pattern is what is made of it once, so that each frame costs
 //! little more than a copy of what changes: the flow's fields, the signature, the checksum.
 
 mod build;
 mod flows;
 mod mix;
 mod pattern;
+mod reflected;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub use flows::{FlowField, FlowOrder, Flows};
 pub use mix::Mix;
 pub(super) use pattern::{Pattern, Stamp};
+pub use reflected::Reflection;
 
 /// The checksum at the end of a frame (FCS), which interfaces add and packet sockets never see. Sizes
 /// of frames count it, as RFC 2544 does.

@@ -12,6 +12,26 @@ pub trait Transmit: Send {
     /// # Errors
     /// The interface is gone or down, or refuses such a frame.
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize>;
+
+    /// How many frames were taken since this was last asked and could not be sent. A measurement with
+    /// any of these is void.
+    fn take_drops(&mut self) -> u64 {
+        0
+    }
+
+    /// By which way they go.
+    fn way(&self) -> Way;
+}
+
+/// By which way frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Packet sockets, by sendmmsg(2).
+    Packet,
+    /// An AF_XDP socket, by copies.
+    Xdp,
+    /// Memory, in a test.
+    Memory,
 }
 
 /// Where frames come out. Nothing waits.

@@ -9,7 +9,7 @@ use ports::xdp::{Memories, Options, TransferChoice, Xdp};
 use ports::{Batch, Counter, Counts, InterfaceName, Port, Queue, QueueCounters};
 use testbed::{Clock, Failure, Namespace};
 
-use super::{Arrivals, End, Receive, Stamps, Time, Transmit};
+use super::{Arrivals, End, Receive, Stamps, Time, Transmit, Way};
 
 /// A queue wants to be tended so often.
 const TEND_NS: u64 = 10_000_000;
@@ -92,6 +92,10 @@ impl Transmit for Shared {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         self.socket().send(frames)
     }
+
+    fn way(&self) -> Way {
+        Way::Xdp
+    }
 }
 
 impl Receive for Shared {
@@ -153,4 +157,37 @@ impl Socket {
 
 fn sum(counts: &Counts, of: &[Counter]) -> u64 {
     of.iter().map(|&counter| counts[counter]).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interrupt;
+    use crate::instrument::packet::tests::{Cable, short};
+    use crate::instrument::{EndNo, Mix, Pace, Rate, Stream, Template, measure};
+
+    #[test]
+    fn frames_cross_a_cable_by_af_xdp() {
+        let cable = Cable::lay(1_600);
+        let ends = [&cable.near, &cable.far];
+        let mut ends = ends.map(|side| End::xdp(side, "eth0", cable.clock).unwrap());
+        let mix = Mix::imix(&Template::udp(64)).unwrap();
+        let pace = Pace::Constant(Rate::Frames(20_000));
+        let stream = |from, to| Stream::new(mix.clone(), pace, EndNo(from), EndNo(to));
+        let request = short(vec![stream(0, 1), stream(1, 0)]);
+        let measured = measure(&mut ends, &request, &cable.clock, &Interrupt::never()).unwrap();
+        for stream in &measured.streams {
+            let counts = (stream.received, stream.lost, stream.changed, stream.damaged);
+            assert_eq!(counts, (2_000, 0, 0, 0));
+        }
+        assert!(measured.ends.iter().all(|end| end.dropped == 0));
+        assert_eq!(measured.ends[0].stamps, Stamps::Program);
+    }
+
+    #[test]
+    fn a_frame_longer_than_the_interface_takes_is_an_error() {
+        let cable = Cable::lay(1_500);
+        let mut end = End::xdp(&cable.near, "eth0", cable.clock).unwrap();
+        assert!(end.transmit.send(&[&[0; 2_000]]).is_err());
+    }
 }

@@ -1,8 +1,13 @@
 //! The experiments of the catalogue: a section for each family, with the method of each
 //! experiment, and what came of it in the views that it asks for.
 
+mod curves;
 mod drawings;
+mod load;
+mod main_figure;
 mod material;
+mod multiples;
+mod runs;
 mod tables;
 
 use maud::{Markup, html};
@@ -12,11 +17,18 @@ use crate::results::Results;
 
 use material::Material;
 
+pub(super) use main_figure::{MainFigure, mains};
+
 /// The families of which there is anything, each with its place in the page.
 pub(super) fn contents(results: &Results) -> Vec<(Family, &'static str)> {
+    families(results)
+        .map(|family| (family, family.name()))
+        .collect()
+}
+
+fn families(results: &Results) -> impl Iterator<Item = Family> {
     let present = |family: &Family| !materials(results, *family).is_empty();
-    let families = Family::ALL.into_iter().filter(present);
-    families.map(|family| (family, family.name())).collect()
+    Family::ALL.into_iter().filter(present)
 }
 
 pub(super) fn sections(results: &Results) -> Markup {
@@ -97,7 +109,18 @@ fn draw(material: &Material<'_>, view: &View) -> Markup {
             along,
             log,
         } => drawings::lines(material, title, figure, along, log),
-        View::Shares { title, histogram } => drawings::shares(material, title, histogram),
-        View::Percentiles { title, histogram } => drawings::percentiles(material, title, histogram),
+        View::Load {
+            title,
+            delay,
+            lost,
+            along,
+        } => load::pair(material, title, (delay, lost), along),
+        View::Runs {
+            title,
+            figure,
+            across,
+        } => runs::runs(material, title, figure, across),
+        View::Shares { title, histogram } => curves::shares(material, title, histogram),
+        View::Percentiles { title, histogram } => curves::percentiles(material, title, histogram),
     }
 }

@@ -9,10 +9,15 @@ use crate::results::Results;
 
 pub(super) fn section(results: &Results) -> Markup {
     let caption = html! { "What was tested, as it says of itself, and how it was set up." };
+    let has_prices = results
+        .devices()
+        .iter()
+        .any(|device| device.inventory.is_some());
     let head = html! {
         tr {
             th scope="col" { "Device" }
             th scope="col" { "Version" }
+            @if has_prices { th scope="col" { "Costs" } }
             th scope="col" { "Forwards by" }
             th scope="col" { "Offloads of the hosts" }
         }
@@ -23,6 +28,7 @@ pub(super) fn section(results: &Results) -> Markup {
                 tr.calibration[device.calibration] {
                     th scope="row" { span.device.{ (parts::class(&device.name)) } { (device.name) } }
                     td { (device.version) }
+                    @if has_prices { td { (costs(device)) } }
                     td { (forwards_by(device)) }
                     td { (offloads(device)) }
                 }
@@ -43,6 +49,22 @@ pub(super) fn section(results: &Results) -> Markup {
                 }
             }
         }
+    }
+}
+
+/// What a device of the user's costs, and what of that is a port's share.
+fn costs(device: &DeviceRecord) -> String {
+    let Some(inventory) = &device.inventory else {
+        return "not told".to_owned();
+    };
+    let currency = inventory.currency.as_deref().unwrap_or_default();
+    match (inventory.price, inventory.price_per_port()) {
+        (Some(price), Some(share)) => {
+            let ports = inventory.ports.unwrap_or_default();
+            format!("{price:.2} {currency}: {share:.2} for each of {ports} ports")
+        }
+        (Some(price), None) => format!("{price:.2} {currency}"),
+        (None, _) => "not told".to_owned(),
     }
 }
 
@@ -87,7 +109,7 @@ fn topology(results: &Results) -> Markup {
                 path d="M150 92H264M456 92H570" {}
                 path.dashed d="M360 38V64" {}
             }
-            g.box {
+            g.boxes {
                 rect x="10" y="64" width="140" height="56" rx="6" {}
                 rect x="264" y="64" width="192" height="56" rx="6" {}
                 rect x="570" y="64" width="140" height="56" rx="6" {}
@@ -114,5 +136,33 @@ fn topology(results: &Results) -> Markup {
             div.plot { (drawing) }
             figcaption { (caption) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::{Entry, InventoryRecord};
+
+    #[test]
+    fn what_a_device_costs_is_told_where_its_user_told_it() {
+        let mut entries = fixture::entries();
+        let shown = section(&Results::new(entries.clone())).into_string();
+        assert!(!shown.contains("Costs"));
+        let Some(Entry::Session(session)) = entries.first_mut() else {
+            panic!("a session comes first");
+        };
+        session.devices[0].inventory = Some(InventoryRecord {
+            brand: "Acme".to_owned(),
+            model: "Edge".to_owned(),
+            firmware: None,
+            price: Some(240.0),
+            currency: Some("USD".to_owned()),
+            ports: Some(24),
+        });
+        let shown = section(&Results::new(entries)).into_string();
+        assert!(shown.contains("240.00 USD: 10.00 for each of 24 ports"));
+        assert!(shown.contains("not told"));
     }
 }

@@ -1,27 +1,47 @@
-//! What a reader in a hurry should take away: one comparison for each experiment,
-//! with how sure it is, and one row for each device.
+//! What a reader in a hurry should take away: a verdict, one comparison for each experiment
+//! with how sure it is, and the main figures of every device.
+
+mod comparison;
+mod forest;
+mod overview;
 
 use maud::{Markup, html};
 
-use super::{echo, flow_table, forwarding, parts, tcp};
-use crate::analysis::ByRun;
+use super::catalogue::MainFigure;
+use super::{echo, flow_table, forwarding, tcp};
+use crate::Scenario;
+use crate::catalogue::Better;
 use crate::format::{decimal, decimals, rate, throughput};
 use crate::record::{DeviceRecord, Trial};
 use crate::results::Results;
-use crate::statistics::Interval;
+
+use comparison::{Comparison, Side, Verdict};
+
+/// So many comparisons have a card; the drawing below has all of them.
+const CARDS_MAX: usize = 6;
 
 pub(super) fn section(results: &Results) -> Markup {
     let comparisons = comparisons(results);
     html! {
         section #glance {
             h2 { "At a glance" }
-            @if !comparisons.is_empty() { div.cards { @for one in &comparisons { (one.card()) } } }
+            (verdict(results, &comparisons))
+            @if !comparisons.is_empty() {
+                div.cards { @for one in comparisons.iter().take(CARDS_MAX) { (one.card()) } }
+            }
+            @if comparisons.len() > 2 { (forest::figure(&comparisons)) }
             @for device in without_results(results) {
                 p.warning {
                     "No test of " (device) " counts: " a href="#validity" { "see why" } "."
                 }
             }
-            (overview(results))
+            @for name in in_vain(results) {
+                p.warning {
+                    "No test of the experiment " code { (name) } " counts: "
+                    a href="#validity" { "see why" } "."
+                }
+            }
+            (overview::table(results))
         }
     }
 }
@@ -31,21 +51,48 @@ pub(super) fn lines(results: &Results) -> Vec<String> {
     comparisons(results).iter().map(Comparison::line).collect()
 }
 
+/// How the comparisons went, in a sentence.
+fn verdict(results: &Results, comparisons: &[Comparison]) -> Markup {
+    let Some((subject, baseline)) = contest(results) else {
+        return html! {};
+    };
+    let count = |verdict: Verdict| {
+        let same = comparisons.iter().filter(|one| one.verdict() == verdict);
+        same.count()
+    };
+    let (better, worse) = (count(Verdict::Better), count(Verdict::Worse));
+    let unsure = comparisons.len() - better - worse;
+    html! {
+        @if !comparisons.is_empty() {
+            p.verdict {
+                (subject.name) " beside " (baseline.name) ", " (comparisons.len()) " comparisons: better in "
+                (better) ", worse in " (worse) ", no difference proven in " (unsure) "."
+            }
+        }
+    }
+}
+
 /// Devices that were tested in vain.
 fn without_results(results: &Results) -> Vec<&str> {
     let names = results
         .devices()
         .into_iter()
         .map(|device| device.name.as_str());
-    let failed = |name: &&str| {
-        let mut trials = results
-            .trials()
-            .iter()
-            .filter(|trial| trial.device == *name);
-        let tested = results.trials().iter().any(|trial| trial.device == *name);
-        tested && !trials.any(Trial::is_valid)
-    };
+    let failed = |name: &&str| all_void(results, |trial| trial.device == *name);
     names.filter(failed).collect()
+}
+
+/// Experiments that came to nothing on any device.
+fn in_vain(results: &Results) -> Vec<&'static str> {
+    let failed = |one: &Scenario| all_void(results, |trial| trial.scenario == *one);
+    let all = Scenario::all().filter(failed);
+    all.map(Scenario::name).collect()
+}
+
+/// Whether there are such trials and none of them counts.
+fn all_void(results: &Results, is_one: impl Fn(&Trial) -> bool) -> bool {
+    let mut of_kind = results.trials().iter().filter(|trial| is_one(trial));
+    of_kind.clone().next().is_some() && !of_kind.any(Trial::is_valid)
 }
 
 /// Which device is compared with which: the first that is no calibration, with
@@ -72,208 +119,56 @@ fn comparisons(results: &Results) -> Vec<Comparison> {
         return Vec::new();
     };
     let (a, b) = (subject.name.as_str(), baseline.name.as_str());
-    let mut cards = Vec::new();
+    let mut all = of_scenarios(results, a, b);
+    let mains = super::catalogue::mains(results);
+    all.extend(mains.iter().filter_map(|main| of_catalogue(main, a, b)));
+    all
+}
+
+/// Of the experiments that have sections of their own.
+fn of_scenarios(results: &Results, a: &str, b: &str) -> Vec<Comparison> {
+    let mut all = Vec::new();
     if let Some((set, frame_bytes)) = echo::focus(results) {
+        let side = |name| {
+            let medians = echo::medians(results, name, set, frame_bytes);
+            Side::of(name, medians, |nanos| {
+                format!("{} µs", decimal(nanos / 1e3, decimals(nanos / 1e3)))
+            })
+        };
         let test = format!("UDP echo, {frame_bytes}-byte frames, {set} match");
-        cards.extend(Comparison::of(
-            "the median round trip",
-            (a, &echo::medians(results, a, set, frame_bytes)),
-            (b, &echo::medians(results, b, set, frame_bytes)),
-            |nanos| format!("{} µs", decimal(nanos / 1e3, decimals(nanos / 1e3))),
-            test,
-            Better::Lower,
-        ));
+        let what = ("echo", "the median round trip");
+        all.extend(Comparison::of(what, side(a), side(b), test, Better::Lower));
     }
-    cards.extend(Comparison::of(
-        "the TCP throughput",
-        (a, &tcp::throughputs(results, a)),
-        (b, &tcp::throughputs(results, b)),
-        throughput,
-        "one iperf3 stream".to_owned(),
-        Better::Higher,
-    ));
+    let side = |name| Side::of(name, tcp::throughputs(results, name), throughput);
+    let test = "one iperf3 stream".to_owned();
+    let what = ("tcp", "the TCP throughput");
+    all.extend(Comparison::of(what, side(a), side(b), test, Better::Higher));
+    let side = |name| Side::of(name, forwarding::flat_out(results, name), rate);
     let test = forwarding::frame_bytes(results).map_or_else(String::new, |bytes| {
         format!("{bytes}-byte frames, offered flat out")
     });
-    cards.extend(Comparison::of(
-        "the forwarding rate",
-        (a, &forwarding::flat_out(results, a)),
-        (b, &forwarding::flat_out(results, b)),
-        rate,
-        test,
-        Better::Higher,
-    ));
-    cards.extend(Comparison::of(
-        "the rate of adding flows",
-        (a, &flow_table::added(results, a)),
-        (b, &flow_table::added(results, b)),
-        |flows| format!("{} thousand/s", decimal(flows / 1e3, 0)),
-        "twelve exact fields, one connection".to_owned(),
-        Better::Higher,
-    ));
-    cards
-}
-
-/// Which way is better.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Better {
-    Lower,
-    Higher,
-}
-
-impl Better {
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Lower => "lower is better",
-            Self::Higher => "higher is better",
-        }
-    }
-}
-
-/// One number of two devices.
-struct Comparison {
-    what: &'static str,
-    baseline: String,
-    values: String,
-    test: String,
-    /// The mean of ratios, and its interval for two runs or more.
-    ratio: (f64, Option<Interval>),
-    better: Better,
-}
-
-impl Comparison {
-    fn of(
-        what: &'static str,
-        (a, ours): (&str, &ByRun),
-        (b, theirs): (&str, &ByRun),
-        show: impl Fn(f64) -> String,
-        test: String,
-        better: Better,
-    ) -> Option<Self> {
-        let (our_mean, their_mean) = (ours.mean()?, theirs.mean()?);
-        let interval = ours.ratio_to(theirs);
-        Some(Self {
-            what,
-            baseline: b.to_owned(),
-            values: format!("{a} {}, {b} {}", show(our_mean), show(their_mean)),
-            test,
-            ratio: (
-                interval.map_or(our_mean / their_mean, |interval| interval.mean),
-                interval,
-            ),
-            better,
+    let what = ("forwarding", "the forwarding rate");
+    all.extend(Comparison::of(what, side(a), side(b), test, Better::Higher));
+    let side = |name| {
+        Side::of(name, flow_table::added(results, name), |flows| {
+            format!("{} thousand/s", decimal(flows / 1e3, 0))
         })
-    }
-
-    /// Whether the interval leaves a doubt which of the two is better.
-    fn verdict(&self) -> &'static str {
-        let Some(interval) = self.ratio.1 else {
-            return "unsure";
-        };
-        match (interval.high < 1.0, interval.low > 1.0, self.better) {
-            (true, _, Better::Lower) | (_, true, Better::Higher) => "better",
-            (true, _, Better::Higher) | (_, true, Better::Lower) => "worse",
-            (false, false, _) => "unsure",
-        }
-    }
-
-    fn line(&self) -> String {
-        let (ratio, interval) = self.ratio;
-        let digits = decimals(ratio).max(1);
-        let sure = interval.map_or_else(
-            || "too few runs for an interval".to_owned(),
-            |interval| {
-                let range = parts::range(&interval, 1.0, digits);
-                format!("99 % interval {range}, {} runs", interval.runs)
-            },
-        );
-        format!(
-            "{:>5} × {} of {}: {} ({sure})",
-            decimal(ratio, digits),
-            self.what,
-            self.baseline,
-            self.values,
-        )
-    }
-
-    fn card(&self) -> Markup {
-        let (ratio, interval) = self.ratio;
-        let digits = decimals(ratio).max(1);
-        html! {
-            div.card.{ (self.verdict()) } {
-                p.ratio { (decimal(ratio, digits)) span.times { "×" } }
-                p.claim { (self.what) " of " (self.baseline) }
-                p.values { (self.values) }
-                p.test { (self.test) "; " (self.better.words()) }
-                p.sure {
-                    @match interval {
-                        Some(interval) => {
-                            "99\u{a0}% interval " (parts::range(&interval, 1.0, digits)) ", "
-                            (interval.runs) " runs"
-                            @if self.verdict() == "unsure" { ": no difference is proven" }
-                        },
-                        None => "too few runs for an interval: nothing is proven",
-                    }
-                }
-            }
-        }
-    }
+    };
+    let test = "twelve exact fields, one connection".to_owned();
+    let what = ("flow-table", "the rate of adding flows");
+    all.extend(Comparison::of(what, side(a), side(b), test, Better::Higher));
+    all
 }
 
-fn overview(results: &Results) -> Markup {
-    let focus = echo::focus(results);
-    let (has_tcp, has_rates, has_flows) = (
-        results.has(crate::Scenario::TcpThroughput),
-        results.has(crate::Scenario::ForwardingRate),
-        results.has(crate::Scenario::FlowTable),
-    );
-    let caption = html! {
-        "Means over runs. "
-        @if let Some((set, frame_bytes)) = focus {
-            "Round trips: " (frame_bytes) "-byte frames, " (set) " match. "
-        }
-        @if has_rates { "kpps: thousand frames a second. Without loss: the highest rate offered at which no run lost more than 0.1\u{a0}%." }
+/// Of an experiment of the catalogue: by its main figure, over all tests that both devices did.
+fn of_catalogue(main: &MainFigure<'_>, a: &str, b: &str) -> Option<Comparison> {
+    let (ours, theirs, tests) = main.paired(a, b)?;
+    let show = |name: &str| {
+        let (low, high) = main.range(name)?;
+        Some(format!(
+            "{name} {}",
+            overview::span(low, high, main.figure.unit)
+        ))
     };
-    let head = html! {
-        tr {
-            th scope="col" { "Device" }
-            @if focus.is_some() {
-                th scope="col" { "Round trip, median" span.unit { "µs" } }
-                th scope="col" { "99\u{a0}% within" span.unit { "µs" } }
-            }
-            @if has_tcp {
-                th scope="col" { "TCP" span.unit { "Gbit/s" } }
-                th scope="col" { "its process" span.unit { "% of a core" } }
-            }
-            @if has_rates {
-                th scope="col" { "Flat out" span.unit { "kpps" } }
-                th scope="col" { "Without loss" span.unit { "kpps" } }
-            }
-            @if has_flows { th scope="col" { "Flows added" span.unit { "1000/s" } } }
-        }
-    };
-    let body = html! {
-        tbody {
-            @for device in results.devices() {
-                @let name = device.name.as_str();
-                tr.calibration[device.calibration] {
-                    th scope="row" { (parts::device_name(device)) }
-                    @if let Some((set, frame_bytes)) = focus {
-                        (parts::plain(&echo::medians(results, name, set, frame_bytes), 1e3))
-                        (parts::plain(&echo::tails(results, name, set, frame_bytes), 1e3))
-                    }
-                    @if has_tcp {
-                        (parts::plain(&tcp::throughputs(results, name), 1e9))
-                        (tcp::process_cell(results, name))
-                    }
-                    @if has_rates {
-                        (parts::plain(&forwarding::flat_out(results, name), 1e3))
-                        (forwarding::lossless_cell(results, name))
-                    }
-                    @if has_flows { (parts::plain(&flow_table::added(results, name), 1e3)) }
-                }
-            }
-        }
-    };
-    parts::table(&caption, &head, &body)
+    Comparison::over_tests(main, [show(a)?, show(b)?], (b, &ours, &theirs), tests)
 }

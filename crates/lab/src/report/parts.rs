@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 
+use super::svg::round;
 use crate::analysis::ByRun;
 use crate::format::{decimal, decimals};
 use crate::record::DeviceRecord;
@@ -96,12 +97,15 @@ pub(super) fn plain(values: &ByRun, unit: f64) -> Markup {
 /// A table under its caption; it scrolls sideways where it does not fit, and the caption stays.
 pub(super) fn table(caption: &Markup, head: &Markup, body: &Markup) -> Markup {
     html! {
-        p.caption { (caption) }
-        div.scroll tabindex="0" {
-            table {
-                thead { (head) }
-                (body)
+        div.sheet {
+            p.caption { (caption) }
+            div.scroll tabindex="0" {
+                table {
+                    thead { (head) }
+                    (body)
+                }
             }
+            (tools())
         }
     }
 }
@@ -114,19 +118,52 @@ pub(super) fn figure(title: &str, legend: &Markup, plot: &Markup, caption: &Mark
             (legend)
             div.plot { (plot) }
             figcaption { (caption) }
+            (tools())
         }
     }
 }
 
-/// The marks of devices, for under a figure's title.
+/// Where the script puts what can be done with a table or a figure.
+pub(super) fn tools() -> Markup {
+    html! { div.tools {} }
+}
+
+/// The marks of devices, for under a figure's title. The script makes buttons of them.
 pub(super) fn legend(devices: &[&DeviceRecord]) -> Markup {
     html! {
         ul.legend {
             @for device in devices {
-                li class=(class(&device.name)) {
+                li class=(class(&device.name)) data-series=(device.name) {
                     svg.key viewBox="0 0 24 8" aria-hidden="true" { path.line d="M0 4H24" {} }
                     (device.name)
+                    @if device.calibration { " " span.fine { "the tester alone" } }
                 }
+            }
+        }
+    }
+}
+
+/// A value in a drawing that can be pointed at.
+pub(super) struct Point<'a> {
+    /// Whose it is.
+    pub(super) series: &'a str,
+    /// Where it is, in words.
+    pub(super) x: &'a str,
+    /// What it is.
+    pub(super) y: f64,
+    /// The unit of that.
+    pub(super) unit: &'a str,
+}
+
+impl Point<'_> {
+    /// Its mark.
+    pub(super) fn at(&self, x: f64, y: f64) -> Markup {
+        let told = decimal(self.y, decimals(self.y));
+        let space = if self.unit.is_empty() { "" } else { " " };
+        html! {
+            circle.dot.point cx=(round(x)) cy=(round(y)) r="3.4"
+                data-series=(self.series) data-x=(self.x) data-y=(self.y) {
+                title { (self.series) ", " (self.x) ": " (told) (space) (self.unit) }
             }
         }
     }

@@ -51,7 +51,7 @@ impl Plot {
         let middle_x = f64::midpoint(LEFT, right);
         let middle_y = f64::midpoint(TOP, bottom);
         html! {
-            svg viewBox={ "0 0 " (self.width) " " (self.height) } role="img" aria-label=(description) {
+            svg viewBox={ "0 0 " (self.width) " " (self.height) } role="group" aria-label=(description) {
                 g.grid {
                     @for tick in self.x.ticks() {
                         @let x = round(self.at_x(tick));
@@ -90,6 +90,16 @@ impl Plot {
             }
         }
         path
+    }
+
+    /// The area between `edge` and the lower end of the frame, or the upper.
+    pub(super) fn area(&self, edge: &[(f64, f64)], above: bool) -> String {
+        let (Some(&(first, _)), Some(&(last, _))) = (edge.first(), edge.last()) else {
+            return String::new();
+        };
+        let end = if above { TOP } else { self.height - BOTTOM };
+        let (first, last) = (round(self.at_x(first)), round(self.at_x(last)));
+        format!("{}L{last} {end}L{first} {end}Z", self.line(edge))
     }
 
     /// Straight lines from point to point.
@@ -138,6 +148,14 @@ mod tests {
         assert_eq!(plot().line(&points), "M52 60L152 10");
         let beyond = [(0.0, 0.5), (12.0, 0.9), (13.0, 1.0)];
         assert_eq!(plot().steps(&beyond), "M52 110V60H152");
+    }
+
+    #[test]
+    fn an_area_ends_at_the_frame() {
+        let edge = [(0.0, 0.5), (10.0, 1.0)];
+        assert_eq!(plot().area(&edge, false), "M52 60L152 10L152 110L52 110Z");
+        assert_eq!(plot().area(&edge, true), "M52 60L152 10L152 10L52 10Z");
+        assert_eq!(plot().area(&[], true), "");
     }
 
     #[test]

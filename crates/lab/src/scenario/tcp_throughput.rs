@@ -17,7 +17,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// How often to look for its end and for the user's wish.
 const LOOK: Duration = Duration::from_millis(100);
 
-pub(super) fn measure(station: &Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
+pub(crate) fn measure(station: &Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
     let parameters = &tools.parameters.tcp_throughput;
     let seconds = parameters.seconds;
     let mut server = start_server(station, tools)?;

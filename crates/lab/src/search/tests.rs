@@ -255,6 +255,33 @@ fn a_device_that_never_settles_ends_the_search_all_the_same() {
 }
 
 #[test]
+fn whatever_a_device_does_a_search_ends_with_bounds_in_order() {
+    for seed in 1..=100 {
+        let mut random = Random::new(seed);
+        let edge = 1_000.0 * 1_500_f64.powf(random.below(1_000) as f64 / 1_000.0);
+        let moody = |load: f64, _: f64, _: &[SearchTrial]| match random.below(4) {
+            // Now and then it loses all, nothing, or what it likes.
+            0 => [0.0, 1.0, 0.004, 0.5][random.below(4)],
+            _ => (1.0 - edge / load).max(0.0),
+        };
+        let outcome = run(&presets(), moody).unwrap();
+        for found in &outcome.found {
+            let inside =
+                |load: Option<u64>| load.is_none_or(|load| (RANGE.min..=RANGE.max).contains(&load));
+            assert!(
+                inside(found.lower) && inside(found.upper),
+                "seed {seed}: {found:?}"
+            );
+            if let (Some(lower), Some(upper)) = (found.lower, found.upper) {
+                assert!(lower < upper, "seed {seed}: {found:?}");
+            }
+            assert_ne!(found.end, End::Stopped, "seed {seed}: {found:?}");
+        }
+        assert!(outcome.trials.len() <= TRIALS_MAX);
+    }
+}
+
+#[test]
 fn a_search_that_makes_no_sense_is_refused_with_what_would() {
     let told = |goals, range| Search::new(goals, range).map(drop).unwrap_err().to_string();
     assert_eq!(told(vec![], RANGE), "a search has one goal at least");

@@ -26,6 +26,7 @@ impl Calls {
     pub(super) fn await_of(
         device: &DeviceOptions,
         setup: &Setup,
+        application: Application,
         description: Option<&Description>,
     ) -> Result<Self, LabError> {
         let name = device.kind.to_string();
@@ -37,7 +38,7 @@ impl Calls {
             let listener = listen(callee).map_err(failed)?;
             let manner = Manner {
                 versions: Versions::only(Version::V10).with(Version::V13),
-                application: Application::Silent,
+                application,
             };
             return Ok(Self {
                 device: name,
@@ -56,28 +57,73 @@ impl Calls {
         let listeners = listeners.collect::<Result<_, _>>()?;
         Ok(Self {
             device: name,
-            manner: Manner::silent(Version::V10),
+            manner: Manner {
+                application,
+                ..Manner::silent(Version::V10)
+            },
             listeners,
         })
     }
 
-    /// Waits until each bridge has called.
+    /// Waits until each bridge has called, and stays.
     pub(super) fn accept(
         self,
         bench: &mut Bench,
         clock: &Clock,
         limit: Duration,
     ) -> Result<Vec<Controller>, LabError> {
-        let mut alive = || bench.device_mut().check();
+        let deadline = clock.now() + limit;
+        let accepted = self.accept_all(bench, clock, limit).and_then(|mut all| {
+            // While a device is being told of its other bridges, it may call anew for this one.
+            for (controller, listener) in all.iter_mut().zip(&self.listeners) {
+                while let Err(error) = controller.is_there() {
+                    if !is_down(&error) || clock.now() >= deadline {
+                        return Err(error);
+                    }
+                    *controller = self.accept_one(listener, bench, clock, limit)?;
+                }
+            }
+            Ok(all)
+        });
+        accepted.map_err(|source| LabError::Controller {
+            device: self.device.clone(),
+            source,
+        })
+    }
+
+    fn accept_all(
+        &self,
+        bench: &mut Bench,
+        clock: &Clock,
+        limit: Duration,
+    ) -> Result<Vec<Controller>, ControllerError> {
         let listeners = self.listeners.iter();
         listeners
-            .map(|listener| listener.accept_as(self.manner.clone(), clock, limit, &mut alive))
-            .collect::<Result<_, _>>()
-            .map_err(|source| LabError::Controller {
-                device: self.device.clone(),
-                source,
-            })
+            .map(|listener| self.accept_one(listener, bench, clock, limit))
+            .collect()
     }
+
+    /// The first call that does not end before both have agreed.
+    fn accept_one(
+        &self,
+        listener: &Listener,
+        bench: &mut Bench,
+        clock: &Clock,
+        limit: Duration,
+    ) -> Result<Controller, ControllerError> {
+        let deadline = clock.now() + limit;
+        let mut alive = || bench.device_mut().check();
+        loop {
+            match listener.accept_as(self.manner.clone(), clock, limit, &mut alive) {
+                Err(error) if is_down(&error) && clock.now() < deadline => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+const fn is_down(error: &ControllerError) -> bool {
+    matches!(error, ControllerError::Down(_))
 }
 
 /// Listens where the user says that the switch calls.

@@ -85,6 +85,7 @@ fn request(kind: DeviceKind, topology: Topology, mode: Option<Mode>) -> Request 
         kind,
         mode,
         topology,
+        application: Application::Silent,
     }
 }
 
@@ -279,6 +280,7 @@ fn the_control_plane_of_a_switch_on_the_shelf_is_measured() {
         cores: &lab.cores,
         interrupt: &interrupt,
         parameters: &parameters,
+        options: &lab.options,
     };
     // It has called, and listens nowhere: the connection is its controller's.
     for (name, figure) in [

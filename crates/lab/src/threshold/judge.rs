@@ -136,12 +136,7 @@ impl<'a> Scope<'a> {
         };
         let comparison = compare(before, self.results, method);
         for cell in self.cells().filter(|cell| cell.better != Better::Neither) {
-            let row = comparison.rows.iter().find(|row| {
-                row.scenario == cell.key.scenario.name()
-                    && row.device == cell.key.device
-                    && row.point == cell.key.point_text()
-                    && row.figure == cell.key.figure
-            });
+            let row = comparison.rows.iter().find(|row| row.key == cell.key);
             let judgement = match row.map(|row| (row, row.change)) {
                 None => self.unknown(&cell.key, "the baseline does not have it".to_owned()),
                 Some((row, None)) => self.unknown(&cell.key, too_few(row.runs[0].min(row.runs[1]))),

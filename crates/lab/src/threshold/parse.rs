@@ -17,7 +17,7 @@ use crate::Scenario;
 pub struct BadThreshold {
     text: String,
     /// How many characters stand before the place.
-    at: usize,
+    pub(super) at: usize,
     reason: String,
 }
 

@@ -83,6 +83,37 @@ fn what_cannot_be_read_is_pointed_at_with_the_nearest_name() {
     }
 }
 
+#[test]
+fn whatever_is_typed_is_read_or_refused_at_a_place_within_it() {
+    let mut random = crate::random::Random::new(12);
+    let parts = [
+        "echo", "*", ".", "p99_us", "[", "]", "device", "=", ",", "<", ">=", "5", "%", "µ", " ",
+        "ovs", "-", "1e", "\n", "é",
+    ];
+    let mut read = 0;
+    for _ in 0..50_000 {
+        // A threshold with up to three of its parts exchanged for others.
+        let mut all = [
+            "echo", "[", "device", "=", "ovs", "]", ".", "p99_us", "<", "5", "%",
+        ];
+        for _ in 0..random.below(4) {
+            all[random.below(all.len())] = parts[random.below(parts.len())];
+        }
+        let text = all.concat();
+        match text.parse::<Threshold>() {
+            Ok(threshold) => {
+                assert_eq!(threshold.to_string().parse(), Ok(threshold), "{text:?}");
+                read += 1;
+            }
+            Err(error) => assert!(error.at <= text.chars().count(), "{text:?}: {error}"),
+        }
+    }
+    assert!(
+        (12_000..40_000).contains(&read),
+        "{read} of them are thresholds"
+    );
+}
+
 /// The fixture's devices, and their verdicts on `text`.
 fn verdicts(text: &str) -> Vec<(String, Verdict)> {
     let results = Results::new(fixture::entries());

@@ -37,8 +37,13 @@ impl Cables<'_> {
 
     /// Whether hosts may leave checksums and segmentation to what is behind their cables.
     fn bears_offloads(&self) -> bool {
-        let told = self.external().map(|external| external.offloads);
-        told.unwrap_or_else(|| self.kind.bears_offloads())
+        if let Some(external) = self.external() {
+            return external.offloads;
+        }
+        // A bridge hands frames to AF_XDP as they are, and not what is still to be done to them.
+        let is_told =
+            self.kind != DeviceKind::ComportaXdp || self.setup.topology.ports() != PortKind::Vlan;
+        is_told && self.kind.bears_offloads()
     }
 
     /// The hosts, with nothing in them yet.

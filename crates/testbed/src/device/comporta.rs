@@ -12,7 +12,10 @@ pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure
     let program = Program::new(&options.comporta)
         .arg("switch")
         .args(bridges.flat_map(|bridge| words(plan, bridge)))
-        .args(["--cores".to_owned(), cores.join(",")])
+        .args(match &cores[..] {
+            [] => Vec::new(),
+            _ => vec!["--cores".to_owned(), cores.join(",")],
+        })
         .arg("--rundir")
         .arg(&options.directory)
         .inside(plan.inside)

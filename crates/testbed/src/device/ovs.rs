@@ -63,8 +63,11 @@ fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
         Mode::OpenFlow => "secure",
         Mode::Legacy => "standalone",
     };
+    // Without a number of its own a bridge takes that of a port, and calls again when there is
+    // another: connections that are up would be lost.
+    let id = bridge_id(name);
     let mut words = vec![format!(
-        "add-br {name} -- set bridge {name} datapath_type=netdev fail-mode={fail_mode} protocols=OpenFlow10,OpenFlow13"
+        "add-br {name} -- set bridge {name} datapath_type=netdev fail-mode={fail_mode} protocols=OpenFlow10,OpenFlow13 other-config:datapath-id={id:016x}"
     )];
     for port in plan.ports(bridge) {
         let number = port.number;
@@ -78,6 +81,12 @@ fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
         words.push(format!("-- set-controller {name} {controller}"));
     }
     words.join(" ")
+}
+
+/// A number for the bridge `brN`: N + 1.
+fn bridge_id(name: &str) -> u64 {
+    let number = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    number.parse::<u64>().map_or(1, |number| number + 1)
 }
 
 /// The name of a port's interface, and the settings that say what it is.

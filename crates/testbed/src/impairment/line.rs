@@ -2,6 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use base::Instant;
@@ -66,6 +67,38 @@ impl FaultCounts {
     #[must_use]
     pub fn held_ns_mean(&self) -> Option<f64> {
         (self.sent > 0).then(|| self.held_ns_sum as f64 / self.sent as f64)
+    }
+}
+
+impl fmt::Display for FaultCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("received", self.received),
+            ("lost", self.lost),
+            ("changed", self.changed),
+            ("duplicated", self.duplicated),
+            ("held back", self.held_back),
+            ("reordered", self.reordered),
+            ("dropped by the queue", self.queue_dropped),
+            ("dropped for want of memory", self.no_room),
+            ("sent", self.sent),
+            ("refused by the interface", self.refused),
+        ];
+        for (name, count) in counts {
+            write!(f, "{name} {count}, ")?;
+        }
+        let mean = |sum: u64| sum as f64 / self.sent.max(1) as f64;
+        let (held, late) = (mean(self.held_ns_sum), mean(self.late_ns_sum));
+        write!(
+            f,
+            "held {held:.0} ns on average and {} at most",
+            self.held_ns_max
+        )?;
+        write!(
+            f,
+            ", late by {late:.0} ns on average and {} at most",
+            self.late_ns_max
+        )
     }
 }
 

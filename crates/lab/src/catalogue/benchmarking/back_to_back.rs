@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{LINE, SIZE, line_rate, output};
 use crate::catalogue::offered::{Load, figure};
-use crate::catalogue::{Better, Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::cores::Watch;
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
@@ -67,6 +69,7 @@ pub(crate) const BACK_TO_BACK: Experiment = Experiment {
             "implied_buffer_ms",
         ],
     }],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| point.number("searches") as f64 * 4.0,
     measure,

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use super::{LINE, SIZE, line_rate};
 use crate::catalogue::offered::{Load, figure, offer};
-use crate::catalogue::{Better, Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::cores::Watch;
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
@@ -52,6 +54,7 @@ pub(crate) const LOSS: Experiment = Experiment {
             "received_at_100_kpps",
         ],
     }],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| 0.5 + (point.number("millis") as f64 / 1e3 + 0.3) * 8.0,
     measure,

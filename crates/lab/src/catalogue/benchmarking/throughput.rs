@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use super::{DIRECTION, LINE, SIZE, by_rate, goals, line_rate};
+use super::{DIRECTION, LINE, SIZE, goals, line_rate, rates};
 use crate::catalogue::offered::{Load, figure, offer};
-use crate::catalogue::{Better, Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::cores::Watch;
 use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
-use crate::search::{End, Found, LoadRange, SearchOutcome};
+use crate::search::{End, Found, SearchOutcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
@@ -79,6 +81,7 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| match point.word("goal") {
         "quick" => 10.0,
@@ -117,10 +120,6 @@ const FIGURES: &[Figure] = &[
     figure("p99_at_90_us", "99 % at 90 %", "µs", Better::Lower),
 ];
 
-/// The least rate that is tried: with fewer frames a short trial says little (RFC 9971 has
-/// 9,001 for the same reason).
-const RATE_MIN: u64 = 9_001;
-
 fn measure(
     point: &Point,
     station: &mut Station,
@@ -129,13 +128,14 @@ fn measure(
     let size = point.number("size");
     let both_ways = point.word("direction") == "both";
     let line = line_rate(point.number("line"), size);
-    let range = LoadRange {
-        min: RATE_MIN.min(line),
-        max: line,
+    let load = |pace, length| {
+        let mut load = Load::udp(size, pace, length);
+        load.both_ways = both_ways;
+        load
     };
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let goals = goals(point.word("goal"));
-    let outcome = by_rate(goals, range, (size, both_ways), station, tools)?;
+    let outcome = rates(goals, line, &load, station, tools)?;
     let mut reading = Reading::at(point);
     let rate = tell(&outcome, (size, line, both_ways), &mut reading);
     for (share, [p50, p99]) in SHARES {
@@ -146,9 +146,7 @@ fn measure(
             Some(rate) => {
                 let length = Duration::from_millis(point.number("latency-millis"));
                 let pace = Pace::Constant(Rate::Frames((rate * share / 100).max(1)));
-                let mut load = Load::udp(size, pace, length);
-                load.both_ways = both_ways;
-                let delays = offer(&load, station, tools)?.delays();
+                let delays = offer(&load(pace, length), station, tools)?.delays();
                 reading.put(p50, delays.quantile(0.5) as f64 / 1e3);
                 reading.put(p99, delays.quantile(0.99) as f64 / 1e3);
             }

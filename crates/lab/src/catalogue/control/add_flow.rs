@@ -6,7 +6,7 @@ use super::changes::{self, Change, RULES};
 use super::flows::{Flows, TABLE, delete_all, drop_rest};
 use super::rig::{Rig, settle};
 use super::{Found, PPS, VERSION, on_device, takes};
-use crate::catalogue::{Experiment, Family, Point, View};
+use crate::catalogue::{Experiment, Family, Point, Setting, View};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -26,6 +26,7 @@ pub(crate) const ADD_FLOW: Experiment = Experiment {
     parameters: &[RULES, TABLE, VERSION, PPS],
     figures: changes::FIGURES,
     views: CHANGE_VIEWS,
+    setting: Setting::Usual,
     takes,
     seconds,
     measure: |point, station, tools| on_device(point, station, tools, add),
@@ -47,6 +48,7 @@ pub(crate) const MOD_FLOW: Experiment = Experiment {
     parameters: &[RULES, TABLE, VERSION, PPS],
     figures: changes::FIGURES,
     views: CHANGE_VIEWS,
+    setting: Setting::Usual,
     takes,
     seconds,
     measure: |point, station, tools| on_device(point, station, tools, modify),

@@ -10,7 +10,9 @@ use super::flows::{Flows, MARKS, TABLE};
 use super::rig::{Few, Order, Rig, Settled, pass_over};
 use super::traffic::{Seen, Traffic};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -86,6 +88,7 @@ pub(crate) const BARRIER_TRUTH: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| {
         let batch = point.number("batch") as f64;

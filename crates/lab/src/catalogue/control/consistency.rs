@@ -5,7 +5,7 @@ use super::figures::{bad, lack_all, ms, plain, time};
 use super::flows::{Flows, TABLE};
 use super::rig::Rig;
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{Experiment, Family, Figure, Point, View};
+use crate::catalogue::{Experiment, Family, Figure, Point, Setting, View};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -49,6 +49,7 @@ pub(crate) const CONSISTENCY: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: add_flow::seconds,
     measure: |point, station, tools| on_device(point, station, tools, measure),

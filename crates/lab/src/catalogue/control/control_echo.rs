@@ -9,7 +9,9 @@ use super::flows::delete_all;
 use super::poll::Poll;
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -70,6 +72,7 @@ pub(crate) const CONTROL_ECHO: Experiment = Experiment {
             figures: &["mean_us", "p50_us", "p99_us", "max_us", "lost", "echoes"],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 0.3 + point.number("echoes") as f64 * point.number("period-us") as f64 / 1e6,
     measure: |point, station, tools| on_device(point, station, tools, measure),

@@ -11,7 +11,9 @@ use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::statistics::{of_all, of_each};
 use super::{Found, PPS, VERSION, add_flow, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -97,6 +99,7 @@ pub(crate) const INTERACTION: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| add_flow::seconds(point) + point.number("others") as f64 * 30e-6,
     measure: |point, station, tools| on_device(point, station, tools, measure),

@@ -11,7 +11,9 @@ use super::flows::{delete_all, sized};
 use super::rig::{PATIENCE, Rig, Told, settle};
 use super::traffic::{QUIET, Traffic};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::controller::application::table_miss;
 use crate::frames;
 use crate::trial::TrialError;
@@ -62,6 +64,7 @@ pub(crate) const PACKET_IN: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,
     measure: |point, station, tools| on_device(point, station, tools, measure),

@@ -11,7 +11,7 @@ use super::packet_in::{MILLISECONDS, RATE, SIZE};
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::{BURST, FRAMES_MAX, QUIET};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Experiment, Family, Figure, Point, View};
+use crate::catalogue::{Experiment, Family, Figure, Point, Setting, View};
 use crate::controller::packet_out;
 use crate::frames::{self, UdpFrame};
 use crate::record::Reading;
@@ -55,6 +55,7 @@ pub(crate) const PACKET_OUT: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 0.5 + point.number("milliseconds") as f64 / 1e3,
     measure: |point, station, tools| on_device(point, station, tools, measure),

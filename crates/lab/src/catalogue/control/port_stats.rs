@@ -11,7 +11,9 @@ use super::flows::delete_all;
 use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -88,6 +90,7 @@ pub(crate) const PORT_STATS: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 0.3 + point.number("milliseconds") as f64 / 1e3,
     measure: |point, station, tools| on_device(point, station, tools, measure),

@@ -11,7 +11,9 @@ use super::packet_in::{ask_for_frames, number};
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::controller::packet_out;
 use crate::trial::TrialError;
 
@@ -84,6 +86,7 @@ pub(crate) const REACTIVE: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 0.4 + 4.0 * point.number("flows") as f64 / point.number("pps") as f64,
     measure: |point, station, tools| on_device(point, station, tools, measure),

@@ -13,7 +13,9 @@ use super::poll::Poll;
 use super::rig::{Few, PATIENCE, Rig, settle};
 use super::traffic::Traffic;
 use super::{Found, PPS, VERSION, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::TrialError;
 
 /// Statistics of each flow.
@@ -91,6 +93,7 @@ const OF_EITHER: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 0.5 + 2.0 * point.number("milliseconds") as f64 / 1e3,
     measure: |point, station, tools| {

@@ -11,7 +11,9 @@ use super::flows::{Flows, delete_all, drop_rest};
 use super::rig::{Few, Order, Rig, Told};
 use super::traffic::Traffic;
 use super::{Found, VERSION, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -96,6 +98,7 @@ pub(crate) const TIMERS: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| 1.5 + point.number("seconds") as f64 + LATE_MAX.as_secs_f64() / 2.0,
     measure: |point, station, tools| on_device(point, station, tools, measure),

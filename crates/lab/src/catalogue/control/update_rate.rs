@@ -11,7 +11,9 @@ use super::poll::Poll;
 use super::rig::{Rig, settle};
 use super::statistics::of_all;
 use super::{Found, VERSION, control_echo, on_device, takes};
-use crate::catalogue::{Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::random::Random;
 use crate::trial::TrialError;
 
@@ -117,6 +119,7 @@ pub(crate) const UPDATE_RATE: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes,
     seconds: |point| {
         let changes = point.number("batches") * point.number("batch");

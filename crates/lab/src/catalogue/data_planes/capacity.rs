@@ -6,7 +6,9 @@ use flow::FlowStatsRequest;
 
 use super::echo;
 use super::filling::{self, Filled, Kind};
-use crate::catalogue::{Better, Bound, Experiment, Family, Figure, Parameter, Point, Values, View};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::controller::{Ask, Controller};
 use crate::cores::Watch;
 use crate::frame_echo;
@@ -85,6 +87,7 @@ pub(crate) const CAPACITY: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| {
         1.0 + point.number("most") as f64 * 30e-6 + point.number("sample") as f64 * 1e-3

@@ -30,7 +30,7 @@ pub(super) const PRIORITY: u16 = 0x8000;
 const SETTLED_NOTED_MS: f64 = 20.0;
 
 /// What every one of these experiments tells.
-pub(super) const FIGURES: &[Figure] = &[
+pub(in crate::catalogue) const FIGURES: &[Figure] = &[
     Figure {
         name: "mean_us",
         title: "Mean",
@@ -64,19 +64,19 @@ pub(super) const FIGURES: &[Figure] = &[
 ];
 
 /// Its whole table, for the end of a section.
-pub(super) const ALL_FIGURES: View = View::Table {
+pub(in crate::catalogue) const ALL_FIGURES: View = View::Table {
     title: "All figures",
     figures: &["mean_us", "p50_us", "p99_us", "p999_us", "lost"],
 };
 
 /// About the seconds that a test takes.
-pub(super) fn seconds(point: &Point) -> f64 {
+pub(in crate::catalogue) fn seconds(point: &Point) -> f64 {
     let echoes = point.number("packets") + point.number("warm-up");
     0.3 + echoes as f64 * 60e-6
 }
 
 /// The frame that the client sends.
-pub(super) fn request(bench: &Bench, frame_bytes: u16, tag: Option<Tag>) -> UdpFrame {
+pub(in crate::catalogue) fn request(bench: &Bench, frame_bytes: u16, tag: Option<Tag>) -> UdpFrame {
     let frame = UdpFrame {
         eth_src: NEAR,
         eth_dst: FAR,
@@ -133,7 +133,7 @@ pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
 
 /// Measures the echo of `request`, which should come out as `changed`, by rules that are in
 /// force.
-pub(super) fn measure(
+pub(in crate::catalogue) fn measure(
     point: &Point,
     [request, changed]: [UdpFrame; 2],
     station: &Station,

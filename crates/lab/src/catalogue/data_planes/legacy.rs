@@ -4,7 +4,7 @@ use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -43,6 +43,11 @@ pub(crate) const LEGACY: Experiment = Experiment {
             figure: "mean_us",
             across: "mode",
         },
+        View::Runs {
+            title: "Mean round trip, run by run",
+            figure: "mean_us",
+            across: "mode",
+        },
         View::Ratio {
             title: "Speed-up: legacy mode's mean round trip by OpenFlow mode's",
             figure: "mean_us",
@@ -53,6 +58,7 @@ pub(crate) const LEGACY: Experiment = Experiment {
         },
         echo::ALL_FIGURES,
     ],
+    setting: Setting::Usual,
     takes: |device, point| echo::takes(device, point.word("mode") == "openflow"),
     seconds: echo::seconds,
     measure,

@@ -5,7 +5,7 @@ use packet::MacAddr;
 use testbed::DeviceKind;
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
-use crate::catalogue::{Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::frames::{Tag, UdpFrame};
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -46,12 +46,18 @@ pub(crate) const REWRITE: Experiment = Experiment {
             across: "rewrite",
             published: "rewrite",
         },
+        View::Runs {
+            title: "Mean round trip, run by run",
+            figure: "mean_us",
+            across: "rewrite",
+        },
         View::Percentiles {
             title: "Round trips",
             histogram: "round_trip_ns",
         },
         echo::ALL_FIGURES,
     ],
+    setting: Setting::Usual,
     takes: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
     seconds: echo::seconds,
     measure,

@@ -4,7 +4,7 @@ use openflow::Message;
 
 use super::filling::{self, Kind};
 use super::{PACKETS, WARM_UP, echo};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::controller::Ask;
 use crate::random::Random;
 use crate::scenario::Tools;
@@ -73,12 +73,18 @@ pub(crate) const RULES: Experiment = Experiment {
             to: "one",
             published: "",
         },
+        View::Runs {
+            title: "Mean round trip, run by run",
+            figure: "mean_us",
+            across: "table",
+        },
         View::Percentiles {
             title: "Round trips",
             histogram: "round_trip_ns",
         },
         echo::ALL_FIGURES,
     ],
+    setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| {
         let full = point.word("table") == "full";

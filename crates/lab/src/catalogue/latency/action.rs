@@ -6,7 +6,7 @@ use packet::MacAddr;
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load, Offered, offer};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::controller::ControllerError;
 use crate::instrument::template::{Encapsulation, Tag};
 use crate::instrument::{Pace, Template};
@@ -74,6 +74,11 @@ pub(crate) const ACTION: Experiment = Experiment {
             across: "action",
             published: "",
         },
+        View::Runs {
+            title: "Mean delay, run by run",
+            figure: "mean_us",
+            across: "action",
+        },
         View::Matrix {
             title: "Loss by action",
             figure: "loss_percent",
@@ -92,6 +97,7 @@ pub(crate) const ACTION: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |device, point| device.speaks_openflow() || point.word("action") == "none",
     seconds,
     measure,

@@ -2,7 +2,7 @@
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load, offer};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::instrument::Pace;
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -56,11 +56,11 @@ pub(crate) const LOAD: Experiment = Experiment {
     ],
     figures: FIGURES,
     views: &[
-        View::Lines {
-            title: "Median delay against load",
-            figure: "p50_us",
+        View::Load {
+            title: "Median delay and loss against load",
+            delay: "p50_us",
+            lost: "loss_percent",
             along: "mbit",
-            log: true,
         },
         View::Lines {
             title: "99 % delay against load",
@@ -68,11 +68,10 @@ pub(crate) const LOAD: Experiment = Experiment {
             along: "mbit",
             log: true,
         },
-        View::Lines {
-            title: "Loss against load",
-            figure: "loss_percent",
-            along: "mbit",
-            log: false,
+        View::Runs {
+            title: "Median delay, run by run",
+            figure: "p50_us",
+            across: "mbit",
         },
         View::Table {
             title: "All figures",
@@ -88,6 +87,7 @@ pub(crate) const LOAD: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds,
     measure,

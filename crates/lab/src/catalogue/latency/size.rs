@@ -2,7 +2,7 @@
 
 use super::{MILLIS, length, line, seconds};
 use crate::catalogue::offered::{FIGURES, Load, offer};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Values, View};
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::instrument::Pace;
 use crate::scenario::Tools;
 use crate::station::Station;
@@ -55,17 +55,16 @@ pub(crate) const SIZE: Experiment = Experiment {
     ],
     figures: FIGURES,
     views: &[
-        View::Lines {
-            title: "Median delay against frame size",
-            figure: "p50_us",
+        View::Load {
+            title: "Median delay and loss against frame size",
+            delay: "p50_us",
+            lost: "loss_percent",
             along: "size",
-            log: true,
         },
-        View::Lines {
-            title: "Loss against frame size",
-            figure: "loss_percent",
-            along: "size",
-            log: false,
+        View::Runs {
+            title: "Median delay, run by run",
+            figure: "p50_us",
+            across: "size",
         },
         View::Table {
             title: "All figures",
@@ -80,6 +79,7 @@ pub(crate) const SIZE: Experiment = Experiment {
             ],
         },
     ],
+    setting: Setting::Usual,
     takes: |_, _| true,
     seconds,
     measure,

@@ -60,6 +60,7 @@ fn a_good_path_loses_nothing_and_the_rate_is_exact() {
         (stream.reordered, stream.changed, stream.damaged),
         (0, 0, 0)
     );
+    assert!((stream.received_pps() / 100_000.0 - 1.0).abs() < 1e-4);
     let precision = 30;
     assert!(stream.delay_from_sent.min().abs_diff(30_000) <= precision);
     assert!(stream.delay_from_sent.max().abs_diff(30_000) <= precision);

@@ -10,19 +10,19 @@ use crate::instrument::{EndNo, Length, Mix, Pace, Rate, Request, Stream, Templat
 const MTU: u32 = 9_100;
 
 /// Two namespaces with a cable between them, which is up.
-struct Cable {
-    near: Namespace,
-    far: Namespace,
-    clock: Clock,
+pub(in crate::instrument) struct Cable {
+    pub(in crate::instrument) near: Namespace,
+    pub(in crate::instrument) far: Namespace,
+    pub(in crate::instrument) clock: Clock,
 }
 
 impl Cable {
-    fn lay() -> Self {
+    pub(in crate::instrument) fn lay(mtu: u32) -> Self {
         let (near, far) = (Namespace::new().unwrap(), Namespace::new().unwrap());
         near.join("eth0", &far, "eth0").unwrap();
         let clock = Clock::start();
         for side in [&near, &far] {
-            side.set_mtu("eth0", MTU).unwrap();
+            side.set_mtu("eth0", mtu).unwrap();
             side.set_up("eth0").unwrap();
         }
         let carries = || Ok(far.carries("eth0")?.then_some(()));
@@ -32,76 +32,109 @@ impl Cable {
         Self { near, far, clock }
     }
 
-    fn ends(&self) -> [End; 2] {
-        [&self.near, &self.far].map(|side| End::packet(side, "eth0", 9_000, self.clock).unwrap())
+    fn ends(&self, frame_bytes: u16) -> [End; 2] {
+        [&self.near, &self.far]
+            .map(|side| End::packet(side, "eth0", frame_bytes, self.clock).unwrap())
     }
 }
 
-fn short(streams: Vec<Stream>) -> Request {
+pub(in crate::instrument) fn short(streams: Vec<Stream>) -> Request {
     Request {
         drain: Duration::from_millis(500),
         ..Request::new(streams, Length::Frames(2_000))
     }
 }
 
-#[test]
-fn frames_of_all_shapes_cross_a_cable_unchanged() {
-    let cable = Cable::lay();
+/// Templates of all kinds, of their smallest sizes.
+fn shapes() -> Vec<Template> {
     let tag = |vid| Tag { vid, pcp: 3 };
     let tunnel = Tunnel {
         source: Party::numbered(11),
         destination: Party::numbered(12),
         vni: 77,
     };
+    let two = Encapsulation::QinQ {
+        outer: tag(100),
+        inner: tag(200),
+    };
     let shapes = [
         (Protocol::Udp, Encapsulation::Plain),
         (Protocol::Udp, Encapsulation::Vlan(tag(7))),
-        (
-            Protocol::Icmp,
-            Encapsulation::QinQ {
-                outer: tag(100),
-                inner: tag(200),
-            },
-        ),
+        (Protocol::Icmp, two),
         (Protocol::Tcp, Encapsulation::Gre(tunnel)),
         (Protocol::Udp6, Encapsulation::Vxlan(tunnel)),
     ];
-    let pace = Pace::Constant(Rate::Frames(20_000));
-    for (protocol, encapsulation) in shapes {
-        let mut template = Template {
+    let template = |(protocol, encapsulation)| {
+        let template = Template {
             protocol,
             encapsulation,
             flows: Flows::random(1_000, 5, &[FlowField::SourceAddress]),
             ..Template::udp(64)
         };
-        for frame_bytes in [template.least_bytes(), 1_518, 9_000] {
-            template.frame_bytes = frame_bytes;
-            let stream = |from, to| Stream::new(template.clone(), pace, EndNo(from), EndNo(to));
-            let request = short(vec![stream(0, 1), stream(1, 0)]);
-            let never = Interrupt::never();
-            let mut ends = cable.ends();
-            let measured = measure(&mut ends, &request, &cable.clock, &never).unwrap();
-            for stream in &measured.streams {
-                let counts = (
-                    stream.received,
-                    stream.lost,
-                    stream.duplicated,
-                    stream.reordered,
-                );
-                assert_eq!(counts, (2_000, 0, 0, 0), "{template:?}");
-                assert_eq!((stream.changed, stream.damaged), (0, 0), "{template:?}");
-                assert_eq!(stream.achieved.frames, 2_000);
-                assert_eq!(stream.negative_delays, 0);
-                assert_eq!(stream.delay_from_sent.len(), 2_000);
-            }
-            assert!(matches!(measured.ends[0].stamps, Stamps::Kernel { .. }));
+        Template {
+            frame_bytes: template.least_bytes(),
+            ..template
+        }
+    };
+    shapes.into_iter().map(template).collect()
+}
+
+#[test]
+fn frames_of_all_shapes_cross_a_cable_unchanged() {
+    let cable = Cable::lay(MTU);
+    let mut ends = cable.ends(1_518);
+    for template in shapes() {
+        for frame_bytes in [template.frame_bytes, 1_518] {
+            let template = Template {
+                frame_bytes,
+                ..template.clone()
+            };
+            // What is not longer than a page goes by AF_XDP.
+            cross(&cable, &mut ends, &template, Way::Xdp);
         }
     }
 }
 
 #[test]
+fn the_longest_frames_cross_a_cable_unchanged() {
+    let cable = Cable::lay(MTU);
+    let mut ends = cable.ends(9_000);
+    for template in shapes() {
+        let template = Template {
+            frame_bytes: 9_000,
+            ..template
+        };
+        cross(&cable, &mut ends, &template, Way::Packet);
+    }
+}
+
+/// Has frames cross both ways, and looks at what came of them.
+fn cross(cable: &Cable, ends: &mut [End; 2], template: &Template, way: Way) {
+    let pace = Pace::Constant(Rate::Frames(20_000));
+    let stream = |from, to| Stream::new(template.clone(), pace, EndNo(from), EndNo(to));
+    let request = short(vec![stream(0, 1), stream(1, 0)]);
+    let measured = measure(ends, &request, &cable.clock, &Interrupt::never()).unwrap();
+    for stream in &measured.streams {
+        let counts = (
+            stream.received,
+            stream.lost,
+            stream.duplicated,
+            stream.reordered,
+        );
+        assert_eq!(counts, (2_000, 0, 0, 0), "{template:?}");
+        assert_eq!((stream.changed, stream.damaged), (0, 0), "{template:?}");
+        assert_eq!(stream.achieved.frames, 2_000);
+        assert_eq!(stream.delay_from_sent.len(), 2_000);
+    }
+    for end in &measured.ends {
+        assert!(matches!(end.stamps, Stamps::Kernel { .. }));
+        assert_eq!((end.way, end.dropped), (way, 0));
+    }
+}
+
+#[test]
 fn a_mix_and_two_threads_lose_nothing_on_a_cable() {
-    let cable = Cable::lay();
+    let cable = Cable::lay(MTU);
     let mix = Mix::imix(&Template::udp(64)).unwrap();
     let stream = Stream::new(
         mix,
@@ -116,7 +149,7 @@ fn a_mix_and_two_threads_lose_nothing_on_a_cable() {
         },
         ..short(vec![stream])
     };
-    let mut ends = cable.ends();
+    let mut ends = cable.ends(1_518);
     let measured = measure(&mut ends, &request, &cable.clock, &Interrupt::never()).unwrap();
     let stream = &measured.streams[0];
     assert_eq!(
@@ -128,8 +161,8 @@ fn a_mix_and_two_threads_lose_nothing_on_a_cable() {
 
 #[test]
 fn an_interface_that_goes_away_is_an_error() {
-    let cable = Cable::lay();
-    let mut ends = cable.ends();
+    let cable = Cable::lay(MTU);
+    let mut ends = cable.ends(1_518);
     cable.near.remove("eth0").unwrap();
     let stream = Stream::new(Template::udp(64), Pace::FlatOut, EndNo(0), EndNo(1));
     let outcome = measure(

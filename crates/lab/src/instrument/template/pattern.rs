@@ -4,7 +4,7 @@ use super::build::{self, Places};
 use super::{FlowField, Flows, Protocol, Template, UdpChecksum};
 use crate::instrument::Signature;
 use crate::instrument::checksum::{checksum, fold, pseudo, sum};
-use crate::instrument::layers::{ICMP, TCP, UDP};
+use crate::instrument::layers::{ICMP, TCP, UDP, room};
 
 /// What is different in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub(in crate::instrument) struct Stamp {
 pub(in crate::instrument) struct Pattern {
     bytes: Vec<u8>,
     places: Places,
+    /// How many bytes are compared where frames come out.
+    headers: usize,
+    /// Where the signature is; none in a frame that has no room for it.
+    signature: Option<usize>,
     flows: Flows,
     bits_each: u32,
     edits: Vec<Edit>,
@@ -75,6 +79,8 @@ impl Pattern {
         let edits = edits.map(|(&field, shift)| edit(template, &bytes, &places, field, shift));
         let mut pattern = Self {
             edits: edits.collect(),
+            headers: build::headers_length(template),
+            signature: Some(bytes.len() - Signature::LEN),
             bytes,
             places,
             flows,
@@ -85,6 +91,48 @@ impl Pattern {
         };
         pattern.sum_up(template);
         pattern
+    }
+
+    /// Of any frame, of which nothing changes but the signature: where an IP packet ends, if it carries
+    /// enough of UDP, TCP or ICMP that is neither a fragment nor a tunnel.
+    pub(in crate::instrument) fn of_frame(bytes: &[u8]) -> Self {
+        let mut pattern = Self {
+            bytes: bytes.to_vec(),
+            places: Places::default(),
+            headers: bytes.len(),
+            signature: None,
+            flows: Flows::ONE,
+            bits_each: 0,
+            edits: Vec::new(),
+            header: None,
+            transport: None,
+            never_zero: false,
+        };
+        if let Some(room) = room(bytes) {
+            let start = room.end - Signature::LEN;
+            let mut still = bytes[..room.end].to_vec();
+            still[start..].fill(0);
+            still[room.checksum..room.checksum + 2].fill(0);
+            let total = room.pseudo + sum(&still[room.transport..]);
+            pattern.headers = start;
+            pattern.signature = Some(start);
+            pattern.places.transport = room.transport;
+            pattern.never_zero = room.never_zero;
+            pattern.transport = room.has_checksum.then_some((room.checksum, total));
+        }
+        pattern
+    }
+
+    /// Whether frames say which they are.
+    #[inline]
+    pub(in crate::instrument) const fn is_signed(&self) -> bool {
+        self.signature.is_some()
+    }
+
+    /// How many bytes of a frame are compared: those before the payload, or of a frame that somebody else
+    /// made, before the signature.
+    pub(in crate::instrument) const fn headers(&self) -> usize {
+        self.headers
     }
 
     /// Sums up what never changes, with zeros in the place of what does.
@@ -124,12 +172,6 @@ impl Pattern {
         &self.bytes
     }
 
-    /// Bytes before the payload.
-    pub(in crate::instrument) fn headers(&self, template: &Template) -> usize {
-        debug_assert_eq!(self.bytes.len() + 4, usize::from(template.frame_bytes));
-        build::headers_length(template)
-    }
-
     /// Where the checksums are that change with a frame.
     pub(in crate::instrument) fn checksums(&self) -> impl Iterator<Item = usize> {
         [self.header, self.transport]
@@ -154,7 +196,9 @@ impl Pattern {
             time_ns,
         };
         let words = signature.to_words();
-        let start = frame.len() - Signature::LEN;
+        let Some(start) = self.signature else {
+            return;
+        };
         // Word by word: what is stored in pieces and read as one has to wait for itself.
         for (place, word) in frame[start..].as_chunks_mut().0.iter_mut().zip(words) {
             *place = word.to_be_bytes();

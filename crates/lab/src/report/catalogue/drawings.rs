@@ -1,23 +1,27 @@
-//! Drawings of the catalogue's experiments: lines with their intervals, curves of shares and
-//! of percentiles, bars.
+//! Drawings of the catalogue's experiments by a parameter: lines with their intervals, and bars.
 
 use maud::{Markup, html};
 
-use super::material::{Facet, Material, with, words};
+use super::material::{Facet, Material, shown, with, words};
+use super::multiples;
 use crate::analysis::ByRun;
-use crate::catalogue::{Figure, Parameter, Value};
+use crate::catalogue::{Better, Figure, Parameter, Value};
 use crate::record::DeviceRecord;
-use crate::report::parts;
-use crate::report::scale::{self, Scale, nines};
+use crate::report::parts::{self, Point};
+use crate::report::scale::{self, Scale};
 use crate::report::svg::{Plot, round};
-use crate::statistics::Histogram;
 
 /// The size of a drawing in a column.
-const SIZE: (f64, f64) = (520.0, 330.0);
-/// The most nines that are drawn: 99.99 %.
-const NINES_MAX: f64 = 4.0;
-/// The share up to which a curve of shares is drawn.
-const SHOWN: f64 = 0.999;
+pub(super) const SIZE: (f64, f64) = (520.0, 330.0);
+
+/// What a line shows: a figure against a parameter.
+#[derive(Clone, Copy)]
+pub(super) struct Against {
+    pub(super) figure: &'static Figure,
+    pub(super) along: &'static Parameter,
+    /// Whether the figure goes by factors.
+    pub(super) log: bool,
+}
 
 /// A figure against a parameter.
 pub(super) fn lines(
@@ -27,12 +31,16 @@ pub(super) fn lines(
     along: &'static str,
     log: bool,
 ) -> Markup {
-    let (figure, axis) = (material.figure(figure), material.axis(along));
-    html! {
-        div.figures {
-            @for facet in material.facets(&[along]) { (line_figure(material, title, (figure, axis), log, &facet)) }
-        }
-    }
+    let against = Against {
+        figure: material.figure(figure),
+        along: material.axis(along),
+        log,
+    };
+    let figures: Vec<Markup> = panels(material, against)
+        .iter()
+        .map(|panel| panel.draw(title))
+        .collect();
+    multiples::grid(title, &figures, 1)
 }
 
 /// A device's places on a line: the parameter, and the figure over runs.
@@ -41,53 +49,100 @@ struct Line<'a> {
     points: Vec<(f64, ByRun)>,
 }
 
-fn line_figure(
-    material: &Material<'_>,
-    title: &'static str,
-    (figure, along): (&'static Figure, &'static Parameter),
-    log: bool,
-    facet: &Facet,
-) -> Markup {
-    let lines = lines_of(material, figure, along, facet);
-    let Some((x, y)) = scales(&lines, log) else {
-        return html! {};
+/// One of several drawings with axes in common.
+pub(super) struct Panel<'a> {
+    facet: Facet,
+    against: Against,
+    lines: Vec<Line<'a>>,
+    x: Scale,
+    y: Scale,
+}
+
+/// A panel for each combination of what is not shown, as far as there is anything.
+pub(super) fn panels<'a>(material: &Material<'a>, against: Against) -> Vec<Panel<'a>> {
+    let facets = material.facets(&[against.along.name]).into_iter();
+    let drawn = facets.map(|facet| (lines_of(material, against, &facet), facet));
+    let drawn: Vec<(Vec<Line<'a>>, Facet)> = drawn.filter(|(lines, _)| !lines.is_empty()).collect();
+    let all: Vec<&Line<'a>> = drawn.iter().flat_map(|(lines, _)| lines).collect();
+    let Some((x, y)) = scales(&all, against.log) else {
+        return Vec::new();
     };
-    let plot = Plot {
-        width: SIZE.0,
-        height: SIZE.1,
+    let panel = |(lines, facet)| Panel {
+        facet,
+        against,
+        lines,
         x,
-        x_name: along.about,
         y,
-        y_name: y_name(figure),
     };
-    let content = html! { @for line in &lines { (drawn_line(&plot, line, figure)) } };
-    let described = lines.iter().filter_map(|line| {
-        let (_, last) = line.points.last()?;
-        let last = scale::label(last.mean()?);
-        Some(format!("{}: at the end {last}", line.device.name))
-    });
-    let description = format!("{title}. {}", described.collect::<Vec<_>>().join("; "));
-    let devices: Vec<&DeviceRecord> = lines.iter().map(|line| line.device).collect();
-    parts::figure(
-        &format!("{title}{}", words(facet)),
-        &parts::legend(&devices),
-        &plot.draw(&description, &content),
-        &html! { "Means over runs, with their 99\u{a0}% intervals." },
-    )
+    drawn.into_iter().map(panel).collect()
+}
+
+impl Panel<'_> {
+    pub(super) fn draw(&self, title: &str) -> Markup {
+        let figure = self.against.figure;
+        let plot = Plot {
+            width: SIZE.0,
+            height: SIZE.1,
+            x: self.x,
+            x_name: self.against.along.about,
+            y: self.y,
+            y_name: y_name(figure),
+        };
+        let floor = self.lines.iter().find(|line| line.device.calibration);
+        let content = html! {
+            @if let Some(floor) = floor { (shade(&plot, floor, figure.better)) }
+            @for line in &self.lines { (drawn_line(&plot, line, figure)) }
+        };
+        let described = self.lines.iter().filter_map(|line| {
+            let (_, last) = line.points.last()?;
+            let last = scale::label(last.mean()?);
+            Some(format!("{}: at the end {last}", line.device.name))
+        });
+        let description = format!("{title}. {}", described.collect::<Vec<_>>().join("; "));
+        let devices: Vec<&DeviceRecord> = self.lines.iter().map(|line| line.device).collect();
+        let caption = html! {
+            "Means over runs, with their 99\u{a0}% intervals."
+            @if floor.is_some() { " " (limit(figure.better)) }
+        };
+        parts::figure(
+            &format!("{title}{}", words(&self.facet)),
+            &parts::legend(&devices),
+            &plot.draw(&description, &content),
+            &caption,
+        )
+    }
+}
+
+/// What the shade about the tester's own curve means.
+pub(super) const fn limit(better: Better) -> &'static str {
+    match better {
+        Better::Higher => {
+            "The grey curve is the cable: what the tester itself reaches. Shaded, down to half of that: limited by the tester."
+        }
+        Better::Lower | Better::Neither => {
+            "The grey curve is the cable: what the tester itself takes. Shaded, up to twice of that: limited by the tester."
+        }
+    }
+}
+
+/// Everything within twice of what the tester itself comes to.
+fn shade(plot: &Plot, floor: &Line<'_>, better: Better) -> Markup {
+    let factor = if better == Better::Higher { 0.5 } else { 2.0 };
+    let means = floor.points.iter();
+    let means = means.filter_map(|(x, runs)| Some((*x, runs.mean()? * factor)));
+    let edge: Vec<(f64, f64)> = means.collect();
+    // Of a share that is lost, none is no limit.
+    let says = edge.len() > 1 && edge.iter().any(|(_, y)| *y > 0.0);
+    html! { @if says { path.limit d=(plot.area(&edge, better == Better::Higher)) {} } }
 }
 
 /// A line for each device that has any point.
-fn lines_of<'a>(
-    material: &Material<'a>,
-    figure: &Figure,
-    along: &'static Parameter,
-    facet: &Facet,
-) -> Vec<Line<'a>> {
-    let numbers = material.values(along);
+fn lines_of<'a>(material: &Material<'a>, against: Against, facet: &Facet) -> Vec<Line<'a>> {
+    let numbers = material.values(against.along);
     let line = |device: &'a DeviceRecord| {
         let points = numbers.iter().filter_map(|value| {
-            let facet = with(facet, along, value);
-            let runs = material.by_run(&device.name, figure.name, &facet);
+            let facet = with(facet, against.along, value);
+            let runs = material.by_run(&device.name, against.figure.name, &facet);
             (runs.runs() > 0).then_some((value.number()? as f64, runs))
         });
         let points = points.collect();
@@ -98,7 +153,7 @@ fn lines_of<'a>(
 }
 
 /// The axes that hold all of `lines`; none if there is nothing to hold.
-fn scales(lines: &[Line<'_>], log: bool) -> Option<(Scale, Scale)> {
+fn scales(lines: &[&Line<'_>], log: bool) -> Option<(Scale, Scale)> {
     let all = || lines.iter().flat_map(|line| &line.points);
     let means = || all().filter_map(|(_, runs)| runs.mean());
     let first = all().map(|(x, _)| *x).reduce(f64::min)?;
@@ -118,147 +173,24 @@ fn scales(lines: &[Line<'_>], log: bool) -> Option<(Scale, Scale)> {
 }
 
 fn drawn_line(plot: &Plot, line: &Line<'_>, figure: &Figure) -> Markup {
-    let means: Vec<(f64, f64)> = line
-        .points
-        .iter()
+    let name = line.device.name.as_str();
+    let means = line.points.iter();
+    let means: Vec<(f64, f64)> = means
         .filter_map(|(x, runs)| Some((*x, runs.mean()?)))
         .collect();
     html! {
-        g.series.{ (parts::class(&line.device.name)) } {
+        g.series.{ (parts::class(name)) } data-series=(name) {
             path.line d=(plot.line(&means)) {}
             @for (x, runs) in &line.points {
                 @if let Some(interval) = runs.interval() {
                     path.spread d={ "M" (round(plot.at_x(*x))) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
                 }
                 @if let Some(mean) = runs.mean() {
-                    circle.dot cx=(round(plot.at_x(*x))) cy=(round(plot.at_y(mean))) r="3.4" {
-                        title { (line.device.name) ", " (scale::label(*x)) ": " (scale::label(mean)) " " (figure.unit) }
-                    }
+                    (Point { series: name, x: &scale::label(*x), y: mean, unit: figure.unit }.at(plot.at_x(*x), plot.at_y(mean)))
                 }
             }
         }
     }
-}
-
-/// A device's curve.
-struct Curve<'a> {
-    device: &'a DeviceRecord,
-    values: Histogram,
-}
-
-/// The histograms of all devices at a place, nanoseconds all of them.
-fn curves<'a>(material: &Material<'a>, histogram: &str, facet: &Facet) -> Vec<Curve<'a>> {
-    let devices = material.devices.iter();
-    devices
-        .filter_map(|&device| {
-            let values = material.histogram(&device.name, histogram, facet)?;
-            Some(Curve { device, values })
-        })
-        .collect()
-}
-
-/// The share of values up to each.
-pub(super) fn shares(material: &Material<'_>, title: &'static str, histogram: &str) -> Markup {
-    each_place(material, title, histogram, |title, curves| {
-        let ends = |share: f64| {
-            curves
-                .iter()
-                .map(move |one| micros(one.values.quantile(share)))
-        };
-        let plot = Plot {
-            width: SIZE.0,
-            height: SIZE.1,
-            x: Scale::log(
-                ends(0.001).fold(f64::INFINITY, f64::min),
-                ends(SHOWN).fold(0.0, f64::max),
-            ),
-            x_name: "µs",
-            y: Scale::from_zero(1.0),
-            y_name: "share of all".to_owned(),
-        };
-        let draw = |curve: &Curve<'_>| {
-            let points = curve.values.shares().into_iter();
-            let points: Vec<(f64, f64)> = points.map(|(ns, share)| (micros(ns), share)).collect();
-            plot.steps(&points)
-        };
-        let caption = html! { "Share of all that take no longer than the time on the axis (logarithmic), all runs together." };
-        drawn_curves(title, curves, &plot, draw, &caption)
-    })
-}
-
-/// Values by how many nines of all stay below.
-pub(super) fn percentiles(material: &Material<'_>, title: &'static str, histogram: &str) -> Markup {
-    each_place(material, title, histogram, |title, curves| {
-        let most = curves.iter().map(|one| micros(one.values.quantile(0.9999)));
-        let least = curves.iter().map(|one| micros(one.values.quantile(0.001)));
-        let plot = Plot {
-            width: SIZE.0,
-            height: SIZE.1,
-            x: Scale::Nines { most: NINES_MAX },
-            x_name: "share of all that take no longer",
-            y: Scale::log(
-                least.fold(f64::INFINITY, f64::min),
-                most.fold(0.0, f64::max),
-            ),
-            y_name: "µs".to_owned(),
-        };
-        let draw = |curve: &Curve<'_>| {
-            // A share that fewer than twenty values lie beyond is not told.
-            let supported = nines(1.0 - 20.0 / curve.values.count() as f64);
-            let points = curve.values.shares().into_iter();
-            let points: Vec<(f64, f64)> = points
-                .map(|(ns, share)| (nines(share), micros(ns)))
-                .take_while(|(place, _)| *place <= supported.min(NINES_MAX))
-                .collect();
-            plot.line(&points)
-        };
-        let caption = html! { "Time against the share of all that take no longer, in nines, as far as twenty values lie beyond; all runs together." };
-        drawn_curves(title, curves, &plot, draw, &caption)
-    })
-}
-
-fn micros(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e3
-}
-
-fn each_place(
-    material: &Material<'_>,
-    title: &'static str,
-    histogram: &str,
-    draw: impl Fn(&str, &[Curve<'_>]) -> Markup,
-) -> Markup {
-    html! {
-        div.figures {
-            @for facet in material.facets(&[]) {
-                @let curves = curves(material, histogram, &facet);
-                @if !curves.is_empty() { (draw(&format!("{title}{}", words(&facet)), &curves)) }
-            }
-        }
-    }
-}
-
-fn drawn_curves(
-    title: &str,
-    curves: &[Curve<'_>],
-    plot: &Plot,
-    path: impl Fn(&Curve<'_>) -> String,
-    caption: &Markup,
-) -> Markup {
-    let content = html! {
-        @for curve in curves {
-            g.series.{ (parts::class(&curve.device.name)) } {
-                path.line d=(path(curve)) { title { (curve.device.name) } }
-            }
-        }
-    };
-    let described = curves.iter().map(|curve| {
-        let median = scale::label(micros(curve.values.quantile(0.5)));
-        format!("{}: median {median} µs", curve.device.name)
-    });
-    let description = format!("{title}. {}", described.collect::<Vec<_>>().join("; "));
-    let devices: Vec<&DeviceRecord> = curves.iter().map(|curve| curve.device).collect();
-    let drawn = plot.draw(&description, &content);
-    parts::figure(title, &parts::legend(&devices), &drawn, caption)
 }
 
 /// One figure as bars, a group for each value of a parameter.
@@ -269,11 +201,20 @@ pub(super) fn bars(
     across: &'static str,
 ) -> Markup {
     let (figure, axis) = (material.figure(figure), material.axis(across));
-    html! {
-        div.figures {
-            @for facet in material.facets(&[across]) { (bar_figure(material, title, (figure, axis), &facet)) }
-        }
-    }
+    let facets = material.facets(&[across]).into_iter();
+    let drawn = facets.map(|facet| (bars_of(material, figure, axis, &facet), facet));
+    let drawn: Vec<(Vec<Bar<'_>>, Facet)> = drawn.collect();
+    let ends = drawn.iter().flat_map(|(bars, _)| bars).filter_map(|bar| {
+        let high = bar.runs.interval().map(|interval| interval.high);
+        // One wide interval must not make all bars small.
+        let mean = bar.runs.mean()?;
+        Some(high.unwrap_or(mean).min(2.0 * mean))
+    });
+    let y = Scale::from_zero(ends.fold(0.0, f64::max));
+    let figures = drawn
+        .iter()
+        .map(|(bars, facet)| bar_figure(material, title, (figure, axis), (bars, facet), y));
+    multiples::grid(title, &figures.collect::<Vec<_>>(), 1)
 }
 
 /// A bar: where it stands, and how high it is.
@@ -289,36 +230,50 @@ fn bar_figure(
     material: &Material<'_>,
     title: &'static str,
     (figure, across): (&'static Figure, &'static Parameter),
-    facet: &Facet,
+    (bars, facet): (&[Bar<'_>], &Facet),
+    y: Scale,
 ) -> Markup {
     let groups = material.values(across);
-    let bars = bars_of(material, figure, across, facet);
-    let ends = bars.iter().filter_map(|bar| {
-        let high = bar.runs.interval().map(|interval| interval.high);
-        high.or_else(|| bar.runs.mean())
-    });
     let plot = Plot {
         width: SIZE.0,
         height: SIZE.1,
         x: Scale::Groups {
             count: groups.len(),
         },
-        x_name: "",
-        y: Scale::from_zero(ends.fold(0.0, f64::max)),
+        x_name: across.about,
+        y,
         y_name: y_name(figure),
     };
+    let room = plot.at_x(1.0) - plot.at_x(0.0);
     let content = html! {
         @for (group, value) in (0_u8..).zip(&groups) {
-            text x=(round(plot.at_x(f64::from(group) + 0.5))) y=(round(plot.at_y(0.0) + 17.0)) text-anchor="middle" { (value) }
+            (label(&shown(value), plot.at_x(f64::from(group) + 0.5), plot.at_y(0.0) + 15.0, room))
         }
-        @for bar in &bars { (drawn_bar(&plot, bar, figure)) }
+        @for bar in bars { (drawn_bar(&plot, bar, figure)) }
     };
     parts::figure(
         &format!("{title}{}", words(facet)),
         &parts::legend(&material.devices),
         &plot.draw(title, &content),
-        &html! { "Means over runs, with their 99\u{a0}% intervals." },
+        &html! { "Means over runs, with their 99\u{a0}% intervals; one that leaves the frame is cut off there." },
     )
+}
+
+/// The name of a group, on two lines where it has no room on one.
+fn label(name: &str, x: f64, y: f64, room: f64) -> Markup {
+    let fits = name.chars().count() as f64 * 6.4 <= room;
+    let middle = name.len() / 2;
+    let breaks = name.match_indices(['-', ' ']).map(|(at, _)| at);
+    let at = breaks
+        .min_by_key(|at| at.abs_diff(middle))
+        .filter(|_| !fits);
+    let (first, second) = at.map_or((name, ""), |at| name.split_at(at + 1));
+    html! {
+        text.group x=(round(x)) y=(round(y)) text-anchor="middle" {
+            (first.trim_end())
+            @if !second.is_empty() { tspan x=(round(x)) dy="12" { (second) } }
+        }
+    }
 }
 
 fn bars_of<'a>(
@@ -352,21 +307,21 @@ fn drawn_bar(plot: &Plot, bar: &Bar<'_>, figure: &Figure) -> Markup {
     };
     let [left, right] = bar.sides.map(|side| plot.at_x(side));
     let (top, bottom) = (plot.at_y(mean), plot.at_y(0.0));
+    let middle = f64::midpoint(left, right);
+    let name = bar.device.name.as_str();
     html! {
-        g.series.{ (parts::class(&bar.device.name)) } {
-            rect.column x=(round(left + 1.0)) y=(round(top)) width=(round(right - left - 2.0)) height=(round(bottom - top)) {
-                title { (bar.device.name) ", " (bar.value) ": " (scale::label(mean)) " " (figure.unit) }
-            }
+        g.series.{ (parts::class(name)) } data-series=(name) {
+            rect.column x=(round(left + 1.0)) y=(round(top)) width=(round(right - left - 2.0)) height=(round(bottom - top)) {}
             @if let Some(interval) = bar.runs.interval() {
-                @let middle = round(f64::midpoint(left, right));
-                path.whisker d={ "M" (middle) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
+                path.whisker d={ "M" (round(middle)) " " (round(plot.at_y(interval.low))) "V" (round(plot.at_y(interval.high))) } {}
             }
+            (Point { series: name, x: &shown(&bar.value), y: mean, unit: figure.unit }.at(middle, top))
         }
     }
 }
 
 /// What stands at the axis: the figure with its unit.
-fn y_name(figure: &'static Figure) -> String {
+pub(super) fn y_name(figure: &'static Figure) -> String {
     match figure.unit {
         "" => figure.title.to_owned(),
         unit => format!("{}, {unit}", figure.title),

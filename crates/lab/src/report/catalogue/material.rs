@@ -10,7 +10,7 @@ use crate::statistics::Histogram;
 use crate::{Scenario, catalogue::Values};
 
 /// Everything of one experiment.
-pub(super) struct Material<'a> {
+pub(in crate::report) struct Material<'a> {
     /// The experiment.
     pub(super) experiment: &'static Experiment,
     /// The devices that took part.
@@ -138,7 +138,7 @@ impl<'a> Material<'a> {
         let parameters = self.experiment.parameters.iter();
         parameters
             .filter_map(|parameter| match self.values(parameter).as_slice() {
-                [only] => Some((parameter.about, only.to_string())),
+                [only] => Some((parameter.about, shown(only))),
                 _ => None,
             })
             .collect()
@@ -164,11 +164,19 @@ fn agrees(point: &Point, facet: &Facet) -> bool {
 pub(super) fn words(facet: &Facet) -> String {
     let parts = facet.iter();
     let parts: Vec<String> = parts
-        .map(|(parameter, value)| format!("{} {value}", parameter.name))
+        .map(|(parameter, value)| format!("{} {}", parameter.name, shown(value)))
         .collect();
     match parts.as_slice() {
         [] => String::new(),
         parts => format!(" · {}", parts.join(", ")),
+    }
+}
+
+/// A value as people read it.
+pub(super) fn shown(value: &Value) -> String {
+    match value {
+        Value::Number(number) => crate::format::count(*number),
+        Value::Word(word) => word.clone(),
     }
 }
 

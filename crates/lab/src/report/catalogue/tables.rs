@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::material::{Facet, Material, with, words};
+use super::material::{Facet, Material, shown, with, words};
 use crate::analysis::ByRun;
 use crate::catalogue::Figure;
 use crate::format::{decimal, decimals};
@@ -27,7 +27,7 @@ pub(super) fn matrix(
     let head = html! {
         tr {
             th scope="col" { "Device" }
-            @for value in &columns { th scope="col" { (value) } }
+            @for value in &columns { th scope="col" { (shown(value)) } }
         }
     };
     html! {
@@ -88,7 +88,7 @@ pub(super) fn table(material: &Material<'_>, title: &str, figures: &[&str]) -> M
     };
     let table = parts::table(&caption, &head, &body);
     if facets.len() > FACETS_OPEN {
-        html! { details { summary { (title) ": " (facets.len()) " points" } (table) } }
+        html! { details.more { summary { span { (title) } ": " span { (facets.len()) " points" } } (table) } }
     } else {
         table
     }

@@ -4,7 +4,8 @@
 use maud::{Markup, html};
 
 use super::super::scale::Scale;
-use super::super::svg::{Plot, round};
+use super::super::strip::{Group, Strip};
+use super::super::svg::Plot;
 use super::super::{parts, scale};
 use super::Tests;
 use crate::MatchSet;
@@ -118,8 +119,14 @@ fn draw_curves(
             @let points: Vec<(f64, f64)> = curve.values.curve(POINTS).into_iter()
                 .map(|(nanos, share)| (micros(nanos), share))
                 .collect();
-            path.line.{ (parts::class(&curve.device.name)) } d=(plot.steps(&points)) {
-                title { (curve.device.name) }
+            @let name = curve.device.name.as_str();
+            g.series.{ (parts::class(name)) } data-series=(name) {
+                path.line d=(plot.steps(&points)) {}
+                @for (thousandths, mark) in [(500, "50 %"), (900, "90 %"), (990, "99 %")] {
+                    @let value = micros(curve.values.quantile(thousandths));
+                    @let point = parts::Point { series: name, x: mark, y: value, unit: "µs" };
+                    (point.at(plot.at_x(value), plot.at_y(f64::from(thousandths) / 1e3)))
+                }
             }
         }
     };
@@ -137,68 +144,27 @@ fn draw_curves(
     ))
 }
 
-/// Distance between two devices' rows, in pixels.
-const ROW: f64 = 15.0;
-/// Where rows begin, and what stands left of them.
-const MARGIN: (f64, f64) = (84.0, 8.0);
-
 /// Each run's median as a dot, match type by match type.
 fn runs_figure(results: &Results, tests: &Tests, size: u16) -> Markup {
     let devices = results.devices_in(Scenario::Echo);
-    let group = ROW * (devices.len() as f64 + 0.9);
-    let height = MARGIN.1 + group * tests.sets.len() as f64;
-    let medians: Vec<Vec<Vec<f64>>> = tests
-        .sets
-        .iter()
-        .map(|&set| {
-            let of = |device: &&DeviceRecord| {
-                let runs = echo_runs(results, &device.name, set, size);
-                by_run(&runs, |run| f64::from(run.delays.quantile(500)) / 1e3).values()
-            };
-            devices.iter().map(of).collect()
-        })
-        .collect();
-    let every = || medians.iter().flatten().flatten().copied();
-    let x = Scale::log(
-        every().reduce(f64::min).unwrap_or(1.0),
-        every().reduce(f64::max).unwrap_or(1.0),
-    );
-    let width = 520.0;
-    let at = |value: f64| round(MARGIN.0 + x.place(value) * (width - MARGIN.0 - 20.0));
-    let content = html! {
-        svg viewBox={ "0 0 " (width) " " (round(height + 44.0)) } role="img"
-            aria-label={ "Median round trip of each run, " (size) "-byte frames" } {
-            g.grid {
-                @for tick in x.ticks() {
-                    path d={ "M" (at(tick)) " " (MARGIN.1) "V" (round(height)) } {}
-                    text x=(at(tick)) y=(round(height + 17.0)) text-anchor="middle" { (scale::label(tick)) }
-                }
-                text.axis x=(f64::midpoint(MARGIN.0, width)) y=(round(height + 38.0)) text-anchor="middle" {
-                    "median round trip, µs"
-                }
-            }
-            @for (index, (set, rows)) in (0_u8..).zip(tests.sets.iter().zip(&medians)) {
-                @let top = MARGIN.1 + group * f64::from(index);
-                g.rows {
-                    text.label x=(MARGIN.0 - 12.0) y=(round(top + group / 2.0 + 1.0)) text-anchor="end" { (super::heading(*set)) }
-                    @if index > 0 { path.divide d={ "M" (MARGIN.0) " " (round(top)) "H" (width - 20.0) } {} }
-                    @for (row, (device, values)) in (0_u8..).zip(devices.iter().zip(rows)) {
-                        @let y = round(top + ROW * (f64::from(row) + 0.95));
-                        g class=(parts::class(&device.name)) {
-                            @for value in values {
-                                circle.dot cx=(at(*value)) cy=(y) r="3.6" {
-                                    title { (device.name) ", " (set) ": " (scale::label(*value)) " µs" }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
+    let groups = tests.sets.iter().map(|&set| {
+        let of = |device: &&DeviceRecord| {
+            let runs = echo_runs(results, &device.name, set, size);
+            by_run(&runs, |run| f64::from(run.delays.quantile(500)) / 1e3).values()
+        };
+        Group {
+            name: super::heading(set).to_owned(),
+            rows: devices.iter().map(of).collect(),
         }
+    });
+    let strip = Strip {
+        title: format!("Run by run, {size}-byte frames"),
+        axis: "median round trip, µs".to_owned(),
+        unit: "µs",
+        devices: &devices,
+        groups: groups.collect(),
     };
-    let caption = html! {
-        "Each dot is the median of one run: what scatters here is what the intervals of the table are made of."
-    };
-    let title = format!("Run by run, {size}-byte frames");
-    parts::figure(&title, &parts::legend(&devices), &content, &caption)
+    let strips = [strip];
+    let scale = Strip::common_scale(&strips);
+    html! { @for strip in &strips { (strip.draw(scale)) } }
 }

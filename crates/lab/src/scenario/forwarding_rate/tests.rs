@@ -81,6 +81,7 @@ fn through(faults: Faults) -> Option<(RateOutcome, Vec<bool>)> {
         },
         interrupt: &Interrupt::never(),
         parameters: &parameters,
+        options: &crate::Options::default(),
     };
     let offer = Offer::Paced(1_000);
     let measured = measure_on(&bench, offer, |_| Ok(None), &tools).unwrap();

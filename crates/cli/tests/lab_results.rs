@@ -1,0 +1,144 @@
+//! `comporta lab` upon runs that were measured, as its users call it: what it prints, and what it
+//! returns.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A session and one trial of each scenario.
+const RECORDS: &str = include_str!("../../lab/records/schema-1.jsonl");
+
+/// A directory with a run in it, which goes when this does.
+struct Run(PathBuf);
+
+impl Run {
+    /// Five runs of TCP streams, each so much faster than what was recorded.
+    fn of(name: &str, factor: f64) -> Self {
+        let directory =
+            std::env::temp_dir().join(format!("lab-results-{}-{name}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let session = RECORDS.lines().next().unwrap();
+        let stream = RECORDS
+            .lines()
+            .find(|line| line.contains("tcp-throughput/"))
+            .unwrap();
+        let (head, tail) = stream.split_once("\"bits_per_second\":").unwrap();
+        let (_, tail) = tail.split_once(',').unwrap();
+        let runs = (1..=5).map(|run| {
+            let head = head
+                .replace("/1\",", &format!("/{run}\","))
+                .replace("\"run\":1,", &format!("\"run\":{run},"));
+            let rate = 1e10 * factor * (1.0 + f64::from(run) * 0.001);
+            format!("{head}\"bits_per_second\":{rate:.1},{tail}")
+        });
+        let lines: Vec<String> = std::iter::once(session.to_owned()).chain(runs).collect();
+        fs::write(directory.join("records.jsonl"), lines.join("\n") + "\n").unwrap();
+        Self(directory)
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn lab(words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_comporta"));
+    command.arg("lab").args(words).output().unwrap()
+}
+
+fn told(words: &[&str], code: i32) -> String {
+    let output = lab(words);
+    let text =
+        String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {text}");
+    text
+}
+
+#[test]
+fn a_comparison_fails_on_a_regression_only_if_asked() {
+    let (fast, slow) = (Run::of("fast", 1.0), Run::of("slow", 0.8));
+    let worse = told(&["compare", fast.path(), slow.path()], 0);
+    assert!(worse.starts_with("**1 worse, 0 better**"), "{worse}");
+    assert!(worse.contains("−20.0 %"), "{worse}");
+    let fail_on = ["--fail-on", "regression"];
+    told(
+        &[&["compare", fast.path(), slow.path()], &fail_on[..]].concat(),
+        1,
+    );
+    told(
+        &[&["compare", slow.path(), fast.path()], &fail_on[..]].concat(),
+        0,
+    );
+    let json = told(&["compare", fast.path(), slow.path(), "--json"], 0);
+    assert!(json.contains("\"finding\": \"worse\""), "{json}");
+    // One run of each tells nothing.
+    fs::write(fast.0.join("records.jsonl"), RECORDS).unwrap();
+    told(
+        &[&["compare", fast.path(), slow.path()], &fail_on[..]].concat(),
+        4,
+    );
+    told(&["compare", fast.path(), slow.path(), "--margin", "2"], 2);
+    assert!(told(&["compare", "/nonexistent", slow.path()], 1).contains("/nonexistent"));
+}
+
+#[test]
+fn thresholds_decide_the_exit_code() {
+    let run = Run::of("check", 1.0);
+    let check =
+        |threshold: &str, code| told(&["check", run.path(), "--threshold", threshold], code);
+    assert!(
+        check("tcp-throughput.bit_s > 9e9", 0).starts_with("**0 not met**, 0 inconclusive, 1 met.")
+    );
+    check("tcp-throughput.bit_s > 11e9", 1);
+    check("tcp-throughput.bit_s > 10.03e9", 4);
+    check("echo.p50_us < 5", 4);
+    let slip = check("tcp-throughput.bits_s > 1", 2);
+    assert!(
+        slip.contains("did you mean 'bit_s'?") && slip.contains("\n                 ^"),
+        "{slip}"
+    );
+    assert!(told(&["check", run.path()], 1).contains("--threshold or --slo is wanted"));
+    let rules = run.0.join("slo.toml");
+    fs::write(
+        &rules,
+        "[[rule]]\nscenario = \"*\"\nmetric = \"bit_s\"\nmin = 11e9\n",
+    )
+    .unwrap();
+    let junit = run.0.join("junit.xml");
+    let [rules, junit] = [&rules, &junit].map(|path| path.to_str().unwrap());
+    told(&["check", run.path(), "--slo", rules, "--junit", junit], 1);
+    assert!(
+        fs::read_to_string(junit)
+            .unwrap()
+            .contains("<failure message=")
+    );
+}
+
+#[test]
+fn a_run_is_exported_to_where_it_is_wanted() {
+    let run = Run::of("export", 1.0);
+    let files = told(&["export", run.path()], 0);
+    for file in files.lines() {
+        assert!(Path::new(file).exists(), "{file}");
+    }
+    assert!(
+        files.contains("tcp-throughput.csv") && files.contains("report.md"),
+        "{files}"
+    );
+    let out = run.0.join("elsewhere");
+    let out = out.to_str().unwrap();
+    let page = told(&["export", run.path(), "--markdown", "--out", out], 0);
+    assert_eq!(page.trim(), format!("{out}/report.md"));
+    assert!(!Path::new(&format!("{out}/tcp-throughput.csv")).exists());
+}

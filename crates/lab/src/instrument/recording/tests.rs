@@ -1,0 +1,180 @@
+//! What is read of files, and how it is sent.
+
+use std::time::Duration;
+
+use base::Instant;
+use ports::pcapng::{Direction, Writer, packet};
+use proptest::prelude::*;
+
+use super::*;
+use crate::Interrupt;
+use crate::instrument::layers::checksums_hold;
+use crate::instrument::memory::{Path as Cable, SimulatedTime, cable};
+use crate::instrument::template::{Pattern, Stamp};
+use crate::instrument::{
+    EndNo, Length, Measurement, Pace, Request, Signature, Stream, Template, measure,
+};
+
+/// A file of libpcap, of frames a millisecond apart.
+fn pcap(number: fn(u32) -> [u8; 4], magic: u32, frames: &[&[u8]]) -> Vec<u8> {
+    let head = [magic, 0x0004_0002, 0, 0, 65_535, 1];
+    let mut bytes: Vec<u8> = head.into_iter().flat_map(number).collect();
+    for (count, frame) in (0..).zip(frames) {
+        let length = u32::try_from(frame.len()).unwrap();
+        bytes.extend(
+            [7, count * 1_000, length, length]
+                .into_iter()
+                .flat_map(number),
+        );
+        bytes.extend(*frame);
+    }
+    bytes
+}
+
+fn pcapng(frames: &[&[u8]]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut writer = Writer::new(&mut file, "eth0").unwrap();
+    let mut blocks = Vec::new();
+    for (count, frame) in (0..).zip(frames) {
+        let at = Instant::from_nanos(9_000_000_000 + count * 1_000_000);
+        packet(&mut blocks, at, Direction::In, frame);
+    }
+    writer.write(&blocks).unwrap();
+    file
+}
+
+/// A frame of UDP, made by somebody else.
+fn datagram(payload: usize) -> Vec<u8> {
+    let builder = etherparse::PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+        .udp(1_000, 2_000);
+    let mut frame = Vec::new();
+    builder.write(&mut frame, &vec![0xa5; payload]).unwrap();
+    frame
+}
+
+#[test]
+fn both_forms_say_the_same() {
+    let frames: [&[u8]; 3] = [&[1; 60], &[2; 14], &[3; 61]];
+    let files = [
+        pcap(u32::to_le_bytes, 0xa1b2_c3d4, &frames),
+        pcap(u32::to_be_bytes, 0xa1b2_c3d4, &frames),
+        pcapng(&frames),
+    ];
+    for file in files {
+        let recording = Recording::parse(&file).unwrap();
+        assert!(recording.frames().eq(frames));
+        assert_eq!(recording.gaps(), [1_000_000; 3]);
+        assert_eq!(
+            recording.mean_bytes(),
+            f64::from(60 + 14 + 61 + 3 * 4) / 3.0
+        );
+    }
+    let nanos = pcap(u32::to_le_bytes, 0xa1b2_3c4d, &frames);
+    assert_eq!(Recording::parse(&nanos).unwrap().gaps(), [1_000; 3]);
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_with_the_reason() {
+    let bad = |bytes: &[u8]| Recording::parse(bytes).unwrap_err();
+    let good = pcap(u32::to_le_bytes, 0xa1b2_c3d4, &[&[1; 60]]);
+    let changed = |at: usize, value: u8| {
+        let mut bytes = good.clone();
+        bytes[at] = value;
+        bad(&bytes)
+    };
+    assert_eq!(bad(b"hello"), BadRecording::Unknown);
+    assert_eq!(bad(&good[..24]), BadRecording::Empty);
+    assert_eq!(bad(&good[..90]), BadRecording::Broken);
+    assert_eq!(changed(20, 101), BadRecording::NotEthernet);
+    assert_eq!(changed(36, 61), BadRecording::Cut);
+    let runt = pcap(u32::to_le_bytes, 0xa1b2_c3d4, &[&[1; 13]]);
+    assert_eq!(bad(&runt), BadRecording::Length(13));
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_file_says_has_an_answer(
+        mut file in prop_oneof![
+            Just(pcapng(&[&[1; 60], &[2; 77]])),
+            Just(pcap(u32::to_be_bytes, 0xa1b2_c3d4, &[&[1; 60], &[2; 77]])),
+        ],
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        end in any::<prop::sample::Index>(),
+    ) {
+        for (at, value) in changes {
+            let at = at.index(file.len());
+            file[at] = value;
+        }
+        let end = end.index(file.len() + 1);
+        let _ = Recording::parse(&file[..end]);
+    }
+
+    #[test]
+    fn a_signature_leaves_checksums_right(payload in 12..60_usize, number in any::<u64>()) {
+        let mut frame = datagram(payload);
+        // An interface pads what is short.
+        frame.resize(frame.len().max(60), 0);
+        let pattern = Pattern::of_frame(&frame);
+        prop_assert!(pattern.is_signed());
+        pattern.write(&mut frame, Stamp { stream: 3, number, time_ns: 99 });
+        prop_assert!(checksums_hold(&frame));
+        let signature = Signature::of(&frame).unwrap();
+        prop_assert_eq!((signature.stream, signature.time_ns), (3, 99));
+    }
+}
+
+/// Sends a recording over a path, once.
+fn sent(frames: &[&[u8]], pace: Pace, path: Cable) -> Measurement {
+    let recording = Recording::parse(&pcapng(frames)).unwrap();
+    let time = SimulatedTime::new(500);
+    let (mut ends, _) = cable(&time, path, Cable::default());
+    let length = Length::Frames(recording.frame_count());
+    let stream = Stream::new(recording, pace, EndNo(0), EndNo(1));
+    let request = Request {
+        drain: Duration::from_millis(60),
+        ..Request::new(vec![stream], length)
+    };
+    measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap()
+}
+
+#[test]
+fn what_has_room_is_signed_and_the_rest_is_counted() {
+    let (long, short, arp) = (datagram(30), datagram(5), [0x42; 60]);
+    let frames = [long.as_slice(), &short, &long, &arp, &long];
+    let path = Cable {
+        lose_every: Some(5),
+        ..Cable::default()
+    };
+    let measured = sent(&frames, Pace::Recorded { percent: 100 }, path);
+    let stream = &measured.streams[0];
+    assert_eq!((stream.achieved.frames, stream.unsigned), (5, 2));
+    assert_eq!((stream.received, stream.lost), (2, 1));
+    assert_eq!((stream.changed, stream.damaged), (0, 0));
+    assert_eq!(measured.ends[1].unknown, 2);
+    // Five frames a millisecond apart.
+    assert_eq!(stream.intended.seconds, 0.005);
+    assert_eq!(measured.refusals, []);
+}
+
+#[test]
+fn a_recording_goes_faster_and_flat_out() {
+    let frame = datagram(40);
+    let frames = [frame.as_slice(); 100];
+    let of = |pace| sent(&frames, pace, Cable::default()).streams.remove(0);
+    let twice = of(Pace::Recorded { percent: 200 });
+    assert_eq!((twice.received, twice.intended.seconds), (100, 0.05));
+    let flat_out = of(Pace::FlatOut);
+    assert_eq!(flat_out.received, 100);
+    assert!(flat_out.achieved.seconds < 0.001);
+}
+
+#[test]
+fn only_recordings_have_a_pace_of_their_own() {
+    let time = SimulatedTime::new(500);
+    let (mut ends, _) = cable(&time, Cable::default(), Cable::default());
+    let pace = Pace::Recorded { percent: 100 };
+    let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+    let request = Request::new(vec![stream], Length::Frames(1));
+    assert!(measure(&mut ends, &request, &*time, &Interrupt::never()).is_err());
+}

@@ -1,0 +1,322 @@
+//! A far end that sends everything back: round trips through a device, measured at one end.
+//!
+//! By the thread that measures ([`End::reflected`]), which takes turns, or by one of its own
+//! ([`Reflector`]), which leaves the measuring end alone.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use testbed::pin_current_thread;
+
+use super::layers::outermost_ip;
+use super::template::Reflection;
+use super::{Arrivals, End, Receive, Stamps};
+
+impl End {
+    /// This end, with everything that comes to `far` sent back there whenever this one is looked at.
+    #[must_use]
+    pub fn reflected(self, far: Self, reflection: Reflection) -> Self {
+        Self {
+            transmit: self.transmit,
+            receive: Box::new(Reflected {
+                near: self.receive,
+                mirror: Mirror::new(far, reflection),
+            }),
+        }
+    }
+}
+
+/// An end whose other side sends back.
+struct Reflected {
+    near: Box<dyn Receive>,
+    mirror: Mirror,
+}
+
+impl Receive for Reflected {
+    fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
+        self.mirror.turn()?;
+        self.near.receive(arrivals)
+    }
+
+    fn take_drops(&mut self) -> io::Result<u64> {
+        let far = self.mirror.take_drops()?;
+        Ok(far + self.near.take_drops()?)
+    }
+
+    fn stamps(&self) -> Stamps {
+        self.near.stamps()
+    }
+}
+
+/// Sends back what comes.
+struct Mirror {
+    far: End,
+    reflection: Reflection,
+    arrivals: Arrivals,
+    /// What has come and is not sent yet.
+    frames: Vec<Vec<u8>>,
+    waiting: usize,
+    /// What was given up, for want of room.
+    dropped: u64,
+}
+
+/// Frames that are sent back together.
+const BURST: usize = 64;
+/// How often a frame that finds no room is tried again.
+const TRIES: u32 = 1_000;
+
+impl Mirror {
+    fn new(far: End, reflection: Reflection) -> Self {
+        Self {
+            far,
+            reflection,
+            arrivals: Arrivals::new(),
+            frames: vec![Vec::new(); BURST],
+            waiting: 0,
+            dropped: 0,
+        }
+    }
+
+    /// Sends back what has come, and returns how many frames that were.
+    fn turn(&mut self) -> io::Result<usize> {
+        self.arrivals.clear();
+        self.far.receive.receive(&mut self.arrivals)?;
+        if self.arrivals.is_empty() {
+            return Ok(0);
+        }
+        self.waiting = 0;
+        for (arrival, frame) in self.arrivals.iter().zip(&mut self.frames) {
+            frame.clear();
+            frame.extend_from_slice(arrival.bytes);
+            reflect(frame, self.reflection);
+            self.waiting += 1;
+        }
+        let frames: [&[u8]; BURST] = std::array::from_fn(|slot| self.frames[slot].as_slice());
+        let mut rest = &frames[..self.waiting];
+        let mut tries = 0;
+        while !rest.is_empty() {
+            let taken = self.far.transmit.send(rest)?;
+            rest = &rest[taken.min(rest.len())..];
+            tries = if taken == 0 { tries + 1 } else { 0 };
+            if tries == TRIES {
+                self.dropped += rest.len() as u64;
+                break;
+            }
+        }
+        Ok(self.waiting - rest.len())
+    }
+
+    fn take_drops(&mut self) -> io::Result<u64> {
+        let dropped = std::mem::take(&mut self.dropped);
+        Ok(dropped + self.far.receive.take_drops()?)
+    }
+}
+
+/// Swaps the addresses of a frame. Checksums stay right: they are sums.
+fn reflect(frame: &mut [u8], reflection: Reflection) {
+    let place = outermost_ip(frame);
+    if let Some((destination, source)) = frame
+        .get_mut(..12)
+        .and_then(|macs| macs.split_at_mut_checked(6))
+    {
+        destination.swap_with_slice(source);
+    }
+    if let (Some(place), Reflection::Addresses) = (place, reflection) {
+        let is_v4 = frame[place.start] >> 4 == 4;
+        let (start, length) = if is_v4 { (12, 4) } else { (8, 16) };
+        let start = place.start + start;
+        let addresses = frame.get_mut(start..start + 2 * length);
+        if let Some((source, destination)) =
+            addresses.and_then(|both| both.split_at_mut_checked(length))
+        {
+            source.swap_with_slice(destination);
+        }
+    }
+}
+
+/// A far end that sends everything back, on a thread of its own that never sleeps. Dropping it ends it.
+pub struct Reflector {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<io::Result<End>>>,
+}
+
+struct Shared {
+    stop: AtomicBool,
+    reflected: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// Turns between two looks at what was dropped.
+const TURNS: u32 = 1 << 16;
+
+impl Reflector {
+    /// Begins to send back what comes to `far`, on this core.
+    ///
+    /// # Errors
+    /// There is no room for a thread.
+    pub fn start(far: End, reflection: Reflection, core: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            stop: AtomicBool::new(false),
+            reflected: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+        });
+        let told = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("reflector".to_owned())
+            .spawn(move || {
+                pin_current_thread(&[core])
+                    .map_err(|failure| io::Error::other(failure.to_string()))?;
+                run(Mirror::new(far, reflection), &told)
+            })?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// How many frames it has sent back.
+    #[must_use]
+    pub fn reflected(&self) -> u64 {
+        self.shared.reflected.load(Ordering::Relaxed)
+    }
+
+    /// Ends it, and returns its end and how many frames it has dropped: with any of these, what was
+    /// measured is void.
+    ///
+    /// # Errors
+    /// The end had failed.
+    pub fn stop(mut self) -> io::Result<(End, u64)> {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let gone = || io::Error::other("the reflector has ended");
+        let thread = self.thread.take().ok_or_else(gone)?;
+        let end = thread.join().map_err(|_| gone())??;
+        Ok((end, self.shared.dropped.load(Ordering::Relaxed)))
+    }
+}
+
+impl Drop for Reflector {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // Why it ended is told to who stops it.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut mirror: Mirror, shared: &Shared) -> io::Result<End> {
+    mirror.take_drops()?;
+    for turn in 1_u32.. {
+        let count = mirror.turn()?;
+        shared.reflected.fetch_add(count as u64, Ordering::Relaxed);
+        let is_over = shared.stop.load(Ordering::Relaxed);
+        if is_over || turn.is_multiple_of(TURNS) {
+            let dropped = mirror.take_drops()?;
+            shared.dropped.fetch_add(dropped, Ordering::Relaxed);
+        }
+        if is_over {
+            break;
+        }
+    }
+    Ok(mirror.far)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Interrupt;
+    use crate::instrument::memory::{Path, SimulatedTime, cable};
+    use crate::instrument::template::{Encapsulation, FlowField, Flows, Party, Protocol, Tunnel};
+    use crate::instrument::{
+        EndNo, Expectation, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
+    };
+
+    const HERE: EndNo = EndNo(0);
+
+    fn stream(template: &Template, reflection: Reflection) -> Stream {
+        let pace = Pace::Constant(Rate::Frames(100_000));
+        Stream {
+            expectation: Expectation {
+                rewritten: Some(template.reflected(reflection).into()),
+                ..Expectation::default()
+            },
+            ..Stream::new(template.clone(), pace, HERE, HERE)
+        }
+    }
+
+    fn round_trip(template: &Template, reflection: Reflection) -> StreamOutcome {
+        let time = SimulatedTime::new(200);
+        let way = |delay_ns| Path {
+            delay_ns,
+            ..Path::default()
+        };
+        let ([near, far], _) = cable(&time, way(7_000), way(11_000));
+        let mut ends = [near.reflected(far, reflection)];
+        let streams = vec![stream(template, reflection)];
+        let request = Request::new(streams, Length::Frames(2_000));
+        let measured = measure(&mut ends, &request, &*time, &Interrupt::never());
+        measured.unwrap().streams.remove(0)
+    }
+
+    #[test]
+    fn round_trips_take_both_ways_and_come_back_with_addresses_swapped() {
+        let tunnel = Tunnel {
+            source: Party::numbered(5),
+            destination: Party::numbered(6),
+            vni: 9,
+        };
+        let shapes = [
+            (Protocol::Udp, Encapsulation::Plain),
+            (Protocol::Udp6, Encapsulation::Plain),
+            (Protocol::Tcp, Encapsulation::Geneve(tunnel)),
+        ];
+        let fields = [FlowField::SourceAddress, FlowField::DestinationMac];
+        for (protocol, encapsulation) in shapes {
+            for reflection in [Reflection::Macs, Reflection::Addresses] {
+                let template = Template {
+                    protocol,
+                    encapsulation,
+                    flows: Flows::random(1_000, 3, &fields),
+                    ..Template::udp(256)
+                };
+                let stream = round_trip(&template, reflection);
+                let counts = (stream.received, stream.lost, stream.changed, stream.damaged);
+                assert_eq!(counts, (2_000, 0, 0, 0), "{template:?} {reflection:?}");
+                // The far end is looked at once a round of the one thread.
+                let delay = stream.delay_from_sent.value_at_quantile(0.5);
+                assert!((18_000..19_000).contains(&delay), "{delay}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_of_its_own_does_the_same() {
+        let time = SimulatedTime::new(100);
+        let ([near, far], [forth, back]) = cable(&time, Path::default(), Path::default());
+        let reflector = Reflector::start(far, Reflection::Macs, 0).unwrap();
+        let streams = vec![stream(&Template::udp(64), Reflection::Macs)];
+        let request = Request {
+            drain: Duration::from_secs(20),
+            ..Request::new(streams, Length::Frames(500))
+        };
+        let measured = measure(&mut [near], &request, &*time, &Interrupt::never()).unwrap();
+        assert_eq!(measured.streams[0].received, 500);
+        assert_eq!(reflector.reflected(), 500);
+        let (_end, dropped) = reflector.stop().unwrap();
+        assert_eq!(
+            (dropped, forth.done().sent, back.done().sent),
+            (0, 500, 500)
+        );
+    }
+
+    #[test]
+    fn whatever_comes_is_sent_back() {
+        let mut short = [1, 2, 3];
+        reflect(&mut short, Reflection::Addresses);
+        assert_eq!(short, [1, 2, 3]);
+    }
+}

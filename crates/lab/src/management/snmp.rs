@@ -1,0 +1,351 @@
+//! A switch asked by SNMP v2c: what it is (SNMPv2-MIB, RFC 3418), what its interfaces have
+//! counted (IF-MIB, RFC 2863), how busy its processors are (HOST-RESOURCES-MIB, RFC 2790).
+
+use std::time::Duration;
+
+use snmp2::{Oid, SyncSession, Value};
+use testbed::Namespace;
+
+use super::counter::{Counter, Width};
+use crate::devices::Agent;
+
+/// Rows of one table that are looked at: interfaces of a large switch, with its VLANs.
+const ROWS_MAX: usize = 4_096;
+
+/// Rows that are asked for at once: with names of 30 bytes they fit an Ethernet frame.
+const ROWS_AT_ONCE: u32 = 20;
+
+/// Tries of a question before it counts as unanswered: a datagram may be lost.
+const TRIES: u32 = 2;
+
+const SYS_DESCR: &[u64] = &[1, 3, 6, 1, 2, 1, 1, 1, 0];
+const SYS_UP_TIME: &[u64] = &[1, 3, 6, 1, 2, 1, 1, 3, 0];
+const IF_NAME: &[u64] = &[1, 3, 6, 1, 2, 1, 31, 1, 1, 1, 1];
+const IF_DESCR: &[u64] = &[1, 3, 6, 1, 2, 1, 2, 2, 1, 2];
+const HR_PROCESSOR_LOAD: &[u64] = &[1, 3, 6, 1, 2, 1, 25, 3, 3, 1, 2];
+
+/// Counters of `ifXTable`, of 64 bits: octets, and unicast, multicast and broadcast frames;
+/// in, then out.
+const WIDE: [[u64; 4]; 2] = [[6, 7, 8, 9], [10, 11, 12, 13]];
+/// The same of 32 bits, in `ifTable` and `ifXTable`.
+#[rustfmt::skip]
+const NARROW: [[&[u64]; 4]; 2] = [
+    [&[2, 2, 1, 10], &[2, 2, 1, 11], &[31, 1, 1, 1, 2], &[31, 1, 1, 1, 3]],
+    [&[2, 2, 1, 16], &[2, 2, 1, 17], &[31, 1, 1, 1, 4], &[31, 1, 1, 1, 5]],
+];
+
+/// Why there is no answer to use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SnmpError {
+    /// Nobody answers: who does not know the community is not told so (RFC 3584, 5.2.1).
+    #[error("the switch does not answer SNMP: is its address right, and the community?")]
+    Silent,
+    /// The system refused.
+    #[error("SNMP: {0}")]
+    System(String),
+    /// What came is no answer to what was asked.
+    #[error("the switch's answer by SNMP makes no sense: {0}")]
+    Senseless(String),
+    /// The switch has no such thing.
+    #[error("the switch tells nothing by SNMP of {0}")]
+    Missing(String),
+}
+
+/// What an interface has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceCounts {
+    /// Bytes in, with header and checksum.
+    pub in_octets: Counter,
+    /// Frames in: unicast, multicast and broadcast, each its own counter.
+    pub in_frames: [Counter; 3],
+    /// Bytes out, with header and checksum.
+    pub out_octets: Counter,
+    /// Frames out.
+    pub out_frames: [Counter; 3],
+}
+
+impl InterfaceCounts {
+    /// Frames in and out since `earlier`; none if the counters are others now.
+    #[must_use]
+    pub fn frames_since(&self, earlier: &Self) -> Option<(u64, u64)> {
+        let sum = |now: &[Counter; 3], then: &[Counter; 3]| {
+            let passed = now.iter().zip(then).map(|(now, then)| now.since(*then));
+            passed.sum::<Option<u64>>()
+        };
+        Some((
+            sum(&self.in_frames, &earlier.in_frames)?,
+            sum(&self.out_frames, &earlier.out_frames)?,
+        ))
+    }
+}
+
+/// What a switch told at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchSample {
+    /// Hundredths of a second since it started: less than before, if it has started again.
+    pub up_time: u32,
+    /// Its interfaces, in the order of the lab's ports.
+    pub interfaces: Vec<InterfaceCounts>,
+    /// How busy each of its processors was in the last minute, in per cent; nothing if it
+    /// does not tell.
+    pub loads: Vec<u8>,
+}
+
+/// A switch that can be asked.
+pub struct Snmp {
+    session: SyncSession,
+    /// The rows of its interfaces.
+    rows: Vec<u64>,
+    wide: Vec<bool>,
+}
+
+impl Snmp {
+    /// Finds the agent's interfaces by their names, as `ifName` or `ifDescr` has them.
+    ///
+    /// # Errors
+    /// It does not answer, or has no such interfaces.
+    pub fn open(agent: &Agent, answer: Duration) -> Result<Self, SnmpError> {
+        let mut snmp = Self {
+            session: session(agent, answer)?,
+            rows: Vec::new(),
+            wide: Vec::new(),
+        };
+        if agent.interfaces.is_empty() {
+            return Ok(snmp);
+        }
+        let names = snmp.names()?;
+        for wanted in &agent.interfaces {
+            let row = names.iter().find(|(_, name)| name == wanted);
+            let Some((row, _)) = row else {
+                return Err(SnmpError::Missing(format!("an interface '{wanted}'")));
+            };
+            snmp.rows.push(*row);
+        }
+        for row in snmp.rows.clone() {
+            let first = wide(WIDE[0][0], row);
+            let told = snmp.get(&[first])?;
+            snmp.wide.push(matches!(told[..], [Told::Counter(_)]));
+        }
+        Ok(snmp)
+    }
+
+    /// What it says that it is.
+    ///
+    /// # Errors
+    /// It does not answer, or does not say.
+    pub fn description(&mut self) -> Result<String, SnmpError> {
+        match &self.get(&[SYS_DESCR.to_vec()])?[..] {
+            [Told::Text(text)] => Ok(text.clone()),
+            _ => Err(SnmpError::Missing("itself".to_owned())),
+        }
+    }
+
+    /// Asks for all that it counts.
+    ///
+    /// # Errors
+    /// It does not answer, or has other interfaces than before.
+    pub fn sample(&mut self) -> Result<SwitchSample, SnmpError> {
+        let up_time = match self.get(&[SYS_UP_TIME.to_vec()])?[..] {
+            [Told::Number(ticks)] => u32::try_from(ticks).unwrap_or(u32::MAX),
+            _ => return Err(SnmpError::Missing("its uptime".to_owned())),
+        };
+        let places: Vec<(u64, bool)> = self.rows.iter().copied().zip(self.wide.clone()).collect();
+        let interfaces = places.into_iter().map(|(row, wide)| self.counts(row, wide));
+        let interfaces = interfaces.collect::<Result<_, _>>()?;
+        let loads = self.walk(HR_PROCESSOR_LOAD)?.into_iter();
+        let loads = loads.filter_map(|(_, told)| match told {
+            Told::Number(load) => u8::try_from(load).ok(),
+            Told::Counter(_) | Told::Text(_) | Told::Nothing => None,
+        });
+        Ok(SwitchSample {
+            up_time,
+            interfaces,
+            loads: loads.collect(),
+        })
+    }
+
+    fn counts(&mut self, row: u64, is_wide: bool) -> Result<InterfaceCounts, SnmpError> {
+        let mut ways = [None; 2];
+        for (way, told) in ways.iter_mut().enumerate() {
+            let oids: Vec<Vec<u64>> = match is_wide {
+                true => WIDE[way].iter().map(|column| wide(*column, row)).collect(),
+                false => NARROW[way].iter().map(|path| narrow(path, row)).collect(),
+            };
+            let [
+                Told::Counter(octets),
+                Told::Counter(unicast),
+                Told::Counter(multicast),
+                Told::Counter(broadcast),
+            ] = self.get(&oids)?[..]
+            else {
+                let what = format!("the counters of its interface {row}");
+                return Err(SnmpError::Missing(what));
+            };
+            *told = Some((octets, [unicast, multicast, broadcast]));
+        }
+        let [Some((in_octets, in_frames)), Some((out_octets, out_frames))] = ways else {
+            unreachable!("both ways were told");
+        };
+        Ok(InterfaceCounts {
+            in_octets,
+            in_frames,
+            out_octets,
+            out_frames,
+        })
+    }
+
+    /// The row and the name of each interface.
+    fn names(&mut self) -> Result<Vec<(u64, String)>, SnmpError> {
+        for table in [IF_NAME, IF_DESCR] {
+            let rows = self.walk(table)?.into_iter();
+            let names = rows.filter_map(|(row, told)| match told {
+                Told::Text(name) => Some((row, name)),
+                Told::Counter(_) | Told::Number(_) | Told::Nothing => None,
+            });
+            let names: Vec<_> = names.collect();
+            if !names.is_empty() {
+                return Ok(names);
+            }
+        }
+        Err(SnmpError::Missing("its interfaces".to_owned()))
+    }
+
+    /// Asks for values by their names.
+    fn get(&mut self, oids: &[Vec<u64>]) -> Result<Vec<Told>, SnmpError> {
+        let named = oids
+            .iter()
+            .map(|oid| name(oid))
+            .collect::<Result<Vec<_>, _>>()?;
+        let named: Vec<&Oid<'_>> = named.iter().collect();
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match self.session.get_many(&named) {
+                Ok(answer) if answer.error_status != 0 => {
+                    let status = answer.error_status;
+                    return Err(SnmpError::Senseless(format!("error {status}")));
+                }
+                Ok(answer) => {
+                    let told: Vec<Told> =
+                        answer.varbinds.map(|(_, value)| (&value).into()).collect();
+                    return match told.len() == oids.len() {
+                        true => Ok(told),
+                        false => Err(SnmpError::Senseless(format!(
+                            "{} values, and {} were asked for",
+                            told.len(),
+                            oids.len()
+                        ))),
+                    };
+                }
+                Err(error) => retry(error, tried)?,
+            }
+        }
+    }
+
+    /// All rows of a column, with the last number of each row's name.
+    fn walk(&mut self, column: &[u64]) -> Result<Vec<(u64, Told)>, SnmpError> {
+        let mut rows = Vec::new();
+        let mut last = column.to_vec();
+        let mut tried = 0;
+        while rows.len() < ROWS_MAX {
+            let from = name(&last)?;
+            let answer = match self.session.getbulk(&[&from], 0, ROWS_AT_ONCE) {
+                Ok(answer) => answer,
+                Err(error) => {
+                    tried += 1;
+                    retry(error, tried)?;
+                    continue;
+                }
+            };
+            let before = rows.len();
+            for (oid, value) in answer.varbinds {
+                let Some(path) = path(&oid) else {
+                    return Ok(rows);
+                };
+                // Names must grow: an agent that goes round in circles is not followed.
+                if !path.starts_with(column) || path <= last {
+                    return Ok(rows);
+                }
+                let row = path.last().copied().unwrap_or_default();
+                rows.push((row, Told::from(&value)));
+                last = path;
+            }
+            if rows.len() == before {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// A value, as far as it matters here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    Counter(Counter),
+    Number(u64),
+    Text(String),
+    Nothing,
+}
+
+impl From<&Value<'_>> for Told {
+    fn from(value: &Value<'_>) -> Self {
+        let counter = |value, width| Self::Counter(Counter { value, width });
+        match value {
+            Value::Counter32(value) => counter(u64::from(*value), Width::Bits32),
+            Value::Counter64(value) => counter(*value, Width::Bits64),
+            Value::Unsigned32(value) | Value::Timeticks(value) => Self::Number((*value).into()),
+            Value::Integer(value) => u64::try_from(*value).map_or(Self::Nothing, Self::Number),
+            Value::OctetString(bytes) => Self::Text(String::from_utf8_lossy(bytes).into_owned()),
+            _ => Self::Nothing,
+        }
+    }
+}
+
+fn session(agent: &Agent, answer: Duration) -> Result<SyncSession, SnmpError> {
+    let system = |error: String| SnmpError::System(error);
+    let open = || {
+        // What an answer to an earlier session would bear must not be this one's.
+        let number = i32::try_from(std::process::id() & 0xffff).unwrap_or(1) << 8;
+        let community = agent.community.as_bytes();
+        SyncSession::new_v2c(agent.address, community, Some(answer), number)
+    };
+    let opened = match &agent.namespace {
+        None => open(),
+        Some(path) => Namespace::open(path)
+            .and_then(|namespace| namespace.run(open))
+            .map_err(|failure| system(failure.to_string()))?,
+    };
+    opened.map_err(|error| system(error.to_string()))
+}
+
+/// Whether another try is worth it.
+fn retry(error: snmp2::Error, tried: u32) -> Result<(), SnmpError> {
+    match error {
+        // The answer to a question that was given up comes late.
+        snmp2::Error::RequestIdMismatch if tried < ROWS_AT_ONCE => Ok(()),
+        snmp2::Error::Send | snmp2::Error::Receive if tried < TRIES => Ok(()),
+        snmp2::Error::Send | snmp2::Error::Receive => Err(SnmpError::Silent),
+        other => Err(SnmpError::Senseless(other.to_string())),
+    }
+}
+
+fn wide(column: u64, row: u64) -> Vec<u64> {
+    narrow(&[31, 1, 1, 1, column], row)
+}
+
+/// A value of MIB-2 by its path there and its row.
+fn narrow(path: &[u64], row: u64) -> Vec<u64> {
+    let start = [1, 3, 6, 1, 2, 1];
+    start.iter().chain(path).copied().chain([row]).collect()
+}
+
+fn name(path: &[u64]) -> Result<Oid<'static>, SnmpError> {
+    Oid::from(path).map_err(|_| SnmpError::Senseless("a name that cannot be".to_owned()))
+}
+
+fn path(oid: &Oid<'_>) -> Option<Vec<u64>> {
+    oid.iter().map(Iterator::collect)
+}
+
+#[cfg(test)]
+mod tests;

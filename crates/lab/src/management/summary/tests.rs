@@ -1,0 +1,129 @@
+//! What looks and answers come to.
+
+use base::Instant;
+use testbed::{CoreTimes, Switches, Usage};
+
+use super::*;
+use crate::management::{Counter, InterfaceCounts, SwitchSample, Width};
+
+fn sample(at_ms: u64, user_ms: u64, softirq_ms: u64) -> Sample {
+    let process = ProcessSample {
+        usage: Usage {
+            user: Duration::from_millis(user_ms),
+            system: Duration::from_millis(user_ms / 2),
+            resident_bytes: 1_000 + at_ms,
+        },
+        switches: Switches {
+            voluntary: at_ms,
+            involuntary: at_ms / 10,
+        },
+    };
+    let core = CoreTimes {
+        softirq: Duration::from_millis(softirq_ms),
+        steal: Duration::from_millis(softirq_ms / 2),
+        ..CoreTimes::default()
+    };
+    Sample {
+        at: Instant::from_millis(at_ms),
+        processes: vec![Some(process), None, Some(process)],
+        cores: vec![CoreTimes::default(), core],
+        pressure: Some(Duration::from_millis(at_ms / 4)),
+    }
+}
+
+#[test]
+fn looks_come_to_what_was_used_between_them() {
+    let mut samples = Samples::default();
+    for (at, user, softirq) in [(0, 0, 0), (500, 100, 50), (1_000, 400, 100)] {
+        samples.keep(sample(at, user, softirq));
+    }
+    let record = ManagementRecord::of(&Watched {
+        samples,
+        polls: None,
+    });
+    assert_eq!((record.samples, record.seconds), (3, 1.0));
+    assert_eq!((record.user_seconds, record.system_seconds), (0.8, 0.4));
+    assert_eq!(record.resident_bytes_max, 4_000);
+    assert_eq!(record.voluntary_switches, 2_000);
+    assert_eq!(record.involuntary_switches, 200);
+    assert_eq!(
+        (record.softirq, record.steal),
+        (vec![0.0, 0.1], vec![0.0, 0.05])
+    );
+    assert_eq!(record.pressure, Some(0.25));
+    // Two processes, half as much again in the kernel.
+    assert_eq!(record.cores_used, [(0.5, 0.6), (1.0, 1.8)]);
+    assert_eq!((record.agent, record.ports), (None, None));
+}
+
+fn told(up_time: u32, octets: u64, frames: u32, load: u8) -> (Instant, SwitchSample) {
+    let wide = |value| Counter {
+        value,
+        width: Width::Bits64,
+    };
+    let narrow = |value: u32| Counter {
+        value: value.into(),
+        width: Width::Bits32,
+    };
+    let interface = InterfaceCounts {
+        in_octets: wide(octets),
+        in_frames: [narrow(frames), narrow(1), narrow(2)],
+        out_octets: wide(0),
+        out_frames: [narrow(0); 3],
+    };
+    let sample = SwitchSample {
+        up_time,
+        interfaces: vec![interface],
+        loads: vec![load, 3],
+    };
+    (Instant::START, sample)
+}
+
+#[test]
+fn counters_may_begin_again_between_answers_and_a_switch_may_not() {
+    let mut polls = Polls {
+        switch: vec![
+            told(1, u64::MAX, u32::MAX, 10),
+            told(2, 99, 9, 90),
+            told(3, 199, 19, 40),
+        ],
+        ports: vec![
+            (Instant::START, vec![(5, 7)]),
+            (Instant::from_secs(1), vec![(15, 10)]),
+        ],
+        unanswered: 2,
+        ..Polls::default()
+    };
+    let watched = |polls: &Polls| {
+        ManagementRecord::of(&Watched {
+            samples: Samples::default(),
+            polls: Some(polls.clone()),
+        })
+    };
+    let record = watched(&polls);
+    let agent = record.agent.unwrap();
+    let interface = agent.interfaces.unwrap()[0];
+    assert_eq!((interface.in_octets, interface.in_frames), (200, 20));
+    assert_eq!((agent.load_max, agent.unanswered), (vec![90, 3], 2));
+    assert_eq!(record.ports, Some(vec![(10, 3)]));
+    polls.switch.push(told(1, 300, 30, 1));
+    assert_eq!(watched(&polls).agent.unwrap().interfaces, None);
+    polls.switch.truncate(1);
+    assert_eq!(watched(&polls).agent.unwrap().interfaces, None);
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written() {
+    let record = ManagementRecord {
+        seconds: 1.5,
+        softirq: vec![0.25],
+        ports: Some(vec![(1, 2)]),
+        ..ManagementRecord::default()
+    };
+    let text = serde_json::to_string(&record).unwrap();
+    assert_eq!(
+        serde_json::from_str::<ManagementRecord>(&text).unwrap(),
+        record
+    );
+    assert!(!text.contains("agent"));
+}

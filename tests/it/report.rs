@@ -1,0 +1,166 @@
+//! The lab's report in a browser: Chromium, driven by WebDriver. Whether it fits, whether the
+//! script does what it should, and by keyboard alone. What the report says is tested where it
+//! is made.
+
+mod browser;
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::json;
+use testbed::{Program, Requirement};
+
+use crate::ground::{Ground, Outcome, Rule, Stop, rules};
+use crate::rig::{Ran, binary};
+use browser::Browser;
+
+pub(crate) const RULES: &[Rule] = rules![
+    a_report_fits_its_window_and_complains_of_nothing,
+    series_go_off_and_tables_are_sorted,
+    a_value_is_read_by_keyboard,
+    a_report_is_whole_without_scripts,
+];
+
+/// The keys of WebDriver.
+const TAB: &str = "\u{e004}";
+const RIGHT: &str = "\u{e014}";
+
+/// A report of records that were measured once, in a browser.
+fn open(ground: &Ground) -> Result<Browser<'_>, Stop> {
+    for (program, package) in [
+        ("chromium", "chromium"),
+        ("chromedriver", "chromium-driver"),
+    ] {
+        let needed = Requirement::Program { program, package };
+        testbed::check(&[needed]).map_err(|missing| Stop::Skip(missing.to_string()))?;
+    }
+    let records = include_str!("report/records.jsonl");
+    fs::write(ground.directory().join("records.jsonl"), records)?;
+    let words = Program::new(binary()).args(["lab", "report"]);
+    Ran::of(ground, words.arg(ground.directory()))?.good()?;
+    let browser = Browser::start(ground)?;
+    browser.go(&ground.directory().join("report.html"))?;
+    Ok(browser)
+}
+
+/// Keeps what the browser shows, for people to look at.
+fn keep(browser: &Browser<'_>, name: &str) -> Outcome {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(format!("{name}.png")), browser.screenshot()?)?;
+    Ok(())
+}
+
+fn a_report_fits_its_window_and_complains_of_nothing(ground: &Ground) -> Outcome {
+    let browser = open(ground)?;
+    for (name, width, scheme) in [
+        ("wide", 1200, "light"),
+        ("dark", 1200, "dark"),
+        ("narrow", 400, "light"),
+    ] {
+        browser.size(width, 1400)?;
+        let feature = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        browser.devtools("Emulation.setEmulatedMedia", &json!({"features": feature}))?;
+        let beyond = browser.number(
+            "const page = document.documentElement; return page.scrollWidth - page.clientWidth",
+        )?;
+        assert_eq!(beyond, 0.0, "{name}: pixels beyond the window");
+        let light = browser.number(
+            "return Number(/\\d+/.exec(getComputedStyle(document.body).backgroundColor)[0])",
+        )?;
+        assert_eq!(light < 128.0, scheme == "dark", "{name}: {light}");
+        keep(&browser, name)?;
+    }
+    let words = browser.number(
+        "return [...document.querySelectorAll('svg text')].filter((one) => { \
+           const [text, frame] = [one.getBoundingClientRect(), one.closest('svg').getBoundingClientRect()]; \
+           return text.left < frame.left - 1 || text.right > frame.right + 1; }).length",
+    )?;
+    assert_eq!(words, 0.0, "words that leave their drawing");
+    assert_eq!(browser.complaints()?, Vec::<String>::new());
+    Ok(())
+}
+
+fn series_go_off_and_tables_are_sorted(ground: &Ground) -> Outcome {
+    let browser = open(ground)?;
+    let seen = "return [...document.querySelectorAll('figure:has(.legend) g.series')] \
+        .filter((one) => one.closest('figure') === document.querySelector('figure:has(.legend)') \
+                         && getComputedStyle(one).display !== 'none').length";
+    let before = browser.number(seen)?;
+    browser.click("figure:has(.legend) .legend button")?;
+    let pressed = "return document.querySelector('.legend button').getAttribute('aria-pressed')";
+    assert_eq!(browser.text(pressed)?, "false");
+    let off = browser.number(seen)?;
+    assert!(off < before, "{off} of {before} series");
+    keep(&browser, "series-off")?;
+    browser.click("figure:has(.legend) .legend button")?;
+    assert_eq!(browser.number(seen)?, before);
+
+    let names = "return [...document.querySelectorAll('#glance tbody th')].map((one) => one.innerText).join('|')";
+    let order = browser.text(names)?;
+    let mut sorted: Vec<&str> = order.split('|').collect();
+    sorted.sort_unstable_by_key(|name| name.to_lowercase());
+    browser.click("#glance thead th:first-child button")?;
+    assert_eq!(browser.text(names)?, sorted.join("|"));
+    sorted.reverse();
+    browser.click("#glance thead th:first-child button")?;
+    assert_eq!(browser.text(names)?, sorted.join("|"));
+    let told = "return document.querySelector('#glance th[aria-sort]').getAttribute('aria-sort')";
+    assert_eq!(browser.text(told)?, "descending");
+    browser.click("#glance .sheet .tools button")?;
+    assert_eq!(browser.complaints()?, Vec::<String>::new());
+    Ok(())
+}
+
+fn a_value_is_read_by_keyboard(ground: &Ground) -> Outcome {
+    let browser = open(ground)?;
+    let chosen = "return document.activeElement?.matches('figure:has(.legend) .point') \
+        ? document.activeElement.getAttribute('aria-label') : ''";
+    let mut told = String::new();
+    for _ in 0..60 {
+        browser.press(TAB)?;
+        told = browser.text(chosen)?;
+        if !told.is_empty() {
+            break;
+        }
+    }
+    assert!(
+        told.starts_with("comporta, ") && told.ends_with(" µs"),
+        "{told}"
+    );
+    let line = "return document.querySelector('[aria-live]').textContent";
+    assert_eq!(browser.text(line)?, told);
+    browser.press(RIGHT)?;
+    let next = browser.text(chosen)?;
+    assert!(!next.is_empty() && next != told, "{next}");
+    assert_eq!(browser.text(line)?, next);
+    keep(&browser, "value-told")?;
+    Ok(())
+}
+
+fn a_report_is_whole_without_scripts(ground: &Ground) -> Outcome {
+    let browser = open(ground)?;
+    browser.devtools(
+        "Emulation.setScriptExecutionDisabled",
+        &json!({"value": true}),
+    )?;
+    browser.reload()?;
+    // WebDriver's own scripts still run.
+    assert_eq!(
+        browser.number("return document.querySelectorAll('button').length")?,
+        0.0
+    );
+    let told = "return document.querySelector('.point title').textContent.trim()";
+    assert!(
+        browser
+            .text(told)?
+            .starts_with("OpenFlow against legacy mode: ")
+    );
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}))?;
+    let hidden = browser.number(
+        "return [...document.querySelectorAll('figure')].filter((one) => one.getBoundingClientRect().height < 50).length",
+    )?;
+    assert_eq!(hidden, 0.0, "drawings that paper does not show");
+    keep(&browser, "print")?;
+    Ok(())
+}
