@@ -17,6 +17,7 @@ mod ground;
 mod groups;
 mod host;
 mod lab;
+mod learning;
 mod lifecycle;
 mod monitors;
 mod nicira;
@@ -56,6 +57,7 @@ const THEMES: &[&[Rule]] = &[
     xdp::RULES,
     dpdk::RULES,
     lab::RULES,
+    learning::RULES,
     devices::RULES,
     report::RULES,
     ofctl::RULES,

@@ -36,7 +36,7 @@ const ARROWS: [Arrows; 22] = {
         row("counts",   &["base", "packet", "flow", "openflow", "pipeline", "fastpath", "testkit"]),
         row("bench",    &["base", "packet", "fastpath", "pipeline", "ports", "testbed", "testkit"]),
         row("suites",   &["base", "packet", "flow", "openflow", "pipeline", "ports", "testbed", "testkit"]),
-        row("tests",    &["base", "packet", "flow", "openflow", "ports", "sys", "testbed", "testkit"]),
+        row("tests",    &["base", "packet", "flow", "lab", "openflow", "ports", "sys", "testbed", "testkit"]),
         row("xtask",    &[]),
     ]
 };

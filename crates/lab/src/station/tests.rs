@@ -258,6 +258,56 @@ fn a_switch_on_the_shelf_is_measured_in_both_modes_and_its_cards_are_given_back(
 }
 
 #[test]
+fn the_control_plane_of_a_switch_on_the_shelf_is_measured() {
+    if !can_have_ovs() {
+        return;
+    }
+    let lab = Lab::new("external-control");
+    let directory = lab.options.directory.join("switch");
+    fs::create_dir_all(&directory).unwrap();
+    let shelf = Shelf::new(&lab, &directory);
+    let file = lab.options.directory.join("edge.toml");
+    fs::write(&file, shelf.description(&directory)).unwrap();
+    let kind: DeviceKind = format!("external:{}", file.display()).parse().unwrap();
+    let mode = Some(Mode::OpenFlow);
+    let mut station = lab
+        .station(request(kind, Topology::default(), mode))
+        .unwrap();
+    let (interrupt, parameters) = (Interrupt::never(), crate::Parameters::default());
+    let tools = crate::scenario::Tools {
+        clock: &lab.clock,
+        spawner: &lab.spawner,
+        cores: &lab.cores,
+        interrupt: &interrupt,
+        parameters: &parameters,
+        options: &lab.options,
+    };
+    // It has called, and listens nowhere: the connection is its controller's.
+    for (name, figure) in [
+        ("control-echo", "p50_us"),
+        ("add-flow", "last_ms"),
+        ("packet-in", "p50_us"),
+        ("flow-stats", "answer_p50_us"),
+    ] {
+        let all = crate::catalogue::EXPERIMENTS.iter();
+        let experiment = all.copied().find(|one| one.name == name).unwrap();
+        let settings = crate::catalogue::Settings {
+            profile: crate::catalogue::Profile::Quick,
+            ..Default::default()
+        };
+        let point = &settings.points(experiment).unwrap()[0];
+        assert!((experiment.takes)(kind, point), "{name}");
+        let measured = (experiment.measure)(point, &mut station, &tools).unwrap();
+        let crate::record::Outcome::Reading(reading) = measured.outcome else {
+            panic!("{name} has another outcome");
+        };
+        assert!(reading.figures.contains_key(figure), "{name}: {reading:?}");
+    }
+    // It is given back, and the device has no rule left.
+    assert!(station.controller().unwrap().counts().unwrap().is_empty());
+}
+
+#[test]
 fn a_switch_that_never_calls_gives_its_cards_back() {
     if !can_have_ovs() {
         return;
