@@ -126,7 +126,10 @@ fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     match LabCommand::from_arg_matches(matches)? {
         LabCommand::Run(args) => lab_commands::run(*args),
-        LabCommand::Report { directory } => lab_commands::report(&directory),
+        LabCommand::Report {
+            directory,
+            language,
+        } => lab_commands::report(&directory, language),
         LabCommand::List => lab_commands::list(),
         LabCommand::Show { scenario } => lab_commands::show(scenario),
         LabCommand::Plan(args) => lab_commands::plan(*args),
