@@ -1,3 +1,5 @@
+//! What the catalogue says of itself is so. What experiments do is tested beside them.
+
 use std::collections::BTreeSet;
 
 use super::*;

@@ -85,7 +85,7 @@ fn without_results(results: &Results) -> Vec<&str> {
 /// Experiments that came to nothing on any device.
 fn in_vain(results: &Results) -> Vec<&'static str> {
     let failed = |one: &Scenario| all_void(results, |trial| trial.scenario == *one);
-    let all = Scenario::all().into_iter().filter(failed);
+    let all = Scenario::all().filter(failed);
     all.map(Scenario::name).collect()
 }
 
