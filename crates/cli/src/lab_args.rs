@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use lab::catalogue::BadSetting;
-use lab::{Asked, DeviceKind, MatchSet, Options, Prober, Profile, Scenario};
+use lab::{Asked, DeviceKind, Language, MatchSet, Options, Prober, Profile, Scenario};
 
 use crate::lab_results::{CheckArgs, CompareArgs, ExportArgs, ThresholdArgs};
 
@@ -18,6 +18,9 @@ pub(crate) enum LabCommand {
     Report {
         /// The run's directory.
         directory: PathBuf,
+        /// The language of the report: en, pt or ja.
+        #[arg(long, value_name = "LANGUAGE", default_value_t)]
+        language: Language,
     },
     /// List experiments and devices, and what is missing to use each.
     List,
@@ -124,6 +127,9 @@ pub(crate) struct RunArgs {
     /// What determines the random order of tests [default: 1].
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+    /// The language of the report: en, pt or ja.
+    #[arg(long, value_name = "LANGUAGE", default_value_t)]
+    language: Language,
     /// Where records and report go [default: the next free of results/run-1, -2, ...].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -163,6 +169,7 @@ impl RunArgs {
         options.resume = self.resume;
         options.comporta = comporta;
         options.command_line = command_line;
+        options.language = self.language;
         options.tester_cores = self.tester_cores;
         options.device_cores = self.device_cores;
         replace(&mut options.runs, self.runs);

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
 
-use lab::{DeviceKind, Interrupt, Scenario, describe, devices, progress};
+use lab::{DeviceKind, Interrupt, Language, Scenario, describe, devices, progress};
 
 use crate::lab_args::RunArgs;
 
@@ -31,8 +31,8 @@ pub(crate) fn run(mut args: RunArgs) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Writes a report again and prints where it is.
-pub(crate) fn report(directory: &Path) -> Result<ExitCode, Box<dyn Error>> {
-    println!("{}", lab::write_report(directory)?.display());
+pub(crate) fn report(directory: &Path, language: Language) -> Result<ExitCode, Box<dyn Error>> {
+    println!("{}", lab::write_report(directory, language)?.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -127,7 +127,10 @@ fn tell(name: &str, matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
 fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     match LabCommand::from_arg_matches(matches)? {
         LabCommand::Run(args) => lab_commands::run(*args),
-        LabCommand::Report { directory } => lab_commands::report(&directory),
+        LabCommand::Report {
+            directory,
+            language,
+        } => lab_commands::report(&directory, language),
         LabCommand::List => lab_commands::list(),
         LabCommand::Devices { described, json } => lab_commands::devices(&described, json),
         LabCommand::Clean => lab_commands::clean(),

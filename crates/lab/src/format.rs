@@ -1,7 +1,7 @@
 //! Numbers as people read them: as many digits as mean something, thousands apart.
 
 /// The narrow space that stands between groups of three digits (ISO 80000-1, 7.3.1).
-const GROUP: char = '\u{202f}';
+pub(crate) const GROUP: char = '\u{202f}';
 
 /// A whole number, in groups of three digits.
 pub(crate) fn count(value: u64) -> String {

@@ -64,6 +64,7 @@ pub use progress::Progress;
 pub use published::{
     MatchTypes, MatchTypesRow, Published, TcpThroughput, TcpThroughputRow, published,
 };
+pub use report::Language;
 pub use results::Results;
 pub use run::{Summary, run, write_report};
 pub use testbed::{DeviceKind, UnknownDevice};

@@ -33,6 +33,8 @@ pub struct Options {
     pub device_cores: Vec<usize>,
     /// The command that asked for this run, for the record.
     pub command_line: String,
+    /// The language of the report.
+    pub language: crate::Language,
     /// How the experiments are done.
     pub parameters: Parameters,
 }
@@ -249,6 +251,7 @@ impl Default for Options {
             tester_cores: Vec::new(),
             device_cores: Vec::new(),
             command_line: String::new(),
+            language: crate::Language::default(),
             parameters: Parameters::default(),
         }
     }

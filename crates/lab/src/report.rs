@@ -10,6 +10,7 @@ mod environment;
 mod flow_table;
 mod forwarding;
 mod headline;
+mod language;
 mod meters;
 mod parts;
 mod requests;
@@ -20,6 +21,8 @@ mod tcp;
 mod validity;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+pub use language::Language;
 
 use crate::record::{Entry, Session};
 use crate::results::Results;
@@ -44,11 +47,17 @@ const WORDS: [(&str, &str); 5] = [
     ("sort", "Sort by this column"),
 ];
 
-/// The report of a run's records.
+/// The report of a run's records, in English.
 #[must_use]
 pub fn render(entries: &[Entry]) -> String {
+    render_in(entries, Language::English)
+}
+
+/// The report of a run's records.
+#[must_use]
+pub fn render_in(entries: &[Entry], language: Language) -> String {
     let results = Results::new(entries.to_vec());
-    page(&results).into_string()
+    language::translate(&page(&results).into_string(), language)
 }
 
 /// What a run's records come to, a line for each experiment.

@@ -13,6 +13,7 @@ use crate::journal::{Journal, RECORDS};
 use crate::plan::{Step, plan};
 use crate::progress::Progress;
 use crate::record::{Entry, Flaw, MachineRecord, SCHEMA, Session, Trial};
+use crate::report::Language;
 use crate::scenario::{self, Tools};
 use crate::station::Station;
 use crate::trial::TrialError;
@@ -100,9 +101,9 @@ pub fn run(
 ///
 /// # Errors
 /// There are no records, or they cannot be read, or the report cannot be written.
-pub fn write_report(directory: &Path) -> Result<PathBuf, LabError> {
+pub fn write_report(directory: &Path, language: Language) -> Result<PathBuf, LabError> {
     let entries = crate::journal::read(directory)?;
-    let html = report::render(&entries);
+    let html = report::render_in(&entries, language);
     let path = directory.join("report.html");
     fs::write(&path, html).map_err(|source| LabError::Report {
         path: path.display().to_string(),
@@ -327,7 +328,7 @@ fn attempt(order: usize, step: &Step, station: &mut Station, tools: &Tools<'_>) 
 }
 
 fn finish(options: &Options, interrupted: bool) -> Result<Summary, LabError> {
-    let report = write_report(&options.directory)?;
+    let report = write_report(&options.directory, options.language)?;
     let results = crate::results::Results::new(crate::journal::read(&options.directory)?);
     Ok(Summary {
         glance: report::glance(&results),

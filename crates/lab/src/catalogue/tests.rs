@@ -1,4 +1,4 @@
-//! That what experiments say of themselves is whole, and that settings are held against it.
+//! What the catalogue says of itself is so. What experiments do is tested beside them.
 
 use std::collections::BTreeSet;
 

@@ -134,7 +134,7 @@
   const number = (cell) => {
     const shown = (cell.querySelector(".value") ?? cell).innerText.replaceAll(/[\s\u202f\u00a0]/g, "");
     const plain = document.documentElement.lang.startsWith("pt")
-      ? shown.replace(",", ".")
+      ? shown.replaceAll(".", "").replace(",", ".")
       : shown.replaceAll(",", "");
     const found = /−?\d+(\.\d+)?/.exec(plain);
     return found ? Number(found[0].replace("−", "-")) : null;
@@ -189,7 +189,7 @@
   }
   // Who comes by a link to what stands behind a click sees it.
   const open = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
     target?.closest("details")?.setAttribute("open", "");
   };
   addEventListener("hashchange", open);

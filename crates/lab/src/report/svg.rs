@@ -12,7 +12,7 @@ use super::scale::Scale;
 /// Space for the axes' numbers and names, in the drawing's own units (pixels at
 /// full size).
 const LEFT: f64 = 52.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 24.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
 
@@ -125,7 +125,7 @@ mod tests {
 
     fn plot() -> Plot {
         Plot {
-            width: 172.0,
+            width: 176.0,
             height: 154.0,
             x: Scale::from_zero(10.0),
             x_name: "time",

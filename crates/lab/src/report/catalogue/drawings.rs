@@ -88,7 +88,12 @@ impl Panel<'_> {
             y: self.y,
             y_name: y_name(figure),
         };
-        let floor = self.lines.iter().find(|line| line.device.calibration);
+        // Where the tester itself loses nothing there is no limit to show.
+        let says = |line: &&Line<'_>| {
+            let mut means = line.points.iter().filter_map(|(_, runs)| runs.mean());
+            line.device.calibration && line.points.len() > 1 && means.any(|mean| mean > 0.0)
+        };
+        let floor = self.lines.iter().find(says);
         let content = html! {
             @if let Some(floor) = floor { (shade(&plot, floor, figure.better)) }
             @for line in &self.lines { (drawn_line(&plot, line, figure)) }
@@ -131,9 +136,7 @@ fn shade(plot: &Plot, floor: &Line<'_>, better: Better) -> Markup {
     let means = floor.points.iter();
     let means = means.filter_map(|(x, runs)| Some((*x, runs.mean()? * factor)));
     let edge: Vec<(f64, f64)> = means.collect();
-    // Of a share that is lost, none is no limit.
-    let says = edge.len() > 1 && edge.iter().any(|(_, y)| *y > 0.0);
-    html! { @if says { path.limit d=(plot.area(&edge, better == Better::Higher)) {} } }
+    html! { path.limit d=(plot.area(&edge, better == Better::Higher)) {} }
 }
 
 /// A line for each device that has any point.

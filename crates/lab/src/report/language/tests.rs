@@ -1,0 +1,120 @@
+//! What translations must be: whole where the report's own words are concerned, and true to
+//! the places and tags of the English.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::phrases::Pattern;
+use super::*;
+use crate::fixture;
+
+const TRANSLATED: [Language; 2] = [Language::Portuguese, Language::Japanese];
+
+fn phrases(language: Language) -> BTreeMap<String, String> {
+    toml::from_str(language.phrases()).unwrap()
+}
+
+/// The texts of a page that were left in English.
+fn missing(html: &str) -> BTreeSet<&str> {
+    let marked = html.split("<span lang=\"en\">").skip(1);
+    marked
+        .filter_map(|rest| rest.split("</span>").next())
+        .collect()
+}
+
+#[test]
+fn the_words_of_the_report_itself_are_translated() {
+    let entries = fixture::entries();
+    for language in TRANSLATED {
+        let html = super::super::render_in(&entries, language);
+        let missing = missing(&html);
+        // What devices and the machine say is theirs.
+        let own: Vec<&&str> = missing
+            .iter()
+            .filter(|text| !is_of_the_machine(text))
+            .collect();
+        assert!(own.is_empty(), "{language}: {own:#?}");
+        assert!(html.contains(&format!("<html lang=\"{}\"", language.tag())));
+    }
+}
+
+/// What devices, programs and tests say, and how the lab was called.
+fn is_of_the_machine(text: &str) -> bool {
+    let said = [
+        "the hypervisor gave",
+        "the device sent",
+        "comporta lab",
+        "(rx, ",
+    ];
+    said.iter().any(|said| text.contains(said))
+}
+
+/// Whoever translates an experiment's title translates all of it.
+#[test]
+fn no_experiment_is_translated_in_half() {
+    let mut halves = Vec::new();
+    for language in TRANSLATED {
+        let phrases = phrases(language);
+        for experiment in crate::catalogue::EXPERIMENTS {
+            if !phrases.contains_key(experiment.title) {
+                continue;
+            }
+            let mut texts = vec![experiment.question];
+            texts.extend(experiment.steps);
+            texts.extend(experiment.parameters.iter().map(|one| one.about));
+            texts.extend(experiment.figures.iter().map(|one| one.title));
+            let mut known = Phrases::of(language);
+            for text in texts {
+                let told = known.tell(text);
+                let plain = !text.contains(char::is_alphabetic);
+                if !(plain || matches!(told, phrases::Told::Translated(_))) {
+                    halves.push(format!("{language}, {}: {text}", experiment.name));
+                }
+            }
+        }
+    }
+    assert!(halves.is_empty(), "{halves:#?}");
+}
+
+#[test]
+fn places_and_tags_are_those_of_the_english() {
+    for language in TRANSLATED {
+        for (key, phrase) in phrases(language) {
+            let marks = |text: &str| {
+                let opened = text.match_indices(['{', '<']).map(|(at, _)| {
+                    let end = text[at..]
+                        .find(['}', '>'])
+                        .map_or(text.len(), |end| at + end + 1);
+                    text[at..end].to_owned()
+                });
+                opened.collect::<BTreeSet<_>>()
+            };
+            assert_eq!(marks(&key), marks(&phrase), "{language}: {key}");
+        }
+    }
+}
+
+#[test]
+fn the_languages_have_the_same_phrases() {
+    let keys = |language| phrases(language).into_keys().collect::<BTreeSet<_>>();
+    let (one, other) = (keys(Language::Portuguese), keys(Language::Japanese));
+    let differ: Vec<&String> = one.symmetric_difference(&other).collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+}
+
+#[test]
+fn a_pattern_finds_what_differs() {
+    let pattern = Pattern::new("{1} of {2} tests count.");
+    assert_eq!(pattern.parts("3 of 12 tests count."), Some(vec!["3", "12"]));
+    assert_eq!(pattern.parts("none of it"), None);
+    assert_eq!(pattern.parts(" of 12 tests count."), None);
+}
+
+#[test]
+fn what_has_no_phrase_stays_english_and_says_so() {
+    let page = "<html lang=\"en\"><p>nobody has a phrase for this here</p><td>x 1.5</td></html>";
+    let told = translate(page, Language::Portuguese);
+    assert_eq!(
+        told,
+        "<html lang=\"pt-BR\"><p><span lang=\"en\">nobody has a phrase for this here</span></p><td>x 1,5</td></html>"
+    );
+}
