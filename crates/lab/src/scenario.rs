@@ -37,12 +37,14 @@ pub(crate) fn measure(
     station: &mut Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    if station.is_given_up() {
-        let reason = "given up: three tests in a row could not be done on this device";
+    let scenario = test.scenario();
+    if station.is_given_up(scenario) {
+        let reason =
+            "given up: three tests of this experiment in a row could not be done on this device";
         return Err(TrialError::Impossible(reason.to_owned()));
     }
     let outcome = attempt(test, station, tools);
-    station.note(outcome.is_ok());
+    station.note(scenario, outcome.is_ok());
     outcome
 }
 

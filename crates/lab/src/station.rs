@@ -17,7 +17,7 @@ use crate::cores::Cores;
 use crate::devices::{self, Description, Ledger};
 use crate::record::{DeviceRecord, OpenFlowEvidence};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
-use crate::{LabError, MatchSet, Options};
+use crate::{LabError, MatchSet, Options, Scenario};
 use calls::Calls;
 
 /// How long a device may take to call its controller: Open vSwitch waits up to
@@ -81,7 +81,8 @@ pub(crate) struct Station {
     /// In the order of bridges; none in legacy mode.
     controllers: Vec<Controller>,
     packet_ins: u64,
-    failures: u32,
+    /// Tests of a scenario that could not be done, since the last that could.
+    failures: Option<(Scenario, u32)>,
     // Dropped last: what it tells of is given back by then.
     _ledger: Ledger,
 }
@@ -153,20 +154,26 @@ impl Station {
             description,
             controllers,
             packet_ins: 0,
-            failures: 0,
+            failures: None,
             _ledger: ledger,
         })
     }
 
-    /// Takes note whether a test could be done.
-    pub(crate) const fn note(&mut self, done: bool) {
-        self.failures = if done { 0 } else { self.failures + 1 };
+    /// Takes note whether a test of `scenario` could be done.
+    pub(crate) fn note(&mut self, scenario: Scenario, done: bool) {
+        let before = self.failed_in(scenario);
+        self.failures = (!done).then_some((scenario, before + 1));
     }
 
-    /// Whether the device has failed so often in a row that nothing more is
-    /// expected of it: each failure may take as long as its patience.
-    pub(crate) const fn is_given_up(&self) -> bool {
-        self.failures >= FAILURES_MAX
+    /// Whether the device has failed so often in a row that nothing more is expected of it in
+    /// `scenario`: each failure may take as long as its patience. Another may go well.
+    pub(crate) fn is_given_up(&self, scenario: Scenario) -> bool {
+        self.failed_in(scenario) >= FAILURES_MAX
+    }
+
+    fn failed_in(&self, scenario: Scenario) -> u32 {
+        let failed = self.failures.filter(|(failed, _)| *failed == scenario);
+        failed.map_or(0, |(_, times)| times)
     }
 
     /// What the device is.

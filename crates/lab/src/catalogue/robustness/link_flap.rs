@@ -93,7 +93,13 @@ fn measure(
             server.namespace.set_down(server.interface)?;
             clock.sleep_until(clock.now() + down);
             server.namespace.set_up(server.interface)?;
-            Ok::<_, testbed::Failure>(clock.now().since(began))
+            let pulled = clock.now().since(began);
+            // An interface that goes down forgets its neighbours, which later tests need.
+            let client = station.bench.client();
+            let (address, mac) = (client.address, client.mac);
+            let namespace = &server.namespace;
+            namespace.add_neighbour(server.interface, address, mac)?;
+            Ok::<_, testbed::Failure>(pulled)
         });
         let offered = offer_once(&load, station, tools);
         let pulled = pulled.join();
