@@ -35,20 +35,28 @@ pub(crate) fn run(shell: &mut Shell, options: &[&str]) -> Result<ExitCode, Failu
     })
 }
 
-/// Builds and runs the suites with these options.
+/// Builds and runs the suites with these options, side by side: they mostly wait.
 pub(crate) fn conform(shell: &mut Shell, options: &[&str]) -> Result<Outcome, Failure> {
     let mut build = Command::new(cargo());
     build.args(["build", "--package", "cli", "--package", "suites"]);
+    let built = shell.run(&mut build)?;
+    if built != Outcome::Success {
+        return Ok(built);
+    }
     let (cases, others): (Vec<&str>, Vec<&str>) =
         options.iter().partition(|option| **option == CASES);
-    let mut outcome = shell.run(&mut build)?;
-    for switch in SWITCHES {
-        if outcome == Outcome::Success && (options.is_empty() || !cases.is_empty()) {
-            outcome = shell.run(Command::new("target/debug/replay").args(["--on", switch]))?;
-        }
+    let mut suites = Vec::new();
+    if options.is_empty() || !cases.is_empty() {
+        suites.extend(SWITCHES.map(|switch| {
+            let mut replay = Command::new("target/debug/replay");
+            replay.args(["--on", switch]);
+            replay
+        }));
     }
-    if outcome == Outcome::Success && (options.is_empty() || !others.is_empty()) {
-        outcome = shell.run(Command::new("target/debug/suites").args(others))?;
+    if options.is_empty() || !others.is_empty() {
+        let mut of_others = Command::new("target/debug/suites");
+        of_others.args(others);
+        suites.push(of_others);
     }
-    Ok(outcome)
+    shell.run_together(&mut suites)
 }

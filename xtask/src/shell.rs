@@ -73,7 +73,7 @@ impl Output<'_> {
     }
 }
 
-/// Starts programs in the project's root, one at a time.
+/// Starts programs in the project's root.
 pub(crate) struct Shell {
     root: PathBuf,
     told_to_end: Arc<AtomicBool>,
@@ -139,6 +139,37 @@ impl Shell {
         self.supervise(command, Some(limit), Output::Heard(hear))
     }
 
+    /// Runs `commands` side by side; what each prints passes through when all have ended, in
+    /// their order. The outcome is that of the first that did not end well.
+    pub(crate) fn run_together(&mut self, commands: &mut [Command]) -> Result<Outcome, Failure> {
+        let mut all: Vec<Running> = Vec::new();
+        for command in &mut *commands {
+            command.stdout(Stdio::piped());
+            match Running::start(command.current_dir(&self.root), None) {
+                Ok(running) => all.push(running),
+                Err(failure) => {
+                    all.iter_mut().try_for_each(|running| running.end(true))?;
+                    return Err(failure);
+                }
+            }
+        }
+        let mut printed: Vec<Vec<String>> = vec![Vec::new(); all.len()];
+        while all.iter().any(|running| !running.is_over()) {
+            for (running, lines) in all.iter_mut().zip(&mut printed) {
+                let mut take = |line: &str| lines.push(line.to_owned());
+                running.wait_a_tick(&mut Output::Taken(&mut take))?;
+            }
+            self.heed(&mut all)?;
+        }
+        for line in printed.iter().flatten() {
+            println!("{line}");
+        }
+        io::stdout().flush()?;
+        let mut outcomes = all.iter().map(|running| self.outcome(running));
+        let bad = outcomes.find(|outcome| *outcome != Outcome::Success);
+        Ok(bad.unwrap_or(Outcome::Success))
+    }
+
     /// Starts `command` and stays with it to its end.
     fn supervise(
         &mut self,
@@ -152,22 +183,35 @@ impl Shell {
         let mut running = Running::start(command.current_dir(&self.root), limit)?;
         while !running.is_over() {
             running.wait_a_tick(&mut output)?;
-            let told = self.told_to_end.swap(false, Ordering::Relaxed);
+            self.heed(std::slice::from_mut(&mut running))?;
+        }
+        io::stdout().flush()?;
+        Ok(self.outcome(&running))
+    }
+
+    /// Ends what runs if this program was told to end, and what takes too long.
+    fn heed(&mut self, all: &mut [Running]) -> Result<(), Failure> {
+        let told = self.told_to_end.swap(false, Ordering::Relaxed);
+        for running in all {
             if told {
                 running.end(self.interrupted)?;
-                self.interrupted = true;
             } else if running.is_late() {
                 running.end(self.interrupted || running.overdue)?;
                 running.overdue = true;
             }
         }
-        io::stdout().flush()?;
-        Ok(match running.status {
+        self.interrupted |= told;
+        Ok(())
+    }
+
+    /// How the run of what has ended did end.
+    fn outcome(&self, running: &Running) -> Outcome {
+        match running.status {
             _ if self.interrupted => Outcome::Interrupted,
             _ if running.overdue => Outcome::Overdue,
             Some(status) if !status.success() => Outcome::Failed(status),
             _ => Outcome::Success,
-        })
+        }
     }
 }
 
@@ -303,6 +347,18 @@ mod tests {
         });
         assert!(matches!(outcome, Ok(Outcome::Success)));
         assert_eq!(taken, ["one", "two"]);
+    }
+
+    #[test]
+    fn programs_side_by_side_wait_for_each_other_and_the_first_failure_counts() {
+        let name = format!("comporta-side-by-side-{}", std::process::id());
+        let file = std::env::temp_dir().join(name);
+        let file = file.display();
+        // Each would wait for ever without the other.
+        let meet = format!("touch {file}; while [ -e {file} ]; do sleep 0.01; done");
+        let part = format!("while [ ! -e {file} ]; do sleep 0.01; done; rm {file}; exit 3");
+        let outcome = shell().run_together(&mut [sh(&meet), sh(&part), sh("exit 4")]);
+        assert!(matches!(outcome, Ok(Outcome::Failed(status)) if status.code() == Some(3)));
     }
 
     #[test]
