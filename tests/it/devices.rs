@@ -16,7 +16,7 @@ use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::rig::{Ran, binary};
 
 /// How long the lab may take for hosts, a device, and some round trips.
-const PATIENCE: Duration = Duration::from_secs(50);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where the lab writes down what it takes.
 const STATE: &str = "/run/comporta-lab";

@@ -4,6 +4,7 @@
 //! The last line is exactly `N passed, N failed, N skipped`.
 
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Duration;
 
 use crate::metadata::{Metadata, cargo};
@@ -251,11 +252,14 @@ fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
             &format!("building `{BINARY}`: {}", explain(&built)),
         ));
     }
-    counted(
-        shell,
-        "system",
-        &mut cargo_with(&["test", "--package", SYSTEM_TESTS]),
-    )
+    let mut command = cargo_with(&["test", "--package", SYSTEM_TESTS, "--", "--test-threads"]);
+    command.arg(system_tests_at_once().to_string());
+    counted(shell, "system", &mut command)
+}
+
+/// How many system tests run at once: they wait more than they compute.
+fn system_tests_at_once() -> usize {
+    thread::available_parallelism().map_or(1, usize::from) + 1
 }
 
 fn run_suites(shell: &mut Shell) -> Result<Tally, Failure> {
