@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use lab::catalogue::BadSetting;
 use lab::{Asked, DeviceKind, Language, MatchSet, Options, Prober, Profile, Scenario};
 
+use crate::lab_instrument::InstrumentCommand;
 use crate::lab_results::{CheckArgs, CompareArgs, ExportArgs, ThresholdArgs};
 
 /// Measure OpenFlow data planes, this one and others, side by side.
@@ -49,6 +50,8 @@ pub(crate) enum LabCommand {
     Check(CheckArgs),
     /// Write tables (CSV) and a page of Markdown of a run.
     Export(ExportArgs),
+    #[command(flatten)]
+    Instrument(InstrumentCommand),
 }
 
 /// What to measure, on what, and how often.
