@@ -61,7 +61,9 @@ impl Second {
         if let Some(received) = self.received {
             parts.push(format!("received {}", pps(self.rate(received))));
         }
-        parts.push(bits(self.bits()));
+        if self.bytes > 0 {
+            parts.push(bits(self.bits()));
+        }
         if let Some(delay) = self.delay_ns {
             parts.push(format!("mean delay {} µs", micros(delay)));
         }
