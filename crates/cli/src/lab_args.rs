@@ -68,6 +68,9 @@ pub(crate) struct RunArgs {
     /// [default: comporta,ovs,linux-bridge,direct].
     #[arg(long = "device", value_name = "NAME,...", value_delimiter = ',')]
     devices: Vec<DeviceKind>,
+    /// Measure no bare cable beside the devices, which tells what of a delay is the tester's own.
+    #[arg(long)]
+    no_calibration: bool,
     /// How often each test is done; intervals are over these runs [default: 5].
     #[arg(long, value_name = "COUNT")]
     runs: Option<u32>,
@@ -178,6 +181,9 @@ impl RunArgs {
         replace(&mut options.runs, self.runs);
         replace(&mut options.seed, self.seed);
         replace_list(&mut options.devices, self.devices);
+        if !self.no_calibration {
+            options.add_calibration();
+        }
         let echo = &mut options.parameters.echo;
         replace(&mut echo.packets, self.packets);
         replace(&mut echo.prober, self.prober);
