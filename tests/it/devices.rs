@@ -115,7 +115,7 @@ fn lab_program(words: &str) -> Program<'static> {
 fn run(device: &str, out: &Path, packets: u32) -> String {
     format!(
         "run echo --quick --runs 1 --packets {packets} --match port --frame-bytes 64 \
-         --device {device} --out {}",
+         --device {device} --no-calibration --out {}",
         out.display()
     )
 }

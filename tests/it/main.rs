@@ -16,6 +16,7 @@ mod forms;
 mod ground;
 mod groups;
 mod host;
+mod instrument;
 mod lab;
 mod learning;
 mod lifecycle;
@@ -57,6 +58,7 @@ const THEMES: &[&[Rule]] = &[
     xdp::RULES,
     dpdk::RULES,
     lab::RULES,
+    instrument::RULES,
     learning::RULES,
     devices::RULES,
     report::RULES,

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use lab::catalogue::BadSetting;
 use lab::{Asked, DeviceKind, Language, MatchSet, Options, Prober, Profile, Scenario};
 
+use crate::lab_instrument::InstrumentCommand;
 use crate::lab_results::{CheckArgs, CompareArgs, ExportArgs, ThresholdArgs};
 
 /// Measure OpenFlow data planes, this one and others, side by side.
@@ -49,6 +50,8 @@ pub(crate) enum LabCommand {
     Check(CheckArgs),
     /// Write tables (CSV) and a page of Markdown of a run.
     Export(ExportArgs),
+    #[command(flatten)]
+    Instrument(InstrumentCommand),
 }
 
 /// What to measure, on what, and how often.
@@ -65,6 +68,9 @@ pub(crate) struct RunArgs {
     /// [default: comporta,ovs,linux-bridge,direct].
     #[arg(long = "device", value_name = "NAME,...", value_delimiter = ',')]
     devices: Vec<DeviceKind>,
+    /// Measure no bare cable beside the devices, which tells what of a delay is the tester's own.
+    #[arg(long)]
+    no_calibration: bool,
     /// How often each test is done; intervals are over these runs [default: 5].
     #[arg(long, value_name = "COUNT")]
     runs: Option<u32>,
@@ -175,6 +181,9 @@ impl RunArgs {
         replace(&mut options.runs, self.runs);
         replace(&mut options.seed, self.seed);
         replace_list(&mut options.devices, self.devices);
+        if !self.no_calibration {
+            options.add_calibration();
+        }
         let echo = &mut options.parameters.echo;
         replace(&mut echo.packets, self.packets);
         replace(&mut echo.prober, self.prober);

@@ -10,6 +10,7 @@ mod dump_args;
 mod input;
 mod lab_args;
 mod lab_commands;
+mod lab_instrument;
 mod lab_results;
 mod print_args;
 mod switch_args;
@@ -139,6 +140,7 @@ fn run_lab(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
         LabCommand::Compare(args) => lab_results::compare_runs(&args),
         LabCommand::Check(args) => lab_results::check(args),
         LabCommand::Export(args) => lab_results::export_run(&args),
+        LabCommand::Instrument(command) => command.run(),
     }
 }
 

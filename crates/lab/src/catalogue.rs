@@ -6,6 +6,7 @@
 //! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
 
 mod benchmarking;
+mod calibration;
 mod control;
 mod data_planes;
 mod experiment;
@@ -28,6 +29,8 @@ pub use settings::{BadSetting, Profile, Settings};
 
 /// Every experiment of the catalogue, in the order of reports.
 pub const EXPERIMENTS: &[&Experiment] = &[
+    &calibration::size::SIZE,
+    &calibration::load::LOAD,
     &data_planes::legacy::LEGACY,
     &data_planes::capacity::CAPACITY,
     &data_planes::rules::RULES,

@@ -10,6 +10,7 @@
 //! but the language of flows and the protocol.
 
 mod analysis;
+pub mod by_hand;
 mod calendar;
 pub mod catalogue;
 pub mod compare;
@@ -55,6 +56,7 @@ pub use catalogue::{Catalogued, Experiment, Family, Point, Profile, Settings};
 pub use failure::LabError;
 pub use interrupt::{INTERRUPTED, Interrupt};
 pub use names::{Asked, MatchSet, Prober, Scenario, UnknownName};
+pub use openflow::Versions;
 pub use options::{
     BadOption, ChangeParameters, EchoParameters, FlowTableParameters, MeterParameters, Options,
     Parameters, RateParameters, TcpParameters,
@@ -67,4 +69,4 @@ pub use published::{
 pub use report::Language;
 pub use results::Results;
 pub use run::{Summary, run, write_report};
-pub use testbed::{DeviceKind, UnknownDevice};
+pub use testbed::{Clock, DeviceKind, UnknownDevice};

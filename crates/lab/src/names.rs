@@ -118,6 +118,13 @@ impl Scenario {
         }
     }
 
+    /// Whether what the tester itself costs is measured and drawn beside it.
+    #[must_use]
+    pub fn is_calibrated(self) -> bool {
+        let is_drawn = ["echo", "latency-vs-size", "latency-vs-load"].contains(&self.name());
+        is_drawn || self.family() == Family::Calibration
+    }
+
     /// Where it comes from.
     #[must_use]
     pub const fn family(self) -> Family {

@@ -17,6 +17,9 @@ pub struct Options {
     pub scenarios: Vec<Scenario>,
     /// The devices; all are up during the whole run, and tested in turns.
     pub devices: Vec<DeviceKind>,
+    /// Whether the bare cable is among the devices for calibration alone: it takes part where the
+    /// tester's own part of a delay is drawn, and nowhere else.
+    pub floor_only: bool,
     /// How often every test is done. Two at least make an interval.
     pub runs: u32,
     /// What determines the order of tests.
@@ -243,6 +246,7 @@ impl Default for Options {
                 DeviceKind::LinuxBridge,
                 DeviceKind::Direct,
             ],
+            floor_only: false,
             runs: 5,
             seed: 1,
             directory: PathBuf::from("results/lab"),
@@ -324,6 +328,24 @@ impl Options {
         meters.seconds = 2;
         meters.pps = vec![100_000];
         options
+    }
+
+    /// Adds the bare cable to the devices, if it is not among them and something that is asked for is
+    /// drawn beside what the tester itself costs. Beside a device that never sleeps there is none, nor
+    /// beside network cards, whose cable is another.
+    pub fn add_calibration(&mut self) {
+        let is_calibration = |one: &Scenario| one.family() == crate::Family::Calibration;
+        if self.scenarios.iter().all(is_calibration) {
+            // Nobody else takes part.
+            self.devices = vec![DeviceKind::Direct];
+        }
+        let is_asked = self.devices.contains(&DeviceKind::Direct);
+        let is_wanted = self.scenarios.iter().any(|one| one.is_calibrated());
+        let is_apart = |kind: &DeviceKind| kind.polls() || matches!(kind, DeviceKind::External(_));
+        if is_wanted && !is_asked && !self.devices.iter().any(is_apart) {
+            self.devices.push(DeviceKind::Direct);
+            self.floor_only = true;
+        }
     }
 
     /// The first of `results/run-1`, `results/run-2` and so on that is not there yet.

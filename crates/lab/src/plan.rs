@@ -261,7 +261,11 @@ pub fn plan(options: &Options) -> Vec<Step> {
             for test in blocks {
                 let mut devices = options.devices.clone();
                 random.shuffle(&mut devices);
-                devices.retain(|device| takes_part(*device, &test));
+                let is_for_floor = scenario.is_calibrated() || !options.floor_only;
+                devices.retain(|device| {
+                    let is_wanted = *device != DeviceKind::Direct || is_for_floor;
+                    is_wanted && takes_part(*device, &test)
+                });
                 steps.extend(devices.into_iter().map(|device| Step {
                     test: test.clone(),
                     device,
@@ -390,6 +394,37 @@ mod tests {
             assert_eq!(devices.len(), 4);
             assert!(block.iter().all(|step| step.test == block[0].test));
         }
+    }
+
+    #[test]
+    fn a_cable_for_calibration_takes_part_where_its_part_is_drawn() {
+        let with = |devices: &[DeviceKind], words: &str| {
+            let asked: crate::Asked = words.parse().unwrap();
+            let mut options = Options {
+                scenarios: asked.0,
+                devices: devices.to_vec(),
+                runs: 1,
+                ..Options::quick()
+            };
+            options.add_calibration();
+            let of_cable = plan(&options).into_iter();
+            let of_cable = of_cable.filter(|step| step.device == DeviceKind::Direct);
+            let names: BTreeSet<&str> = of_cable.map(|step| step.test.scenario().name()).collect();
+            names.into_iter().collect::<Vec<_>>()
+        };
+        let ours = &[DeviceKind::Comporta];
+        let drawn = [
+            "calibration-load",
+            "calibration-size",
+            "echo",
+            "latency-vs-load",
+            "latency-vs-size",
+        ];
+        assert_eq!(with(ours, "all"), drawn);
+        assert_eq!(with(ours, "calibration"), drawn[..2]);
+        assert_eq!(with(ours, "throughput"), [""; 0]);
+        assert!(with(&[DeviceKind::Direct], "all").len() > drawn.len());
+        assert_eq!(with(&[DeviceKind::Forwarder], "echo"), [""; 0]);
     }
 
     #[test]

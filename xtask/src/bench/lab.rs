@@ -282,6 +282,7 @@ fn call(
     let mut command = Command::new(comporta);
     command
         .args(["lab", "run", experiment.scenario, "--device", devices])
+        .arg("--no-calibration")
         .args(["--runs", "1", "--seed", &run.to_string()])
         .args(words.split(' '))
         .arg("--out")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use testbed::{Bench, Host};
+use testbed::{Bench, Failure, Host};
 
 use crate::catalogue::{Better, Figure, Point};
 use crate::cores::Watch;
@@ -94,7 +94,7 @@ impl Load {
         (0..self.pairs).flat_map(of_pair).collect()
     }
 
-    fn longest(&self) -> u16 {
+    pub(super) fn longest(&self) -> u16 {
         let sizes = self.frames.parts().iter();
         sizes
             .map(|(template, _)| template.frame_bytes)
@@ -146,18 +146,28 @@ pub(super) fn offer_once(
     station: &Station,
     tools: &Tools<'_>,
 ) -> Result<Offered, TrialError> {
-    let bench = &station.bench;
-    introduce(bench, load)?;
-    let open = |host: &Host| {
+    offer_by(load, station, tools, &|host| {
         End::packet(
             &host.namespace,
             host.interface,
             load.longest(),
             *tools.clock,
         )
-    };
+    })
+}
+
+/// The same, between ends that `open` makes.
+pub(super) fn offer_by(
+    load: &Load,
+    station: &Station,
+    tools: &Tools<'_>,
+    open: &dyn Fn(&Host) -> Result<End, Failure>,
+) -> Result<Offered, TrialError> {
+    let bench = &station.bench;
+    introduce(bench, load)?;
     let hosts = &bench.hosts()[..2 * load.pairs];
-    let mut ends: Vec<End> = hosts.iter().map(open).collect::<Result<_, _>>()?;
+    let ends = hosts.iter().map(open);
+    let mut ends: Vec<End> = ends.collect::<Result<_, _>>()?;
     let mut request = Request::new(load.streams(), Length::of(load.length));
     request.drain = DRAIN;
     if let [send, receive, ..] = *tools.cores.tester.as_slice() {
@@ -208,7 +218,7 @@ fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
         // A type for experiments (IEEE 802, 9.2.3), which nobody answers.
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         let sent = socket.send(&[frame]);
-        sent.map_err(testbed::Failure::to("introduce the tester's stations"))?;
+        sent.map_err(Failure::to("introduce the tester's stations"))?;
     }
     Ok(())
 }
@@ -241,6 +251,7 @@ impl Offered {
     /// The figures of [`FIGURES`], of all streams together, and the histogram of delays.
     pub(super) fn reading(&self, point: &Point) -> Reading {
         let mut reading = Reading::at(point);
+        reading.instrument = Some(self.measurement.means());
         let sum = |of| self.sum(of) as f64;
         let streams = self.measurement.streams.iter();
         let rate: f64 = streams.map(|stream| stream.achieved.pps()).sum();
@@ -317,6 +328,7 @@ impl Offered {
 /// The same point without any figure but what was offered.
 pub(super) fn without(reading: &Reading, reason: &str) -> Reading {
     let mut rest = Reading::at(&reading.point);
+    rest.instrument.clone_from(&reading.instrument);
     for (name, value) in &reading.figures {
         match name.as_str() {
             "offered_kpps" => rest.put(name, *value),

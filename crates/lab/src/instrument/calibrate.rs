@@ -79,7 +79,8 @@ pub struct LoadPoint {
     pub refused: bool,
 }
 
-/// Measures between two ends with nothing but a cable between them.
+/// Measures between two ends with nothing but a cable between them. Who is interrupted gets what was found
+/// until then.
 ///
 /// # Errors
 /// See [`MeasureError`].
@@ -95,19 +96,30 @@ pub fn calibrate(
         time,
         interrupt,
     };
+    if sweep.sizes.is_empty() {
+        return Err(MeasureError::Request("a sweep has one size at least"));
+    }
     let sizes = sweep
         .sizes
         .iter()
         .map(|&frame_bytes| bed.limit(frame_bytes));
-    let sizes: Vec<SizeLimit> = sizes.collect::<Result<_, _>>()?;
-    let Some(first) = sizes.first().copied() else {
-        return Err(MeasureError::Request("a sweep has one size at least"));
+    let sizes = until_interrupted(sizes)?;
+    let loads = match sizes.first() {
+        Some(&first) => {
+            let loads = sweep.loads.iter().map(|&percent| bed.load(first, percent));
+            until_interrupted(loads)?
+        }
+        None => Vec::new(),
     };
-    let loads = sweep.loads.iter().map(|&percent| bed.load(first, percent));
-    Ok(Calibration {
-        loads: loads.collect::<Result<_, _>>()?,
-        sizes,
-    })
+    Ok(Calibration { sizes, loads })
+}
+
+/// What comes before the interruption, if there is one.
+fn until_interrupted<T>(
+    all: impl Iterator<Item = Result<T, MeasureError>>,
+) -> Result<Vec<T>, MeasureError> {
+    let is_meant = |one: &Result<T, MeasureError>| !matches!(one, Err(MeasureError::Interrupted));
+    all.take_while(is_meant).collect()
 }
 
 struct Bed<'a> {
@@ -265,6 +277,24 @@ mod tests {
         assert_eq!(whole.loss_ratio, 0.0);
         assert!((0.2..0.4).contains(&more.loss_ratio), "{more:?}");
         assert!(more.floor.p50_ns > half.floor.p50_ns);
+    }
+
+    #[test]
+    fn who_is_interrupted_keeps_what_was_found() {
+        let time = SimulatedTime::new(100);
+        let (mut ends, _) = cable(&time, Path::default(), Path::default());
+        let sweep = Sweep {
+            template: Template::udp(64),
+            sizes: vec![64],
+            loads: vec![50],
+            trial: Duration::from_millis(20),
+            halves: 8,
+            threads: Threads::Solo,
+        };
+        let interrupt = Interrupt::never();
+        interrupt.ask();
+        let found = calibrate(&mut ends, &sweep, &*time, &interrupt).unwrap();
+        assert_eq!((found.sizes, found.loads), (Vec::new(), Vec::new()));
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub(super) struct Delays {
     /// Frames that came before they were sent, by clocks that are not the same.
     pub(super) negative: u64,
     last: Option<(u64, u64)>,
+    /// All of `from_sent` together, and the longest, for whoever looks while frames still come.
+    pub(super) sum_ns: u64,
+    pub(super) max_ns: u64,
     /// When the first and the last frame came.
     pub(super) came_ns: Option<(u64, u64)>,
 }
@@ -35,6 +38,8 @@ impl Delays {
             jitter_ns: 0.0,
             negative: 0,
             last: None,
+            sum_ns: 0,
+            max_ns: 0,
             came_ns: None,
         }
     }
@@ -54,6 +59,8 @@ impl Delays {
         }
         let age = age_ns.unwrap_or(0);
         self.from_sent.saturating_record(age);
+        self.sum_ns = self.sum_ns.saturating_add(age);
+        self.max_ns = self.max_ns.max(age);
         self.from_intended
             .saturating_record(age.saturating_add(lateness_ns));
         if let Some((before, its_age)) = self.last {

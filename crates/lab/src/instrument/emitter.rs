@@ -155,6 +155,29 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
+    /// Ends the stream now, as if it had been asked for no longer.
+    pub(super) fn end(&mut self, elapsed: u64) {
+        if self.exhausted {
+            return;
+        }
+        let length = elapsed.saturating_sub(self.limit.warm_up_ns);
+        if matches!(self.limit.length, Length::Nanoseconds(until) if until <= length) {
+            return;
+        }
+        self.limit.length = Length::Nanoseconds(length);
+        let due = match self.flat_out {
+            true => elapsed,
+            false => self.schedule.due_ns(),
+        };
+        // What was due before and is not sent yet still goes out.
+        self.is_over(due);
+    }
+
+    /// Frames that were sent behind the warm-up, and their bytes.
+    pub(super) const fn so_far(&self) -> (u64, u64) {
+        (self.book.frames, self.book.bytes)
+    }
+
     /// Takes off the schedule what is due.
     #[inline]
     fn collect(&mut self, elapsed: u64) {

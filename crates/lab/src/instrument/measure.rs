@@ -14,7 +14,7 @@ use super::outcome::{EndOutcome, Measurement, Refusal, StreamOutcome};
 use super::receiver::{Book, Receiver};
 use super::sequence::Sequence;
 use super::shared::Shared;
-use super::{BadTemplate, End, EndNo, Pace, Source, Stamps, Stream, Time};
+use super::{BadTemplate, End, EndNo, Live, Pace, Source, Stamps, Stream, Time};
 use crate::Interrupt;
 
 /// What is to be measured.
@@ -126,6 +126,21 @@ pub fn measure(
     time: &dyn Time,
     interrupt: &Interrupt,
 ) -> Result<Measurement, MeasureError> {
+    measure_live(ends, request, time, interrupt, &Live::default())
+}
+
+/// The same, shown to whoever looks at `live`, and ended when that says so. What was measured until then
+/// counts, as it does not when it is interrupted.
+///
+/// # Errors
+/// See [`MeasureError`].
+pub fn measure_live(
+    ends: &mut [End],
+    request: &Request,
+    time: &dyn Time,
+    interrupt: &Interrupt,
+    live: &Live,
+) -> Result<Measurement, MeasureError> {
     check(ends, request)?;
     let shared: Vec<Shared> = request.streams.iter().map(|_| Shared::new()).collect();
     let numbered = (0..=u8::MAX).zip(&request.streams).zip(&shared);
@@ -139,6 +154,7 @@ pub fn measure(
         receiver: Receiver::new(&request.streams, &shared, ends.len())?,
         time,
         interrupt,
+        live,
     };
     for (number, end) in ends.iter_mut().enumerate() {
         // What was lost before is another's loss.
@@ -159,6 +175,7 @@ struct Session<'a> {
     receiver: Receiver<'a>,
     time: &'a dyn Time,
     interrupt: &'a Interrupt,
+    live: &'a Live,
 }
 
 fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {

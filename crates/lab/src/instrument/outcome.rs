@@ -185,6 +185,16 @@ pub enum Refusal {
 }
 
 impl Measurement {
+    /// By which ways frames were sent, and by which clock they were stamped, in words.
+    #[must_use]
+    pub fn means(&self) -> String {
+        let mut ways: Vec<&str> = self.ends.iter().map(|end| end.way.name()).collect();
+        let mut stamps: Vec<&str> = self.ends.iter().map(|end| end.stamps.name()).collect();
+        ways.dedup();
+        stamps.dedup();
+        format!("sent {}, {}", ways.join(" and "), stamps.join(" and "))
+    }
+
     /// The measurement, if it may be used.
     ///
     /// # Errors

@@ -24,18 +24,54 @@ impl End {
         clock: Clock,
     ) -> Result<Self, Failure> {
         let longest = usize::from(frame_bytes) + HEADROOM;
-        let swift = match usize::from(frame_bytes) <= SwiftSender::LONGEST {
-            true => namespace.swift_sender(interface).ok(),
-            false => None,
-        };
-        let transmit: Box<dyn Transmit> = match swift {
-            Some(sender) => Box::new(sender),
-            None => Box::new(namespace.frame_sender(interface)?),
-        };
         Ok(Self {
-            transmit,
+            transmit: sender(namespace, interface, frame_bytes)?,
             receive: Box::new(namespace.frame_receiver(interface, longest, clock)?),
         })
+    }
+
+    /// The same end, which only sends: what comes is nobody's.
+    ///
+    /// # Errors
+    /// There is no such interface there, or this process may not.
+    pub fn sending(
+        namespace: &Namespace,
+        interface: &str,
+        frame_bytes: u16,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            transmit: sender(namespace, interface, frame_bytes)?,
+            receive: Box::new(Deaf),
+        })
+    }
+}
+
+/// Sends by AF_XDP, if it can.
+fn sender(
+    namespace: &Namespace,
+    interface: &str,
+    frame_bytes: u16,
+) -> Result<Box<dyn Transmit>, Failure> {
+    let swift = match usize::from(frame_bytes) <= SwiftSender::LONGEST {
+        true => namespace.swift_sender(interface).ok(),
+        false => None,
+    };
+    Ok(match swift {
+        Some(sender) => Box::new(sender),
+        None => Box::new(namespace.frame_sender(interface)?),
+    })
+}
+
+/// Nothing comes here.
+struct Deaf;
+
+impl Receive for Deaf {
+    fn receive(&mut self, _: &mut Arrivals) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stamps(&self) -> Stamps {
+        Stamps::Program
     }
 }
 

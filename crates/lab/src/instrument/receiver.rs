@@ -131,6 +131,18 @@ impl<'a> Receiver<'a> {
         self.streams.iter().map(seen).sum()
     }
 
+    /// Different frames that came where they should, the sum of their delays, and the longest.
+    pub(super) fn so_far(&self) -> (u64, u64, u64) {
+        let of = |book: &Book<'_>| {
+            let received = book.sequence.as_ref().map_or(0, |one| one.received);
+            (received, book.delays.sum_ns, book.delays.max_ns)
+        };
+        let all = self.streams.iter().map(of);
+        all.fold((0, 0, 0), |sum, one| {
+            (sum.0 + one.0, sum.1 + one.1, sum.2.max(one.2))
+        })
+    }
+
     /// Whether all numbers below `sent` of each stream have come.
     pub(super) fn has_all(&self, sent: impl Iterator<Item = u64>) -> bool {
         self.streams.iter().zip(sent).all(|(book, sent)| {

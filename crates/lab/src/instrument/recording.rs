@@ -21,6 +21,7 @@ const FRAME_MIN: usize = 14;
 #[derive(Clone, Debug)]
 pub struct Recording {
     frames: Arc<[Recorded]>,
+    is_signed: bool,
 }
 
 /// A frame of a file.
@@ -85,8 +86,30 @@ impl Recording {
             None if frames.is_empty() => Err(BadRecording::Empty),
             None => Ok(Self {
                 frames: frames.into(),
+                is_signed: true,
             }),
         }
+    }
+
+    /// The same frames, to be sent byte for byte as they were recorded: nothing is known of those that
+    /// come.
+    #[must_use]
+    pub fn untouched(self) -> Self {
+        Self {
+            is_signed: false,
+            ..self
+        }
+    }
+
+    /// Whether the end of a frame's payload, where there is room, becomes its signature.
+    pub(super) const fn is_signed(&self) -> bool {
+        self.is_signed
+    }
+
+    /// The longest frame, with its checksum.
+    #[must_use]
+    pub fn longest(&self) -> u16 {
+        self.sizes().max().unwrap_or(0)
     }
 
     /// How many frames there are.

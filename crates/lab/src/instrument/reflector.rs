@@ -182,17 +182,24 @@ impl Reflector {
         self.shared.reflected.load(Ordering::Relaxed)
     }
 
-    /// Ends it, and returns its end and how many frames it has dropped: with any of these, what was
-    /// measured is void.
+    /// Whether it has ended by itself: [`Reflector::stop`] says why.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it, and returns its end, how many frames it has sent back, and how many it has dropped: with any
+    /// of these, what was measured is void.
     ///
     /// # Errors
     /// The end had failed.
-    pub fn stop(mut self) -> io::Result<(End, u64)> {
+    pub fn stop(mut self) -> io::Result<(End, u64, u64)> {
         self.shared.stop.store(true, Ordering::Relaxed);
         let gone = || io::Error::other("the reflector has ended");
         let thread = self.thread.take().ok_or_else(gone)?;
         let end = thread.join().map_err(|_| gone())??;
-        Ok((end, self.shared.dropped.load(Ordering::Relaxed)))
+        let dropped = self.shared.dropped.load(Ordering::Relaxed);
+        Ok((end, self.reflected(), dropped))
     }
 }
 
@@ -208,7 +215,9 @@ impl Drop for Reflector {
 
 fn run(mut mirror: Mirror, shared: &Shared) -> io::Result<End> {
     mirror.take_drops()?;
-    for turn in 1_u32.. {
+    let mut turn = 0_u32;
+    loop {
+        turn = turn.wrapping_add(1);
         let count = mirror.turn()?;
         shared.reflected.fetch_add(count as u64, Ordering::Relaxed);
         let is_over = shared.stop.load(Ordering::Relaxed);
@@ -217,10 +226,9 @@ fn run(mut mirror: Mirror, shared: &Shared) -> io::Result<End> {
             shared.dropped.fetch_add(dropped, Ordering::Relaxed);
         }
         if is_over {
-            break;
+            return Ok(mirror.far);
         }
     }
-    Ok(mirror.far)
 }
 
 #[cfg(test)]
@@ -306,11 +314,10 @@ mod tests {
         let measured = measure(&mut [near], &request, &*time, &Interrupt::never()).unwrap();
         assert_eq!(measured.streams[0].received, 500);
         assert_eq!(reflector.reflected(), 500);
-        let (_end, dropped) = reflector.stop().unwrap();
-        assert_eq!(
-            (dropped, forth.done().sent, back.done().sent),
-            (0, 500, 500)
-        );
+        assert!(!reflector.has_ended());
+        let (_end, reflected, dropped) = reflector.stop().unwrap();
+        assert_eq!((reflected, dropped), (500, 0));
+        assert_eq!((forth.done().sent, back.done().sent), (500, 500));
     }
 
     #[test]

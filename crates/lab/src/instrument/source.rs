@@ -44,7 +44,11 @@ impl Source {
                 })
             }
             Self::Recording(recording) => {
-                let patterns: Vec<Pattern> = recording.frames().map(Pattern::of_frame).collect();
+                let pattern = match recording.is_signed() {
+                    true => Pattern::of_frame,
+                    false => Pattern::untouched,
+                };
+                let patterns: Vec<Pattern> = recording.frames().map(pattern).collect();
                 Ok(Prepared {
                     sizes: recording.sizes().collect(),
                     round: (0..patterns.len()).collect(),

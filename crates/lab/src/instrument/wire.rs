@@ -34,6 +34,18 @@ pub enum Way {
     Memory,
 }
 
+impl Way {
+    /// What it is, as records and people are told.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "by packet sockets (sendmmsg)",
+            Self::Xdp => "by AF_XDP (copies)",
+            Self::Memory => "by memory",
+        }
+    }
+}
+
 /// Where frames come out. Nothing waits.
 pub trait Receive: Send {
     /// Adds what has come to `arrivals`, as far as there is room.
@@ -68,6 +80,18 @@ pub enum Stamps {
     Program,
     /// The test's own.
     Simulated,
+}
+
+impl Stamps {
+    /// Where they come from, as records and people are told.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel { .. } => "stamped by the kernel (software)",
+            Self::Program => "stamped by the program",
+            Self::Simulated => "stamped by the simulation",
+        }
+    }
 }
 
 /// An end of the device.

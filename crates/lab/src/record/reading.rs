@@ -20,6 +20,10 @@ pub struct Reading {
     /// deflated, in base64.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub histograms: BTreeMap<String, String>,
+    /// By which ways the instrument sent frames, and by which clock it stamped those that came, in
+    /// words; none where it is not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instrument: Option<String>,
     /// Pairs by name, in the order of time as a rule.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub series: BTreeMap<String, Vec<[f64; 2]>>,

@@ -1,10 +1,12 @@
 //! How it was measured, what the words mean, and on which machine: what somebody
 //! else needs to do it again, or to doubt it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use maud::{Markup, html};
 
 use crate::format::decimal;
-use crate::record::Session;
+use crate::record::{Outcome, Session};
 use crate::results::Results;
 
 pub(super) fn section(results: &Results) -> Markup {
@@ -14,6 +16,7 @@ pub(super) fn section(results: &Results) -> Markup {
             (method())
             (definitions())
             @for session in results.sessions() { (machine(session)) }
+            (instrument(results))
             (data())
         }
     }
@@ -111,6 +114,31 @@ fn machine(session: &Session) -> Markup {
             dt { "Programs" } dd {
                 "comporta lab " (session.lab_version)
                 @if let Some(version) = &session.iperf3 { ", " (version) }
+            }
+        }
+    }
+}
+
+/// By which ways frames were sent and stamped, where records say so.
+fn instrument(results: &Results) -> Markup {
+    let readings = results.trials().iter().filter_map(|trial| {
+        let Some(Outcome::Reading(reading)) = &trial.outcome else {
+            return None;
+        };
+        Some((reading.instrument.as_deref()?, trial.scenario.name()))
+    });
+    let mut means: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (how, scenario) in readings {
+        means.entry(how).or_default().insert(scenario);
+    }
+    html! {
+        @if !means.is_empty() {
+            h3 { "Instrument" }
+            dl {
+                @for (how, scenarios) in means {
+                    dt { "Frames " (how) }
+                    dd { (scenarios.into_iter().collect::<Vec<_>>().join(", ")) }
+                }
             }
         }
     }

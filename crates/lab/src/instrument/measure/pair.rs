@@ -6,12 +6,12 @@ use std::thread;
 
 use testbed::pin_current_thread;
 
-use super::solo::Drain;
+use super::solo::{Drain, ROUNDS, sent_so_far};
 use super::{MeasureError, Session, at, nanos};
 use crate::Interrupt;
 use crate::instrument::emitter::Emitter;
 use crate::instrument::receiver::Receiver;
-use crate::instrument::{Arrivals, End, EndNo, Receive, Stream, Time, Transmit};
+use crate::instrument::{Arrivals, End, EndNo, Live, Receive, Stream, Time, Transmit};
 
 /// What the threads tell each other.
 struct State {
@@ -44,8 +44,9 @@ pub(super) fn run(
         receiver,
         time,
         interrupt,
+        live,
     } = session;
-    let (time, interrupt, state) = (*time, *interrupt, &state);
+    let (time, interrupt, live, state) = (*time, *interrupt, *live, &state);
     let sending = || {
         let sent = pinned(send_on, || {
             let mut sender = Sender {
@@ -54,6 +55,7 @@ pub(super) fn run(
                 streams: &request.streams,
                 time,
                 state,
+                live,
             };
             sender.run()
         });
@@ -62,7 +64,7 @@ pub(super) fn run(
     let receiving = || {
         let drain = Drain::new(nanos(request.drain));
         let received = pinned(receive_on, || {
-            receive(receiver, receives, drain, time, state, interrupt)
+            receive(receiver, receives, drain, time, state, interrupt, live)
         });
         state.tell(received)
     };
@@ -103,11 +105,13 @@ struct Sender<'t, 'a, 'w> {
     streams: &'t [Stream],
     time: &'t dyn Time,
     state: &'t State,
+    live: &'t Live,
 }
 
 impl Sender<'_, '_, '_> {
     fn run(&mut self) -> Result<(), MeasureError> {
         let start = self.time.now_ns();
+        let mut round = 0_u32;
         while !self.emitters.iter().all(|emitter| emitter.is_done()) {
             for (emitter, stream) in self.emitters.iter_mut().zip(self.streams) {
                 if !emitter.is_done() {
@@ -119,12 +123,28 @@ impl Sender<'_, '_, '_> {
             if self.state.is_over.load(Ordering::Relaxed) {
                 return Ok(());
             }
+            round = round.wrapping_add(1);
+            if round.is_multiple_of(ROUNDS) {
+                self.look(start);
+            }
         }
+        self.live.show_sent(sent_so_far(self.emitters));
         for (emitter, sent) in self.emitters.iter().zip(&self.state.sent) {
             sent.store(emitter.sent(), Ordering::Relaxed);
         }
         self.state.is_sent.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Lets others see how far it is, and ends what they want no more of.
+    fn look(&mut self, start: u64) {
+        self.live.show_sent(sent_so_far(self.emitters));
+        if self.live.is_enough() {
+            let elapsed = self.time.now_ns().saturating_sub(start);
+            for emitter in self.emitters.iter_mut() {
+                emitter.end(elapsed);
+            }
+        }
     }
 }
 
@@ -136,8 +156,10 @@ fn receive(
     time: &dyn Time,
     state: &State,
     interrupt: &Interrupt,
+    live: &Live,
 ) -> Result<(), MeasureError> {
     let mut arrivals = Arrivals::new();
+    let mut round = 0_u32;
     while !state.is_over.load(Ordering::Relaxed) {
         for (number, receive) in receives.iter_mut().enumerate() {
             arrivals.clear();
@@ -147,6 +169,10 @@ fn receive(
         if interrupt.is_set() {
             return Err(MeasureError::Interrupted);
         }
+        round = round.wrapping_add(1);
+        if round.is_multiple_of(ROUNDS) {
+            live.show_received(receiver.so_far());
+        }
         if state.is_sent.load(Ordering::Acquire) {
             let sent = state.sent.iter().map(|sent| sent.load(Ordering::Relaxed));
             let has_all = receiver.has_all(sent);
@@ -155,5 +181,6 @@ fn receive(
             }
         }
     }
+    live.show_received(receiver.so_far());
     Ok(())
 }

@@ -1,16 +1,18 @@
 //! One thread that owns all ends, and never sleeps.
 
 use super::{MeasureError, QUIET_NS, Session, at, nanos};
+use crate::instrument::emitter::Emitter;
 use crate::instrument::{Arrivals, End, EndNo};
 
 /// Rounds between two looks at the user's wish.
-const ROUNDS: u32 = 64;
+pub(super) const ROUNDS: u32 = 64;
 
 pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), MeasureError> {
     let mut arrivals = Arrivals::new();
     let start = session.time.now_ns();
     let mut drain = Drain::new(nanos(session.request.drain));
-    for round in 0_u32.. {
+    let mut round = 0_u32;
+    loop {
         send(session, ends, start)?;
         for (number, end) in ends.iter_mut().enumerate() {
             arrivals.clear();
@@ -25,11 +27,38 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), Mea
                 break;
             }
         }
-        if round % ROUNDS == 0 && session.interrupt.is_set() {
-            return Err(MeasureError::Interrupted);
+        if round % ROUNDS == 0 {
+            if session.interrupt.is_set() {
+                return Err(MeasureError::Interrupted);
+            }
+            look(session, start);
+        }
+        round = round.wrapping_add(1);
+    }
+    show(session);
+    Ok(())
+}
+
+/// Lets others see how far it is, and ends what they want no more of.
+fn look(session: &mut Session<'_>, start: u64) {
+    show(session);
+    if session.live.is_enough() {
+        let elapsed = session.time.now_ns().saturating_sub(start);
+        for emitter in &mut session.emitters {
+            emitter.end(elapsed);
         }
     }
-    Ok(())
+}
+
+fn show(session: &Session<'_>) {
+    session.live.show_sent(sent_so_far(&session.emitters));
+    session.live.show_received(session.receiver.so_far());
+}
+
+/// Frames of all streams that were sent, and their bytes.
+pub(super) fn sent_so_far(emitters: &[Emitter<'_>]) -> (u64, u64) {
+    let each = emitters.iter().map(Emitter::so_far);
+    each.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
 }
 
 /// Sends what is due of all streams.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::instrument::memory::{Done, Path, Service, SimulatedTime, cable};
 use crate::instrument::template::{Encapsulation, FlowField, Flows, Tag};
-use crate::instrument::{Expectation, Mix, Pace, Rate, Template, Time, pdv_ns};
+use crate::instrument::{Expectation, Glance, Mix, Pace, Rate, Template, Time, pdv_ns};
 
 const ONE: EndNo = EndNo(0);
 const OTHER: EndNo = EndNo(1);
@@ -393,4 +393,94 @@ fn what_cannot_be_is_refused_before_anything_is_sent() {
     let text = "such a frame has 64 to 9000 bytes with its checksum, not 63";
     assert_eq!(short.to_string(), text);
     assert_eq!(time.look_ns(), before);
+}
+
+/// A clock that ends a measurement when its time has come.
+struct Ending<'a> {
+    time: Arc<SimulatedTime>,
+    live: &'a Live,
+    at_ns: u64,
+}
+
+impl Time for Ending<'_> {
+    fn now_ns(&self) -> u64 {
+        let now = self.time.now_ns();
+        if now >= self.at_ns {
+            self.live.end();
+        }
+        now
+    }
+}
+
+/// What comes of streams that were to be longer, ended after 30 ms.
+fn ended(forth: Path, pace: Pace, length: Length, threads: Threads) -> (StreamOutcome, Glance) {
+    let live = Live::default();
+    let time = SimulatedTime::new(100);
+    let (mut ends, _) = cable(&time, forth, Path::default());
+    let ending = Ending {
+        at_ns: time.look_ns() + 30_000_000,
+        time,
+        live: &live,
+    };
+    let request = Request {
+        threads,
+        length,
+        ..request(Stream::new(Template::udp(64), pace, ONE, OTHER))
+    };
+    let measured = measure_live(&mut ends, &request, &ending, &Interrupt::never(), &live);
+    let mut measured = measured.unwrap();
+    assert_eq!(measured.refusals, []);
+    (measured.streams.remove(0), live.glance())
+}
+
+#[test]
+fn what_is_ended_early_counts_until_then() {
+    let forth = || Path {
+        delay_ns: 20_000,
+        ..Path::default()
+    };
+    let pair = Threads::Pair {
+        send: 0,
+        receive: 0,
+    };
+    let hour = Length::of(Duration::from_secs(3_600));
+    for (threads, length) in [
+        (Threads::Solo, hour),
+        (Threads::Solo, Length::Frames(1 << 40)),
+        (pair, hour),
+    ] {
+        for pace in [Pace::Constant(Rate::Frames(PPS)), Pace::FlatOut] {
+            let (stream, glance) = ended(forth(), pace, length, threads);
+            let sent = stream.achieved.frames;
+            assert_eq!((stream.received, stream.lost), (sent, 0), "{pace:?}");
+            assert!(stream.shortfall().abs() < 0.001, "{stream:?}");
+            assert_eq!((glance.sent, glance.received), (sent, sent));
+            assert_eq!(glance.sent_bytes, 64 * sent);
+            let mean = glance.delays_ns / sent.max(1);
+            assert!(mean >= 20_000 && glance.delay_max_ns >= mean, "{glance:?}");
+        }
+    }
+    let (paced, _) = ended(
+        forth(),
+        Pace::Constant(Rate::Frames(PPS)),
+        hour,
+        Threads::Solo,
+    );
+    // 3000 in 30 ms, and those of the 64 rounds until it was seen.
+    assert!((3_000..3_010).contains(&paced.achieved.frames), "{paced:?}");
+}
+
+#[test]
+fn one_that_is_behind_ends_too() {
+    let slow = Path {
+        sender_gap_ns: 50_000,
+        ..Path::default()
+    };
+    let live = Live::default();
+    live.end();
+    let time = SimulatedTime::new(100);
+    let (mut ends, _) = cable(&time, slow, Path::default());
+    let request = request(forth(Template::udp(64)));
+    let measured = measure_live(&mut ends, &request, &*time, &Interrupt::never(), &live);
+    assert!(measured.unwrap().streams[0].achieved.frames < 10);
 }

@@ -93,10 +93,9 @@ impl Pattern {
         pattern
     }
 
-    /// Of any frame, of which nothing changes but the signature: where an IP packet ends, if it carries
-    /// enough of UDP, TCP or ICMP that is neither a fragment nor a tunnel.
-    pub(in crate::instrument) fn of_frame(bytes: &[u8]) -> Self {
-        let mut pattern = Self {
+    /// Of any frame, of which nothing changes.
+    pub(in crate::instrument) fn untouched(bytes: &[u8]) -> Self {
+        Self {
             bytes: bytes.to_vec(),
             places: Places::default(),
             headers: bytes.len(),
@@ -107,7 +106,13 @@ impl Pattern {
             header: None,
             transport: None,
             never_zero: false,
-        };
+        }
+    }
+
+    /// Of any frame, of which nothing changes but the signature: where an IP packet ends, if it carries
+    /// enough of UDP, TCP or ICMP that is neither a fragment nor a tunnel.
+    pub(in crate::instrument) fn of_frame(bytes: &[u8]) -> Self {
+        let mut pattern = Self::untouched(bytes);
         if let Some(room) = room(bytes) {
             let start = room.end - Signature::LEN;
             let mut still = bytes[..room.end].to_vec();

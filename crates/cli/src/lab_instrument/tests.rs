@@ -1,0 +1,113 @@
+use clap::{Command, FromArgMatches};
+
+use super::*;
+
+/// The command that these words are, or what is said of them.
+fn read(words: &str) -> Result<InstrumentCommand, String> {
+    let command = InstrumentCommand::augment_subcommands(Command::new("lab"));
+    let words = ["lab"].into_iter().chain(words.split_whitespace());
+    let matches = command
+        .try_get_matches_from(words)
+        .map_err(|error| error.to_string())?;
+    InstrumentCommand::from_arg_matches(&matches).map_err(|error| error.to_string())
+}
+
+fn refused(words: &str) -> String {
+    read(words)
+        .err()
+        .unwrap_or_else(|| panic!("{words} was taken"))
+}
+
+#[test]
+fn the_arguments_are_consistent() {
+    InstrumentCommand::augment_subcommands(Command::new("lab")).debug_assert();
+}
+
+#[test]
+fn frames_are_asked_for_as_users_of_other_generators_do() {
+    let Ok(InstrumentCommand::Generate(args)) = read(
+        "generate a ns:b --to c,d --rate 10kpps,100Mbit,flat-out --size 64,imix \
+         --frames vlan+tcp --flows 1000 --random --pattern burst:64 --seconds 2.5 --xdp --json",
+    ) else {
+        panic!("these are good words");
+    };
+    assert_eq!((args.from.len(), args.target.to.len()), (2, 2));
+    assert_eq!((args.rate.len(), args.size.len()), (3, 2));
+    assert_eq!(args.rate[2], Speed::FlatOut);
+    assert_eq!(args.pattern, Pattern::Bursts(64));
+    assert_eq!(args.seconds, Duration::from_millis(2_500));
+    let looks = args.looks.looks();
+    assert_eq!((looks.flows, looks.random), (1_000, true));
+    assert_eq!(looks.shape.to_string(), "vlan+tcp");
+    assert_eq!(args.common.by(), By::Xdp);
+}
+
+#[test]
+fn a_slip_is_answered_with_what_is_meant() {
+    let told = |words: &str, wanted: &str| {
+        let told = refused(words);
+        assert!(told.contains(wanted), "{told}");
+    };
+    told("generate a --rate 10kpp", "did you mean 'kpps'?");
+    told("generate a --frames vxlam", "did you mean 'vxlan'?");
+    told("generate a --pattern poison", "did you mean 'poisson'?");
+    told("generate a --size 63", "64 to 9000 bytes");
+    told("generate a --count 0", "0");
+    told("generate a --seconds 5 --count 7", "cannot be used with");
+    told("generate a --to b --reflected", "cannot be used with");
+    told("generate a:b:c/d", "names no interface");
+    told("calibrate one-end", "2 values required");
+    told("calibrate --sweep sise", "did you mean 'size'?");
+    told(
+        "controller --application learnin",
+        "did you mean 'learning'?",
+    );
+    told("controller --listen nowhere", "ADDRESS:PORT");
+    told(
+        "replay x.pcap a --speed 2 --rate 1kpps",
+        "cannot be used with",
+    );
+    told("replay x.pcap a --speed fast", "no speed");
+}
+
+#[test]
+fn a_namespace_is_said_once_for_all() {
+    let Ok(InstrumentCommand::Generate(args)) = read("generate a other:b --to c -n lab") else {
+        panic!("these are good words");
+    };
+    let GenerateArgs {
+        from,
+        target,
+        common,
+        ..
+    } = *args;
+    let names: Vec<String> = common
+        .places(from)
+        .unwrap_or_default()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(names, ["lab:a", "other:b"]);
+    let Ok(Target::Interfaces(to)) = target.target(&common) else {
+        panic!("there is a target");
+    };
+    assert_eq!(to[0].to_string(), "lab:c");
+}
+
+#[test]
+fn what_comes_back_is_awaited_where_it_went_in() {
+    let target = |words: &str| match read(words) {
+        Ok(InstrumentCommand::Generate(args)) => {
+            let GenerateArgs { target, common, .. } = *args;
+            target.target(&common).ok()
+        }
+        _ => None,
+    };
+    let back = |reflection| Some(Target::Back(reflection));
+    assert_eq!(target("generate a --reflected"), back(Reflection::Macs));
+    assert_eq!(
+        target("generate a --reflected addresses"),
+        back(Reflection::Addresses)
+    );
+    assert_eq!(target("generate a"), Some(Target::Nobody));
+}

@@ -1,0 +1,249 @@
+//! What the instrument itself can do, on a cable of its own or of the user's.
+
+use std::fmt::Write;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testbed::{Clock, Namespace};
+
+use super::ends::open;
+use super::second::pps;
+use super::{BadWord, By, ByHandError, PortName};
+use crate::Interrupt;
+use crate::format::{micros, percent};
+use crate::instrument::{Calibration, End, Floor, Sweep, Template, Threads, calibrate};
+use crate::names::nearest;
+
+/// What is varied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Swept {
+    /// Sizes, and then loads.
+    #[default]
+    Both,
+    /// Sizes of frames: the highest rate of each, and delays at a tenth of that.
+    Size,
+    /// Loads, in per cent of the highest rate of one size.
+    Load,
+}
+
+impl FromStr for Swept {
+    type Err = BadWord;
+
+    fn from_str(text: &str) -> Result<Self, BadWord> {
+        match text {
+            "size" => Ok(Self::Size),
+            "load" => Ok(Self::Load),
+            "both" => Ok(Self::Both),
+            _ => Err(BadWord(format!(
+                "'{text}' cannot be swept{}: size, load or both is wanted",
+                nearest(text, ["size", "load", "both"])
+            ))),
+        }
+    }
+}
+
+/// How the instrument is to be measured.
+#[derive(Clone, Debug)]
+pub struct Calibrator {
+    /// The ends of a cable; one between namespaces of its own, if there are none.
+    pub between: Option<[PortName; 2]>,
+    /// What is varied.
+    pub swept: Swept,
+    /// The sizes; loads are of the first.
+    pub sizes: Vec<u16>,
+    /// The loads, in per cent.
+    pub loads: Vec<u32>,
+    /// How long each trial is.
+    pub trial: Duration,
+    /// By which way.
+    pub by: By,
+    /// None: one thread; two: one that sends and one that receives.
+    pub cores: Vec<usize>,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct CalibrationTally {
+    found: Calibration,
+    by: By,
+    is_interrupted: bool,
+}
+
+/// The steps of a search: what is left is a hundredth of what can be sent at all.
+const HALVES: u32 = 7;
+/// The MTU of a cable of our own: what the longest frame that AF_XDP takes at both ends wants.
+const MTU: u32 = 3_498;
+
+/// A cable of our own, which goes when this does.
+struct Cable {
+    sides: [Namespace; 2],
+}
+
+impl Cable {
+    fn lay(clock: &Clock) -> Result<Self, ByHandError> {
+        let sides = [Namespace::new()?, Namespace::new()?];
+        let [near, far] = &sides;
+        near.join("eth0", far, "eth0")?;
+        for side in &sides {
+            side.set_mtu("eth0", MTU)?;
+            side.set_up("eth0")?;
+        }
+        let carries = || Ok(near.carries("eth0")?.then_some(()));
+        clock.wait_for("a cable", Duration::from_secs(10), carries)?;
+        Ok(Self { sides })
+    }
+
+    fn end(&self, side: usize, by: By, longest: u16, clock: &Clock) -> Result<End, ByHandError> {
+        let side = &self.sides[side];
+        Ok(match by {
+            By::PacketSockets => End::packet(side, "eth0", longest, *clock)?,
+            By::Xdp => End::xdp(side, "eth0", *clock)?,
+        })
+    }
+}
+
+impl Calibrator {
+    /// Does it.
+    ///
+    /// # Errors
+    /// See [`ByHandError`].
+    pub fn run(
+        &self,
+        clock: &Clock,
+        interrupt: &Interrupt,
+    ) -> Result<CalibrationTally, ByHandError> {
+        let longest = self.sizes.iter().copied().max().unwrap_or(0);
+        let cable;
+        let mut ends = match &self.between {
+            Some([one, other]) => [
+                open(one, self.by, longest, clock)?,
+                open(other, self.by, longest, clock)?,
+            ],
+            None => {
+                cable = Cable::lay(clock)?;
+                [
+                    cable.end(0, self.by, longest, clock)?,
+                    cable.end(1, self.by, longest, clock)?,
+                ]
+            }
+        };
+        let found = calibrate(&mut ends, &self.sweep()?, clock, interrupt)?;
+        Ok(CalibrationTally {
+            found,
+            by: self.by,
+            is_interrupted: interrupt.is_set(),
+        })
+    }
+
+    fn sweep(&self) -> Result<Sweep, ByHandError> {
+        let threads = match *self.cores {
+            [] => Threads::Solo,
+            [send, receive] => Threads::Pair { send, receive },
+            _ => {
+                let wanted = "two cores are wanted: --cores SEND,RECEIVE".to_owned();
+                return Err(ByHandError::Asked(wanted));
+            }
+        };
+        let (sizes, loads) = match self.swept {
+            Swept::Both => (self.sizes.clone(), self.loads.clone()),
+            Swept::Size => (self.sizes.clone(), Vec::new()),
+            Swept::Load => (
+                self.sizes.iter().copied().take(1).collect(),
+                self.loads.clone(),
+            ),
+        };
+        Ok(Sweep {
+            template: Template::udp(64),
+            sizes,
+            loads,
+            trial: self.trial,
+            halves: HALVES,
+            threads,
+        })
+    }
+}
+
+impl CalibrationTally {
+    /// Whether the user ended it.
+    #[must_use]
+    pub const fn is_interrupted(&self) -> bool {
+        self.is_interrupted
+    }
+
+    /// As text for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let way = match self.by {
+            By::PacketSockets => "packet sockets",
+            By::Xdp => "AF_XDP",
+        };
+        let mut text = format!(
+            "By {way}, on a cable without a device\n  \
+             size    highest rate    sent flat out   delay: median    99.9 %   longest µs, at a tenth\n"
+        );
+        for size in &self.found.sizes {
+            let _ = writeln!(
+                text,
+                "  {:<7} {:>13}   {:>13}   {}",
+                size.frame_bytes,
+                pps(size.pps as f64),
+                pps(size.sent_pps),
+                floor(&size.floor)
+            );
+        }
+        if !self.found.loads.is_empty() {
+            text += "\n  load        intended         achieved   lost        delay: median    99.9 %   longest µs\n";
+        }
+        for load in &self.found.loads {
+            let _ = writeln!(
+                text,
+                "  {:>3} %   {:>13}   {:>13}   {:<8}   {}{}",
+                load.percent,
+                pps(load.intended_pps),
+                pps(load.achieved_pps),
+                percent(load.loss_ratio),
+                floor(&load.floor),
+                if load.refused { "   not valid" } else { "" }
+            );
+        }
+        text
+    }
+
+    /// As a line for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let floor = |floor: &Floor| json!({ "p50": floor.p50_ns, "p999": floor.p999_ns, "longest": floor.max_ns });
+        let sizes = self.found.sizes.iter().map(|one| {
+            json!({
+                "frame_bytes": one.frame_bytes,
+                "pps": one.pps,
+                "sent_flat_out_pps": one.sent_pps,
+                "delay_ns": floor(&one.floor),
+            })
+        });
+        let loads = self.found.loads.iter().map(|one| {
+            json!({
+                "percent": one.percent,
+                "intended_pps": one.intended_pps,
+                "achieved_pps": one.achieved_pps,
+                "loss_ratio": one.loss_ratio,
+                "delay_ns": floor(&one.floor),
+                "refused": one.refused,
+            })
+        });
+        json!({
+            "kind": "tally",
+            "interrupted": self.is_interrupted,
+            "way": match self.by { By::PacketSockets => "packet", By::Xdp => "xdp" },
+            "sizes": sizes.collect::<Vec<_>>(),
+            "loads": loads.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn floor(floor: &Floor) -> String {
+    let [p50, p999, max] =
+        [floor.p50_ns, floor.p999_ns, floor.max_ns].map(|value| micros(value as f64));
+    format!("{p50:>13}   {p999:>7}   {max:>7}")
+}

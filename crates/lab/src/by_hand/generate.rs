@@ -1,0 +1,384 @@
+//! Frames that are generated or sent again, and what comes of them where somebody looks.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use testbed::{Clock, pin_current_thread};
+
+use super::ends::Ends;
+use super::tally::{StreamTally, Tally, TrialTally};
+use super::{By, ByHandError, Listener, Looks, Pattern, PortName, Second, Size, Speed};
+use crate::Interrupt;
+use crate::instrument::template::Reflection;
+use crate::instrument::{
+    End, Expectation, Glance, Length, Live, MeasureError, Measurement, Mix, Pace, Recording,
+    Request, Source, Stream, Threads, measure_live,
+};
+
+/// Where frames should come out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nobody looks.
+    Nobody,
+    /// At these interfaces: one for each that sends, or one for all.
+    Interfaces(Vec<PortName>),
+    /// Where they went in, sent back by something at the other end that swaps addresses.
+    Back(Reflection),
+}
+
+/// How long frames are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// For so long.
+    Time(Duration),
+    /// So many by each interface.
+    Frames(u64),
+    /// Until it is enough.
+    None,
+}
+
+/// Longer than anybody waits, and short enough to reckon with: 292 years.
+const FOR_EVER: u64 = u64::MAX / 2;
+
+impl Bound {
+    fn length(self) -> Length {
+        match self {
+            Self::Time(time) => Length::of(time),
+            Self::Frames(frames) => Length::Frames(frames),
+            Self::None => Length::Nanoseconds(FOR_EVER),
+        }
+    }
+}
+
+/// Frames made after a description: one trial for each of the sizes at each of the speeds.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// Where they go in.
+    pub from: Vec<PortName>,
+    /// Where they come out.
+    pub target: Target,
+    /// What they look like.
+    pub looks: Looks,
+    /// How large they are.
+    pub sizes: Vec<Size>,
+    /// How fast they are, by each interface.
+    pub speeds: Vec<Speed>,
+    /// How they follow each other.
+    pub pattern: Pattern,
+    /// How long each trial is.
+    pub bound: Bound,
+    /// By which way.
+    pub by: By,
+    /// None: one thread, anywhere; one: one thread there; two: one that sends and one that receives.
+    pub cores: Vec<usize>,
+}
+
+/// Frames of a capture file.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The file.
+    pub file: PathBuf,
+    /// Where they go in.
+    pub from: PortName,
+    /// Where they come out. Where somebody looks, the end of a frame's payload becomes its signature.
+    pub target: Target,
+    /// At this speed, if it is not that of the recording.
+    pub speed: Option<Speed>,
+    /// Of the recording's speed.
+    pub percent: u32,
+    /// How often the file is sent; without end if there is no number.
+    pub loops: Option<u32>,
+    /// By which way.
+    pub by: By,
+    /// As of [`Generation::cores`].
+    pub cores: Vec<usize>,
+}
+
+impl Generation {
+    /// Does it.
+    ///
+    /// # Errors
+    /// See [`ByHandError`].
+    pub fn run(
+        &self,
+        clock: &Clock,
+        interrupt: &Interrupt,
+        tell: &mut Listener<'_>,
+    ) -> Result<Tally, ByHandError> {
+        let template = self.looks.template();
+        let longest = self.sizes.iter().map(|size| size.longest()).max();
+        let bench = Bench::new(&self.from, &self.target, self.by, &self.cores)?;
+        let sizes: Vec<(Size, Mix)> = self
+            .sizes
+            .iter()
+            .map(|&size| Ok((size, size.of(&template)?)))
+            .collect::<Result<_, ByHandError>>()?;
+        let mut ends = bench.open(longest.unwrap_or(1_518), clock)?;
+        let mut tally = Tally::default();
+        for (size, mix) in &sizes {
+            for &speed in &self.speeds {
+                if interrupt.is_set() {
+                    break;
+                }
+                let load = Load {
+                    what: format!("{}, {size}", self.looks.shape),
+                    asked: speed.to_string(),
+                    source: Source::Mix(mix.clone()),
+                    pace: self.pattern.at(speed, self.looks.seed),
+                    length: self.bound.length(),
+                };
+                tally
+                    .trials
+                    .push(bench.offer(&load, &mut ends, clock, interrupt, tell)?);
+            }
+        }
+        tally.is_interrupted = interrupt.is_set();
+        Ok(tally)
+    }
+}
+
+impl Replay {
+    /// Does it.
+    ///
+    /// # Errors
+    /// See [`ByHandError`].
+    pub fn run(
+        &self,
+        clock: &Clock,
+        interrupt: &Interrupt,
+        tell: &mut Listener<'_>,
+    ) -> Result<Tally, ByHandError> {
+        let file = self.file.display().to_string();
+        let bad = |cause: std::io::Error| ByHandError::File {
+            file: file.clone(),
+            cause: cause.to_string(),
+        };
+        let mut recording = Recording::read(&self.file).map_err(bad)?;
+        if self.target == Target::Nobody {
+            recording = recording.untouched();
+        }
+        let from = [self.from.clone()];
+        let bench = Bench::new(&from, &self.target, self.by, &self.cores)?;
+        let mut ends = bench.open(recording.longest(), clock)?;
+        let frames = recording.frame_count();
+        let (pace, asked) = match self.speed {
+            Some(speed) => (Pattern::Constant.at(speed, 0), speed.to_string()),
+            None => {
+                let percent = self.percent;
+                let asked = format!("{percent} % of the recording's speed");
+                (Pace::Recorded { percent }, asked)
+            }
+        };
+        let load = Load {
+            what: format!("{file}, {frames} frames"),
+            asked,
+            source: Source::Recording(recording),
+            pace,
+            length: match self.loops {
+                Some(loops) => Length::Frames(frames.saturating_mul(loops.into())),
+                None => Bound::None.length(),
+            },
+        };
+        let trial = bench.offer(&load, &mut ends, clock, interrupt, tell)?;
+        Ok(Tally {
+            trials: vec![trial],
+            is_interrupted: interrupt.is_set(),
+        })
+    }
+}
+
+/// What is sent by each interface in one trial.
+struct Load {
+    what: String,
+    asked: String,
+    source: Source,
+    pace: Pace,
+    length: Length,
+}
+
+/// Where frames go in and come out.
+struct Bench<'a> {
+    /// Pairs of an interface that sends, and one where its frames come out.
+    ways: Vec<(&'a PortName, Option<&'a PortName>)>,
+    reflection: Option<Reflection>,
+    ends: Ends,
+    by: By,
+    threads: Threads,
+    core: Option<usize>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(
+        from: &'a [PortName],
+        target: &'a Target,
+        by: By,
+        cores: &[usize],
+    ) -> Result<Self, ByHandError> {
+        let asked = |what: &str| Err(ByHandError::Asked(what.to_owned()));
+        if Ends::new(from).names().len() != from.len() {
+            return asked("an interface sends once");
+        }
+        let ways: Vec<_> = match target {
+            Target::Nobody => from.iter().map(|one| (one, None)).collect(),
+            Target::Back(_) => from.iter().map(|one| (one, Some(one))).collect(),
+            Target::Interfaces(to) => match to.as_slice() {
+                [all] => from.iter().map(|one| (one, Some(all))).collect(),
+                to if to.len() == from.len() => from.iter().zip(to.iter().map(Some)).collect(),
+                _ => return asked("--to wants one interface, or as many as there are that send"),
+            },
+        };
+        let threads = match *cores {
+            [] | [_] => Threads::Solo,
+            [send, receive] => Threads::Pair { send, receive },
+            _ => return asked("there are two threads at most: --cores SEND,RECEIVE"),
+        };
+        let names = ways.iter().flat_map(|(from, to)| [Some(*from), *to]);
+        Ok(Self {
+            ends: Ends::new(names.flatten()),
+            reflection: match target {
+                Target::Back(reflection) => Some(*reflection),
+                Target::Nobody | Target::Interfaces(_) => None,
+            },
+            ways,
+            by,
+            threads,
+            core: cores.first().copied(),
+        })
+    }
+
+    fn open(&self, longest: u16, clock: &Clock) -> Result<Vec<End>, ByHandError> {
+        let hears: Vec<PortName> = self.ways.iter().filter_map(|(_, to)| to.cloned()).collect();
+        self.ends.open(self.by, longest, &hears, clock)
+    }
+
+    /// Whether anybody looks at what comes out.
+    fn hears(&self) -> bool {
+        self.ways.iter().any(|(_, to)| to.is_some())
+    }
+
+    fn streams(&self, load: &Load) -> Vec<Stream> {
+        let rewritten = match (&load.source, self.reflection) {
+            (Source::Mix(mix), Some(reflection)) => {
+                let parts = mix.parts().iter();
+                let parts = parts.map(|(one, count)| (one.reflected(reflection), *count));
+                Some(Mix::new(parts.collect()).expect("it is as good as what was sent"))
+            }
+            _ => None,
+        };
+        let stream = |&(from, to): &(&PortName, Option<&PortName>)| {
+            let (from, to) = (self.ends.number(from), self.ends.number(to.unwrap_or(from)));
+            Stream {
+                expectation: Expectation {
+                    rewritten: rewritten.clone(),
+                    ..Expectation::default()
+                },
+                ..Stream::new(load.source.clone(), load.pace, from, to)
+            }
+        };
+        self.ways.iter().map(stream).collect()
+    }
+
+    /// One trial.
+    fn offer(
+        &self,
+        load: &Load,
+        ends: &mut [End],
+        clock: &Clock,
+        interrupt: &Interrupt,
+        tell: &mut Listener<'_>,
+    ) -> Result<TrialTally, ByHandError> {
+        let mut request = Request::new(self.streams(load), load.length);
+        request.threads = self.threads;
+        if !self.hears() {
+            request.drain = Duration::ZERO;
+        }
+        let watch = Watch {
+            clock,
+            interrupt,
+            hears: self.hears(),
+            core: self.core.filter(|_| self.threads == Threads::Solo),
+        };
+        let measured = watch.measure(ends, &request, tell)?;
+        let streams = self.ways.iter().zip(measured.streams);
+        let streams = streams.map(|((from, to), outcome)| StreamTally {
+            from: from.to_string(),
+            to: to.map(ToString::to_string),
+            outcome,
+        });
+        Ok(TrialTally {
+            what: load.what.clone(),
+            asked: load.asked.clone(),
+            streams: streams.collect(),
+            ends: self
+                .ends
+                .names()
+                .iter()
+                .cloned()
+                .zip(measured.ends)
+                .collect(),
+            refusals: measured.refusals,
+        })
+    }
+}
+
+/// How often it is looked whether the user has enough.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often it is told how it goes.
+const TELL: Duration = Duration::from_secs(1);
+
+/// A measurement that is looked after.
+pub(super) struct Watch<'a> {
+    pub(super) clock: &'a Clock,
+    pub(super) interrupt: &'a Interrupt,
+    pub(super) hears: bool,
+    /// Where the one thread that measures is to be.
+    pub(super) core: Option<usize>,
+}
+
+impl Watch<'_> {
+    /// Measures on a thread of its own, and tells meanwhile how it goes.
+    fn measure(
+        &self,
+        ends: &mut [End],
+        request: &Request,
+        tell: &mut Listener<'_>,
+    ) -> Result<Measurement, ByHandError> {
+        let (live, never) = (Live::default(), Interrupt::never());
+        let body = || {
+            if let Some(core) = self.core {
+                pin_current_thread(&[core]).map_err(|failure| {
+                    MeasureError::Thread(std::io::Error::other(failure.to_string()))
+                })?;
+            }
+            measure_live(ends, request, self.clock, &never, &live)
+        };
+        let measured = thread::scope(|scope| {
+            let thread = scope.spawn(body);
+            self.look_after(&live, || thread.is_finished(), tell);
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        Ok(measured?)
+    }
+
+    fn look_after(&self, live: &Live, is_over: impl Fn() -> bool, tell: &mut Listener<'_>) {
+        let began = self.clock.now();
+        let (mut last, mut before) = (began, Glance::default());
+        while !is_over() {
+            if self.interrupt.is_set() {
+                live.end();
+            }
+            let now = self.clock.now();
+            if now.since(last) >= TELL {
+                let after = live.glance();
+                let times = [now.since(began), now.since(last)].map(|time| time.as_secs_f64());
+                let [at, length] = times;
+                tell(&Second::between((&before, &after), at, length, self.hears));
+                (last, before) = (now, after);
+            }
+            self.clock.sleep_until(now + LOOK);
+        }
+    }
+}

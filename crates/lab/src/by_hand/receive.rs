@@ -1,0 +1,301 @@
+//! Frames that come by an interface: how many, and of those that an instrument signed, which never came.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testbed::Clock;
+
+use super::ends::open;
+use super::second::{bits, pps};
+use super::{By, ByHandError, Listener, PortName, Second};
+use crate::Interrupt;
+use crate::format::{count, micros};
+use crate::instrument::template::{FCS, FRAME_BYTES};
+use crate::instrument::{Arrival, Arrivals, End, Heard, Signature};
+
+/// What is received.
+#[derive(Clone, Debug)]
+pub struct Reception {
+    /// Where.
+    pub at: PortName,
+    /// For how long; until it is enough, if there is no number.
+    pub time: Option<Duration>,
+    /// How many frames are enough.
+    pub frames: Option<u64>,
+    /// By which way.
+    pub by: By,
+}
+
+/// What came.
+#[derive(Debug, Default)]
+pub struct ReceptionTally {
+    at: String,
+    stamps: &'static str,
+    frames: u64,
+    bytes: u64,
+    /// By the sizes that RFC 2819 counts.
+    sizes: [u64; SIZES.len()],
+    unsigned: u64,
+    first_ns: u64,
+    last_ns: u64,
+    dropped: u64,
+    streams: BTreeMap<u8, Heard>,
+    is_interrupted: bool,
+}
+
+/// Sizes of frames that are told apart, with their checksums: up to so many bytes (RFC 2819, 5).
+const SIZES: [u64; 7] = [64, 127, 255, 511, 1_023, 1_518, u64::MAX];
+
+/// Who has waited so long for a frame looks less often.
+const BUSY: Duration = Duration::from_millis(1);
+/// So often: the ring has room for all that comes meanwhile.
+const REST: Duration = Duration::from_micros(100);
+/// How often it is told how it goes.
+const TELL: Duration = Duration::from_secs(1);
+
+impl Reception {
+    /// Does it.
+    ///
+    /// # Errors
+    /// See [`ByHandError`].
+    pub fn run(
+        &self,
+        clock: &Clock,
+        interrupt: &Interrupt,
+        tell: &mut Listener<'_>,
+    ) -> Result<ReceptionTally, ByHandError> {
+        let mut end = open(&self.at, self.by, *FRAME_BYTES.end(), clock)?;
+        let failed = |cause| ByHandError::Io {
+            what: "receive frames",
+            cause,
+        };
+        end.receive.take_drops().map_err(failed)?;
+        let mut tally = ReceptionTally {
+            at: self.at.to_string(),
+            ..ReceptionTally::default()
+        };
+        self.listen(&mut end, &mut tally, clock, interrupt, tell)
+            .map_err(failed)?;
+        tally.dropped = end.receive.take_drops().map_err(failed)?;
+        tally.stamps = end.receive.stamps().name();
+        tally.is_interrupted = interrupt.is_set();
+        Ok(tally)
+    }
+
+    fn listen(
+        &self,
+        end: &mut End,
+        tally: &mut ReceptionTally,
+        clock: &Clock,
+        interrupt: &Interrupt,
+        tell: &mut Listener<'_>,
+    ) -> std::io::Result<()> {
+        let began = clock.now();
+        let (mut told, mut moved) = (began, began);
+        let mut before = (0, 0);
+        let mut arrivals = Arrivals::new();
+        while !interrupt.is_set() && self.frames.is_none_or(|most| tally.frames < most) {
+            arrivals.clear();
+            end.receive.receive(&mut arrivals)?;
+            let now = clock.now();
+            for arrival in arrivals.iter() {
+                tally.book(arrival);
+                moved = now;
+            }
+            if self.time.is_some_and(|time| now.since(began) >= time) {
+                break;
+            }
+            if now.since(told) >= TELL {
+                tell(&Second {
+                    at_seconds: now.since(began).as_secs_f64(),
+                    seconds: now.since(told).as_secs_f64(),
+                    sent: None,
+                    bytes: tally.bytes - before.1,
+                    received: Some(tally.frames - before.0),
+                    delay_ns: None,
+                });
+                (told, before) = (now, (tally.frames, tally.bytes));
+            }
+            if now.since(moved) >= BUSY {
+                clock.sleep_until(now + REST);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ReceptionTally {
+    fn book(&mut self, arrival: Arrival<'_>) {
+        let bytes = arrival.bytes.len() as u64 + u64::from(FCS);
+        if self.frames == 0 {
+            self.first_ns = arrival.at_ns;
+        }
+        self.last_ns = arrival.at_ns;
+        self.frames += 1;
+        self.bytes += bytes;
+        let class = SIZES.iter().position(|most| bytes <= *most);
+        self.sizes[class.expect("the last has room for all")] += 1;
+        match Signature::of(arrival.bytes) {
+            Some(signature) => {
+                let heard = self.streams.entry(signature.stream).or_default();
+                heard.book(signature, arrival.at_ns);
+            }
+            None => self.unsigned += 1,
+        }
+    }
+
+    /// Whether the user ended it.
+    #[must_use]
+    pub const fn is_interrupted(&self) -> bool {
+        self.is_interrupted
+    }
+
+    /// Whether nothing was lost here.
+    #[must_use]
+    pub const fn is_valid(&self) -> bool {
+        self.dropped == 0
+    }
+
+    fn seconds(&self) -> f64 {
+        self.last_ns.saturating_sub(self.first_ns) as f64 / 1e9
+    }
+
+    /// Frames a second, from the first to the last; none of fewer than two.
+    fn pps(&self) -> Option<f64> {
+        let seconds = self.seconds();
+        (seconds > 0.0).then(|| (self.frames - 1) as f64 / seconds)
+    }
+
+    /// As text for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{}\n  received   {} frames, {} bytes",
+            self.at,
+            count(self.frames),
+            count(self.bytes)
+        );
+        if let Some(rate) = self.pps() {
+            let speed = 8.0 * self.bytes as f64 / self.seconds();
+            let _ = write!(
+                text,
+                " in {:.3} s: {}, {}",
+                self.seconds(),
+                pps(rate),
+                bits(speed)
+            );
+        }
+        text.push('\n');
+        if self.frames > 0 {
+            let _ = writeln!(text, "  sizes      {}", self.sizes_in_words());
+        }
+        for (number, heard) in &self.streams {
+            let found = heard.found();
+            let _ = writeln!(
+                text,
+                "  stream {number:<3} {} received, {} lost between them, {} duplicated, {} reordered; jitter {} µs",
+                count(found.received),
+                count(found.lost),
+                count(found.duplicated),
+                count(found.reordered),
+                micros(found.jitter_ns),
+            );
+        }
+        let _ = writeln!(
+            text,
+            "  tester     {}, lost {} itself",
+            self.stamps,
+            count(self.dropped)
+        );
+        text
+    }
+
+    fn sizes_in_words(&self) -> String {
+        let mut least = 0;
+        let mut words = Vec::new();
+        for (most, frames) in SIZES.iter().zip(self.sizes) {
+            let range = match (least, *most) {
+                (0, most) => format!("up to {most}"),
+                (least, u64::MAX) => format!("{least} and more"),
+                (least, most) => format!("{least} to {most}"),
+            };
+            if frames > 0 {
+                words.push(format!("{range}: {}", count(frames)));
+            }
+            least = most.saturating_add(1);
+        }
+        words.join(", ")
+    }
+
+    /// As a line for programs.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let stream = |(number, heard): (&u8, &Heard)| {
+            let found = heard.found();
+            json!({
+                "stream": number,
+                "received": found.received,
+                "lost": found.lost,
+                "duplicated": found.duplicated,
+                "reordered": found.reordered,
+                "jitter_ns": found.jitter_ns,
+            })
+        };
+        let sizes = SIZES.iter().zip(self.sizes);
+        let sizes = sizes.map(|(most, frames)| {
+            let most = (*most < u64::MAX).then_some(*most);
+            json!({ "up_to": most, "frames": frames })
+        });
+        json!({
+            "kind": "tally",
+            "interrupted": self.is_interrupted,
+            "valid": self.is_valid(),
+            "interface": self.at,
+            "stamps": self.stamps,
+            "frames": self.frames,
+            "bytes": self.bytes,
+            "seconds": self.seconds(),
+            "pps": self.pps(),
+            "unsigned": self.unsigned,
+            "sizes": sizes.collect::<Vec<_>>(),
+            "streams": self.streams.iter().map(stream).collect::<Vec<_>>(),
+            "tester_dropped": self.dropped,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_counted_by_size_and_those_without_a_number_apart() {
+        let mut tally = ReceptionTally {
+            at: "eth0".to_owned(),
+            ..ReceptionTally::default()
+        };
+        for (at_ns, length) in [(1_000, 60), (2_000_001_000, 61), (1_000_001_000, 1_514)] {
+            let bytes = vec![0; length];
+            tally.book(Arrival {
+                bytes: &bytes,
+                at_ns,
+            });
+        }
+        assert_eq!((tally.frames, tally.unsigned), (3, 3));
+        assert_eq!(tally.bytes, 64 + 65 + 1_518);
+        assert_eq!(tally.sizes, [1, 1, 0, 0, 0, 1, 0]);
+        let text = tally.text();
+        let sizes = "sizes      up to 64: 1, 65 to 127: 1, 1024 to 1518: 1\n";
+        assert!(text.contains(sizes), "{text}");
+        assert_eq!(tally.json()["pps"], 2.0);
+    }
+
+    #[test]
+    fn of_nothing_there_is_no_rate() {
+        let tally = ReceptionTally::default();
+        assert_eq!(tally.json()["pps"], Value::Null);
+        assert!(tally.text().contains("0 frames, 0 bytes\n"));
+    }
+}

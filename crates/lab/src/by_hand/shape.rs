@@ -1,0 +1,317 @@
+//! What frames are to look like, as it is asked for word by word.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use super::BadWord;
+use crate::instrument::Template;
+use crate::instrument::template::{
+    Encapsulation, FlowField, Flows, Label, Party, Protocol, Tag, Tunnel,
+};
+use crate::names::nearest;
+
+/// Kinds of frames: what they carry, and what stands around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    protocol: Protocol,
+    encapsulation: Around,
+}
+
+/// What stands around a packet, without its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Around {
+    Nothing,
+    Vlan,
+    QinQ,
+    Mpls,
+    Vxlan,
+    Gre,
+    Geneve,
+}
+
+const PROTOCOLS: [(&str, Protocol); 4] = [
+    ("udp", Protocol::Udp),
+    ("udp6", Protocol::Udp6),
+    ("tcp", Protocol::Tcp),
+    ("icmp", Protocol::Icmp),
+];
+
+const AROUND: [(&str, Around); 6] = [
+    ("vlan", Around::Vlan),
+    ("qinq", Around::QinQ),
+    ("mpls", Around::Mpls),
+    ("vxlan", Around::Vxlan),
+    ("gre", Around::Gre),
+    ("geneve", Around::Geneve),
+];
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            protocol: Protocol::Udp,
+            encapsulation: Around::Nothing,
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = BadWord;
+
+    /// Reads `udp`, `vlan`, `vxlan+tcp`: what they carry is UDP if it is not said.
+    fn from_str(text: &str) -> Result<Self, BadWord> {
+        let mut shape = Self::default();
+        let (mut carried, mut around) = (0, 0);
+        for word in text.split('+') {
+            let protocol = PROTOCOLS.iter().find(|(name, _)| *name == word);
+            let outside = AROUND.iter().find(|(name, _)| *name == word);
+            match (protocol, outside) {
+                (Some((_, protocol)), _) => (shape.protocol, carried) = (*protocol, carried + 1),
+                (_, Some((_, outside))) => {
+                    (shape.encapsulation, around) = (*outside, around + 1);
+                }
+                _ => return Err(unknown(word)),
+            }
+        }
+        match carried <= 1 && around <= 1 {
+            true => Ok(shape),
+            false => Err(BadWord(format!(
+                "'{text}': frames carry one protocol and have one thing around it"
+            ))),
+        }
+    }
+}
+
+fn unknown(word: &str) -> BadWord {
+    let names = PROTOCOLS.iter().map(|(name, _)| *name);
+    let names: Vec<&str> = names.chain(AROUND.iter().map(|(name, _)| *name)).collect();
+    BadWord(format!(
+        "there are no frames '{word}'{}: one of {} is wanted, or two joined by +, as vxlan+tcp",
+        nearest(word, names.iter().copied()),
+        names.join(", ")
+    ))
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = PROTOCOLS.iter().find(|(_, one)| *one == self.protocol);
+        let around = AROUND.iter().find(|(_, one)| *one == self.encapsulation);
+        let words = [
+            around.map(|(name, _)| *name),
+            protocol.map(|(name, _)| *name),
+        ];
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        f.write_str(&words.join("+"))
+    }
+}
+
+/// An Ethernet address, as it is written: six pairs of digits between colons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+impl FromStr for Mac {
+    type Err = BadWord;
+
+    fn from_str(text: &str) -> Result<Self, BadWord> {
+        let bad = || {
+            BadWord(format!(
+                "'{text}' is no address of Ethernet: 02:00:00:00:01:02 is one"
+            ))
+        };
+        let byte = |pair: &str| {
+            let digits = (1..=2).contains(&pair.len());
+            let byte = u8::from_str_radix(pair, 16).ok();
+            byte.filter(|_| digits && pair.chars().all(|one| one.is_ascii_hexdigit()))
+        };
+        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Mac).ok_or_else(bad)
+    }
+}
+
+/// Where frames come from or go to, as far as it is said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Station {
+    /// Its address of Ethernet.
+    pub mac: Option<Mac>,
+    /// Its address of IPv4.
+    pub address: Option<Ipv4Addr>,
+    /// Its port of UDP or TCP.
+    pub port: Option<u16>,
+}
+
+impl Station {
+    /// The same, with a station's own values for what is not said.
+    fn or(self, number: u8) -> Party {
+        let mut party = Party::numbered(number);
+        party.mac = self.mac.map_or(party.mac, |Mac(mac)| mac);
+        party.ipv4 = self.address.unwrap_or(party.ipv4);
+        party.port = self.port.unwrap_or(party.port);
+        party
+    }
+}
+
+/// What frames are to look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// What they carry, and what stands around it.
+    pub shape: Shape,
+    /// Who sends them.
+    pub source: Station,
+    /// Whom they are for.
+    pub destination: Station,
+    /// Twelve bits: of a VLAN tag, the customer's where there are two.
+    pub vid: u16,
+    /// Twenty bits: of an MPLS label.
+    pub label: u32,
+    /// 24 bits: of a tunnel.
+    pub vni: u32,
+    /// Six bits: their class.
+    pub dscp: u8,
+    /// How many flows they are of.
+    pub flows: u32,
+    /// Whether flows come by lot.
+    pub random: bool,
+    /// What determines that, and gaps by lot.
+    pub seed: u64,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self {
+            shape: Shape::default(),
+            source: Station::default(),
+            destination: Station::default(),
+            vid: 10,
+            label: 16,
+            vni: 1,
+            dscp: 0,
+            flows: 1,
+            random: false,
+            seed: 1,
+        }
+    }
+}
+
+impl Looks {
+    /// The frames' template. Flows differ in the source's address.
+    #[must_use]
+    pub fn template(&self) -> Template {
+        let fields: &[FlowField] = match self.flows {
+            1 => &[],
+            _ => &[FlowField::SourceAddress],
+        };
+        let flows = match self.random {
+            true => Flows::random(self.flows, self.seed, fields),
+            false => Flows::sequential(self.flows, fields),
+        };
+        Template {
+            protocol: self.shape.protocol,
+            encapsulation: self.encapsulation(),
+            source: self.source.or(1),
+            destination: self.destination.or(2),
+            dscp: self.dscp,
+            flows,
+            ..Template::udp(64)
+        }
+    }
+
+    fn encapsulation(&self) -> Encapsulation {
+        let tag = |vid| Tag { vid, pcp: 0 };
+        // A tunnel's ends are other stations than those within.
+        let tunnel = Tunnel {
+            source: Party::numbered(3),
+            destination: Party::numbered(4),
+            vni: self.vni,
+        };
+        match self.shape.encapsulation {
+            Around::Nothing => Encapsulation::Plain,
+            Around::Vlan => Encapsulation::Vlan(tag(self.vid)),
+            Around::QinQ => Encapsulation::QinQ {
+                outer: tag(OUTER_VID),
+                inner: tag(self.vid),
+            },
+            Around::Mpls => Encapsulation::Mpls(Label {
+                value: self.label,
+                class: 0,
+                ttl: 64,
+            }),
+            Around::Vxlan => Encapsulation::Vxlan(tunnel),
+            Around::Gre => Encapsulation::Gre(tunnel),
+            Around::Geneve => Encapsulation::Geneve(tunnel),
+        }
+    }
+}
+
+/// The provider's tag, where there are two.
+const OUTER_VID: u16 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_is_read_as_it_is_printed_and_can_be_sent() {
+        for (protocol, _) in PROTOCOLS {
+            for around in AROUND.map(|(name, _)| Some(name)).into_iter().chain([None]) {
+                let text = around.map_or(protocol.to_owned(), |one| format!("{one}+{protocol}"));
+                let shape: Shape = text.parse().unwrap();
+                assert_eq!(shape.to_string(), text);
+                let looks = Looks {
+                    shape,
+                    flows: 1_000,
+                    ..Looks::default()
+                };
+                let template = Template {
+                    frame_bytes: 256,
+                    ..looks.template()
+                };
+                assert_eq!(template.check(), Ok(()), "{text}");
+            }
+        }
+        assert_eq!("vlan".parse::<Shape>().unwrap().to_string(), "vlan+udp");
+    }
+
+    #[test]
+    fn what_is_no_shape_is_answered_with_the_nearest() {
+        let told = |text: &str| text.parse::<Shape>().unwrap_err().to_string();
+        assert!(
+            told("vlam").contains("did you mean 'vlan'?"),
+            "{}",
+            told("vlam")
+        );
+        assert!(told("tcp+udp").contains("one protocol"));
+        assert!("vlan+mpls".parse::<Shape>().is_err());
+        assert!("".parse::<Shape>().is_err());
+    }
+
+    #[test]
+    fn what_is_said_of_stations_is_kept_and_the_rest_is_theirs() {
+        let looks = Looks {
+            source: Station {
+                mac: Some("2:0:0:0:a:FF".parse().unwrap()),
+                ..Station::default()
+            },
+            destination: Station {
+                address: Some(Ipv4Addr::new(10, 0, 0, 9)),
+                port: Some(53),
+                ..Station::default()
+            },
+            ..Looks::default()
+        };
+        let template = looks.template();
+        assert_eq!(template.source.mac, [2, 0, 0, 0, 10, 255]);
+        assert_eq!(template.source.ipv4, Party::numbered(1).ipv4);
+        assert_eq!(template.destination.ipv4.octets(), [10, 0, 0, 9]);
+        assert_eq!(template.destination.port, 53);
+        for bad in [
+            "",
+            "1:2:3:4:5",
+            "1:2:3:4:5:6:7",
+            "+1:2:3:4:5:6",
+            "123:2:3:4:5:6",
+        ] {
+            assert!(bad.parse::<Mac>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The instrument alone: what a bare cable looks like by the size of frames and by load. What a
+//! device does near that is not known.
+
+pub(super) mod load;
+pub(super) mod size;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use testbed::{DeviceKind, Host};
+
+use super::offered::{FIGURES, Load, Offered, figure, offer_by};
+use super::{Better, Bound, Figure, Parameter, Point, Values};
+use crate::instrument::{End, Measurement, Refusal};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// How long frames are offered.
+const MILLIS: Parameter = Parameter::constant(
+    "millis",
+    "milliseconds for which frames are offered",
+    Values::Numbers {
+        quick: &[200],
+        paper: &[3_000],
+        rfc: &[60_000],
+        bound: Bound {
+            least: 50,
+            most: 3_600_000,
+        },
+    },
+);
+
+/// By which way they go and come.
+const WAY: Parameter = Parameter::axis(
+    "way",
+    "packet sockets (stamped by the kernel) or AF_XDP (stamped by the program)",
+    Values::Words {
+        quick: &["packet", "xdp"],
+        all: &["packet", "xdp"],
+    },
+);
+
+/// What a cable shows, beside the figures of every load.
+const OWN: [Figure; 4] = [
+    figure("intended_kpps", "Asked for", "kpps", Better::Neither),
+    figure("lateness_p99_us", "Late, 99 %", "µs", Better::Lower),
+    figure("lateness_max_us", "Latest", "µs", Better::Lower),
+    figure("tester_lost", "Lost by the tester", "frames", Better::Lower),
+];
+
+/// The figures of both.
+const ALL: [Figure; FIGURES.len() + OWN.len()] = {
+    let mut all = [OWN[0]; FIGURES.len() + OWN.len()];
+    let mut place = 0;
+    while place < all.len() {
+        all[place] = match place < FIGURES.len() {
+            true => FIGURES[place],
+            false => OWN[place - FIGURES.len()],
+        };
+        place += 1;
+    }
+    all
+};
+
+/// A cable alone.
+fn takes(kind: DeviceKind, _: &Point) -> bool {
+    kind == DeviceKind::Direct
+}
+
+fn length(point: &Point) -> Duration {
+    Duration::from_millis(point.number("millis"))
+}
+
+fn seconds(point: &Point) -> f64 {
+    0.3 + length(point).as_secs_f64()
+}
+
+/// Offers `load` once: what the instrument does not reach is what is asked for here.
+fn calibrate(
+    load: &Load,
+    point: &Point,
+    station: &Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let by_xdp = point.word("way") == "xdp";
+    let open = |host: &Host| match by_xdp {
+        true => End::xdp(&host.namespace, host.interface, *tools.clock),
+        false => End::packet(
+            &host.namespace,
+            host.interface,
+            load.longest(),
+            *tools.clock,
+        ),
+    };
+    let offered = offer_by(load, station, tools, &open)?;
+    let reading = reading(&offered, point);
+    let mut stepped = offered.measurement.refusals.iter();
+    let stepped = stepped.find(|one| matches!(one, Refusal::ClockStepped { .. }));
+    let stepped = stepped.map(ToString::to_string);
+    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions);
+    if let Some(reason) = stepped {
+        measured.void(reason);
+    }
+    Ok(measured)
+}
+
+/// The figures of any load, and what the instrument says of itself.
+fn reading(offered: &Offered, point: &Point) -> Reading {
+    let mut reading = offered.reading(point);
+    tell(&offered.measurement, &mut reading);
+    reading
+}
+
+fn tell(measurement: &Measurement, reading: &mut Reading) {
+    let streams = measurement.streams.iter();
+    let intended: f64 = streams.map(|stream| stream.intended.pps()).sum();
+    reading.put("intended_kpps", intended / 1e3);
+    let lateness = &measurement.streams[0].lateness;
+    if lateness.is_empty() {
+        for name in ["lateness_p99_us", "lateness_max_us"] {
+            reading.lack(name, "nothing was sent");
+        }
+    } else {
+        let p99 = lateness.value_at_quantile(0.99);
+        reading.put("lateness_p99_us", p99 as f64 / 1e3);
+        reading.put("lateness_max_us", lateness.max() as f64 / 1e3);
+    }
+    let lost: u64 = measurement.ends.iter().map(|end| end.dropped).sum();
+    reading.put("tester_lost", lost as f64);
+}

@@ -1,0 +1,46 @@
+use super::*;
+use crate::Interrupt;
+use crate::catalogue::{Experiment, Value};
+use crate::instrument::memory::{Path, SimulatedTime, cable};
+use crate::instrument::{EndNo, Length, Pace, Rate, Request, Stream, Template, measure};
+
+/// What a sender that needs 4 µs a frame says of itself at a rate.
+fn told(pps: u64) -> Reading {
+    let time = SimulatedTime::new(100);
+    let slow = Path {
+        sender_gap_ns: 4_000,
+        ..Path::default()
+    };
+    let (mut ends, _) = cable(&time, slow, Path::default());
+    let pace = Pace::Constant(Rate::Frames(pps));
+    let stream = Stream::new(Template::udp(64), pace, EndNo(0), EndNo(1));
+    let length = Length::of(Duration::from_millis(50));
+    let request = Request::new(vec![stream], length);
+    let measured = measure(&mut ends, &request, &*time, &Interrupt::never()).unwrap();
+    let mut reading = Reading::at(&Point::default());
+    tell(&measured, &mut reading);
+    reading
+}
+
+#[test]
+fn what_the_tester_does_not_reach_is_told_and_not_left_out() {
+    let (slow, fast) = (told(100_000), told(400_000));
+    assert_eq!(slow.figures["intended_kpps"], 100.0);
+    assert_eq!(fast.figures["intended_kpps"], 400.0);
+    assert!(slow.figures["lateness_p99_us"] < 1.0, "{slow:?}");
+    assert!(fast.figures["lateness_p99_us"] > 1_000.0, "{fast:?}");
+    assert_eq!(fast.figures["tester_lost"], 0.0);
+    assert!(fast.absent.is_empty());
+}
+
+#[test]
+fn only_a_cable_is_calibrated_with() {
+    let of = |experiment: &Experiment, kind| (experiment.takes)(kind, &Point::default());
+    for experiment in [&size::SIZE, &load::LOAD] {
+        assert!(of(experiment, DeviceKind::Direct));
+        assert!(!of(experiment, DeviceKind::Comporta));
+        assert!(!of(experiment, DeviceKind::Impaired(None)));
+        let point = Point::default().with("millis", Value::Number(200));
+        assert_eq!((experiment.seconds)(&point), 0.5);
+    }
+}

@@ -1,0 +1,158 @@
+//! The lab's instrument by hand, as its users call it: frames that are generated, counted, sent back and
+//! replayed on a cable, and a controller without a lab. What is asserted are counts: times are the machine's.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use testbed::{Failure, Namespace, Process, Program};
+
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::replay::capture;
+use crate::rig::{Ran, Rig, binary};
+
+pub(crate) const RULES: &[Rule] = rules![
+    frames_by_hand_are_counted_whichever_way_they_take,
+    a_controller_by_hand_leaves_a_switch_with_its_rules,
+];
+
+/// A cable whose ends are both here.
+struct Cable<'g> {
+    ground: &'g Ground,
+    place: Namespace,
+}
+
+impl<'g> Cable<'g> {
+    fn lay(ground: &'g Ground) -> Result<Self, Failure> {
+        let place = Namespace::new()?;
+        place.join("va", &place, "vb")?;
+        place.set_up("va")?;
+        place.set_up("vb")?;
+        ground.wait_until("a cable", || place.carries("va"))?;
+        Ok(Self { ground, place })
+    }
+
+    fn lab(&self, words: &str) -> Program<'_> {
+        let words = words.split_whitespace();
+        Program::new(binary())
+            .arg("lab")
+            .args(words)
+            .inside(&self.place)
+    }
+
+    /// The tally of a command, which may say that the machine was too busy for its rate.
+    fn tally(&self, words: &str) -> Result<Value, Failure> {
+        let ran = Ran::of(self.ground, self.lab(words))?;
+        let code = ran.status.code();
+        assert!(
+            matches!(code, Some(0 | 4)),
+            "{}\n{}",
+            ran.command,
+            ran.errors
+        );
+        Ok(last_line(&ran.output))
+    }
+
+    fn start(&self, words: &str) -> Result<(Process, PathBuf), Failure> {
+        let (out, log) = (self.ground.file("out"), self.ground.file("log"));
+        let program = self.lab(words).output(&out).log(log);
+        Ok((self.ground.spawner.start(program)?, out))
+    }
+}
+
+fn last_line(output: &str) -> Value {
+    let line = output.lines().last().unwrap_or_default();
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {output}"))
+}
+
+/// Ends a command as Ctrl-C does, and reads its tally.
+fn ended((mut process, out): (Process, PathBuf)) -> Result<Value, Failure> {
+    let status = process.stop()?;
+    assert_eq!(status.code(), Some(130), "the user ended it");
+    let output = fs::read_to_string(out).map_err(Failure::to("read a tally"))?;
+    let tally = last_line(&output);
+    assert_eq!(tally["interrupted"], true, "{tally}");
+    Ok(tally)
+}
+
+/// Frames that were sent, that came, and that were lost, doubled, changed or damaged.
+fn counts(tally: &Value) -> [Option<u64>; 3] {
+    let stream = &tally["trials"][0]["streams"][0];
+    let came = &stream["received"];
+    let harmed = ["lost", "duplicated", "changed", "damaged", "astray"];
+    let harmed = harmed.map(|name| came[name].as_u64());
+    [
+        stream["sent"].as_u64(),
+        came["frames"].as_u64(),
+        harmed.into_iter().sum(),
+    ]
+}
+
+fn frames_by_hand_are_counted_whichever_way_they_take(ground: &Ground) -> Outcome {
+    let cable = Cable::lay(ground)?;
+    let all = |count| [Some(count), Some(count), Some(0)];
+    for words in [
+        "--frames vxlan+tcp --size 256 --flows 100 --random",
+        "--xdp --size imix",
+    ] {
+        let words = format!("generate va --to vb --count 600 --rate 5kpps --json {words}");
+        assert_eq!(counts(&cable.tally(&words)?), all(600), "{words}");
+    }
+    let generator = cable.start("generate va --seconds 60 --rate 2kpps --json")?;
+    let received = cable.tally("receive vb --count 200 --json")?;
+    let came = [&received["frames"], &received["streams"][0]["received"]];
+    assert!(
+        came.iter().all(|one| one.as_u64() >= Some(200)),
+        "{received}"
+    );
+    assert_eq!(received["streams"][0]["lost"], 0, "{received}");
+    let generated = ended(generator)?;
+    assert!(counts(&generated)[0] >= Some(200), "{generated}");
+    assert!(generated["trials"][0]["streams"][0]["received"].is_null());
+    let reflector = cable.start("reflect vb --json")?;
+    ground.wait_until("frames to come back", || {
+        let tally = cable.tally("generate va --reflected --count 3 --rate 1kpps --json")?;
+        Ok(counts(&tally) == all(3))
+    })?;
+    let words = "generate va --reflected --count 500 --rate 5kpps --frames icmp --json";
+    assert_eq!(counts(&cable.tally(words)?), all(500));
+    let reflected = ended(reflector)?;
+    assert!(reflected["reflected"].as_u64() >= Some(503), "{reflected}");
+    let file = ground.file("three.pcap");
+    let frames = ["udp(dst=1)", "udp(dst=2)", "tcp(dst=3)"];
+    let frames = frames.map(|one| format!("eth / ipv4 / {one} / data(64)"));
+    let frames = frames.each_ref().map(String::as_str);
+    fs::write(&file, capture(&frames))?;
+    let words = format!(
+        "replay {} va --to vb --rate 2kpps --loop 100 --json",
+        file.display()
+    );
+    assert_eq!(counts(&cable.tally(&words)?), all(300));
+    Ok(())
+}
+
+fn a_controller_by_hand_leaves_a_switch_with_its_rules(ground: &Ground) -> Outcome {
+    let rules = ground.file("rules.txt");
+    fs::write(&rules, "# the way there\nin_port=1,actions=output:2\n")?;
+    let socket = ground.directory().join("controller");
+    let rig = Rig::new(ground, 2)?;
+    let cable = Cable::lay(ground)?;
+    let controller = cable.start(&format!(
+        "controller --listen unix:{} --rules {} --json",
+        socket.display(),
+        rules.display()
+    ))?;
+    let switch = rig.start(&format!(
+        "--bridge br0 --port p1 --port p2 --controller unix:{}",
+        socket.display()
+    ))?;
+    switch.wait_until("the rule to be there", |switch| {
+        let flows = switch.flows("dump-flows br0")?;
+        Ok(flows.iter().any(|flow| flow.contains("in_port=")) && flows.len() == 1)
+    })?;
+    let tally = ended(controller)?;
+    let one = &tally["switches"][0];
+    assert_eq!(one["errors"].as_array().map(Vec::len), Some(0), "{tally}");
+    assert!(one["heard"].is_object() && one["over"].is_null(), "{tally}");
+    Ok(())
+}
