@@ -148,7 +148,7 @@ pub(crate) fn together<'a>(
 
 /// Per cent of one core that the device's process used in user code and in the kernel.
 pub(crate) fn process_percent(trial: &Trial) -> Option<(f64, f64)> {
-    let conditions: Conditions = trial.conditions?;
+    let conditions: &Conditions = trial.conditions.as_ref()?;
     let used = conditions.process?;
     let percent = |seconds: f64| seconds / conditions.seconds * 100.0;
     Some((percent(used.user_seconds), percent(used.system_seconds)))

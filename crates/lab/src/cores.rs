@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use testbed::{Bench, Clock, CoreTimes, Failure, Usage, core_pressure, core_times};
+use testbed::{Bench, Clock, CoreTimes, Failure, Relation, Usage, core_pressure, core_times};
 
-use crate::record::{Conditions, ProcessUse};
+use crate::management::{ManagementRecord, Plan, Sampler};
+use crate::record::{Conditions, FrameCounts, ProcessUse};
+use crate::station::passage;
 use crate::{BadOption, Options};
 
 /// The cores of a run.
@@ -39,6 +41,12 @@ impl Cores {
             device: chosen(&options.device_cores, vec![testers.min(present - 1)]),
         })
     }
+
+    /// For what goes on beside a test: the last of the tester's, where the second thread of a
+    /// pair is. With one only, who sends lets go of it for a moment.
+    pub(crate) fn beside(&self) -> Option<usize> {
+        self.tester.last().copied()
+    }
 }
 
 /// Watches the machine and a device's process while load is offered.
@@ -49,6 +57,9 @@ pub(crate) struct Watch<'a> {
     times: Vec<CoreTimes>,
     pressure: Option<Duration>,
     usage: Option<Usage>,
+    hosts: Vec<FrameCounts>,
+    relation: Relation,
+    sampler: Sampler,
 }
 
 impl<'a> Watch<'a> {
@@ -58,9 +69,17 @@ impl<'a> Watch<'a> {
         cores: &'a Cores,
         clock: &'a Clock,
     ) -> Result<Self, Failure> {
+        let watched = Plan {
+            core: cores.beside(),
+            ..Plan::of(bench.device().processes())
+        };
+        let sampler = Sampler::start(watched, clock)?;
         Ok(Self {
             cores,
             clock,
+            hosts: passage::hosts(bench)?,
+            relation: clock.relate(),
+            sampler,
             began: clock.now(),
             times: times()?,
             pressure: core_pressure(),
@@ -71,6 +90,7 @@ impl<'a> Watch<'a> {
     /// Ends, and says what there was to see.
     pub(crate) fn end(self, bench: &Bench) -> Result<Conditions, Failure> {
         let seconds = self.clock.now().since(self.began).as_secs_f64();
+        let drift = self.clock.drift_since(self.relation);
         let times = times()?;
         let all: Vec<usize> = (0..times.len()).collect();
         let share = |cores: &[usize], of: fn(&CoreTimes) -> f64| {
@@ -94,15 +114,29 @@ impl<'a> Watch<'a> {
             }),
             _ => None,
         };
+        let mut management = ManagementRecord::of(&self.sampler.stop());
+        management.host_frames = frames_sent(&self.hosts, bench);
         Ok(Conditions {
             seconds,
             pressure,
+            management: Some(Box::new(management)),
+            passage: None,
+            realtime_moved_ns: Some(drift.moved_ns()),
+            realtime_step_ns: Some(drift.step_ns()),
             steal: share(&all, |times| times.steal.as_secs_f64()),
             tester_busy: share(&self.cores.tester, |times| times.busy.as_secs_f64()),
             device_busy: share(&self.cores.device, |times| times.busy.as_secs_f64()),
             process,
         })
     }
+}
+
+/// Frames that the hosts of `bench` have sent since they had counted `before`; none if those
+/// were segments, or if a host is another one now.
+fn frames_sent(before: &[FrameCounts], bench: &Bench) -> Option<u64> {
+    let hosts = passage::between(before, &passage::hosts(bench).ok()?)?;
+    let is_plain = !passage::are_segments(&hosts, bench.topology().mtu());
+    is_plain.then(|| hosts.iter().map(|host| host.sent).sum())
 }
 
 fn times() -> Result<Vec<CoreTimes>, Failure> {

@@ -73,3 +73,10 @@ pub enum LabError {
         source: io::Error,
     },
 }
+
+impl LabError {
+    /// Whether it is one device's doing, and others may be measured all the same.
+    pub(crate) const fn is_the_devices(&self) -> bool {
+        matches!(self, Self::Controller { .. } | Self::Device { .. })
+    }
+}

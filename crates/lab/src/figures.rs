@@ -1,6 +1,7 @@
 //! What records come to, as named numbers: one form for every experiment, upon which
 //! comparisons, thresholds and exports work. They know of no experiment.
 
+mod device;
 mod own;
 
 use std::borrow::Cow;
@@ -41,13 +42,15 @@ pub struct Observation<'a> {
     pub absent: BTreeMap<String, String>,
 }
 
-/// The figures that a scenario can have.
+/// The figures that a scenario can have: its own, and what the device spent.
 #[must_use]
 pub fn declared(scenario: Scenario) -> Vec<Figure> {
-    match scenario {
+    let mut figures = match scenario {
         Scenario::Catalogued(one) => one.experiment().figures.to_vec(),
         own => own::declared(own).to_vec(),
-    }
+    };
+    figures.extend(device::declared());
+    figures
 }
 
 /// The names of the parameters that tell a scenario's points apart.
@@ -72,7 +75,7 @@ pub fn observe(trial: &Trial) -> Observation<'_> {
         absent: BTreeMap::new(),
     };
     match (&trial.outcome, trial.scenario) {
-        (None, _) => (),
+        (None, _) => return seen,
         (Some(Outcome::Reading(reading)), Scenario::Catalogued(one)) => {
             seen.point = reading.point.clone();
             seen.absent.clone_from(&reading.absent);
@@ -81,8 +84,9 @@ pub fn observe(trial: &Trial) -> Observation<'_> {
                 .map(|(name, value)| measure(one, name, *value))
                 .collect();
         }
-        (Some(outcome), scenario) => own::observe(scenario, trial, outcome, &mut seen),
+        (Some(outcome), scenario) => own::observe(scenario, outcome, &mut seen),
     }
+    device::observe(trial, &mut seen);
     seen
 }
 

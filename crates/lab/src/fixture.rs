@@ -1,12 +1,13 @@
 //! A small run that never happened, for tests and for looking at reports: made of
 //! a seed, so that it is the same everywhere.
 
+use crate::management::ManagementRecord;
 use crate::random::Random;
 use crate::record::{
     ChangeOutcome, Conditions, DeviceRecord, EchoOutcome, Entry, Flaw, FlowTableOutcome,
-    MachineRecord, MeterAct, MeterOutcome, MeterUnit, MeterWindow, OpenFlowEvidence, Outcome,
-    PathCheck, ProcessUse, RateOutcome, RatePath, RequestsOutcome, SCHEMA, Session, TcpOutcome,
-    Trial,
+    FrameCounts, MachineRecord, MeterAct, MeterOutcome, MeterUnit, MeterWindow, OpenFlowEvidence,
+    Outcome, PassageRecord, PathCheck, ProcessUse, RateOutcome, RatePath, RequestsOutcome, SCHEMA,
+    Session, TcpOutcome, Trial,
 };
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
@@ -156,9 +157,53 @@ fn trial(id: String, scenario: Scenario, device: &str, run: u32, outcome: Outcom
             pressure: Some(0.02),
             tester_busy: 0.99,
             device_busy: 0.94,
+            management: process.map(|used| Box::new(management(used))),
             process,
+            passage: Some(Box::new(passage())),
+            realtime_moved_ns: Some(-1_200),
+            realtime_step_ns: Some(0),
         }),
         outcome: Some(outcome),
+    }
+}
+
+fn management(used: ProcessUse) -> ManagementRecord {
+    ManagementRecord {
+        seconds: 1.0,
+        samples: 2,
+        user_seconds: used.user_seconds,
+        system_seconds: used.system_seconds,
+        run_seconds: Some(0.9271),
+        wait_seconds: Some(0.0132),
+        host_frames: Some(200_000),
+        resident_bytes_max: used.resident_bytes,
+        voluntary_switches: 1_204,
+        involuntary_switches: 31,
+        softirq: vec![0.11, 0.32],
+        steal: vec![0.001, 0.001],
+        pressure: Some(0.02),
+        cores_used: vec![(1.0, 0.93)],
+        ..ManagementRecord::default()
+    }
+}
+
+/// Of a thousand frames five find no room at the device.
+fn passage() -> PassageRecord {
+    let counts = |received, sent| FrameCounts {
+        received,
+        received_bytes: received * 60,
+        sent,
+        sent_bytes: sent * 60,
+        ..FrameCounts::default()
+    };
+    PassageRecord {
+        hosts: vec![counts(0, 1_000), counts(995, 0)],
+        cables: vec![counts(1_000, 0), counts(0, 995)],
+        ports: vec![counts(995, 0), counts(0, 995)],
+        untold: None,
+        packet_ins: Some(0),
+        backlog_dropped: Some(0),
+        segments: false,
     }
 }
 

@@ -24,8 +24,9 @@ pub use sampled::{ProcessSample, Sample, Samples};
 pub use snmp::{InterfaceCounts, Snmp, SnmpError, SwitchSample};
 pub use summary::{AgentRecord, InterfaceRecord, ManagementRecord};
 
-/// How often processes and machine are looked at, unless it is said otherwise.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// How often processes and machine are looked at: each look takes a core away for a moment, and
+/// most tests take less than this, so that nobody looks between their beginning and their end.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often a switch is asked by SNMP: those that answer slowly have a slow processor, which
 /// should have better things to do.
@@ -37,137 +38,134 @@ const ANSWER: Duration = Duration::from_millis(500);
 /// How much less than others these threads are to run (nice(2)).
 const NICE: i32 = 10;
 
-/// What the controller's owner tells of a device's ports: frames in and out of each, by its
-/// OpenFlow statistics.
-pub type PortCounts = Vec<(u64, u64)>;
-
-/// Where port counters come from: an error is the reason why there are none.
-pub type Ports = Box<dyn FnMut() -> Result<PortCounts, String> + Send>;
-
 /// What is watched, and how often.
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// How long from one look to the next.
     pub interval: Duration,
-    /// How long from one question to the agent to the next.
-    pub poll_interval: Duration,
-    /// How long the agent may take to answer.
-    pub answer: Duration,
     /// The device's processes.
     pub processes: Vec<u32>,
-    /// The core for all this; any, if none is said.
+    /// The core for it; any, if none is said.
     pub core: Option<usize>,
-    /// The switch to ask by SNMP.
-    pub agent: Option<Agent>,
-    /// Where the device's port counters come from.
-    pub ports: Option<Ports>,
 }
 
 impl Plan {
-    /// These processes, ten times a second.
+    /// These processes, once a second.
     #[must_use]
     pub const fn of(processes: Vec<u32>) -> Self {
         Self {
             interval: INTERVAL,
-            poll_interval: POLL_INTERVAL,
-            answer: ANSWER,
             processes,
             core: None,
-            agent: None,
-            ports: None,
         }
     }
 }
 
-/// Threads that watch. Dropping it ends them.
-pub struct Sampler {
-    // Nothing is ever sent: they end when it is dropped.
-    stops: Vec<Sender<()>>,
-    sampling: Option<JoinHandle<Samples>>,
-    polling: Option<JoinHandle<Polls>>,
-}
-
-/// What was seen.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Watched {
-    /// Of processes and machine.
-    pub samples: Samples,
-    /// Of the switch and its ports; none if nobody was to be asked.
-    pub polls: Option<Polls>,
-}
+/// A thread that watches processes and machine. Dropping it ends it.
+pub struct Sampler(Watcher<Samples>);
 
 impl Sampler {
     /// Begins. The first look has been taken when this returns.
     ///
     /// # Errors
-    /// There is no such core, or the system has no room for a thread.
+    /// The system has no room for a thread.
     pub fn start(plan: Plan, clock: &Clock) -> Result<Self, Failure> {
-        let failure = || Failure::to("start a thread");
-        let (clock, core) = (*clock, plan.core);
-        let mut stops = Vec::new();
-        let mut stop = || {
-            let (sender, receiver) = mpsc::channel();
-            stops.push(sender);
-            receiver
-        };
-        let (processes, interval) = (plan.processes, plan.interval);
-        let told = stop();
+        let clock = *clock;
         let (begun, first) = mpsc::channel();
-        let sampling = thread::Builder::new()
-            .name("sampler".to_owned())
-            .spawn(move || {
-                step_back(core);
-                let mut samples = Samples::new(interval);
-                samples.take(&processes, &clock);
-                // Nobody waits for it who is gone.
-                let _ = begun.send(());
-                let mut ticks = Ticks::new(&clock, interval, &told);
-                while let Some(missed) = ticks.next(samples.interval()) {
-                    samples.missed += missed;
-                    samples.take(&processes, &clock);
-                }
-                samples
-            })
-            .map_err(failure())?;
-        let polling = if plan.agent.is_some() || plan.ports.is_some() {
-            let told = stop();
-            let (agent, ports) = (plan.agent, plan.ports);
-            let (interval, answer) = (plan.poll_interval, plan.answer);
-            let thread = thread::Builder::new()
-                .name("snmp".to_owned())
-                .spawn(move || {
-                    step_back(core);
-                    let mut polled = Polled::new(agent, ports, answer);
-                    let mut ticks = Ticks::new(&clock, Duration::ZERO, &told);
-                    while ticks.next(interval).is_some() {
-                        polled.poll(&clock);
-                    }
-                    polled.into_polls()
-                })
-                .map_err(failure())?;
-            Some(thread)
-        } else {
-            None
-        };
+        let watcher = Watcher::start("sampler", plan.core, move |told| {
+            let mut samples = Samples::new(plan.interval);
+            samples.take(&plan.processes, &clock);
+            // Nobody waits for it who is gone.
+            let _ = begun.send(());
+            let mut ticks = Ticks::new(&clock, plan.interval, told);
+            while let Some(missed) = ticks.next(samples.interval()) {
+                samples.missed += missed;
+                samples.take(&plan.processes, &clock);
+            }
+            samples
+        })?;
         // A thread that has died has nothing to show, and `stop` will find that.
         let _ = first.recv();
+        Ok(Self(watcher))
+    }
+
+    /// Ends with a last look, and hands over what was seen.
+    #[must_use]
+    pub fn stop(self) -> Samples {
+        self.0.stop()
+    }
+}
+
+/// A thread that asks a switch by SNMP. Dropping it ends it.
+pub struct Poller(Watcher<Polls>);
+
+impl Poller {
+    /// Begins to ask `agent`, once a second.
+    ///
+    /// # Errors
+    /// The system has no room for a thread.
+    pub fn start(agent: Agent, core: Option<usize>, clock: &Clock) -> Result<Self, Failure> {
+        Self::start_as(agent, core, [POLL_INTERVAL, ANSWER], clock)
+    }
+
+    /// The same with other times: from one question to the next, and how long it may take to answer.
+    fn start_as(
+        agent: Agent,
+        core: Option<usize>,
+        [interval, answer]: [Duration; 2],
+        clock: &Clock,
+    ) -> Result<Self, Failure> {
+        let clock = *clock;
+        let watcher = Watcher::start("snmp", core, move |told| {
+            let mut polled = Polled::new(agent, answer);
+            let mut ticks = Ticks::new(&clock, Duration::ZERO, told);
+            while ticks.next(interval).is_some() {
+                polled.poll(&clock);
+            }
+            polled.into_polls()
+        })?;
+        Ok(Self(watcher))
+    }
+
+    /// Ends with a last question, and hands over what was answered. It waits for an agent that
+    /// is to answer for as long as that may take.
+    #[must_use]
+    pub fn stop(self) -> Polls {
+        self.0.stop()
+    }
+}
+
+/// A thread that goes on until it is told to end.
+struct Watcher<T> {
+    // Nothing is ever sent: it ends when this is dropped.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<T>>,
+}
+
+impl<T: Default + Send + 'static> Watcher<T> {
+    fn start(
+        name: &str,
+        core: Option<usize>,
+        watch: impl FnOnce(&Receiver<()>) -> T + Send + 'static,
+    ) -> Result<Self, Failure> {
+        let (stop, told) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                step_back(core);
+                watch(&told)
+            })
+            .map_err(Failure::to("start a thread"))?;
         Ok(Self {
-            stops,
-            sampling: Some(sampling),
-            polling,
+            stop: Some(stop),
+            thread: Some(thread),
         })
     }
 
-    /// Ends with a last look, and hands over what was seen. It waits for an agent that is to
-    /// answer for as long as that may take.
-    #[must_use]
-    pub fn stop(mut self) -> Watched {
-        self.stops.clear();
-        let samples = self.sampling.take().and_then(|thread| thread.join().ok());
-        let polls = self.polling.take().and_then(|thread| thread.join().ok());
-        Watched {
-            samples: samples.unwrap_or_default(),
-            polls,
-        }
+    fn stop(mut self) -> T {
+        self.stop = None;
+        let seen = self.thread.take().and_then(|thread| thread.join().ok());
+        seen.unwrap_or_default()
     }
 }
 

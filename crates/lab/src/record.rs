@@ -7,7 +7,9 @@
 //! know can still be read.
 
 mod change;
+mod conditions;
 mod inventory;
+mod passage;
 mod reading;
 mod requests;
 
@@ -16,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::{MatchSet, Parameters, Prober, Scenario};
 
 pub use change::ChangeOutcome;
+pub use conditions::{Conditions, ProcessUse};
 pub use inventory::InventoryRecord;
+pub use passage::{FrameCounts, PassageRecord};
 pub use reading::Reading;
 pub use requests::RequestsOutcome;
 
@@ -147,35 +151,6 @@ pub struct Flaw {
     pub void: bool,
     /// What it is.
     pub reason: String,
-}
-
-/// How the machine and the device's process fared while load was offered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Conditions {
-    /// Seconds that this covers.
-    pub seconds: f64,
-    /// Share of all cores' time that the hypervisor gave to others, from 0 to 1.
-    pub steal: f64,
-    /// Share of the time in which something that was ready to run had to wait for a
-    /// core, from 0 to 1 (PSI, some); none if the kernel does not tell.
-    pub pressure: Option<f64>,
-    /// Share of the testers' cores that was busy, from 0 to 1.
-    pub tester_busy: f64,
-    /// Share of the devices' cores that was busy, from 0 to 1.
-    pub device_busy: f64,
-    /// What the device's process used; none if the kernel itself forwards.
-    pub process: Option<ProcessUse>,
-}
-
-/// What a device's process used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProcessUse {
-    /// Seconds of one core in user code.
-    pub user_seconds: f64,
-    /// Seconds of one core in the kernel on its behalf.
-    pub system_seconds: f64,
-    /// Memory that it held at the end, in bytes.
-    pub resident_bytes: u64,
 }
 
 /// What came of a trial.

@@ -1,11 +1,14 @@
 //! A run from beginning to end: check, build, test in turns, record, report.
 
+mod needs;
+mod place;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use testbed::{Clock, DeviceKind, Machine, Program, Requirement, Spawner};
+use testbed::{Clock, Machine, Program, Spawner};
 
 use crate::calendar::rfc3339;
 use crate::cores::Cores;
@@ -17,7 +20,9 @@ use crate::report::Language;
 use crate::scenario::{self, Tools};
 use crate::station::Station;
 use crate::trial::TrialError;
-use crate::{Interrupt, LabError, Options, Scenario, report, rest, summary};
+use crate::{Interrupt, LabError, Options, report, rest, summary};
+use needs::{requirements, wants_iperf3};
+use place::Place;
 
 /// What a run has come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,8 +74,8 @@ pub fn run(
         "cores {:?} for the lab and its hosts, {:?} for the devices",
         cores.tester, cores.device
     ));
-    let mut stations = build(options, &cores, &spawner, &clock)?;
-    let session = session(options, &machine, &cores, &stations, &spawner, &clock)?;
+    let mut places = build(options, &cores, &spawner, &clock, progress)?;
+    let session = session(options, &machine, &cores, &places, &spawner, &clock)?;
     journal.append(&Entry::Session(Box::new(session)))?;
     let tools = Tools {
         clock: &clock,
@@ -84,16 +89,9 @@ pub fn run(
     let steps: Vec<(usize, Step)> = steps
         .filter(|(_, step)| !done.contains(&step.id()))
         .collect();
-    let interrupted = !perform(
-        &steps,
-        options,
-        &mut stations,
-        &tools,
-        &mut journal,
-        progress,
-    )?;
+    let interrupted = !perform(&steps, options, &mut places, &tools, &mut journal, progress)?;
     // Devices are stopped before the report is written: nobody should wait for that with cores taken.
-    drop(stations);
+    drop(places);
     finish(options, interrupted)
 }
 
@@ -110,21 +108,6 @@ pub fn write_report(directory: &Path, language: Language) -> Result<PathBuf, Lab
         source,
     })?;
     Ok(path)
-}
-
-fn requirements(options: &Options) -> Vec<Requirement> {
-    let mut all: Vec<Requirement> = options
-        .devices
-        .iter()
-        .flat_map(|device| device.requirements(&options.comporta))
-        .collect();
-    if options.scenarios.contains(&Scenario::TcpThroughput) {
-        all.push(Requirement::Program {
-            program: "iperf3",
-            package: "iperf3",
-        });
-    }
-    all
 }
 
 /// Opens the records, and lists what need not be done again.
@@ -199,32 +182,47 @@ fn check_same(session: &Session, options: &Options, directory: &str) -> Result<(
     })
 }
 
+/// Starts every device. One that cannot be started is told of, and tried again when its turn
+/// comes, unless it is the only one.
 fn build(
     options: &Options,
     cores: &Cores,
     spawner: &Spawner,
     clock: &Clock,
-) -> Result<Vec<Station>, LabError> {
-    let devices = options.devices.iter();
-    devices
-        .map(|&kind| Station::build(kind, options, cores, spawner, clock))
-        .collect()
+    progress: &mut dyn Progress,
+) -> Result<Vec<Place>, LabError> {
+    let (mut places, mut failed) = (Vec::new(), None);
+    for &kind in &options.devices {
+        match Station::build(kind, options, cores, spawner, clock) {
+            Ok(station) => places.push(Place::of(kind, Ok(station))),
+            Err(error) if error.is_the_devices() => {
+                progress.note(&error.to_string());
+                places.push(Place::of(kind, Err(&error)));
+                failed.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match failed {
+        Some(error) if places.iter().all(|place| place.station().is_none()) => Err(error),
+        _ => Ok(places),
+    }
 }
 
 fn session(
     options: &Options,
     machine: &Machine,
     cores: &Cores,
-    stations: &[Station],
+    places: &[Place],
     spawner: &Spawner,
     clock: &Clock,
 ) -> Result<Session, LabError> {
-    let iperf3 = if options.scenarios.contains(&Scenario::TcpThroughput) {
+    let iperf3 = if wants_iperf3(options) {
         Some(iperf3_version(options, spawner)?)
     } else {
         None
     };
-    let devices = stations.iter().map(Station::record);
+    let devices = places.iter().map(Place::record);
     Ok(Session {
         schema: SCHEMA,
         started: rfc3339(clock.calendar()),
@@ -262,7 +260,7 @@ fn iperf3_version(options: &Options, spawner: &Spawner) -> Result<String, LabErr
 fn perform(
     steps: &[(usize, Step)],
     options: &Options,
-    stations: &mut [Station],
+    places: &mut [Place],
     tools: &Tools<'_>,
     journal: &mut Journal,
     progress: &mut dyn Progress,
@@ -273,14 +271,14 @@ fn perform(
     for (order, step) in steps {
         progress.test(&step.id(), passed);
         passed += step.estimate(options);
-        let kind: DeviceKind = step.device;
-        let others = stations.iter().filter(|station| station.kind() != kind);
-        let unrest = rest::wait(&others.collect::<Vec<_>>(), tools.clock, tools.interrupt);
-        let station = stations
+        let others = places.iter().filter(|place| place.kind() != step.device);
+        let others: Vec<&Station> = others.filter_map(Place::station).collect();
+        let unrest = rest::wait(&others, tools.clock, tools.interrupt);
+        let place = places
             .iter_mut()
-            .find(|station| station.kind() == kind)
-            .expect("there is a station for every device of the plan");
-        let Some(mut trial) = attempt(*order, step, station, tools) else {
+            .find(|place| place.kind() == step.device)
+            .expect("there is a place for every device of the plan");
+        let Some(mut trial) = attempt(*order, step, place, tools) else {
             progress.end();
             return Ok(false);
         };
@@ -296,23 +294,35 @@ fn perform(
 }
 
 /// Does one test; none if the user wants no more. What goes wrong is in the trial.
-fn attempt(order: usize, step: &Step, station: &mut Station, tools: &Tools<'_>) -> Option<Trial> {
+fn attempt(order: usize, step: &Step, place: &mut Place, tools: &Tools<'_>) -> Option<Trial> {
     if tools.interrupt.is_set() {
         return None;
     }
     let started = rfc3339(tools.clock.calendar());
     let began = tools.clock.now();
-    let measured = scenario::measure(&step.test, station, tools);
+    let mut interrupted = false;
+    let (measured, told) = place.attempt(step.test.scenario(), tools, |station| {
+        scenario::measure(&step.test, station, tools).map_err(|error| {
+            interrupted |= matches!(error, TrialError::Interrupted);
+            error.to_string()
+        })
+    });
+    if interrupted {
+        return None;
+    }
     let seconds = tools.clock.now().since(began).as_secs_f64();
-    let (flaws, conditions, outcome) = match measured {
+    let (mut flaws, conditions, outcome) = match measured {
         Ok(measured) => (
             measured.flaws,
             Some(measured.conditions),
             Some(measured.outcome),
         ),
-        Err(TrialError::Interrupted) => return None,
-        Err(TrialError::Impossible(reason)) => (vec![Flaw { void: true, reason }], None, None),
+        Err(reason) => (vec![Flaw { void: true, reason }], None, None),
     };
+    flaws.extend(told.map(|reason| Flaw {
+        void: false,
+        reason,
+    }));
     Some(Trial {
         id: step.id(),
         scenario: step.test.scenario(),

@@ -2,6 +2,8 @@
 //! of its bridges has one.
 
 mod calls;
+pub(crate) mod companion;
+pub(crate) mod passage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use crate::cores::Cores;
 use crate::devices::{self, Description, Ledger};
 use crate::record::{DeviceRecord, OpenFlowEvidence};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
-use crate::{LabError, MatchSet, Options, Scenario};
+use crate::{LabError, MatchSet, Options};
 use calls::Calls;
 
 /// How long a device may take to call its controller: Open vSwitch waits up to
@@ -28,8 +30,6 @@ const CALL: Duration = Duration::from_secs(20);
 const SETTLE: Duration = Duration::from_secs(4);
 /// What a device with known faults did, in its directory.
 const TRUTH: &str = "what-was-done.txt";
-/// Tests in a row that cannot be done, before a device is given up.
-const FAILURES_MAX: u32 = 3;
 
 /// What a station is to be.
 #[derive(Clone, Debug)]
@@ -81,8 +81,6 @@ pub(crate) struct Station {
     /// In the order of bridges; none in legacy mode.
     controllers: Vec<Controller>,
     packet_ins: u64,
-    /// Tests of a scenario that could not be done, since the last that could.
-    failures: Option<(Scenario, u32)>,
     // Dropped last: what it tells of is given back by then.
     _ledger: Ledger,
 }
@@ -154,26 +152,40 @@ impl Station {
             description,
             controllers,
             packet_ins: 0,
-            failures: None,
             _ledger: ledger,
         })
     }
 
-    /// Takes note whether a test of `scenario` could be done.
-    pub(crate) fn note(&mut self, scenario: Scenario, done: bool) {
-        let before = self.failed_in(scenario);
-        self.failures = (!done).then_some((scenario, before + 1));
+    /// How a program of the device's has ended, if one has.
+    pub(crate) fn death(&mut self) -> Option<String> {
+        let running = self.bench.device_mut().check();
+        running.err().map(|failure| failure.to_string())
     }
 
-    /// Whether the device has failed so often in a row that nothing more is expected of it in
-    /// `scenario`: each failure may take as long as its patience. Another may go well.
-    pub(crate) fn is_given_up(&self, scenario: Scenario) -> bool {
-        self.failed_in(scenario) >= FAILURES_MAX
+    /// Checks that the device's programs run, and that it answers its controllers.
+    ///
+    /// # Errors
+    /// Why it stands no more tests, in words.
+    pub(crate) fn is_sound(&mut self) -> Result<(), String> {
+        if let Some(reason) = self.death() {
+            return Err(reason);
+        }
+        for controller in &self.controllers {
+            if let Err(error @ (ControllerError::Down(_) | ControllerError::Silent(_))) =
+                controller.is_there()
+            {
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
     }
 
-    fn failed_in(&self, scenario: Scenario) -> u32 {
-        let failed = self.failures.filter(|(failed, _)| *failed == scenario);
-        failed.map_or(0, |(_, times)| times)
+    /// How the connections of its bridges are, in words, each behind a semicolon; nothing in
+    /// legacy mode.
+    pub(crate) fn diagnosis(&self) -> String {
+        let controllers = self.controllers.iter();
+        let words = controllers.map(|controller| format!("; {}", controller.diagnosis()));
+        words.collect()
     }
 
     /// What the device is.
@@ -237,6 +249,11 @@ impl Station {
         Ok(())
     }
 
+    /// Frames that the device sent to its controllers since it was given its rules.
+    pub(crate) fn packet_ins(&self) -> u64 {
+        self.packet_ins_so_far().saturating_sub(self.packet_ins)
+    }
+
     fn packet_ins_so_far(&self) -> u64 {
         self.controllers.iter().map(Controller::packet_ins).sum()
     }
@@ -263,7 +280,7 @@ impl Station {
                 counts.extend(controller.counts()?);
             }
             let evidence = OpenFlowEvidence {
-                packet_ins: self.packet_ins_so_far() - self.packet_ins,
+                packet_ins: self.packet_ins(),
                 towards_server: packets(&counts, TOWARDS_SERVER),
                 towards_client: packets(&counts, TOWARDS_CLIENT),
             };

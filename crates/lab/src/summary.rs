@@ -77,7 +77,7 @@ fn echo_line(echo: &EchoOutcome) -> String {
 }
 
 fn tcp_line(tcp: &TcpOutcome, trial: &Trial) -> String {
-    let process = trial.conditions.and_then(|conditions| {
+    let process = trial.conditions.as_ref().and_then(|conditions| {
         let used = conditions.process?;
         let share = (used.user_seconds + used.system_seconds) / conditions.seconds;
         Some(format!(", device at {:.0} % of a core", share * 100.0))

@@ -42,6 +42,14 @@ impl Measured {
                 reason: format!("the hypervisor gave {share:.1} % of the cores' time to others"),
             });
         }
+        let step_ns = conditions.realtime_step_ns.unwrap_or(0);
+        if step_ns > testbed::MOVED_NS_MAX {
+            // What was measured by the kernel's stamps is void by its own check.
+            flaws.push(Flaw {
+                void: false,
+                reason: format!("something set CLOCK_REALTIME by {step_ns} ns meanwhile"),
+            });
+        }
         Self {
             outcome,
             conditions,

@@ -15,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Failure;
 
+pub(crate) use relation::SLEW_PART;
 pub use relation::{Drift, MOVED_NS_MAX, Relation};
 
 /// Readings of both clocks of which the best is kept: an interrupt spoils one now and then.

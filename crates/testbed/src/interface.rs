@@ -11,10 +11,14 @@ use crate::{Failure, Namespace};
 /// The counts of an interface since it was made, as `/proc/net/dev` has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceCounters {
+    /// Bytes that came in.
+    pub rx_bytes: u64,
     /// Frames that came in.
     pub rx_packets: u64,
     /// Frames that came in and found no room.
     pub rx_dropped: u64,
+    /// Bytes that went out.
+    pub tx_bytes: u64,
     /// Frames that went out.
     pub tx_packets: u64,
     /// Frames that were to go out and could not.
@@ -26,8 +30,10 @@ impl InterfaceCounters {
     #[must_use]
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
+            rx_bytes: self.rx_bytes.wrapping_sub(earlier.rx_bytes),
             rx_packets: self.rx_packets.wrapping_sub(earlier.rx_packets),
             rx_dropped: self.rx_dropped.wrapping_sub(earlier.rx_dropped),
+            tx_bytes: self.tx_bytes.wrapping_sub(earlier.tx_bytes),
             tx_packets: self.tx_packets.wrapping_sub(earlier.tx_packets),
             tx_dropped: self.tx_dropped.wrapping_sub(earlier.tx_dropped),
         }
@@ -177,8 +183,10 @@ fn parse(text: &str, interface: &str) -> Option<InterfaceCounters> {
         .collect::<Option<_>>()?;
     let at = |index: usize| columns.get(index).copied();
     Some(InterfaceCounters {
+        rx_bytes: at(0)?,
         rx_packets: at(1)?,
         rx_dropped: at(3)?,
+        tx_bytes: at(8)?,
         tx_packets: at(9)?,
         tx_dropped: at(11)?,
     })
@@ -192,8 +200,10 @@ mod tests {
     fn counters_are_found_by_name_and_column() {
         let text = "Inter-|   Receive | Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets errs drop fifo colls carrier compressed\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36\n";
         let expected = InterfaceCounters {
+            rx_bytes: 21,
             rx_packets: 22,
             rx_dropped: 24,
+            tx_bytes: 29,
             tx_packets: 30,
             tx_dropped: 32,
         };

@@ -54,7 +54,7 @@ pub use device::{
 pub use failure::Failure;
 pub use impairment::{Chance, FaultCounts, Faults, Impairment, Impairments};
 pub use interface::{InterfaceCounters, Offload};
-pub use machine::{CoreTimes, Machine, core_pressure, core_times};
+pub use machine::{CoreTimes, Machine, backlog_drops, core_pressure, core_times};
 pub use namespace::Namespace;
 pub use nic::{BadNicName, NicName, NicState, PutBack};
 pub use open_vswitch::{DpdkCores, OpenVswitch, Site, huge_pages_are_free};
@@ -66,4 +66,4 @@ pub use swift::SwiftSender;
 pub use topology::{
     BRIDGES_MAX, BadTopology, BridgePlan, HOSTS_MAX, MTU_ETHERNET, Place, PortKind, Topology,
 };
-pub use usage::{Switches, Usage, process_start, switches, usage};
+pub use usage::{RunTimes, Switches, Usage, process_start, run_times, switches, usage};

@@ -81,6 +81,24 @@ pub fn core_pressure() -> Option<Duration> {
     parse_pressure(&text)
 }
 
+/// Frames that came to a core of the machine, from whichever cable, and found its backlog full,
+/// since the machine started; none if the kernel does not tell
+/// (Documentation/networking/scaling.rst).
+#[must_use]
+pub fn backlog_drops() -> Option<u64> {
+    let text = fs::read_to_string("/proc/net/softnet_stat").ok()?;
+    parse_backlog(&text)
+}
+
+/// A line of hexadecimal numbers for each core, of which the second is what was dropped.
+fn parse_backlog(text: &str) -> Option<u64> {
+    let of_core = |line: &str| {
+        let dropped = line.split_whitespace().nth(1)?;
+        u64::from_str_radix(dropped, 16).ok()
+    };
+    text.lines().map(of_core).sum()
+}
+
 /// `some avg10=.. avg60=.. avg300=.. total=microseconds`.
 fn parse_pressure(text: &str) -> Option<Duration> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
@@ -138,6 +156,14 @@ mod tests {
             Some(Duration::from_micros(1_525_511_550))
         );
         assert_eq!(parse_pressure(""), None);
+    }
+
+    #[test]
+    fn a_full_backlog_is_told_by_all_cores_together() {
+        let text = "0000ffff 0000000a 00000000 0\n000000ff 00000010 00000001 0\n";
+        assert_eq!(parse_backlog(text), Some(26));
+        assert_eq!(parse_backlog("0000ffff\n"), None);
+        assert_eq!(parse_backlog(""), Some(0));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Clock;
+use crate::clock::SLEW_PART;
 
 /// How long a comparison holds.
 const HOLDS_NS: u64 = 10_000_000;
@@ -11,8 +12,6 @@ const HOLDS_NS: u64 = 10_000_000;
 /// 25 ns, and what takes longer was interrupted.
 const TRIES: u32 = 5;
 const SPAN_NS_MAX: u64 = 1_000;
-/// How much the kernel slews its clock at most: 500 parts in a million (adjtimex(2)).
-const SLEW_NS: u64 = 2_000;
 
 /// How far the two clocks are apart.
 #[derive(Clone, Debug)]
@@ -51,7 +50,7 @@ impl Realtime {
         if span_ns <= SPAN_NS_MAX {
             let passed = now_ns.saturating_sub(self.until_ns - HOLDS_NS.min(self.until_ns));
             let moved = ahead_ns.abs_diff(self.ahead_ns);
-            let step = moved.saturating_sub(passed / SLEW_NS + span_ns);
+            let step = moved.saturating_sub(passed / SLEW_PART + span_ns);
             self.step_ns_max = self.step_ns_max.max(step);
             self.ahead_ns = ahead_ns;
         }

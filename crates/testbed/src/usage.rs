@@ -63,6 +63,51 @@ fn parse_switches(text: &str) -> Option<Switches> {
     })
 }
 
+/// What the scheduler did with a process, all its threads together that live now. It counts in
+/// nanoseconds, where [`Usage`] is told in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunTimes {
+    /// For how long they ran.
+    pub ran: Duration,
+    /// For how long they were ready and waited for a core.
+    pub waited: Duration,
+}
+
+/// How long the threads of process `pid` ran and waited (Documentation/scheduler/sched-stats.rst).
+///
+/// # Errors
+/// There is no such process, or the kernel does not keep that.
+pub fn run_times(pid: u32) -> io::Result<RunTimes> {
+    let mut all = RunTimes::default();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let file = thread?.path().join("schedstat");
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            // A thread that has ended meanwhile counts no more; its directory goes with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let of_thread = parse_run_times(&text).ok_or(io::ErrorKind::InvalidData)?;
+        all.ran += of_thread.ran;
+        all.waited += of_thread.waited;
+    }
+    match all.ran.is_zero() {
+        // Whoever lives has run: the kernel does not count.
+        true => Err(io::ErrorKind::Unsupported.into()),
+        false => Ok(all),
+    }
+}
+
+/// Nanoseconds run, nanoseconds waited, and how often it ran.
+fn parse_run_times(text: &str) -> Option<RunTimes> {
+    let mut fields = text.split_whitespace().map(str::parse);
+    let mut next = || fields.next()?.ok().map(Duration::from_nanos);
+    Some(RunTimes {
+        ran: next()?,
+        waited: next()?,
+    })
+}
+
 /// When process `pid` was started, in ticks since the machine was: with its number, this tells
 /// it from all others.
 ///
@@ -122,6 +167,21 @@ mod tests {
         assert!(switches(std::process::id()).is_ok());
         // Above the kernel's largest number of a process.
         assert!(switches(4_194_305).is_err() && process_start(4_194_305).is_err());
+    }
+
+    #[test]
+    fn the_scheduler_counts_in_nanoseconds() {
+        let expected = RunTimes {
+            ran: Duration::from_nanos(683_200),
+            waited: Duration::from_nanos(1_942_048),
+        };
+        assert_eq!(parse_run_times("683200 1942048 2\n"), Some(expected));
+        assert_eq!(parse_run_times("683200"), None);
+        assert!(run_times(4_194_305).is_err());
+        match run_times(std::process::id()) {
+            Ok(times) => assert!(!times.ran.is_zero()),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+        }
     }
 
     #[test]

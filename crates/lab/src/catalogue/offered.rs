@@ -304,7 +304,7 @@ impl Offered {
             Some(refusal) => without(&reading, &format!("the tester is too slow: {refusal}")),
             None => reading,
         };
-        let mut measured = Measured::new(Outcome::Reading(reading), self.conditions);
+        let mut measured = Measured::new(Outcome::Reading(reading), self.conditions.clone());
         for refusal in refusals
             .iter()
             .filter(|one| !matches!(one, Refusal::Shortfall { .. }))

@@ -11,6 +11,11 @@ use openflow::Version;
 use super::link::Backlog;
 use super::tally::Tally;
 
+/// What each says of the last message.
+const LAST: &str = "; its last message: ";
+/// See there.
+const NONE: &str = "; it has sent no message";
+
 /// How a connection is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnosis {
@@ -58,6 +63,11 @@ impl Diagnosis {
         }
     }
 
+    /// Whether `text` holds one in words.
+    pub(crate) fn is_told_in(text: &str) -> bool {
+        [LAST, NONE].iter().any(|words| text.contains(words))
+    }
+
     /// The same, with what other counters say: the device's ports', its rules', the
     /// tester's own.
     #[must_use]
@@ -90,8 +100,8 @@ impl fmt::Display for Diagnosis {
             write!(f, ", datapath {id:016x}")?;
         }
         match &self.last {
-            Some((what, ago)) => write!(f, "; its last message: {what}, {} ago", seconds(ago))?,
-            None => f.write_str("; it has sent no message")?,
+            Some((what, ago)) => write!(f, "{LAST}{what}, {} ago", seconds(ago))?,
+            None => f.write_str(NONE)?,
         }
         if self.backlog.waiting > 0 {
             let waiting = self.backlog.waiting;
@@ -194,6 +204,8 @@ mod tests {
             diagnosis.to_string(),
             "no longer connected (the device closed it); it has sent no message; no errors"
         );
+        assert!(Diagnosis::is_told_in(&diagnosis.to_string()));
+        assert!(!Diagnosis::is_told_in("the device refused a rule"));
         let mut movements = Movements::default();
         movements.note("frames into port 1", 5, Instant::from_secs(1));
         let words = diagnosis

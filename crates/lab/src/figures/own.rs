@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 
 use super::{Measure, Observation};
+use crate::Scenario;
 use crate::catalogue::{Better, Figure, Value};
 use crate::record::{
     ChangeOutcome, EchoOutcome, FlowTableOutcome, MeterOutcome, Outcome, RateOutcome, TcpOutcome,
-    Trial,
 };
 use crate::statistics::{Distribution, inter_packet_variations, packet_delay_variations};
-use crate::{Scenario, analysis};
 
 const fn lower(name: &'static str, title: &'static str, unit: &'static str) -> Figure {
     Figure {
@@ -48,20 +47,17 @@ const ECHO: &[Figure] = &[
     lower("ipdv_p99_us", "IPDV, 99 %", "µs"),
     lower("pdv_p99_us", "PDV, 99 %", "µs"),
     lower("loss", "lost", ""),
-    PROCESSOR,
 ];
 
 const TCP: &[Figure] = &[
     higher("bit_s", "throughput", "bit/s"),
     lower("retransmits", "segments sent again", ""),
-    PROCESSOR,
 ];
 
 const RATE: &[Figure] = &[
     neither("offered_pps", "offered", "frames/s"),
     higher("received_pps", "received", "frames/s"),
     lower("loss", "lost", ""),
-    PROCESSOR,
 ];
 
 const TABLE: &[Figure] = &[
@@ -73,13 +69,11 @@ const TABLE: &[Figure] = &[
     lower("tell_ms", "told", "ms"),
     lower("echo_max_ms", "longest echo meanwhile", "ms"),
     lower("delete_ms", "deleted", "ms"),
-    PROCESSOR,
 ];
 
 const METERS: &[Figure] = &[
     neither("passed_pps", "passed", "frames/s"),
     lower("worst_error", "error of the worst second", ""),
-    PROCESSOR,
 ];
 
 const CHANGES: &[Figure] = &[
@@ -93,13 +87,9 @@ const CHANGES: &[Figure] = &[
     lower("effect_p99_us", "effect, 99 %", "µs"),
     lower("barrier_p50_us", "barrier, 50 %", "µs"),
     neither("changes_s", "flow-mods", "flow-mods/s"),
-    PROCESSOR,
 ];
 
-const REQUESTS: &[Figure] = &[higher("requests_s", "answered", "requests/s"), PROCESSOR];
-
-/// Of every scenario, where the device is a process.
-const PROCESSOR: Figure = lower("device_cpu_percent", "processor time of the device", "%");
+const REQUESTS: &[Figure] = &[higher("requests_s", "answered", "requests/s")];
 
 /// The figures of `scenario`.
 pub(super) const fn declared(scenario: Scenario) -> &'static [Figure] {
@@ -127,13 +117,8 @@ pub(super) const fn parameters(scenario: Scenario) -> &'static [&'static str] {
     }
 }
 
-/// Puts what came of `trial` into `seen`.
-pub(super) fn observe(
-    scenario: Scenario,
-    trial: &Trial,
-    outcome: &Outcome,
-    seen: &mut Observation<'_>,
-) {
+/// Puts what came of a trial into `seen`.
+pub(super) fn observe(scenario: Scenario, outcome: &Outcome, seen: &mut Observation<'_>) {
     let mut sheet = Sheet {
         declared: declared(scenario),
         seen,
@@ -147,10 +132,6 @@ pub(super) fn observe(
         Outcome::Change(change) => change_figures(change, &mut sheet),
         Outcome::Requests(requests) => sheet.put("requests_s", requests.rate()),
         Outcome::Reading(_) => (),
-    }
-    match analysis::process_percent(trial) {
-        Some((user, system)) => sheet.put(PROCESSOR.name, user + system),
-        None => sheet.lack(PROCESSOR.name, "the device is no process of its own"),
     }
 }
 

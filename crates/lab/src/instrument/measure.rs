@@ -109,8 +109,6 @@ pub enum MeasureError {
 
 /// A larger share of frames that were not sent makes a measurement void.
 pub(super) const SHORTFALL_MAX: f64 = 0.001;
-/// A larger step of the clocks does.
-const STEP_NS_MAX: u64 = 1_000;
 /// When all frames have come, copies of them are waited for so long.
 const QUIET_NS: u64 = 50_000_000;
 /// The number of a stream has eight bits.
@@ -263,7 +261,7 @@ fn of_end(end: EndNo, outcome: &EndOutcome) -> Vec<Refusal> {
         refusals.push(Refusal::Dropped { end, frames });
     }
     if let Stamps::Kernel { step_ns_max } = outcome.stamps
-        && step_ns_max > STEP_NS_MAX
+        && step_ns_max > testbed::MOVED_NS_MAX
     {
         let step = Duration::from_nanos(step_ns_max);
         refusals.push(Refusal::ClockStepped { end, step });

@@ -1,4 +1,4 @@
-//! A switch and its controller's counters, asked again and again.
+//! A switch that is asked by SNMP, again and again.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use base::Instant;
 use testbed::Clock;
 
 use super::snmp::{Snmp, SnmpError, SwitchSample};
-use super::{PortCounts, Ports};
 use crate::devices::Agent;
 
 /// Answers that are kept: ten hours, once a second. What comes later is counted.
@@ -19,14 +18,10 @@ pub struct Polls {
     pub description: Option<String>,
     /// What it counted, by the time of the question.
     pub switch: Vec<(Instant, SwitchSample)>,
-    /// What the controller's owner was told of its ports.
-    pub ports: Vec<(Instant, PortCounts)>,
     /// Questions that were not answered in time, or not at all.
     pub unanswered: u64,
     /// Answers that made no sense, or said that there is no such thing.
     pub senseless: u64,
-    /// Port counters that could not be had.
-    pub portless: u64,
     /// Answers beyond those that are kept.
     pub dropped: u64,
     /// The last reason why something could not be had, in words.
@@ -35,18 +30,16 @@ pub struct Polls {
 
 /// Who asks.
 pub struct Polled {
-    agent: Option<Agent>,
-    ports: Option<Ports>,
+    agent: Agent,
     answer: Duration,
     session: Option<Snmp>,
     polls: Polls,
 }
 
 impl Polled {
-    pub(super) fn new(agent: Option<Agent>, ports: Option<Ports>, answer: Duration) -> Self {
+    pub(super) fn new(agent: Agent, answer: Duration) -> Self {
         Self {
             agent,
-            ports,
             answer,
             session: None,
             polls: Polls::default(),
@@ -61,11 +54,8 @@ impl Polled {
     pub(super) fn poll(&mut self, clock: &Clock) {
         let at = clock.now();
         match self.ask() {
-            Ok(Some(sample)) => {
-                let polls = &mut self.polls;
-                keep(&mut polls.switch, (at, sample), &mut polls.dropped);
-            }
-            Ok(None) => {}
+            Ok(_) if self.polls.switch.len() >= KEPT_MAX => self.polls.dropped += 1,
+            Ok(sample) => self.polls.switch.push((at, sample)),
             Err(error) => {
                 // Whatever is still under way must not be taken for the next answer.
                 self.session = None;
@@ -78,41 +68,19 @@ impl Polled {
                 self.polls.reason = Some(error.to_string());
             }
         }
-        let at = clock.now();
-        match self.ports.as_mut().map(|ports| ports()) {
-            Some(Ok(counts)) => {
-                let polls = &mut self.polls;
-                keep(&mut polls.ports, (at, counts), &mut polls.dropped);
-            }
-            Some(Err(reason)) => {
-                self.polls.portless += 1;
-                self.polls.reason = Some(reason);
-            }
-            None => {}
-        }
     }
 
-    fn ask(&mut self) -> Result<Option<SwitchSample>, SnmpError> {
-        let Some(agent) = &self.agent else {
-            return Ok(None);
-        };
+    fn ask(&mut self) -> Result<SwitchSample, SnmpError> {
         let session = match &mut self.session {
             Some(session) => session,
             None => {
-                let mut session = Snmp::open(agent, self.answer)?;
+                let mut session = Snmp::open(&self.agent, self.answer)?;
                 if self.polls.description.is_none() {
                     self.polls.description = Some(session.description()?);
                 }
                 self.session.insert(session)
             }
         };
-        session.sample().map(Some)
-    }
-}
-
-fn keep<T>(kept: &mut Vec<T>, one: T, dropped: &mut u64) {
-    match kept.len() < KEPT_MAX {
-        true => kept.push(one),
-        false => *dropped += 1,
+        session.sample()
     }
 }

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use base::Instant;
-use testbed::{Clock, CoreTimes, Switches, Usage, core_pressure, core_times, switches, usage};
+use testbed::{
+    Clock, CoreTimes, RunTimes, Switches, Usage, core_pressure, core_times, run_times, switches,
+    usage,
+};
 
-/// Looks that are kept: an hour, ten times a second. Of a longer time each second look is
+/// Looks that are kept: ten hours, once a second. Of a longer time each second look is
 /// kept, and so on.
 const KEPT_MAX: usize = 36_000;
 
@@ -16,6 +19,8 @@ pub struct ProcessSample {
     pub usage: Usage,
     /// How often it gave up a core.
     pub switches: Switches,
+    /// How long it ran and waited; none if the kernel does not count that.
+    pub times: Option<RunTimes>,
 }
 
 /// One look.
@@ -69,7 +74,11 @@ impl Samples {
         let at = clock.now();
         let process = |pid: &u32| {
             let (usage, switches) = (usage(*pid).ok()?, switches(*pid).ok()?);
-            Some(ProcessSample { usage, switches })
+            Some(ProcessSample {
+                usage,
+                switches,
+                times: run_times(*pid).ok(),
+            })
         };
         let sample = Sample {
             at,

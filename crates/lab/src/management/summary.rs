@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use testbed::RunTimes;
 
-use super::Watched;
 use super::polled::Polls;
 use super::sampled::{ProcessSample, Sample, Samples};
+
+/// Frames from which on it is told what each costs.
+const FRAMES_MIN: u64 = 1_000;
 
 /// What was seen while a test was under way.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,17 @@ pub struct ManagementRecord {
     pub user_seconds: f64,
     /// Seconds of one core that the kernel spent on their behalf.
     pub system_seconds: f64,
+    /// Seconds that their threads ran, as the scheduler counts, in nanoseconds; none if it does
+    /// not, or if threads ended meanwhile.
+    #[serde(default)]
+    pub run_seconds: Option<f64>,
+    /// Seconds that they were ready to run and waited for a core, all of them together.
+    #[serde(default)]
+    pub wait_seconds: Option<f64>,
+    /// Frames that all hosts sent meanwhile, as their interfaces counted; none if those were
+    /// segments larger than a frame of theirs may be, or could not be read.
+    #[serde(default)]
+    pub host_frames: Option<u64>,
     /// The most memory that they held at a look, in bytes.
     pub resident_bytes_max: u64,
     /// How often their threads gave up a core since they had nothing to do.
@@ -41,10 +55,6 @@ pub struct ManagementRecord {
     /// What the switch told by SNMP; none if it was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentRecord>,
-    /// Frames that came in by each of the device's ports, and that went out, by its OpenFlow
-    /// counters; none if nobody asked for them, or only once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ports: Option<Vec<(u64, u64)>>,
 }
 
 /// What a switch told by SNMP.
@@ -81,18 +91,9 @@ pub struct InterfaceRecord {
 }
 
 impl ManagementRecord {
-    /// What `watched` comes to.
+    /// What `samples` come to.
     #[must_use]
-    pub fn of(watched: &Watched) -> Self {
-        let mut record = Self::of_samples(&watched.samples);
-        if let Some(polls) = &watched.polls {
-            record.ports = ports(polls);
-            record.agent = Some(AgentRecord::of(polls));
-        }
-        record
-    }
-
-    fn of_samples(samples: &Samples) -> Self {
+    pub fn of(samples: &Samples) -> Self {
         let mut record = Self {
             samples: samples.kept().len(),
             missed: samples.missed,
@@ -108,6 +109,11 @@ impl ManagementRecord {
         let passed = |now: Duration, then: Duration| now.saturating_sub(then).as_secs_f64();
         record.user_seconds = passed(later.usage.user, earlier.usage.user);
         record.system_seconds = passed(later.usage.system, earlier.usage.system);
+        if let (Some(now), Some(then)) = (later.times, earlier.times) {
+            let grew = |now: Duration, then| Some(now.checked_sub(then)?.as_secs_f64());
+            record.run_seconds = grew(now.ran, then.ran);
+            record.wait_seconds = grew(now.waited, then.waited);
+        }
         let switched = |now: u64, then: u64| now.saturating_sub(then);
         let (now, then) = (later.switches, earlier.switches);
         record.voluntary_switches = switched(now.voluntary, then.voluntary);
@@ -129,8 +135,17 @@ impl ManagementRecord {
 
 /// What all processes of a look have used together.
 fn total(sample: &Sample) -> ProcessSample {
-    let known = sample.processes.iter().flatten();
-    known.fold(ProcessSample::default(), |mut all, one| {
+    let known = || sample.processes.iter().flatten();
+    let times: Option<Vec<RunTimes>> = known().map(|one| one.times).collect();
+    let times = times.filter(|all| !all.is_empty());
+    let none = ProcessSample {
+        times: times.map(|all| RunTimes {
+            ran: all.iter().map(|one| one.ran).sum(),
+            waited: all.iter().map(|one| one.waited).sum(),
+        }),
+        ..ProcessSample::default()
+    };
+    known().fold(none, |mut all, one| {
         all.usage.user += one.usage.user;
         all.usage.system += one.usage.system;
         all.usage.resident_bytes += one.usage.resident_bytes;
@@ -155,8 +170,45 @@ fn steps(samples: &[Sample]) -> Vec<(f64, f64)> {
         .collect()
 }
 
+impl ManagementRecord {
+    /// Cores that the device's processes used, on average; none if it has none, or if nothing
+    /// was seen.
+    #[must_use]
+    pub fn cores(&self) -> Option<f64> {
+        let spent = self.processor_seconds()?;
+        (self.seconds > 0.0).then(|| spent / self.seconds)
+    }
+
+    /// Nanoseconds of a core for each frame that hosts sent; none if there were too few to tell.
+    #[must_use]
+    pub fn ns_per_frame(&self) -> Option<f64> {
+        let frames = self.host_frames.filter(|frames| *frames >= FRAMES_MIN)?;
+        Some(self.processor_seconds()? * 1e9 / frames as f64)
+    }
+
+    /// How often a second its threads gave up a core; none if it has no processes.
+    #[must_use]
+    pub fn switches_a_second(&self) -> Option<f64> {
+        self.processor_seconds()?;
+        let all = self.voluntary_switches + self.involuntary_switches;
+        (self.seconds > 0.0).then(|| all as f64 / self.seconds)
+    }
+
+    /// By the scheduler, or in ticks where it does not count.
+    fn processor_seconds(&self) -> Option<f64> {
+        if self.resident_bytes_max == 0 {
+            // There was no process, or it is gone.
+            return None;
+        }
+        let ticks = self.user_seconds + self.system_seconds;
+        Some(self.run_seconds.unwrap_or(ticks))
+    }
+}
+
 impl AgentRecord {
-    fn of(polls: &Polls) -> Self {
+    /// What `polls` come to.
+    #[must_use]
+    pub fn of(polls: &Polls) -> Self {
         let loads = polls.switch.iter().map(|(_, sample)| &sample.loads);
         let load_max = loads.fold(Vec::new(), |highest: Vec<u8>, loads| {
             let longest = highest.len().max(loads.len());
@@ -205,19 +257,6 @@ fn interfaces(polls: &Polls) -> Option<Vec<InterfaceRecord>> {
         }
     }
     Some(sums)
-}
-
-/// What each port counted from the first answer to the last.
-fn ports(polls: &Polls) -> Option<Vec<(u64, u64)>> {
-    let [(_, first), .., (_, last)] = &polls.ports[..] else {
-        return None;
-    };
-    let both = last.iter().zip(first);
-    let passed = both.map(|(now, then)| {
-        let count = |now: u64, then: u64| now.wrapping_sub(then);
-        (count(now.0, then.0), count(now.1, then.1))
-    });
-    Some(passed.collect())
 }
 
 #[cfg(test)]

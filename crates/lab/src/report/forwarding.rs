@@ -264,7 +264,7 @@ fn loss_row(results: &Results, device: &DeviceRecord, steps: &[u32]) -> Markup {
         )
     };
     let each_frame = ByRun::new(results.rates(name, None).filter_map(|(trial, rate)| {
-        let used = trial.conditions?.process?;
+        let used = trial.conditions.as_ref()?.process?;
         let nanos = (used.user_seconds + used.system_seconds) * 1e9;
         Some((trial.run, nanos / (rate.received as f64).max(1.0)))
     }));

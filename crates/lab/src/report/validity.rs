@@ -123,15 +123,15 @@ fn pattern(reason: &str) -> String {
 
 /// How much of the time the machine was somebody else's.
 fn by_steal(trials: &[Trial]) -> Markup {
-    let (stolen, seconds) = trials.iter().filter_map(|trial| trial.conditions).fold(
-        (0.0, 0.0),
-        |(stolen, seconds), conditions| {
+    let (stolen, seconds) = trials
+        .iter()
+        .filter_map(|trial| trial.conditions.as_ref())
+        .fold((0.0, 0.0), |(stolen, seconds), conditions| {
             (
                 stolen + conditions.steal * conditions.seconds,
                 seconds + conditions.seconds,
             )
-        },
-    );
+        });
     html! {
         @if seconds > 0.0 {
             p.fine {

@@ -1,9 +1,11 @@
 //! Whole runs, small ones: their records, interruption and resumption.
 
+use testbed::DeviceKind;
+
 use super::*;
 use crate::progress::Silent;
 use crate::record::Outcome;
-use crate::{MatchSet, Results};
+use crate::{MatchSet, Results, Scenario};
 
 /// A whole run of a few seconds, on devices that need nothing but the kernel, and
 /// on Open vSwitch where that is installed.

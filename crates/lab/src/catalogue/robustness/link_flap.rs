@@ -118,7 +118,7 @@ fn measure(
         "recovery_ms",
         (outage - pulled.as_secs_f64() * 1e3).max(0.0),
     );
-    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions);
+    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions.clone());
     if offered.fell_short() {
         measured.note("the tester did not quite reach its rate".to_owned());
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use testbed::{Clock, Process, Program, Requirement, Spawner};
 
 use super::*;
-use crate::management::{Plan, Sampler};
+use crate::management::Poller;
 
 /// Where the agent answers, in its namespace.
 const ADDRESS: &str = "127.0.0.1:1161";
@@ -151,26 +151,16 @@ fn who_does_not_know_the_community_or_the_interface_is_told_so() {
         missing.to_string(),
         "the switch tells nothing by SNMP of an interface 'p7'"
     );
-    let plan = Plan {
-        interval: Duration::from_millis(10),
-        poll_interval: Duration::from_millis(50),
-        answer: patience,
-        agent: Some(daemon.agent("public", &[])),
-        ..Plan::of(vec![std::process::id()])
-    };
-    let sampler = Sampler::start(plan, &daemon.clock).unwrap();
-    let watched = sampler.stop();
-    let polls = watched.polls.unwrap();
+    let asked = daemon.agent("public", &[]);
+    let times = [Duration::from_millis(50), patience];
+    let poller = Poller::start_as(asked, None, times, &daemon.clock).unwrap();
+    let polls = poller.stop();
     assert!(
         polls.unanswered >= 1 && polls.switch.is_empty(),
         "{polls:?}"
     );
     assert_eq!(polls.description, None);
     assert!(polls.reason.unwrap().contains("the community?"));
-    assert!(
-        !watched.samples.kept().is_empty(),
-        "it samples all the same"
-    );
 }
 
 /// An agent whose first interface counts octets up to the end of 64 bits and begins again, by

@@ -1,7 +1,7 @@
 //! What looks and answers come to.
 
 use base::Instant;
-use testbed::{CoreTimes, Switches, Usage};
+use testbed::{CoreTimes, RunTimes, Switches, Usage};
 
 use super::*;
 use crate::management::{Counter, InterfaceCounts, SwitchSample, Width};
@@ -17,6 +17,10 @@ fn sample(at_ms: u64, user_ms: u64, softirq_ms: u64) -> Sample {
             voluntary: at_ms,
             involuntary: at_ms / 10,
         },
+        times: Some(RunTimes {
+            ran: Duration::from_millis(user_ms),
+            waited: Duration::from_millis(at_ms / 2),
+        }),
     };
     let core = CoreTimes {
         softirq: Duration::from_millis(softirq_ms),
@@ -37,23 +41,30 @@ fn looks_come_to_what_was_used_between_them() {
     for (at, user, softirq) in [(0, 0, 0), (500, 100, 50), (1_000, 400, 100)] {
         samples.keep(sample(at, user, softirq));
     }
-    let record = ManagementRecord::of(&Watched {
-        samples,
-        polls: None,
-    });
+    let mut record = ManagementRecord::of(&samples);
     assert_eq!((record.samples, record.seconds), (3, 1.0));
     assert_eq!((record.user_seconds, record.system_seconds), (0.8, 0.4));
     assert_eq!(record.resident_bytes_max, 4_000);
     assert_eq!(record.voluntary_switches, 2_000);
     assert_eq!(record.involuntary_switches, 200);
     assert_eq!(
-        (record.softirq, record.steal),
-        (vec![0.0, 0.1], vec![0.0, 0.05])
+        (&record.softirq, &record.steal),
+        (&vec![0.0, 0.1], &vec![0.0, 0.05])
     );
     assert_eq!(record.pressure, Some(0.25));
     // Two processes, half as much again in the kernel.
     assert_eq!(record.cores_used, [(0.5, 0.6), (1.0, 1.8)]);
-    assert_eq!((record.agent, record.ports), (None, None));
+    // Four tenths of a second in each of two, and half of it waited for a core.
+    assert_eq!(record.run_seconds, Some(0.8));
+    assert_eq!(record.wait_seconds, Some(1.0));
+    assert_eq!((record.cores(), record.ns_per_frame()), (Some(0.8), None));
+    assert_eq!(record.switches_a_second(), Some(2_200.0));
+    record.host_frames = Some(400_000);
+    assert_eq!(record.ns_per_frame(), Some(2_000.0));
+    record.run_seconds = None;
+    assert!((record.cores().unwrap() - 1.2).abs() < 1e-9, "by ticks");
+    record.resident_bytes_max = 0;
+    assert_eq!((record.cores(), record.agent), (None, None));
 }
 
 fn told(up_time: u32, octets: u64, frames: u32, load: u8) -> (Instant, SwitchSample) {
@@ -87,29 +98,17 @@ fn counters_may_begin_again_between_answers_and_a_switch_may_not() {
             told(2, 99, 9, 90),
             told(3, 199, 19, 40),
         ],
-        ports: vec![
-            (Instant::START, vec![(5, 7)]),
-            (Instant::from_secs(1), vec![(15, 10)]),
-        ],
         unanswered: 2,
         ..Polls::default()
     };
-    let watched = |polls: &Polls| {
-        ManagementRecord::of(&Watched {
-            samples: Samples::default(),
-            polls: Some(polls.clone()),
-        })
-    };
-    let record = watched(&polls);
-    let agent = record.agent.unwrap();
+    let agent = AgentRecord::of(&polls);
     let interface = agent.interfaces.unwrap()[0];
     assert_eq!((interface.in_octets, interface.in_frames), (200, 20));
     assert_eq!((agent.load_max, agent.unanswered), (vec![90, 3], 2));
-    assert_eq!(record.ports, Some(vec![(10, 3)]));
     polls.switch.push(told(1, 300, 30, 1));
-    assert_eq!(watched(&polls).agent.unwrap().interfaces, None);
+    assert_eq!(AgentRecord::of(&polls).interfaces, None);
     polls.switch.truncate(1);
-    assert_eq!(watched(&polls).agent.unwrap().interfaces, None);
+    assert_eq!(AgentRecord::of(&polls).interfaces, None);
 }
 
 #[test]
@@ -117,7 +116,7 @@ fn a_record_is_read_as_it_was_written() {
     let record = ManagementRecord {
         seconds: 1.5,
         softirq: vec![0.25],
-        ports: Some(vec![(1, 2)]),
+        host_frames: Some(7),
         ..ManagementRecord::default()
     };
     let text = serde_json::to_string(&record).unwrap();
