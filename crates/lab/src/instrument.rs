@@ -43,8 +43,8 @@ mod xdp;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use calibrate::{Calibration, Floor, LoadPoint, SizeLimit, Sweep, calibrate};
-pub use measure::{Length, MeasureError, Request, Threads, measure};
-pub use outcome::{EndOutcome, Extent, LossRuns, Measurement, Rates, Refusal, StreamOutcome};
+pub use measure::{Keep, Length, MeasureError, Request, Threads, measure};
+pub use outcome::{EndOutcome, Extent, Kept, LossRuns, Measurement, Rates, Refusal, StreamOutcome};
 pub use pace::{Pace, Schedule};
 pub use rate::{OVERHEAD_BYTES, Rate};
 pub use recording::{BadRecording, Recording};

@@ -22,11 +22,12 @@ struct State {
     is_over: AtomicBool,
 }
 
+/// Does all of it, and tells when streams began.
 pub(super) fn run(
     session: &mut Session<'_>,
     ends: &mut [End],
     [send_on, receive_on]: [usize; 2],
-) -> Result<(), MeasureError> {
+) -> Result<u64, MeasureError> {
     let mut transmits = Vec::new();
     let mut receives = Vec::new();
     for end in ends {
@@ -72,15 +73,16 @@ pub(super) fn run(
         let receiver = scope.spawn(receiving);
         let sent = sender.join().map_err(|_| panicked())?;
         let received = receiver.join().map_err(|_| panicked())?;
-        sent.and(received)
+        let began = sent?;
+        received.map(|()| began)
     })
 }
 
 /// Does something on a core.
-fn pinned(
+fn pinned<T>(
     core: usize,
-    body: impl FnOnce() -> Result<(), MeasureError>,
-) -> Result<(), MeasureError> {
+    body: impl FnOnce() -> Result<T, MeasureError>,
+) -> Result<T, MeasureError> {
     pin_current_thread(&[core])
         .map_err(|failure| MeasureError::Thread(io::Error::other(failure.to_string())))?;
     body()
@@ -88,7 +90,7 @@ fn pinned(
 
 impl State {
     /// Tells the other thread of a failure.
-    fn tell(&self, outcome: Result<(), MeasureError>) -> Result<(), MeasureError> {
+    fn tell<T>(&self, outcome: Result<T, MeasureError>) -> Result<T, MeasureError> {
         if outcome.is_err() {
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -106,7 +108,7 @@ struct Sender<'t, 'a, 'w> {
 }
 
 impl Sender<'_, '_, '_> {
-    fn run(&mut self) -> Result<(), MeasureError> {
+    fn run(&mut self) -> Result<u64, MeasureError> {
         let start = self.time.now_ns();
         while !self.emitters.iter().all(|emitter| emitter.is_done()) {
             for (emitter, stream) in self.emitters.iter_mut().zip(self.streams) {
@@ -117,14 +119,14 @@ impl Sender<'_, '_, '_> {
                 }
             }
             if self.state.is_over.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(start);
             }
         }
         for (emitter, sent) in self.emitters.iter().zip(&self.state.sent) {
             sent.store(emitter.sent(), Ordering::Relaxed);
         }
         self.state.is_sent.store(true, Ordering::Release);
-        Ok(())
+        Ok(start)
     }
 }
 

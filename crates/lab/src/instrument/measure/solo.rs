@@ -6,7 +6,8 @@ use crate::instrument::{Arrivals, End, EndNo};
 /// Rounds between two looks at the user's wish.
 const ROUNDS: u32 = 64;
 
-pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), MeasureError> {
+/// Does all of it, and tells when streams began.
+pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, MeasureError> {
     let mut arrivals = Arrivals::new();
     let start = session.time.now_ns();
     let mut drain = Drain::new(nanos(session.request.drain));
@@ -29,7 +30,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), Mea
             return Err(MeasureError::Interrupted);
         }
     }
-    Ok(())
+    Ok(start)
 }
 
 /// Sends what is due of all streams.
