@@ -2,6 +2,7 @@
 //! of its bridges has one.
 
 mod calls;
+mod restart;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ use crate::record::{DeviceRecord, OpenFlowEvidence};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
 use crate::{LabError, MatchSet, Options, Scenario};
 use calls::Calls;
+
+pub(crate) use restart::Restarted;
 
 /// How long a device may take to call its controller: Open vSwitch waits up to
 /// eight seconds between two attempts.
@@ -42,6 +45,8 @@ pub(crate) struct Request {
     pub(crate) topology: Topology,
     /// What its controllers do by themselves.
     pub(crate) application: Application,
+    /// Whether there is another like it.
+    pub(crate) apart: bool,
 }
 
 impl Request {
@@ -52,6 +57,7 @@ impl Request {
             mode: None,
             topology: Topology::default(),
             application: Application::Silent,
+            apart: false,
         }
     }
 
@@ -67,6 +73,9 @@ impl Request {
         if self.topology != Topology::default() {
             name = format!("{name}-{}", self.topology);
         }
+        if self.apart {
+            name.push_str("-apart");
+        }
         name
     }
 }
@@ -80,6 +89,8 @@ pub(crate) struct Station {
     description: Option<Description>,
     /// In the order of bridges; none in legacy mode.
     controllers: Vec<Controller>,
+    /// What they do by themselves.
+    application: Application,
     packet_ins: u64,
     /// Tests of a scenario that could not be done, since the last that could.
     failures: Option<(Scenario, u32)>,
@@ -133,7 +144,7 @@ impl Station {
             Mode::OpenFlow => Some(Calls::await_of(
                 &device,
                 &setup,
-                request.application,
+                request.application.clone(),
                 description.as_ref(),
             )?),
             Mode::Legacy => None,
@@ -153,6 +164,7 @@ impl Station {
             directory,
             description,
             controllers,
+            application: request.application,
             packet_ins: 0,
             failures: None,
             _ledger: ledger,
