@@ -11,6 +11,7 @@ mod control;
 mod data_planes;
 mod experiment;
 mod latency;
+mod lines;
 mod offered;
 mod parameter;
 mod point;
@@ -45,6 +46,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &benchmarking::throughput::THROUGHPUT,
     &benchmarking::loss::LOSS,
     &benchmarking::back_to_back::BACK_TO_BACK,
+    &benchmarking::recovery::RECOVERY,
+    &benchmarking::reset::RESET,
     &control::control_echo::CONTROL_ECHO,
     &control::add_flow::ADD_FLOW,
     &control::add_flow::MOD_FLOW,

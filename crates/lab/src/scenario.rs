@@ -141,6 +141,7 @@ fn catalogued(
         mode: own.mode,
         topology: own.topology,
         application: own.application,
+        apart: own.apart,
     };
     let impossible = |error: LabError| TrialError::Impossible(error.to_string());
     let built = Station::build_as(request, tools.options, &cores, tools.spawner, tools.clock);

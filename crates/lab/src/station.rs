@@ -4,6 +4,7 @@
 mod calls;
 pub(crate) mod companion;
 pub(crate) mod passage;
+mod restart;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use crate::record::{DeviceRecord, OpenFlowEvidence};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER, rules_of_bridges};
 use crate::{LabError, MatchSet, Options};
 use calls::Calls;
+
+pub(crate) use restart::Restarted;
 
 /// How long a device may take to call its controller: Open vSwitch waits up to
 /// eight seconds between two attempts.
@@ -42,6 +45,8 @@ pub(crate) struct Request {
     pub(crate) topology: Topology,
     /// What its controllers do by themselves.
     pub(crate) application: Application,
+    /// Whether there is another like it.
+    pub(crate) apart: bool,
 }
 
 impl Request {
@@ -52,6 +57,7 @@ impl Request {
             mode: None,
             topology: Topology::default(),
             application: Application::Silent,
+            apart: false,
         }
     }
 
@@ -67,6 +73,9 @@ impl Request {
         if self.topology != Topology::default() {
             name = format!("{name}-{}", self.topology);
         }
+        if self.apart {
+            name.push_str("-apart");
+        }
         name
     }
 }
@@ -80,6 +89,8 @@ pub(crate) struct Station {
     description: Option<Description>,
     /// In the order of bridges; none in legacy mode.
     controllers: Vec<Controller>,
+    /// What they do by themselves.
+    application: Application,
     packet_ins: u64,
     // Dropped last: what it tells of is given back by then.
     _ledger: Ledger,
@@ -131,7 +142,7 @@ impl Station {
             Mode::OpenFlow => Some(Calls::await_of(
                 &device,
                 &setup,
-                request.application,
+                request.application.clone(),
                 description.as_ref(),
             )?),
             Mode::Legacy => None,
@@ -151,6 +162,7 @@ impl Station {
             directory,
             description,
             controllers,
+            application: request.application,
             packet_ins: 0,
             _ledger: ledger,
         })

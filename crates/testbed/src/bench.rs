@@ -11,10 +11,13 @@ mod cables;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use base::Instant;
+
+use crate::device::Plan;
 use crate::nic::Nic;
 use crate::{
-    Clock, Device, DeviceKind, DeviceOptions, Failure, InterfaceCounters, Namespace, NicState,
-    Offload, PortKind, Setup, Spawner, Topology,
+    Clock, Device, DeviceKind, DeviceOptions, Ending, Failure, InterfaceCounters, Namespace,
+    NicState, Offload, PortKind, Setup, Spawner, Topology,
 };
 use cables::Cables;
 
@@ -75,7 +78,17 @@ pub struct Bench {
     nics: Vec<Nic>,
     inside: Namespace,
     hosts: Vec<Host>,
-    topology: Topology,
+    options: DeviceOptions,
+    setup: Setup,
+}
+
+/// When a device was told to end, and when it was gone.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopped {
+    /// When it was told.
+    pub told: Instant,
+    /// When it was gone.
+    pub gone: Instant,
 }
 
 impl Bench {
@@ -104,7 +117,6 @@ impl Bench {
     ) -> Result<Self, Failure> {
         let kind = options.kind;
         let setup = &fit(kind, setup)?;
-        let topology = setup.topology;
         let inside = Namespace::new()?;
         let cables = Cables {
             kind,
@@ -128,7 +140,8 @@ impl Bench {
             nics,
             inside,
             hosts,
-            topology,
+            options: options.clone(),
+            setup: setup.clone(),
         };
         clock.wait_for("the cables to carry frames", READY, || {
             Ok(bench.carries()?.then_some(()))
@@ -152,7 +165,7 @@ impl Bench {
     /// The device's side of the cables that lead to it.
     fn cable_ends(&self) -> &'static [&'static str] {
         match cables::are_laid(self.device.kind()) {
-            true => self.topology.cable_ends(),
+            true => self.setup.topology.cable_ends(),
             false => &[],
         }
     }
@@ -178,7 +191,19 @@ impl Bench {
     /// How hosts and bridges are joined.
     #[must_use]
     pub const fn topology(&self) -> &Topology {
-        &self.topology
+        &self.setup.topology
+    }
+
+    /// What the device was started with.
+    #[must_use]
+    pub const fn options(&self) -> &DeviceOptions {
+        &self.options
+    }
+
+    /// What the device was set up as.
+    #[must_use]
+    pub const fn setup(&self) -> &Setup {
+        &self.setup
     }
 
     /// The device.
@@ -190,6 +215,29 @@ impl Bench {
     /// The device, to be checked.
     pub const fn device_mut(&mut self) -> &mut Device {
         &mut self.device
+    }
+
+    /// Ends the device; its cables stay.
+    ///
+    /// # Errors
+    /// It is none that can be started again ([`DeviceKind::can_restart`]), or it does not end.
+    pub fn end_device(&mut self, clock: &Clock, ending: Ending) -> Result<Stopped, Failure> {
+        let bridges = self.setup.topology.bridges();
+        let plan = Plan::of(&self.options, &self.setup, &self.inside, &bridges);
+        let told = clock.now();
+        self.device.end(ending, plan)?;
+        let gone = clock.now();
+        Ok(Stopped { told, gone })
+    }
+
+    /// Starts the device again that was ended, at the same cables and with the same settings.
+    ///
+    /// # Errors
+    /// It is none that can be started again, or it fails.
+    pub fn start_device_again(&mut self, spawner: &Spawner) -> Result<(), Failure> {
+        let bridges = self.setup.topology.bridges();
+        let plan = Plan::of(&self.options, &self.setup, &self.inside, &bridges);
+        self.device.start_again(spawner, plan)
     }
 
     /// The machine's network cards that its hosts have, as they were.

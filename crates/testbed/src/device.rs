@@ -13,6 +13,7 @@ mod kind;
 mod linux_bridge;
 mod mode;
 mod ovs;
+mod restart;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +30,7 @@ pub use described::{Described, near};
 pub use external::External;
 pub use kind::{DeviceKind, UnknownDevice};
 pub use mode::Mode;
+pub use restart::Ending;
 
 /// How long a device may take to come up, and a tool of its to end.
 const START: Duration = Duration::from_secs(20);
@@ -71,7 +73,7 @@ pub enum Settings {
 
 /// A device to be, among its cables.
 #[derive(Clone, Copy, Debug)]
-struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     options: &'a DeviceOptions,
     settings: &'a Settings,
     inside: &'a Namespace,
@@ -80,7 +82,24 @@ struct Plan<'a> {
     mtu: u32,
 }
 
-impl Plan<'_> {
+impl<'p> Plan<'p> {
+    pub(crate) fn of(
+        options: &'p DeviceOptions,
+        setup: &'p Setup,
+        inside: &'p Namespace,
+        bridges: &'p [BridgePlan],
+    ) -> Self {
+        let usual = options.kind.modes()[0];
+        Self {
+            options,
+            settings: &setup.settings,
+            inside,
+            bridges,
+            mode: setup.mode.unwrap_or(usual),
+            mtu: setup.topology.mtu(),
+        }
+    }
+
     /// Its bridges' ports: those of one bridge after those of the one before, each with its
     /// OpenFlow number and a number that no other port of the device has, from 1.
     fn ports<'a>(&self, bridge: &'a BridgePlan) -> impl Iterator<Item = Port<'a>> {
@@ -186,15 +205,8 @@ impl Device {
         options: &DeviceOptions,
         setup: &Setup,
     ) -> Result<Self, Failure> {
-        let usual = options.kind.modes()[0];
-        let plan = Plan {
-            options,
-            settings: &setup.settings,
-            inside,
-            bridges: &setup.topology.bridges(),
-            mode: setup.mode.unwrap_or(usual),
-            mtu: setup.topology.mtu(),
-        };
+        let bridges = setup.topology.bridges();
+        let plan = Plan::of(options, setup, inside, &bridges);
         let vlans = setup.topology.ports() == PortKind::Vlan;
         let device = Self::start_as(spawner, clock, plan)?;
         Ok(device.noting(vlans.then(vlan::how)))

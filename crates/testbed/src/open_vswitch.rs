@@ -219,7 +219,8 @@ impl<'a> Site<'a> {
         self.spawner.start(serve)
     }
 
-    fn start_daemon(
+    /// Starts the daemon, whose database is there already.
+    pub(crate) fn start_daemon(
         self,
         (path, options): (&str, &[&str]),
         commands: &mut Vec<String>,

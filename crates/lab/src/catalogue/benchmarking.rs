@@ -3,6 +3,8 @@
 
 pub(super) mod back_to_back;
 pub(super) mod loss;
+pub(super) mod recovery;
+pub(super) mod reset;
 pub(super) mod throughput;
 
 use std::time::Duration;

@@ -60,13 +60,16 @@ pub(crate) struct Own {
     pub(crate) application: Application,
     /// Whether it may run on all cores, the tester's too.
     pub(crate) on_all_cores: bool,
+    /// Whether it must be another than that for the whole run, even if it is alike: what is done
+    /// to it is not to be done to that one.
+    pub(crate) apart: bool,
 }
 
 impl Own {
     /// Whether it is no other than that for the whole run.
     pub(crate) fn is_usual(&self) -> bool {
         let alike = self.topology == Topology::default() && self.mode.is_none();
-        alike && self.application.is_silent() && !self.on_all_cores
+        alike && self.application.is_silent() && !self.on_all_cores && !self.apart
     }
 }
 

@@ -18,7 +18,7 @@ use crate::trial::{Measured, TrialError};
 
 /// How long stragglers are waited for: less than the two seconds of RFC 2544, since nothing here
 /// holds frames for so long.
-const DRAIN: Duration = Duration::from_millis(200);
+pub(super) const DRAIN: Duration = Duration::from_millis(200);
 
 /// Delay and loss, as every experiment with load tells them.
 pub(super) const FIGURES: &[Figure] = &[
@@ -190,7 +190,10 @@ pub(super) fn offer_by(
 }
 
 /// Runs `body` on the tester's first core, on a thread of its own.
-fn on_tester<T: Send>(tools: &Tools<'_>, body: impl FnOnce() -> T + Send) -> Result<T, TrialError> {
+pub(super) fn on_tester<T: Send>(
+    tools: &Tools<'_>,
+    body: impl FnOnce() -> T + Send,
+) -> Result<T, TrialError> {
     let cores = &tools.cores.tester;
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {

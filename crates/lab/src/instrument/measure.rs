@@ -31,6 +31,17 @@ pub struct Request {
     pub drain: Duration,
     /// Who does it.
     pub threads: Threads,
+    /// Which frames are kept one by one, with their times; none, if nothing is said.
+    pub keep: Option<Keep>,
+}
+
+/// Which frames of each stream are kept one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// Those of this number and of higher ones.
+    pub from: u64,
+    /// So many at most: the first that come. They take memory from the beginning.
+    pub most: usize,
 }
 
 impl Request {
@@ -46,6 +57,7 @@ impl Request {
             warm_up: Duration::ZERO,
             drain: Self::DRAIN,
             threads: Threads::Solo,
+            keep: None,
         }
     }
 }
@@ -149,7 +161,7 @@ pub fn measure_live(
     let mut session = Session {
         request,
         emitters: emitters?,
-        receiver: Receiver::new(&request.streams, &shared, ends.len())?,
+        receiver: Receiver::new(&request.streams, &shared, ends.len(), request.keep)?,
         time,
         interrupt,
         live,
@@ -159,11 +171,11 @@ pub fn measure_live(
         end.receive.take_drops().map_err(at(number))?;
         end.transmit.take_drops();
     }
-    match request.threads {
+    let began_ns = match request.threads {
         Threads::Solo => solo::run(&mut session, ends)?,
         Threads::Pair { send, receive } => pair::run(&mut session, ends, [send, receive])?,
-    }
-    session.finish(ends)
+    };
+    session.finish(ends, began_ns)
 }
 
 /// A measurement under way.
@@ -218,7 +230,7 @@ fn check(ends: &[End], request: &Request) -> Result<(), MeasureError> {
 
 impl Session<'_> {
     /// Closes the books.
-    fn finish(self, ends: &mut [End]) -> Result<Measurement, MeasureError> {
+    fn finish(self, ends: &mut [End], began_ns: u64) -> Result<Measurement, MeasureError> {
         let (books, mut outcomes) = self.receiver.finish();
         let mut refusals = Vec::new();
         for (number, (end, outcome)) in ends.iter_mut().zip(&mut outcomes).enumerate() {
@@ -247,6 +259,7 @@ impl Session<'_> {
             }
         }
         Ok(Measurement {
+            began_ns,
             streams,
             ends: outcomes,
             refusals,
@@ -293,6 +306,7 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
         received: sequence.received,
         received_over_ns: came_ns.map_or(0, |(first, last)| last - first),
         lost,
+        last_lost: sequence.last_lost,
         duplicated: sequence.duplicates,
         reordered: sequence.reordered,
         extent: sequence.extent,
@@ -307,6 +321,7 @@ fn outcome(emitter: Emitter<'_>, book: Book<'_>, stream: &Stream) -> StreamOutco
         jitter_ns,
         negative_delays: negative,
         lateness,
+        kept: book.kept,
     }
 }
 

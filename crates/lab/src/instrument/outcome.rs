@@ -14,6 +14,8 @@ pub type Extent = Histogram<u64>;
 /// What came of all streams.
 #[derive(Clone, Debug)]
 pub struct Measurement {
+    /// When streams began, by the clock of the measurement.
+    pub began_ns: u64,
     /// In the order of the request.
     pub streams: Vec<StreamOutcome>,
     /// In the order of the ends.
@@ -77,6 +79,8 @@ pub struct StreamOutcome {
     pub received_over_ns: u64,
     /// Frames that did not.
     pub lost: u64,
+    /// The highest number among these, counted from the stream's first frame, warm-up and all.
+    pub last_lost: Option<u64>,
     /// Frames that came again.
     pub duplicated: u64,
     /// Frames that came after one sent later (RFC 4737).
@@ -105,6 +109,19 @@ pub struct StreamOutcome {
     pub negative_delays: u64,
     /// Nanoseconds that frames were sent later than they were due.
     pub lateness: Histogram<u64>,
+    /// The frames that were to be kept, in the order in which they came.
+    pub kept: Vec<Kept>,
+}
+
+/// A frame that came, by the clock of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its number in its stream, from 0.
+    pub number: u64,
+    /// When it was sent.
+    pub sent_ns: u64,
+    /// When it came.
+    pub came_ns: u64,
 }
 
 impl StreamOutcome {

@@ -26,6 +26,15 @@ pub enum Pace {
         /// On average, pauses and all.
         rate: Rate,
     },
+    /// One after the other in equal gaps, by one rate until some time, and by another from then on.
+    Stepped {
+        /// The rate at first.
+        before: Rate,
+        /// Nanoseconds from the stream's start: the first frame of the other rate is due then.
+        at_ns: u64,
+        /// The rate from then on.
+        after: Rate,
+    },
     /// As a recording was made, at so many per cent of its speed: 200 is twice as fast.
     Recorded {
         /// Of the speed.
@@ -50,6 +59,8 @@ pub struct Schedule {
     /// Within a burst: how many are left of it, and when the next is due.
     left: u32,
     inner: Sum,
+    /// Whether the rate is still to change.
+    changes: bool,
     random: Random,
 }
 
@@ -94,6 +105,7 @@ impl Schedule {
         assert!(!sizes.is_empty(), "frames have sizes");
         let (rate, seed) = match pace {
             Pace::Constant(rate) | Pace::Bursts { rate, .. } => (rate, 0),
+            Pace::Stepped { before, .. } => (before, 0),
             Pace::Poisson { rate, seed } => (rate, seed),
             Pace::FlatOut | Pace::Recorded { .. } => (Rate::Frames(1), 0),
         };
@@ -101,14 +113,14 @@ impl Schedule {
         let mean = |gap: &Gap| gap.ns as f64 + gap.remainder as f64 / rate.denominator() as f64;
         let denominator = match pace {
             Pace::Poisson { .. } => FRACTIONS,
-            Pace::Constant(_) | Pace::Bursts { .. } => rate.denominator(),
+            Pace::Constant(_) | Pace::Bursts { .. } | Pace::Stepped { .. } => rate.denominator(),
             Pace::FlatOut | Pace::Recorded { .. } => 1,
         };
         let within = match pace {
             Pace::Bursts { within, .. } => within,
             _ => None,
         };
-        Self {
+        let mut schedule = Self {
             pace,
             sizes,
             means: gaps.iter().map(mean).collect(),
@@ -117,8 +129,11 @@ impl Schedule {
             main: Sum::new(denominator),
             left: 0,
             inner: Sum::new(within.map_or(1, Rate::denominator)),
+            changes: matches!(pace, Pace::Stepped { .. }),
             random: Random::new(seed),
-        }
+        };
+        schedule.step();
+        schedule
     }
 
     /// The schedule of frames that followed each other by these gaps, in nanoseconds, at so many per
@@ -165,9 +180,37 @@ impl Schedule {
         };
         match self.pace {
             Pace::Constant(_) | Pace::Recorded { .. } => self.main.add(self.gaps[place]),
+            Pace::Stepped { .. } => {
+                self.main.add(self.gaps[place]);
+                self.step();
+            }
             Pace::Poisson { .. } => self.by_lot(place),
             Pace::Bursts { frames, within, .. } => self.burst(frames, within, place),
             Pace::FlatOut => {}
+        }
+    }
+
+    /// When the frame of this number is due, counted from 0: all before it are gone through.
+    #[must_use]
+    pub fn nth_ns(mut self, number: u64) -> u64 {
+        for _ in 0..number {
+            self.advance();
+        }
+        self.due_ns()
+    }
+
+    /// Goes over to the other rate, once its time has come.
+    fn step(&mut self) {
+        let Pace::Stepped { at_ns, after, .. } = self.pace else {
+            return;
+        };
+        if self.changes && self.main.ns >= at_ns {
+            self.changes = false;
+            self.gaps = self.sizes.iter().map(|&size| after.gap(size)).collect();
+            self.main = Sum {
+                ns: at_ns,
+                ..Sum::new(after.denominator())
+            };
         }
     }
 
@@ -278,6 +321,24 @@ mod tests {
         assert_eq!(dues(50), [0, 2_000, 2_020, 2_034, 4_034]);
         // A third of 1017, and of 2017.
         assert_eq!(dues(300), [0, 333, 336, 339, 672]);
+    }
+
+    #[test]
+    fn a_rate_changes_at_its_time_and_no_frame_too_many_is_due_before() {
+        let stepped = |at_ns| Pace::Stepped {
+            before: Rate::Frames(1_000_000),
+            at_ns,
+            after: Rate::Frames(300_000),
+        };
+        assert_eq!(
+            dues(stepped(2_500), &[64], 6),
+            [0, 1_000, 2_000, 2_500, 5_833, 9_166]
+        );
+        // At the very time that a frame of the old rate would be due, it is one of the new.
+        assert_eq!(dues(stepped(2_000), &[64], 4), [0, 1_000, 2_000, 5_333]);
+        assert_eq!(dues(stepped(0), &[64], 3), [0, 3_333, 6_666]);
+        let schedule = Schedule::new(stepped(2_500), vec![64]);
+        assert_eq!(schedule.nth_ns(4), 5_833);
     }
 
     #[test]

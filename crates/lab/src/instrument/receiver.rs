@@ -2,7 +2,8 @@
 
 use super::delays::Delays;
 use super::expected::{Expected, Look};
-use super::outcome::EndOutcome;
+use super::measure::Keep;
+use super::outcome::{EndOutcome, Kept};
 use super::sequence::{Seen, Sequence};
 use super::shared::Shared;
 use super::template::BadTemplate;
@@ -23,6 +24,8 @@ pub(super) struct Book<'a> {
     shared: &'a Shared,
     to: EndNo,
     expected: Expected,
+    keep: Keep,
+    pub(super) kept: Vec<Kept>,
     /// None before the first frame that counts.
     pub(super) sequence: Option<Sequence>,
     pub(super) delays: Delays,
@@ -36,12 +39,16 @@ impl<'a> Receiver<'a> {
         streams: &[Stream],
         shared: &'a [Shared],
         ends: usize,
+        keep: Option<Keep>,
     ) -> Result<Self, BadTemplate> {
+        let keep = keep.unwrap_or(Keep { from: 0, most: 0 });
         let book = |(stream, shared): (&Stream, &'a Shared)| -> Result<Book<'a>, BadTemplate> {
             Ok(Book {
                 shared,
                 to: stream.to,
                 expected: Expected::new(stream)?,
+                keep,
+                kept: Vec::with_capacity(keep.most),
                 sequence: None,
                 delays: Delays::new(),
                 misdirected: 0,
@@ -100,8 +107,15 @@ impl<'a> Receiver<'a> {
         if sequence.book(number) == Seen::First {
             book.delays.note(arrival.at_ns);
             let lateness = book.shared.lateness_ns(number);
-            book.delays
-                .book(number, signature.age_ns(arrival.at_ns), lateness);
+            let age = signature.age_ns(arrival.at_ns);
+            book.delays.book(number, age, lateness);
+            if number >= book.keep.from && book.kept.len() < book.keep.most {
+                book.kept.push(Kept {
+                    number,
+                    sent_ns: arrival.at_ns.saturating_sub(age.unwrap_or(0)),
+                    came_ns: arrival.at_ns,
+                });
+            }
             match book.expected.look(number, arrival.bytes) {
                 Look::Good => {}
                 Look::Changed => book.changed += 1,

@@ -39,6 +39,8 @@ pub(super) struct Sequence {
     /// How many in a row were lost (RFC 3357), settled so far.
     pub(super) runs: Histogram<u64>,
     run: u64,
+    /// The highest number that was lost, settled so far.
+    pub(super) last_lost: Option<u64>,
     /// The last steps of the highest number: to which, and by which frame that came.
     steps: Box<[(u64, u64)]>,
     taken: usize,
@@ -63,6 +65,7 @@ impl Sequence {
             extent: counts(),
             runs: counts(),
             run: 0,
+            last_lost: None,
             steps: vec![(0, 0); STEPS].into_boxed_slice(),
             taken: 0,
         }
@@ -130,9 +133,13 @@ impl Sequence {
 
     /// Settles the lowest `count` numbers of a word.
     fn settle_word(&mut self, mut word: u64, mut count: u32) {
+        let end = self.base + u64::from(count);
         while count > 0 {
             let lost = word.trailing_zeros().min(count);
             self.run += u64::from(lost);
+            if lost > 0 {
+                self.last_lost = Some(end - u64::from(count) + u64::from(lost) - 1);
+            }
             word = word.checked_shr(lost).unwrap_or(0);
             count -= lost;
             let came = word.trailing_ones().min(count);
@@ -206,6 +213,19 @@ mod tests {
         let mut sequence = booked(1, (1..700_000).filter(|n| !is_lost(n)));
         assert_eq!(sequence.finish(700_010), 699 - 1 + 200 + 10);
         assert_eq!(runs(&sequence), [(1, 698), (10, 1), (200, 1)]);
+        assert_eq!(sequence.last_lost, Some(700_009));
+    }
+
+    #[test]
+    fn the_last_loss_is_told_by_its_number() {
+        for lost in [1, 63, 64, 65, 199_999] {
+            let mut sequence = booked(0, (0..200_000).filter(|n| *n != lost && *n != 1));
+            sequence.finish(200_000);
+            assert_eq!(sequence.last_lost, Some(lost));
+        }
+        let mut sequence = booked(70, 70..90);
+        sequence.finish(90);
+        assert_eq!(sequence.last_lost, None);
     }
 
     #[test]

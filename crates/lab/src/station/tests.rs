@@ -82,10 +82,9 @@ impl Drop for Lab {
 
 fn request(kind: DeviceKind, topology: Topology, mode: Option<Mode>) -> Request {
     Request {
-        kind,
         mode,
         topology,
-        application: Application::Silent,
+        ..Request::of(kind)
     }
 }
 

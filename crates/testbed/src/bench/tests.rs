@@ -15,6 +15,14 @@ fn bench(kind: DeviceKind) -> Option<Bench> {
 
 /// The same as `setup` says. What is missing for root is a fault: nothing is left out there.
 fn bench_as(kind: DeviceKind, setup: &Setup) -> Option<Bench> {
+    let (bench, directory) = kept_bench(kind, setup)?;
+    // What is open stays open; nobody asks for more of it.
+    std::fs::remove_dir_all(directory).unwrap();
+    Some(bench)
+}
+
+/// The same with its directory, for whoever starts something there again.
+fn kept_bench(kind: DeviceKind, setup: &Setup) -> Option<(Bench, PathBuf)> {
     let checked = check(&kind.requirements("comporta".as_ref()));
     if !rustix::process::geteuid().is_root() {
         println!("skipped: {checked:?}");
@@ -33,9 +41,7 @@ fn bench_as(kind: DeviceKind, setup: &Setup) -> Option<Bench> {
     std::fs::create_dir_all(&options.directory).unwrap();
     let spawner = Spawner::new().unwrap();
     let bench = Bench::build_as(&spawner, &Clock::start(), &options, setup).unwrap();
-    // What is open stays open; nobody asks for more of it.
-    std::fs::remove_dir_all(&options.directory).unwrap();
-    Some(bench)
+    Some((bench, options.directory))
 }
 
 fn setup(topology: Topology) -> Setup {
@@ -281,6 +287,46 @@ fn open_vswitch_forwards_by_itself_alone_and_in_chains() {
         assert!(greets(&bench, last, last - 1, 5));
         assert_eq!(bench.device().mode(), Mode::Legacy);
     }
+}
+
+#[test]
+fn a_device_that_was_ended_forwards_again_by_the_same_cables() {
+    let kinds = [
+        (DeviceKind::LinuxBridge, Ending::Asked),
+        (DeviceKind::Ovs, Ending::Asked),
+        (DeviceKind::Ovs, Ending::Killed),
+    ];
+    for (kind, ending) in kinds {
+        let legacy = Setup {
+            mode: Some(Mode::Legacy),
+            ..Setup::default()
+        };
+        let (spawner, clock) = (Spawner::new().unwrap(), Clock::start());
+        let Some((mut bench, directory)) = kept_bench(kind, &legacy) else {
+            return;
+        };
+        assert!(greets(&bench, 0, 1, 5), "{kind}");
+        let stopped = bench.end_device(&clock, ending).unwrap();
+        assert!(stopped.gone >= stopped.told);
+        assert!(!arrives(&bench, (0, 1), 5, Duration::from_millis(100)));
+        bench.start_device_again(&spawner).unwrap();
+        assert!(greets(&bench, 1, 0, 5), "{kind} after {ending:?}");
+        bench.device_mut().check().unwrap();
+        drop(bench);
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+}
+
+#[test]
+fn a_device_that_cannot_be_started_again_says_so() {
+    let Some(mut bench) = bench(DeviceKind::Forwarder) else {
+        return;
+    };
+    let refused = bench.end_device(&Clock::start(), Ending::Asked);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "forwarder cannot be started again in the mode legacy"
+    );
 }
 
 #[test]

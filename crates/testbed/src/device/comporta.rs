@@ -3,9 +3,21 @@
 
 use super::{Device, Mode, Plan, Port, version};
 use crate::topology::BridgePlan;
-use crate::{DeviceKind, Failure, Program, Spawner};
+use crate::{DeviceKind, Failure, Process, Program, Spawner};
 
 pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure> {
+    let options = plan.options;
+    let process = launch(spawner, plan)?;
+    let version = version(spawner, &options.comporta.to_string_lossy(), options)?;
+    Ok(Device {
+        commands: vec![process.command_line().to_owned()],
+        forwarding: Some(process),
+        ..Device::bare(plan, version)
+    })
+}
+
+/// Starts its process.
+pub(super) fn launch(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failure> {
     let options = plan.options;
     let cores: Vec<String> = options.cores.iter().map(usize::to_string).collect();
     let bridges = plan.bridges.iter();
@@ -21,13 +33,7 @@ pub(super) fn start(spawner: &Spawner, plan: Plan<'_>) -> Result<Device, Failure
         .inside(plan.inside)
         .on_cores(&options.cores)
         .log(options.file("comporta.log"));
-    let process = spawner.start(program)?;
-    let version = version(spawner, &options.comporta.to_string_lossy(), options)?;
-    Ok(Device {
-        commands: vec![process.command_line().to_owned()],
-        forwarding: Some(process),
-        ..Device::bare(plan, version)
-    })
+    spawner.start(program)
 }
 
 /// The options of a bridge.

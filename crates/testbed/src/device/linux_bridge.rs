@@ -4,6 +4,14 @@ use super::{Device, Plan};
 use crate::{Failure, Machine};
 
 pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
+    Ok(Device {
+        commands: make(plan)?,
+        ..behind(plan)
+    })
+}
+
+/// Makes its bridges, and tells the commands that one would type for it.
+pub(super) fn make(plan: Plan<'_>) -> Result<Vec<String>, Failure> {
     let mut commands = Vec::new();
     for bridge in plan.bridges {
         let name = &bridge.name;
@@ -13,10 +21,7 @@ pub(super) fn start(plan: Plan<'_>) -> Result<Device, Failure> {
         let ports = ports.iter();
         commands.extend(ports.map(|port| format!("ip link set {port} master {name}")));
     }
-    Ok(Device {
-        commands,
-        ..behind(plan)
-    })
+    Ok(commands)
 }
 
 /// A device of which nothing is left but a bridge of the kernel's that is there already.

@@ -7,17 +7,11 @@
 use super::{Device, DeviceOptions, Mode, Plan, Port, version};
 use crate::open_vswitch::{DAEMON, DAEMON_WITH_DPDK, DpdkCores, Site, polling_on};
 use crate::topology::BridgePlan;
-use crate::{Clock, DeviceKind, Failure, OpenVswitch, Spawner};
+use crate::{Clock, DeviceKind, Failure, OpenVswitch, Process, Spawner};
 
 pub(super) fn start(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<Device, Failure> {
     let options = plan.options;
-    let site = Site {
-        spawner,
-        inside: plan.inside,
-        directory: &options.directory,
-        cores: &options.cores,
-    };
-    let mut running = launch(site, clock, options)?;
+    let mut running = launch(site(spawner, plan), clock, options)?;
     for one in plan.bridges {
         running.vsctl(&bridge(plan, one))?;
     }
@@ -28,6 +22,22 @@ pub(super) fn start(spawner: &Spawner, clock: &Clock, plan: Plan<'_>) -> Result<
         helpers: vec![running.database],
         ..Device::bare(plan, version)
     })
+}
+
+/// Starts its daemon beside the database, which tells it what it was: bridges, ports and where
+/// it calls.
+pub(super) fn start_again(spawner: &Spawner, plan: Plan<'_>) -> Result<Process, Failure> {
+    let daemon = daemon(plan.options.kind);
+    site(spawner, plan).start_daemon((daemon, &[]), &mut Vec::new())
+}
+
+fn site<'a>(spawner: &'a Spawner, plan: Plan<'a>) -> Site<'a> {
+    Site {
+        spawner,
+        inside: plan.inside,
+        directory: &plan.options.directory,
+        cores: &plan.options.cores,
+    }
 }
 
 /// Starts it with the settings that it reads only then.

@@ -22,11 +22,12 @@ struct State {
     is_over: AtomicBool,
 }
 
+/// Does all of it, and tells when streams began.
 pub(super) fn run(
     session: &mut Session<'_>,
     ends: &mut [End],
     [send_on, receive_on]: [usize; 2],
-) -> Result<(), MeasureError> {
+) -> Result<u64, MeasureError> {
     let mut transmits = Vec::new();
     let mut receives = Vec::new();
     for end in ends {
@@ -74,15 +75,16 @@ pub(super) fn run(
         let receiver = scope.spawn(receiving);
         let sent = sender.join().map_err(|_| panicked())?;
         let received = receiver.join().map_err(|_| panicked())?;
-        sent.and(received)
+        let began = sent?;
+        received.map(|()| began)
     })
 }
 
 /// Does something on a core.
-fn pinned(
+fn pinned<T>(
     core: usize,
-    body: impl FnOnce() -> Result<(), MeasureError>,
-) -> Result<(), MeasureError> {
+    body: impl FnOnce() -> Result<T, MeasureError>,
+) -> Result<T, MeasureError> {
     pin_current_thread(&[core])
         .map_err(|failure| MeasureError::Thread(io::Error::other(failure.to_string())))?;
     body()
@@ -90,7 +92,7 @@ fn pinned(
 
 impl State {
     /// Tells the other thread of a failure.
-    fn tell(&self, outcome: Result<(), MeasureError>) -> Result<(), MeasureError> {
+    fn tell<T>(&self, outcome: Result<T, MeasureError>) -> Result<T, MeasureError> {
         if outcome.is_err() {
             self.is_over.store(true, Ordering::Relaxed);
         }
@@ -109,7 +111,7 @@ struct Sender<'t, 'a, 'w> {
 }
 
 impl Sender<'_, '_, '_> {
-    fn run(&mut self) -> Result<(), MeasureError> {
+    fn run(&mut self) -> Result<u64, MeasureError> {
         let start = self.time.now_ns();
         let mut round = 0_u32;
         while !self.emitters.iter().all(|emitter| emitter.is_done()) {
@@ -121,7 +123,7 @@ impl Sender<'_, '_, '_> {
                 }
             }
             if self.state.is_over.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(start);
             }
             round = round.wrapping_add(1);
             if round.is_multiple_of(ROUNDS) {
@@ -133,7 +135,7 @@ impl Sender<'_, '_, '_> {
             sent.store(emitter.sent(), Ordering::Relaxed);
         }
         self.state.is_sent.store(true, Ordering::Release);
-        Ok(())
+        Ok(start)
     }
 
     /// Lets others see how far it is, and ends what they want no more of.

@@ -7,7 +7,8 @@ use crate::instrument::{Arrivals, End, EndNo};
 /// Rounds between two looks at the user's wish.
 pub(super) const ROUNDS: u32 = 64;
 
-pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), MeasureError> {
+/// Does all of it, and tells when streams began.
+pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, MeasureError> {
     let mut arrivals = Arrivals::new();
     let start = session.time.now_ns();
     let mut drain = Drain::new(nanos(session.request.drain));
@@ -36,7 +37,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), Mea
         round = round.wrapping_add(1);
     }
     show(session);
-    Ok(())
+    Ok(start)
 }
 
 /// Lets others see how far it is, and ends what they want no more of.

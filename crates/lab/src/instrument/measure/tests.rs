@@ -70,6 +70,62 @@ fn a_good_path_loses_nothing_and_the_rate_is_exact() {
 }
 
 #[test]
+fn frames_that_are_to_be_kept_have_their_times_and_the_last_loss_its_number() {
+    let keep = Keep {
+        from: 9_000,
+        most: 500,
+    };
+    let request = Request {
+        keep: Some(keep),
+        ..request(forth(Template::udp(64)))
+    };
+    let path = Path {
+        delay_ns: 30_000,
+        lose_every: Some(4_000),
+        ..Path::default()
+    };
+    let (measured, _) = over(path, &request);
+    let stream = &measured.streams[0];
+    // The eight thousandth has the number before.
+    assert_eq!(stream.last_lost, Some(7_999));
+    let numbers: Vec<u64> = stream.kept.iter().map(|kept| kept.number).collect();
+    assert_eq!(numbers, (9_000..9_500).collect::<Vec<u64>>());
+    for kept in &stream.kept {
+        let due = measured.began_ns + kept.number * 10_000;
+        assert_eq!(kept.came_ns - kept.sent_ns, 30_000);
+        assert!((due..due + 1_000).contains(&kept.sent_ns));
+    }
+}
+
+#[test]
+fn a_rate_that_changes_is_sent_as_it_was_meant() {
+    let stepped = Pace::Stepped {
+        before: Rate::Frames(100_000),
+        at_ns: 40_000_000,
+        after: Rate::Frames(50_000),
+    };
+    let mut stream = forth(Template::udp(64));
+    stream.pace = stepped;
+    let request = Request {
+        keep: Some(Keep {
+            from: 3_998,
+            most: 4,
+        }),
+        ..request(stream)
+    };
+    let (measured, done) = over(Path::default(), &request);
+    assert_eq!(done.sent, 4_000 + 3_000);
+    assert_eq!(measured.refusals, []);
+    let since = |ns: u64| (ns - measured.began_ns) / 1_000 * 1_000;
+    let sent: Vec<u64> = measured.streams[0]
+        .kept
+        .iter()
+        .map(|kept| since(kept.sent_ns))
+        .collect();
+    assert_eq!(sent, [39_980_000, 39_990_000, 40_000_000, 40_020_000]);
+}
+
+#[test]
 fn delay_from_when_a_frame_was_due_has_its_lateness_in_it() {
     let (stream, _) = one(Path {
         delay_ns: 10_000,

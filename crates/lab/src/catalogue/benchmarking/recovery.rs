@@ -1,0 +1,416 @@
+//! System recovery (RFC 2544, 26.5).
+
+use std::time::Duration;
+
+use super::{LINE, SIZE, line_rate, rates};
+use crate::catalogue::lines::{Lines, Offer, fell_short, greet, is_void, offer_well};
+use crate::catalogue::offered::{DRAIN, Load, figure, offer};
+use crate::catalogue::{
+    Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::cores::Watch;
+use crate::instrument::{
+    EndNo, Keep, Kept, Length, Pace, Rate, Request, Schedule, Stream, StreamOutcome, Template,
+};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::search::Goal;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const RECOVERY: Experiment = Experiment {
+    name: "recovery",
+    title: "Recovery from an overload",
+    family: Family::Benchmarking,
+    question: "How long after an overload has ended does a device still lose frames, and when is its delay what it was?",
+    source: "RFC 2544, 26.5; VSPERF overloads by half in place of a tenth",
+    steps: &[
+        "The throughput is searched for by single trials without loss, up to the rate of the virtual line or what the tester can send, if that is less.",
+        "The median delay at half of it is taken while the device is at rest.",
+        "Frames are then offered at the overload, and from one moment on at half the throughput; an overload that the tester cannot send is cut to what it can, and said so.",
+        "The recovery is the time from that moment until the last lost frame was due.",
+        "The delay is settled when, for two milliseconds of frames, its median is no more than a tenth above that at rest.",
+        "One rule a direction matches the port of arrival.",
+    ],
+    parameters: &[
+        SIZE,
+        LINE,
+        Parameter::constant(
+            "overload",
+            "per cent of the throughput that are offered at first",
+            Values::Numbers {
+                quick: &[150],
+                paper: &[110],
+                rfc: &[110],
+                bound: Bound {
+                    least: 101,
+                    most: 1_000,
+                },
+            },
+        ),
+        TRIAL_MILLIS,
+        OVERLOAD_MILLIS,
+        AFTER_MILLIS,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Recovery against frame size",
+            figure: "recovery_ms",
+            along: "size",
+            log: true,
+        },
+        View::Table {
+            title: "Recovery",
+            figures: &[
+                "recovery_ms",
+                "settled_ms",
+                "throughput_kpps",
+                "overload_kpps",
+                "overload_loss_percent",
+                "rest_p50_us",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |_, _| true,
+    seconds: |point| {
+        let of = |name| point.number(name) as f64 / 1e3;
+        0.8 + 6.0 * (of("trial-millis") + 0.12) + of("overload-millis") + 2.0 * of("after-millis")
+    },
+    measure,
+};
+
+const TRIAL_MILLIS: Parameter = Parameter::constant(
+    "trial-millis",
+    "milliseconds of a trial of the search",
+    Values::Numbers {
+        quick: &[50],
+        paper: &[1_000],
+        rfc: &[60_000],
+        bound: MILLIS,
+    },
+);
+
+const OVERLOAD_MILLIS: Parameter = Parameter::constant(
+    "overload-millis",
+    "milliseconds of the overload",
+    Values::Numbers {
+        quick: &[100],
+        paper: &[5_000],
+        rfc: &[60_000],
+        bound: MILLIS,
+    },
+);
+
+const AFTER_MILLIS: Parameter = Parameter::constant(
+    "after-millis",
+    "milliseconds of frames behind the overload, and of those at rest before",
+    Values::Numbers {
+        quick: &[150],
+        paper: &[2_000],
+        rfc: &[60_000],
+        bound: MILLIS,
+    },
+);
+
+const MILLIS: Bound = Bound {
+    least: 20,
+    most: 3_600_000,
+};
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("recovery_ms", "Recovery", "ms", Better::Lower),
+    figure("settled_ms", "Delay settled after", "ms", Better::Lower),
+    figure("throughput_kpps", "Throughput", "kpps", Better::Higher),
+    figure("overload_kpps", "Overload", "kpps", Better::Neither),
+    figure("overload_loss_percent", "Lost, of the overload", "%", Better::Lower),
+    figure("rest_p50_us", "Median delay at rest", "µs", Better::Lower),
+];
+
+/// The tester's limit is approached to this share of it: at the very limit it falls short.
+const REACHED: f64 = 0.97;
+/// Frames are sent as fast as the tester can for so long, to know how fast that is.
+const FLAT_OUT: Duration = Duration::from_millis(50);
+/// Frames behind the overload of which each one's delay is kept.
+const KEPT_MAX: u64 = 1_000_000;
+/// The delay is looked at over so long.
+const WINDOW_NS: u64 = 2_000_000;
+/// It is settled when its median is at most this much of that at rest.
+const SETTLED: f64 = 1.1;
+/// Losses up to this share of the time behind the overload are losses without an end.
+const ENDLESS: f64 = 0.95;
+/// Lateness of the tester from which on a reader should know of it.
+const LATE_NS: u64 = 1_000_000;
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let mut reading = Reading::at(point);
+    let limits = limits(point, station, tools)?;
+    let mut notes = Vec::new();
+    match overload(limits, point.number("overload")) {
+        Err(reason) => {
+            put_throughput(limits, &mut reading);
+            for name in [
+                "recovery_ms",
+                "settled_ms",
+                "overload_kpps",
+                "overload_loss_percent",
+                "rest_p50_us",
+            ] {
+                reading.lack(name, reason);
+            }
+        }
+        Ok((plan, cut)) => {
+            put_throughput(limits, &mut reading);
+            notes.extend(cut);
+            let plan = plan.lasting(point);
+            let mut lines = Lines::open(&station.bench, plan.frame_bytes, tools)?;
+            greet(&station.bench)?;
+            notes.extend(recover(&plan, &mut lines, &mut reading)?);
+        }
+    }
+    let conditions = watch.end(&station.bench)?;
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    for note in notes {
+        match note {
+            Note::Void(reason) => measured.void(reason),
+            Note::Plain(reason) => measured.note(reason),
+        }
+    }
+    Ok(measured)
+}
+
+/// What is to be said of a test.
+enum Note {
+    Plain(String),
+    Void(String),
+}
+
+/// Frames a second that go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Limits {
+    /// Through the device without loss; none if even the least rate lost some.
+    throughput: Option<u64>,
+    /// Into it: what the line carries, or what the tester sends.
+    greatest: u64,
+}
+
+/// Finds them.
+fn limits(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Limits, TrialError> {
+    let size = point.number("size");
+    let of = |pace, length| Load::udp(size, pace, length);
+    let flat_out = offer(&of(Pace::FlatOut, FLAT_OUT), station, tools)?;
+    let sent = flat_out.measurement.streams[0].achieved.pps() * REACHED;
+    let line = line_rate(point.number("line"), size);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive and far below 2^53"
+    )]
+    let greatest = line.min(sent as u64).max(1);
+    let seconds = point.number("trial-millis") as f64 / 1e3;
+    let goal = Goal {
+        name: "single trials".to_owned(),
+        final_trial_seconds: seconds,
+        duration_sum_seconds: seconds,
+        loss_ratio: 0.0,
+        exceed_ratio: 0.0,
+        width: 0.1,
+        initial_trial_seconds: seconds.min(1.0),
+    };
+    let outcome = rates(vec![goal], greatest, &of, station, tools)?;
+    let found = outcome.found.first().and_then(|found| found.lower);
+    Ok(Limits {
+        throughput: found,
+        greatest,
+    })
+}
+
+fn put_throughput(limits: Limits, reading: &mut Reading) {
+    match limits.throughput {
+        Some(rate) => reading.put("throughput_kpps", rate as f64 / 1e3),
+        None => reading.lack("throughput_kpps", "even the least rate was not met"),
+    }
+}
+
+/// An overload and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Plan {
+    frame_bytes: u16,
+    /// Frames a second, at first and from then on.
+    overload: u64,
+    after: u64,
+    overload_for: Duration,
+    after_for: Duration,
+}
+
+/// The overload of so many per cent, and what is to be said of it; or why there is none.
+fn overload(limits: Limits, percent: u64) -> Result<(Plan, Option<Note>), &'static str> {
+    let Some(throughput) = limits.throughput else {
+        return Err("no throughput was found");
+    };
+    if throughput >= limits.greatest {
+        return Err("the device carries all that the tester or the line does");
+    }
+    let wanted = throughput * percent / 100;
+    let overload = wanted.min(limits.greatest);
+    let cut = (overload < wanted).then(|| {
+        let share = overload * 100 / throughput;
+        Note::Plain(format!(
+            "the tester or the line carries {share} % of the throughput, not {percent} %"
+        ))
+    });
+    let plan = Plan {
+        frame_bytes: 64,
+        overload,
+        after: (throughput / 2).max(1),
+        overload_for: Duration::ZERO,
+        after_for: Duration::ZERO,
+    };
+    Ok((plan, cut))
+}
+
+impl Plan {
+    /// The same of frames and of a length that a point has.
+    fn lasting(self, point: &Point) -> Self {
+        let size = point.number("size");
+        Self {
+            frame_bytes: u16::try_from(size).expect("the experiment's bounds say so"),
+            overload_for: Duration::from_millis(point.number("overload-millis")),
+            after_for: Duration::from_millis(point.number("after-millis")),
+            ..self
+        }
+    }
+
+    fn step_ns(&self) -> u64 {
+        u64::try_from(self.overload_for.as_nanos()).expect("the experiment's bounds say so")
+    }
+
+    fn pace(&self) -> Pace {
+        Pace::Stepped {
+            before: Rate::Frames(self.overload),
+            at_ns: self.step_ns(),
+            after: Rate::Frames(self.after),
+        }
+    }
+
+    /// Frames of the overload: those that are due before its end.
+    fn overload_frames(&self) -> u64 {
+        let frames = u128::from(self.step_ns()) * u128::from(self.overload);
+        u64::try_from(frames.div_ceil(1_000_000_000)).expect("a rate is no more than a line's")
+    }
+
+    fn request(&self, pace: Pace, length: Duration) -> Request {
+        let stream = Stream::new(Template::udp(self.frame_bytes), pace, EndNo(0), EndNo(1));
+        let mut request = Request::new(vec![stream], Length::of(length));
+        request.drain = DRAIN;
+        request
+    }
+
+    /// The load whose step is looked at, with the frames behind it kept.
+    fn stepped(&self) -> Request {
+        let mut request = self.request(self.pace(), self.overload_for + self.after_for);
+        let behind = u128::from(self.after) * self.after_for.as_millis() / 1_000;
+        let most = behind.min(u128::from(KEPT_MAX));
+        request.keep = Some(Keep {
+            from: self.overload_frames(),
+            most: usize::try_from(most).expect("it is a million at most"),
+        });
+        request
+    }
+}
+
+/// Takes the delay at rest, overloads, and puts down how long the device took to recover.
+fn recover(
+    plan: &Plan,
+    lines: &mut dyn Offer,
+    reading: &mut Reading,
+) -> Result<Vec<Note>, TrialError> {
+    let rest = Pace::Constant(Rate::Frames(plan.after));
+    let rest = offer_well(lines, &plan.request(rest, plan.after_for))?;
+    let rest_ns = rest.streams[0].delay_from_sent.value_at_quantile(0.5);
+    if rest.streams[0].received > 0 {
+        reading.put("rest_p50_us", rest_ns as f64 / 1e3);
+    } else {
+        reading.lack("rest_p50_us", "nothing came out");
+    }
+    let measured = offer_well(lines, &plan.stepped())?;
+    let stream = &measured.streams[0];
+    let frames = plan.overload_frames();
+    reading.put("overload_kpps", plan.overload as f64 / 1e3);
+    if fell_short(&measured) {
+        for name in ["recovery_ms", "settled_ms", "overload_loss_percent"] {
+            reading.lack(name, "the tester is too slow for the overload");
+        }
+        return Ok(Vec::new());
+    }
+    reading.put(
+        "overload_loss_percent",
+        stream.lost as f64 / frames as f64 * 100.0,
+    );
+    match recovery_ns(plan, stream) {
+        Ok(ns) => reading.put("recovery_ms", ns as f64 / 1e6),
+        Err(reason) => reading.lack("recovery_ms", reason),
+    }
+    let step_ns = measured.began_ns + plan.step_ns();
+    match settled_ns(&stream.kept, step_ns, rest_ns) {
+        Some(ns) => reading.put("settled_ms", ns as f64 / 1e6),
+        None => reading.lack(
+            "settled_ms",
+            "the delay did not come back to within a tenth",
+        ),
+    }
+    let mut notes: Vec<Note> = is_void(&measured).map(Note::Void).into_iter().collect();
+    if stream.lateness.max() >= LATE_NS {
+        let late = stream.lateness.max() as f64 / 1e6;
+        notes.push(Note::Plain(format!("a frame was sent {late:.1} ms late")));
+    }
+    Ok(notes)
+}
+
+/// How long after the step the last lost frame was due, in nanoseconds; or why nobody knows.
+fn recovery_ns(plan: &Plan, stream: &StreamOutcome) -> Result<u64, &'static str> {
+    let Some(last) = stream.last_lost else {
+        return Err("the overload lost nothing");
+    };
+    if last < plan.overload_frames() {
+        return Ok(0);
+    }
+    let due = Schedule::new(plan.pace(), vec![plan.frame_bytes]).nth_ns(last);
+    let after = due.saturating_sub(plan.step_ns());
+    match after as f64 > ENDLESS * plan.after_for.as_nanos() as f64 {
+        true => Err("frames were lost until the end, at half the throughput too"),
+        false => Ok(after),
+    }
+}
+
+/// How long after the step frames were sent whose median delay is no more than a tenth above
+/// that at rest: of those of two milliseconds, the first.
+fn settled_ns(kept: &[Kept], step_ns: u64, rest_ns: u64) -> Option<u64> {
+    let most = SETTLED * rest_ns as f64;
+    let mut windows: Vec<Vec<u64>> = Vec::new();
+    for one in kept {
+        let place = one.sent_ns.saturating_sub(step_ns) / WINDOW_NS;
+        let place = usize::try_from(place).expect("a test is short");
+        if windows.len() <= place {
+            windows.resize_with(place + 1, Vec::new);
+        }
+        windows[place].push(one.came_ns.saturating_sub(one.sent_ns));
+    }
+    let is_settled = |window: &mut Vec<u64>| {
+        let middle = window.len() / 2;
+        !window.is_empty() && *window.select_nth_unstable(middle).1 as f64 <= most
+    };
+    let place = windows.iter_mut().position(is_settled)?;
+    Some(place as u64 * WINDOW_NS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! How long a device goes on to lose frames, and how long its queue takes to empty, is what was
+//! put in.
+
+use super::*;
+use crate::catalogue::lines::memory::{Simulated, dead_for};
+use crate::instrument::memory::{Path, Service};
+
+const MS: u64 = 1_000_000;
+
+/// A device that carries a hundred thousand frames a second, loaded with a half more for a tenth
+/// of a second, and then with half.
+const PLAN: Plan = Plan {
+    frame_bytes: 64,
+    overload: 150_000,
+    after: 50_000,
+    overload_for: Duration::from_millis(100),
+    after_for: Duration::from_millis(200),
+};
+
+/// Its queue holds a hundredth of a second.
+fn queue() -> Path {
+    Path {
+        delay_ns: 20_000,
+        service: Some(Service {
+            frame_ns: 10_000,
+            queue: 1_000,
+        }),
+        ..Path::default()
+    }
+}
+
+fn read(device: &mut Simulated) -> Reading {
+    let mut reading = Reading::at(&Point::default());
+    recover(&PLAN, device, &mut reading).unwrap();
+    reading
+}
+
+#[test]
+fn a_queue_loses_nothing_more_and_empties_in_its_time() {
+    let reading = read(&mut dead_for(0..0, queue()));
+    // The queue is full in 20 ms; of the other 80 ms a third is lost.
+    let lost = reading.figures["overload_loss_percent"];
+    assert!((lost - 80.0 / 3.0).abs() < 0.5, "{lost}");
+    let recovery = reading.figures["recovery_ms"];
+    assert!(recovery <= 0.02, "{recovery}");
+    // 1,000 frames wait, and 50,000 more leave a second than come: 20 ms.
+    let settled = reading.figures["settled_ms"];
+    assert!((18.0..=22.0).contains(&settled), "{settled}");
+    assert!((reading.figures["rest_p50_us"] - 30.0).abs() < 0.1);
+}
+
+#[test]
+fn a_device_that_loses_for_some_time_more_recovers_after_that() {
+    for more in [3, 41, 120] {
+        // The delay at rest is taken first: how long that lasts is found by doing it.
+        let plan = PLAN;
+        let mut device = dead_for(0..0, queue());
+        let mut reading = Reading::at(&Point::default());
+        let quiet = device.time.look_ns();
+        let rest = plan.request(Pace::Constant(Rate::Frames(plan.after)), plan.after_for);
+        device.offer(&rest).unwrap();
+        let overload = device.time.look_ns() - quiet;
+        let dead = overload + 90 * MS..overload + (100 + more) * MS;
+        let mut device = dead_for(dead, queue());
+        recover(&plan, &mut device, &mut reading).unwrap();
+        let recovery = reading.figures["recovery_ms"];
+        // No sharper than the gap between two frames.
+        let off = (recovery - more as f64).abs();
+        assert!(off <= 0.1, "{recovery} for {more}");
+    }
+}
+
+#[test]
+fn no_loss_no_recovery_and_endless_loss_neither() {
+    let fast = Path {
+        delay_ns: 20_000,
+        ..Path::default()
+    };
+    let reading = read(&mut dead_for(0..0, fast));
+    assert_eq!(reading.absent["recovery_ms"], "the overload lost nothing");
+    assert_eq!(reading.figures["settled_ms"], 0.0);
+    let lossy = Path {
+        lose_every: Some(7),
+        ..queue()
+    };
+    let reading = read(&mut dead_for(0..0, lossy));
+    assert!(reading.absent["recovery_ms"].contains("until the end"));
+}
+
+#[test]
+fn an_overload_that_nobody_can_send_is_cut_or_none() {
+    let limits = |throughput, greatest| Limits {
+        throughput,
+        greatest,
+    };
+    let (plan, note) = overload(limits(Some(100_000), 400_000), 150).unwrap();
+    assert_eq!((plan.overload, plan.after), (150_000, 50_000));
+    assert!(note.is_none());
+    let (plan, note) = overload(limits(Some(100_000), 120_000), 150).unwrap();
+    assert_eq!(plan.overload, 120_000);
+    let Some(Note::Plain(note)) = note else {
+        panic!("it is cut")
+    };
+    assert!(note.contains("carries 120 % of the throughput, not 150 %"));
+    assert!(overload(limits(Some(100_000), 100_000), 150).is_err());
+    assert!(overload(limits(None, 100_000), 150).is_err());
+}

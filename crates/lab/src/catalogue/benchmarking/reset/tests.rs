@@ -1,0 +1,76 @@
+//! The outage is that which was put in, and so is whatever it is made of.
+
+use testbed::Stopped;
+
+use super::*;
+use crate::catalogue::lines::memory::{Simulated, dead_for};
+use crate::instrument::memory::Path;
+
+const PPS: u64 = 10_000;
+const LENGTH: Duration = Duration::from_millis(800);
+
+/// What is told of a device that was dead for some time, in milliseconds from the beginning, and
+/// was told so at its start.
+fn told(dead: std::ops::Range<u64>, controller: bool) -> Reading {
+    let ms = 1_000_000;
+    let path = Path {
+        delay_ns: 50_000,
+        ..Path::default()
+    };
+    let mut device: Simulated = dead_for(dead.start * ms..dead.end * ms, path);
+    let began = device.time.look_ns();
+    let at = |millis: u64| Instant::from_nanos(began + millis * ms);
+    let restarted = Restarted {
+        stopped: Stopped {
+            told: at(dead.start),
+            gone: at(dead.start + 5),
+        },
+        called: controller.then_some(at(dead.start + 120)),
+        ruled: controller.then_some(at(dead.start + 130)),
+    };
+    let measured = device.offer(&request(PPS, LENGTH)).unwrap();
+    let mut reading = Reading::at(&Point::default());
+    tell(&measured, &restarted, PPS, &mut reading);
+    reading
+}
+
+/// A gap between two frames, in milliseconds: no figure is sharper.
+const GAP_MS: f64 = 1e3 / PPS as f64;
+
+#[test]
+fn an_outage_is_as_long_as_the_device_was_dead() {
+    for dead in [100..250, 100..107, 130..700] {
+        let reading = told(dead.clone(), true);
+        let length = (dead.end - dead.start) as f64;
+        for name in ["outage_ms", "loss_outage_ms", "first_frame_ms"] {
+            let off = (reading.figures[name] - length).abs();
+            assert!(off <= GAP_MS + 0.06, "{name} of {dead:?}: off by {off}");
+        }
+        assert_eq!(reading.figures["ended_ms"], 5.0);
+        assert_eq!(reading.figures["called_ms"], 120.0);
+        assert_eq!(reading.figures["ruled_ms"], 130.0);
+        assert!(reading.absent.is_empty());
+    }
+}
+
+#[test]
+fn what_has_no_controller_calls_none() {
+    let reading = told(100..150, false);
+    assert!(reading.absent["called_ms"].contains("no controller"));
+    assert!(reading.absent["ruled_ms"].contains("no controller"));
+    assert!(reading.figures.contains_key("outage_ms"));
+}
+
+#[test]
+fn a_device_that_does_not_come_back_has_no_outage() {
+    let reading = told(100..900, true);
+    assert!(reading.absent["outage_ms"].contains("nothing came out again"));
+    assert!(reading.absent["first_frame_ms"].contains("nothing came out again"));
+    assert_eq!(reading.figures["lost"], 7_000.0);
+}
+
+#[test]
+fn a_device_that_never_forwarded_has_none_either() {
+    let reading = told(0..900, true);
+    assert!(reading.absent["outage_ms"].contains("before it was ended"));
+}
