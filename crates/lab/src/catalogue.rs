@@ -63,6 +63,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &control::reactive::REACTIVE,
     &control::timers::TIMERS,
     &robustness::flows::FLOWS,
+    &robustness::storm::STORM,
+    &robustness::masks::MASKS,
     &robustness::link_flap::LINK_FLAP,
     &robustness::soak::SOAK,
 ];

@@ -1,0 +1,70 @@
+//! Whether new rules are in force: a frame that nobody else sends tells, for it is dropped by them
+//! and was forwarded before. A barrier's reply does not: caches may go on by earlier rules.
+
+use std::time::Duration;
+
+use flow::{Field, FlowMod, FlowModCommand, Instructions, Match};
+use testbed::Failure;
+
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::TrialError;
+
+/// A type for experiments (IEEE 802, 9.2.3), which nobody answers.
+const KIND: u16 = 0x88b6;
+
+/// Above all other rules.
+const PRIORITY: u16 = u16::MAX;
+
+/// Between two frames that look.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// So many in a row must not come out.
+const ENOUGH: u32 = 20;
+
+/// A device that goes on by earlier rules for longer is not measured.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The rule that drops those frames. Install it with the others.
+pub(super) fn rule() -> FlowMod {
+    let kind = Match::any().with(Field::EthType, KIND.into());
+    let kind = kind.expect("the type of a frame has no prerequisite");
+    FlowMod::new(FlowModCommand::Add, PRIORITY, kind, Instructions::default())
+}
+
+/// Waits until the device goes by [`rule`].
+pub(super) fn wait(station: &Station, tools: &Tools<'_>) -> Result<(), TrialError> {
+    let (client, server) = (station.bench.client(), station.bench.server());
+    let sender = client.namespace.raw_sender(client.interface)?;
+    let receiver = server.namespace.raw_receiver(server.interface)?;
+    let mut frame = [0; 60];
+    frame[..6].copy_from_slice(&[0x02, 0, 0, 0, 0, 0xc2]);
+    frame[6..12].copy_from_slice(&[0x02, 0, 0, 0, 0, 0xc1]);
+    frame[12..14].copy_from_slice(&KIND.to_be_bytes());
+    let mut room = [0; 128];
+    let deadline = tools.clock.now() + PATIENCE;
+    let mut quiet = 0;
+    while quiet < ENOUGH {
+        if tools.interrupt.is_set() {
+            return Err(TrialError::Interrupted);
+        }
+        let now = tools.clock.now();
+        if now >= deadline {
+            let seconds = PATIENCE.as_secs();
+            let reason = format!("{seconds} s after its barrier the device went by earlier rules");
+            return Err(TrialError::Impossible(reason));
+        }
+        sender
+            .send(&[frame])
+            .map_err(Failure::to("send a frame that looks for rules"))?;
+        tools.clock.sleep_until(now + PAUSE);
+        quiet += 1;
+        let failure = || Failure::to("receive frames that look for rules");
+        while let Some(length) = receiver.receive(&mut room).map_err(failure())? {
+            if length >= 14 && room[12..14] == KIND.to_be_bytes() {
+                quiet = 0;
+            }
+        }
+    }
+    Ok(())
+}

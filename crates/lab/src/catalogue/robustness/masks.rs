@@ -1,0 +1,198 @@
+//! Rules each with a mask of its own: what costs a device that searches one mask after the other.
+
+use std::time::Duration;
+
+use base::PortNo;
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+
+use super::{in_force, numbers};
+use crate::catalogue::offered::{FIGURES, Load, offer, offer_once};
+use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
+use crate::instrument::template::{FLOWS_MAX, FlowField, Flows};
+use crate::instrument::{BadTemplate, Mix, Pace, Rate, Template};
+use crate::random::Random;
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const MASKS: Experiment = Experiment {
+    name: "mask-explosion",
+    title: "Rules each with a mask of its own",
+    family: Family::Robustness,
+    question: "Does a frame take longer the more different masks the rules have?",
+    source: "the tuple space explosion attack (doi:10.1145/3359989.3365431)",
+    steps: &[
+        "Each rule matches a prefix of the source address and one of the destination address, and no two rules have the same pair of lengths; no frame meets two of them.",
+        "It is waited until a frame that these rules alone drop comes out no more.",
+        "Frames of 64 bytes are offered at a set rate, of a million flows by chance: both their ports differ. Each meets another rule, by lot and in turns; or all meet the rule of the lowest priority.",
+        "Before those that count, each rule is met twice.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "rules",
+            "rules, each with a mask of its own",
+            numbers(
+                &[10, 1_000],
+                &[1, 10, 100, 300, 1_000],
+                &[1, 10, 100, 300, 1_000],
+                [1, RULES_MAX],
+            ),
+        ),
+        Parameter::axis(
+            "hit",
+            "which rules frames meet",
+            Values::Words {
+                quick: &["each"],
+                all: &["each", "last"],
+            },
+        ),
+        Parameter::constant(
+            "pps",
+            "frames a second",
+            numbers(&[50_000], &[100_000], &[100_000], [100, 10_000_000]),
+        ),
+        Parameter::constant(
+            "millis",
+            "milliseconds for which frames are offered",
+            numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
+        ),
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Received by the number of masks",
+            figure: "received_kpps",
+            along: "rules",
+            log: false,
+        },
+        View::Lines {
+            title: "Median delay by the number of masks",
+            figure: "p50_us",
+            along: "rules",
+            log: true,
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "offered_kpps",
+                "received_kpps",
+                "loss_percent",
+                "p50_us",
+                "p99_us",
+                "p999_us",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |device, _| device.speaks_openflow(),
+    seconds: |point| {
+        0.6 + point.number("millis") as f64 / 1e3 + point.number("rules") as f64 * 60e-6
+    },
+    measure,
+};
+
+/// Lengths of a prefix.
+const LENGTHS: u32 = 32;
+const RULES_MAX: u64 = (LENGTHS * LENGTHS) as u64;
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let count = point.small("rules");
+    station.install(&rules(count).expect("fields follow their prerequisites"))?;
+    in_force::wait(station, tools)?;
+    let met = match point.word("hit") {
+        "last" => count - 1..count,
+        _ => 0..count,
+    };
+    let pps = point.number("pps");
+    let pace = Pace::Constant(Rate::Frames(pps));
+    let mut load = Load::udp(64, pace, Duration::from_millis(point.number("millis")));
+    load.frames = frames(met).map_err(|error| TrialError::Impossible(error.to_string()))?;
+    let twice = Duration::from_nanos(2 * u64::from(count) * 1_000_000_000 / pps);
+    offer_once(
+        &Load {
+            length: twice.max(Duration::from_millis(1)),
+            ..load.clone()
+        },
+        station,
+        tools,
+    )?;
+    let offered = offer(&load, station, tools)?;
+    let reading = offered.reading(point);
+    Ok(offered.measured(reading))
+}
+
+/// How many bits of either address the rule of this number matches: no two have the same.
+const fn lengths(number: u32) -> [u32; 2] {
+    let source = LENGTHS - number % LENGTHS;
+    let destination = LENGTHS - (number / LENGTHS + number) % LENGTHS;
+    [source, destination]
+}
+
+/// Addresses that meet the rule of this number and no other: each is the template's up to the bit
+/// where the rule's prefix ends, and differs in that.
+fn addresses(number: u32) -> [u32; 2] {
+    let Template {
+        source,
+        destination,
+        ..
+    } = Template::udp(64);
+    let [first, second] = lengths(number);
+    let differs = |address: u32, length: u32| address ^ (1 << (LENGTHS - length));
+    [
+        differs(source.ipv4.to_bits(), first),
+        differs(destination.ipv4.to_bits(), second),
+    ]
+}
+
+/// As many, from the highest priority to the lowest.
+fn rules(count: u32) -> Result<Vec<FlowMod>, Refusal> {
+    let rule = |priority: u16, matching, out| {
+        let actions = Instructions::apply(vec![Action::output(PortNo(out))]);
+        FlowMod::new(FlowModCommand::Add, priority, matching, actions)
+    };
+    let back = Match::any().with(Field::InPort, 2)?;
+    let mut rules = vec![in_force::rule(), rule(1, back, 1)];
+    for (number, priority) in (0..count).zip((0..0x8000).rev()) {
+        let [source, destination] = addresses(number);
+        let [first, second] = lengths(number);
+        let mask = |length: u32| u128::from(u32::MAX << (LENGTHS - length));
+        let matching = Match::any()
+            .with(Field::EthType, 0x0800)?
+            .with_masked(
+                Field::Ipv4Src,
+                u128::from(source) & mask(first),
+                mask(first),
+            )?
+            .with_masked(
+                Field::Ipv4Dst,
+                u128::from(destination) & mask(second),
+                mask(second),
+            )?;
+        rules.push(rule(priority, matching, 2));
+    }
+    Ok(rules)
+}
+
+/// Frames that meet each of these rules in turn, in an order by lot.
+fn frames(numbers: std::ops::Range<u32>) -> Result<Mix, BadTemplate> {
+    let frame = |number| {
+        let mut frame = Template::udp(64);
+        let [source, destination] = addresses(number);
+        frame.source.ipv4 = source.into();
+        frame.destination.ipv4 = destination.into();
+        let fields = [FlowField::SourcePort, FlowField::DestinationPort];
+        frame.flows = Flows::random(FLOWS_MAX, 1, &fields);
+        (frame, 1)
+    };
+    let mut frames: Vec<(Template, u32)> = numbers.map(frame).collect();
+    Random::new(frames.len() as u64).shuffle(&mut frames);
+    Mix::new(frames)
+}
+
+#[cfg(test)]
+mod tests;

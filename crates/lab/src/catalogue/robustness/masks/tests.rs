@@ -1,0 +1,71 @@
+//! Each frame meets the rule that it is for, and no two rules have the same mask.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use super::super::simulated::{met, offer};
+use super::*;
+
+#[test]
+fn every_frame_meets_its_rule_and_no_other() {
+    let count = 1_000;
+    let rules = rules(count).unwrap();
+    let pace = Pace::Constant(Rate::Frames(100_000));
+    let mut load = Load::udp(64, pace, Duration::from_millis(20));
+    load.frames = frames(0..count).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let decide = {
+        let seen = Arc::clone(&seen);
+        move |frame: &[u8]| {
+            let place = met(&rules, frame)?;
+            let others = rules
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != place);
+            let others: Vec<FlowMod> = others.map(|(_, rule)| rule.clone()).collect();
+            assert_eq!(met(&others, frame), None);
+            seen.lock().unwrap().push(place);
+            Some(10_000)
+        }
+    };
+    let offered = offer(&load, Box::new(decide));
+    let seen = seen.lock().unwrap();
+    // Twice each, and the first thousand in another order than that of priorities.
+    assert_eq!(seen.len(), 2_000);
+    let (first, second) = seen.split_at(1_000);
+    assert_eq!(first, second);
+    let different: BTreeSet<usize> = first.iter().copied().collect();
+    assert_eq!(different.len(), 1_000);
+    assert!(!first.is_sorted());
+    let stream = &offered.measurement.streams[0];
+    assert_eq!((stream.lost, stream.changed), (0, 0));
+}
+
+#[test]
+fn no_two_rules_have_the_same_mask() {
+    let all: BTreeSet<[u32; 2]> = (0..LENGTHS * LENGTHS).map(lengths).collect();
+    assert_eq!(all.len(), 1_024);
+    let bits = |[source, destination]: &[u32; 2]| {
+        (1..=32).contains(source) && (1..=32).contains(destination)
+    };
+    assert!(all.iter().all(bits));
+}
+
+#[test]
+fn the_last_rule_has_the_lowest_priority() {
+    let rules = rules(100).unwrap();
+    let frames = frames(99..100).unwrap();
+    let (frame, _) = &frames.parts()[0];
+    let last = rules.last().unwrap();
+    let accepts = last.matching.term(Field::Ipv4Src).unwrap();
+    assert_eq!(
+        u128::from(frame.source.ipv4.to_bits()) & accepts.mask,
+        accepts.value
+    );
+    let towards_server = rules[2..].iter();
+    assert!(
+        towards_server
+            .clone()
+            .all(|rule| rule.priority >= last.priority)
+    );
+}

@@ -1,0 +1,254 @@
+//! A storm of new flows: hardly a frame is of a flow that was there before.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use base::PortNo;
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+
+use super::{in_force, numbers};
+use crate::catalogue::offered::{Load, Offered, figure, offer, offer_once};
+use crate::catalogue::{Better, Experiment, Family, Figure, Parameter, Point, Setting, View};
+use crate::instrument::template::{FLOWS_MAX, FlowField, Flows};
+use crate::instrument::{Pace, Rate, Template};
+use crate::record::Reading;
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const STORM: Experiment = Experiment {
+    name: "new-flow-storm",
+    title: "A storm of new flows",
+    family: Family::Robustness,
+    question: "What does a frame of a flow that was never seen take longer than one of a flow that is there, and is it lost sooner?",
+    source: "RFC 8204, InitialPacketProcessingLatency",
+    steps: &[
+        "Rules are an access list of as many as set, each of which matches two fields of addresses and ports, and one below that matches the port of arrival; all of them output to the server.",
+        "It is waited until a frame that the list alone drops comes out no more.",
+        "Frames of 64 bytes are offered at a set rate, all of one flow.",
+        "The same is done with frames of a million flows by chance, so that hardly one is of a flow that was there: both addresses and both ports differ in their lowest five bits.",
+        "A device that decides once for each flow and remembers it decides for nearly each frame; one that looks up its rules does what it always does.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "rules",
+            "rules of the access list; without any, one rule matches the port of arrival",
+            numbers(
+                &[1_000],
+                &[0, 100, 1_000, 4_000],
+                &[0, 100, 1_000, 4_000],
+                [0, RULES_MAX],
+            ),
+        ),
+        Parameter::axis(
+            "pps",
+            "frames a second",
+            numbers(
+                &[50_000],
+                &[10_000, 50_000, 100_000, 200_000],
+                &[10_000, 50_000, 100_000, 200_000],
+                [100, 10_000_000],
+            ),
+        ),
+        Parameter::constant(
+            "millis",
+            "milliseconds for which frames are offered, each time",
+            numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
+        ),
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Received of new flows, by frames a second",
+            figure: "storm_received_kpps",
+            along: "pps",
+            log: false,
+        },
+        View::Lines {
+            title: "Median delay of new flows, in delays of one flow",
+            figure: "delay_ratio",
+            along: "pps",
+            log: true,
+        },
+        View::Percentiles {
+            title: "Delays of frames of new flows",
+            histogram: "storm_delay_ns",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "delay_ratio",
+                "received_ratio",
+                "storm_received_kpps",
+                "storm_loss_percent",
+                "storm_p50_us",
+                "storm_p99_us",
+                "one_received_kpps",
+                "one_loss_percent",
+                "one_p50_us",
+                "one_p99_us",
+                "new_percent",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |device, _| device.speaks_openflow(),
+    seconds: |point| {
+        0.4 + 2.0 * point.number("millis") as f64 / 1e3 + point.number("rules") as f64 * 60e-6
+    },
+    measure,
+};
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("delay_ratio", "Median delay, new by old", "", Better::Lower),
+    figure("received_ratio", "Received, new by old", "", Better::Higher),
+    figure("storm_received_kpps", "New flows: received", "kpps", Better::Higher),
+    figure("storm_loss_percent", "New flows: lost", "%", Better::Lower),
+    figure("storm_p50_us", "New flows: median", "µs", Better::Lower),
+    figure("storm_p99_us", "New flows: 99 %", "µs", Better::Lower),
+    figure("one_received_kpps", "One flow: received", "kpps", Better::Higher),
+    figure("one_loss_percent", "One flow: lost", "%", Better::Lower),
+    figure("one_p50_us", "One flow: median", "µs", Better::Lower),
+    figure("one_p99_us", "One flow: 99 %", "µs", Better::Lower),
+    figure("new_percent", "Frames that begin a flow", "%", Better::Neither),
+];
+
+/// What flows differ in, in this order: the lowest bits of a flow's number are the first's.
+const FIELDS: [FlowField; 4] = [
+    FlowField::SourceAddress,
+    FlowField::DestinationAddress,
+    FlowField::SourcePort,
+    FlowField::DestinationPort,
+];
+
+/// Values that each of the four takes: a million flows have twenty bits.
+const VALUES: u32 = 32;
+
+/// Rules of four kinds, each for a pair of values.
+const RULES_MAX: u64 = 4 * (VALUES as u64) * (VALUES as u64);
+
+/// How often the storm is begun anew, of other flows, where the tester fell short.
+const ATTEMPTS: u64 = 3;
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let pace = Pace::Constant(Rate::Frames(point.number("pps")));
+    let length = Duration::from_millis(point.number("millis"));
+    let one = Template::udp(64);
+    let rules = list(&one, point.small("rules")).expect("fields follow their prerequisites");
+    station.install(&rules)?;
+    in_force::wait(station, tools)?;
+    let before = offer(&Load::udp(64, pace, length), station, tools)?;
+    let mut attempt = 1;
+    let (after, flows) = loop {
+        let flows = Flows::random(FLOWS_MAX, attempt, &FIELDS);
+        let mut load = Load::udp(64, pace, length);
+        load.frames = Template {
+            flows: flows.clone(),
+            ..one.clone()
+        }
+        .into();
+        let offered = offer_once(&load, station, tools)?;
+        if !offered.fell_short() || attempt == ATTEMPTS {
+            break (offered, flows);
+        }
+        attempt += 1;
+    };
+    let reading = reading(point, [&before, &after], &flows);
+    let mut measured = after.measured(reading);
+    for refusal in before.measurement.refusals {
+        measured.void(format!("one flow: {refusal}"));
+    }
+    Ok(measured)
+}
+
+/// The figures of the load of one flow, and of the storm.
+fn reading(point: &Point, [one, storm]: [&Offered; 2], flows: &Flows) -> Reading {
+    let mut reading = Reading::at(point);
+    let all = [("one", one), ("storm", storm)];
+    let [old, new] = all.map(|(name, offered)| {
+        let own = offered.reading(point);
+        for figure in ["received_kpps", "loss_percent", "p50_us", "p99_us"] {
+            let full = format!("{name}_{figure}");
+            match own.figures.get(figure) {
+                Some(value) => reading.put(&full, *value),
+                None => reading.lack(&full, "nothing came out"),
+            }
+        }
+        if let Some(delays) = own.histograms.get("delay_ns") {
+            let full = format!("{name}_delay_ns");
+            reading.histograms.insert(full, delays.clone());
+        }
+        own
+    });
+    for (ratio, figure) in [
+        ("delay_ratio", "p50_us"),
+        ("received_ratio", "received_kpps"),
+    ] {
+        match (new.figures.get(figure), old.figures.get(figure)) {
+            (Some(new), Some(old)) if *old > 0.0 => reading.put(ratio, new / old),
+            _ => reading.lack(ratio, "nothing came out"),
+        }
+    }
+    let sent = storm.sum(|stream| stream.achieved.frames);
+    let different: BTreeSet<u32> = (0..sent).map(|number| flows.of(number)).collect();
+    let share = different.len() as f64 / sent.max(1) as f64;
+    reading.put("new_percent", share * 100.0);
+    reading
+}
+
+/// The access list: rules of four kinds in turns, each for a pair of values of what flows of
+/// `frame` differ in. Below them the rest.
+fn list(frame: &Template, count: u32) -> Result<Vec<FlowMod>, Refusal> {
+    let rule = |priority: u16, matching, out| {
+        let actions = Instructions::apply(vec![Action::output(PortNo(out))]);
+        FlowMod::new(FlowModCommand::Add, priority, matching, actions)
+    };
+    let from = |port: u32| Match::any().with(Field::InPort, port.into());
+    let mut rules = vec![
+        in_force::rule(),
+        rule(10, from(1)?, 2),
+        rule(11, from(2)?, 1),
+    ];
+    for (number, priority) in (0..count).zip((0..u16::MAX - 1).rev()) {
+        rules.push(rule(priority, pair(frame, number)?, 2));
+    }
+    Ok(rules)
+}
+
+/// The match of the rule of this number.
+fn pair(frame: &Template, number: u32) -> Result<Match, Refusal> {
+    // All pairs of values, and not in order: 165 has no factor in common with their number.
+    let lot = number / 4 * 165 % (VALUES * VALUES);
+    let (first, second) = (lot % VALUES, lot / VALUES);
+    let (source, destination) = (&frame.source, &frame.destination);
+    let address = |party: &crate::instrument::template::Party, value: u32| {
+        u128::from(party.ipv4.to_bits() ^ value)
+    };
+    let port = |port: u16, value: u32| u128::from(u32::from(port) ^ value);
+    let udp = Match::any()
+        .with(Field::EthType, 0x0800)?
+        .with(Field::IpProto, 17)?;
+    match number % 4 {
+        0 => udp
+            .with(Field::Ipv4Src, address(source, first))?
+            .with(Field::UdpDst, port(destination.port, second)),
+        1 => udp
+            .with(Field::Ipv4Dst, address(destination, first))?
+            .with(Field::UdpSrc, port(source.port, second)),
+        2 => udp
+            .with(Field::Ipv4Src, address(source, first))?
+            .with(Field::Ipv4Dst, address(destination, second)),
+        _ => udp
+            .with(Field::UdpSrc, port(source.port, first))?
+            .with(Field::UdpDst, port(destination.port, second)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! A device in memory that remembers flows: what it takes for the first frame of each is known.
+
+use std::sync::{Arc, Mutex};
+
+use super::super::simulated::{met, offer, point};
+use super::*;
+use crate::catalogue::Value;
+
+const FIRST_NS: u64 = 200_000;
+const LATER_NS: u64 = 20_000;
+
+fn load(flows: &Flows) -> Load {
+    let pace = Pace::Constant(Rate::Frames(50_000));
+    let mut load = Load::udp(64, pace, Duration::from_millis(100));
+    let flows = flows.clone();
+    load.frames = Template {
+        flows,
+        ..Template::udp(64)
+    }
+    .into();
+    load
+}
+
+/// Addresses and ports.
+fn flow_of(frame: &[u8]) -> Vec<u8> {
+    frame[26..38].to_vec()
+}
+
+/// As long as a frame of a known flow takes, unless it is the first.
+fn remembering(lost_every: usize) -> super::super::simulated::Decide {
+    let mut known = BTreeSet::new();
+    Box::new(move |frame| match known.insert(flow_of(frame)) {
+        true if known.len().is_multiple_of(lost_every) => None,
+        true => Some(FIRST_NS),
+        false => Some(LATER_NS),
+    })
+}
+
+#[test]
+fn what_a_new_flow_takes_longer_is_told() {
+    let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
+    let one = offer(&load(&Flows::ONE), remembering(usize::MAX));
+    let storm = offer(&load(&flows), remembering(10));
+    let reading = reading(&point(&STORM, &[]), [&one, &storm], &flows);
+    let near = |name: &str, wanted: f64, slack: f64| {
+        let value = reading.figures[name];
+        assert!((value - wanted).abs() <= slack, "{name}: {value}");
+    };
+    near("one_p50_us", 20.0, 0.5);
+    near("storm_p50_us", 200.0, 1.0);
+    near("delay_ratio", 10.0, 0.2);
+    near("one_loss_percent", 0.0, 0.0);
+    // A tenth of the first frames, and a few flows come again.
+    near("storm_loss_percent", 10.0, 0.1);
+    near("received_ratio", 0.9, 0.002);
+    near("new_percent", 99.7, 0.3);
+    assert!(reading.histograms.contains_key("storm_delay_ns"));
+}
+
+#[test]
+fn a_device_that_loses_all_new_flows_has_no_ratio() {
+    let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
+    let one = offer(&load(&Flows::ONE), remembering(usize::MAX));
+    let storm = offer(&load(&flows), Box::new(|_| None));
+    let reading = reading(&point(&STORM, &[]), [&one, &storm], &flows);
+    assert_eq!(reading.figures["storm_loss_percent"], 100.0);
+    assert_eq!(reading.figures["received_ratio"], 0.0);
+    assert_eq!(reading.absent["delay_ratio"], "nothing came out");
+}
+
+#[test]
+fn most_rules_of_the_list_are_met_and_some_frames_meet_none() {
+    let frame = Template::udp(64);
+    let rules = list(&frame, 1_000).unwrap();
+    let hits = Arc::new(Mutex::new(vec![0_u32; rules.len()]));
+    let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
+    let mut load = load(&flows);
+    load.length = Duration::from_millis(60);
+    let decide = {
+        let hits = Arc::clone(&hits);
+        move |frame: &[u8]| {
+            hits.lock().unwrap()[met(&rules, frame).unwrap()] += 1;
+            Some(0)
+        }
+    };
+    offer(&load, Box::new(decide));
+    let hits = hits.lock().unwrap();
+    // The rule that looks for itself, and that of what comes back, are met by none of these.
+    assert_eq!((hits[0], hits[2]), (0, 0));
+    let all: u32 = hits.iter().sum();
+    let share = f64::from(hits[1]) / f64::from(all);
+    // Each kind has a quarter of its pairs: (3/4)^4 meet none.
+    assert!((share - 0.316).abs() < 0.03, "{share}");
+    let missed = hits[3..].iter().filter(|hits| **hits == 0).count();
+    assert!(
+        missed < 300,
+        "{missed} of 1000 rules were met by none of {all} frames"
+    );
+}
+
+#[test]
+fn no_rule_is_there_twice_and_none_without_a_list() {
+    let frame = Template::udp(64);
+    let all: BTreeSet<_> = (0..u32::try_from(RULES_MAX).unwrap())
+        .map(|number| pair(&frame, number).unwrap())
+        .collect();
+    assert_eq!(all.len() as u64, RULES_MAX);
+    assert_eq!(list(&frame, 0).unwrap().len(), 3);
+    assert_eq!(
+        point(&STORM, &[("rules", Value::Number(0))]).number("rules"),
+        0
+    );
+}
