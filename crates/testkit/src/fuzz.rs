@@ -7,7 +7,9 @@ mod commands;
 mod flow_text;
 mod frame;
 pub mod openflow;
+mod ovsdb;
 
+pub use self::ovsdb::ovsdb;
 pub use commands::commands;
 pub use flow_text::flow_text;
 pub use frame::frame;

@@ -81,3 +81,8 @@ fn frame() {
 fn flow_text() {
     run("flow_text", testkit::fuzz::flow_text);
 }
+
+#[test]
+fn ovsdb() {
+    run("ovsdb", testkit::fuzz::ovsdb);
+}

@@ -1,0 +1,175 @@
+//! Rows as a client knows them: what the server told of the tables that are followed,
+//! each column as a typed value.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::schema::ColumnType;
+use crate::update::{Change, Form, read_change};
+use crate::{Datum, Malformed, Schema, Uuid, excerpt};
+
+/// One row: its columns by name.
+pub type Row = BTreeMap<Arc<str>, Datum>;
+
+/// The columns of a table that are followed.
+pub(crate) type Columns = BTreeMap<Arc<str>, ColumnType>;
+
+/// The tables that are followed, with their rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Database {
+    tables: BTreeMap<String, Table>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Table {
+    columns: Columns,
+    rows: BTreeMap<Uuid, Row>,
+}
+
+impl Database {
+    /// A database without rows, of these tables and their columns; what the schema does
+    /// not have is left out.
+    pub fn following<'a>(
+        schema: &Schema,
+        wanted: impl IntoIterator<Item = (&'a str, &'a [&'a str])>,
+    ) -> Self {
+        let columns = |table: &str, names: &[&str]| {
+            let column = |name: &&str| Some((Arc::from(*name), *schema.column(table, name)?));
+            names.iter().filter_map(column).collect()
+        };
+        let known = wanted
+            .into_iter()
+            .filter(|(table, _)| schema.tables.contains_key(*table));
+        let table = |(name, names): (&str, &[&str])| {
+            let table = Table {
+                columns: columns(name, names),
+                rows: BTreeMap::new(),
+            };
+            (name.to_owned(), table)
+        };
+        Self {
+            tables: known.map(table).collect(),
+        }
+    }
+
+    /// The rows of a table; none, if it is not followed.
+    pub fn rows(&self, table: &str) -> impl Iterator<Item = (Uuid, &Row)> {
+        let table = self.tables.get(table).into_iter();
+        table.flat_map(|table| table.rows.iter().map(|(uuid, row)| (*uuid, row)))
+    }
+
+    /// A row.
+    #[must_use]
+    pub fn row(&self, table: &str, uuid: Uuid) -> Option<&Row> {
+        self.tables.get(table)?.rows.get(&uuid)
+    }
+
+    /// Whether this column is followed: an older schema does not have all.
+    #[must_use]
+    pub fn has(&self, table: &str, column: &str) -> bool {
+        let table = self.tables.get(table);
+        table.is_some_and(|table| table.columns.contains_key(column))
+    }
+
+    /// The tables that are followed, and their columns.
+    pub fn columns(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.tables.iter().map(|(name, table)| {
+            let columns = table.columns.keys().map(|column| &**column);
+            (name.as_str(), columns.collect())
+        })
+    }
+
+    /// Applies `<table-updates>` of this form.
+    ///
+    /// # Errors
+    /// They do not fit the schema or what was told before; the rows are no longer to be
+    /// relied on.
+    pub fn apply(&mut self, updates: &Value, form: Form) -> Result<(), Malformed> {
+        let updates = updates.as_object();
+        let updates = updates.ok_or_else(|| Malformed::new("updates that are no object"))?;
+        for (name, rows) in updates {
+            let table = self.tables.get_mut(name);
+            let table = table
+                .ok_or_else(|| Malformed(format!("news of a table nobody follows: {name}")))?;
+            table
+                .apply(rows, form)
+                .map_err(|error| error.within(name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    fn apply(&mut self, rows: &Value, form: Form) -> Result<(), Malformed> {
+        let rows = rows.as_object();
+        let rows = rows.ok_or_else(|| Malformed::new("rows that are no object"))?;
+        for (uuid, change) in rows {
+            let uuid: Uuid = uuid
+                .parse()
+                .map_err(|error| Malformed(format!("{error}")))?;
+            let change = read_change(change, form, &self.columns);
+            let applied = change.and_then(|change| self.apply_change(uuid, change));
+            applied.map_err(|error| error.within(&uuid.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn apply_change(&mut self, uuid: Uuid, change: Change) -> Result<(), Malformed> {
+        let unknown = || Malformed::new("a change of a row nobody told of");
+        match change {
+            Change::Insert(row) => {
+                if self.rows.insert(uuid, row).is_some() {
+                    return Err(Malformed::new("a row that came a second time"));
+                }
+            }
+            Change::Delete => {
+                self.rows.remove(&uuid).ok_or_else(unknown)?;
+            }
+            Change::Replace(columns) => {
+                let row = self.rows.get_mut(&uuid).ok_or_else(unknown)?;
+                row.extend(columns);
+            }
+            Change::Differ(columns) => {
+                let row = self.rows.get_mut(&uuid).ok_or_else(unknown)?;
+                for (name, difference) in columns {
+                    let of = &self.columns[&name];
+                    let before = row.remove(&name).unwrap_or_else(|| Datum::initial(of));
+                    let after = before.changed(difference, of);
+                    if !of.allows(after.len()) {
+                        let len = after.len();
+                        return Err(Malformed(format!("{len} values of {name}")));
+                    }
+                    row.insert(name, after);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the columns of a row.
+pub(crate) fn read_row(
+    row: &Value,
+    columns: &Columns,
+    read: impl Fn(&Value, &ColumnType) -> Result<Datum, Malformed>,
+) -> Result<Row, Malformed> {
+    let row_columns = row.as_object();
+    let row_columns =
+        row_columns.ok_or_else(|| Malformed(format!("{} is no row", excerpt(row))))?;
+    let column = |(name, value): (&String, &Value)| {
+        // The name of the row and of its version come unasked in some forms.
+        let known = columns.get_key_value(name.as_str());
+        let (name, of) =
+            known.ok_or_else(|| Malformed(format!("a column nobody follows: {name}")))?;
+        let datum = read(value, of).map_err(|error| error.within(name))?;
+        Ok((Arc::clone(name), datum))
+    };
+    let told = row_columns.iter();
+    let told = told.filter(|(name, _)| !matches!(name.as_str(), "_uuid" | "_version"));
+    told.map(column).collect()
+}
+
+#[cfg(test)]
+mod tests;

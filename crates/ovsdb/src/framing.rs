@@ -1,0 +1,142 @@
+//! Messages out of a stream of bytes: JSON objects, one behind the other, with nothing
+//! between them that could be counted (RFC 7047, 4). Each byte is looked at once until
+//! the object is whole.
+
+use serde_json::Value;
+
+use crate::Malformed;
+
+/// The longest message that is read, in bytes: the whole of a database with ten
+/// thousand ports takes a quarter of it.
+pub const MESSAGE_LEN_MAX: usize = 64 << 20;
+
+/// Puts messages together.
+#[derive(Debug, Default)]
+pub struct Framing {
+    bytes: Vec<u8>,
+    /// Where the next message begins.
+    start: usize,
+    /// How far it was looked at.
+    seen: usize,
+    /// Braces and brackets that are open there.
+    depth: usize,
+    in_string: bool,
+    after_backslash: bool,
+}
+
+impl Framing {
+    /// Takes in what has come.
+    pub fn handle_input(&mut self, bytes: &[u8]) {
+        if self.start > 0 {
+            self.bytes.drain(..self.start);
+            self.seen -= self.start;
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message, if all of it is there.
+    ///
+    /// # Errors
+    /// What comes is no object in JSON, or longer than [`MESSAGE_LEN_MAX`]. Nothing
+    /// behind it can be read.
+    pub fn poll_message(&mut self) -> Result<Option<Value>, Malformed> {
+        while let Some(byte) = self.bytes.get(self.seen) {
+            self.seen += 1;
+            if self.seen - self.start > MESSAGE_LEN_MAX {
+                return Err(Malformed::new("a message is too long"));
+            }
+            if self.in_string {
+                self.in_string = self.after_backslash || *byte != b'"';
+                self.after_backslash = !self.after_backslash && *byte == b'\\';
+                continue;
+            }
+            match byte {
+                b' ' | b'\t' | b'\r' | b'\n' if self.depth == 0 => {
+                    self.start = self.seen;
+                    continue;
+                }
+                b'{' => self.depth += 1,
+                _ if self.depth == 0 => return Err(Malformed::new("a message is no object")),
+                b'[' => self.depth += 1,
+                b'}' | b']' => self.depth -= 1,
+                b'"' => self.in_string = true,
+                _ => {}
+            }
+            if self.depth == 0 {
+                let message = &self.bytes[self.start..self.seen];
+                let message = serde_json::from_slice(message);
+                self.start = self.seen;
+                return message
+                    .map(Some)
+                    .map_err(|error| Malformed(error.to_string()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn all(framing: &mut Framing) -> Result<Vec<Value>, Malformed> {
+        std::iter::from_fn(|| framing.poll_message().transpose()).collect()
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for wrong in ["7", "[{}]", "}", "\"x\" ", "{]", "{\"a\":}", "nonsense"] {
+            let mut framing = Framing::default();
+            framing.handle_input(wrong.as_bytes());
+            let told = all(&mut framing);
+            assert!(told.is_err(), "{wrong}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn braces_in_strings_do_not_count() {
+        let mut framing = Framing::default();
+        let text = r#" {"a":"}{\"\\"} {"b":["]"]}{"c""#;
+        framing.handle_input(text.as_bytes());
+        let told = all(&mut framing).expect("legal so far");
+        assert_eq!(told, [json!({"a": "}{\"\\"}), json!({"b": ["]"]})]);
+    }
+
+    #[test]
+    fn a_message_without_an_end_is_given_up() {
+        let mut framing = Framing::default();
+        framing.handle_input(b"{\"a\":\"");
+        let piece = vec![b'x'; MESSAGE_LEN_MAX / 4];
+        let mut told = Ok(None);
+        for _ in 0..5 {
+            framing.handle_input(&piece);
+            told = framing.poll_message();
+        }
+        assert!(told.is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn messages_are_the_same_wherever_the_stream_is_cut(
+            texts in proptest::collection::vec(".{0,20}", 1..6),
+            cuts in proptest::collection::vec(1_usize..30, 0..60),
+        ) {
+            let messages: Vec<_> = texts.iter().map(|text| json!({"text": [text]})).collect();
+            let stream: String = messages.iter().map(|message| format!("{message}\n")).collect();
+            let (mut framing, mut told, mut rest) = (Framing::default(), Vec::new(), stream.as_bytes());
+            for cut in cuts {
+                let (piece, behind) = rest.split_at(cut.min(rest.len()));
+                framing.handle_input(piece);
+                told.extend(all(&mut framing).expect("legal"));
+                rest = behind;
+            }
+            framing.handle_input(rest);
+            told.extend(all(&mut framing).expect("legal"));
+            prop_assert_eq!(told, messages);
+        }
+    }
+}

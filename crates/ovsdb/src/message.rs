@@ -1,0 +1,91 @@
+//! Messages of JSON-RPC 1.0, as RFC 7047, 4 has them.
+
+use serde_json::{Map, Value, json};
+
+use crate::{Malformed, excerpt};
+
+/// A message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Do this and answer.
+    Request {
+        /// What the answer will name.
+        id: Value,
+        /// What to do.
+        method: String,
+        /// With what.
+        params: Vec<Value>,
+    },
+    /// This has happened.
+    Notification {
+        /// What.
+        method: String,
+        /// To what.
+        params: Vec<Value>,
+    },
+    /// This came of a request.
+    Reply {
+        /// Which request.
+        id: Value,
+        /// What came of it.
+        result: Value,
+    },
+    /// A request could not be done.
+    Failure {
+        /// Which request.
+        id: Value,
+        /// Why.
+        error: Value,
+    },
+}
+
+impl Message {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_json(value: Value) -> Result<Self, Malformed> {
+        let strange = || Malformed(format!("no message of JSON-RPC: {}", excerpt(&value)));
+        let parts = value.as_object().ok_or_else(strange)?;
+        let part = |name: &str| parts.get(name).cloned().unwrap_or(Value::Null);
+        let id = part("id");
+        if let Some(method) = parts.get("method") {
+            let (Some(method), Value::Array(params)) = (method.as_str(), part("params")) else {
+                return Err(strange());
+            };
+            let method = method.to_owned();
+            return Ok(match id {
+                Value::Null => Self::Notification { method, params },
+                id => Self::Request { id, method, params },
+            });
+        }
+        if id.is_null() || !parts.contains_key("result") {
+            return Err(strange());
+        }
+        Ok(match part("error") {
+            Value::Null => Self::Reply {
+                result: part("result"),
+                id,
+            },
+            error => Self::Failure { id, error },
+        })
+    }
+
+    /// The same as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let request = |method: &str, params: &[Value], id: &Value| {
+            let mut parts = Map::new();
+            parts.insert("method".to_owned(), json!(method));
+            parts.insert("params".to_owned(), json!(params));
+            parts.insert("id".to_owned(), id.clone());
+            Value::Object(parts)
+        };
+        match self {
+            Self::Request { id, method, params } => request(method, params, id),
+            Self::Notification { method, params } => request(method, params, &Value::Null),
+            Self::Reply { id, result } => json!({"id": id, "result": result, "error": null}),
+            Self::Failure { id, error } => json!({"id": id, "result": null, "error": error}),
+        }
+    }
+}

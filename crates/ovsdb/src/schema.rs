@@ -1,0 +1,166 @@
+//! The schema of a database: its tables, and the type of each column (RFC 7047, 3.2).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::{Malformed, excerpt};
+
+/// What kind of value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomKind {
+    /// A whole number.
+    Integer,
+    /// Another number.
+    Real,
+    /// A truth value.
+    Boolean,
+    /// A string.
+    String,
+    /// A row.
+    Uuid,
+}
+
+/// The kinds, by the names that schemas give them.
+const KINDS: [(&str, AtomKind); 5] = [
+    ("integer", AtomKind::Integer),
+    ("real", AtomKind::Real),
+    ("boolean", AtomKind::Boolean),
+    ("string", AtomKind::String),
+    ("uuid", AtomKind::Uuid),
+];
+
+impl fmt::Display for AtomKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut kinds = KINDS.iter();
+        let name = kinds.find(|(_, kind)| kind == self).map(|(name, _)| *name);
+        f.write_str(name.expect("each kind has a row"))
+    }
+}
+
+/// The most values that a column may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Most {
+    /// So many.
+    Count(usize),
+    /// As many as there are.
+    Unlimited,
+}
+
+/// What a column may hold (RFC 7047, 3.2, `<type>`). Which values of their kind are
+/// allowed is the server's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnType {
+    /// The kind of its values or keys.
+    pub key: AtomKind,
+    /// The kind of its values, if it is a map.
+    pub value: Option<AtomKind>,
+    /// The least: none, or one.
+    pub min: usize,
+    /// The most.
+    pub max: Most,
+}
+
+impl ColumnType {
+    /// Whether it may hold more than one value or pair.
+    #[must_use]
+    pub fn holds_several(&self) -> bool {
+        self.max != Most::Count(1)
+    }
+
+    /// Whether it may hold so many.
+    #[must_use]
+    pub fn allows(&self, len: usize) -> bool {
+        let below = match self.max {
+            Most::Count(most) => len <= most,
+            Most::Unlimited => true,
+        };
+        below && len >= self.min
+    }
+
+    fn from_json(value: &Value) -> Result<Self, Malformed> {
+        if value.is_string() {
+            return Ok(Self {
+                key: kind(value)?,
+                value: None,
+                min: 1,
+                max: Most::Count(1),
+            });
+        }
+        let wrong = |what: &str| Malformed(format!("{what}: {}", excerpt(value)));
+        let key = value
+            .get("key")
+            .ok_or_else(|| wrong("a type without a key"))?;
+        let min = value.get("min").map_or(Some(1), Value::as_u64);
+        let min = min.filter(|min| *min <= 1);
+        let max = match value.get("max") {
+            None => Some(Most::Count(1)),
+            Some(Value::String(word)) if word == "unlimited" => Some(Most::Unlimited),
+            Some(max) => {
+                let max = max.as_u64().and_then(|max| usize::try_from(max).ok());
+                max.filter(|max| *max > 0).map(Most::Count)
+            }
+        };
+        Ok(Self {
+            key: kind(key)?,
+            value: value.get("value").map(kind).transpose()?,
+            min: usize::from(min.ok_or_else(|| wrong("a type with a strange min"))? == 1),
+            max: max.ok_or_else(|| wrong("a type with a strange max"))?,
+        })
+    }
+}
+
+/// Reads a `<base-type>`: a name, or an object with the name as its `type`.
+fn kind(value: &Value) -> Result<AtomKind, Malformed> {
+    let name = value.as_str().or_else(|| value.get("type")?.as_str());
+    let kind = name.and_then(|name| KINDS.iter().find(|(known, _)| *known == name));
+    let strange = || Malformed(format!("{} is no kind of value", excerpt(value)));
+    kind.map(|(_, kind)| *kind).ok_or_else(strange)
+}
+
+/// The tables of a database, each with its columns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schema {
+    /// The columns of each table.
+    pub tables: BTreeMap<String, BTreeMap<String, ColumnType>>,
+}
+
+impl Schema {
+    /// Reads a `<database-schema>`.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn from_json(value: &Value) -> Result<Self, Malformed> {
+        let tables = object(value, "tables")?;
+        let table = |(name, table): (&String, &Value)| {
+            let columns = object(table, "columns").and_then(|columns| {
+                let column = |(name, column): (&String, &Value)| {
+                    let of = column.get("type");
+                    let of = of.ok_or_else(|| Malformed::new("a column without a type"));
+                    let of = of.and_then(ColumnType::from_json);
+                    Ok((name.clone(), of.map_err(|error| error.within(name))?))
+                };
+                columns.iter().map(column).collect()
+            });
+            let columns = columns.map_err(|error: Malformed| error.within(name))?;
+            Ok((name.clone(), columns))
+        };
+        let tables: Result<_, Malformed> = tables.iter().map(table).collect();
+        Ok(Self { tables: tables? })
+    }
+
+    /// The type of a column.
+    #[must_use]
+    pub fn column(&self, table: &str, column: &str) -> Option<&ColumnType> {
+        self.tables.get(table)?.get(column)
+    }
+}
+
+fn object<'a>(
+    value: &'a Value,
+    member: &str,
+) -> Result<&'a serde_json::Map<String, Value>, Malformed> {
+    let found = value.get(member).and_then(Value::as_object);
+    found.ok_or_else(|| Malformed(format!("no object '{member}' in {}", excerpt(value))))
+}

@@ -1,0 +1,250 @@
+use super::*;
+use crate::{Datum, Uuid};
+
+const TABLES: &[(&str, &[&str])] = &[("Bridge", &["name", "ports"]), ("Newer", &["name"])];
+
+fn options() -> Options {
+    Options {
+        database: "Open_vSwitch".to_owned(),
+        lock: "ovs_vswitchd".to_owned(),
+        tables: TABLES,
+    }
+}
+
+fn schema() -> Value {
+    json!({"name": "Open_vSwitch", "version": "8.3.1", "tables": {"Bridge": {"columns": {
+        "name": {"type": "string", "mutable": false},
+        "ports": {"type": {"key": {"type": "uuid", "refTable": "Port"}, "min": 0, "max": "unlimited"}},
+    }}}})
+}
+
+const BRIDGE: Uuid = Uuid(0xb);
+
+/// The server's side of a session, played by hand.
+struct Server {
+    session: Session,
+    now: Instant,
+}
+
+impl Server {
+    fn new() -> Self {
+        let now = Instant::START;
+        let session = Session::new(options(), now);
+        Self { session, now }
+    }
+
+    /// What the client has sent since.
+    fn received(&mut self) -> Vec<Value> {
+        let bytes = self.session.pending().to_vec();
+        self.session.transmitted(bytes.len());
+        let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
+        values
+            .collect::<Result<_, _>>()
+            .expect("the client sends JSON")
+    }
+
+    fn say(&mut self, message: &Value) -> Vec<Event> {
+        let bytes = message.to_string();
+        self.session.handle_input(bytes.as_bytes(), self.now);
+        std::iter::from_fn(|| self.session.poll_event()).collect()
+    }
+
+    fn answer(&mut self, request: &Value, result: Value) -> Vec<Event> {
+        self.say(&json!({"id": request["id"], "result": result, "error": null}))
+    }
+
+    fn refuse(&mut self, request: &Value, error: Value) -> Vec<Event> {
+        self.say(&json!({"id": request["id"], "result": null, "error": error}))
+    }
+
+    /// Leads to where the rows are there: one bridge.
+    fn up() -> Self {
+        let mut server = Self::new();
+        let asked = server.received();
+        assert_eq!(asked[0]["method"], "get_schema");
+        assert_eq!(server.answer(&asked[0], schema()), []);
+        let asked = server.received();
+        assert_eq!(asked[0]["method"], "lock");
+        let had = server.answer(&asked[0], json!({"locked": true}));
+        assert_eq!(had, [Event::Locked]);
+        assert_eq!(asked[1]["method"], "monitor_cond_since");
+        assert_eq!(
+            asked[1]["params"][2],
+            json!({"Bridge": [{"columns": ["name", "ports"]}]})
+        );
+        let rows = json!({"Bridge": {BRIDGE.to_string(): {"initial": {"name": "br0"}}}});
+        let told = server.answer(&asked[1], json!([false, Uuid(7).to_string(), rows]));
+        assert_eq!(told, [Event::Ready]);
+        server
+    }
+
+    fn name(&self) -> Datum {
+        let row = self.session.database().row("Bridge", BRIDGE);
+        row.expect("the bridge")["name"].clone()
+    }
+}
+
+#[test]
+fn schema_lock_and_rows_are_asked_for_and_changes_followed() {
+    let mut server = Server::up();
+    assert_eq!(server.name(), Datum::one("br0"));
+    let rows = json!({"Bridge": {BRIDGE.to_string(): {"modify": {"name": "br1"}}}});
+    let update =
+        json!({"id": null, "method": "update3", "params": ["rows", Uuid(8).to_string(), rows]});
+    assert_eq!(server.say(&update), [Event::Changed]);
+    assert_eq!(server.name(), Datum::one("br1"));
+}
+
+#[test]
+fn an_older_server_is_asked_in_an_older_way() {
+    let mut server = Server::new();
+    let asked = server.received();
+    server.answer(&asked[0], schema());
+    let mut asked = server.received().remove(1);
+    for older in ["monitor_cond", "monitor"] {
+        assert_eq!(
+            server.refuse(&asked, json!({"error": "unknown method"})),
+            []
+        );
+        asked = server.received().remove(0);
+        assert_eq!(asked["method"], older);
+    }
+    let rows =
+        json!({"Bridge": {BRIDGE.to_string(): {"new": {"name": "br0", "ports": ["set", []]}}}});
+    assert_eq!(server.answer(&asked, rows), [Event::Ready]);
+    let rows =
+        json!({"Bridge": {BRIDGE.to_string(): {"old": {"name": "br0"}, "new": {"name": "br1"}}}});
+    let update = json!({"id": null, "method": "update", "params": ["rows", rows]});
+    assert_eq!(server.say(&update), [Event::Changed]);
+    assert_eq!(server.name(), Datum::one("br1"));
+}
+
+#[test]
+fn a_lock_that_another_has_is_waited_for_and_may_be_stolen() {
+    let mut server = Server::new();
+    let asked = server.received();
+    server.answer(&asked[0], schema());
+    let lock = server.received().remove(0);
+    assert_eq!(
+        server.answer(&lock, json!({"locked": false})),
+        [Event::Contended]
+    );
+    let news = |method: &str, lock: &str| json!({"id": null, "method": method, "params": [lock]});
+    assert_eq!(server.say(&news("locked", "another")), []);
+    assert_eq!(server.say(&news("locked", "ovs_vswitchd")), [Event::Locked]);
+    assert_eq!(
+        server.say(&news("stolen", "ovs_vswitchd")),
+        [Event::Contended]
+    );
+}
+
+#[test]
+fn a_transaction_is_done_or_refused_in_words() {
+    let mut server = Server::up();
+    let lock = "ovs_vswitchd".to_owned();
+    let update = Operation::Update {
+        table: "Bridge".to_owned(),
+        row: BRIDGE,
+        columns: vec![("ports".to_owned(), Datum::set([Uuid(1), Uuid(2)]))],
+    };
+    let operations = [
+        Operation::Assert { lock },
+        update,
+        Operation::Comment("why".to_owned()),
+    ];
+    let id = server.session.transact(&operations).expect("room");
+    let asked = server.received().remove(0);
+    let row =
+        json!({"ports": ["set", [["uuid", Uuid(1).to_string()], ["uuid", Uuid(2).to_string()]]]});
+    let update = json!({
+        "op": "update", "table": "Bridge", "row": row,
+        "where": [["_uuid", "==", ["uuid", BRIDGE.to_string()]]],
+    });
+    let wanted = json!([
+        "Open_vSwitch", {"op": "assert", "lock": "ovs_vswitchd"}, update,
+        {"op": "comment", "comment": "why"},
+    ]);
+    assert_eq!(asked["params"], wanted);
+    let done = server.answer(&asked, json!([{}, {"count": 1}, {}]));
+    assert_eq!(done, [Event::Done(id, Ok(()))]);
+    let id = server.session.transact(&operations).expect("room");
+    let asked = server.received().remove(0);
+    let error = json!({"error": "not owner", "details": "gone"});
+    let done = server.answer(&asked, json!([error, null, null]));
+    assert_eq!(done, [Event::Done(id, Err("not owner: gone".to_owned()))]);
+}
+
+#[test]
+fn a_silent_server_is_asked_and_then_given_up() {
+    let mut server = Server::up();
+    let due = server.session.next_timeout().expect("due");
+    server.session.handle_timeout(due);
+    let asked = server.received().remove(0);
+    assert_eq!(asked["method"], "echo");
+    server.now = due;
+    assert_eq!(server.answer(&asked, json!([])), []);
+    let again = server.session.next_timeout().expect("due");
+    assert!(again > due);
+    server.session.handle_timeout(again);
+    let last = server.session.next_timeout().expect("due");
+    server.session.handle_timeout(last);
+    assert!(matches!(
+        server.session.poll_event(),
+        Some(Event::Closed(_))
+    ));
+    assert_eq!(server.session.next_timeout(), None);
+}
+
+#[test]
+fn its_questions_are_answered() {
+    let mut server = Server::up();
+    server.say(&json!({"id": "echo", "method": "echo", "params": [1]}));
+    assert_eq!(
+        server.received(),
+        [json!({"id": "echo", "result": [1], "error": null})]
+    );
+    server.say(&json!({"id": 7, "method": "dance", "params": []}));
+    assert_eq!(server.received()[0]["error"], "unknown method");
+}
+
+#[test]
+fn what_breaks_the_protocol_closes_the_session_with_the_reason() {
+    let lies = [
+        (json!([]), "no object"),
+        (
+            json!({"id": 99, "result": [], "error": null}),
+            "no question",
+        ),
+        (
+            json!({"id": null, "method": "update3", "params": ["rows"]}),
+            "without rows",
+        ),
+        (
+            json!({"id": null, "method": "update", "params": ["rows", {}]}),
+            "nobody follows",
+        ),
+        (
+            json!({"id": null, "method": "update3", "params": ["rows", "", {"Port": {}}]}),
+            "nobody follows",
+        ),
+        (json!({"id": null, "method": 7}), "JSON-RPC"),
+    ];
+    for (lie, reason) in lies {
+        let mut server = Server::up();
+        let told = server.say(&lie);
+        let [Event::Closed(why)] = &told[..] else {
+            panic!("{lie}: {told:?}");
+        };
+        assert!(why.contains(reason), "{lie}: {why}");
+        assert_eq!(server.session.transact(&[]), None);
+    }
+}
+
+#[test]
+fn a_database_that_is_not_there_is_named() {
+    let mut server = Server::new();
+    let asked = server.received();
+    let error = json!({"error": "unknown database", "details": "get_schema request specifies unknown database"});
+    let told = server.refuse(&asked[0], error);
+    assert!(matches!(&told[..], [Event::Closed(why)] if why.contains("unknown database")));
+}

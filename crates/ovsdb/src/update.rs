@@ -1,0 +1,76 @@
+//! The forms in which changes of rows are told: `update` (RFC 7047, 4.1.6), and
+//! `update2`, which ovsdb-server(7) added, with differences in the place of values.
+
+use serde_json::Value;
+
+use crate::database::{Columns, Row, read_row};
+use crate::{Datum, Malformed, excerpt};
+
+/// In which form changes are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// What a row was and what it is.
+    Values,
+    /// How a row differs from what it was.
+    Differences,
+}
+
+/// What has become of a row.
+pub(crate) enum Change {
+    /// It has come, with all columns.
+    Insert(Row),
+    /// It is gone.
+    Delete,
+    /// These columns hold something else now.
+    Replace(Row),
+    /// These columns differ by this much.
+    Differ(Row),
+}
+
+/// Reads `<row-update>` or `<row-update2>`.
+pub(crate) fn read_change(
+    value: &Value,
+    form: Form,
+    columns: &Columns,
+) -> Result<Change, Malformed> {
+    let part = |name: &str| value.get(name).filter(|part| !part.is_null());
+    let strange = || Malformed(format!("no change of a row: {}", excerpt(value)));
+    match form {
+        Form::Values => match (part("old"), part("new")) {
+            (None, Some(new)) => Ok(Change::Insert(whole(new, columns)?)),
+            (Some(_), Some(new)) => {
+                let row = read_row(new, columns, Datum::from_json)?;
+                Ok(Change::Replace(row))
+            }
+            (Some(_), None) => Ok(Change::Delete),
+            (None, None) => Err(strange()),
+        },
+        Form::Differences => {
+            // What is deleted stands there as null, so it is the member that counts.
+            let object = value.as_object().filter(|object| object.len() == 1);
+            let (kind, row) = object
+                .and_then(|object| object.iter().next())
+                .ok_or_else(strange)?;
+            match kind.as_str() {
+                "initial" | "insert" => Ok(Change::Insert(whole(row, columns)?)),
+                "delete" => Ok(Change::Delete),
+                "modify" => {
+                    let row = read_row(row, columns, Datum::difference_from_json)?;
+                    Ok(Change::Differ(row))
+                }
+                _ => Err(strange()),
+            }
+        }
+    }
+}
+
+/// A row with all its columns: what is not told holds what it holds at first.
+fn whole(row: &Value, columns: &Columns) -> Result<Row, Malformed> {
+    let mut row = read_row(row, columns, Datum::from_json)?;
+    for (name, of) in columns {
+        if !row.contains_key(name) {
+            row.insert(name.clone(), Datum::initial(of));
+        }
+    }
+    Ok(row)
+}

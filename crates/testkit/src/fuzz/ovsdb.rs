@@ -1,0 +1,66 @@
+//! What a database server sends: anything, from the first byte on or behind a proper
+//! beginning. The session follows or is over; it never panics, and it tells the same
+//! wherever the stream is cut.
+
+use base::Instant;
+use ovsdb::{Database, Event, Options, Session};
+
+/// The tables that are followed.
+const TABLES: &[(&str, &[&str])] = &[
+    ("Open_vSwitch", &["bridges", "next_cfg"]),
+    (
+        "Bridge",
+        &["name", "ports", "fail_mode", "other_config", "share"],
+    ),
+];
+
+/// A proper beginning: the schema, the lock, and rows.
+const BEGINNING: [&str; 3] = [
+    r#"{"id":0,"error":null,"result":{"name":"Open_vSwitch","version":"8.3.1","tables":{
+        "Open_vSwitch":{"columns":{
+            "bridges":{"type":{"key":{"type":"uuid","refTable":"Bridge"},"min":0,"max":"unlimited"}},
+            "next_cfg":{"type":"integer"}}},
+        "Bridge":{"columns":{
+            "name":{"type":"string","mutable":false},
+            "ports":{"type":{"key":{"type":"uuid"},"min":0,"max":3}},
+            "fail_mode":{"type":{"key":{"type":"string"},"min":0,"max":1}},
+            "other_config":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}},
+            "share":{"type":"real"}}}}}}"#,
+    r#"{"id":1,"error":null,"result":{"locked":true}}"#,
+    r#"{"id":2,"error":null,"result":[false,"00000000-0000-0000-0000-000000000000",{
+        "Open_vSwitch":{"00000000-0000-0000-0000-00000000000a":{"initial":{"next_cfg":1}}},
+        "Bridge":{"00000000-0000-0000-0000-00000000000b":{"initial":{
+            "name":"br0","other_config":["map",[["a","b"]]]}}}}]}"#,
+];
+
+/// Takes `data` for what the server sends. Its first byte says whether it stands behind a
+/// proper beginning, the second how long the pieces are in which it comes.
+///
+/// # Panics
+/// If what the session comes to depends on the pieces.
+pub fn ovsdb(data: &[u8]) {
+    let Some(([how, piece], data)) = data.split_first_chunk() else {
+        return;
+    };
+    let begun = how % 2 == 1;
+    let whole = follow(begun, std::iter::once(data));
+    let pieces = follow(begun, data.chunks(usize::from(*piece) + 1));
+    assert_eq!(whole, pieces, "it depends on the pieces");
+}
+
+/// What has happened, and the rows at the end.
+fn follow<'a>(begun: bool, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<Event>, Database) {
+    let now = Instant::START;
+    let options = Options {
+        database: "Open_vSwitch".to_owned(),
+        lock: "ovs_vswitchd".to_owned(),
+        tables: TABLES,
+    };
+    let mut session = Session::new(options, now);
+    let beginning = BEGINNING.into_iter().filter(|_| begun).map(str::as_bytes);
+    for piece in beginning.chain(pieces) {
+        session.handle_input(piece, now);
+    }
+    let events = std::iter::from_fn(|| session.poll_event()).collect();
+    (events, session.database().clone())
+}
