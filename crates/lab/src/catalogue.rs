@@ -12,6 +12,7 @@ mod experiment;
 mod latency;
 mod offered;
 mod parameter;
+mod plane;
 mod point;
 mod robustness;
 mod settings;
