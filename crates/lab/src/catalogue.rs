@@ -14,6 +14,7 @@ mod latency;
 mod lines;
 mod offered;
 mod parameter;
+mod plane;
 mod point;
 mod robustness;
 mod settings;

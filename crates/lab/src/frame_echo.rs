@@ -7,11 +7,11 @@
 use std::thread;
 use std::time::Duration;
 
-use base::Instant;
 use testbed::{Bench, Clock, Failure, FrameReceiver, Host, RawSocket, pin_current_thread};
 
 use crate::Interrupt;
 use crate::frames::{UdpFrame, number};
+use crate::instrument::Time;
 use crate::probe::ProbeError;
 
 /// What has not come by then is lost.
@@ -69,6 +69,15 @@ pub(crate) struct FrameEchoes {
     pub(crate) settled_ms: f64,
 }
 
+/// An end where frames go out and come in past a host's stack, their tags in place. Nothing
+/// waits.
+pub(crate) trait Wire {
+    /// Sends a frame. One for which there is no room is lost.
+    fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError>;
+    /// The next frame that has come; none if there is none.
+    fn receive(&mut self) -> Result<Option<&[u8]>, ProbeError>;
+}
+
 /// Measures between the hosts of `bench`, on the first of `cores`.
 pub(crate) fn run(
     bench: &Bench,
@@ -77,16 +86,11 @@ pub(crate) fn run(
     clock: &Clock,
     interrupt: &Interrupt,
 ) -> Result<FrameEchoes, ProbeError> {
-    let mut prober = Prober {
-        client: FrameEnd::open(bench.client(), *clock)?,
-        server: FrameEnd::open(bench.server(), *clock)?,
-        echo: *echo,
-        clock: *clock,
-    };
+    let ends = open(bench, clock)?;
     thread::scope(|scope| {
         let prober = scope.spawn(|| {
             pin_current_thread(&cores[..cores.len().min(1)])?;
-            prober.run(interrupt)
+            between(ends, echo, clock, interrupt)
         });
         prober
             .join()
@@ -94,18 +98,32 @@ pub(crate) fn run(
     })
 }
 
+/// Measures between a client's end and a server's.
+pub(crate) fn between<W: Wire, T: Time>(
+    [client, server]: [W; 2],
+    echo: &FrameEcho,
+    time: &T,
+    interrupt: &Interrupt,
+) -> Result<FrameEchoes, ProbeError> {
+    let mut prober = Prober {
+        client,
+        server,
+        echo: *echo,
+        time,
+    };
+    prober.run(interrupt)
+}
+
 /// How many of `frames` come out at the server as the client sent them, each sent once, and
 /// again if it was lost while there is time for such: rules may not be in force at once.
-pub(crate) fn come_out(
-    bench: &Bench,
+pub(crate) fn come_out<W: Wire, T: Time>(
+    [client, server]: &mut [W; 2],
     frames: &[UdpFrame],
     patience: Duration,
-    clock: &Clock,
+    time: &T,
     interrupt: &Interrupt,
 ) -> Result<usize, ProbeError> {
-    let client = FrameEnd::open(bench.client(), *clock)?;
-    let mut server = FrameEnd::open(bench.server(), *clock)?;
-    let deadline = clock.now() + patience;
+    let deadline = time.now_ns() + nanos(patience);
     let mut out = 0;
     let mut number = 0;
     for frame in frames {
@@ -115,13 +133,13 @@ pub(crate) fn come_out(
             }
             let bytes = frame.bytes(number);
             number += 1;
-            let sent = clock.now();
+            let sent = time.now_ns();
             client.send(&bytes)?;
-            if comes(&mut server, &bytes, sent, clock)? {
+            if comes(server, &bytes, sent, time)? {
                 out += 1;
                 break;
             }
-            if clock.now() >= deadline {
+            if time.now_ns() >= deadline {
                 break;
             }
         }
@@ -132,24 +150,34 @@ pub(crate) fn come_out(
 /// How long a frame may take that is sent alone.
 const ALONE: Duration = Duration::from_millis(if cfg!(test) { 1_000 } else { 20 });
 
-fn comes(
-    end: &mut FrameEnd,
+fn comes<W: Wire, T: Time>(
+    end: &mut W,
     frame: &[u8],
-    sent: Instant,
-    clock: &Clock,
+    sent: u64,
+    time: &T,
 ) -> Result<bool, ProbeError> {
     loop {
         match end.receive()? {
             Some(came) if came.get(..frame.len()) == Some(frame) => return Ok(true),
             Some(_) => {}
-            None if clock.now().since(sent) >= ALONE => return Ok(false),
+            None if time.now_ns().saturating_sub(sent) >= nanos(ALONE) => return Ok(false),
             None => {}
         }
     }
 }
 
-/// A host's end: frames go out and come in there past its stack, their tags in place.
-struct FrameEnd {
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}
+
+/// The ends of the client and the server of `bench`.
+pub(crate) fn open(bench: &Bench, clock: &Clock) -> Result<[FrameEnd; 2], Failure> {
+    let client = FrameEnd::open(bench.client(), *clock)?;
+    Ok([client, FrameEnd::open(bench.server(), *clock)?])
+}
+
+/// A host's end.
+pub(crate) struct FrameEnd {
     sender: RawSocket,
     receiver: FrameReceiver,
     room: Vec<u8>,
@@ -164,8 +192,10 @@ impl FrameEnd {
             room: Vec::with_capacity(LONGEST),
         })
     }
+}
 
-    fn send(&self, frame: &[u8]) -> Result<(), ProbeError> {
+impl Wire for FrameEnd {
+    fn send(&mut self, frame: &[u8]) -> Result<(), ProbeError> {
         match self.sender.send(&[frame]) {
             // No room is a lost echo, which shows.
             Err(error) if crate::generator::is_full(&error) => Ok(()),
@@ -173,7 +203,6 @@ impl FrameEnd {
         }
     }
 
-    /// The next frame that has come; none if there is none.
     fn receive(&mut self) -> Result<Option<&[u8]>, ProbeError> {
         let Self { receiver, room, .. } = self;
         room.clear();
@@ -190,14 +219,14 @@ impl FrameEnd {
 /// Bytes of the longest frame that is expected.
 const LONGEST: usize = 2048;
 
-struct Prober {
-    client: FrameEnd,
-    server: FrameEnd,
+struct Prober<'a, W, T> {
+    client: W,
+    server: W,
     echo: FrameEcho,
-    clock: Clock,
+    time: &'a T,
 }
 
-impl Prober {
+impl<W: Wire, T: Time> Prober<'_, W, T> {
     fn run(&mut self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
         let mut echoes = self.settle(interrupt)?;
         let mut silence = 0;
@@ -221,11 +250,13 @@ impl Prober {
 
     /// Sends echoes until frames come out as the rules say.
     fn settle(&mut self, interrupt: &Interrupt) -> Result<FrameEchoes, ProbeError> {
-        let began = self.clock.now();
+        let time = self.time;
+        let began = time.now_ns();
+        let since = || time.now_ns().saturating_sub(began);
         let mut in_force = 0;
         let (mut settling, mut unsettled) = (0, 0);
         let mut came = false;
-        while in_force < IN_FORCE && self.clock.now().since(began) < SETTLE {
+        while in_force < IN_FORCE && since() < nanos(SETTLE) {
             if interrupt.is_set() {
                 return Err(ProbeError::Interrupted);
             }
@@ -247,7 +278,7 @@ impl Prober {
         Ok(FrameEchoes {
             settling,
             unsettled,
-            settled_ms: self.clock.now().since(began).as_secs_f64() * 1e3,
+            settled_ms: since() as f64 / 1e6,
             ..FrameEchoes::default()
         })
     }
@@ -262,14 +293,14 @@ impl Prober {
             request, answer, ..
         } = self.echo;
         let (out, back) = (request.sent.bytes(number), answer.sent.bytes(number));
-        let sent = self.clock.now();
+        let time = self.time;
+        let sent = time.now_ns();
         self.client.send(&out)?;
-        let clock = self.clock;
         if !awaits(
             &mut self.server,
             &request.expected,
             number,
-            (sent, clock),
+            (sent, time),
             echoes,
         )? {
             return Ok(None);
@@ -280,29 +311,29 @@ impl Prober {
             &mut self.client,
             &answer.expected,
             number,
-            (sent, clock),
+            (sent, time),
             echoes,
         )? {
             return Ok(None);
         }
-        let nanos = self.clock.now().since(sent).as_nanos();
-        Ok(Some(u32::try_from(nanos).unwrap_or(u32::MAX)))
+        let round_trip_ns = time.now_ns().saturating_sub(sent);
+        Ok(Some(u32::try_from(round_trip_ns).unwrap_or(u32::MAX)))
     }
 }
 
 /// Takes frames out of `end` until the one of this number is there; false if it is overdue, by when
 /// it was sent. It is looked at after its time was taken, by what is left of the caller's turn.
-fn awaits(
-    end: &mut FrameEnd,
+fn awaits<W: Wire, T: Time>(
+    end: &mut W,
     expected: &UdpFrame,
     wanted: u32,
-    (sent, clock): (Instant, Clock),
+    (sent, time): (u64, &T),
     echoes: &mut FrameEchoes,
 ) -> Result<bool, ProbeError> {
     let whole = expected.headers() + expected.payload;
     loop {
         let Some(came) = end.receive()? else {
-            if clock.now().since(sent) >= PATIENCE {
+            if time.now_ns().saturating_sub(sent) >= nanos(PATIENCE) {
                 return Ok(false);
             }
             continue;

@@ -6,6 +6,8 @@
 
 use std::net::Ipv4Addr;
 
+use crate::instrument::checksum::{checksum, pseudo, sum};
+
 /// Bytes of the checksum at the end of a frame (FCS), which the interface adds.
 pub(crate) const FCS: usize = 4;
 /// Bytes at the end of a frame that number it.
@@ -91,10 +93,8 @@ impl UdpFrame {
         frame.extend(filling);
         frame.extend(number.to_be_bytes());
         // RFC 768: the addresses, the protocol and the length count too.
-        let mut pseudo = ip[12..20].to_vec();
-        pseudo.extend([0, 17]);
-        pseudo.extend(length.to_be_bytes());
-        let checksum = match !fold(sum(&pseudo) + sum(&frame[udp..])) {
+        let pseudo = pseudo(&ip[12..20], 17, length.into());
+        let checksum = match checksum(pseudo + sum(&frame[udp..])) {
             0 => 0xffff,
             checksum => checksum,
         };
@@ -109,7 +109,7 @@ impl UdpFrame {
         ip[6..10].copy_from_slice(&[0x40, 0, 64, 17]); // don't fragment; TTL 64; UDP
         ip[12..16].copy_from_slice(&self.ip_src.octets());
         ip[16..].copy_from_slice(&self.ip_dst.octets());
-        let checksum = !fold(sum(&ip));
+        let checksum = checksum(sum(&ip));
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         ip
     }
@@ -126,26 +126,13 @@ fn short(length: usize) -> u16 {
     u16::try_from(length).expect("a frame is short")
 }
 
-fn sum(bytes: &[u8]) -> u32 {
-    let words = bytes
-        .chunks(2)
-        .map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u32::from(low)));
-    words.sum()
-}
-
-/// RFC 1071.
-fn fold(mut sum: u32) -> u16 {
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    u16::try_from(sum).expect("folded")
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::instrument::checksum::fold;
 
-    fn frame() -> UdpFrame {
+    /// Some frame, the shortest that there can be.
+    pub(crate) fn frame() -> UdpFrame {
         UdpFrame {
             eth_src: [2, 0, 0, 0, 0, 1],
             eth_dst: [2, 0, 0, 0, 0, 2],
@@ -178,8 +165,7 @@ mod tests {
             let bytes = frame().sized(size).bytes(0xdead_beef);
             assert_eq!(fold(sum(&bytes[14..34])), 0xffff);
             let udp = &bytes[34..];
-            let length = u32::try_from(udp.len()).unwrap();
-            let pseudo = sum(&bytes[26..34]) + 17 + length;
+            let pseudo = pseudo(&bytes[26..34], 17, udp.len());
             assert_eq!(fold(pseudo + sum(udp)), 0xffff);
             assert_eq!(number(&bytes, bytes.len()), Some(0xdead_beef));
         }

@@ -16,7 +16,7 @@
 
 mod arrivals;
 mod calibrate;
-mod checksum;
+pub(crate) mod checksum;
 mod delays;
 mod emitter;
 mod expected;

@@ -19,10 +19,9 @@ const HEADROOM: usize = 128;
 /// Of these, bytes that tags never take.
 const PREFIX_MAX: usize = 16;
 
-/// The longest frame held: an IPv4 datagram of 65,535 bytes, the Ethernet header
-/// and a stack of tags, rounded up so that a buffer has an odd number of
-/// 64-byte lines. (Buffers an even number of lines apart would fall into the
-/// same few sets of the first-level cache.)
+/// The longest frame held: an IPv4 datagram of 65,535 bytes, the Ethernet header and a stack
+/// of tags, rounded up so that a buffer has an odd number of 64-byte lines. (Buffers an even
+/// number of lines apart would fall into the same few sets of the first-level cache.)
 const ROOM: usize = 1029 * 64 - HEADROOM;
 
 /// A frame and what it still owes to the wire.

@@ -5,18 +5,19 @@ pub(super) mod back_to_back;
 pub(super) mod loss;
 pub(super) mod recovery;
 pub(super) mod reset;
+#[cfg(test)]
+mod tests;
 pub(super) mod throughput;
 
 use std::time::Duration;
 
-use super::offered::{Load, offer_once};
+use super::offered::{Doubts, Load};
+use super::plane::Plane;
 use super::{Bound, Parameter, Values};
 use crate::instrument::{Pace, Rate};
-use crate::scenario::Tools;
 use crate::search::{
     Failed, Goal, LoadRange, Search, SearchOutcome, TrialInput, TrialOutput, search,
 };
-use crate::station::Station;
 use crate::trial::TrialError;
 
 /// Frame sizes of RFC 2544, 9.1.
@@ -35,7 +36,7 @@ const SIZE: Parameter = Parameter::axis(
 );
 
 /// A virtual line, so that a virtual cable has an end as a real one has.
-const LINE: Parameter = Parameter::constant(
+pub(super) const LINE: Parameter = Parameter::constant(
     "line",
     "Mbit/s of the line, preambles and gaps included: no more is offered",
     Values::Numbers {
@@ -46,6 +47,18 @@ const LINE: Parameter = Parameter::constant(
             least: 10,
             most: 400_000,
         },
+    },
+);
+
+/// What a search wants.
+pub(super) const GOAL: Parameter = Parameter::constant(
+    "goal",
+    "what is searched for",
+    Values::Choice {
+        quick: "quick",
+        paper: "ndr-pdr",
+        rfc: "rfc2544",
+        all: &["quick", "ndr-pdr", "rfc2544", "tst009"],
     },
 );
 
@@ -85,13 +98,13 @@ pub(super) fn goals(name: &str) -> Vec<Goal> {
 const RATE_MIN: u64 = 9_001;
 
 /// Searches among frames a second up to `line`, of the load that `of` makes of a pace and a
-/// length.
+/// length. What speaks against the frames that came out goes to `doubts`.
 pub(super) fn rates(
     goals: Vec<Goal>,
     line: u64,
     of: &dyn Fn(Pace, Duration) -> Load,
-    station: &Station,
-    tools: &Tools<'_>,
+    plane: &mut dyn Plane,
+    doubts: &mut Doubts,
 ) -> Result<SearchOutcome, TrialError> {
     let range = LoadRange {
         min: RATE_MIN.min(line),
@@ -100,26 +113,40 @@ pub(super) fn rates(
     let trial = |input: TrialInput| {
         let pace = Pace::Constant(Rate::Frames(input.load));
         let length = Duration::from_secs_f64(input.seconds);
-        output(&of(pace, length), station, tools)
+        output(&of(pace, length), plane, doubts)
     };
+    searched(goals, range, trial)
+}
+
+/// What a search for `goals` comes to.
+fn searched(
+    goals: Vec<Goal>,
+    range: LoadRange,
+    trial: impl FnMut(TrialInput) -> Result<TrialOutput, TrialError>,
+) -> Result<SearchOutcome, TrialError> {
     let started = Search::new(goals, range);
     let started = started.map_err(|error| TrialError::Impossible(error.to_string()))?;
     search(started, trial).map_err(|Failed { reason, .. }| reason)
 }
 
-/// One trial, as a search wants to know of it.
-fn output(load: &Load, station: &Station, tools: &Tools<'_>) -> Result<TrialOutput, TrialError> {
-    let began = tools.clock.now();
-    let offered = offer_once(load, station, tools)?;
+/// One trial, as a search wants to know of it. What the tester itself lost was not offered to
+/// the device, or not lost by it: a trial with more of that than a search lets pass judges
+/// nothing.
+fn output(
+    load: &Load,
+    plane: &mut dyn Plane,
+    doubts: &mut Doubts,
+) -> Result<TrialOutput, TrialError> {
+    let began = plane.now();
+    let offered = plane.offer_once(load)?;
+    doubts.add_frames(&offered);
+    let seconds = plane.now().since(began).as_secs_f64();
+    let sent = offered.sum(|stream| stream.achieved.frames);
+    let lost = offered.sum(|stream| stream.lost);
     Ok(TrialOutput {
         intended: offered.sum(|stream| stream.intended.frames),
-        offered: offered.sum(|stream| stream.achieved.frames),
-        lost: offered.sum(|stream| stream.lost),
-        seconds: tools
-            .clock
-            .now()
-            .since(began)
-            .as_secs_f64()
-            .min(load.length.as_secs_f64() + 2.0),
+        offered: sent.saturating_sub(offered.dropped()),
+        lost: lost.saturating_sub(offered.dropped()),
+        seconds: seconds.min(load.length.as_secs_f64() + 2.0),
     })
 }

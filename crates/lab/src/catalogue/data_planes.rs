@@ -11,6 +11,8 @@ mod filling;
 pub(super) mod legacy;
 pub(super) mod rewrite;
 pub(super) mod rules;
+#[cfg(test)]
+mod tests;
 
 use super::{Bound, Parameter, Values};
 

@@ -4,10 +4,16 @@
 pub(super) mod action;
 pub(super) mod load;
 pub(super) mod size;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
+use super::offered::Load;
+use super::plane::Plane;
 use super::{Bound, Parameter, Point, Values};
+use crate::instrument::Pace;
+use crate::trial::{Measured, TrialError};
 
 /// How long frames are offered.
 const MILLIS: Parameter = Parameter::constant(
@@ -23,6 +29,15 @@ const MILLIS: Parameter = Parameter::constant(
         },
     },
 );
+
+/// Frames of the point's size at the point's rate, and what comes of them.
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+    let pace = Pace::Constant(line(point.number("mbit")));
+    let load = Load::udp(point.number("size"), pace, length(point));
+    let offered = plane.offer(&load)?;
+    let reading = offered.reading(point);
+    Ok(offered.measured(reading))
+}
 
 fn length(point: &Point) -> Duration {
     Duration::from_millis(point.number("millis"))

@@ -82,6 +82,30 @@ impl Load {
         }
     }
 
+    /// What an instrument is asked to do.
+    pub(super) fn request(&self) -> Request {
+        let mut request = Request::new(self.streams(), Length::of(self.length));
+        request.drain = DRAIN;
+        request
+    }
+
+    /// What shows a learning device where the stations of each host of a pair are, in turn.
+    pub(super) fn introductions(&self) -> [[u8; 60]; 2] {
+        let (template, _) = &self.frames.parts()[0];
+        let ways = [
+            (template.source, template.destination),
+            (template.destination, template.source),
+        ];
+        ways.map(|(source, destination)| {
+            let mut frame = [0; 60];
+            frame[..6].copy_from_slice(&destination.mac);
+            frame[6..12].copy_from_slice(&source.mac);
+            // A type for experiments (IEEE 802, 9.2.3), which nobody answers.
+            frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+            frame
+        })
+    }
+
     fn streams(&self) -> Vec<Stream> {
         let back = reversed(&self.frames);
         let of_pair = |pair: usize| {
@@ -130,12 +154,19 @@ pub(super) fn offer(
     station: &Station,
     tools: &Tools<'_>,
 ) -> Result<Offered, TrialError> {
-    let mut offered = offer_once(load, station, tools)?;
+    again(|| offer_once(load, station, tools))
+}
+
+/// Offers a load by `once`, again if the tester fell short.
+pub(super) fn again(
+    mut once: impl FnMut() -> Result<Offered, TrialError>,
+) -> Result<Offered, TrialError> {
+    let mut offered = once()?;
     for _ in 1..ATTEMPTS {
         if !offered.fell_short() {
             break;
         }
-        offered = offer_once(load, station, tools)?;
+        offered = once()?;
     }
     Ok(offered)
 }
@@ -168,8 +199,7 @@ pub(super) fn offer_by(
     let hosts = &bench.hosts()[..2 * load.pairs];
     let ends = hosts.iter().map(open);
     let mut ends: Vec<End> = ends.collect::<Result<_, _>>()?;
-    let mut request = Request::new(load.streams(), Length::of(load.length));
-    request.drain = DRAIN;
+    let mut request = load.request();
     if let [send, receive, ..] = *tools.cores.tester.as_slice() {
         request.threads = Threads::Pair { send, receive };
     }
@@ -208,18 +238,9 @@ pub(super) fn on_tester<T: Send>(
 
 /// Lets a learning device see both stations (RFC 2544, 23): nothing is flooded later.
 fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
-    let (template, _) = &load.frames.parts()[0];
-    let ways = [
-        (template.source, template.destination),
-        (template.destination, template.source),
-    ];
-    for (host, (source, destination)) in bench.hosts().iter().zip(ways.iter().cycle()) {
+    let frames = load.introductions();
+    for (host, frame) in bench.hosts().iter().zip(frames.iter().cycle()) {
         let socket = host.namespace.raw_sender(host.interface)?;
-        let mut frame = [0; 60];
-        frame[..6].copy_from_slice(&destination.mac);
-        frame[6..12].copy_from_slice(&source.mac);
-        // A type for experiments (IEEE 802, 9.2.3), which nobody answers.
-        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         let sent = socket.send(&[frame]);
         sent.map_err(Failure::to("introduce the tester's stations"))?;
     }
@@ -229,8 +250,13 @@ fn introduce(bench: &Bench, load: &Load) -> Result<(), TrialError> {
 impl Offered {
     /// Whether less was offered than was to be.
     pub(super) fn fell_short(&self) -> bool {
-        let short = |refusal: &Refusal| matches!(refusal, Refusal::Shortfall { .. });
-        self.measurement.refusals.iter().any(short)
+        self.shortfall().is_some()
+    }
+
+    /// By how much, if so.
+    pub(super) fn shortfall(&self) -> Option<&Refusal> {
+        let is_short = |refusal: &&Refusal| matches!(refusal, Refusal::Shortfall { .. });
+        self.measurement.refusals.iter().find(is_short)
     }
 
     /// Delays of all streams together, in nanoseconds.
@@ -251,43 +277,46 @@ impl Offered {
         self.measurement.streams.iter().map(of).sum()
     }
 
+    /// Frames that the tester itself lost, before the device or behind it.
+    pub(super) fn dropped(&self) -> u64 {
+        self.measurement.ends.iter().map(|end| end.dropped).sum()
+    }
+
+    /// The share that was lost of what was sent.
+    pub(super) fn loss(&self) -> f64 {
+        match self.sum(|stream| stream.achieved.frames) {
+            0 => 0.0,
+            sent => self.sum(|stream| stream.lost) as f64 / sent as f64,
+        }
+    }
+
+    /// Frames a second that were sent.
+    pub(super) fn pps(&self) -> f64 {
+        let streams = self.measurement.streams.iter();
+        streams.map(|stream| stream.achieved.pps()).sum()
+    }
+
     /// The figures of [`FIGURES`], of all streams together, and the histogram of delays.
     pub(super) fn reading(&self, point: &Point) -> Reading {
         let mut reading = Reading::at(point);
         reading.instrument = Some(self.measurement.means());
-        let sum = |of| self.sum(of) as f64;
-        let streams = self.measurement.streams.iter();
-        let rate: f64 = streams.map(|stream| stream.achieved.pps()).sum();
-        let sent = sum(|stream| stream.achieved.frames);
-        let loss = if sent > 0.0 {
-            sum(|stream| stream.lost) / sent
-        } else {
-            0.0
-        };
+        let (rate, loss) = (self.pps(), self.loss());
         reading.put("offered_kpps", rate / 1e3);
         reading.put("received_kpps", rate * (1.0 - loss) / 1e3);
         reading.put("loss_percent", loss * 100.0);
-        reading.put("reordered", sum(|stream| stream.reordered));
-        reading.put("duplicated", sum(|stream| stream.duplicated));
+        for (name, of) in COUNTS {
+            reading.put(name, self.sum(of) as f64);
+        }
         let delays = self.delays();
         if delays.count() == 0 {
-            for name in [
-                "mean_us",
-                "deviation_us",
-                "p50_us",
-                "p99_us",
-                "p999_us",
-                "ipdv_us",
-            ] {
-                reading.lack(name, "nothing came out");
-            }
+            let names = ["mean_us", "deviation_us", "ipdv_us"].into_iter();
+            let names = names.chain(QUANTILES.map(|(name, _)| name));
+            reading.lack_each(names, NOTHING);
             return reading;
         }
         reading.put("mean_us", delays.mean() / 1e3);
         reading.put("deviation_us", delays.deviation() / 1e3);
-        for (name, share) in [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)] {
-            reading.put(name, delays.quantile(share) as f64 / 1e3);
-        }
+        put_quantiles(&delays, &QUANTILES, &mut reading);
         let jitter = self.together(|stream| &stream.ipdv);
         reading.put("ipdv_us", jitter.mean() / 1e3);
         reading
@@ -296,35 +325,111 @@ impl Offered {
         reading
     }
 
+    /// Puts quantiles of the delays by their names, or says why there are none: of a load that
+    /// was not reached, delays are those of another. What else speaks against them goes to
+    /// `doubts`.
+    pub(super) fn tell_delays(
+        &self,
+        quantiles: &[(&str, f64)],
+        reading: &mut Reading,
+        doubts: &mut Doubts,
+    ) {
+        doubts.add(self);
+        let delays = self.delays();
+        let reason = match self.shortfall() {
+            Some(refusal) => too_slow(refusal),
+            None if delays.count() == 0 => NOTHING.to_owned(),
+            None => return put_quantiles(&delays, quantiles, reading),
+        };
+        reading.lack_each(quantiles.iter().map(|(name, _)| *name), &reason);
+    }
+
     /// The reading as an outcome, with what speaks against it. A rate that the tester cannot send
     /// is no fault of the device's: its figures are absent, and say so.
     pub(super) fn measured(self, reading: Reading) -> Measured {
-        let refusals = self.measurement.refusals.clone();
-        let short = refusals
-            .iter()
-            .find(|one| matches!(one, Refusal::Shortfall { .. }));
-        let reading = match short {
-            Some(refusal) => without(&reading, &format!("the tester is too slow: {refusal}")),
+        let mut doubts = Doubts::default();
+        doubts.add(&self);
+        let reading = match self.shortfall() {
+            Some(refusal) => without(&reading, &too_slow(refusal)),
             None => reading,
         };
-        let mut measured = Measured::new(Outcome::Reading(reading), self.conditions.clone());
-        for refusal in refusals
-            .iter()
-            .filter(|one| !matches!(one, Refusal::Shortfall { .. }))
-        {
+        let mut measured = Measured::new(Outcome::Reading(reading), self.conditions);
+        doubts.tell(&mut measured);
+        measured
+    }
+}
+
+type Count = (&'static str, fn(&StreamOutcome) -> u64);
+
+const COUNTS: [Count; 2] = [
+    ("reordered", |stream| stream.reordered),
+    ("duplicated", |stream| stream.duplicated),
+];
+
+const QUANTILES: [(&str, f64); 3] = [("p50_us", 0.5), ("p99_us", 0.99), ("p999_us", 0.999)];
+
+/// Why there are no delays.
+pub(super) const NOTHING: &str = "nothing came out";
+
+/// Why figures of a load are absent that the tester did not reach.
+pub(super) fn too_slow(shortfall: &Refusal) -> String {
+    format!("the tester is too slow: {shortfall}")
+}
+
+fn put_quantiles(delays: &Histogram, quantiles: &[(&str, f64)], reading: &mut Reading) {
+    for (name, share) in quantiles {
+        reading.put(name, delays.quantile(*share) as f64 / 1e3);
+    }
+}
+
+/// What speaks against what came of loads, however many there were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Doubts {
+    refusals: Vec<Refusal>,
+    changed: u64,
+    damaged: u64,
+    astray: u64,
+}
+
+/// Refusals that are told: more say nothing more.
+const REFUSALS_MAX: usize = 4;
+
+impl Doubts {
+    /// All that speaks against a load, but that the tester did not reach it.
+    pub(super) fn add(&mut self, offered: &Offered) {
+        let refusals = offered.measurement.refusals.iter();
+        let others = refusals.filter(|one| !matches!(one, Refusal::Shortfall { .. }));
+        let room = REFUSALS_MAX.saturating_sub(self.refusals.len());
+        self.refusals.extend(others.take(room).cloned());
+        self.add_frames(offered);
+    }
+
+    /// What speaks against counts alone: the tester's own losses are taken off these.
+    pub(super) fn add_frames(&mut self, offered: &Offered) {
+        self.changed += offered.sum(|one| one.changed);
+        self.damaged += offered.sum(|one| one.damaged);
+        self.astray += offered.sum(|one| one.misdirected);
+    }
+
+    /// Says it.
+    pub(super) fn tell(self, measured: &mut Measured) {
+        for refusal in self.refusals {
             measured.void(refusal.to_string());
         }
-        let (changed, damaged) = (self.sum(|one| one.changed), self.sum(|one| one.damaged));
+        let Self {
+            changed,
+            damaged,
+            astray,
+            ..
+        } = self;
         if changed + damaged > 0 {
             measured.void(format!(
                 "{changed} frames came out with other headers than they should, {damaged} with a wrong checksum"
             ));
         }
-        let astray = self.sum(|one| one.misdirected);
         if astray > 0 {
             measured.note(format!("{astray} frames came out where they should not"));
         }
-        measured
     }
 }
 

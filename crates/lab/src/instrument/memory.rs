@@ -1,5 +1,5 @@
-//! A cable in memory, on simulated time, that treats frames as it is told and says exactly what it did: what a
-//! measurement reports must be that.
+//! Cables and devices in memory, on simulated time, that treat frames as they are told and say exactly what they
+//! did: what a measurement reports must be that.
 //!
 //! For tests of whatever is built on the instrument: nothing here takes real time, and the same seeds give
 //! the same frames.
@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,7 +18,7 @@ use crate::random::Random;
 #[derive(Debug)]
 pub struct SimulatedTime {
     now_ns: AtomicU64,
-    step_ns: u64,
+    step_ns: AtomicU64,
 }
 
 impl SimulatedTime {
@@ -26,8 +27,13 @@ impl SimulatedTime {
     pub fn new(step_ns: u64) -> Arc<Self> {
         Arc::new(Self {
             now_ns: AtomicU64::new(1_000_000_000),
-            step_ns,
+            step_ns: AtomicU64::new(step_ns),
         })
+    }
+
+    /// From now on it goes on by so much.
+    pub fn set_step(&self, ns: u64) {
+        self.step_ns.store(ns, Ordering::Relaxed);
     }
 
     /// The time, without going on.
@@ -44,7 +50,8 @@ impl SimulatedTime {
 
 impl Time for SimulatedTime {
     fn now_ns(&self) -> u64 {
-        self.now_ns.fetch_add(self.step_ns, Ordering::Relaxed) + self.step_ns
+        let step_ns = self.step_ns.load(Ordering::Relaxed);
+        self.now_ns.fetch_add(step_ns, Ordering::Relaxed) + step_ns
     }
 }
 
@@ -71,6 +78,8 @@ pub struct Path {
     pub sender_gap_ns: u64,
     /// Every how manieth comes, and is lost by the tester.
     pub drop_every: Option<u64>,
+    /// Nothing comes through within these times.
+    pub dark_ns: Range<u64>,
     /// Determines the lots.
     pub seed: u64,
 }
@@ -99,78 +108,124 @@ pub struct Done {
     pub dropped: u64,
 }
 
-/// One way of a cable.
+/// A frame at a port, by the port's number, and when it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At {
+    /// The port.
+    pub port: usize,
+    /// When.
+    pub ns: u64,
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// What becomes of a frame that is through with the path of the port by which it came in: where each copy of it
+/// leaves, and when.
+pub type Forward = Box<dyn FnMut(At) -> Vec<At> + Send>;
+
+/// A port of a device: frames are sent into it, and come out of it.
 #[derive(Clone)]
 pub struct Way {
-    state: Arc<Mutex<State>>,
+    port: usize,
+    device: Arc<Mutex<Device>>,
     time: Arc<SimulatedTime>,
 }
 
+struct Device {
+    ports: Vec<State>,
+    forward: Forward,
+    order: u64,
+}
+
+/// A port, and the path of frames that come in there.
 struct State {
     path: Path,
     random: Random,
     done: Done,
-    /// When it comes, in which order it was sent, what it is.
-    under_way: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
-    order: u64,
     busy_until_ns: u64,
     sender_free_ns: u64,
+    /// Frames that are to leave here: when each comes, in which order it was sent, what it is.
+    under_way: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     drops: u64,
 }
 
 /// A cable with these two ways, and what was done on each of them.
 #[must_use]
 pub fn cable(time: &Arc<SimulatedTime>, forth: Path, back: Path) -> ([End; 2], [Way; 2]) {
-    let ways = [forth, back].map(|path| Way::new(time, path));
-    let [forth, back] = &ways;
-    let end = |out: &Way, into: &Way| End {
-        transmit: Box::new(out.clone()),
-        receive: Box::new(into.clone()),
+    let across = |at: At| {
+        let port = 1 - at.port;
+        vec![At { port, ..at }]
     };
-    ([end(forth, back), end(back, forth)], ways)
+    let ways = device(time, vec![forth, back], Box::new(across));
+    let ways: [Way; 2] = ways.try_into().unwrap_or_else(|_| panic!("there are two"));
+    (ways.each_ref().map(Way::end), ways)
+}
+
+/// A device with a port for each of `paths`, which is the way of what comes in there.
+#[must_use]
+pub fn device(time: &Arc<SimulatedTime>, paths: Vec<Path>, forward: Forward) -> Vec<Way> {
+    let count = paths.len();
+    let device = Device {
+        ports: paths.into_iter().map(State::new).collect(),
+        forward,
+        order: 0,
+    };
+    let device = Arc::new(Mutex::new(device));
+    let way = |port| Way {
+        port,
+        device: Arc::clone(&device),
+        time: Arc::clone(time),
+    };
+    (0..count).map(way).collect()
 }
 
 impl Way {
-    /// A way from one end to another.
+    /// An instrument's end at this port.
     #[must_use]
-    pub fn new(time: &Arc<SimulatedTime>, path: Path) -> Self {
-        let state = State {
-            random: Random::new(path.seed),
-            path,
-            done: Done::default(),
-            under_way: BinaryHeap::new(),
-            order: 0,
-            busy_until_ns: 0,
-            sender_free_ns: 0,
-            drops: 0,
-        };
-        Self {
-            state: Arc::new(Mutex::new(state)),
-            time: Arc::clone(time),
+    pub fn end(&self) -> End {
+        End {
+            transmit: Box::new(self.clone()),
+            receive: Box::new(self.clone()),
         }
     }
 
-    /// What was done so far.
+    /// What was done so far to frames that came in here.
     #[must_use]
     pub fn done(&self) -> Done {
-        self.state().done
+        self.device().ports[self.port].done
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The next frame that has come out here, and when; none if there is none yet.
+    #[must_use]
+    pub fn take(&self) -> Option<(u64, Vec<u8>)> {
+        let now = self.time.look_ns();
+        self.device().ports[self.port].come_out(now)
+    }
+
+    /// When the next frame comes out here; none if none is under way.
+    #[must_use]
+    pub fn next_ns(&self) -> Option<u64> {
+        let device = self.device();
+        let next = device.ports[self.port].under_way.peek();
+        next.map(|Reverse((at, ..))| *at)
+    }
+
+    fn device(&self) -> MutexGuard<'_, Device> {
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Transmit for Way {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let now = self.time.look_ns();
-        let mut state = self.state();
+        let mut device = self.device();
         for (taken, frame) in frames.iter().enumerate() {
-            if now < state.sender_free_ns {
+            let port = &mut device.ports[self.port];
+            if now < port.sender_free_ns {
                 return Ok(taken);
             }
-            state.sender_free_ns = now + state.path.sender_gap_ns;
-            state.take(now, frame);
+            port.sender_free_ns = now + port.path.sender_gap_ns;
+            device.take(self.port, now, frame);
         }
         Ok(frames.len())
     }
@@ -183,21 +238,18 @@ impl Transmit for Way {
 impl Receive for Way {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let now = self.time.look_ns();
-        let mut state = self.state();
+        let mut device = self.device();
         while arrivals.room() > 0 {
-            match state.under_way.peek() {
-                Some(Reverse((at, ..))) if *at <= now => {}
-                _ => break,
-            }
-            if let Some(Reverse((at, _, frame))) = state.under_way.pop() {
-                arrivals.push(at, &[&frame]);
-            }
+            let Some((at, frame)) = device.ports[self.port].come_out(now) else {
+                break;
+            };
+            arrivals.push(at, &[&frame]);
         }
         Ok(())
     }
 
     fn take_drops(&mut self) -> io::Result<u64> {
-        Ok(std::mem::take(&mut self.state().drops))
+        Ok(std::mem::take(&mut self.device().ports[self.port].drops))
     }
 
     fn stamps(&self) -> Stamps {
@@ -205,24 +257,74 @@ impl Receive for Way {
     }
 }
 
+/// What became of a frame on a port's path.
+enum Fate {
+    Lost,
+    /// It is through, then, so many times.
+    Through(u64, usize),
+    /// It is through, and lost by the tester.
+    Dropped(u64),
+}
+
+impl Device {
+    fn take(&mut self, port: usize, now: u64, frame: &[u8]) {
+        let mut bytes = frame.to_vec();
+        let (at, copies) = match self.ports[port].treat(now, &mut bytes) {
+            Fate::Lost => return,
+            Fate::Through(at, copies) => (at, copies),
+            Fate::Dropped(at) => (at, 0),
+        };
+        let through = At {
+            port,
+            ns: at,
+            frame: bytes,
+        };
+        for At { port, ns, frame } in (self.forward)(through) {
+            let Some(out) = self.ports.get_mut(port) else {
+                continue;
+            };
+            if copies == 0 {
+                out.drops += 1;
+            }
+            for _ in 0..copies {
+                out.under_way.push(Reverse((ns, self.order, frame.clone())));
+                self.order += 1;
+            }
+        }
+    }
+}
+
 impl State {
-    fn take(&mut self, now: u64, frame: &[u8]) {
+    fn new(path: Path) -> Self {
+        Self {
+            random: Random::new(path.seed),
+            path,
+            done: Done::default(),
+            busy_until_ns: 0,
+            sender_free_ns: 0,
+            under_way: BinaryHeap::new(),
+            drops: 0,
+        }
+    }
+
+    fn treat(&mut self, now: u64, bytes: &mut Vec<u8>) -> Fate {
         self.done.sent += 1;
         let nth = self.done.sent;
         let is = |every: Option<u64>| every.is_some_and(|every| nth.is_multiple_of(every));
         let share = (self.random.next() >> 11) as f64 / (1_u64 << 53) as f64;
         if is(self.path.drop_every) {
             self.done.dropped += 1;
-            self.drops += 1;
-            return;
+            return Fate::Dropped(now);
         }
-        if is(self.path.lose_every) || share < self.path.lose_share {
+        let lost = is(self.path.lose_every) || share < self.path.lose_share;
+        let served = if lost || self.path.dark_ns.contains(&now) {
+            None
+        } else {
+            self.served(now)
+        };
+        let Some(mut at) = served else {
             self.done.lost += 1;
-            return;
-        }
-        let Some(mut at) = self.served(now) else {
-            self.done.lost += 1;
-            return;
+            return Fate::Lost;
         };
         at += self.path.delay_ns;
         if self.path.jitter_ns > 0 {
@@ -234,15 +336,14 @@ impl State {
             self.done.held += 1;
             at += ns;
         }
-        let mut bytes = frame.to_vec();
         if let Some(rewrite) = self.path.rewrite {
-            rewrite(&mut bytes, nth);
+            rewrite(bytes, nth);
         }
         if is(self.path.repeat_every) {
             self.done.repeated += 1;
-            self.put(at, bytes.clone());
+            return Fate::Through(at, 2);
         }
-        self.put(at, bytes);
+        Fate::Through(at, 1)
     }
 
     /// When the device is done with a frame that comes now; none if it has no room for it.
@@ -261,8 +362,10 @@ impl State {
         Some(self.busy_until_ns)
     }
 
-    fn put(&mut self, at: u64, bytes: Vec<u8>) {
-        self.under_way.push(Reverse((at, self.order, bytes)));
-        self.order += 1;
+    /// The next frame to leave here, if it has come by now.
+    fn come_out(&mut self, now: u64) -> Option<(u64, Vec<u8>)> {
+        let has_come = matches!(self.under_way.peek(), Some(Reverse((at, ..))) if *at <= now);
+        let next = if has_come { self.under_way.pop() } else { None };
+        next.map(|Reverse((at, _, bytes))| (at, bytes))
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::Point;
+use crate::catalogue::Figure;
 
 /// What came of a test, in a form that all experiments of the catalogue share.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,5 +52,20 @@ impl Reading {
     /// Says why a figure has no value.
     pub fn lack(&mut self, name: &str, reason: impl Into<String>) {
         self.absent.insert(name.to_owned(), reason.into());
+    }
+
+    /// Says why none of these figures has a value.
+    pub fn lack_each<'a>(&mut self, names: impl IntoIterator<Item = &'a str>, reason: &str) {
+        for name in names {
+            self.lack(name, reason);
+        }
+    }
+
+    /// A test at `point` that came to none of its figures, for one reason.
+    #[must_use]
+    pub fn lacking(point: &Point, figures: &[Figure], reason: &str) -> Self {
+        let mut reading = Self::at(point);
+        reading.lack_each(figures.iter().map(|figure| figure.name), reason);
+        reading
     }
 }

@@ -50,7 +50,7 @@ impl From<&hdrhistogram::Histogram<u64>> for Histogram {
     fn from(other: &hdrhistogram::Histogram<u64>) -> Self {
         let mut all = Self::default();
         for step in other.iter_recorded() {
-            let value = step.value_iterated_to().max(1);
+            let value = step.value_iterated_to();
             all.0.saturating_record_n(value, step.count_at_value());
         }
         all

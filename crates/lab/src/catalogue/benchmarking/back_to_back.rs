@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use super::{LINE, SIZE, line_rate, output};
-use crate::catalogue::offered::{Load, figure};
+use super::{LINE, SIZE, line_rate, output, searched};
+use crate::catalogue::offered::{Doubts, Load, figure};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::cores::Watch;
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::scenario::Tools;
-use crate::search::{Failed, Goal, LoadRange, Search, TrialInput, search};
-use crate::station::Station;
+use crate::search::{Goal, LoadRange, TrialInput};
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -72,7 +70,7 @@ pub(crate) const BACK_TO_BACK: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| point.number("searches") as f64 * 4.0,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 #[rustfmt::skip]
@@ -93,69 +91,87 @@ fn goal() -> Goal {
     }
 }
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let size = point.number("size");
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    plane.watch()?;
     let flat_out = Load::udp(size, Pace::FlatOut, Duration::from_millis(100));
-    let fastest = crate::catalogue::offered::offer(&flat_out, station, tools)?;
-    let fastest = fastest.measurement.streams[0].achieved.pps();
+    let fastest = plane.offer(&flat_out)?.pps();
     let line = line_rate(point.number("line"), size);
     let pace = match fastest > line as f64 {
         true => Pace::Constant(Rate::Frames(line)),
         false => Pace::FlatOut,
     };
     let rate = fastest.min(line as f64);
-    let longest = point.number("longest");
-    let mut bursts = Vec::new();
-    for _ in 0..point.number("searches") {
-        bursts.push(longest_burst(pace, rate, longest, size, station, tools)?);
+    if rate <= 0.0 {
+        let reading = Reading::lacking(point, FIGURES, "the tester sent nothing");
+        let conditions = plane.conditions()?;
+        return Ok(Measured::new(Outcome::Reading(reading), conditions));
     }
-    let conditions = watch.end(&station.bench)?;
-    let mut reading = Reading::at(point);
-    let mean = bursts.iter().sum::<u64>() as f64 / bursts.len() as f64;
-    let ends = (bursts.iter().min().copied(), bursts.iter().max().copied());
-    reading.put("burst", mean);
-    reading.put("burst_least", ends.0.unwrap_or(0) as f64);
-    reading.put("burst_most", ends.1.unwrap_or(0) as f64);
-    reading.put("rate_kpps", rate / 1e3);
-    reading.put("implied_buffer_ms", mean / rate * 1e3);
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
-    if ends.1.is_some_and(|most| most >= longest) {
+    let longest = point.number("longest");
+    let mut doubts = Doubts::default();
+    let bursts = Bursts {
+        size,
+        pace,
+        rate,
+        longest,
+    };
+    let mut found = Vec::new();
+    for _ in 0..point.number("searches") {
+        found.push(bursts.longest(plane, &mut doubts)?);
+    }
+    let conditions = plane.conditions()?;
+    let mut measured = Measured::new(Outcome::Reading(bursts.reading(point, &found)), conditions);
+    if found.iter().any(|burst| *burst >= longest) {
         measured.note(format!(
             "bursts of {longest} frames, the longest tried, lost nothing"
         ));
     }
+    doubts.tell(&mut measured);
     Ok(measured)
 }
 
-/// The longest burst without loss of one search; 0 if even the shortest lost something.
-fn longest_burst(
-    pace: Pace,
-    rate: f64,
-    longest: u64,
+/// What bursts are made of.
+struct Bursts {
     size: u64,
-    station: &Station,
-    tools: &Tools<'_>,
-) -> Result<u64, TrialError> {
-    let range = LoadRange {
-        min: 10,
-        max: longest,
-    };
-    let started = Search::new(vec![goal()], range);
-    let started = started.map_err(|error| TrialError::Impossible(error.to_string()))?;
-    let trial = |input: TrialInput| {
-        // Of a burst the load is its frames: they take what they take.
-        let length = Duration::from_secs_f64(input.load as f64 / rate);
-        let mut one = output(&Load::udp(size, pace, length), station, tools)?;
-        one.seconds = input.seconds;
-        one.intended = one.offered;
-        Ok(one)
-    };
-    let outcome = search(started, trial).map_err(|failed: Failed<TrialError>| failed.reason)?;
-    let found = outcome.found.first().and_then(|found| found.lower);
-    Ok(found.unwrap_or(0))
+    pace: Pace,
+    /// Frames a second that this comes to.
+    rate: f64,
+    /// Frames of the longest that is tried.
+    longest: u64,
 }
+
+impl Bursts {
+    /// The longest burst without loss of one search; 0 if even the shortest lost something.
+    fn longest(&self, plane: &mut dyn Plane, doubts: &mut Doubts) -> Result<u64, TrialError> {
+        let range = LoadRange {
+            min: SHORTEST.min(self.longest),
+            max: self.longest,
+        };
+        let trial = |input: TrialInput| {
+            // Of a burst the load is its frames: they take what they take.
+            let length = Duration::from_secs_f64(input.load as f64 / self.rate);
+            let mut one = output(&Load::udp(self.size, self.pace, length), plane, doubts)?;
+            one.seconds = input.seconds;
+            one.intended = one.offered;
+            Ok(one)
+        };
+        let outcome = searched(vec![goal()], range, trial)?;
+        let found = outcome.found.first().and_then(|found| found.lower);
+        Ok(found.unwrap_or(0))
+    }
+
+    fn reading(&self, point: &Point, found: &[u64]) -> Reading {
+        let mut reading = Reading::at(point);
+        let mean = found.iter().sum::<u64>() as f64 / found.len() as f64;
+        let (least, most) = (found.iter().min(), found.iter().max());
+        reading.put("burst", mean);
+        reading.put("burst_least", least.copied().unwrap_or(0) as f64);
+        reading.put("burst_most", most.copied().unwrap_or(0) as f64);
+        reading.put("rate_kpps", self.rate / 1e3);
+        reading.put("implied_buffer_ms", mean / self.rate * 1e3);
+        reading
+    }
+}
+
+/// Frames of the shortest burst that is tried.
+const SHORTEST: u64 = 10;

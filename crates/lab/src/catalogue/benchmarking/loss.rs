@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use super::{LINE, SIZE, line_rate};
-use crate::catalogue::offered::{Load, figure, offer};
+use crate::catalogue::offered::{Doubts, Load, Offered, figure, too_slow};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::cores::Watch;
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -57,7 +55,7 @@ pub(crate) const LOSS: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| 0.5 + (point.number("millis") as f64 / 1e3 + 0.3) * 8.0,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 #[rustfmt::skip]
@@ -72,60 +70,130 @@ const FIGURES: &[Figure] = &[
 /// The tester's limit is approached to this share of it: at the very limit it falls short.
 const REACHED: f64 = 0.97;
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let size = point.number("size");
     let length = Duration::from_millis(point.number("millis"));
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let at = |pace| Load::udp(size, pace, length);
-    let flat_out = offer(&at(Pace::FlatOut), station, tools)?;
-    let sent = flat_out.measurement.streams[0].achieved.pps() * REACHED;
+    plane.watch()?;
+    let sent = plane.offer(&at(Pace::FlatOut))?.pps() * REACHED;
     let greatest = sent.min(line_rate(point.number("line"), size) as f64);
-    let mut reading = Reading::at(point);
-    reading.put("greatest_kpps", greatest / 1e3);
-    let mut lossless = 0;
-    let mut series = Vec::new();
+    let mut trials = Trials::at(point);
+    trials.reading.put("greatest_kpps", greatest / 1e3);
     for percent in (10..=100).rev().step_by(10) {
-        let rate = (greatest * f64::from(percent) / 100.0).round();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a rate is positive and far below 2^53"
-        )]
-        let rate = rate as u64;
-        let offered = offer(
-            &at(Pace::Constant(Rate::Frames(rate.max(1)))),
-            station,
-            tools,
-        )?;
-        let stream = &offered.measurement.streams[0];
-        let loss = stream.loss_ratio() * 100.0;
-        series.push([rate as f64 / 1e3, loss]);
-        match percent {
-            100 => {
-                reading.put("loss_at_100_percent", loss);
-                let received = stream.achieved.pps() * (1.0 - loss / 100.0);
-                reading.put("received_at_100_kpps", received / 1e3);
-            }
-            50 => reading.put("loss_at_50_percent", loss),
-            _ => {}
-        }
-        lossless = if stream.lost == 0 { lossless + 1 } else { 0 };
-        if lossless == 2 {
-            reading.put("lossless_percent", f64::from(percent + 10));
+        let rate = Rate::Frames(whole(greatest * f64::from(percent) / 100.0));
+        let offered = plane.offer(&at(Pace::Constant(rate)))?;
+        if trials.take(percent, &offered) == Next::Over {
             break;
         }
     }
-    if !reading.figures.contains_key("loss_at_50_percent") {
-        reading.put("loss_at_50_percent", 0.0);
+    let conditions = plane.conditions()?;
+    let (reading, doubts) = trials.finish();
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    doubts.tell(&mut measured);
+    Ok(measured)
+}
+
+/// A rate in frames a second, one at least.
+fn whole(rate: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive and far below 2^53"
+    )]
+    let whole = rate.round() as u64;
+    whole.max(1)
+}
+
+/// Trials so far, from the greatest rate downwards.
+struct Trials {
+    reading: Reading,
+    doubts: Doubts,
+    /// How many without loss came last, one after the other.
+    lossless: u32,
+    /// The share at which the last was.
+    percent: u32,
+    /// Shares that the tester did not reach, each with why.
+    short: Vec<(u32, String)>,
+    loss_by_kpps: Vec<[f64; 2]>,
+}
+
+/// Whether there is another trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Another,
+    Over,
+}
+
+impl Trials {
+    fn at(point: &Point) -> Self {
+        Self {
+            reading: Reading::at(point),
+            doubts: Doubts::default(),
+            lossless: 0,
+            percent: 100,
+            short: Vec::new(),
+            loss_by_kpps: Vec::new(),
+        }
     }
-    if lossless < 2 {
-        reading.lack("lossless_percent", "frames were lost down to 10 %");
+
+    /// Takes down a trial. One in which the tester fell short says nothing of that share.
+    fn take(&mut self, percent: u32, offered: &Offered) -> Next {
+        self.percent = percent;
+        if let Some(refusal) = offered.shortfall() {
+            self.short.push((percent, too_slow(refusal)));
+            self.lossless = 0;
+            return Next::Another;
+        }
+        self.doubts.add(offered);
+        let loss = offered.loss() * 100.0;
+        self.loss_by_kpps.push([offered.pps() / 1e3, loss]);
+        match percent {
+            100 => {
+                let received = offered.pps() * (1.0 - offered.loss());
+                self.reading.put("loss_at_100_percent", loss);
+                self.reading.put("received_at_100_kpps", received / 1e3);
+            }
+            50 => self.reading.put("loss_at_50_percent", loss),
+            _ => {}
+        }
+        let lost = offered.sum(|stream| stream.lost);
+        self.lossless = if lost == 0 { self.lossless + 1 } else { 0 };
+        if self.lossless < 2 {
+            return Next::Another;
+        }
+        self.reading
+            .put("lossless_percent", f64::from(percent + 10));
+        Next::Over
     }
-    reading.series.insert("loss_by_kpps".to_owned(), series);
-    let conditions = watch.end(&station.bench)?;
-    Ok(Measured::new(Outcome::Reading(reading), conditions))
+
+    /// The figures, and why others are absent.
+    fn finish(mut self) -> (Reading, Doubts) {
+        let (last, before) = (self.percent, self.percent + 10);
+        for (share, names) in [
+            (100, &["loss_at_100_percent", "received_at_100_kpps"][..]),
+            (50, &["loss_at_50_percent"]),
+        ] {
+            let short = self.short.iter().find(|(percent, _)| *percent == share);
+            let reason = match short {
+                Some((_, reason)) => reason.clone(),
+                None => format!("not tried: nothing was lost at {before} % and at {last} %"),
+            };
+            let absent = names.iter().copied();
+            let absent = absent.filter(|name| !self.reading.figures.contains_key(*name));
+            let absent: Vec<&str> = absent.collect();
+            self.reading.lack_each(absent, &reason);
+        }
+        if self.lossless < 2 {
+            let reason = match self.short.last() {
+                Some((_, reason)) => reason.clone(),
+                None => "frames were lost down to 10 %".to_owned(),
+            };
+            self.reading.lack("lossless_percent", reason);
+        }
+        let series = self.loss_by_kpps;
+        self.reading
+            .series
+            .insert("loss_by_kpps".to_owned(), series);
+        (self.reading, self.doubts)
+    }
 }

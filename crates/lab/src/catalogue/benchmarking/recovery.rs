@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{LINE, SIZE, line_rate, rates};
 use crate::catalogue::lines::{Lines, Offer, fell_short, greet, is_void, offer_well};
-use crate::catalogue::offered::{DRAIN, Load, figure, offer};
+use crate::catalogue::offered::{DRAIN, Doubts, Load, figure};
+use crate::catalogue::plane::{Plane, with_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
@@ -150,9 +151,10 @@ fn measure(
     station: &mut Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let mut reading = Reading::at(point);
-    let limits = limits(point, station, tools)?;
+    let mut doubts = Doubts::default();
+    let limits = with_station(station, tools, |plane| limits(point, plane, &mut doubts))?;
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let mut notes = Vec::new();
     match overload(limits, point.number("overload")) {
         Err(reason) => {
@@ -178,6 +180,7 @@ fn measure(
     }
     let conditions = watch.end(&station.bench)?;
     let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    doubts.tell(&mut measured);
     for note in notes {
         match note {
             Note::Void(reason) => measured.void(reason),
@@ -203,10 +206,10 @@ struct Limits {
 }
 
 /// Finds them.
-fn limits(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Limits, TrialError> {
+fn limits(point: &Point, plane: &mut dyn Plane, doubts: &mut Doubts) -> Result<Limits, TrialError> {
     let size = point.number("size");
     let of = |pace, length| Load::udp(size, pace, length);
-    let flat_out = offer(&of(Pace::FlatOut, FLAT_OUT), station, tools)?;
+    let flat_out = plane.offer(&of(Pace::FlatOut, FLAT_OUT))?;
     let sent = flat_out.measurement.streams[0].achieved.pps() * REACHED;
     let line = line_rate(point.number("line"), size);
     #[expect(
@@ -225,7 +228,7 @@ fn limits(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Limits,
         width: 0.1,
         initial_trial_seconds: seconds.min(1.0),
     };
-    let outcome = rates(vec![goal], greatest, &of, station, tools)?;
+    let outcome = rates(vec![goal], greatest, &of, plane, doubts)?;
     let found = outcome.found.first().and_then(|found| found.lower);
     Ok(Limits {
         throughput: found,

@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use super::{DIRECTION, LINE, SIZE, goals, line_rate, rates};
-use crate::catalogue::offered::{Load, figure, offer};
+use super::{DIRECTION, GOAL, LINE, SIZE, goals, line_rate, rates};
+use crate::catalogue::offered::{Doubts, Load, figure};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::cores::Watch;
 use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::scenario::Tools;
 use crate::search::{End, Found, SearchOutcome};
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -29,22 +27,7 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
         "A trial in which the tester fell short judges nothing; where the search ends at the tester's own limit, it says so.",
         "Then frames are offered at 10, 50 and 90 per cent of the throughput of the last goal, and each one's delay is taken.",
     ],
-    parameters: &[
-        SIZE,
-        DIRECTION,
-        Parameter::constant(
-            "goal",
-            "what is searched for",
-            Values::Choice {
-                quick: "quick",
-                paper: "ndr-pdr",
-                rfc: "rfc2544",
-                all: &["quick", "ndr-pdr", "rfc2544", "tst009"],
-            },
-        ),
-        LINE,
-        LATENCY_MILLIS,
-    ],
+    parameters: &[SIZE, DIRECTION, GOAL, LINE, LATENCY_MILLIS],
     figures: FIGURES,
     views: &[
         View::Lines {
@@ -88,7 +71,7 @@ pub(crate) const THROUGHPUT: Experiment = Experiment {
         "ndr-pdr" => 420.0,
         _ => 900.0,
     },
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 const LATENCY_MILLIS: Parameter = Parameter::constant(
@@ -120,11 +103,7 @@ const FIGURES: &[Figure] = &[
     figure("p99_at_90_us", "99 % at 90 %", "µs", Better::Lower),
 ];
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let size = point.number("size");
     let both_ways = point.word("direction") == "both";
     let line = line_rate(point.number("line"), size);
@@ -133,32 +112,31 @@ fn measure(
         load.both_ways = both_ways;
         load
     };
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    plane.watch()?;
     let goals = goals(point.word("goal"));
-    let outcome = rates(goals, line, &load, station, tools)?;
+    let mut doubts = Doubts::default();
+    let outcome = rates(goals, line, &load, plane, &mut doubts)?;
     let mut reading = Reading::at(point);
     let rate = tell(&outcome, (size, line, both_ways), &mut reading);
     for (share, [p50, p99]) in SHARES {
         match rate {
-            None => [p50, p99]
-                .iter()
-                .for_each(|name| reading.lack(name, "no throughput was found")),
+            None => reading.lack_each([p50, p99], "no throughput was found"),
             Some(rate) => {
                 let length = Duration::from_millis(point.number("latency-millis"));
                 let pace = Pace::Constant(Rate::Frames((rate * share / 100).max(1)));
-                let delays = offer(&load(pace, length), station, tools)?.delays();
-                reading.put(p50, delays.quantile(0.5) as f64 / 1e3);
-                reading.put(p99, delays.quantile(0.99) as f64 / 1e3);
+                let offered = plane.offer(&load(pace, length))?;
+                offered.tell_delays(&[(p50, 0.5), (p99, 0.99)], &mut reading, &mut doubts);
             }
         }
     }
-    let conditions = watch.end(&station.bench)?;
+    let conditions = plane.conditions()?;
     let mut measured = Measured::new(Outcome::Reading(reading), conditions);
     for found in &outcome.found {
         if let Some(words) = in_words(found) {
             measured.note(words);
         }
     }
+    doubts.tell(&mut measured);
     Ok(measured)
 }
 
@@ -190,9 +168,8 @@ fn tell(
     let last = of(outcome.found.last());
     match last {
         None => {
-            for name in ["throughput_kpps", "throughput_mbit", "line_percent"] {
-                reading.lack(name, "even the least rate was not met");
-            }
+            let names = ["throughput_kpps", "throughput_mbit", "line_percent"];
+            reading.lack_each(names, "even the least rate was not met");
         }
         Some(rate) => {
             let bits = (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0;

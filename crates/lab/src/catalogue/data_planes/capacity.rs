@@ -5,18 +5,15 @@ use std::time::Duration;
 use flow::FlowStatsRequest;
 
 use super::echo;
-use super::filling::{self, Filled, Kind};
+use super::filling::{self, Kind};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::{Ask, Controller};
-use crate::cores::Watch;
-use crate::frame_echo;
+use crate::controller::Ask;
 use crate::frames::UdpFrame;
 use crate::random::Random;
 use crate::record::{Outcome, Reading};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -92,7 +89,7 @@ pub(crate) const CAPACITY: Experiment = Experiment {
     seconds: |point| {
         1.0 + point.number("most") as f64 * 30e-6 + point.number("sample") as f64 * 1e-3
     },
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 const FIGURES: &[Figure] = &[
@@ -131,58 +128,54 @@ const FIGURES: &[Figure] = &[
 /// A barrier may be answered before frames meet the rules: they are given so long.
 const SETTLE: Duration = Duration::from_secs(1);
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    station.install(&[])?;
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+    plane.install(&[])?;
     let kind = Kind::of(point.word("kind"));
     let most = point.small("most").min(kind.most());
-    let request = echo::request(&station.bench, 64, None);
-    let resident = |station: &Station| station.bench.device().usage();
-    let before = resident(station)?;
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let began = tools.clock.now();
-    let Some(controller) = station.controller() else {
-        return Err(TrialError::Impossible("it has no controller".to_owned()));
-    };
-    let filled = filling::fill(controller, kind, 0..most, request)?;
-    let seconds = tools.clock.now().since(began).as_secs_f64();
-    let conditions = watch.end(&station.bench)?;
+    let request = echo::request(plane, 64, None);
+    let before = plane.resident_bytes()?;
+    plane.watch()?;
+    let began = plane.now();
+    let filled = filling::fill(plane, kind, 0..most, request)?;
+    let seconds = plane.now().since(began).as_secs_f64();
+    let conditions = plane.conditions()?;
     let mut reading = Reading::at(point);
     reading.put("accepted", f64::from(filled.accepted));
-    reading.put("rules_s", f64::from(filled.accepted) / seconds);
-    match (before, resident(station)?) {
+    match (before, plane.resident_bytes()?) {
         (Some(before), Some(after)) if filled.accepted > 0 => {
-            let grown = after.resident_bytes.saturating_sub(before.resident_bytes);
+            let grown = after.saturating_sub(before);
             reading.put("bytes_per_rule", grown as f64 / f64::from(filled.accepted));
         }
         _ => reading.lack("bytes_per_rule", "no process of its own holds the rules"),
     }
-    let listed = listed(controller, filled.accepted, tools)?;
+    let listed = listed(plane, filled.accepted)?;
     reading.put("listed", listed as f64);
-    let effective = effective(point, kind, &filled, request, station, tools)?;
-    reading.put("effective_percent", effective * 100.0);
+    match filled.accepted {
+        0 => reading.lack_each(["rules_s", "effective_percent"], "it took no rule"),
+        accepted => {
+            let effective = effective(point, kind, accepted, request, plane)?;
+            reading.put("effective_percent", effective * 100.0);
+            reading.put("rules_s", f64::from(accepted) / seconds);
+        }
+    }
     let mut measured = Measured::new(Outcome::Reading(reading), conditions);
     if let Some(reason) = &filled.refused {
         measured.note(format!("at {} rules: {reason}", filled.accepted));
     }
     // The next test would otherwise pay for the deletion.
-    station.install(&[])?;
+    plane.install(&[])?;
     Ok(measured)
 }
 
 /// Rules that the device says it has. Some gather that late.
-fn listed(mut controller: &Controller, enough: u32, tools: &Tools<'_>) -> Result<u64, TrialError> {
-    let deadline = tools.clock.now() + SETTLE;
+fn listed(plane: &mut dyn Plane, enough: u32) -> Result<u64, TrialError> {
+    let deadline = plane.now() + SETTLE;
     loop {
-        let flows = controller.aggregate(FlowStatsRequest::all())?.flows;
-        let now = tools.clock.now();
-        if u64::from(flows) >= u64::from(enough) || now >= deadline {
+        let flows = plane.aggregate(FlowStatsRequest::all())?.flows;
+        if flows >= enough || plane.now() >= deadline {
             return Ok(flows.into());
         }
-        tools.clock.sleep_until(now + Duration::from_millis(50));
+        plane.wait(Duration::from_millis(50));
     }
 }
 
@@ -190,27 +183,17 @@ fn listed(mut controller: &Controller, enough: u32, tools: &Tools<'_>) -> Result
 fn effective(
     point: &Point,
     kind: Kind,
-    filled: &Filled,
+    accepted: u32,
     request: UdpFrame,
-    station: &Station,
-    tools: &Tools<'_>,
+    plane: &mut dyn Plane,
 ) -> Result<f64, TrialError> {
-    if filled.accepted == 0 {
-        return Ok(0.0);
-    }
-    let mut random = Random::new(u64::from(filled.accepted));
-    let sample = point.small("sample").min(filled.accepted);
+    let mut random = Random::new(accepted.into());
+    let sample = point.small("sample").min(accepted);
     let frames = (0..sample).map(|_| {
-        let number = random.next() % u64::from(filled.accepted);
+        let number = random.next() % u64::from(accepted);
         kind.frame(u32::try_from(number).expect("a rule's number"), request)
     });
     let frames: Vec<UdpFrame> = frames.collect();
-    let out = frame_echo::come_out(
-        &station.bench,
-        &frames,
-        SETTLE,
-        tools.clock,
-        tools.interrupt,
-    )?;
+    let out = plane.come_out(&frames, SETTLE)?;
     Ok(out as f64 / f64::from(sample))
 }

@@ -4,17 +4,15 @@ use std::net::Ipv4Addr;
 
 use base::PortNo;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match};
-use testbed::{Bench, DeviceKind};
+use testbed::DeviceKind;
 
+use crate::catalogue::plane::Plane;
 use crate::catalogue::{Better, Figure, Point, View};
 use crate::controller::ControllerError;
-use crate::cores::Watch;
-use crate::frame_echo::{self, FrameEcho, FrameEchoes, Leg};
+use crate::frame_echo::{FrameEcho, FrameEchoes, Leg};
 use crate::frames::{Tag, UdpFrame};
-use crate::record::{OpenFlowEvidence, Outcome, Reading};
+use crate::record::{Conditions, OpenFlowEvidence, Outcome, Reading};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::statistics::Distribution;
 use crate::trial::{Measured, TrialError};
 
@@ -76,13 +74,18 @@ pub(in crate::catalogue) fn seconds(point: &Point) -> f64 {
 }
 
 /// The frame that the client sends.
-pub(in crate::catalogue) fn request(bench: &Bench, frame_bytes: u16, tag: Option<Tag>) -> UdpFrame {
+pub(in crate::catalogue) fn request(
+    plane: &dyn Plane,
+    frame_bytes: u16,
+    tag: Option<Tag>,
+) -> UdpFrame {
+    let [client, server] = plane.addresses();
     let frame = UdpFrame {
         eth_src: NEAR,
         eth_dst: FAR,
         tag,
-        ip_src: bench.client().address,
-        ip_dst: bench.server().address,
+        ip_src: client,
+        ip_dst: server,
         dscp: 0,
         udp_src: 40_001,
         udp_dst: 7_778,
@@ -109,10 +112,10 @@ pub(super) fn rule(matching: Match, mut actions: Vec<Action>, towards_server: bo
 
 /// Installs `rules` if the device has any use for them. A refusal is handed back in words.
 pub(super) fn install(
-    station: &mut Station,
+    plane: &mut dyn Plane,
     rules: &[FlowMod],
 ) -> Result<Result<(), String>, TrialError> {
-    match station.install(rules) {
+    match plane.install(rules) {
         Ok(()) => Ok(Ok(())),
         Err(ControllerError::Refused { fault, .. }) => Ok(Err(format!("refused: {fault}"))),
         Err(error) => Err(error.into()),
@@ -121,14 +124,8 @@ pub(super) fn install(
 
 /// A test that came to nothing, for the same reason in every figure.
 pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
-    let mut reading = Reading::at(point);
-    for figure in FIGURES {
-        reading.lack(figure.name, reason);
-    }
-    Measured::new(
-        Outcome::Reading(reading),
-        crate::record::Conditions::default(),
-    )
+    let reading = Reading::lacking(point, FIGURES, reason);
+    Measured::new(Outcome::Reading(reading), Conditions::default())
 }
 
 /// Measures the echo of `request`, which should come out as `changed`, by rules that are in
@@ -136,8 +133,7 @@ pub(super) fn nothing(point: &Point, reason: &str) -> Measured {
 pub(in crate::catalogue) fn measure(
     point: &Point,
     [request, changed]: [UdpFrame; 2],
-    station: &Station,
-    tools: &Tools<'_>,
+    plane: &mut dyn Plane,
 ) -> Result<Measured, TrialError> {
     let back = request.reversed();
     let echo = FrameEcho {
@@ -152,26 +148,22 @@ pub(in crate::catalogue) fn measure(
         warm_up: point.small("warm-up"),
         packets: point.small("packets"),
     };
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let cores = &tools.cores.tester;
-    let echoes = frame_echo::run(&station.bench, &echo, cores, tools.clock, tools.interrupt)?;
-    let conditions = watch.end(&station.bench)?;
+    plane.watch()?;
+    let echoes = plane.echo(&echo)?;
+    let conditions = plane.conditions()?;
     let reading = reading(point, &echoes);
     let mut measured = Measured::new(Outcome::Reading(reading), conditions);
     measured.note_pressure();
-    judge(&echo, &echoes, station, tools, &mut measured)?;
+    judge(&echo, &echoes, plane, &mut measured)?;
     Ok(measured)
 }
 
 /// The figures of these echoes.
 fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
-    let mut reading = Reading::at(point);
     let Some(all) = Distribution::new(echoes.round_trip_ns.iter().flatten().copied()) else {
-        for figure in FIGURES {
-            reading.lack(figure.name, "nothing came back");
-        }
-        return reading;
+        return Reading::lacking(point, FIGURES, "nothing came back");
     };
+    let mut reading = Reading::at(point);
     reading.put("mean_us", all.mean() / 1e3);
     for (name, permille) in [("p50_us", 500), ("p99_us", 990), ("p999_us", 999)] {
         reading.put(name, f64::from(all.quantile(permille)) / 1e3);
@@ -188,8 +180,7 @@ fn reading(point: &Point, echoes: &FrameEchoes) -> Reading {
 fn judge(
     echo: &FrameEcho,
     echoes: &FrameEchoes,
-    station: &Station,
-    tools: &Tools<'_>,
+    plane: &mut dyn Plane,
     measured: &mut Measured,
 ) -> Result<(), TrialError> {
     if echoes.wrong > 0 {
@@ -214,7 +205,7 @@ fn judge(
         (echoes.served..=sent).contains(&evidence.towards_server)
             && (returned..=echoes.served + echoes.settling).contains(&evidence.towards_client)
     };
-    let Some(evidence) = station.evidence(tools.clock, agree)? else {
+    let Some(evidence) = plane.evidence(&agree)? else {
         return Ok(());
     };
     // A frame may have met no rule while they were exchanged.

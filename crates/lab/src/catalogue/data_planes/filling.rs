@@ -9,7 +9,8 @@ use packet::MacAddr;
 use base::{Cookie, PortNo};
 
 use super::echo;
-use crate::controller::{Ask, Controller, ControllerError};
+use crate::catalogue::plane::Plane;
+use crate::controller::ControllerError;
 use crate::frames::UdpFrame;
 
 /// Rules that are sent between two barriers.
@@ -161,7 +162,7 @@ pub(super) struct Filled {
 
 /// Adds the rules `from..to` of `kind`, a batch and a barrier at a time, until one is refused.
 pub(super) fn fill(
-    mut controller: &Controller,
+    plane: &mut dyn Plane,
     kind: Kind,
     rules: std::ops::Range<u32>,
     request: UdpFrame,
@@ -171,7 +172,7 @@ pub(super) fn fill(
     while next < rules.end && filled.refused.is_none() {
         let end = rules.end.min(next + BATCH);
         let batch = (next..end).map(|number| Message::FlowMod(kind.rule(number, request)));
-        let done = controller.request(batch.collect())?;
+        let done = plane.request(batch.collect())?;
         let refused = u32::try_from(done.refused).unwrap_or(u32::MAX);
         filled.accepted += (end - next).saturating_sub(refused);
         filled.refused = done.refusals.first().map(ToString::to_string);
@@ -185,20 +186,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-
-    fn request() -> UdpFrame {
-        UdpFrame {
-            eth_src: [2, 0, 0, 0, 0, 1],
-            eth_dst: [2, 0, 0, 0, 0, 2],
-            tag: None,
-            ip_src: Ipv4Addr::new(10, 0, 0, 1),
-            ip_dst: Ipv4Addr::new(10, 0, 0, 2),
-            dscp: 0,
-            udp_src: 7,
-            udp_dst: 9,
-            payload: 4,
-        }
-    }
+    use crate::frames::tests::frame as request;
 
     /// What a rule asks of the addresses, as numbers and masks.
     fn asked(rule: &FlowMod, field: Field) -> (u128, u128) {

@@ -4,10 +4,9 @@ use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::rules::{TOWARDS_CLIENT, TOWARDS_SERVER};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -61,28 +60,24 @@ pub(crate) const LEGACY: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |device, point| echo::takes(device, point.word("mode") == "openflow"),
     seconds: echo::seconds,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 const MODES: &[&str] = &["openflow", "legacy"];
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let size = u16::try_from(point.number("size")).expect("the bound says so");
-    let request = echo::request(&station.bench, size, None);
-    if station.kind().speaks_openflow() {
+    let request = echo::request(plane, size, None);
+    if plane.speaks_openflow() {
         let rules = match point.word("mode") {
             "legacy" => [normal(1), normal(2)],
             _ => [1, 2].map(|port| echo::rule(from(port), Vec::new(), port == 1)),
         };
-        if let Err(reason) = echo::install(station, &rules)? {
+        if let Err(reason) = echo::install(plane, &rules)? {
             return Ok(echo::nothing(point, &reason));
         }
     }
-    echo::measure(point, [request, request], station, tools)
+    echo::measure(point, [request, request], plane)
 }
 
 fn from(port: u32) -> Match {

@@ -5,10 +5,9 @@ use packet::MacAddr;
 use testbed::DeviceKind;
 
 use super::{PACKETS, SIZE, WARM_UP, echo};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::frames::{Tag, UdpFrame};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -60,10 +59,10 @@ pub(crate) const REWRITE: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |device: DeviceKind, point| echo::takes(device, point.word("rewrite") != "none"),
     seconds: echo::seconds,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
-const FIELDS: &[&str] = &[
+pub(super) const FIELDS: &[&str] = &[
     "none",
     "mac-destination",
     "ip-destination",
@@ -83,28 +82,24 @@ const SIZE_64: Parameter = Parameter {
     ..SIZE
 };
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let field = point.word("rewrite");
     let tag = (field == "vlan-priority").then_some(Tag { vid: 100, pcp: 1 });
     let size = u16::try_from(point.number("size")).expect("the bound says so");
-    let request = echo::request(&station.bench, size, tag);
+    let request = echo::request(plane, size, tag);
     let (changed, actions) = rewritten(field, request);
-    if station.kind().speaks_openflow() {
+    if plane.speaks_openflow() {
         let from = |port: u128| Match::any().with(Field::InPort, port);
         let from = |port| from(port).expect("the port has no prerequisite");
         let rules = [
             echo::rule(from(1), actions, true),
             echo::rule(from(2), Vec::new(), false),
         ];
-        if let Err(reason) = echo::install(station, &rules)? {
+        if let Err(reason) = echo::install(plane, &rules)? {
             return Ok(echo::nothing(point, &reason));
         }
     }
-    echo::measure(point, [request, changed], station, tools)
+    echo::measure(point, [request, changed], plane)
 }
 
 /// What `frame` should become, and the actions for it.

@@ -4,11 +4,9 @@ use openflow::Message;
 
 use super::filling::{self, Kind};
 use super::{PACKETS, WARM_UP, echo};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::controller::Ask;
 use crate::random::Random;
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -92,22 +90,18 @@ pub(crate) const RULES: Experiment = Experiment {
         // Added, and deleted before the next test.
         echo::seconds(point) + rules as f64 * 30e-6
     },
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 const TABLES: &[&str] = &["one", "full"];
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let request = echo::request(&station.bench, 64, None);
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
+    let request = echo::request(plane, 64, None);
     let exact =
         |port, frame| filling::exact(port, frame).expect("fields follow their prerequisites");
     let towards_server = echo::rule(exact(1, &request), Vec::new(), true);
     let towards_client = echo::rule(exact(2, &request.reversed()), Vec::new(), false);
-    station.install(&[towards_client])?;
+    plane.install(&[towards_client])?;
     let rules = match point.word("table") {
         "full" => point.small("rules"),
         _ => 0,
@@ -117,22 +111,19 @@ fn measure(
         "random" => place(rules),
         _ => rules,
     };
-    let Some(mut controller) = station.controller() else {
-        return Ok(echo::nothing(point, "it has no controller"));
-    };
     for (from, to, ours) in [(0, before, true), (before, rules, false)] {
-        let filled = filling::fill(controller, Kind::Exact, from..to, request)?;
+        let filled = filling::fill(plane, Kind::Exact, from..to, request)?;
         if let Some(reason) = filled.refused {
             let accepted = from + filled.accepted;
             let reason = format!("of {rules} rules it took {accepted}: {reason}");
             return Ok(echo::nothing(point, &reason));
         }
         if ours {
-            let done = controller.request(vec![Message::FlowMod(towards_server.clone())])?;
+            let done = plane.request(vec![Message::FlowMod(towards_server.clone())])?;
             done.all_done("the rule that frames match")?;
         }
     }
-    echo::measure(point, [request, request], station, tools)
+    echo::measure(point, [request, request], plane)
 }
 
 /// A place amid `rules` others, by chance and the same for every device.

@@ -5,14 +5,13 @@ use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match};
 use packet::MacAddr;
 
 use super::{MILLIS, length, line, seconds};
-use crate::catalogue::offered::{FIGURES, Load, Offered, offer};
+use crate::catalogue::offered::{FIGURES, Load};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::controller::ControllerError;
 use crate::instrument::template::{Encapsulation, Tag};
 use crate::instrument::{Pace, Template};
 use crate::record::{Conditions, Outcome, Reading};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -100,10 +99,10 @@ pub(crate) const ACTION: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |device, point| device.speaks_openflow() || point.word("action") == "none",
     seconds,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
-const ACTIONS: &[&str] = &[
+pub(super) const ACTIONS: &[&str] = &[
     "none",
     "vlan-id",
     "vlan-pcp",
@@ -117,37 +116,26 @@ const ACTIONS: &[&str] = &[
     "tp-dst",
 ];
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+pub(super) fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let pace = Pace::Constant(line(point.number("mbit")));
     let size = u16::try_from(point.number("size")).expect("the bound says so");
     let (sent, changed, actions) = changed(point.word("action"), Template::udp(size));
     let mut load = Load::udp(size.into(), pace, length(point));
     load.frames = sent.into();
     load.rewritten = Some(changed.into());
-    if station.kind().speaks_openflow() {
-        match station.install(&[rule(1, actions), rule(2, Vec::new())]) {
+    if plane.speaks_openflow() {
+        match plane.install(&[rule(1, actions), rule(2, Vec::new())]) {
             Err(ControllerError::Refused { fault, .. }) => {
-                return Ok(refused(point, &fault.to_string()));
+                let reading = Reading::lacking(point, FIGURES, &format!("refused: {fault}"));
+                let outcome = Outcome::Reading(reading);
+                return Ok(Measured::new(outcome, Conditions::default()));
             }
             outcome => outcome?,
         }
     }
-    let offered: Offered = offer(&load, station, tools)?;
+    let offered = plane.offer(&load)?;
     let reading = offered.reading(point);
     Ok(offered.measured(reading))
-}
-
-/// All figures without a value, for this reason.
-fn refused(point: &Point, fault: &str) -> Measured {
-    let mut reading = Reading::at(point);
-    for figure in FIGURES {
-        reading.lack(figure.name, format!("refused: {fault}"));
-    }
-    Measured::new(Outcome::Reading(reading), Conditions::default())
 }
 
 /// What comes in by `port` goes out by the other, by these actions.

@@ -1,12 +1,9 @@
 //! Latency and loss against load, up to and past what a device carries.
 
-use super::{MILLIS, length, line, seconds};
-use crate::catalogue::offered::{FIGURES, Load, offer};
-use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
-use crate::instrument::Pace;
-use crate::scenario::Tools;
-use crate::station::Station;
-use crate::trial::{Measured, TrialError};
+use super::{MILLIS, measure, seconds};
+use crate::catalogue::offered::FIGURES;
+use crate::catalogue::plane::on_station;
+use crate::catalogue::{Bound, Experiment, Family, Parameter, Setting, Values, View};
 
 /// The experiment.
 pub(crate) const LOAD: Experiment = Experiment {
@@ -90,17 +87,5 @@ pub(crate) const LOAD: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
-
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
-    let pace = Pace::Constant(line(point.number("mbit")));
-    let load = Load::udp(point.number("size"), pace, length(point));
-    let offered = offer(&load, station, tools)?;
-    let reading = offered.reading(point);
-    Ok(offered.measured(reading))
-}

@@ -5,12 +5,11 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 
-use crate::catalogue::offered::{FIGURES, Load, offer};
+use crate::catalogue::offered::{FIGURES, Load};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{Bound, Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::instrument::template::{FlowField, Flows};
 use crate::instrument::{Pace, Rate, Template};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -112,18 +111,14 @@ pub(crate) const FLOWS: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |device, _| device.speaks_openflow(),
     seconds: |point| 0.6 + point.number("millis") as f64 / 1e3,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let mut frames = Template::udp(64);
     if point.word("rules") == "list" {
         let rules = list(&frames).expect("fields follow their prerequisites");
-        station.install(&rules)?;
+        plane.install(&rules)?;
     }
     let count = point.small("flows");
     let fields = [
@@ -140,7 +135,7 @@ fn measure(
     let length = Duration::from_millis(point.number("millis"));
     let mut load = Load::udp(64, pace, length);
     load.frames = frames.into();
-    let offered = offer(&load, station, tools)?;
+    let offered = plane.offer(&load)?;
     let reading = offered.reading(point);
     Ok(offered.measured(reading))
 }
@@ -168,3 +163,6 @@ fn list(frame: &Template) -> Result<[FlowMod; 5], Refusal> {
         rule(500, from(2)?, 1),
     ])
 }
+
+#[cfg(test)]
+mod tests;

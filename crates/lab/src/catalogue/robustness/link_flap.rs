@@ -1,16 +1,14 @@
 //! A cable that is pulled and put back while frames move.
 
-use std::thread;
 use std::time::Duration;
 
-use crate::catalogue::offered::{Load, figure, offer_once};
+use crate::catalogue::offered::{Doubts, Load, figure, too_slow};
+use crate::catalogue::plane::{Plane, Pull, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -61,7 +59,7 @@ pub(crate) const LINK_FLAP: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |device, _| !device.makes_taps(),
     seconds: |point| point.number("down-millis") as f64 / 1e3 + 2.0,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 #[rustfmt::skip]
@@ -74,53 +72,38 @@ const FIGURES: &[Figure] = &[
 /// Before the cable is pulled, and after it is back.
 const AROUND: Duration = Duration::from_millis(400);
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let down = Duration::from_millis(point.number("down-millis"));
     let pps = point.number("pps");
     let pace = Pace::Constant(Rate::Frames(pps));
     let load = Load::udp(64, pace, AROUND + down + 3 * AROUND);
-    let station: &Station = station;
-    let server = station.bench.server();
-    let (offered, pulled) = thread::scope(|scope| {
-        let pulled = scope.spawn(|| {
-            let clock = tools.clock;
-            clock.sleep_until(clock.now() + AROUND);
-            let began = clock.now();
-            server.namespace.set_down(server.interface)?;
-            clock.sleep_until(clock.now() + down);
-            server.namespace.set_up(server.interface)?;
-            let pulled = clock.now().since(began);
-            // An interface that goes down forgets its neighbours, which later tests need.
-            let client = station.bench.client();
-            let (address, mac) = (client.address, client.mac);
-            let namespace = &server.namespace;
-            namespace.add_neighbour(server.interface, address, mac)?;
-            Ok::<_, testbed::Failure>(pulled)
-        });
-        let offered = offer_once(&load, station, tools);
-        let pulled = pulled.join();
-        (
-            offered,
-            pulled.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-        )
-    });
-    let (offered, pulled) = (offered?, pulled?);
-    let stream = &offered.measurement.streams[0];
+    let pull = Pull {
+        after: AROUND,
+        down,
+    };
+    let (offered, pulled) = plane.offer_and_pull(&load, pull)?;
+    let mut doubts = Doubts::default();
+    doubts.add(&offered);
     let mut reading = Reading::at(point);
-    let outage = stream.loss_runs.max() as f64 / pps as f64 * 1e3;
-    reading.put("lost", stream.lost as f64);
-    reading.put("outage_ms", outage);
-    reading.put(
-        "recovery_ms",
-        (outage - pulled.as_secs_f64() * 1e3).max(0.0),
-    );
-    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions.clone());
-    if offered.fell_short() {
-        measured.note("the tester did not quite reach its rate".to_owned());
+    match offered.shortfall() {
+        // By how much time lost frames were apart is not known then.
+        Some(refusal) => {
+            let reason = too_slow(refusal);
+            reading.lack_each(FIGURES.iter().map(|figure| figure.name), &reason);
+        }
+        None => {
+            let stream = &offered.measurement.streams[0];
+            let outage = stream.loss_runs.max() as f64 / pps as f64 * 1e3;
+            let beyond = outage - pulled.as_secs_f64() * 1e3;
+            reading.put("lost", stream.lost as f64);
+            reading.put("outage_ms", outage);
+            reading.put("recovery_ms", beyond.max(0.0));
+        }
     }
+    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions);
+    doubts.tell(&mut measured);
     Ok(measured)
 }
+
+#[cfg(test)]
+mod tests;

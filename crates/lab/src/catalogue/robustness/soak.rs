@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use crate::catalogue::offered::{Load, figure, offer};
+use crate::catalogue::offered::{Load, NOTHING, figure};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
 use crate::instrument::{Pace, Rate};
 use crate::record::Reading;
-use crate::scenario::Tools;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -67,7 +66,7 @@ pub(crate) const SOAK: Experiment = Experiment {
     setting: Setting::Usual,
     takes: |_, _| true,
     seconds: |point| point.number("seconds") as f64 + 0.5,
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 #[rustfmt::skip]
@@ -80,34 +79,37 @@ const FIGURES: &[Figure] = &[
     figure("grown_mb", "Process grew by", "MB", Better::Lower),
 ];
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let pace = Pace::Constant(Rate::Frames(point.number("pps")));
     let length = Duration::from_secs(point.number("seconds"));
-    let before = station.bench.device().usage()?;
-    let offered = offer(&Load::udp(64, pace, length), station, tools)?;
-    let after = station.bench.device().usage()?;
+    let before = plane.resident_bytes()?;
+    let offered = plane.offer(&Load::udp(64, pace, length))?;
+    let after = plane.resident_bytes()?;
     let mut reading = Reading::at(point);
     let sent = offered.sum(|stream| stream.achieved.frames);
     let lost = offered.sum(|stream| stream.lost);
-    let delays = offered.delays();
     reading.put("frames", sent as f64);
     reading.put("lost", lost as f64);
     match lost {
         0 => reading.put("loss_bound_ppm", 4.6 / sent as f64 * 1e6),
         _ => reading.lack("loss_bound_ppm", "frames were lost"),
     }
-    reading.put("p999_us", delays.quantile(0.999) as f64 / 1e3);
-    reading.put("most_ms", delays.most() as f64 / 1e6);
+    let delays = offered.delays();
+    match delays.count() {
+        0 => reading.lack_each(["p999_us", "most_ms"], NOTHING),
+        _ => {
+            reading.put("p999_us", delays.quantile(0.999) as f64 / 1e3);
+            reading.put("most_ms", delays.most() as f64 / 1e6);
+        }
+    }
     match (before, after) {
         (Some(before), Some(after)) => {
-            let grown = after.resident_bytes.saturating_sub(before.resident_bytes);
-            reading.put("grown_mb", grown as f64 / 1e6);
+            reading.put("grown_mb", after.saturating_sub(before) as f64 / 1e6);
         }
         _ => reading.lack("grown_mb", "the kernel itself forwards"),
     }
     Ok(offered.measured(reading))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,11 @@
 //! A controller that learns, four hosts that ping each other, and what the switch then tells of
 //! its flows.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use flow::{Field, FlowStats, FlowStatsRequest};
-use testbed::{Host, Program, Topology};
+use testbed::{Program, Topology};
 
 use crate::catalogue::offered::figure;
 use crate::catalogue::{
@@ -12,7 +13,7 @@ use crate::catalogue::{
 };
 use crate::controller::{Application, Ask, learning::Learning};
 use crate::cores::Watch;
-use crate::record::{Outcome, Reading};
+use crate::record::{Conditions, Outcome, Reading};
 use crate::scenario::Tools;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
@@ -86,44 +87,81 @@ fn measure(
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
-    let hosts = station.bench.hosts();
-    for host in hosts {
-        forget(host, station, tools)?;
+    let found = found(point, &mut Live { station, tools })?;
+    let conditions = watch.end(&station.bench)?;
+    Ok(found.measured(conditions))
+}
+
+/// Hosts at a switch under the controller that learns.
+trait Hosts {
+    /// Has every host forget the hardware addresses that it was told.
+    fn forget(&mut self) -> Result<(), TrialError>;
+    /// So many pings from a host to another, by their places.
+    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<Pinged, TrialError>;
+    /// Flows of ICMP between the first host and the second, when they have counted enough, or
+    /// will not.
+    fn flows(&mut self, enough: u64) -> Result<Vec<FlowStats>, TrialError>;
+}
+
+/// What came of it, and what is to be said against it.
+struct Found {
+    reading: Reading,
+    notes: Vec<String>,
+}
+
+impl Found {
+    fn measured(self, conditions: Conditions) -> Measured {
+        let mut measured = Measured::new(Outcome::Reading(self.reading), conditions);
+        self.notes.into_iter().for_each(|note| measured.note(note));
+        measured
     }
+}
+
+fn found(point: &Point, hosts: &mut dyn Hosts) -> Result<Found, TrialError> {
+    hosts.forget()?;
     let mut reading = Reading::at(point);
-    let (mut reached, mut slowest) = (0, 0.0_f64);
-    for from in hosts {
-        for to in hosts.iter().filter(|to| to.address != from.address) {
-            let pinged = ping(from, to, 1, station, tools)?;
+    let (mut reached, mut slowest) = (0, None::<f64>);
+    for from in 0..HOSTS {
+        for to in (0..HOSTS).filter(|to| *to != from) {
+            let pinged = hosts.ping(from, to, 1)?;
             reached += pinged.answered;
-            slowest = slowest.max(pinged.most_ms.unwrap_or(0.0));
+            slowest = pinged.most_ms.into_iter().chain(slowest).reduce(f64::max);
         }
     }
     reading.put("reached", reached as f64);
-    reading.put("first_ms", slowest);
+    match slowest {
+        Some(slowest) => reading.put("first_ms", slowest),
+        None => reading.lack("first_ms", UNANSWERED),
+    }
     let pings = point.number("pings");
-    let pinged = ping(&hosts[0], &hosts[1], pings, station, tools)?;
+    let pinged = hosts.ping(0, 1, pings)?;
     reading.put("answered", pinged.answered as f64);
     match pinged.mean_ms {
         Some(mean) => reading.put("later_us", mean * 1e3),
-        None => reading.lack("later_us", "nothing was answered"),
+        None => reading.lack("later_us", UNANSWERED),
     }
-    let flows = flows(station, pings, tools)?;
-    let fewest = flows.iter().min_by_key(|flow| flow.packets);
+    let flows = hosts.flows(pings)?;
     reading.put("flows", flows.len() as f64);
-    reading.put("frames", fewest.map_or(0, |flow| flow.packets) as f64);
-    reading.put("bytes", fewest.map_or(0, |flow| flow.bytes) as f64);
-    let conditions = watch.end(&station.bench)?;
-    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
-    judge(&flows, pings, reached, &mut measured);
-    Ok(measured)
+    match flows.iter().min_by_key(|flow| flow.packets) {
+        Some(fewest) => {
+            reading.put("frames", fewest.packets as f64);
+            reading.put("bytes", fewest.bytes as f64);
+        }
+        None => reading.lack_each(["frames", "bytes"], "the switch tells of no such flow"),
+    }
+    let notes = judge(&flows, pings, reached);
+    Ok(Found { reading, notes })
 }
 
+/// Why no time is known.
+const UNANSWERED: &str = "nothing was answered";
+
 /// What should be so, and is not.
-fn judge(flows: &[FlowStats], pings: u64, reached: u64, measured: &mut Measured) {
+fn judge(flows: &[FlowStats], pings: u64, reached: u64) -> Vec<String> {
+    let mut notes = Vec::new();
     let pairs = (HOSTS * (HOSTS - 1)) as u64;
     if reached < pairs {
-        measured.note(format!(
+        notes.push(format!(
             "of {pairs} pairs of hosts {reached} reached each other"
         ));
     }
@@ -131,28 +169,27 @@ fn judge(flows: &[FlowStats], pings: u64, reached: u64, measured: &mut Measured)
         // Pings to and from the same two before count in the same flow.
         let expected = pings..=pings + 2;
         if !expected.contains(&flow.packets) || flow.bytes != flow.packets * PING_BYTES {
-            measured.note(format!(
+            notes.push(format!(
                 "a flow counted {} frames and {} bytes, for {pings} pings of {PING_BYTES} bytes",
                 flow.packets, flow.bytes
             ));
         }
     }
+    notes
 }
 
-/// Has a host forget the hardware addresses that it was told.
-fn forget(host: &Host, station: &Station, tools: &Tools<'_>) -> Result<(), TrialError> {
-    let program = Program::new("ip")
-        .args([
-            "neighbour",
-            "flush",
-            "dev",
-            host.interface,
-            "nud",
-            "permanent",
-        ])
-        .log(station.directory.join("ip.log"))
-        .inside(&host.namespace);
-    Ok(tools.spawner.run(program, PATIENCE)?)
+/// Whether a flow is of ICMP between these two addresses: requests one way or replies the other
+/// (RFC 792: types 8 and 0).
+fn is_of_pings(flow: &FlowStats, [one, other]: [Ipv4Addr; 2]) -> bool {
+    let asked = [
+        Field::Ipv4Src,
+        Field::Ipv4Dst,
+        Field::IpProto,
+        Field::Icmpv4Type,
+    ];
+    let asked = asked.map(|field| flow.matching.exact(field));
+    let [one, other] = [one, other].map(|address| Some(u128::from(address.to_bits())));
+    asked == [one, other, Some(1), Some(8)] || asked == [other, one, Some(1), Some(0)]
 }
 
 /// What `ping` says.
@@ -163,27 +200,63 @@ struct Pinged {
     most_ms: Option<f64>,
 }
 
-fn ping(
-    from: &Host,
-    to: &Host,
-    count: u64,
-    station: &Station,
-    tools: &Tools<'_>,
-) -> Result<Pinged, TrialError> {
-    if tools.interrupt.is_set() {
-        return Err(TrialError::Interrupted);
+/// Real ones.
+struct Live<'a> {
+    station: &'a Station,
+    tools: &'a Tools<'a>,
+}
+
+impl Hosts for Live<'_> {
+    fn forget(&mut self) -> Result<(), TrialError> {
+        for host in self.station.bench.hosts() {
+            let interface = host.interface;
+            let program = Program::new("ip")
+                .args(["neighbour", "flush", "dev", interface, "nud", "permanent"])
+                .log(self.station.directory.join("ip.log"))
+                .inside(&host.namespace);
+            self.tools.spawner.run(program, PATIENCE)?;
+        }
+        Ok(())
     }
-    let output = station.directory.join("ping.txt");
-    let program = Program::new("ping")
-        .args(["-n", "-q", "-i", "0.002", "-W", "2", "-c"])
-        .args([count.to_string(), to.address.to_string()])
-        .output(&output)
-        .log(station.directory.join("ping.log"))
-        .inside(&from.namespace);
-    let mut process = tools.spawner.start(program)?;
-    // It fails where nothing is answered, which is a result.
-    process.wait(PATIENCE)?;
-    Ok(read(&process.written()?))
+
+    fn ping(&mut self, from: usize, to: usize, count: u64) -> Result<Pinged, TrialError> {
+        if self.tools.interrupt.is_set() {
+            return Err(TrialError::Interrupted);
+        }
+        let hosts = self.station.bench.hosts();
+        let (from, to) = (&hosts[from], &hosts[to]);
+        let output = self.station.directory.join("ping.txt");
+        let program = Program::new("ping")
+            .args(["-n", "-q", "-i", "0.002", "-W", "2", "-c"])
+            .args([count.to_string(), to.address.to_string()])
+            .output(&output)
+            .log(self.station.directory.join("ping.log"))
+            .inside(&from.namespace);
+        let mut process = self.tools.spawner.start(program)?;
+        // It fails where nothing is answered, which is a result.
+        process.wait(PATIENCE)?;
+        Ok(read(&process.written()?))
+    }
+
+    fn flows(&mut self, enough: u64) -> Result<Vec<FlowStats>, TrialError> {
+        let hosts = self.station.bench.hosts();
+        let two = [hosts[0].address, hosts[1].address];
+        let clock = self.tools.clock;
+        let deadline = clock.now() + SETTLE;
+        loop {
+            let Some(mut controller) = self.station.controller() else {
+                return Err(TrialError::Impossible("it has no controller".to_owned()));
+            };
+            let mut flows = controller.flows(FlowStatsRequest::all())?;
+            flows.retain(|flow| is_of_pings(flow, two));
+            let have_all = flows.len() >= 2 && flows.iter().all(|flow| flow.packets >= enough);
+            let now = clock.now();
+            if have_all || now >= deadline {
+                return Ok(flows);
+            }
+            clock.sleep_until(now + Duration::from_millis(100));
+        }
+    }
 }
 
 /// Reads the summary of iputils' ping.
@@ -203,54 +276,5 @@ fn read(text: &str) -> Pinged {
     pinged
 }
 
-/// Flows of ICMP between the first host and the second, when they have counted enough, or will
-/// not.
-fn flows(station: &Station, enough: u64, tools: &Tools<'_>) -> Result<Vec<FlowStats>, TrialError> {
-    let hosts = station.bench.hosts();
-    let two = [0, 1].map(|host: usize| u128::from(hosts[host].address.to_bits()));
-    let deadline = tools.clock.now() + SETTLE;
-    loop {
-        let Some(mut controller) = station.controller() else {
-            return Err(TrialError::Impossible("it has no controller".to_owned()));
-        };
-        let mut flows = controller.flows(FlowStatsRequest::all())?;
-        flows.retain(|flow| {
-            let asked = [
-                Field::Ipv4Src,
-                Field::Ipv4Dst,
-                Field::IpProto,
-                Field::Icmpv4Type,
-            ];
-            let asked = asked.map(|field| flow.matching.exact(field));
-            let [one, other] = two.map(Some);
-            // Requests one way and replies the other (RFC 792: types 8 and 0).
-            asked == [one, other, Some(1), Some(8)] || asked == [other, one, Some(1), Some(0)]
-        });
-        let now = tools.clock.now();
-        if now >= deadline || flows.len() >= 2 && flows.iter().all(|flow| flow.packets >= enough) {
-            return Ok(flows);
-        }
-        tools.clock.sleep_until(now + Duration::from_millis(100));
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_ping_says_is_read() {
-        let text = "PING 10.98.0.2 (10.98.0.2) 56(84) bytes of data.\n\n\
-            --- 10.98.0.2 ping statistics ---\n\
-            78 packets transmitted, 77 received, 1.28205% packet loss, time 154ms\n\
-            rtt min/avg/max/mdev = 0.020/0.048/1.580/0.012 ms\n";
-        let told = Pinged {
-            answered: 77,
-            mean_ms: Some(0.048),
-            most_ms: Some(1.58),
-        };
-        assert_eq!(read(text), told);
-        let none = "1 packets transmitted, 0 received, 100% packet loss, time 0ms\n";
-        assert_eq!(read(none), Pinged::default());
-    }
-}
+mod tests;

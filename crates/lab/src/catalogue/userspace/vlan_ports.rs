@@ -72,7 +72,11 @@ fn measure(
     station: &mut Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let mut measured = tcp_throughput::measure(station, tools)?;
+    told(point, tcp_throughput::measure(station, tools)?)
+}
+
+/// A TCP stream as this experiment tells it.
+fn told(point: &Point, mut measured: Measured) -> Result<Measured, TrialError> {
     let Outcome::TcpThroughput(tcp) = &measured.outcome else {
         return Err(TrialError::Impossible(
             "no TCP stream came of it".to_owned(),
@@ -93,4 +97,50 @@ fn measure(
     }
     measured.outcome = Outcome::Reading(reading);
     Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Conditions, ProcessUse, TcpOutcome};
+
+    fn stream() -> TcpOutcome {
+        TcpOutcome {
+            bits_per_second: 125e6,
+            seconds: 4.0,
+            retransmits: 17,
+            sender_cpu_percent: 80.0,
+            receiver_cpu_percent: 40.0,
+            each_second: vec![125e6; 4],
+        }
+    }
+
+    fn figures(process: Option<ProcessUse>) -> Reading {
+        let conditions = Conditions {
+            seconds: 4.0,
+            process,
+            ..Conditions::default()
+        };
+        let measured = Measured::new(Outcome::TcpThroughput(stream()), conditions);
+        match told(&Point::default(), measured).unwrap().outcome {
+            Outcome::Reading(reading) => reading,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_stream_is_told_with_the_share_of_a_core_that_the_switch_took() {
+        let reading = figures(Some(ProcessUse {
+            user_seconds: 1.0,
+            system_seconds: 0.5,
+            resident_bytes: 0,
+        }));
+        let of = |name: &str| reading.figures[name];
+        assert_eq!(of("mbit_s"), 125.0);
+        assert_eq!(of("retransmits"), 17.0);
+        assert_eq!(of("process_percent"), 37.5);
+        let reading = figures(None);
+        let reason = &reading.absent["process_percent"];
+        assert_eq!(reason, "the kernel itself forwards");
+    }
 }

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use testbed::Topology;
 
-use crate::catalogue::benchmarking::{goals, line_rate, rates};
-use crate::catalogue::offered::{Load, figure, offer};
+use crate::catalogue::benchmarking::{GOAL, LINE, goals, line_rate, rates};
+use crate::catalogue::offered::{Doubts, Load, figure};
+use crate::catalogue::plane::{Plane, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::cores::Watch;
 use crate::instrument::{OVERHEAD_BYTES, Pace, Rate};
 use crate::record::{Outcome, Reading};
-use crate::scenario::Tools;
 use crate::search::End;
-use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
 /// The experiment.
@@ -63,29 +61,8 @@ pub(crate) const BRIDGES: Experiment = Experiment {
                 all: &["own", "shared"],
             },
         ),
-        Parameter::constant(
-            "goal",
-            "what is searched for",
-            Values::Choice {
-                quick: "quick",
-                paper: "ndr-pdr",
-                rfc: "rfc2544",
-                all: &["quick", "ndr-pdr", "rfc2544", "tst009"],
-            },
-        ),
-        Parameter::constant(
-            "line",
-            "Mbit/s of each port's line",
-            Values::Numbers {
-                quick: &[1_000],
-                paper: &[1_000],
-                rfc: &[1_000],
-                bound: Bound {
-                    least: 10,
-                    most: 400_000,
-                },
-            },
-        ),
+        GOAL,
+        LINE,
     ],
     figures: FIGURES,
     views: &[
@@ -126,7 +103,7 @@ pub(crate) const BRIDGES: Experiment = Experiment {
         "ndr-pdr" => 420.0,
         _ => 900.0,
     },
-    measure,
+    measure: |point, station, tools| on_station(point, station, tools, measure),
 };
 
 #[rustfmt::skip]
@@ -152,11 +129,7 @@ fn topology(point: &Point) -> Topology {
     plain.with_mtu(mtu).expect("veth takes as much")
 }
 
-fn measure(
-    point: &Point,
-    station: &mut Station,
-    tools: &Tools<'_>,
-) -> Result<Measured, TrialError> {
+fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError> {
     let size = point.number("size");
     let pairs = usize::try_from(point.number("bridges")).expect("the bound says so");
     let line = line_rate(point.number("line"), size);
@@ -166,51 +139,54 @@ fn measure(
         load.pairs = pairs;
         load
     };
-    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    plane.watch()?;
     let goals = goals(point.word("goal"));
-    let outcome = rates(goals, line, &load, station, tools)?;
-    let mut reading = Reading::at(point);
+    let mut doubts = Doubts::default();
+    let outcome = rates(goals, line, &load, plane, &mut doubts)?;
     let found = outcome.found.last();
-    let ports = 2.0 * pairs as f64;
-    match found.and_then(|found| found.lower) {
-        None => {
-            for figure in FIGURES {
-                reading.lack(figure.name, "even the least rate was not met");
-            }
-        }
+    let reading = match found.and_then(|found| found.lower) {
+        None => Reading::lacking(point, FIGURES, "even the least rate was not met"),
         Some(rate) => {
+            let mut reading = Reading::at(point);
+            let ports = 2.0 * pairs as f64;
             let bits = (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0;
             let (kpps, mbit) = (ports * rate as f64 / 1e3, ports * rate as f64 * bits / 1e6);
             reading.put("throughput_kpps", kpps);
             reading.put("throughput_mbit", mbit);
             reading.put("line_percent", rate as f64 / line as f64 * 100.0);
-            prices(station, kpps, mbit, &mut reading);
+            prices(plane.price(), kpps, mbit, &mut reading);
             let pace = Pace::Constant(Rate::Frames((rate / 2).max(1)));
-            let delays = offer(&load(pace, Duration::from_millis(300)), station, tools)?.delays();
-            reading.put("p50_us", delays.quantile(0.5) as f64 / 1e3);
-            reading.put("p99_us", delays.quantile(0.99) as f64 / 1e3);
+            let offered = plane.offer(&load(pace, DELAYS))?;
+            let quantiles = [("p50_us", 0.5), ("p99_us", 0.99)];
+            offered.tell_delays(&quantiles, &mut reading, &mut doubts);
+            reading
         }
-    }
-    let conditions = watch.end(&station.bench)?;
+    };
+    let conditions = plane.conditions()?;
     let mut measured = Measured::new(Outcome::Reading(reading), conditions);
     if found.is_some_and(|found| found.end == End::AboveGenerator) {
         measured.note("the tester's own limit was reached, the device may carry more".to_owned());
     }
+    doubts.tell(&mut measured);
     Ok(measured)
 }
 
+/// For how long delays are taken.
+const DELAYS: Duration = Duration::from_millis(300);
+
 /// What a gigabit and a million frames a second cost.
-fn prices(station: &Station, kpps: f64, mbit: f64, reading: &mut Reading) {
-    let described = station.description();
-    match described.and_then(|described| described.inventory.price) {
+fn prices(price: Option<f64>, kpps: f64, mbit: f64, reading: &mut Reading) {
+    match price {
         Some(price) => {
             reading.put("price_per_gbit", price / mbit * 1e3);
             reading.put("price_per_mpps", price / kpps * 1e3);
         }
         None => {
-            for name in ["price_per_gbit", "price_per_mpps"] {
-                reading.lack(name, "the device's price is not known");
-            }
+            let names = ["price_per_gbit", "price_per_mpps"];
+            reading.lack_each(names, "the device's price is not known");
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! Round trips, capacities and rewritten frames of a device in memory: what is told of it must
+//! be what it was made to be.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::capacity::CAPACITY;
+use super::legacy::LEGACY;
+use super::rewrite::REWRITE;
+use super::rules::RULES;
+use crate::catalogue::plane::Plane;
+use crate::catalogue::plane::simulated::{
+    DIGITS, Faults, Simulated, assert_near, figure, notes, point, reading, void, why_not,
+};
+use crate::catalogue::{Experiment, Point, Value};
+use crate::statistics::Histogram;
+use crate::trial::{Measured, TrialError};
+
+type Measure = fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>;
+
+fn measured(
+    (experiment, measure): (&Experiment, Measure),
+    faults: Faults,
+    values: &[(&str, Value)],
+) -> Measured {
+    let few = [("packets", 300), ("warm-up", 20)];
+    let few = few.map(|(name, number)| (name, Value::Number(number)));
+    let known = |(name, _): &&(&str, Value)| experiment.parameter(name).is_some();
+    let values: Vec<_> = few.iter().filter(known).chain(values).cloned().collect();
+    measure(&point(experiment, &values), &mut Simulated::new(faults)).unwrap()
+}
+
+fn legacy(mode: &str, faults: Faults) -> Measured {
+    measured(
+        (&LEGACY, super::legacy::measure),
+        faults,
+        &[("mode", Value::word(mode))],
+    )
+}
+
+fn rewrite(field: &str, faults: Faults) -> Measured {
+    let values = [("rewrite", Value::word(field))];
+    measured((&REWRITE, super::rewrite::measure), faults, &values)
+}
+
+fn rules(table: &str, place: &str, count: u64, faults: Faults) -> Measured {
+    let values = [
+        ("table", Value::word(table)),
+        ("place", Value::word(place)),
+        ("rules", Value::Number(count)),
+    ];
+    measured((&RULES, super::rules::measure), faults, &values)
+}
+
+fn capacity(kind: &str, most: u64, sample: u64, faults: Faults) -> Measured {
+    let values = [
+        ("kind", Value::word(kind)),
+        ("most", Value::Number(most)),
+        ("sample", Value::Number(sample)),
+    ];
+    measured((&CAPACITY, super::capacity::measure), faults, &values)
+}
+
+/// Nothing is lost or to be said, and every echo took so long.
+fn assert_all_took(measured: &Measured, micros: f64) {
+    assert_eq!(
+        void(measured).len() + notes(measured).len(),
+        0,
+        "{:?}",
+        measured.flaws
+    );
+    for name in ["mean_us", "p50_us", "p99_us", "p999_us"] {
+        assert_near(measured, name, micros, DIGITS);
+    }
+    assert_eq!(figure(measured, "lost"), 0.0);
+}
+
+#[test]
+fn a_round_trip_is_both_ways_by_rules_and_by_the_devices_own_forwarding() {
+    let faults = || Faults {
+        normal: Duration::from_micros(20),
+        ..Faults::slow(15_000, 25_000)
+    };
+    assert_all_took(&legacy("openflow", faults()), 40.0);
+    assert_all_took(&legacy("legacy", faults()), 80.0);
+    let without = Faults {
+        openflow: false,
+        ..faults()
+    };
+    assert_all_took(&legacy("legacy", without), 40.0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn round_trips_and_losses_are_those_of_the_device(
+        forth_ns in 1_000_u64..400_000,
+        back_ns in 1_000_u64..400_000,
+        lose_every in 7_u64..90,
+    ) {
+        let mut faults = Faults::slow(forth_ns, back_ns);
+        faults.forth.lose_every = Some(lose_every);
+        let measured = legacy("openflow", faults);
+        let took = (forth_ns + back_ns) as f64 / 1e3;
+        assert_near(&measured, "p50_us", took, DIGITS);
+        assert_near(&measured, "p999_us", took, DIGITS);
+        // Echoes go on until twenty in a row came; then 20 of warm-up and 300 that count.
+        let lost = figure(&measured, "lost");
+        let (least, most) = (300 / lose_every, 300_u64.div_ceil(lose_every));
+        prop_assert!((least as f64..=most as f64).contains(&lost), "{}", lost);
+        prop_assert!(void(&measured).is_empty());
+        let text = &reading(&measured).histograms["round_trip_ns"];
+        let all = Histogram::decode(text).unwrap();
+        prop_assert_eq!(all.count() as f64, 300.0 - lost);
+    }
+}
+
+#[test]
+fn a_device_that_jitters_has_a_spread() {
+    let mut faults = Faults::slow(50_000, 0);
+    faults.forth.jitter_ns = 40_000;
+    let measured = legacy("openflow", faults);
+    // Uniform from 50 to 90 us.
+    assert_near(&measured, "mean_us", 70.0, 0.03);
+    assert_near(&measured, "p99_us", 89.6, 0.01);
+}
+
+#[test]
+fn every_field_that_is_rewritten_well_is_told_without_a_flaw() {
+    for field in super::rewrite::FIELDS {
+        assert_all_took(&rewrite(field, Faults::slow(10_000, 10_000)), 20.0);
+    }
+}
+
+#[test]
+fn a_field_that_is_not_rewritten_or_a_sum_that_is_wrong_is_found() {
+    for field in super::rewrite::FIELDS
+        .iter()
+        .filter(|field| **field != "none")
+    {
+        let faults = Faults {
+            ignores_sets: true,
+            ..Faults::slow(10_000, 10_000)
+        };
+        let measured = rewrite(field, faults);
+        let told = "320 frames came out otherwise than they should, the first as ";
+        assert!(
+            void(&measured)[0].starts_with(told),
+            "{field}: {:?}",
+            measured.flaws
+        );
+    }
+    let mut faults = Faults::default();
+    // The checksum of UDP, of every fiftieth.
+    faults.forth.rewrite = Some(|frame, nth| frame[40] ^= u8::from(nth.is_multiple_of(50)));
+    let spoilt = rewrite("ip-tos", faults);
+    assert!(void(&spoilt)[0].contains(" frames came out otherwise"));
+}
+
+#[test]
+fn a_rewriting_that_is_refused_has_the_devices_words_for_figures() {
+    let faults = Faults {
+        refuses: |rule| rule.instructions.apply.len() > 1,
+        ..Faults::default()
+    };
+    let measured = rewrite("vlan-priority", faults);
+    for one in REWRITE.figures {
+        assert!(why_not(&measured, one.name).starts_with("refused: "));
+    }
+}
+
+#[test]
+fn a_barrier_that_is_answered_too_soon_is_told_and_not_in_the_figures() {
+    let faults = Faults {
+        apply: Duration::from_millis(80),
+        ..Faults::slow(10_000, 10_000)
+    };
+    let measured = rewrite("udp-port", faults);
+    assert!(void(&measured).is_empty(), "{:?}", measured.flaws);
+    let told = "after its barrier the device went on by earlier rules: frames came out as they should 80 ms later";
+    assert_eq!(notes(&measured), [told]);
+    assert_near(&measured, "p999_us", 20.0, DIGITS);
+}
+
+#[test]
+fn rules_that_do_not_count_what_came_are_not_believed() {
+    let faults = Faults {
+        uncounted: 40,
+        ..Faults::default()
+    };
+    let measured = legacy("openflow", faults);
+    assert!(void(&measured)[0].starts_with("the rules counted "));
+}
+
+#[test]
+fn a_table_that_costs_time_by_its_rules_shows_it_wherever_the_rule_is() {
+    let faults = || Faults {
+        rule: Duration::from_nanos(50),
+        ..Faults::slow(10_000, 10_000)
+    };
+    assert_all_took(
+        &rules("one", "last", 500, faults()),
+        20.0 + 2.0 * 2.0 * 0.05,
+    );
+    for place in ["last", "first", "random"] {
+        let full = rules("full", place, 500, faults());
+        assert_all_took(&full, 20.0 + 2.0 * 502.0 * 0.05);
+    }
+}
+
+#[test]
+fn a_table_that_does_not_take_so_many_rules_leaves_its_cells_empty() {
+    let faults = Faults {
+        capacity: 300,
+        ..Faults::default()
+    };
+    let measured = rules("full", "last", 500, faults);
+    // One of the 300 is the rule towards the client.
+    let told = "of 500 rules it took 299: ";
+    assert!(why_not(&measured, "mean_us").starts_with(told));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+    #[test]
+    fn the_capacity_of_a_table_is_told_exactly(
+        room in 1_usize..1_500,
+        kind in prop::sample::select(vec!["exact", "prefix", "masks"]),
+        bytes in 100_u64..2_000,
+        micros in 1_u64..200,
+    ) {
+        let faults = Faults {
+            capacity: room,
+            grows: Some([bytes, 0]),
+            message: Duration::from_micros(micros),
+            ..Faults::slow(5_000, 5_000)
+        };
+        let measured = capacity(kind, 1_200, 20, faults);
+        let most = if kind == "masks" { 961 } else { 1_200 };
+        let wanted = room.min(most) as f64;
+        for name in ["accepted", "listed"] {
+            prop_assert_eq!(figure(&measured, name), wanted, "{}", name);
+        }
+        prop_assert_eq!(figure(&measured, "bytes_per_rule"), bytes as f64);
+        prop_assert_eq!(figure(&measured, "effective_percent"), 100.0);
+        // Those that are refused take as long.
+        let batches = wanted.div_euclid(1_000.0) + 1.0;
+        let said = if room < most { (batches * 1_000.0).min(most as f64) } else { wanted };
+        let rate = wanted / (said * micros as f64 / 1e6);
+        assert_near(&measured, "rules_s", rate, 1e-6);
+        prop_assert_eq!(notes(&measured).len(), usize::from(room < most));
+    }
+}
+
+#[test]
+fn a_device_that_says_yes_and_does_nothing_is_found() {
+    let faults = Faults {
+        forgets_every: Some(4),
+        hides: 7,
+        ..Faults::default()
+    };
+    let measured = capacity("exact", 1_000, 1_000, faults);
+    assert_eq!(figure(&measured, "accepted"), 1_000.0);
+    assert_eq!(figure(&measured, "listed"), 993.0);
+    // Rules are tried by chance: 99 per cent of such samples are within 3.6 of 75.
+    let effective = figure(&measured, "effective_percent");
+    assert!((effective - 75.0).abs() < 3.6, "{effective}");
+}
+
+#[test]
+fn a_device_that_takes_no_rule_has_no_rate() {
+    let faults = Faults {
+        refuses: |_| true,
+        ..Faults::default()
+    };
+    let measured = capacity("exact", 100, 10, faults);
+    assert_eq!(figure(&measured, "accepted"), 0.0);
+    assert_eq!(why_not(&measured, "rules_s"), "it took no rule");
+    assert_eq!(why_not(&measured, "effective_percent"), "it took no rule");
+}

@@ -1,0 +1,182 @@
+//! Delay, loss, copies and overtaking that were put in are what these experiments tell.
+
+use proptest::prelude::*;
+
+use super::action::ACTION;
+use super::load::LOAD;
+use super::measure;
+use super::size::SIZE;
+use crate::catalogue::plane::simulated::{
+    DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
+};
+use crate::catalogue::{Experiment, Value};
+use crate::instrument::memory::{Path, Service};
+use crate::trial::Measured;
+
+/// An experiment at `mbit` for 50 ms, at other values as said.
+fn measured(experiment: &Experiment, faults: Faults, values: &[(&str, u64)]) -> Measured {
+    let values = [("millis", 50)].into_iter().chain(values.iter().copied());
+    let values: Vec<_> = values.map(|(name, n)| (name, Value::Number(n))).collect();
+    let mut device = Simulated::new(faults);
+    measure(&point(experiment, &values), &mut device).unwrap()
+}
+
+#[test]
+fn a_delay_is_told_at_every_size() {
+    for size in [64, 512, 1_518] {
+        let values = [("size", size), ("mbit", 10)];
+        let measured = measured(&SIZE, Faults::slow(37_000, 0), &values);
+        for name in ["mean_us", "p50_us", "p99_us", "p999_us"] {
+            assert_near(&measured, name, 37.0, DIGITS);
+        }
+        let pps = 10e6 / ((size + 20) as f64 * 8.0);
+        // To a frame of those that are due within the time.
+        let frame = 1.0 / (pps * 0.05);
+        assert_near(&measured, "offered_kpps", pps / 1e3, frame);
+        assert_near(&measured, "received_kpps", pps / 1e3, frame);
+        for name in ["loss_percent", "reordered", "duplicated", "ipdv_us"] {
+            assert_eq!(figure(&measured, name), 0.0, "{name}");
+        }
+        assert_eq!(void(&measured).len() + notes(&measured).len(), 0);
+    }
+}
+
+#[test]
+fn a_device_that_takes_no_time_is_told_to_take_none() {
+    let measured = measured(&SIZE, Faults::default(), &[]);
+    assert_eq!(figure(&measured, "p50_us"), 0.0);
+    assert_eq!(figure(&measured, "mean_us"), 0.0);
+}
+
+#[test]
+fn beyond_what_a_device_carries_its_queue_fills_and_the_rest_is_lost() {
+    // 150 bytes: 7,353 frames a second at 10 Mbit/s, of 4,000 that it carries.
+    let mut faults = Faults::slow(5_000, 0);
+    faults.forth.service = Some(Service {
+        frame_ns: 250_000,
+        queue: 8,
+    });
+    let below = measured(&LOAD, faults.clone(), &[("mbit", 5)]);
+    assert_eq!(figure(&below, "loss_percent"), 0.0);
+    assert_near(&below, "p50_us", 255.0, DIGITS);
+    let values = [("mbit", 10), ("size", 150), ("millis", 400)];
+    let beyond = measured(&LOAD, faults, &values);
+    // What it carries, and the queue that is left at the end.
+    let sent = 10e6 / (170.0 * 8.0) * 0.4_f64;
+    let lost = 100.0 * (1.0 - (1_600.0 + 9.0) / sent);
+    assert_near(&beyond, "loss_percent", lost, 0.01);
+    assert_near(&beyond, "p99_us", 5.0 + 250.0 * 9.0, 0.06);
+}
+
+#[test]
+fn a_tester_that_is_too_slow_is_no_fault_of_the_device() {
+    let mut faults = Faults::default();
+    faults.forth.sender_gap_ns = 200_000;
+    let measured = measured(&LOAD, faults, &[("mbit", 10)]);
+    let told = "the tester is too slow: stream 0 was sent at ";
+    assert!(why_not(&measured, "p50_us").starts_with(told));
+    assert!(figure(&measured, "offered_kpps") < 5.1);
+}
+
+#[test]
+fn what_the_tester_lost_and_what_a_device_spoilt_makes_a_test_void() {
+    let mut faults = Faults::default();
+    faults.forth.drop_every = Some(10);
+    let dropped = measured(&LOAD, faults, &[("mbit", 10)]);
+    assert!(void(&dropped)[0].starts_with("the tester lost "));
+    let mut faults = Faults::default();
+    faults.forth.rewrite = Some(|frame, _| frame[40] ^= 1);
+    let damaged = measured(&LOAD, faults, &[("mbit", 10)]);
+    assert!(void(&damaged)[0].ends_with("with a wrong checksum"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn whatever_is_lost_comes_twice_or_late_is_told(
+        delay_ns in 0_u64..500_000,
+        lose_every in 2_u64..200,
+        repeat_every in 2_u64..200,
+        hold_every in 2_u64..50,
+        lose_share in 0.0_f64..0.5,
+        seed in any::<u64>(),
+    ) {
+        let faults = Faults {
+            forth: Path {
+                delay_ns,
+                lose_every: Some(lose_every),
+                lose_share,
+                repeat_every: Some(repeat_every),
+                // Frames follow each other by 136 us: one comes before, whatever is lost.
+                hold_every: Some((hold_every, 150_000)),
+                seed,
+                ..Path::default()
+            },
+            ..Faults::default()
+        };
+        let mut device = Simulated::new(faults);
+        let values = [("mbit", 10), ("millis", 50)];
+        let values = values.map(|(name, n)| (name, Value::Number(n)));
+        let measured = measure(&point(&LOAD, &values), &mut device).unwrap();
+        let done = device.done[0];
+        let lost = done.lost as f64 / done.sent as f64 * 100.0;
+        prop_assert_eq!(figure(&measured, "loss_percent"), lost);
+        prop_assert_eq!(figure(&measured, "duplicated"), done.repeated as f64);
+        prop_assert!(figure(&measured, "reordered") <= done.held as f64);
+        let p50 = figure(&measured, "p50_us");
+        let wanted = delay_ns as f64 / 1e3;
+        // The held are fewer than half, but for those that are each second.
+        let held = hold_every == 2 && (p50 - wanted - 150.0).abs() <= DIGITS * (wanted + 150.0);
+        prop_assert!((p50 - wanted).abs() <= DIGITS * wanted || held, "{} {}", p50, wanted);
+    }
+}
+
+/// What `action-delay` tells of an action.
+fn action(word: &str, faults: Faults) -> (Measured, u64) {
+    let values = [("action", Value::word(word)), ("millis", Value::Number(50))];
+    let mut device = Simulated::new(faults);
+    let point = point(&ACTION, &values);
+    let measured = super::action::measure(&point, &mut device).unwrap();
+    (measured, device.done.first().map_or(0, |done| done.sent))
+}
+
+#[test]
+fn every_action_is_told_as_carried_out_by_a_device_that_does() {
+    for word in super::action::ACTIONS {
+        let (measured, sent) = action(word, Faults::slow(21_000, 0));
+        assert_near(&measured, "mean_us", 21.0, DIGITS);
+        assert_eq!(figure(&measured, "loss_percent"), 0.0, "{word}");
+        assert!(sent > 300 && void(&measured).is_empty(), "{word}");
+    }
+}
+
+#[test]
+fn an_action_that_is_not_carried_out_is_found() {
+    for word in super::action::ACTIONS {
+        let faults = Faults {
+            ignores_sets: true,
+            ..Faults::slow(21_000, 0)
+        };
+        let (measured, sent) = action(word, faults);
+        let told: Vec<String> = match *word {
+            "none" => Vec::new(),
+            _ => vec![format!(
+                "{sent} frames came out with other headers than they should, 0 with a wrong checksum"
+            )],
+        };
+        assert_eq!(void(&measured), told, "{word}");
+    }
+}
+
+#[test]
+fn an_action_that_is_refused_has_the_devices_words_for_figures() {
+    let faults = Faults {
+        refuses: |rule| rule.instructions.apply.len() > 1,
+        ..Faults::default()
+    };
+    let (measured, sent) = action("nw-tos", faults);
+    assert_eq!(sent, 0);
+    for one in ACTION.figures {
+        assert!(why_not(&measured, one.name).starts_with("refused: the addition of a rule: "));
+    }
+}

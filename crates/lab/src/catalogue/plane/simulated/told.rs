@@ -1,0 +1,67 @@
+//! What a test asks of an experiment's outcome.
+
+use crate::catalogue::{Experiment, Point, Profile, Settings, Value};
+use crate::record::{Outcome, Reading};
+use crate::trial::Measured;
+
+/// The point of an experiment's quick profile with these values.
+pub(in crate::catalogue) fn point(experiment: &Experiment, values: &[(&str, Value)]) -> Point {
+    let settings = Settings {
+        profile: Profile::Quick,
+        ..Settings::default()
+    };
+    let points = settings.points(experiment).unwrap();
+    let values = values.iter();
+    values.fold(points[0].clone(), |point, (name, value)| {
+        point.with(name, value.clone())
+    })
+}
+
+/// What a test came to.
+pub(in crate::catalogue) fn reading(measured: &Measured) -> &Reading {
+    match &measured.outcome {
+        Outcome::Reading(reading) => reading,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A figure.
+pub(in crate::catalogue) fn figure(measured: &Measured, name: &str) -> f64 {
+    let reading = reading(measured);
+    let value = reading.figures.get(name);
+    *value.unwrap_or_else(|| panic!("{name}: {:?}", reading.absent))
+}
+
+/// Whether a figure is what was put in, to this share of it.
+pub(in crate::catalogue) fn assert_near(measured: &Measured, name: &str, wanted: f64, share: f64) {
+    let value = figure(measured, name);
+    assert!(
+        (value - wanted).abs() <= share * wanted.abs(),
+        "{name}: {value} instead of {wanted}"
+    );
+}
+
+/// Delays are kept to three digits.
+pub(in crate::catalogue) const DIGITS: f64 = 2e-3;
+
+/// Why a figure has no value.
+pub(in crate::catalogue) fn why_not<'m>(measured: &'m Measured, name: &str) -> &'m str {
+    let reading = reading(measured);
+    let reason = reading.absent.get(name);
+    reason.unwrap_or_else(|| panic!("{name}: {:?}", reading.figures))
+}
+
+/// What makes a test void.
+pub(in crate::catalogue) fn void(measured: &Measured) -> Vec<&str> {
+    flaws(measured, true)
+}
+
+/// What else is to be known of it.
+pub(in crate::catalogue) fn notes(measured: &Measured) -> Vec<&str> {
+    flaws(measured, false)
+}
+
+fn flaws(measured: &Measured, void: bool) -> Vec<&str> {
+    let flaws = measured.flaws.iter().filter(|flaw| flaw.void == void);
+    flaws.map(|flaw| flaw.reason.as_str()).collect()
+}

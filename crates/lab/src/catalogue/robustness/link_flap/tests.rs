@@ -1,0 +1,53 @@
+//! A cable in memory that is out for as long as is known.
+
+use super::*;
+use crate::catalogue::Value;
+use crate::catalogue::plane::simulated::{
+    Faults, Simulated, assert_near, figure, notes, point, void, why_not,
+};
+
+fn measured(down: u64, faults: Faults) -> Measured {
+    let values = [("down-millis", down), ("pps", 5_000)];
+    let values = values.map(|(name, number)| (name, Value::Number(number)));
+    measure(&point(&LINK_FLAP, &values), &mut Simulated::new(faults)).unwrap()
+}
+
+#[test]
+fn an_outage_and_what_a_device_takes_to_come_back_are_told() {
+    for (down, recovers) in [(100, 0), (50, 30), (200, 500)] {
+        let faults = Faults {
+            recovers: Duration::from_millis(recovers),
+            ..Faults::slow(20_000, 0)
+        };
+        let measured = measured(down, faults);
+        let outage = (down + recovers) as f64;
+        // To a frame at either end.
+        let near = |name: &str, wanted: f64| {
+            let value = figure(&measured, name);
+            assert!(
+                (value - wanted).abs() <= 0.41,
+                "{name}: {value} of {wanted}"
+            );
+        };
+        near("outage_ms", outage);
+        near("recovery_ms", recovers as f64);
+        assert_near(&measured, "lost", outage * 5.0, 2.1 / (outage * 5.0));
+        assert_eq!(void(&measured).len() + notes(&measured).len(), 0);
+    }
+}
+
+#[test]
+fn without_the_rate_there_is_no_outage() {
+    let mut faults = Faults::default();
+    faults.forth.sender_gap_ns = 300_000;
+    let measured = measured(100, faults);
+    assert!(why_not(&measured, "outage_ms").starts_with("the tester is too slow: "));
+}
+
+#[test]
+fn what_the_tester_lost_is_not_taken_for_an_outage() {
+    let mut faults = Faults::default();
+    faults.forth.drop_every = Some(100);
+    let measured = measured(100, faults);
+    assert!(void(&measured)[0].starts_with("the tester lost "));
+}

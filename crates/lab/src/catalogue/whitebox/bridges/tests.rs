@@ -1,0 +1,63 @@
+//! Several bridges in memory, each of a known capacity.
+
+use super::*;
+use crate::catalogue::Value;
+use crate::catalogue::plane::simulated::{
+    DIGITS, Faults, Simulated, assert_near, figure, notes, point, void, why_not,
+};
+use crate::instrument::memory::Service;
+
+/// Bridges that carry 10,000 frames a second each way of the line's 11,748.
+fn measured(bridges: u64, change: impl FnOnce(&mut Faults)) -> Measured {
+    let mut faults = Faults::slow(11_000, 11_000);
+    let service = Service {
+        frame_ns: 100_000,
+        queue: 4,
+    };
+    faults.forth.service = Some(service);
+    faults.back.service = Some(service);
+    change(&mut faults);
+    let values = [("bridges", bridges), ("line", 50)];
+    let values = values.map(|(name, number)| (name, Value::Number(number)));
+    measure(&point(&BRIDGES, &values), &mut Simulated::new(faults)).unwrap()
+}
+
+#[test]
+fn what_bridges_carry_together_and_what_it_costs_is_found() {
+    for bridges in [1, 2] {
+        let measured = measured(bridges, |faults| faults.price = Some(300.0));
+        let kpps = 2.0 * bridges as f64 * 10.0;
+        // Half a per cent may be lost, and a search comes as near as two.
+        assert_near(&measured, "throughput_kpps", kpps, 0.025);
+        let kpps = figure(&measured, "throughput_kpps");
+        let mbit = kpps * 532.0 * 8.0 / 1e3;
+        assert_near(&measured, "throughput_mbit", mbit, 1e-9);
+        assert_near(&measured, "price_per_gbit", 300.0 / mbit * 1e3, 1e-9);
+        assert_near(&measured, "price_per_mpps", 300.0 / kpps * 1e3, 1e-9);
+        assert_near(&measured, "p50_us", 111.0, DIGITS);
+        assert_near(&measured, "p99_us", 111.0, DIGITS);
+        assert_eq!(void(&measured).len() + notes(&measured).len(), 0);
+    }
+}
+
+#[test]
+fn frames_that_come_out_of_another_bridge_are_told() {
+    let measured = measured(2, |faults| faults.floods = true);
+    assert!(notes(&measured)[0].ends_with("frames came out where they should not"));
+}
+
+#[test]
+fn a_price_that_nobody_told_and_bridges_that_carry_nothing_have_reasons() {
+    let nothing = measured(1, |faults| faults.back.lose_every = Some(2));
+    for one in FIGURES {
+        assert_eq!(
+            why_not(&nothing, one.name),
+            "even the least rate was not met"
+        );
+    }
+    let free = measured(1, |_| {});
+    assert_eq!(
+        why_not(&free, "price_per_gbit"),
+        "the device's price is not known"
+    );
+}
