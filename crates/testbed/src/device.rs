@@ -28,7 +28,7 @@ use crate::{
 pub use described::{Described, near};
 pub use external::External;
 pub use kind::{DeviceKind, UnknownDevice};
-pub use mode::Mode;
+pub use mode::{FailMode, Mode};
 
 /// How long a device may take to come up, and a tool of its to end.
 const START: Duration = Duration::from_secs(20);
@@ -53,6 +53,8 @@ pub struct Setup {
     pub topology: Topology,
     /// How it decides where frames go; its usual mode, if none is said.
     pub mode: Option<Mode>,
+    /// What it does while its controller is gone.
+    pub fail_mode: FailMode,
     /// What its file says, if it has one.
     pub settings: Settings,
 }
@@ -77,6 +79,7 @@ struct Plan<'a> {
     inside: &'a Namespace,
     bridges: &'a [BridgePlan],
     mode: Mode,
+    fail_mode: FailMode,
     mtu: u32,
 }
 
@@ -193,6 +196,7 @@ impl Device {
             inside,
             bridges: &setup.topology.bridges(),
             mode: setup.mode.unwrap_or(usual),
+            fail_mode: setup.fail_mode,
             mtu: setup.topology.mtu(),
         };
         let vlans = setup.topology.ports() == PortKind::Vlan;

@@ -85,6 +85,7 @@ fn request(kind: DeviceKind, topology: Topology, mode: Option<Mode>) -> Request 
         kind,
         mode,
         topology,
+        fail_mode: FailMode::Secure,
         application: Application::Silent,
     }
 }
