@@ -19,6 +19,7 @@ pub(crate) const RULES: &[Rule] = rules![
     the_lab_measures_devices_with_tap_interfaces,
     experiments_find_what_a_device_is_known_to_do,
     experiments_of_the_catalogue_come_to_figures_on_this_switch,
+    frames_ports_and_a_lost_controller_are_found_as_they_are_on_this_switch,
 ];
 
 fn the_lab_measures_devices_of_dpdk(ground: &Ground) -> Outcome {
@@ -165,5 +166,48 @@ fn experiments_of_the_catalogue_come_to_figures_on_this_switch(ground: &Ground) 
         report.contains("Rewriting header fields"),
         "the report has its sections"
     );
+    Ok(())
+}
+
+fn frames_ports_and_a_lost_controller_are_found_as_they_are_on_this_switch(
+    ground: &Ground,
+) -> Outcome {
+    let out = ground.file("robust");
+    let words = format!(
+        "run port-status tags-and-labels mtu controller-loss --profile quick --runs 1 \
+         --set burst=0 --set action=push-vlan,push-mpls --set millis=20 --set after-millis=700 \
+         --device comporta --out {}",
+        out.display()
+    );
+    lab(ground, &words)?;
+    let all = trials(&out)?;
+    let of = |scenario: &str| all.iter().find(|trial| trial["scenario"] == scenario);
+    let is = |scenario: &str, name: &str, wanted: f64| {
+        let trial = of(scenario).expect("it was done");
+        assert_eq!(figure(trial, name), Some(wanted), "{name}: {trial}");
+    };
+    for name in ["never", "wrong"] {
+        is("port-status", name, 0.0);
+    }
+    for trial in all
+        .iter()
+        .filter(|one| one["scenario"] == "tags-and-labels")
+    {
+        let wrong = ["changed", "damaged"].map(|name| figure(trial, name));
+        assert_eq!(wrong, [Some(0.0); 2], "{trial}");
+    }
+    // What is too long is neither sent nor cut, and the port's counters own up to it.
+    for name in [
+        "over_percent",
+        "far_percent",
+        "fragments",
+        "told",
+        "changed",
+    ] {
+        is("mtu", name, 0.0);
+    }
+    is("mtu", "counted_percent", 100.0);
+    is("controller-loss", "rules_kept_percent", 100.0);
+    is("controller-loss", "by_itself_ms", 0.0);
     Ok(())
 }

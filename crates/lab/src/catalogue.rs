@@ -10,8 +10,12 @@ mod calibration;
 mod control;
 mod data_planes;
 mod experiment;
+mod frames;
+mod in_force;
 mod latency;
 mod lines;
+#[cfg(test)]
+mod memory;
 mod offered;
 mod parameter;
 mod plane;
@@ -43,7 +47,11 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &latency::size::SIZE,
     &latency::load::LOAD,
     &latency::action::ACTION,
+    &frames::mtu::MTU,
     &whitebox::bridges::BRIDGES,
+    &frames::kinds::KINDS,
+    &frames::tags::TAGS,
+    &frames::icmp::ICMP,
     &benchmarking::throughput::THROUGHPUT,
     &benchmarking::loss::LOSS,
     &benchmarking::back_to_back::BACK_TO_BACK,
@@ -59,6 +67,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &control::statistics::AGGREGATE_STATS,
     &control::interaction::INTERACTION,
     &control::port_stats::PORT_STATS,
+    &control::port_status::PORT_STATUS,
+    &control::tuple_matrix::TUPLE_MATRIX,
     &control::packet_in::PACKET_IN,
     &control::packet_out::PACKET_OUT,
     &control::reactive::REACTIVE,
@@ -66,6 +76,8 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &robustness::flows::FLOWS,
     &robustness::storm::STORM,
     &robustness::masks::MASKS,
+    &control::churn::CHURN,
+    &robustness::controller_loss::CONTROLLER_LOSS,
     &robustness::link_flap::LINK_FLAP,
     &robustness::soak::SOAK,
 ];

@@ -139,6 +139,7 @@ fn catalogued(
     let request = Request {
         kind: station.kind(),
         mode: own.mode,
+        fail_mode: own.fail_mode,
         topology: own.topology,
         application: own.application,
         apart: own.apart,

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use flow::FlowMod;
 use testbed::{
-    Bench, Clock, DeviceKind, DeviceOptions, Failure, Mode, Settings, Setup, Spawner, Topology,
+    Bench, Clock, DeviceKind, DeviceOptions, FailMode, Failure, Mode, Settings, Setup, Spawner,
+    Topology,
 };
 
 use crate::controller::{Application, Controller, ControllerError, Counts};
@@ -41,6 +42,8 @@ pub(crate) struct Request {
     pub(crate) kind: DeviceKind,
     /// How it decides where frames go; its usual mode, if none is said.
     pub(crate) mode: Option<Mode>,
+    /// What it does while its controllers are gone.
+    pub(crate) fail_mode: FailMode,
     /// How bridges and hosts are joined.
     pub(crate) topology: Topology,
     /// What its controllers do by themselves.
@@ -55,6 +58,7 @@ impl Request {
         Self {
             kind,
             mode: None,
+            fail_mode: FailMode::default(),
             topology: Topology::default(),
             application: Application::Silent,
             apart: false,
@@ -66,6 +70,9 @@ impl Request {
         let mut name = self.kind.name().to_owned();
         if let Some(mode) = self.mode {
             name = format!("{name}-{mode}");
+        }
+        if self.fail_mode != FailMode::default() {
+            name = format!("{name}-{}", self.fail_mode.name());
         }
         if !self.application.is_silent() {
             name.push_str("-reactive");
@@ -125,6 +132,7 @@ impl Station {
         let setup = Setup {
             topology: request.topology,
             mode: Some(mode),
+            fail_mode: request.fail_mode,
             settings: devices::settings(kind, description.as_ref())?,
         };
         let device = DeviceOptions {
@@ -239,6 +247,17 @@ impl Station {
     #[cfg(test)]
     pub(crate) fn controllers(&self) -> &[Controller] {
         &self.controllers
+    }
+
+    /// Its controllers, in the order of bridges: the station has none until it is given some.
+    pub(crate) fn take_controllers(&mut self) -> Vec<Controller> {
+        std::mem::take(&mut self.controllers)
+    }
+
+    /// Gives it controllers that its bridges have called, in their order.
+    pub(crate) fn give_controllers(&mut self, controllers: Vec<Controller>) {
+        self.controllers = controllers;
+        self.packet_ins = self.packet_ins_so_far();
     }
 
     /// Sees to it that the device forwards by fresh rules of `set`, whose counters

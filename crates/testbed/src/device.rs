@@ -29,7 +29,7 @@ use crate::{
 pub use described::{Described, near};
 pub use external::External;
 pub use kind::{DeviceKind, UnknownDevice};
-pub use mode::Mode;
+pub use mode::{FailMode, Mode};
 pub use restart::Ending;
 
 /// How long a device may take to come up, and a tool of its to end.
@@ -55,6 +55,8 @@ pub struct Setup {
     pub topology: Topology,
     /// How it decides where frames go; its usual mode, if none is said.
     pub mode: Option<Mode>,
+    /// What it does while its controller is gone.
+    pub fail_mode: FailMode,
     /// What its file says, if it has one.
     pub settings: Settings,
 }
@@ -79,6 +81,7 @@ pub(crate) struct Plan<'a> {
     inside: &'a Namespace,
     bridges: &'a [BridgePlan],
     mode: Mode,
+    fail_mode: FailMode,
     mtu: u32,
 }
 
@@ -95,6 +98,7 @@ impl<'p> Plan<'p> {
             settings: &setup.settings,
             inside,
             bridges,
+            fail_mode: setup.fail_mode,
             mode: setup.mode.unwrap_or(usual),
             mtu: setup.topology.mtu(),
         }

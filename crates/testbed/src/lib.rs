@@ -48,8 +48,8 @@ pub use bench::{Bench, Host, Stopped};
 pub use clock::{Clock, Drift, MOVED_NS_MAX, Relation};
 pub use control_stream::{Arrival, Chunk, ControlStream, Stamp, Wanted, note_arrivals};
 pub use device::{
-    Described, Device, DeviceKind, DeviceOptions, Ending, External, Mode, Settings, Setup,
-    UnknownDevice, near,
+    Described, Device, DeviceKind, DeviceOptions, Ending, External, FailMode, Mode, Settings,
+    Setup, UnknownDevice, near,
 };
 pub use failure::Failure;
 pub use impairment::{Chance, FaultCounts, Faults, Impairment, Impairments};

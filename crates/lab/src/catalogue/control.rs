@@ -9,6 +9,7 @@
 pub(super) mod add_flow;
 pub(super) mod barrier_truth;
 mod changes;
+pub(super) mod churn;
 pub(super) mod consistency;
 pub(super) mod control_echo;
 mod figures;
@@ -18,6 +19,7 @@ pub(super) mod packet_in;
 pub(super) mod packet_out;
 mod poll;
 pub(super) mod port_stats;
+pub(super) mod port_status;
 pub(super) mod reactive;
 mod rig;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod simulated;
 pub(super) mod statistics;
 pub(super) mod timers;
 mod traffic;
+pub(super) mod tuple_matrix;
 pub(super) mod update_rate;
 
 use std::thread;
@@ -102,13 +105,23 @@ fn on_device(
     tools: &Tools<'_>,
     experiment: fn(&Point, &mut dyn Rig) -> Result<Found, TrialError>,
 ) -> Result<Measured, TrialError> {
+    on_rig(point, station, tools, |live| experiment(point, live))
+}
+
+/// The same of an experiment that wants more of the device than a rig has.
+fn on_rig<'a>(
+    point: &Point,
+    station: &Station,
+    tools: &Tools<'a>,
+    experiment: impl FnOnce(&mut Live<'a>) -> Result<Found, TrialError> + Send,
+) -> Result<Measured, TrialError> {
     let mut live = Live::open(station, version(point), tools)?;
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let found = thread::scope(|scope| {
         let measuring = scope.spawn(|| {
             let cores = &tools.cores.tester;
             testbed::pin_current_thread(&cores[..cores.len().min(1)])?;
-            let found = experiment(point, &mut live);
+            let found = experiment(&mut live);
             // What was added goes, whatever came of it.
             let cleared = live.clear();
             let found = found?;

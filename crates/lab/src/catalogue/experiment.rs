@@ -1,6 +1,6 @@
 //! What an experiment is made of.
 
-use testbed::{DeviceKind, Mode, Topology};
+use testbed::{DeviceKind, FailMode, Mode, Topology};
 
 use super::{Parameter, Point};
 use crate::controller::Application;
@@ -56,6 +56,8 @@ pub(crate) struct Own {
     pub(crate) topology: Topology,
     /// How the device decides where frames go; in its usual way, if none is said.
     pub(crate) mode: Option<Mode>,
+    /// What it does while its controllers are gone.
+    pub(crate) fail_mode: FailMode,
     /// What its controllers do by themselves.
     pub(crate) application: Application,
     /// Whether it may run on all cores, the tester's too.
@@ -69,7 +71,8 @@ impl Own {
     /// Whether it is no other than that for the whole run.
     pub(crate) fn is_usual(&self) -> bool {
         let alike = self.topology == Topology::default() && self.mode.is_none();
-        alike && self.application.is_silent() && !self.on_all_cores && !self.apart
+        let by_rules = self.application.is_silent() && self.fail_mode == FailMode::Secure;
+        alike && by_rules && !self.on_all_cores && !self.apart
     }
 }
 

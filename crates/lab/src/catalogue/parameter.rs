@@ -60,6 +60,24 @@ pub enum Values {
     },
 }
 
+impl Values {
+    /// Whole numbers for each profile, and the least and the most of them.
+    pub(super) const fn numbers(
+        quick: &'static [u64],
+        paper: &'static [u64],
+        rfc: &'static [u64],
+        [least, most]: [u64; 2],
+    ) -> Self {
+        let bound = Bound { least, most };
+        Self::Numbers {
+            quick,
+            paper,
+            rfc,
+            bound,
+        }
+    }
+}
+
 /// The least and the most that makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {

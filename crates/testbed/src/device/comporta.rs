@@ -47,7 +47,8 @@ fn words(plan: Plan<'_>, bridge: &BridgePlan) -> Vec<String> {
         Mode::Legacy => words.push("standalone".to_owned()),
         Mode::OpenFlow => {
             let controller = plan.options.controller(&bridge.name);
-            words.extend(["secure".to_owned(), "--controller".to_owned(), controller]);
+            let fail_mode = plan.fail_mode.name().to_owned();
+            words.extend([fail_mode, "--controller".to_owned(), controller]);
         }
     }
     words

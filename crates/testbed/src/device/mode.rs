@@ -30,3 +30,24 @@ impl fmt::Display for Mode {
         f.pad(self.name())
     }
 }
+
+/// What a device that has a controller does while that is gone (OF 1.3.5, 6.3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FailMode {
+    /// It goes on by the rules that it has.
+    #[default]
+    Secure,
+    /// It forwards by itself, as in [`Mode::Legacy`].
+    Standalone,
+}
+
+impl FailMode {
+    /// Its name, as Open vSwitch has it too.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Secure => "secure",
+            Self::Standalone => "standalone",
+        }
+    }
+}

@@ -70,7 +70,7 @@ fn daemon(kind: DeviceKind) -> &'static str {
 fn bridge(plan: Plan<'_>, bridge: &BridgePlan) -> String {
     let name = &bridge.name;
     let fail_mode = match plan.mode {
-        Mode::OpenFlow => "secure",
+        Mode::OpenFlow => plan.fail_mode.name(),
         Mode::Legacy => "standalone",
     };
     // Without a number of its own a bridge takes that of a port, and calls again when there is

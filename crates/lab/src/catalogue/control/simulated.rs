@@ -274,6 +274,7 @@ impl Simulated {
                     value,
                     ..
                 } => bytes[15] = u8::try_from(*value).unwrap() << 2,
+                Action::PopVlan => drop(bytes.drain(12..16)),
                 Action::Output {
                     port: PortNo::CONTROLLER,
                     ..

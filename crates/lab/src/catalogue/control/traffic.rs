@@ -113,6 +113,11 @@ impl Traffic {
         }
     }
 
+    /// Has frames come out as long as `frame`, where rules change how long they are.
+    pub(super) const fn come_out_with(&mut self, frame: &frames::UdpFrame) {
+        self.length = frame.headers() + frame.payload;
+    }
+
     /// Sends a frame, if one is due.
     pub(super) fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
         let now = rig.now();

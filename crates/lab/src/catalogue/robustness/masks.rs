@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 
-use super::{in_force, numbers};
+use crate::catalogue::in_force;
 use crate::catalogue::offered::{FIGURES, Load, offer, offer_once};
 use crate::catalogue::{Experiment, Family, Parameter, Point, Setting, Values, View};
 use crate::instrument::template::{FLOWS_MAX, FlowField, Flows};
@@ -32,7 +32,7 @@ pub(crate) const MASKS: Experiment = Experiment {
         Parameter::axis(
             "rules",
             "rules, each with a mask of its own",
-            numbers(
+            Values::numbers(
                 &[10, 1_000],
                 &[1, 10, 100, 300, 1_000],
                 &[1, 10, 100, 300, 1_000],
@@ -50,12 +50,12 @@ pub(crate) const MASKS: Experiment = Experiment {
         Parameter::constant(
             "pps",
             "frames a second",
-            numbers(&[50_000], &[100_000], &[100_000], [100, 10_000_000]),
+            Values::numbers(&[50_000], &[100_000], &[100_000], [100, 10_000_000]),
         ),
         Parameter::constant(
             "millis",
             "milliseconds for which frames are offered",
-            numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
+            Values::numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
         ),
     ],
     figures: FIGURES,

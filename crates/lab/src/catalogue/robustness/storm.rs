@@ -6,9 +6,11 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
 
-use super::{in_force, numbers};
+use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer, offer_once};
-use crate::catalogue::{Better, Experiment, Family, Figure, Parameter, Point, Setting, View};
+use crate::catalogue::{
+    Better, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
 use crate::instrument::template::{FLOWS_MAX, FlowField, Flows};
 use crate::instrument::{Pace, Rate, Template};
 use crate::record::Reading;
@@ -34,7 +36,7 @@ pub(crate) const STORM: Experiment = Experiment {
         Parameter::axis(
             "rules",
             "rules of the access list; without any, one rule matches the port of arrival",
-            numbers(
+            Values::numbers(
                 &[1_000],
                 &[0, 100, 1_000, 4_000],
                 &[0, 100, 1_000, 4_000],
@@ -44,7 +46,7 @@ pub(crate) const STORM: Experiment = Experiment {
         Parameter::axis(
             "pps",
             "frames a second",
-            numbers(
+            Values::numbers(
                 &[50_000],
                 &[10_000, 50_000, 100_000, 200_000],
                 &[10_000, 50_000, 100_000, 200_000],
@@ -54,7 +56,7 @@ pub(crate) const STORM: Experiment = Experiment {
         Parameter::constant(
             "millis",
             "milliseconds for which frames are offered, each time",
-            numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
+            Values::numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
         ),
     ],
     figures: FIGURES,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use super::super::simulated::{met, offer};
 use super::*;
+use crate::catalogue::memory::{met, offer};
 
 #[test]
 fn every_frame_meets_its_rule_and_no_other() {
@@ -16,7 +16,7 @@ fn every_frame_meets_its_rule_and_no_other() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let decide = {
         let seen = Arc::clone(&seen);
-        move |frame: &[u8]| {
+        move |frame: &mut Vec<u8>| {
             let place = met(&rules, frame)?;
             let others = rules
                 .iter()

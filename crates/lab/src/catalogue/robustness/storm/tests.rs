@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::super::simulated::{met, offer, point};
 use super::*;
 use crate::catalogue::Value;
+use crate::catalogue::memory::{met, offer, point};
 
 const FIRST_NS: u64 = 200_000;
 const LATER_NS: u64 = 20_000;
@@ -27,7 +27,7 @@ fn flow_of(frame: &[u8]) -> Vec<u8> {
 }
 
 /// As long as a frame of a known flow takes, unless it is the first.
-fn remembering(lost_every: usize) -> super::super::simulated::Decide {
+fn remembering(lost_every: usize) -> crate::catalogue::memory::Decide {
     let mut known = BTreeSet::new();
     Box::new(move |frame| match known.insert(flow_of(frame)) {
         true if known.len().is_multiple_of(lost_every) => None,
@@ -78,7 +78,7 @@ fn most_rules_of_the_list_are_met_and_some_frames_meet_none() {
     load.length = Duration::from_millis(60);
     let decide = {
         let hits = Arc::clone(&hits);
-        move |frame: &[u8]| {
+        move |frame: &mut Vec<u8>| {
             hits.lock().unwrap()[met(&rules, frame).unwrap()] += 1;
             Some(0)
         }

@@ -19,8 +19,8 @@ use crate::instrument::{
 };
 use crate::record::Conditions;
 
-/// What becomes of a frame: it comes out so much later, in nanoseconds, or not at all.
-pub(super) type Decide = Box<dyn FnMut(&[u8]) -> Option<u64> + Send>;
+/// What becomes of a frame: it comes out as it leaves it, so many nanoseconds later, or not at all.
+pub(super) type Decide = Box<dyn FnMut(&mut Vec<u8>) -> Option<u64> + Send>;
 
 struct Under {
     decide: Decide,
@@ -28,30 +28,29 @@ struct Under {
     order: u64,
 }
 
-/// One way through the device; the other has nothing on it.
+/// One way through the device.
 #[derive(Clone)]
 struct Through {
     time: Arc<SimulatedTime>,
-    under: Option<Arc<Mutex<Under>>>,
+    under: Arc<Mutex<Under>>,
 }
 
 impl Through {
-    fn under(&self) -> Option<MutexGuard<'_, Under>> {
-        let under = self.under.as_ref()?;
-        Some(under.lock().unwrap_or_else(PoisonError::into_inner))
+    fn under(&self) -> MutexGuard<'_, Under> {
+        self.under.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Transmit for Through {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let now = self.time.look_ns();
-        if let Some(mut under) = self.under() {
-            for frame in frames {
-                if let Some(delay) = (under.decide)(frame) {
-                    under.order += 1;
-                    let place = (now + delay, under.order, frame.to_vec());
-                    under.way.push(Reverse(place));
-                }
+        let mut under = self.under();
+        for frame in frames {
+            let mut frame = frame.to_vec();
+            if let Some(delay) = (under.decide)(&mut frame) {
+                under.order += 1;
+                let place = (now + delay, under.order, frame);
+                under.way.push(Reverse(place));
             }
         }
         Ok(frames.len())
@@ -65,9 +64,7 @@ impl Transmit for Through {
 impl Receive for Through {
     fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
         let now = self.time.look_ns();
-        let Some(mut under) = self.under() else {
-            return Ok(());
-        };
+        let mut under = self.under();
         while arrivals.room() > 0 && under.way.peek().is_some_and(|Reverse(one)| one.0 <= now) {
             if let Some(Reverse((at, _, frame))) = under.way.pop() {
                 arrivals.push(at, &[&frame]);
@@ -83,28 +80,35 @@ impl Receive for Through {
 
 /// Offers a load to a device that does with each frame what `decide` says.
 pub(super) fn offer(load: &Load, decide: Decide) -> Offered {
+    offer_both(load, decide, Box::new(|_| None))
+}
+
+/// The same of a load both ways, each of which has a say of its own.
+pub(super) fn offer_both(load: &Load, forth: Decide, back: Decide) -> Offered {
     let time = SimulatedTime::new(200);
-    let under = Under {
-        decide,
-        way: BinaryHeap::new(),
-        order: 0,
+    let through = |decide| {
+        let under = Under {
+            decide,
+            way: BinaryHeap::new(),
+            order: 0,
+        };
+        Through {
+            time: Arc::clone(&time),
+            under: Arc::new(Mutex::new(under)),
+        }
     };
-    let forth = Through {
-        time: Arc::clone(&time),
-        under: Some(Arc::new(Mutex::new(under))),
-    };
-    let back = Through {
-        under: None,
-        ..forth.clone()
-    };
+    let (forth, back) = (through(forth), through(back));
     let end = |out: &Through, into: &Through| End {
         transmit: Box::new(out.clone()),
         receive: Box::new(into.clone()),
     };
     let mut ends = [end(&forth, &back), end(&back, &forth)];
-    let mut stream = Stream::new(load.frames.clone(), load.pace, EndNo(0), EndNo(1));
-    stream.expectation.rewritten.clone_from(&load.rewritten);
-    let mut request = Request::new(vec![stream], Length::of(load.length));
+    let stream = |from, to| Stream::new(load.frames.clone(), load.pace, EndNo(from), EndNo(to));
+    let mut streams = vec![stream(0, 1)];
+    let rewritten = &mut streams[0].expectation.rewritten;
+    rewritten.clone_from(&load.rewritten);
+    streams.extend(load.both_ways.then(|| stream(1, 0)));
+    let mut request = Request::new(streams, Length::of(load.length));
     request.drain = std::time::Duration::from_millis(60);
     let measured = measure(&mut ends, &request, &*time, &Interrupt::never());
     Offered {

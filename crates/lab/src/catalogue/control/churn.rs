@@ -1,0 +1,279 @@
+//! Rules of others that come and go while frames move.
+
+use std::time::Duration;
+
+use base::Instant;
+use flow::FlowModCommand;
+use openflow::Message;
+
+use super::figures::{bad, lack_all, ms, ns, plain, put_times, rate, time};
+use super::flows::{Flows, delete_all, drop_rest};
+use super::rig::{Few, Rig, settle};
+use super::traffic::{Seen, Traffic};
+use super::{Found, VERSION, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const CHURN: Experiment = Experiment {
+    name: "churn",
+    title: "Rules of others that come and go",
+    family: Family::Robustness,
+    question: "Are frames lost or late while rules that they do not meet are added and deleted?",
+    source: "RFC 8204, CPDPCoupling",
+    steps: &[
+        "The table holds so many rules, of which a few are met by frames, each of 64 bytes and of one flow in turn.",
+        "It is waited until every frame comes out.",
+        "While frames go on at a set rate, rules that none of them meets are deleted and as many others added, the oldest first, at equal gaps: what is set is the sum of both.",
+        "What there is no room to say is withheld and counted; at the end a barrier tells how far behind the device is.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "rate",
+            "rules a second that are added or deleted",
+            Values::Numbers {
+                quick: &[0, 10_000],
+                paper: &[0, 1, 100, 1_000, 10_000],
+                rfc: &[0, 1, 100, 1_000, 10_000],
+                bound: Bound {
+                    least: 0,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        Parameter::axis(
+            "resident",
+            "rules that are there all the time",
+            Values::Numbers {
+                quick: &[10_000],
+                paper: &[10, 1_000, 100_000],
+                rfc: &[10, 1_000, 100_000],
+                bound: Bound {
+                    least: 1,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "pps",
+            "frames a second",
+            Values::Numbers {
+                quick: &[50_000],
+                paper: &[50_000],
+                rfc: &[50_000],
+                bound: Bound {
+                    least: 100,
+                    most: 1_000_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "milliseconds",
+            "milliseconds of churn",
+            Values::Numbers {
+                quick: &[300],
+                paper: &[5_000],
+                rfc: &[60_000],
+                bound: Bound {
+                    least: 10,
+                    most: 60_000,
+                },
+            },
+        ),
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Lost by rules a second",
+            figure: "lost_percent",
+            along: "rate",
+            log: false,
+        },
+        View::Lines {
+            title: "99 % delay by rules a second",
+            figure: "p99_us",
+            along: "rate",
+            log: true,
+        },
+        View::Ratio {
+            title: "Median delay with 10,000 rules a second, by that with none",
+            figure: "p50_us",
+            parameter: "rate",
+            of: "10000",
+            to: "0",
+            published: "",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "received_kpps",
+                "lost_percent",
+                "mean_us",
+                "p50_us",
+                "p99_us",
+                "max_us",
+                "changes_s",
+                "withheld",
+                "refused",
+                "behind_ms",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| {
+        let rules = point.number("resident") as f64;
+        0.5 + point.number("milliseconds") as f64 / 1e3 + rules * 30e-6
+    },
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+const FIGURES: &[Figure] = &[
+    rate("received_kpps", "Received", "kpps"),
+    time("lost_percent", "Lost", "%"),
+    time("mean_us", "Mean", "µs"),
+    time("p50_us", "Median", "µs"),
+    time("p99_us", "99 %", "µs"),
+    time("max_us", "Longest", "µs"),
+    plain("changes_s", "Rules a second", "/s"),
+    bad("withheld", "Not said for want of room"),
+    bad("refused", "Refused"),
+    time("behind_ms", "Barrier at the end", "ms"),
+];
+
+/// Flows of the frames.
+const FLOWS: u32 = 16;
+
+/// Rules that are said in one turn, so that no frame waits for many.
+const SAID_AT_ONCE: u64 = 4;
+
+/// Rules of others that come and go.
+struct Others {
+    flows: Flows,
+    resident: u32,
+    rate: u64,
+    began: Instant,
+    due: u64,
+    said: u64,
+    withheld: u64,
+    refused: u64,
+}
+
+impl Others {
+    fn new(point: &Point, flows: Flows, began: Instant) -> Self {
+        Self {
+            flows,
+            resident: point.small("resident"),
+            rate: point.number("rate"),
+            began,
+            due: 0,
+            said: 0,
+            withheld: 0,
+            refused: 0,
+        }
+    }
+
+    /// The next: the oldest goes, and then another comes.
+    fn next(&self) -> Message {
+        let pair = u32::try_from(self.said / 2).unwrap_or(u32::MAX);
+        let oldest = FLOWS.wrapping_add(pair);
+        match self.said % 2 {
+            0 => self
+                .flows
+                .message(FlowModCommand::DeleteStrict, oldest, None),
+            _ => {
+                let newest = oldest.wrapping_add(self.resident);
+                self.flows.message(FlowModCommand::Add, newest, None)
+            }
+        }
+    }
+
+    /// Says what is due, a few at most.
+    fn turn(&mut self, rig: &mut dyn Rig) -> Result<(), TrialError> {
+        let since = rig.now().since(self.began).as_nanos();
+        let due = since * u128::from(self.rate) / 1_000_000_000;
+        let due = u64::try_from(due).unwrap_or(u64::MAX);
+        let mut any = false;
+        for _ in 0..SAID_AT_ONCE.min(due.saturating_sub(self.due)) {
+            self.due += 1;
+            if rig.has_room() {
+                rig.say(&self.next())?;
+                self.said += 1;
+                any = true;
+            } else {
+                self.withheld += 1;
+            }
+        }
+        match any {
+            true => rig.flush(),
+            false => Ok(()),
+        }
+    }
+}
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let mut found = Found::at(point);
+    let flows = Flows::of(rig.version());
+    let resident = point.small("resident");
+    let add = |flow| flows.message(FlowModCommand::Add, flow, None);
+    let rules = (0..FLOWS + resident).map(add);
+    let rules = [delete_all(), drop_rest()].into_iter().chain(rules);
+    if let Some(reason) = settle(rig, rules.collect())?.first_refusal() {
+        lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let mut traffic = Traffic::new(FLOWS, point.number("pps"), rig.now());
+    if let Some(unsettled) = traffic.settle(rig, Some(0))? {
+        unsettled.tell(&mut found);
+    }
+    let length = Duration::from_millis(point.number("milliseconds"));
+    let began = rig.now();
+    let mut others = Others::new(point, flows, began);
+    let mut delays = Vec::new();
+    let mut see = |seen: Seen| {
+        if seen.sent >= began {
+            delays.push(ns(seen.came.since(seen.sent)));
+        }
+    };
+    let sent_before = traffic.sent();
+    while rig.now().since(began) < length {
+        traffic.turn(rig)?;
+        others.turn(rig)?;
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
+            others.refused += u64::from(told.refusal(rig.version()).is_some());
+        }
+        traffic.catch(rig, &mut see)?;
+    }
+    let end = rig.now();
+    let sent = traffic.sent() - sent_before;
+    // What is said behind all others tells when the device is done with them.
+    let barrier = match settle(rig, Vec::new()) {
+        Err(TrialError::Impossible(reason)) => Err(reason),
+        outcome => Ok(outcome?),
+    };
+    traffic.drain(rig, &mut see)?;
+    let lost = traffic.lost_between(began, end);
+    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+    let reading = &mut found.reading;
+    put_times(reading, names, "delay_ns", &delays, "nothing came out");
+    let seconds = end.since(began).as_secs_f64();
+    let came = sent.saturating_sub(lost) as f64;
+    reading.put("received_kpps", came / seconds / 1e3);
+    reading.put("lost_percent", lost as f64 / sent.max(1) as f64 * 100.0);
+    reading.put("changes_s", others.said as f64 / seconds);
+    reading.put("withheld", others.withheld as f64);
+    reading.put("refused", others.refused as f64);
+    match barrier {
+        Ok(barrier) => reading.put("behind_ms", ms(barrier.answered.since(barrier.said))),
+        Err(reason) => reading.lack("behind_ms", reason),
+    }
+    found.notes.extend(traffic.shortfall());
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

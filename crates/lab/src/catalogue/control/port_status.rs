@@ -1,0 +1,412 @@
+//! The cable of a port goes and comes back: when the controller is told, how often, and what.
+
+use std::time::Duration;
+
+use base::{Instant, PortNo, Xid};
+use flow::{PortReason, PortState, PortStatus, SwitchConfig};
+use openflow::{Message, Version};
+use testbed::{Bench, DeviceKind, Namespace};
+
+use super::figures::{bad, lack_all, ms, plain, time};
+use super::flows::delete_all;
+use super::rig::{Caught, Few, Live, Rig, Told, settle};
+use super::{Found, VERSION, on_rig};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const PORT_STATUS: Experiment = Experiment {
+    name: "port-status",
+    title: "News of a port",
+    family: Family::Oflops,
+    question: "How soon is the controller told that the cable of a port is gone or back, is it told once, and what is right?",
+    source: "OFLOPS, the state of a port; OF 1.0.1, 5.4.3, and OF 1.3.5, 7.4.3",
+    steps: &[
+        "The far end of the cable of port 2 is taken down, and up again when the device has told of it, as often as set; a device that says nothing within three seconds never does.",
+        "The kernel notices a cable some time after it has changed, at times a second: when it shows so to whoever looks at the device's end is told beside, and how much later the device tells.",
+        "After each message it is waited whether another comes, and each is compared with what is so: the port, the reason, and whether there is a carrier.",
+        "At last the cable goes and comes in quick succession: how many of these changes are told, and whether the last message says what is so in the end.",
+    ],
+    parameters: &[
+        Parameter::constant(
+            "times",
+            "times that the cable goes and comes",
+            Values::Numbers {
+                quick: &[1],
+                paper: &[10],
+                rfc: &[20],
+                bound: Bound {
+                    least: 1,
+                    most: 1_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "watch-millis",
+            "milliseconds after each message in which no other should come",
+            Values::Numbers {
+                quick: &[50],
+                paper: &[500],
+                rfc: &[1_000],
+                bound: Bound {
+                    least: 1,
+                    most: 60_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "burst",
+            "changes in quick succession",
+            Values::Numbers {
+                quick: &[20],
+                paper: &[200],
+                rfc: &[200],
+                bound: Bound {
+                    least: 0,
+                    most: 10_000,
+                },
+            },
+        ),
+        Parameter::constant(
+            "burst-rate",
+            "changes a second of these",
+            Values::Numbers {
+                quick: &[100],
+                paper: &[100],
+                rfc: &[100],
+                bound: Bound {
+                    least: 1,
+                    most: 1_000,
+                },
+            },
+        ),
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "Told that the cable is gone",
+            figure: "down_ms",
+            across: "version",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "down_ms",
+                "down_seen_ms",
+                "up_ms",
+                "up_seen_ms",
+                "lag_ms",
+                "never",
+                "again",
+                "wrong",
+                "burst_told_percent",
+                "burst_wrong",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |device: DeviceKind, _| device.speaks_openflow() && !device.makes_taps(),
+    seconds: |point| {
+        let each = 0.6 + 2.0 * point.number("watch-millis") as f64 / 1e3;
+        let burst = point.number("burst") as f64 / point.number("burst-rate") as f64;
+        0.8 + point.number("times") as f64 * each + burst
+    },
+    measure: |point, station, tools| on_cable(point, station, tools),
+};
+
+const FIGURES: &[Figure] = &[
+    time("down_ms", "Gone: told after", "ms"),
+    plain("down_seen_ms", "Gone: the kernel showed it after", "ms"),
+    time("up_ms", "Back: told after", "ms"),
+    plain("up_seen_ms", "Back: the kernel showed it after", "ms"),
+    time("lag_ms", "Told after the kernel, the longest", "ms"),
+    bad("never", "Changes never told"),
+    bad("again", "Messages too many"),
+    bad("wrong", "Messages that say what is not so"),
+    Figure {
+        name: "burst_told_percent",
+        title: "Told of quick changes",
+        unit: "%",
+        better: crate::catalogue::Better::Neither,
+    },
+    bad("burst_wrong", "Wrong in the end"),
+];
+
+/// The port whose cable it is.
+const PORT: PortNo = PortNo(2);
+
+/// A change that is not told by then never is: the kernel looks after cables once a second.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// After the last of quick changes nothing more is expected when nothing has come for so long.
+const QUIET: Duration = Duration::from_millis(1_100);
+
+/// A switch whose port 2 has a cable that can be taken away.
+trait Plugged: Rig {
+    /// Takes the cable away, or puts it back.
+    fn plug(&mut self, up: bool) -> Result<(), TrialError>;
+    /// Whether the device's end has a carrier, where that can be seen.
+    fn carries(&mut self) -> Result<Option<bool>, TrialError>;
+}
+
+/// A real one.
+struct Wired<'r, 'a> {
+    live: &'r mut Live<'a>,
+    bench: &'r Bench,
+    /// The device's end, where there is one.
+    inside: Option<(&'r Namespace, &'static str)>,
+}
+
+impl Plugged for Wired<'_, '_> {
+    fn plug(&mut self, up: bool) -> Result<(), TrialError> {
+        let server = self.bench.server();
+        match up {
+            true => server.namespace.set_up(server.interface)?,
+            false => server.namespace.set_down(server.interface)?,
+        }
+        Ok(())
+    }
+
+    fn carries(&mut self) -> Result<Option<bool>, TrialError> {
+        match self.inside {
+            Some((namespace, port)) => Ok(Some(namespace.carries(port)?)),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Rig for Wired<'_, '_> {
+    fn version(&self) -> Version {
+        self.live.version()
+    }
+
+    fn now(&self) -> Instant {
+        self.live.now()
+    }
+
+    fn say(&mut self, message: &Message) -> Result<Xid, TrialError> {
+        self.live.say(message)
+    }
+
+    fn flush(&mut self) -> Result<(), TrialError> {
+        self.live.flush()
+    }
+
+    fn has_room(&self) -> bool {
+        self.live.has_room()
+    }
+
+    fn handed_at(&self, xid: Xid) -> Option<Instant> {
+        self.live.handed_at(xid)
+    }
+
+    fn hear(&mut self) -> Result<Option<Told>, TrialError> {
+        self.live.hear()
+    }
+
+    fn send(&mut self, frame: &[u8]) -> Result<bool, TrialError> {
+        self.live.send(frame)
+    }
+
+    fn catch(&mut self) -> Result<Option<Caught>, TrialError> {
+        self.live.catch()
+    }
+}
+
+fn on_cable(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Measured, TrialError> {
+    let bench = &station.bench;
+    let has_ends = !bench.counters_of_ports()?.is_empty();
+    let measured = on_rig(point, station, tools, |live| {
+        let inside = has_ends.then(|| (bench.device_namespace(), "p2"));
+        let mut wired = Wired {
+            live,
+            bench,
+            inside,
+        };
+        let found = measure(point, &mut wired);
+        wired.plug(true)?;
+        found
+    });
+    // An interface that goes down forgets its neighbours, which later tests need.
+    let (client, server) = (bench.client(), bench.server());
+    let namespace = &server.namespace;
+    namespace.add_neighbour(server.interface, client.address, client.mac)?;
+    tools
+        .clock
+        .wait_for("the cable to carry frames again", PATIENCE, || {
+            Ok(namespace.carries(server.interface)?.then_some(()))
+        })?;
+    measured
+}
+
+/// What came of changes of one kind.
+#[derive(Default)]
+struct Times {
+    told_ms: Vec<f64>,
+    seen_ms: Vec<f64>,
+}
+
+/// What is so, and what was told.
+#[derive(Default)]
+struct Watch {
+    never: u64,
+    again: u64,
+    wrong: u64,
+    lag_ms: Option<f64>,
+}
+
+impl Watch {
+    /// Hears what the device says of the port, and when.
+    fn hear(rig: &mut impl Plugged) -> Result<Option<(Instant, PortStatus)>, TrialError> {
+        let mut few = Few::default();
+        while let Some(told) = few.hear(rig)? {
+            match told.message {
+                Some(Message::PortStatus(status)) if status.port.number == PORT => {
+                    return Ok(Some((told.at, status)));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// One change, and what is told of it.
+    fn change(
+        &mut self,
+        rig: &mut impl Plugged,
+        up: bool,
+        watch: Duration,
+        times: &mut Times,
+    ) -> Result<(), TrialError> {
+        let began = rig.now();
+        rig.plug(up)?;
+        let (mut seen, mut told) = (None, None);
+        loop {
+            if seen.is_none() && rig.carries()? == Some(up) {
+                seen = Some(rig.now());
+            }
+            if let Some((at, status)) = Self::hear(rig)? {
+                self.wrong += u64::from(!is_so(&status, up));
+                match told {
+                    None => told = Some(at),
+                    Some(_) => self.again += 1,
+                }
+            }
+            let now = rig.now();
+            match told {
+                Some(at) if now.since(at) >= watch => break,
+                None if now.since(began) >= PATIENCE => break,
+                _ => {}
+            }
+        }
+        times.seen_ms.extend(seen.map(|at| ms(at.since(began))));
+        match told {
+            None => self.never += 1,
+            Some(at) => {
+                times.told_ms.push(ms(at.since(began)));
+                // Who is told before it shows is not late.
+                let lag = seen.map(|seen| ms(at.since(seen)));
+                let longer = |lag: f64| self.lag_ms.is_none_or(|longest| lag > longest);
+                if lag.is_some_and(longer) {
+                    self.lag_ms = lag;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message says what is so.
+fn is_so(status: &PortStatus, up: bool) -> bool {
+    let is_down = status.port.state.contains(PortState::LINK_DOWN);
+    status.reason == PortReason::Modify && is_down != up
+}
+
+fn measure(point: &Point, rig: &mut impl Plugged) -> Result<Found, TrialError> {
+    let mut found = Found::at(point);
+    // A connection that asks for frames is told of ports, too.
+    let config = SwitchConfig {
+        miss_send_len: 128,
+        ..SwitchConfig::default()
+    };
+    let prepared = settle(rig, vec![delete_all(), Message::SetConfig(config)])?;
+    if let Some(reason) = prepared.first_refusal() {
+        lack_all(&mut found.reading, FIGURES, &reason);
+        return Ok(found);
+    }
+    let watch = Duration::from_millis(point.number("watch-millis"));
+    let mut all = Watch::default();
+    let (mut down, mut up) = (Times::default(), Times::default());
+    for _ in 0..point.number("times") {
+        all.change(rig, false, watch, &mut down)?;
+        all.change(rig, true, watch, &mut up)?;
+    }
+    let reading = &mut found.reading;
+    for (name, times) in [
+        ("down_ms", &down.told_ms),
+        ("down_seen_ms", &down.seen_ms),
+        ("up_ms", &up.told_ms),
+        ("up_seen_ms", &up.seen_ms),
+    ] {
+        let count = times.len() as f64;
+        match times.is_empty() {
+            false => reading.put(name, times.iter().sum::<f64>() / count),
+            true if name.contains("seen") => {
+                reading.lack(name, "the device's end cannot be looked at");
+            }
+            true => reading.lack(name, "it was never told"),
+        }
+    }
+    match all.lag_ms {
+        Some(lag) => reading.put("lag_ms", lag),
+        None => reading.lack("lag_ms", "there was nothing to compare"),
+    }
+    reading.put("never", all.never as f64);
+    reading.put("again", all.again as f64);
+    reading.put("wrong", all.wrong as f64);
+    burst(point, rig, &mut found)?;
+    Ok(found)
+}
+
+/// Changes in quick succession, the last of which leaves the cable where it belongs.
+fn burst(point: &Point, rig: &mut impl Plugged, found: &mut Found) -> Result<(), TrialError> {
+    // As often down as up.
+    let count = point.number("burst") / 2 * 2;
+    let reading = &mut found.reading;
+    if count == 0 {
+        for name in ["burst_told_percent", "burst_wrong"] {
+            reading.lack(name, "there were no quick changes");
+        }
+        return Ok(());
+    }
+    let gap = Duration::from_nanos(1_000_000_000 / point.number("burst-rate"));
+    let began = rig.now();
+    let (mut done, mut told, mut last) = (0_u32, 0_u64, None);
+    let mut rest = began;
+    while rig.now().since(rest) < QUIET && rig.now().since(began) < gap * 10_000 + PATIENCE {
+        if u64::from(done) < count && rig.now() >= began + gap * done {
+            rig.plug(done % 2 == 1)?;
+            done += 1;
+            rest = rig.now();
+        }
+        if let Some((_, status)) = Watch::hear(rig)? {
+            told += 1;
+            last = Some(status);
+            rest = rig.now();
+        }
+    }
+    reading.put("burst_told_percent", told as f64 / count as f64 * 100.0);
+    match last {
+        Some(status) => reading.put("burst_wrong", f64::from(u8::from(!is_so(&status, true)))),
+        None => reading.lack("burst_wrong", "none was told"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,332 @@
+//! Every field of OpenFlow 1.0's match, alone and with each other: whether a device takes it,
+//! and what a frame takes by it.
+
+use std::time::Duration;
+
+use base::PortNo;
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use openflow::Message;
+use packet::MacAddr;
+
+use super::figures::{bad, ns, plain, time};
+use super::flows::{COOKIE, FAR, NEAR, delete_all, drop_rest};
+use super::rig::{Rig, pass_over, settle};
+use super::traffic::{QUIET, Seen, Traffic};
+use super::{Found, PPS, VERSION, on_device, takes};
+use crate::catalogue::{
+    Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::frames::{Tag, UdpFrame};
+use crate::statistics::Histogram;
+use crate::trial::TrialError;
+
+/// The experiment.
+pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
+    name: "tuple-matrix",
+    title: "Fields alone and in pairs",
+    family: Family::Oflops,
+    question: "Which fields does a device take in a rule, alone and in pairs, and does a frame take longer by some of them?",
+    source: "OFLOPS, branch devel, module snmp_tuple_test",
+    steps: &[
+        "For each of the twelve fields of OpenFlow 1.0 there is one rule that matches the field alone, and one each that matches it and another; with fields of IP go the type of the frame, and with ports the protocol, as versions from 1.2 on demand.",
+        "All rules go before the next comes, and it is waited until no frame comes out; then until every frame does.",
+        "Frames of 64 bytes come at a set rate; where a field of the VLAN is matched they bear a tag, which the rule takes off.",
+        "The median is taken of the frames that follow; a cell is empty where the device refuses the rule, or where no frame comes out by it.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "field",
+            "the field that each rule matches",
+            Values::Words {
+                quick: &["nw-dst"],
+                all: NAMES,
+            },
+        ),
+        Parameter::constant(
+            "packets",
+            "frames of each rule",
+            Values::Numbers {
+                quick: &[200],
+                paper: &[10_000],
+                rfc: &[100_000],
+                bound: Bound {
+                    least: 10,
+                    most: 200_000,
+                },
+            },
+        ),
+        PPS,
+        VERSION,
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "Median delay by a rule of one field",
+            figure: "alone_us",
+            across: "field",
+        },
+        View::Table {
+            title: "Median delay by the field alone, and with each of the port and the frame",
+            figures: &[
+                "alone_us",
+                "in_port_us",
+                "dl_src_us",
+                "dl_dst_us",
+                "dl_vlan_us",
+                "dl_vlan_pcp_us",
+                "dl_type_us",
+            ],
+        },
+        View::Table {
+            title: "Median delay by the field and each of the packet",
+            figures: &[
+                "nw_src_us",
+                "nw_dst_us",
+                "nw_tos_us",
+                "nw_proto_us",
+                "tp_src_us",
+                "tp_dst_us",
+            ],
+        },
+        View::Table {
+            title: "Over all of them",
+            figures: &["fastest_us", "slowest_us", "refused", "lost"],
+        },
+    ],
+    setting: Setting::Usual,
+    takes,
+    seconds: |point| {
+        let each = point.number("packets") as f64 / point.number("pps") as f64;
+        0.4 + 12.0 * (each + 0.06)
+    },
+    measure: |point, station, tools| on_device(point, station, tools, measure),
+};
+
+/// The fields, as the axis calls them.
+const NAMES: &[&str] = &[
+    "in-port",
+    "dl-src",
+    "dl-dst",
+    "dl-vlan",
+    "dl-vlan-pcp",
+    "dl-type",
+    "nw-src",
+    "nw-dst",
+    "nw-tos",
+    "nw-proto",
+    "tp-src",
+    "tp-dst",
+];
+
+/// The same, in the same order.
+const FIELDS: [Field; 12] = [
+    Field::InPort,
+    Field::EthSrc,
+    Field::EthDst,
+    Field::VlanVid,
+    Field::VlanPcp,
+    Field::EthType,
+    Field::Ipv4Src,
+    Field::Ipv4Dst,
+    Field::IpDscp,
+    Field::IpProto,
+    Field::UdpSrc,
+    Field::UdpDst,
+];
+
+/// The first is the field alone, and the others stand in the order of [`FIELDS`].
+const FIGURES: &[Figure] = &[
+    time("alone_us", "Alone", "µs"),
+    time("in_port_us", "in_port", "µs"),
+    time("dl_src_us", "dl_src", "µs"),
+    time("dl_dst_us", "dl_dst", "µs"),
+    time("dl_vlan_us", "dl_vlan", "µs"),
+    time("dl_vlan_pcp_us", "dl_vlan_pcp", "µs"),
+    time("dl_type_us", "dl_type", "µs"),
+    time("nw_src_us", "nw_src", "µs"),
+    time("nw_dst_us", "nw_dst", "µs"),
+    time("nw_tos_us", "nw_tos", "µs"),
+    time("nw_proto_us", "nw_proto", "µs"),
+    time("tp_src_us", "tp_src", "µs"),
+    time("tp_dst_us", "tp_dst", "µs"),
+    plain("fastest_us", "Fastest", "µs"),
+    time("slowest_us", "Slowest", "µs"),
+    bad("refused", "Refused"),
+    bad("lost", "Frames lost"),
+];
+
+const PRIORITY: u16 = 0x8000;
+const TAG: Tag = Tag { vid: 40, pcp: 3 };
+
+/// The frame, with a tag if that is matched.
+fn frame(is_tagged: bool) -> UdpFrame {
+    let frame = UdpFrame {
+        eth_src: NEAR,
+        eth_dst: FAR,
+        tag: is_tagged.then_some(TAG),
+        ip_src: [10, 32, 0, 1].into(),
+        ip_dst: [10, 64, 0, 1].into(),
+        dscp: 12,
+        udp_src: 40_021,
+        udp_dst: 7_721,
+        payload: 0,
+    };
+    frame.sized(64)
+}
+
+/// The same without its tag.
+const fn untagged(frame: UdpFrame) -> UdpFrame {
+    UdpFrame { tag: None, ..frame }
+}
+
+/// What `frame` has in a field.
+fn value(field: Field, frame: &UdpFrame) -> u128 {
+    let mac = |address: [u8; 6]| u128::from(MacAddr(address).to_u64());
+    match field {
+        Field::InPort => 1,
+        Field::EthSrc => mac(frame.eth_src),
+        Field::EthDst => mac(frame.eth_dst),
+        // Whether there is a tag is a bit of the number (OF 1.3.5, 7.2.3.7).
+        Field::VlanVid => u128::from(0x1000 | TAG.vid),
+        Field::VlanPcp => TAG.pcp.into(),
+        Field::EthType => 0x0800,
+        Field::Ipv4Src => frame.ip_src.to_bits().into(),
+        Field::Ipv4Dst => frame.ip_dst.to_bits().into(),
+        Field::IpDscp => frame.dscp.into(),
+        Field::IpProto => 17,
+        Field::UdpSrc => frame.udp_src.into(),
+        Field::UdpDst => frame.udp_dst.into(),
+        other => panic!("{other:?} is no field of OpenFlow 1.0"),
+    }
+}
+
+/// The match of these fields, with those that they presuppose.
+fn matching(fields: &[Field], frame: &UdpFrame) -> Result<Match, Refusal> {
+    let wanted = |field: Field| fields.contains(&field);
+    let is_udp = wanted(Field::UdpSrc) || wanted(Field::UdpDst);
+    let network = [
+        Field::Ipv4Src,
+        Field::Ipv4Dst,
+        Field::IpDscp,
+        Field::IpProto,
+    ];
+    let is_ip = is_udp || network.into_iter().any(wanted);
+    let presupposed = |field: Field| match field {
+        Field::EthType => is_ip,
+        Field::IpProto => is_udp,
+        Field::VlanVid => wanted(Field::VlanPcp),
+        _ => false,
+    };
+    // In the order of [`FIELDS`] what is presupposed comes before what presupposes it.
+    let fields = FIELDS.into_iter();
+    let mut fields = fields.filter(|&field| wanted(field) || presupposed(field));
+    fields.try_fold(Match::any(), |matching, field| {
+        matching.with(field, value(field, frame))
+    })
+}
+
+fn rule(fields: &[Field], frame: &UdpFrame) -> FlowMod {
+    let matching = matching(fields, frame).expect("fields follow their prerequisites");
+    let mut actions = Vec::from_iter(frame.tag.map(|_| Action::PopVlan));
+    actions.push(Action::output(PortNo(2)));
+    let actions = Instructions::apply(actions);
+    let mut rule = FlowMod::new(FlowModCommand::Add, PRIORITY, matching, actions);
+    rule.cookie = COOKIE;
+    rule
+}
+
+fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
+    let mut found = Found::at(point);
+    let name = point.word("field");
+    let place = NAMES.iter().position(|one| *one == name);
+    let field = FIELDS[place.expect("the axis has no other names")];
+    let others = [field].into_iter().chain(FIELDS);
+    let (mut refused, mut lost, mut all) = (0_u32, 0, Vec::new());
+    for (figure, other) in FIGURES.iter().zip(others) {
+        let is_alone = figure.name == "alone_us";
+        if other == field && !is_alone {
+            found.reading.lack(figure.name, "the field itself");
+            continue;
+        }
+        match cell(&[field, other], point, rig)? {
+            Ok(cell) => {
+                found.reading.put(figure.name, cell.median_us);
+                all.push(cell.median_us);
+                lost += cell.lost;
+            }
+            Err(reason) => {
+                refused += u32::from(reason.starts_with("refused"));
+                found.reading.lack(figure.name, reason);
+            }
+        }
+    }
+    let reading = &mut found.reading;
+    reading.put("refused", refused.into());
+    reading.put("lost", lost as f64);
+    all.sort_by(f64::total_cmp);
+    for (name, value) in [("fastest_us", all.first()), ("slowest_us", all.last())] {
+        match value {
+            Some(value) => reading.put(name, *value),
+            None => reading.lack(name, "no frame came out by any rule"),
+        }
+    }
+    Ok(found)
+}
+
+/// What came of a rule.
+struct Cell {
+    median_us: f64,
+    lost: u64,
+}
+
+/// Frames by a rule of these fields, or why there are none.
+fn cell(
+    fields: &[Field],
+    point: &Point,
+    rig: &mut dyn Rig,
+) -> Result<Result<Cell, String>, TrialError> {
+    let is_tagged = fields.contains(&Field::VlanVid) || fields.contains(&Field::VlanPcp);
+    let frame = frame(is_tagged);
+    let pps = point.number("pps");
+    settle(rig, vec![delete_all(), drop_rest()])?;
+    let mut before = Traffic::of(vec![frame], pps, rig.now());
+    if before.settle(rig, None)?.is_some() {
+        let reason = "frames still came out two seconds after all rules were deleted";
+        return Ok(Err(reason.to_owned()));
+    }
+    let settled = settle(rig, vec![Message::FlowMod(rule(fields, &frame))])?;
+    if let Some(reason) = settled.first_refusal() {
+        return Ok(Err(reason));
+    }
+    let mut traffic = Traffic::of(vec![frame], pps, rig.now());
+    traffic.come_out_with(&untagged(frame));
+    traffic.settle(rig, Some(frame.dscp))?;
+    let (began, first) = (rig.now(), traffic.sent());
+    let most = QUIET * 20 + Duration::from_nanos(point.number("packets") * 2_000_000_000 / pps);
+    let mut delays = Vec::new();
+    let mut see = |seen: Seen| {
+        if seen.sent >= began {
+            delays.push(ns(seen.came.since(seen.sent)));
+        }
+    };
+    while traffic.sent() - first < point.number("packets") && rig.now().since(began) < most {
+        traffic.turn(rig)?;
+        pass_over(rig)?;
+        traffic.catch(rig, &mut see)?;
+    }
+    let end = rig.now();
+    traffic.stop();
+    while traffic.lost_between(began, end) > 0 && rig.now().since(end) < QUIET {
+        pass_over(rig)?;
+        traffic.catch(rig, &mut see)?;
+    }
+    if delays.is_empty() {
+        return Ok(Err("no frame came out by it".to_owned()));
+    }
+    let median_us = Histogram::of(delays).quantile(0.5) as f64 / 1e3;
+    let lost = traffic.lost_between(began, end);
+    Ok(Ok(Cell { median_us, lost }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! Against a simulated device.
+
+use std::collections::BTreeSet;
+
+use base::Xid;
+use openflow::Version;
+
+use super::super::simulated::{Faults, Simulated, assert_near, point, why_not};
+use super::*;
+use crate::catalogue::Value;
+
+fn at(field: &str) -> Point {
+    let few = point(&TUPLE_MATRIX, &[("packets", 50), ("pps", 10_000)]);
+    few.with("field", Value::word(field))
+}
+
+#[test]
+fn every_pair_can_be_said_in_both_versions_and_no_two_are_the_same() {
+    for version in [Version::V10, Version::V13] {
+        let mut all = BTreeSet::new();
+        for (place, one) in FIELDS.into_iter().enumerate() {
+            for other in FIELDS.into_iter().skip(place) {
+                let is_tagged = [one, other].contains(&Field::VlanPcp);
+                let rule = rule(&[one, other], &frame(is_tagged));
+                all.insert(rule.matching.clone());
+                let said = Message::FlowMod(rule).encode(Xid(1), version, &mut Vec::new());
+                assert!(said.is_ok(), "{one:?} {other:?}: {said:?}");
+            }
+        }
+        // Of 78, some say the same by what they presuppose: the type with each field of IP,
+        // the protocol with each port, the number of the VLAN with its priority.
+        assert_eq!(all.len(), 78 - 4 - 2 - 2 - 1);
+    }
+}
+
+#[test]
+fn every_field_is_met_and_takes_what_the_device_takes() {
+    let faults = Faults {
+        forward: Duration::from_micros(70),
+        ..Faults::default()
+    };
+    for field in ["in-port", "dl-vlan-pcp", "tp-dst"] {
+        let mut rig = Simulated::new(Version::V13, faults.clone());
+        let found = measure(&at(field), &mut rig).unwrap();
+        assert_near(&found, "alone_us", 72.0, 3.0);
+        assert_near(&found, "refused", 0.0, 0.0);
+        assert_near(&found, "lost", 0.0, 0.0);
+        let cells = FIGURES[..13].iter();
+        let there = cells.filter(|one| found.reading.figures.contains_key(one.name));
+        assert_eq!(there.count(), 12, "{:?}", found.reading.absent);
+        let own = format!("{}_us", field.replace('-', "_"));
+        assert_eq!(why_not(&found, &own), "the field itself");
+    }
+}
+
+#[test]
+fn a_device_that_refuses_them_leaves_cells_with_its_words() {
+    // The rule that drops the rest is there, and no other finds room.
+    let faults = Faults {
+        capacity: 1,
+        ..Faults::default()
+    };
+    let mut rig = Simulated::new(Version::V10, faults);
+    let found = measure(&at("dl-src"), &mut rig).unwrap();
+    assert_near(&found, "refused", 12.0, 0.0);
+    assert!(why_not(&found, "alone_us").contains("FULL"), "{found:?}");
+    assert!(why_not(&found, "slowest_us").contains("no frame"));
+}

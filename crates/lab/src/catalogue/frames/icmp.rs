@@ -1,0 +1,244 @@
+//! Pings of hosts' own stacks, of payloads that take up to dozens of fragments.
+
+use std::time::Duration;
+
+use testbed::Program;
+
+use crate::catalogue::offered::figure;
+use crate::catalogue::{
+    Better, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
+};
+use crate::cores::Watch;
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const ICMP: Experiment = Experiment {
+    name: "icmp",
+    title: "Pings of large payloads",
+    family: Family::Whitebox,
+    question: "How long do pings of large payloads take, how many are answered, and what does the device spend meanwhile?",
+    source: "vSDNBox, section 2: Manggala et al., ICMP with payloads of 100 to 51,200 bytes",
+    steps: &[
+        "The client pings the server with iputils' ping, at equal gaps; hosts answer by their own stacks.",
+        "What does not fit into one packet goes in fragments, both ways: a rule by the port of arrival takes them all, and if one is lost so is the ping.",
+        "Told are round trips as ping measures them, both hosts' stacks included, and the processor time and memory of the device's process.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "payload",
+            "bytes behind ICMP's header",
+            Values::numbers(
+                &[51_200],
+                &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
+                &[100, 500, 1_472, 1_473, 5_000, 10_000, 25_600, 51_200],
+                [16, 65_507],
+            ),
+        ),
+        Parameter::constant(
+            "pings",
+            "pings, one each gap",
+            Values::numbers(&[100], &[5_000], &[30_000], [1, 1_000_000]),
+        ),
+        Parameter::constant(
+            "gap-millis",
+            "milliseconds between two",
+            Values::numbers(&[2], &[2], &[2], [1, 1_000]),
+        ),
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Mean round trip by payload",
+            figure: "mean_us",
+            along: "payload",
+            log: false,
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "answered",
+                "lost_percent",
+                "least_us",
+                "mean_us",
+                "most_us",
+                "deviation_us",
+                "mbit",
+                "processor_percent",
+                "memory_mb",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |_, _| true,
+    seconds: |point| 0.2 + length(point).as_secs_f64(),
+    measure,
+};
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("answered", "Answered", "pings", Better::Higher),
+    figure("lost_percent", "Not answered", "%", Better::Lower),
+    figure("least_us", "Fastest", "µs", Better::Lower),
+    figure("mean_us", "Mean", "µs", Better::Lower),
+    figure("most_us", "Slowest", "µs", Better::Lower),
+    figure("deviation_us", "Deviation", "µs", Better::Lower),
+    figure("mbit", "Payload each way", "Mbit/s", Better::Neither),
+    figure("processor_percent", "Processor, of a core", "%", Better::Lower),
+    figure("memory_mb", "Memory", "MB", Better::Lower),
+];
+
+/// Behind the last ping, until it is no longer waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn length(point: &Point) -> Duration {
+    Duration::from_millis(point.number("pings") * point.number("gap-millis"))
+}
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let bench = &station.bench;
+    let gap = Duration::from_millis(point.number("gap-millis"));
+    let (pings, payload) = (point.number("pings"), point.number("payload"));
+    let output = station.directory.join("icmp.txt");
+    let program = Program::new("ping")
+        .args(["-n", "-q", "-W", "1", "-i", &gap.as_secs_f64().to_string()])
+        .args(["-s", &payload.to_string(), "-c", &pings.to_string()])
+        .arg(bench.server().address.to_string())
+        .output(&output)
+        .log(station.directory.join("icmp.log"))
+        .on_cores(&tools.cores.tester)
+        .inside(&bench.client().namespace);
+    let watch = Watch::begin(bench, tools.cores, tools.clock)?;
+    let began = tools.clock.now();
+    let mut process = tools.spawner.start(program)?;
+    // It fails where nothing is answered, which is a result.
+    let status = process.wait(length(point) * 3 + PATIENCE)?;
+    let seconds = tools.clock.now().since(began).as_secs_f64();
+    let conditions = watch.end(bench)?;
+    let text = process.written()?;
+    let Some(pinged) = Pinged::read(&text) else {
+        return Err(process.failed(status).into());
+    };
+    let mut reading = Reading::at(point);
+    pinged.tell(payload, seconds, &mut reading);
+    match conditions.process {
+        Some(used) => {
+            let busy = used.user_seconds + used.system_seconds;
+            reading.put("processor_percent", busy / conditions.seconds * 100.0);
+            reading.put("memory_mb", used.resident_bytes as f64 / 1e6);
+        }
+        None => {
+            for name in ["processor_percent", "memory_mb"] {
+                reading.lack(name, "no process of its own forwards");
+            }
+        }
+    }
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    if pinged.duplicates > 0 {
+        let count = pinged.duplicates;
+        measured.note(format!("{count} pings were answered more than once"));
+    }
+    Ok(measured)
+}
+
+/// What `ping` says in the end.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Pinged {
+    sent: u64,
+    answered: u64,
+    duplicates: u64,
+    /// Least, mean, most and deviation, in milliseconds.
+    times_ms: Option<[f64; 4]>,
+}
+
+impl Pinged {
+    /// Reads the summary of iputils' ping; none if there is no summary.
+    fn read(text: &str) -> Option<Self> {
+        let counts = text.lines().find(|line| line.contains(" transmitted, "))?;
+        let count = |what: &str| {
+            let part = counts.split(", ").find(|part| part.ends_with(what))?;
+            let number = part.trim_start_matches('+').split(' ').next()?;
+            number.parse().ok()
+        };
+        let mut pinged = Self {
+            sent: count(" packets transmitted")?,
+            answered: count(" received")?,
+            duplicates: count(" duplicates").unwrap_or(0),
+            times_ms: None,
+        };
+        let times = text.lines().find_map(|line| {
+            let (_, times) = line.strip_prefix("rtt ")?.split_once(" = ")?;
+            let times = times.split(' ').next()?;
+            let times: Option<Vec<f64>> = times.split('/').map(|one| one.parse().ok()).collect();
+            <[f64; 4]>::try_from(times?).ok()
+        });
+        pinged.times_ms = times;
+        Some(pinged)
+    }
+
+    fn tell(&self, payload: u64, seconds: f64, reading: &mut Reading) {
+        let (sent, answered) = (self.sent as f64, self.answered as f64);
+        reading.put("answered", answered);
+        reading.put("lost_percent", (1.0 - answered / sent.max(1.0)) * 100.0);
+        reading.put("mbit", answered * payload as f64 * 8.0 / seconds / 1e6);
+        let names = ["least_us", "mean_us", "most_us", "deviation_us"];
+        for (place, name) in names.into_iter().enumerate() {
+            match self.times_ms {
+                Some(times) => reading.put(name, times[place] * 1e3),
+                None => reading.lack(name, "no ping was answered"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMMARY: &str = "PING 10.98.0.2 (10.98.0.2) 51200(51228) bytes of data.\n\n\
+        --- 10.98.0.2 ping statistics ---\n\
+        100 packets transmitted, 96 received, +2 duplicates, 4% packet loss, time 198ms\n\
+        rtt min/avg/max/mdev = 0.120/0.250/1.580/0.012 ms, pipe 2\n";
+
+    #[test]
+    fn what_ping_says_is_told() {
+        let pinged = Pinged::read(SUMMARY).unwrap();
+        assert_eq!((pinged.sent, pinged.answered), (100, 96));
+        assert_eq!(pinged.duplicates, 2);
+        let mut reading = Reading::default();
+        pinged.tell(51_200, 0.2, &mut reading);
+        let told: Vec<(&str, f64)> = reading
+            .figures
+            .iter()
+            .map(|(name, value)| (name.as_str(), (value * 1e3).round() / 1e3))
+            .collect();
+        let wanted = [
+            ("answered", 96.0),
+            ("deviation_us", 12.0),
+            ("least_us", 120.0),
+            ("lost_percent", 4.0),
+            ("mbit", 196.608),
+            ("mean_us", 250.0),
+            ("most_us", 1_580.0),
+        ];
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn silence_is_a_result_and_no_summary_is_none() {
+        let silent = "3 packets transmitted, 0 received, 100% packet loss, time 4ms\n";
+        let pinged = Pinged::read(silent).unwrap();
+        let mut reading = Reading::default();
+        pinged.tell(100, 1.0, &mut reading);
+        assert_eq!(reading.figures["lost_percent"], 100.0);
+        assert_eq!(reading.absent["mean_us"], "no ping was answered");
+        assert_eq!(Pinged::read("ping: unknown host\n"), None);
+        assert_eq!(Pinged::read(""), None);
+    }
+}

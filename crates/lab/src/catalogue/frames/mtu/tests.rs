@@ -1,0 +1,73 @@
+//! Two streams over a device in memory that drops, and one that cuts in pieces.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::Interrupt;
+use crate::catalogue::memory::point;
+use crate::instrument::memory::{Path, SimulatedTime, cable};
+
+/// A path that treats each frame by its size; all are numbered in the order of sending.
+fn over(rewrite: fn(&mut Vec<u8>, u64)) -> Measurement {
+    let time = SimulatedTime::new(200);
+    let path = Path {
+        delay_ns: 20_000,
+        rewrite: Some(rewrite),
+        ..Path::default()
+    };
+    let (mut ends, _) = cable(&Arc::clone(&time), path, Path::default());
+    let pace = Pace::Constant(Rate::Frames(10_000));
+    let stream = |size| Stream::new(Template::udp(size), pace, EndNo(0), EndNo(1));
+    let streams = sizes(1_500).map(stream).to_vec();
+    let mut request = Request::new(streams, Length::of(Duration::from_millis(10)));
+    request.drain = Duration::from_millis(60);
+    measure_streams(&mut ends, &request, &*time, &Interrupt::never()).unwrap()
+}
+
+#[test]
+fn sizes_are_those_that_the_mtu_makes() {
+    assert_eq!(sizes(1_500), [64, 1_518, 1_519, 2_018]);
+    // The longest is no longer than frames can be.
+    assert_eq!(sizes(8_400)[3], 8_918);
+    assert!(u32::from(sizes(8_400)[3]) < CABLE);
+}
+
+#[test]
+fn what_comes_out_is_told_by_size_and_pieces_are_none_of_ours() {
+    // What is too long leaves as its first half, without a number at its end.
+    let measurement = over(|frame, _| {
+        if frame.len() > 1_514 {
+            frame.truncate(700);
+        }
+    });
+    let counted = Counted {
+        counted: 150,
+        missing: 200,
+    };
+    let reading = reading(&point(&MTU, &[]), &measurement, Some(counted));
+    let told = |name: &str| reading.figures[name];
+    assert_eq!(
+        (told("beside_percent"), told("fits_percent")),
+        (100.0, 100.0)
+    );
+    assert_eq!((told("over_percent"), told("far_percent")), (0.0, 0.0));
+    assert_eq!((told("fragments"), told("told")), (200.0, 0.0));
+    assert_eq!((told("counted_percent"), told("changed")), (75.0, 0.0));
+}
+
+#[test]
+fn a_device_that_forwards_all_has_nothing_to_count() {
+    let measurement = over(|_, _| {});
+    let counted = Counted {
+        counted: 0,
+        missing: 0,
+    };
+    let all = reading(&point(&MTU, &[]), &measurement, Some(counted));
+    assert!(CAME.iter().all(|name| all.figures[*name] == 100.0));
+    assert_eq!(all.absent["counted_percent"], "none was missing");
+    let without = reading(&point(&MTU, &[]), &measurement, None);
+    assert_eq!(
+        without.absent["counted_percent"],
+        "it has no controller to tell"
+    );
+}

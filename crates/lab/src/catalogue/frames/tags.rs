@@ -1,0 +1,260 @@
+//! Tags and labels that a rule puts before a packet or takes away, verified in bytes.
+
+use std::time::Duration;
+
+use base::PortNo;
+use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, Match, Refusal};
+use openflow::{Message, Version, Versions};
+
+use super::{CHANGED, DAMAGED, measured};
+use crate::catalogue::in_force;
+use crate::catalogue::offered::{FIGURES as LOAD, Load, offer};
+use crate::catalogue::{Experiment, Family, Figure, Parameter, Point, Setting, Values, View};
+use crate::controller::{Ask, Link};
+use crate::instrument::template::{Encapsulation, Label, Tag};
+use crate::instrument::{Pace, Rate, Template};
+use crate::record::{Conditions, Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const TAGS: Experiment = Experiment {
+    name: "tags-and-labels",
+    title: "Tags and labels put on and taken off",
+    family: Family::Whitebox,
+    question: "What does it cost to push or pop a tag or a label, and is what comes out right?",
+    source: "vSDNBox, section 6; OF 1.3.5, 5.12",
+    steps: &[
+        "The device is told its rules by OpenFlow 1.3: one matches what the action presupposes, pushes or pops, writes all fields of what it pushed, and outputs to the server.",
+        "It is waited until a frame that these rules alone drop comes out no more.",
+        "Every frame that comes out is compared with what should have become of it, up to its payload, and its checksums are verified.",
+        "What the device refuses leaves the cells empty, with the device's own words.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "action",
+            "what is pushed or popped: a tag (802.1Q), a tag before a tag (802.1ad), a label",
+            Values::Words {
+                quick: &["push-vlan", "push-mpls"],
+                all: NAMES,
+            },
+        ),
+        Parameter::constant(
+            "size",
+            "bytes of a frame as it is sent, its checksum (FCS) included",
+            Values::numbers(&[150], &[150], &[150], [72, 1_500]),
+        ),
+        Parameter::constant(
+            "pps",
+            "frames a second",
+            Values::numbers(&[20_000], &[100_000], &[100_000], [100, 10_000_000]),
+        ),
+        Parameter::constant(
+            "millis",
+            "milliseconds for which frames are offered",
+            Values::numbers(&[100], &[3_000], &[60_000], [20, 3_600_000]),
+        ),
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Matrix {
+            title: "Median delay by action",
+            figure: "p50_us",
+            across: "action",
+            published: "",
+        },
+        View::Matrix {
+            title: "Frames that are not what they should be",
+            figure: "changed",
+            across: "action",
+            published: "",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "received_kpps",
+                "loss_percent",
+                "mean_us",
+                "p50_us",
+                "p99_us",
+                "changed",
+                "damaged",
+            ],
+        },
+    ],
+    setting: Setting::Usual,
+    takes: |device, _| device.speaks_openflow(),
+    seconds: |point| 0.4 + point.number("millis") as f64 / 1e3,
+    measure,
+};
+
+const FIGURES: &[Figure] = &[
+    LOAD[0], LOAD[1], LOAD[2], LOAD[3], LOAD[4], LOAD[5], LOAD[6], LOAD[7], LOAD[8], LOAD[9],
+    LOAD[10], CHANGED, DAMAGED,
+];
+
+const NAMES: &[&str] = &[
+    "none",
+    "push-vlan",
+    "pop-vlan",
+    "push-qinq",
+    "pop-qinq",
+    "push-mpls",
+    "pop-mpls",
+];
+
+/// The customer's tag, the provider's, and the label.
+const INNER: Tag = Tag { vid: 100, pcp: 1 };
+const OUTER: Tag = Tag { vid: 200, pcp: 5 };
+const LABEL: Label = Label {
+    value: 1_000,
+    class: 3,
+    ttl: 64,
+};
+
+/// Types of what is pushed (IEEE 802.1Q, 802.1ad, RFC 5332), and of a packet.
+const VLAN: u16 = 0x8100;
+const QINQ: u16 = 0x88a8;
+const MPLS: u16 = 0x8847;
+const IPV4: u16 = 0x0800;
+
+/// The socket at which a device's bridge answers whoever asks, in its directory.
+const SOCKET: &str = "br0.mgmt";
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let case = Case::of(point.word("action"), size);
+    let rules = case.rules().expect("fields follow their prerequisites");
+    if let Some(reason) = install(rules, station, tools)? {
+        let mut reading = Reading::at(point);
+        for figure in FIGURES {
+            reading.lack(figure.name, reason.clone());
+        }
+        let nothing = Conditions::default();
+        return Ok(Measured::new(Outcome::Reading(reading), nothing));
+    }
+    in_force::wait(station, tools)?;
+    let pace = Pace::Constant(Rate::Frames(point.number("pps")));
+    let length = Duration::from_millis(point.number("millis"));
+    let mut load = Load::udp(size.into(), pace, length);
+    load.frames = case.sent.into();
+    load.rewritten = Some(case.becomes.into());
+    let offered = offer(&load, station, tools)?;
+    let reading = offered.reading(point);
+    Ok(measured(&offered, reading))
+}
+
+/// Leaves the device with these rules and no others, by OpenFlow 1.3. Why not, if it will not.
+fn install(
+    rules: Vec<FlowMod>,
+    station: &Station,
+    tools: &Tools<'_>,
+) -> Result<Option<String>, TrialError> {
+    let messages = rules.into_iter().map(Message::FlowMod).collect();
+    let socket = station.directory.join(SOCKET);
+    let done = if socket.exists() {
+        let mut link = Link::call(&socket, Versions::only(Version::V13), tools.clock)?;
+        link.clear()?;
+        link.request(messages)?
+    } else {
+        let Some(mut controller) = station.controller() else {
+            return Ok(Some("it has no controller in this mode".to_owned()));
+        };
+        if controller.version() < Version::V13 {
+            let agreed = controller.version();
+            let reason = format!("the device has agreed on {agreed}, which pushes no tags");
+            return Ok(Some(reason));
+        }
+        controller.clear()?;
+        controller.request(messages)?
+    };
+    let first = done.refusals.first();
+    Ok(first.map(|refusal| format!("refused: {refusal}")))
+}
+
+/// A frame, what should become of it, and by what.
+struct Case {
+    sent: Template,
+    becomes: Template,
+    /// What the rule matches beside the port of arrival.
+    wanted: Vec<(Field, u128)>,
+    actions: Vec<Action>,
+}
+
+impl Case {
+    fn of(name: &str, size: u16) -> Self {
+        let plain = Template::udp(size);
+        let with = |encapsulation| Template {
+            encapsulation,
+            ..plain.clone()
+        };
+        let tagged = with(Encapsulation::Vlan(INNER));
+        let (outer, inner) = (OUTER, INNER);
+        let twice = with(Encapsulation::QinQ { outer, inner });
+        let labelled = with(Encapsulation::Mpls(LABEL));
+        // Whether there is a tag is a bit of the number (OF 1.3.5, 7.2.3.7).
+        let vid = |tag: Tag| (Field::VlanVid, u128::from(0x1000 | tag.vid));
+        let kind = |kind: u16| (Field::EthType, u128::from(kind));
+        let push_tag = |kind, tag: Tag| {
+            let (field, value) = vid(tag);
+            let pcp = Action::set(Field::VlanPcp, tag.pcp.into());
+            vec![Action::PushVlan(kind), Action::set(field, value), pcp]
+        };
+        let (sent, becomes, wanted, actions) = match name {
+            "push-vlan" => (&plain, &tagged, vec![kind(IPV4)], push_tag(VLAN, INNER)),
+            "pop-vlan" => (&tagged, &plain, vec![vid(INNER)], vec![Action::PopVlan]),
+            "push-qinq" => (&tagged, &twice, vec![vid(INNER)], push_tag(QINQ, OUTER)),
+            "pop-qinq" => (&twice, &tagged, vec![vid(OUTER)], vec![Action::PopVlan]),
+            "push-mpls" => {
+                let label = Action::set(Field::MplsLabel, LABEL.value.into());
+                let class = Action::set(Field::MplsTc, LABEL.class.into());
+                let push = vec![Action::PushMpls(MPLS), label, class];
+                (&plain, &labelled, vec![kind(IPV4)], push)
+            }
+            "pop-mpls" => {
+                let pop = vec![Action::PopMpls(IPV4)];
+                (&labelled, &plain, vec![kind(MPLS)], pop)
+            }
+            _ => (&plain, &plain, Vec::new(), Vec::new()),
+        };
+        let mut becomes = becomes.clone();
+        becomes.frame_bytes = match name {
+            name if name.starts_with("push") => size + 4,
+            name if name.starts_with("pop") => size - 4,
+            _ => size,
+        };
+        Self {
+            sent: sent.clone(),
+            becomes,
+            wanted,
+            actions,
+        }
+    }
+
+    fn rules(&self) -> Result<Vec<FlowMod>, Refusal> {
+        let rule = |matching, actions| {
+            let actions = Instructions::apply(actions);
+            FlowMod::new(FlowModCommand::Add, 0x8000, matching, actions)
+        };
+        let from = |port: u32| Match::any().with(Field::InPort, port.into());
+        let mut wanted = self.wanted.iter();
+        let matching = wanted.try_fold(from(1)?, |matching, (field, value)| {
+            matching.with(*field, *value)
+        })?;
+        let mut actions = self.actions.clone();
+        actions.push(Action::output(PortNo(2)));
+        Ok(vec![
+            in_force::rule(),
+            rule(matching, actions),
+            rule(from(2)?, vec![Action::output(PortNo(1))]),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! A device in memory that does what each rule says, by hand, and one that does a little less.
+
+use base::Xid;
+
+use super::*;
+use crate::catalogue::memory::{Decide, met, offer};
+
+/// What the action makes of a frame: what stands behind the addresses.
+fn done(name: &str, frame: &mut Vec<u8>) {
+    match name {
+        "push-vlan" => drop(frame.splice(12..12, [0x81, 0, 0x20, 100])),
+        "push-qinq" => drop(frame.splice(12..12, [0x88, 0xa8, 0xa0, 200])),
+        "pop-vlan" | "pop-qinq" => drop(frame.drain(12..16)),
+        "push-mpls" => drop(frame.splice(12..14, [0x88, 0x47, 0x00, 0x3e, 0x87, 64])),
+        "pop-mpls" => drop(frame.splice(12..18, [0x08, 0x00])),
+        _ => {}
+    }
+}
+
+fn load(case: &Case) -> Load {
+    let pace = Pace::Constant(Rate::Frames(10_000));
+    let mut load = Load::udp(150, pace, Duration::from_millis(10));
+    load.frames = case.sent.clone().into();
+    load.rewritten = Some(case.becomes.clone().into());
+    load
+}
+
+#[test]
+fn what_is_done_right_is_found_right() {
+    for name in NAMES {
+        let case = Case::of(name, 150);
+        let rules = case.rules().unwrap();
+        let decide: Decide = Box::new(move |frame| {
+            assert_eq!(met(&rules, frame), Some(1), "{name}");
+            done(name, frame);
+            Some(10_000)
+        });
+        let offered = offer(&load(&case), decide);
+        let stream = &offered.measurement.streams[0];
+        let found = (stream.received, stream.changed, stream.damaged);
+        assert_eq!(found, (100, 0, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_device_that_only_forwards_is_found_out() {
+    for name in NAMES.iter().filter(|name| **name != "none") {
+        let case = Case::of(name, 150);
+        let offered = offer(&load(&case), Box::new(|_| Some(10_000)));
+        assert_eq!(offered.measurement.streams[0].changed, 100, "{name}");
+    }
+}
+
+#[test]
+fn every_rule_can_be_said() {
+    for name in NAMES {
+        for rule in Case::of(name, 72).rules().unwrap() {
+            let said = Message::FlowMod(rule).encode(Xid(1), Version::V13, &mut Vec::new());
+            assert!(said.is_ok(), "{name}: {said:?}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! The controller goes, or says nothing more, and comes back, while frames move.
+
+use std::thread;
+use std::time::Duration;
+
+use base::PortNo;
+use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
+use openflow::Version;
+use testbed::{Clock, DeviceKind, FailMode};
+
+use crate::catalogue::in_force;
+use crate::catalogue::offered::{Load, Offered, figure, offer_once};
+use crate::catalogue::{
+    Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
+};
+use crate::controller::{Ask, Controller, Listener, Manner};
+use crate::instrument::{Pace, Rate};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
+    name: "controller-loss",
+    title: "The controller goes and comes back",
+    family: Family::Robustness,
+    question: "What becomes of frames and rules while the controller is gone, and how soon is the device under control again?",
+    source: "OF 1.0.1, 4.3, and OF 1.3.5, 6.3.2 and 6.4: fail secure and fail standalone mode",
+    steps: &[
+        "One rule takes frames from the client to the server, and one below drops the rest; it is waited until they are in force.",
+        "Frames of 64 bytes go both ways at equal gaps: those from the server come out only if the device forwards by itself.",
+        "Amid them the controller closes its connection, and listens again after a while; or it reads and answers nothing more, and listens for another call at once.",
+        "How long the device takes to call and to agree is told from when it could; then it is asked which rules it has.",
+        "The outage is the longest run of lost frames by the gap between two.",
+    ],
+    parameters: &[
+        Parameter::axis(
+            "loss",
+            "whether the connection is closed, or the controller falls silent",
+            Values::Words {
+                quick: &["closed"],
+                all: &["closed", "silent"],
+            },
+        ),
+        Parameter::axis(
+            "fail",
+            "what the device is told to do without its controller",
+            Values::Words {
+                quick: &["secure"],
+                all: &["secure", "standalone"],
+            },
+        ),
+        Parameter::constant(
+            "away-millis",
+            "milliseconds for which nobody listens, where the connection is closed",
+            Values::numbers(&[100], &[20_000], &[20_000], [1, 600_000]),
+        ),
+        Parameter::constant(
+            "after-millis",
+            "milliseconds for which frames go on when somebody listens again",
+            Values::numbers(&[1_200], &[20_000], &[20_000], [10, 600_000]),
+        ),
+        Parameter::constant(
+            "pps",
+            "frames a second, each way",
+            Values::numbers(&[10_000], &[10_000], &[10_000], [100, 1_000_000]),
+        ),
+    ],
+    figures: FIGURES,
+    views: &[
+        View::Bars {
+            title: "Under control again after",
+            figure: "called_ms",
+            across: "loss",
+        },
+        View::Table {
+            title: "All figures",
+            figures: &[
+                "called_ms",
+                "outage_ms",
+                "lost",
+                "p99_us",
+                "rules_kept_percent",
+                "by_itself_ms",
+            ],
+        },
+    ],
+    setting: Setting::Own(|point| Own {
+        fail_mode: fail_mode(point),
+        ..Own::default()
+    }),
+    takes: |device, _| device.speaks_openflow() && !matches!(device, DeviceKind::External(_)),
+    seconds: |point| {
+        let own = match fail_mode(point) {
+            FailMode::Secure => 0.0,
+            FailMode::Standalone => 1.2,
+        };
+        own + 0.4 + length(point).as_secs_f64()
+    },
+    measure,
+};
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("called_ms", "Under control again after", "ms", Better::Lower),
+    figure("outage_ms", "Outage", "ms", Better::Lower),
+    figure("lost", "Lost", "frames", Better::Lower),
+    figure("p99_us", "99 % delay", "µs", Better::Lower),
+    figure("rules_kept_percent", "Rules still there", "%", Better::Higher),
+    figure("by_itself_ms", "Forwarded by itself for", "ms", Better::Neither),
+];
+
+/// Before the controller goes.
+const BEFORE: Duration = Duration::from_millis(150);
+
+/// A device that has not called by then will not: pauses between attempts grow to eight seconds
+/// as a rule, and a silent controller is noticed after ten.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+fn fail_mode(point: &Point) -> FailMode {
+    match point.word("fail") {
+        "standalone" => FailMode::Standalone,
+        _ => FailMode::Secure,
+    }
+}
+
+fn is_closed(point: &Point) -> bool {
+    point.word("loss") == "closed"
+}
+
+/// How long nobody listens.
+fn away(point: &Point) -> Duration {
+    match is_closed(point) {
+        true => Duration::from_millis(point.number("away-millis")),
+        false => Duration::ZERO,
+    }
+}
+
+/// How long frames go.
+fn length(point: &Point) -> Duration {
+    BEFORE + away(point) + Duration::from_millis(point.number("after-millis"))
+}
+
+/// The controller that is back.
+struct Back {
+    controller: Controller,
+    /// From when the device could call until both had agreed.
+    called: Duration,
+    /// Rules that it then had.
+    rules: usize,
+}
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let rules = rules();
+    station.install(&rules)?;
+    in_force::wait(station, tools)?;
+    let pace = Pace::Constant(Rate::Frames(point.number("pps")));
+    let mut load = Load::udp(64, pace, length(point));
+    load.both_ways = true;
+    let socket = station.directory.join("br0.controller");
+    let gone = station.take_controllers();
+    let here: &Station = station;
+    let (offered, back) = thread::scope(|scope| {
+        let absence = scope.spawn(|| {
+            tools.clock.sleep_until(tools.clock.now() + BEFORE);
+            leave(point, gone, &socket, tools.clock)
+        });
+        let offered = offer_once(&load, here, tools);
+        let back = absence.join();
+        (
+            offered,
+            back.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        )
+    });
+    let back = back?;
+    station.give_controllers(vec![back.controller]);
+    let offered = offered?;
+    let kept = back.rules as f64 / rules.len() as f64;
+    let reading = reading(point, &offered, back.called, kept);
+    let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions.clone());
+    if offered.fell_short() {
+        measured.note("the tester did not quite reach its rate".to_owned());
+    }
+    Ok(measured)
+}
+
+/// Leaves the device without its controller, and comes back.
+fn leave(
+    point: &Point,
+    mut gone: Vec<Controller>,
+    socket: &std::path::Path,
+    clock: &Clock,
+) -> Result<Back, TrialError> {
+    // Whoever has the connection and does nothing with it is silent.
+    let held = match is_closed(point) {
+        true => {
+            gone.clear();
+            clock.sleep_until(clock.now() + away(point));
+            None
+        }
+        false => gone.first().map(Controller::lend).transpose()?,
+    };
+    let listener = Listener::bind(socket)?;
+    let began = clock.now();
+    let manner = Manner::silent(Version::V10);
+    let controller = listener.accept_as(manner, clock, PATIENCE, || Ok(()))?;
+    let called = clock.now().since(began);
+    drop(held);
+    let rules = (&mut &controller).flows(FlowStatsRequest::all())?.len();
+    Ok(Back {
+        controller,
+        called,
+        rules,
+    })
+}
+
+/// What the device goes by.
+fn rules() -> [FlowMod; 3] {
+    let rule = |priority, matching, actions| {
+        let actions = Instructions::apply(actions);
+        FlowMod::new(FlowModCommand::Add, priority, matching, actions)
+    };
+    let from = Match::any().with(Field::InPort, 1);
+    let from = from.expect("the port has no prerequisite");
+    [
+        in_force::rule(),
+        rule(0x8000, from, vec![Action::output(PortNo(2))]),
+        rule(1, Match::any(), Vec::new()),
+    ]
+}
+
+/// The figures of frames that went meanwhile.
+fn reading(point: &Point, offered: &Offered, called: Duration, kept: f64) -> Reading {
+    let mut reading = Reading::at(point);
+    let pps = point.number("pps") as f64;
+    let (forth, back) = (
+        &offered.measurement.streams[0],
+        &offered.measurement.streams[1],
+    );
+    reading.put("called_ms", called.as_secs_f64() * 1e3);
+    reading.put("rules_kept_percent", kept * 100.0);
+    reading.put("lost", forth.lost as f64);
+    let longest = match forth.lost {
+        0 => 0,
+        _ => forth.loss_runs.max(),
+    };
+    reading.put("outage_ms", longest as f64 / pps * 1e3);
+    match forth.received {
+        0 => reading.lack("p99_us", "nothing came out"),
+        _ => {
+            let p99 = forth.delay_from_sent.value_at_quantile(0.99);
+            reading.put("p99_us", p99 as f64 / 1e3);
+        }
+    }
+    // No rule takes them: each that came out the device forwarded by itself.
+    reading.put("by_itself_ms", back.received as f64 / pps * 1e3);
+    reading
+}
+
+#[cfg(test)]
+mod tests;

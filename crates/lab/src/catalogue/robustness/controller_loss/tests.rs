@@ -1,0 +1,106 @@
+//! A device in memory that loses frames while its controller is gone, and then forwards by itself.
+
+use super::*;
+use crate::catalogue::Value;
+use crate::catalogue::memory::{Decide, met, offer_both, point};
+
+/// Those of these numbers are lost, and the others take 15 microseconds.
+fn but(lost: std::ops::Range<u64>) -> Decide {
+    let mut number = 0;
+    Box::new(move |_| {
+        number += 1;
+        (!lost.contains(&number)).then_some(15_000)
+    })
+}
+
+fn at(after_millis: u64) -> Point {
+    let after = Value::Number(after_millis);
+    point(&CONTROLLER_LOSS, &[("after-millis", after)])
+}
+
+#[test]
+fn what_is_lost_and_what_goes_without_a_rule_is_told() {
+    let point = at(100);
+    let pace = Pace::Constant(Rate::Frames(point.number("pps")));
+    let mut load = Load::udp(64, pace, length(&point));
+    load.both_ways = true;
+    // 3,500 frames in all; of those back all are dropped but 400.
+    let back = Box::new({
+        let mut number = 0;
+        move |_: &mut Vec<u8>| {
+            number += 1;
+            (1_000..1_400).contains(&number).then_some(15_000)
+        }
+    });
+    let offered = offer_both(&load, but(2_000..2_500), back);
+    let reading = reading(&point, &offered, Duration::from_millis(700), 2.0 / 3.0);
+    let near = |name: &str, wanted: f64, slack: f64| {
+        let value = reading.figures[name];
+        assert!((value - wanted).abs() <= slack, "{name}: {value}");
+    };
+    near("called_ms", 700.0, 0.0);
+    near("lost", 500.0, 0.0);
+    near("outage_ms", 50.0, 0.1);
+    near("p99_us", 15.0, 1.0);
+    near("by_itself_ms", 40.0, 0.0);
+    near("rules_kept_percent", 66.7, 0.1);
+}
+
+#[test]
+fn a_device_that_goes_on_has_no_outage() {
+    let point = at(10);
+    let pace = Pace::Constant(Rate::Frames(point.number("pps")));
+    let mut load = Load::udp(64, pace, length(&point));
+    load.both_ways = true;
+    let offered = offer_both(&load, but(0..0), Box::new(|_| None));
+    let reading = reading(&point, &offered, Duration::ZERO, 1.0);
+    for name in ["lost", "outage_ms", "by_itself_ms"] {
+        assert_eq!(reading.figures[name], 0.0, "{name}");
+    }
+}
+
+#[test]
+fn frames_to_the_server_have_a_rule_and_others_are_dropped() {
+    let rules = rules();
+    let out = rules.iter().map(|rule| rule.instructions.apply.len());
+    assert_eq!(out.collect::<Vec<_>>(), [0, 1, 0]);
+    let frame = crate::frames::UdpFrame {
+        eth_src: [2, 0, 0, 0, 0, 1],
+        eth_dst: [2, 0, 0, 0, 0, 2],
+        tag: None,
+        ip_src: [10, 0, 0, 1].into(),
+        ip_dst: [10, 0, 0, 2].into(),
+        dscp: 0,
+        udp_src: 1,
+        udp_dst: 2,
+        payload: 4,
+    };
+    assert_eq!(met(&rules, &frame.sized(64).bytes(1)), Some(1));
+}
+
+#[test]
+fn a_silent_controller_is_waited_for_longer_than_a_probe_takes() {
+    // Open vSwitch probes after five seconds without a word, and gives up five later.
+    let silent = at(100).with("loss", Value::word("silent"));
+    assert_eq!(away(&silent), Duration::ZERO);
+    assert!(PATIENCE > Duration::from_secs(2 * 5 + 8));
+    let paper = crate::catalogue::Settings::default();
+    let points = paper.points(&CONTROLLER_LOSS).unwrap();
+    assert_eq!(points.len(), 4);
+    assert!(
+        points
+            .iter()
+            .all(|point| length(point) > Duration::from_secs(20))
+    );
+}
+
+#[test]
+fn a_device_that_is_to_stand_alone_is_set_up_apart() {
+    let Setting::Own(own) = CONTROLLER_LOSS.setting else {
+        panic!("it has a setting of its own");
+    };
+    let point = at(100);
+    assert!(own(&point).is_usual());
+    let alone = point.with("fail", Value::word("standalone"));
+    assert!(!own(&alone).is_usual());
+}
