@@ -2,10 +2,19 @@
 //! replayed on a cable, and a controller without a lab. What is asserted are counts: times are the machine's.
 
 use std::fs;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use lab::Interrupt;
+use lab::instrument::{
+    End, EndNo, Length, Pace, Rate, Request, Stream, StreamOutcome, Template, measure,
+};
 use serde_json::Value;
-use testbed::{Failure, Namespace, Process, Program};
+use testbed::{
+    Bench, Chance, DeviceKind, DeviceOptions, Failure, FaultCounts, Faults, Host, Impairments,
+    Namespace, Process, Program, Settings, Setup,
+};
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::replay::capture;
@@ -14,6 +23,7 @@ use crate::rig::{Ran, Rig, binary};
 pub(crate) const RULES: &[Rule] = rules![
     frames_by_hand_are_counted_whichever_way_they_take,
     a_controller_by_hand_leaves_a_switch_with_its_rules,
+    what_a_forwarder_with_known_faults_did_is_found_frame_by_frame,
 ];
 
 /// A cable whose ends are both here.
@@ -154,5 +164,68 @@ fn a_controller_by_hand_leaves_a_switch_with_its_rules(ground: &Ground) -> Outco
     let one = &tally["switches"][0];
     assert_eq!(one["errors"].as_array().map(Vec::len), Some(0), "{tally}");
     assert!(one["heard"].is_object() && one["over"].is_null(), "{tally}");
+    Ok(())
+}
+
+/// How long each frame is held.
+const HELD: Duration = Duration::from_micros(300);
+
+/// Frames both ways through a forwarder that loses, doubles and holds back those that are to be, and what it
+/// says that it did.
+fn impaired(ground: &Ground) -> Result<(Vec<StreamOutcome>, [FaultCounts; 2]), Failure> {
+    let every = |count| NonZeroU64::new(count).map_or(Chance::Never, Chance::Every);
+    let settings = Settings::Impairments(Box::new(Impairments {
+        forth: Faults {
+            delay: HELD,
+            loss: every(10),
+            duplication: every(7),
+            ..Faults::default()
+        },
+        back: Faults {
+            delay: HELD,
+            reordering: every(50),
+            reordering_by: Duration::from_millis(2),
+            ..Faults::default()
+        },
+        seed: 1,
+    }));
+    let options = DeviceOptions {
+        kind: DeviceKind::Impaired(None),
+        directory: ground.directory().to_owned(),
+        cores: Vec::new(),
+        comporta: binary(),
+    };
+    let setup = Setup {
+        settings,
+        ..Setup::default()
+    };
+    let bench = Bench::build_as(&ground.spawner, &ground.clock, &options, &setup)?;
+    let open = |host: &Host| End::packet(&host.namespace, host.interface, 64, ground.clock);
+    let ends: Result<Vec<End>, Failure> = bench.hosts().iter().map(open).collect();
+    let pace = Pace::Constant(Rate::Frames(5_000));
+    let stream = |from, to| Stream::new(Template::udp(64), pace, EndNo(from), EndNo(to));
+    let streams = vec![stream(0, 1), stream(1, 0)];
+    let request = Request::new(streams, Length::Frames(2_000));
+    let measured = measure(&mut ends?, &request, &ground.clock, &Interrupt::never());
+    let measured = measured.expect("interfaces are there");
+    let counts = bench.device().impairment().map(|faults| faults.counts());
+    Ok((measured.streams, counts.unwrap_or_default()))
+}
+
+fn what_a_forwarder_with_known_faults_did_is_found_frame_by_frame(ground: &Ground) -> Outcome {
+    let (streams, did) = impaired(ground)?;
+    let [forth, back] = [&streams[0], &streams[1]];
+    for (stream, did) in [(forth, &did[0]), (back, &did[1])] {
+        assert_eq!((stream.achieved.frames, did.received), (2_000, 2_000));
+        assert_eq!(stream.lost, did.gone(), "{did}");
+        assert_eq!(stream.duplicated, did.duplicated, "{did}");
+        assert_eq!(stream.reordered, did.reordered, "{did}");
+        assert_eq!((stream.changed, stream.damaged), (0, 0));
+        let least = u128::from(stream.delay_from_sent.min());
+        // A histogram tells values to a thousandth.
+        assert!(least * 1_001 >= HELD.as_nanos() * 1_000, "{least}");
+    }
+    assert_eq!((forth.lost, back.lost), (200, 0));
+    assert!(forth.duplicated > 0 && back.reordered > 0, "{did:?}");
     Ok(())
 }

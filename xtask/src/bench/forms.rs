@@ -17,8 +17,10 @@ use crate::{Failure, setup};
 /// The package, and its program.
 const PACKAGE: &str = "bench";
 
-/// The program of the lab that holds its generator beside others.
+/// The programs of the lab that hold its generator beside others, and its instrument against what is
+/// known.
 const GENERATOR: &str = "generator";
+const IMPAIRED: &str = "impaired";
 
 /// Measures `rows` of one group.
 pub(super) fn measure(
@@ -37,6 +39,7 @@ pub(super) fn measure(
     let _pages = (group == Group::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
     let program = match group {
         Group::Generator => bench.build_example(shell, "lab", GENERATOR)?,
+        Group::Impaired => bench.build_example(shell, "lab", IMPAIRED)?,
         _ => bench.build(shell, PACKAGE, PACKAGE)?,
     };
     let asked = Asked::of(group, bench, shell)?;
@@ -78,6 +81,7 @@ const fn millis(group: Group) -> [u32; 2] {
         // The kernel tells processor time in hundredths of a second.
         Group::Idle => [20_000, 2000],
         Group::Generator => [2000, 200],
+        Group::Impaired => [300, 100],
         _ => [300, 20],
     }
 }

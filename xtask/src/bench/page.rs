@@ -9,8 +9,9 @@ use super::Failure;
 use super::figures::{Figures, Spread};
 use super::rows::{Bar, Group, Limit, Row, Value};
 
-/// Where the README has the table.
+/// Where the tables are: of the switch for its users, of the instrument beside its method.
 const README: &str = "README.md";
+const METHOD: &str = "docs/measuring.md";
 const BEGIN: &str = "<!-- the tables of `cargo xtask bench --readme` begin -->";
 const END: &str = "<!-- the tables end -->";
 
@@ -227,14 +228,29 @@ fn machine() -> String {
     )
 }
 
-/// Puts the tables where the README has those of their groups.
+/// The page that has the table of a group.
+const fn page(group: Group) -> &'static str {
+    match group {
+        Group::Generator | Group::Impaired => METHOD,
+        _ => README,
+    }
+}
+
+/// Puts the tables where the README, or the page on the method, has those of their groups.
 pub(super) fn put_into_readme(root: &Path, sections: &[(Group, String)]) -> Result<(), Failure> {
-    let path = root.join(README);
-    let text = fs::read_to_string(&path)?;
-    let text =
-        replaced(&text, sections).ok_or_else(|| format!("{README} has no place for the tables"))?;
-    fs::write(&path, text)?;
-    println!("{README} has the tables now");
+    for file in [README, METHOD] {
+        let here = sections.iter().filter(|(group, _)| page(*group) == file);
+        let here: Vec<_> = here.cloned().collect();
+        if here.is_empty() {
+            continue;
+        }
+        let path = root.join(file);
+        let text = fs::read_to_string(&path)?;
+        let text =
+            replaced(&text, &here).ok_or_else(|| format!("{file} has no place for the tables"))?;
+        fs::write(&path, text)?;
+        println!("{file} has the tables now");
+    }
     Ok(())
 }
 
@@ -328,9 +344,11 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_a_place_for_the_table() {
+    fn the_pages_have_a_place_for_the_tables() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let text = fs::read_to_string(root.join(README)).expect("there is one");
-        assert!(replaced(&text, &[]).is_some());
+        for file in [README, METHOD] {
+            let text = fs::read_to_string(root.join(file)).expect("there is one");
+            assert!(replaced(&text, &[]).is_some(), "{file}");
+        }
     }
 }

@@ -27,11 +27,13 @@ pub(super) enum Group {
     Dpdk,
     /// The lab's generator.
     Generator,
+    /// The lab's instrument, held against what is known.
+    Impaired,
 }
 
 impl Group {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Dpdk,
         Self::Forms,
         Self::Traffic,
@@ -43,6 +45,7 @@ impl Group {
         Self::Veth,
         Self::Tap,
         Self::Generator,
+        Self::Impaired,
     ];
 
     /// How its rows' names begin.
@@ -59,6 +62,7 @@ impl Group {
             Self::Tap => "tap",
             Self::Dpdk => "dpdk",
             Self::Generator => "generator",
+            Self::Impaired => "impaired",
         }
     }
 
@@ -75,6 +79,9 @@ impl Group {
             Self::Veth => "Hosts on veth pairs, one core for the device",
             Self::Generator => {
                 "The lab's generator into a veth pair that nobody reads, on one core"
+            }
+            Self::Impaired => {
+                "The lab's instrument beside what a forwarder with known faults was told, and did"
             }
             Self::Tap => "Hosts on TAP interfaces, one core for the device",
             Self::Dpdk => {
@@ -155,11 +162,12 @@ const US: &str = "µs";
 const GBITS: &str = "Gbit/s";
 const FPS: &str = "frames a second";
 const OFF: &str = "% of the rate";
+const SHARE: &str = "% of the frames";
 
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[Row] = {
-    use Group::{Changes, Dpdk, Forms, Generator, Idle, Meters, Table, Tap, Traffic, Veth, Workers};
+    use Group::{Changes, Dpdk, Forms, Generator, Idle, Impaired, Meters, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
         Row { group, name, about, unit, bars }
     }
@@ -249,6 +257,19 @@ const ROWS: &[Row] = {
         row(Generator, "rate-100k",     "the same of 100,000",                          OFF, EXACT),
         row(Generator, "rate-500k",     "the same of 500,000",                          OFF, EXACT),
         row(Generator, "rate-1m",       "the same of a million",                        OFF, EXACT),
+        row(Generator, "rate-limit",    "the same of nine tenths of the most that one thread sends and receives", OFF, EXACT),
+        row(Generator, "limit",         "the most that one thread sends and receives without loss", FPS, &[]),
+        row(Impaired, "delay-0",        "no delay: what the forwarder itself takes",    US, &[at_most("off", 20.0)]),
+        row(Impaired, "delay-100",      "a delay of 100 µs, median",                    US, &[at_most("off", 25.0)]),
+        row(Impaired, "delay-300",      "the same of 300 µs",                           US, &[at_most("off", 35.0)]),
+        row(Impaired, "delay-1000",     "the same of 1 ms",                             US, &[at_most("off", 70.0)]),
+        row(Impaired, "delay-5000",     "the same of 5 ms",                             US, &[at_most("off", 270.0)]),
+        row(Impaired, "jitter-200",     "up to 200 µs more by chance: 98 in a hundred are so far apart", US, &[at_most("off", 30.0)]),
+        row(Impaired, "loss-tenth",     "a loss of 0.1 %",                              SHARE, SHARES),
+        row(Impaired, "loss-1",         "the same of 1 %",                              SHARE, SHARES),
+        row(Impaired, "loss-5",         "the same of 5 %",                              SHARE, SHARES),
+        row(Impaired, "copies-1",       "1 % sent twice",                               SHARE, SHARES),
+        row(Impaired, "reordering-1",   "1 % held for half a millisecond more, and overtaken", SHARE, COUNTED),
     ]
 };
 
@@ -260,6 +281,14 @@ const SENT: &[Bar] = &[
 
 /// A thousandth is what a measurement is refused for.
 const EXACT: &[Bar] = &[at_most(OURS, 0.1)];
+
+/// No frame is counted for another, and all runs together are off by no more than chance is in 99 of a
+/// hundred.
+const SHARES: &[Bar] = &[
+    at_most("miscounted in all", 0.0),
+    at_most("off in all, σ", 2.576),
+];
+const COUNTED: &[Bar] = &[at_most("miscounted in all", 0.0)];
 
 /// Beside Open vSwitch between the same devices.
 const fn over_dpdk(times: f64) -> Bar {
