@@ -112,13 +112,34 @@ impl Calls {
         limit: Duration,
     ) -> Result<Controller, ControllerError> {
         let deadline = clock.now() + limit;
-        let mut alive = || bench.device_mut().check();
+        let mut last = None;
         loop {
-            match listener.accept_as(self.manner.clone(), clock, limit, &mut alive) {
-                Err(error) if is_down(&error) && clock.now() < deadline => {}
+            let rest = deadline.since(clock.now());
+            let mut alive = || bench.device_mut().check();
+            match listener.accept_as(self.manner.clone(), clock, rest, &mut alive) {
+                Err(error) if is_down(&error) && clock.now() < deadline => {
+                    last = Some(error.to_string());
+                }
+                Err(ControllerError::Failure(Failure::Timeout { .. })) => {
+                    return Err(ControllerError::NeverCalled {
+                        at: listener.place(),
+                        limit,
+                        last: last.unwrap_or_else(|| "nobody called".to_owned()),
+                        program: how_it_is(bench),
+                    });
+                }
                 outcome => return outcome,
             }
         }
+    }
+}
+
+/// How the device's program is, and what it said last.
+fn how_it_is(bench: &Bench) -> String {
+    match bench.device().last_words().as_deref() {
+        None => "it has no program of the lab's".to_owned(),
+        Some("") => "its program runs, and has said nothing".to_owned(),
+        Some(words) => format!("its program runs, and said last: {words}"),
     }
 }
 
