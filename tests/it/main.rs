@@ -11,6 +11,7 @@ mod churn;
 mod controllers;
 mod devices;
 mod dpdk;
+mod endings;
 mod eye;
 mod forms;
 mod ground;
@@ -59,6 +60,7 @@ const THEMES: &[&[Rule]] = &[
     lab::RULES,
     learning::RULES,
     devices::RULES,
+    endings::RULES,
     report::RULES,
     ofctl::RULES,
     printing::RULES,

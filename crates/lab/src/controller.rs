@@ -88,13 +88,13 @@ pub enum ControllerError {
     SameDatapath(DatapathId),
     /// It does not call, or not as a device does.
     #[error(
-        "not connected: no call came to {at} within {limit:?} that led to a version; {last}; {program}"
+        "not connected: of the calls to {at} in {waited:.1?} none led to a version; {last}; {program}"
     )]
     NeverCalled {
         /// Where it was to call.
         at: String,
         /// How long it was waited for.
-        limit: Duration,
+        waited: Duration,
         /// What came of its last call, in words.
         last: String,
         /// How its program is, in words.
