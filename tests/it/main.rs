@@ -11,6 +11,7 @@ mod churn;
 mod controllers;
 mod devices;
 mod dpdk;
+mod endings;
 mod eye;
 mod forms;
 mod ground;
@@ -61,6 +62,7 @@ const THEMES: &[&[Rule]] = &[
     instrument::RULES,
     learning::RULES,
     devices::RULES,
+    endings::RULES,
     report::RULES,
     ofctl::RULES,
     printing::RULES,

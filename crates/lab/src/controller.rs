@@ -86,6 +86,20 @@ pub enum ControllerError {
     /// Two devices say that they are the same.
     #[error("two devices called with the same datapath id, {:016x}", .0.0)]
     SameDatapath(DatapathId),
+    /// It does not call, or not as a device does.
+    #[error(
+        "not connected: of the calls to {at} in {waited:.1?} none led to a version; {last}; {program}"
+    )]
+    NeverCalled {
+        /// Where it was to call.
+        at: String,
+        /// How long it was waited for.
+        waited: Duration,
+        /// What came of its last call, in words.
+        last: String,
+        /// How its program is, in words.
+        program: String,
+    },
     /// The device does not answer.
     #[error("the device did not answer in time: {0}")]
     Silent(Box<Diagnosis>),

@@ -5,7 +5,7 @@
 //! keeps what it had measured.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use crate::record::{Entry, SCHEMA};
@@ -19,6 +19,16 @@ pub enum JournalError {
     /// The system refused.
     #[error("cannot use {path}: {source}")]
     System {
+        /// The file.
+        path: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// There is no room for more.
+    #[error(
+        "cannot write {path}: {source}; what was measured before is kept: make room, and go on with --resume"
+    )]
+    Full {
         /// The file.
         path: String,
         /// The reason.
@@ -94,9 +104,14 @@ impl Journal {
             self.file.write_all(&line)?;
             self.file.sync_data()
         };
-        write().map_err(|source| JournalError::System {
-            path: self.path.clone(),
-            source,
+        write().map_err(|source: io::Error| {
+            let path = self.path.clone();
+            match source.kind() {
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                    JournalError::Full { path, source }
+                }
+                _ => JournalError::System { path, source },
+            }
         })
     }
 }
@@ -173,6 +188,16 @@ mod tests {
         journal.append(&entries[0]).unwrap();
         assert_eq!(read(&directory).unwrap().len(), entries.len() + 1);
         std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_is_told_with_what_to_do() {
+        let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let path = "out/records.jsonl".to_owned();
+        let mut journal = Journal { file, path };
+        let error = journal.append(&fixture::entries()[0]).unwrap_err();
+        assert!(matches!(error, JournalError::Full { .. }), "{error:?}");
+        assert!(error.to_string().ends_with("go on with --resume"));
     }
 
     #[test]

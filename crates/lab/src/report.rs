@@ -11,6 +11,7 @@ mod flow_table;
 mod forwarding;
 mod headline;
 mod language;
+mod management;
 mod meters;
 mod parts;
 mod requests;
@@ -92,6 +93,7 @@ fn page(results: &Results) -> Markup {
                     @if results.has(Scenario::TcpRequests) { (requests::section(results)) }
                     @if results.has(Scenario::Changes) { (changes::section(results)) }
                     (catalogue::sections(results))
+                    (management::section(results))
                     (validity::section(results))
                     (environment::section(results))
                 }
@@ -178,6 +180,7 @@ fn contents(results: &Results) -> Markup {
                 @if present { a href={ "#" (id) } { (name) } }
             }
             @for (family, id) in families { a href={ "#" (id) } { (family.title()) } }
+            @if management::is_told(results) { a href="#spent" { "What the device spent" } }
             a href="#validity" { "Validity" }
             a href="#method" { "Method and machine" }
         }

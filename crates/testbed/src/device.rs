@@ -297,6 +297,12 @@ impl Device {
         Ok(())
     }
 
+    /// The end of what the process that forwards wrote to its log; none if there is no such process.
+    #[must_use]
+    pub fn last_words(&self) -> Option<String> {
+        self.forwarding.as_ref().map(Process::last_words)
+    }
+
     /// What the process that forwards has used; none if that is the kernel itself.
     ///
     /// # Errors

@@ -76,6 +76,17 @@ impl Listener {
         }
     }
 
+    /// Where devices are to call, as one would write it.
+    #[must_use]
+    pub fn place(&self) -> String {
+        match &self.socket {
+            Socket::Unix(_, path) => path.display().to_string(),
+            Socket::Tcp(_) => self
+                .address()
+                .map_or_else(|| "its port".to_owned(), |address| address.to_string()),
+        }
+    }
+
     /// Waits for the device's call and agrees with it on OpenFlow 1.0. `alive` says
     /// whether it is worth waiting.
     ///

@@ -14,6 +14,10 @@ use crate::devices::{Callee, Description};
 /// The longest path of a Unix socket, without the zero at its end (unix(7)).
 const SOCKET_PATH_MAX: usize = 107;
 
+/// Calls that end before there is a version. A device that is set up by steps hangs up once or
+/// twice; one that talks nonsense goes on for ever.
+const CALLS_MAX: usize = 8;
+
 /// Sockets where bridges are to call, in their order.
 pub(super) struct Calls {
     device: String,
@@ -111,14 +115,37 @@ impl Calls {
         clock: &Clock,
         limit: Duration,
     ) -> Result<Controller, ControllerError> {
-        let deadline = clock.now() + limit;
-        let mut alive = || bench.device_mut().check();
+        let (began, mut ended) = (clock.now(), Vec::new());
+        let deadline = began + limit;
         loop {
-            match listener.accept_as(self.manner.clone(), clock, limit, &mut alive) {
-                Err(error) if is_down(&error) && clock.now() < deadline => {}
+            let rest = deadline.since(clock.now());
+            let mut alive = || bench.device_mut().check();
+            match listener.accept_as(self.manner.clone(), clock, rest, &mut alive) {
+                Err(error) if is_down(&error) => ended.push(error.to_string()),
+                Err(ControllerError::Failure(Failure::Timeout { .. })) => {}
                 outcome => return outcome,
             }
+            if clock.now() >= deadline || ended.len() >= CALLS_MAX {
+                return Err(ControllerError::NeverCalled {
+                    at: listener.place(),
+                    waited: clock.now().since(began),
+                    last: match ended.last() {
+                        Some(reason) => format!("the last of {} ended so: {reason}", ended.len()),
+                        None => "nobody called".to_owned(),
+                    },
+                    program: how_it_is(bench),
+                });
+            }
         }
+    }
+}
+
+/// How the device's program is, and what it said last.
+fn how_it_is(bench: &Bench) -> String {
+    match bench.device().last_words().as_deref() {
+        None => "it has no program of the lab's".to_owned(),
+        Some("") => "its program runs, and has said nothing".to_owned(),
+        Some(words) => format!("its program runs, and said last: {words}"),
     }
 }
 
