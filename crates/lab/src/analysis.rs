@@ -28,6 +28,11 @@ impl ByRun {
         self.0.iter().map(|(_, value)| *value).collect()
     }
 
+    /// The numbers of the runs, in the order of [`values`](Self::values).
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.0.iter().map(|(run, _)| *run).collect()
+    }
+
     /// Their mean; none if there are none.
     pub(crate) fn mean(&self) -> Option<f64> {
         let values = self.values();

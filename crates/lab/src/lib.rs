@@ -64,7 +64,9 @@ pub use options::{
 pub use plan::{ChangeTest, MeterTest, Offer, Step, Test, plan};
 pub use progress::Progress;
 pub use published::{
-    MatchTypes, MatchTypesRow, Published, TcpThroughput, TcpThroughputRow, published,
+    MatchTypes, MatchTypesRow, Published, PublishedCurve, PublishedCurves, PublishedDevice,
+    PublishedResult, PublishedResults, PublishedRow, PublishedSpan, PublishedTable, Range,
+    TcpThroughput, TcpThroughputRow, published,
 };
 pub use report::Language;
 pub use results::Results;

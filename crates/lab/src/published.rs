@@ -2,9 +2,13 @@
 //! hardware, other years, the same experiment. The figures are data, in
 //! `data/published.json`.
 
+mod range;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+
+pub use range::Range;
 
 /// The published results that this lab reproduces.
 #[derive(Clone, Debug, Deserialize)]
@@ -15,6 +19,104 @@ pub struct Published {
     pub tcp_throughput: TcpThroughput,
     /// Tables to stand under those of the catalogue's experiments, by the key that a view names.
     pub tables: BTreeMap<String, PublishedTable>,
+    /// Curves to stand in the drawings of an experiment, by its name.
+    pub curves: BTreeMap<String, PublishedCurves>,
+    /// Single results to stand under an experiment, by its name.
+    pub results: BTreeMap<String, PublishedResults>,
+    /// The devices that were measured.
+    pub devices: Vec<PublishedDevice>,
+}
+
+/// What was drawn against a parameter of an experiment.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedCurves {
+    /// Who measured, and how.
+    pub source: String,
+    /// What to know before comparing.
+    pub note: String,
+    /// The curves.
+    pub curves: Vec<PublishedCurve>,
+}
+
+/// A curve as far as it could be read off.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedCurve {
+    /// The device.
+    pub device: String,
+    /// The experiment's figures that it may stand beside.
+    pub figures: Vec<String>,
+    /// The parameter that it goes along.
+    pub along: String,
+    /// Where it is.
+    pub spans: Vec<PublishedSpan>,
+    /// Values of the parameter from which on it is another than before.
+    #[serde(default)]
+    pub breaks: Vec<f64>,
+}
+
+/// What a figure is between two values of a parameter.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct PublishedSpan {
+    /// From where to where, in the parameter's unit.
+    pub at: [f64; 2],
+    /// What it is there, in the figure's unit.
+    pub is: Range,
+}
+
+/// Single results of an experiment.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedResults {
+    /// Who measured, and how.
+    pub source: String,
+    /// What to know before comparing.
+    pub note: String,
+    /// The results.
+    pub rows: Vec<PublishedResult>,
+}
+
+/// A result as a number or in words.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedResult {
+    /// The device.
+    pub device: String,
+    /// What it is of.
+    pub what: String,
+    /// The number; none if it was told in words alone.
+    pub range: Option<Range>,
+    /// Its unit as printed.
+    #[serde(default)]
+    pub unit: String,
+    /// The words.
+    pub told: Option<String>,
+}
+
+/// A device that others measured.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PublishedDevice {
+    /// The device.
+    pub device: String,
+    /// Where it is described.
+    pub source: String,
+    /// What ran on it.
+    pub software: String,
+    /// Whether it forwards in hardware or in software.
+    pub form: String,
+    /// How many ports it has.
+    pub ports: Option<u32>,
+    /// What all ports carry together in Gbit/s, each way.
+    pub gbit: Option<f64>,
+    /// Its processor.
+    pub processor: Option<String>,
+    /// What it cost, in US dollars.
+    pub usd: Option<f64>,
+}
+
+impl PublishedDevice {
+    /// US dollars for each Gbit/s of its ports; none without a price.
+    #[must_use]
+    pub fn usd_per_gbit(&self) -> Option<f64> {
+        Some(self.usd? / self.gbit?)
+    }
 }
 
 /// A table of one figure, a column for each value of a parameter.
@@ -37,9 +139,9 @@ pub struct PublishedRow {
     pub device: String,
     /// What kind of device it is.
     pub form: String,
-    /// For each column, both ends of what was published, in the figure's unit; none if the
-    /// device could not do it.
-    pub values: Vec<Option<[f64; 2]>>,
+    /// For each column what was published, in the figure's unit; none if the device could not
+    /// do it.
+    pub values: Vec<Option<Range>>,
 }
 
 /// The table of that key; none for the empty key.
@@ -140,13 +242,52 @@ mod tests {
                     "{key}: {}",
                     row.device
                 );
-                let mut values = row.values.iter().flatten();
-                assert!(
-                    values.all(|[low, high]| low <= high),
-                    "{key}: {}",
-                    row.device
-                );
             }
         }
+    }
+    #[test]
+    fn what_was_drawn_names_figures_and_parameters_of_its_experiment() {
+        let mut spans = 0;
+        for (name, drawn) in published().curves {
+            let experiment = crate::Catalogued::all()
+                .map(|one| one.experiment())
+                .find(|one| one.name == name);
+            let Some(experiment) = experiment else {
+                continue;
+            };
+            for curve in &drawn.curves {
+                assert!(experiment.parameter(&curve.along).is_some(), "{name}");
+                for figure in &curve.figures {
+                    assert!(experiment.figure(figure).is_some(), "{name}: {figure}");
+                }
+                assert!(curve.spans.iter().all(|span| span.at[0] < span.at[1]));
+                spans += curve.spans.len();
+            }
+        }
+        assert!(spans > 0, "some experiment has curves");
+    }
+
+    #[test]
+    fn every_result_is_told_once() {
+        for (name, results) in published().results {
+            for row in &results.rows {
+                let ways = usize::from(row.range.is_some()) + usize::from(row.told.is_some());
+                assert_eq!(ways, 1, "{name}: {} {}", row.device, row.what);
+            }
+        }
+    }
+
+    #[test]
+    fn a_gigabit_has_a_price_where_device_and_ports_are_told() {
+        let devices = published().devices;
+        let price = |name: &str| {
+            let device = devices.iter().find(|one| one.device == name);
+            device.and_then(PublishedDevice::usd_per_gbit)
+        };
+        let rounded = |name: &str| price(name).map(|price| (price * 100.0).round() / 100.0);
+        assert_eq!(rounded("vSDNBox, generation 1"), Some(92.0));
+        assert_eq!(rounded("vSDNBox, generation 2"), Some(29.28));
+        assert_eq!(rounded("Pica8 P-3297"), Some(117.9));
+        assert_eq!(rounded("NetFPGA 1G"), None);
     }
 }

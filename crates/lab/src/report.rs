@@ -16,6 +16,7 @@ mod meters;
 mod parts;
 mod requests;
 mod scale;
+mod steadiness;
 mod strip;
 mod svg;
 mod tcp;

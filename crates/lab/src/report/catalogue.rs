@@ -7,6 +7,7 @@ mod load;
 mod main_figure;
 mod material;
 mod multiples;
+mod reference;
 mod runs;
 mod tables;
 
@@ -54,6 +55,7 @@ fn experiment(material: &Material<'_>) -> Markup {
         p { (experiment.question) " After " (experiment.source) "." }
         (method(material))
         @for view in experiment.views { (draw(material, view)) }
+        (reference::results(experiment.name))
         (tables::reasons(material))
     }
 }

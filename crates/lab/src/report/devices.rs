@@ -1,9 +1,11 @@
-//! The devices and where they stand: an inventory, and the topology drawn.
+//! The devices and where they stand: an inventory, and the topologies drawn.
+
+mod others;
+mod topology;
 
 use maud::{Markup, html};
 
 use super::parts;
-use crate::Scenario;
 use crate::record::DeviceRecord;
 use crate::results::Results;
 
@@ -39,7 +41,8 @@ pub(super) fn section(results: &Results) -> Markup {
         section #devices {
             h2 { "Devices" }
             (parts::table(&caption, &head, &body))
-            (topology(results))
+            (others::table())
+            (topology::figures(results))
             @for device in results.devices() {
                 @if !device.commands.is_empty() {
                     details {
@@ -88,54 +91,6 @@ fn offloads(device: &DeviceRecord) -> Markup {
             "off: hosts finish checksums and segments, as this device needs"
         }
         span.fine { " (" (device.host_offloads.join(", ")) ")" }
-    }
-}
-
-/// The bench as a drawing; the same for every device.
-fn topology(results: &Results) -> Markup {
-    let changes = !results.devices_in(Scenario::Changes).is_empty();
-    let controller = match changes {
-        true => "OpenFlow 1.0, silent where rules stay",
-        false => "OpenFlow 1.0, silent during a test",
-    };
-    let caption = html! {
-        "Each device has hosts and namespaces of its own, all alike, and all are up during the whole run. "
-        "The cable for calibration joins the hosts without anything between them."
-    };
-    let drawing = html! {
-        svg.topology viewBox="0 0 720 132" role="img"
-            aria-label="client, port 1, device, port 2, server, and the controller above the device" {
-            g.wire {
-                path d="M150 92H264M456 92H570" {}
-                path.dashed d="M360 38V64" {}
-            }
-            g.boxes {
-                rect x="10" y="64" width="140" height="56" rx="6" {}
-                rect x="264" y="64" width="192" height="56" rx="6" {}
-                rect x="570" y="64" width="140" height="56" rx="6" {}
-                rect.thin x="280" y="6" width="160" height="32" rx="6" {}
-            }
-            g.name {
-                text x="80" y="89" { "client" }
-                text x="360" y="89" { "device under test" }
-                text x="640" y="89" { "server" }
-                text x="360" y="27" { "controller" }
-            }
-            g.note {
-                text x="80" y="108" { "10.98.0.1" }
-                text x="360" y="108" { "port 1 ↔ port 2" }
-                text x="640" y="108" { "10.98.0.2" }
-                text x="207" y="84" { "veth" }
-                text x="513" y="84" { "veth" }
-                text.left x="370" y="56" { (controller) }
-            }
-        }
-    };
-    html! {
-        figure.wide {
-            div.plot { (drawing) }
-            figcaption { (caption) }
-        }
     }
 }
 

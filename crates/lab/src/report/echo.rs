@@ -1,6 +1,7 @@
 //! Round trips: the table of the published evaluation with its rows beside ours,
 //! the distributions behind it, and their tails.
 
+mod certainty;
 mod figures;
 
 use maud::{Markup, html};
@@ -8,11 +9,13 @@ use maud::{Markup, html};
 use super::parts;
 use crate::Scenario;
 use crate::analysis::{ByRun, EchoRun, by_run, echo_runs};
-use crate::format::{count, decimal, percent};
+use crate::format::{count, decimal};
 use crate::published::{MatchTypes, published};
 use crate::record::{DeviceRecord, Outcome, Session};
 use crate::results::Results;
 use crate::{MatchSet, Prober};
+
+pub(super) use certainty::in_order;
 
 /// The tests that there are: match sets and frame sizes, in order.
 pub(super) struct Tests {
@@ -45,6 +48,20 @@ pub(super) fn focus(results: &Results) -> Option<(MatchSet, u16)> {
     Some((*tests.sets.last()?, *tests.sizes.first()?))
 }
 
+/// Every place where echoes were counted: device, match set and frame size.
+pub(super) fn places(results: &Results) -> Vec<(&str, MatchSet, u16)> {
+    let tests = Tests::of(results);
+    let devices = results.devices_in(Scenario::Echo).into_iter();
+    let names = devices.map(|device| device.name.as_str());
+    let mut places = Vec::new();
+    for name in names {
+        for &set in &tests.sets {
+            places.extend(tests.sizes.iter().map(|&size| (name, set, size)));
+        }
+    }
+    places
+}
+
 /// Each run's median round trip in nanoseconds.
 pub(super) fn medians(results: &Results, device: &str, set: MatchSet, frame_bytes: u16) -> ByRun {
     quantiles(results, device, set, frame_bytes, 500)
@@ -74,7 +91,10 @@ pub(super) fn section(results: &Results) -> Markup {
             (introduction(results))
             @for &frame_bytes in &tests.sizes { (match_table(results, &tests, frame_bytes)) }
             (figures::all(results, &tests))
-            @if let Some(&set) = tests.sets.last() { (tail_table(results, set, &tests)) }
+            @if let Some(&set) = tests.sets.last() {
+                (tail_table(results, set, &tests))
+                (certainty::table(results, set, &tests))
+            }
         }
     }
 }
@@ -223,7 +243,7 @@ fn tail_row(results: &Results, device: &DeviceRecord, set: MatchSet, frame_bytes
             @if sent == 0 {
                 td.none { "–" } td.none { "–" }
             } @else {
-                td { (percent(lost as f64 / sent as f64)) }
+                (parts::lost_cell(lost as u64, sent as u64))
                 @match by_run(&runs, EchoRun::effective_share).mean() {
                     Some(share) => td { (decimal(share * 100.0, 0)) " %" },
                     None => td.none { "–" },

@@ -1,6 +1,7 @@
 //! What a reader in a hurry should take away: a verdict, one comparison for each experiment
 //! with how sure it is, and the main figures of every device.
 
+mod certainty;
 mod comparison;
 mod forest;
 mod overview;
@@ -29,7 +30,10 @@ pub(super) fn section(results: &Results) -> Markup {
             @if !comparisons.is_empty() {
                 div.cards { @for one in comparisons.iter().take(CARDS_MAX) { (one.card()) } }
             }
-            @if comparisons.len() > 2 { (forest::figure(&comparisons)) }
+            @if comparisons.len() > 2 {
+                (forest::figure(&comparisons))
+                (certainty::table(&comparisons))
+            }
             @for device in without_results(results) {
                 p.warning {
                     "No test of " (device) " counts: " a href="#validity" { "see why" } "."
@@ -67,6 +71,12 @@ fn verdict(results: &Results, comparisons: &[Comparison]) -> Markup {
             p.verdict {
                 (subject.name) " beside " (baseline.name) ", " (comparisons.len()) " comparisons: better in "
                 (better) ", worse in " (worse) ", no difference proven in " (unsure) "."
+            }
+            @if comparisons.len() > 2 {
+                p.fine {
+                    "Each is judged by a 99\u{a0}% interval over runs; asked all at once (Holm’s correction), "
+                    (certainty::proven_together(comparisons)) " differences stay proven."
+                }
             }
         }
     }

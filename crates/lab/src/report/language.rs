@@ -48,11 +48,18 @@ impl Language {
         }
     }
 
-    const fn phrases(self) -> &'static str {
+    /// Its phrases: those of the report itself, and those of experiments.
+    const fn phrases(self) -> [&'static str; 2] {
         match self {
-            Self::English => "",
-            Self::Portuguese => include_str!("language/pt.toml"),
-            Self::Japanese => include_str!("language/ja.toml"),
+            Self::English => ["", ""],
+            Self::Portuguese => [
+                include_str!("language/pt.toml"),
+                include_str!("language/pt-experiments.toml"),
+            ],
+            Self::Japanese => [
+                include_str!("language/ja.toml"),
+                include_str!("language/ja-experiments.toml"),
+            ],
         }
     }
 }

@@ -5,9 +5,9 @@ use maud::{Markup, html};
 
 use super::svg::round;
 use crate::analysis::ByRun;
-use crate::format::{decimal, decimals};
+use crate::format::{decimal, decimals, percent};
 use crate::record::DeviceRecord;
-use crate::statistics::Interval;
+use crate::statistics::{CONFIDENCE, Interval, zero_events_bound};
 
 /// The class that gives a device its colour and its dashes. Devices that a style
 /// does not know share one.
@@ -83,6 +83,33 @@ pub(super) fn range(interval: &Interval, unit: f64, digits: usize) -> String {
     format!("{} – {}", decimal(low, digits), decimal(high, digits))
 }
 
+/// A share of what was lost. That nothing was lost proves no more than that little is.
+pub(super) fn lost_cell(lost: u64, sent: u64) -> Markup {
+    match (lost, sent) {
+        (_, 0) => html! { td.none { "–" } },
+        (0, sent) => html! {
+            td {
+                span.value { "0\u{a0}%" }
+                span.interval { (not_excluded(sent)) }
+            }
+        },
+        (lost, sent) => html! { td { (percent(lost as f64 / sent as f64)) } },
+    }
+}
+
+/// The share that none of so many does not exclude.
+pub(super) fn not_excluded(sent: u64) -> String {
+    let most = zero_events_bound(sent, CONFIDENCE) * 100.0;
+    format!("< {} %", figure_of(most))
+}
+
+/// A small share in per cent, to two digits.
+fn figure_of(share: f64) -> String {
+    let digits = (1.0 - share.max(1e-9).log10().floor()).max(0.0);
+    let digits = (0..12_u8).find(|&count| f64::from(count) >= digits);
+    decimal(share, usize::from(digits.unwrap_or(12)))
+}
+
 /// A plain number over runs, without its interval.
 pub(super) fn plain(values: &ByRun, unit: f64) -> Markup {
     match values.mean() {
@@ -130,6 +157,11 @@ pub(super) fn tools() -> Markup {
 
 /// The marks of devices, for under a figure's title. The script makes buttons of them.
 pub(super) fn legend(devices: &[&DeviceRecord]) -> Markup {
+    legend_with(devices, &html! {})
+}
+
+/// The same, with marks of something else behind them.
+pub(super) fn legend_with(devices: &[&DeviceRecord], others: &Markup) -> Markup {
     html! {
         ul.legend {
             @for device in devices {
@@ -139,6 +171,7 @@ pub(super) fn legend(devices: &[&DeviceRecord]) -> Markup {
                     @if device.calibration { " " span.fine { "the tester alone" } }
                 }
             }
+            (others)
         }
     }
 }

@@ -74,10 +74,15 @@ impl Scale {
     }
 
     const fn end(&self) -> f64 {
+        self.ends().1
+    }
+
+    /// The numbers at the beginning and at the end.
+    pub(super) const fn ends(&self) -> (f64, f64) {
         match *self {
-            Self::Linear { high, .. } | Self::Log { high, .. } => high,
-            Self::Nines { most } => most,
-            Self::Groups { count } => count as f64,
+            Self::Linear { low, high } | Self::Log { low, high } => (low, high),
+            Self::Nines { most } => (0.0, most),
+            Self::Groups { count } => (0.0, count as f64),
         }
     }
 

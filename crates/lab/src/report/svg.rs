@@ -11,8 +11,10 @@ use super::scale::Scale;
 
 /// Space for the axes' numbers and names, in the drawing's own units (pixels at
 /// full size).
-const LEFT: f64 = 52.0;
+const LEFT_LEAST: f64 = 52.0;
 const RIGHT: f64 = 24.0;
+/// About the width of a digit.
+const DIGIT: f64 = 6.8;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 44.0;
 
@@ -34,9 +36,17 @@ pub(super) struct Plot {
 }
 
 impl Plot {
+    /// Where the frame begins: long numbers at the axis need room beside its name.
+    fn left(&self) -> f64 {
+        let ticks = self.y.ticks().into_iter();
+        let longest = ticks.map(|tick| self.y.label(tick).chars().count()).max();
+        LEFT_LEAST.max(longest.unwrap_or(0) as f64 * DIGIT + 30.0)
+    }
+
     /// Where a value is on the horizontal axis.
     pub(super) fn at_x(&self, value: f64) -> f64 {
-        LEFT + self.x.place(value) * (self.width - LEFT - RIGHT)
+        let left = self.left();
+        left + self.x.place(value) * (self.width - left - RIGHT)
     }
 
     /// Where a value is on the vertical axis.
@@ -47,8 +57,8 @@ impl Plot {
 
     /// The plot with `content` over its grid. `description` is for who cannot see it.
     pub(super) fn draw(&self, description: &str, content: &Markup) -> Markup {
-        let (right, bottom) = (self.width - RIGHT, self.height - BOTTOM);
-        let middle_x = f64::midpoint(LEFT, right);
+        let (left, right, bottom) = (self.left(), self.width - RIGHT, self.height - BOTTOM);
+        let middle_x = f64::midpoint(left, right);
         let middle_y = f64::midpoint(TOP, bottom);
         html! {
             svg viewBox={ "0 0 " (self.width) " " (self.height) } role="group" aria-label=(description) {
@@ -60,14 +70,14 @@ impl Plot {
                     }
                     @for tick in self.y.ticks() {
                         @let y = round(self.at_y(tick));
-                        path d={ "M" (LEFT) " " (y) "H" (right) } {}
-                        text x=(LEFT - 8.0) y=(y + 4.0) text-anchor="end" { (self.y.label(tick)) }
+                        path d={ "M" (left) " " (y) "H" (right) } {}
+                        text x=(left - 8.0) y=(y + 4.0) text-anchor="end" { (self.y.label(tick)) }
                     }
                     text.axis x=(middle_x) y=(self.height - 6.0) text-anchor="middle" { (self.x_name) }
                     text.axis x=(13) y=(middle_y) text-anchor="middle"
                         transform={ "rotate(-90 13 " (middle_y) ")" } { (self.y_name) }
                 }
-                path.frame d={ "M" (LEFT) " " (TOP) "V" (bottom) "H" (right) } {}
+                path.frame d={ "M" (left) " " (TOP) "V" (bottom) "H" (right) } {}
                 (content)
             }
         }

@@ -34,6 +34,7 @@ pub(super) fn section(results: &Results) -> Markup {
             }
             (flaws(trials, true, "Void", "Not in any table or figure above."))
             (flaws(trials, false, "To be noted", "Counted, but worth knowing."))
+            (super::steadiness::notes(results))
             (by_steal(trials))
         }
     }

@@ -71,7 +71,7 @@ pub(crate) const ACTION: Experiment = Experiment {
             title: "Mean delay by action",
             figure: "mean_us",
             across: "action",
-            published: "",
+            published: "action-delay",
         },
         View::Runs {
             title: "Mean delay, run by run",
@@ -82,7 +82,7 @@ pub(crate) const ACTION: Experiment = Experiment {
             title: "Loss by action",
             figure: "loss_percent",
             across: "action",
-            published: "",
+            published: "action-loss",
         },
         View::Table {
             title: "All figures",

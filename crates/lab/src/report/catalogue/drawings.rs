@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::material::{Facet, Material, shown, with, words};
 use super::multiples;
+use super::reference::{Reach, Reference};
 use crate::analysis::ByRun;
 use crate::catalogue::{Better, Figure, Parameter, Value};
 use crate::record::DeviceRecord;
@@ -54,6 +55,8 @@ pub(super) struct Panel<'a> {
     facet: Facet,
     against: Against,
     lines: Vec<Line<'a>>,
+    reference: Option<Reference>,
+    reach: Reach,
     x: Scale,
     y: Scale,
 }
@@ -64,13 +67,19 @@ pub(super) fn panels<'a>(material: &Material<'a>, against: Against) -> Vec<Panel
     let drawn = facets.map(|facet| (lines_of(material, against, &facet), facet));
     let drawn: Vec<(Vec<Line<'a>>, Facet)> = drawn.filter(|(lines, _)| !lines.is_empty()).collect();
     let all: Vec<&Line<'a>> = drawn.iter().flat_map(|(lines, _)| lines).collect();
-    let Some((x, y)) = scales(&all, against.log) else {
+    let reference = || {
+        let (figure, along) = (against.figure.name, against.along.name);
+        Reference::of(material.experiment.name, figure, along)
+    };
+    let Some((reach, x, y)) = scales(&all, reference().as_ref(), against.log) else {
         return Vec::new();
     };
     let panel = |(lines, facet)| Panel {
         facet,
         against,
         lines,
+        reference: reference(),
+        reach,
         x,
         y,
     };
@@ -96,6 +105,7 @@ impl Panel<'_> {
         let floor = self.lines.iter().find(says);
         let content = html! {
             @if let Some(floor) = floor { (shade(&plot, floor, figure.better)) }
+            @if let Some(reference) = &self.reference { (reference.draw(&plot, self.reach, figure.unit)) }
             @for line in &self.lines { (drawn_line(&plot, line, figure)) }
         };
         let described = self.lines.iter().filter_map(|line| {
@@ -108,10 +118,12 @@ impl Panel<'_> {
         let caption = html! {
             "Means over runs, with their 99\u{a0}% intervals."
             @if floor.is_some() { " " (limit(figure.better)) }
+            @if let Some(reference) = &self.reference { (reference.caption(self.reach, figure.unit)) }
         };
+        let others = self.reference.as_ref().map(Reference::legend);
         parts::figure(
             &format!("{title}{}", words(&self.facet)),
-            &parts::legend(&devices),
+            &parts::legend_with(&devices, &others.unwrap_or_default()),
             &plot.draw(&description, &content),
             &caption,
         )
@@ -155,24 +167,36 @@ fn lines_of<'a>(material: &Material<'a>, against: Against, facet: &Facet) -> Vec
     lines.filter(|line| !line.points.is_empty()).collect()
 }
 
-/// The axes that hold all of `lines`; none if there is nothing to hold.
-fn scales(lines: &[&Line<'_>], log: bool) -> Option<(Scale, Scale)> {
+/// From where to where was measured, and the axes that hold all of `lines`; none if there is nothing to hold.
+fn scales(
+    lines: &[&Line<'_>],
+    reference: Option<&Reference>,
+    log: bool,
+) -> Option<(Reach, Scale, Scale)> {
     let all = || lines.iter().flat_map(|line| &line.points);
     let means = || all().filter_map(|(_, runs)| runs.mean());
     let first = all().map(|(x, _)| *x).reduce(f64::min)?;
     let last = all().map(|(x, _)| *x).reduce(f64::max)?;
-    let most = means().fold(0.0, f64::max);
-    let positive = means().filter(|mean| *mean > 0.0).reduce(f64::min);
-    let y = match (log, positive) {
-        (true, Some(least)) => Scale::log(least, most),
-        _ => Scale::from_zero(most),
-    };
     // Sizes and counts that span decades are told apart by factors.
     let x = match first > 0.0 && last / first > 30.0 {
         true => Scale::log(first, last),
         false => Scale::from_zero(last),
     };
-    Some((x, y))
+    // A single place has the whole axis.
+    let reach = if first < last {
+        (first, last)
+    } else {
+        x.ends()
+    };
+    let others = reference.map_or_else(Vec::new, |one| one.values(reach));
+    let values = || means().chain(others.iter().copied());
+    let most = values().fold(0.0, f64::max);
+    let positive = values().filter(|mean| *mean > 0.0).reduce(f64::min);
+    let y = match (log, positive) {
+        (true, Some(least)) => Scale::log(least, most),
+        _ => Scale::from_zero(most),
+    };
+    Some((reach, x, y))
 }
 
 fn drawn_line(plot: &Plot, line: &Line<'_>, figure: &Figure) -> Markup {

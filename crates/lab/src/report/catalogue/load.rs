@@ -21,10 +21,11 @@ pub(super) fn pair(
     };
     let delays = panels(material, against(delay, true));
     let losses = panels(material, against(lost, false));
+    let titles = [delay, lost].map(|name| format!("{title} · {}", material.figure(name).title));
     let pairs = delays.iter().zip(&losses);
     let pairs: Vec<Markup> = pairs
         .map(|(above, below)| {
-            html! { div.pair { (above.draw(title)) (below.draw(title)) } }
+            html! { div.pair { (above.draw(&titles[0])) (below.draw(&titles[1])) } }
         })
         .collect();
     multiples::grid(title, &pairs, 2)

@@ -81,6 +81,19 @@ impl MainFigure<'_> {
         (tests > 0).then(|| (mean(0), mean(1), tests))
     }
 
+    /// Every device at every point, with what its runs came to.
+    pub(in crate::report) fn cells(&self) -> Vec<(&str, String, ByRun)> {
+        let mut cells = Vec::new();
+        for facet in self.material.facets(&[]) {
+            for device in &self.material.devices {
+                let runs = self.at(&device.name, &facet);
+                let place = super::material::words(&facet).replace(" · ", ", ");
+                cells.push((device.name.as_str(), place, runs));
+            }
+        }
+        cells
+    }
+
     fn at(&self, device: &str, facet: &Facet) -> ByRun {
         self.material.by_run(device, self.figure.name, facet)
     }

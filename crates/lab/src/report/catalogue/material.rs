@@ -6,7 +6,7 @@ use crate::analysis::ByRun;
 use crate::catalogue::{Catalogued, Experiment, Figure, Parameter, Point, Role, Value};
 use crate::record::{DeviceRecord, Outcome, Reading, Trial};
 use crate::results::Results;
-use crate::statistics::Histogram;
+use crate::statistics::{Histogram, supports_quantile};
 use crate::{Scenario, catalogue::Values};
 
 /// Everything of one experiment.
@@ -94,6 +94,23 @@ impl<'a> Material<'a> {
         facets
     }
 
+    /// `facet` with the axes that have one value here and are not `shown`: all there is to say of a
+    /// place.
+    pub(super) fn whole(&self, facet: &Facet, shown: &[&str]) -> Facet {
+        let axes = self.experiment.parameters.iter();
+        let axes = axes.filter(|one| one.role == Role::Axis && !shown.contains(&one.name));
+        axes.filter_map(|axis| {
+            let given = facet.iter().find(|(one, _)| one.name == axis.name);
+            let given = given.map(|(_, value)| value.clone());
+            let value = given.or_else(|| match self.values(axis).as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            });
+            Some((axis, value?))
+        })
+        .collect()
+    }
+
     /// `figure` of `device` where `facet` says, a number for each valid run.
     pub(super) fn by_run(&self, device: &str, figure: &str, facet: &Facet) -> ByRun {
         let mut runs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -120,6 +137,29 @@ impl<'a> Material<'a> {
             }
         }
         (all.count() > 0).then_some(all)
+    }
+
+    /// How many values each run's distribution has at least, and all together; none without one.
+    pub(super) fn values_of(&self, device: &str, facet: &Facet) -> Option<(u64, u64)> {
+        let mut counts = Vec::new();
+        for (_, reading) in self.valid(device, facet) {
+            let delays = DELAYS
+                .iter()
+                .find_map(|name| reading.histograms.get(*name))?;
+            counts.push(Histogram::decode(delays).ok()?.count());
+        }
+        let least = counts.iter().copied().min()?;
+        Some((least, counts.iter().sum()))
+    }
+
+    /// Whether runs were long enough for `figure`, if it is a percentile of what has a
+    /// distribution: twenty values of each must be expected beyond it.
+    pub(super) fn supports(&self, device: &str, figure: &Figure, facet: &Facet) -> bool {
+        let Some(share) = share_of(figure.name).filter(|share| *share > 0.5) else {
+            return true;
+        };
+        let values = self.values_of(device, facet);
+        values.is_none_or(|(least, _)| supports_quantile(least, share))
     }
 
     /// Why `figure` of `device` has no value where `facet` says, if that was told.
@@ -155,6 +195,16 @@ impl<'a> Material<'a> {
     }
 }
 
+/// The distributions that percentiles and losses of an experiment are of.
+const DELAYS: [&str; 2] = ["delay_ns", "round_trip_ns"];
+
+/// The share that a percentile's name tells: 0.999 for `p999_us`; none for other figures.
+fn share_of(figure: &str) -> Option<f64> {
+    let digits = figure.strip_prefix('p')?.split('_').next()?;
+    let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    all.then(|| format!("0.{digits}").parse().ok()).flatten()
+}
+
 fn agrees(point: &Point, facet: &Facet) -> bool {
     let mut parts = facet.iter();
     parts.all(|(parameter, value)| point.get(parameter.name) == Some(value))
@@ -178,6 +228,11 @@ pub(super) fn shown(value: &Value) -> String {
         Value::Number(number) => crate::format::count(*number),
         Value::Word(word) => word.clone(),
     }
+}
+
+/// A number of a parameter as people read it.
+pub(super) fn shown_number(value: f64) -> String {
+    crate::format::decimal(value, usize::from(value.fract() != 0.0))
 }
 
 /// `facet` and one more.

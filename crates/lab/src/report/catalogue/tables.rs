@@ -33,7 +33,7 @@ pub(super) fn matrix(
     html! {
         @for facet in material.facets(&[across]) {
             @let caption = html! {
-                b { (title) (words(&facet)) (unit(figure)) ". " } (INTERVALS)
+                b { (title) (words(&facet)) (unit(figure)) ". " } (INTERVALS) (legend(material, &[figure]))
                 @if let Some(reference) = &reference { (source(reference)) }
             };
             @let body = html! {
@@ -60,7 +60,7 @@ pub(super) fn matrix(
 /// Several figures: devices and points down, figures across.
 pub(super) fn table(material: &Material<'_>, title: &str, figures: &[&str]) -> Markup {
     let figures: Vec<&Figure> = figures.iter().map(|name| material.figure(name)).collect();
-    let caption = html! { b { (title) ". " } (INTERVALS) };
+    let caption = html! { b { (title) ". " } (INTERVALS) (legend(material, &figures)) };
     let head = html! {
         tr {
             th scope="col" { "Device" }
@@ -113,7 +113,10 @@ pub(super) fn ratio(
         let at = |value| material.by_run(&device.name, figure.name, &with(facet, axis, value));
         (at(&of), at(&to))
     };
-    let heads: Vec<String> = facets.iter().map(heading).collect();
+    let places = facets
+        .iter()
+        .map(|facet| material.whole(facet, &[parameter]));
+    let heads: Vec<String> = places.map(|place| heading(&place)).collect();
     let caption = html! {
         b { (title) ". " }
         "Run by run, with the 99\u{a0}% interval over runs."
@@ -122,7 +125,7 @@ pub(super) fn ratio(
     let head = html! {
         tr {
             th scope="col" { "Device" }
-            @for head in &heads { th scope="col" { (head) } }
+            @for head in &heads { th scope="col" { @if head.is_empty() { "Ratio" } @else { (head) } } }
         }
     };
     let both = |device: &&&DeviceRecord| {
@@ -191,9 +194,57 @@ pub(super) fn reasons(material: &Material<'_>) -> Markup {
 /// A figure of a device at a point; an empty cell says why.
 fn cell(material: &Material<'_>, device: &DeviceRecord, figure: &Figure, facet: &Facet) -> Markup {
     let values = material.by_run(&device.name, figure.name, facet);
+    let nothing_lost =
+        LOSSES.contains(&figure.name) && values.values().iter().all(|one| *one == 0.0);
     match material.reason(&device.name, figure.name, facet) {
         Some(reason) if values.runs() == 0 => html! { td.none title=(reason) { "–" } },
+        _ if values.runs() > 0 && nothing_lost => {
+            match material.values_of(&device.name, facet) {
+                // Where nothing was lost, what came is what was sent.
+                Some((_, sent)) => html! {
+                    td {
+                        span.value { "0" }
+                        span.interval { (parts::not_excluded(sent)) }
+                    }
+                },
+                None => parts::cell(&values, 1.0),
+            }
+        }
+        _ if values.runs() > 0 && !material.supports(&device.name, figure, facet) => {
+            let shown = values.mean().map(|mean| decimal(mean, decimals(mean)));
+            html! { td.weak title=(WEAK) { (shown.unwrap_or_default()) } }
+        }
         _ => parts::cell(&values, 1.0),
+    }
+}
+
+/// Figures that say how much was lost of what has a distribution.
+const LOSSES: [&str; 2] = ["loss_percent", "lost"];
+/// Why a percentile is grey.
+const WEAK: &str = "fewer than twenty values of a run lie beyond: the luck of a few";
+
+/// What a table's small and grey numbers mean, besides intervals.
+fn legend(material: &Material<'_>, figures: &[&Figure]) -> Markup {
+    let facets = material.facets(&[]);
+    let any = |is: &dyn Fn(&DeviceRecord, &Figure, &Facet) -> bool| {
+        facets.iter().any(|facet| {
+            let devices = material.devices.iter();
+            devices
+                .clone()
+                .any(|device| figures.iter().any(|figure| is(device, figure, facet)))
+        })
+    };
+    let weak = any(&|device, figure, facet| !material.supports(&device.name, figure, facet));
+    let lossless = any(&|device, figure, facet| {
+        let values = material.by_run(&device.name, figure.name, facet).values();
+        LOSSES.contains(&figure.name)
+            && !values.is_empty()
+            && values.iter().all(|one| *one == 0.0)
+            && material.values_of(&device.name, facet).is_some()
+    });
+    html! {
+        @if weak { " Grey: fewer than twenty values of a run lie beyond, the luck of a few." }
+        @if lossless { " Where nothing was lost, under it the share that this does not exclude (99\u{a0}%)." }
     }
 }
 
@@ -235,8 +286,7 @@ fn published_rows(reference: &PublishedTable, columns: &[String]) -> Markup {
                     @for column in columns {
                         @let place = reference.columns.iter().position(|name| name == column);
                         @match place.and_then(|index| row.values.get(index)).and_then(Option::as_ref) {
-                            Some([low, high]) if low == high => td { (decimal(*low, decimals(*low))) },
-                            Some([low, high]) => td { (decimal(*low, decimals(*low))) " – " (decimal(*high, decimals(*high))) },
+                            Some(range) => td { (range.text()) },
                             None => td.none { "–" },
                         }
                     }

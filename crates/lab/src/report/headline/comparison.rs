@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use crate::analysis::ByRun;
+use crate::analysis::{ByRun, RUNS_MIN};
 use crate::catalogue::Better;
 use crate::format::{decimal, decimals};
 use crate::report::catalogue::MainFigure;
 use crate::report::parts;
-use crate::statistics::Interval;
+use crate::statistics::{CONFIDENCE, Interval, cliffs_delta, paired_contrast};
 
 /// What a comparison comes to, with the certainty of all intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,17 @@ impl Side {
     }
 }
 
+/// How likely ratios so far from 1 are by chance, run by run; none for too few runs.
+fn chance(ours: &ByRun, theirs: &ByRun) -> Option<f64> {
+    let pairs = ours.paired_with(theirs).into_iter();
+    let pairs: Vec<(f64, f64)> = pairs.map(|(_, a, b)| (b.ln(), a.ln())).collect();
+    let sound = pairs.len() >= RUNS_MIN && pairs.iter().all(|(a, b)| (a + b).is_finite());
+    let contrast = sound
+        .then(|| paired_contrast(&pairs, CONFIDENCE))
+        .flatten()?;
+    Some(contrast.p)
+}
+
 /// One number of two devices.
 pub(super) struct Comparison {
     /// The place in the page that tells more.
@@ -60,6 +71,11 @@ pub(super) struct Comparison {
     test: String,
     /// The mean of ratios, and its interval for enough runs.
     pub(super) ratio: (f64, Option<Interval>),
+    /// How likely a ratio so far from 1 is by chance, for enough runs.
+    pub(super) p: Option<f64>,
+    /// How much oftener a run of the first exceeds one of the second than the other way round:
+    /// Cliff's delta.
+    pub(super) delta: Option<f64>,
     better: Better,
 }
 
@@ -81,13 +97,15 @@ impl Comparison {
         Some(Self {
             place,
             what: what.to_owned(),
-            baseline: theirs.name,
+            baseline: theirs.name.clone(),
             values,
             test,
             ratio: (
                 interval.map_or(our_mean / their_mean, |interval| interval.mean),
                 interval,
             ),
+            p: chance(&ours.runs, &theirs.runs),
+            delta: cliffs_delta(&theirs.runs.values(), &ours.runs.values()),
             better,
         })
     }
@@ -115,6 +133,8 @@ impl Comparison {
                 interval.map_or(our_mean / their_mean, |interval| interval.mean),
                 interval,
             ),
+            p: chance(ours, theirs),
+            delta: cliffs_delta(&theirs.values(), &ours.values()),
             better: main.figure.better,
         })
     }

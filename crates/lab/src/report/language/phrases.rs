@@ -44,11 +44,11 @@ impl Phrases {
     /// # Panics
     /// Never: the phrases are part of the program and read by a test.
     pub(super) fn of(language: Language) -> Self {
-        let all: BTreeMap<String, String> =
-            toml::from_str(language.phrases()).expect("the phrases are part of the program");
-        let (patterns, exact) = all
-            .into_iter()
-            .partition::<Vec<_>, _>(|(key, _)| key.contains('{'));
+        let files = language.phrases().into_iter();
+        let all = files.flat_map(|file| -> BTreeMap<String, String> {
+            toml::from_str(file).expect("the phrases are part of the program")
+        });
+        let (patterns, exact) = all.partition::<Vec<_>, _>(|(key, _)| key.contains('{'));
         let patterns = patterns.into_iter();
         let mut patterns: Vec<(Pattern, String)> = patterns
             .map(|(key, value)| (Pattern::new(&key), value))
@@ -82,6 +82,21 @@ impl Phrases {
         }
         if !text.contains(char::is_alphabetic) {
             return Told::Plain(numbers::localized(text, self.language));
+        }
+        // A title ends with a full stop where a sentence follows.
+        let title = text
+            .strip_suffix('.')
+            .and_then(|title| self.exact.get(title));
+        if let Some(phrase) = title {
+            let stop = if self.language == Language::Japanese {
+                "。"
+            } else {
+                "."
+            };
+            return Told::Translated(format!("{phrase}{stop}"));
+        }
+        if let Some(told) = self.with_value(text) {
+            return told;
         }
         if let Some(inner) = wrapped(text) {
             return self.wrap(text, inner);
@@ -122,6 +137,21 @@ impl Phrases {
         self.in_parts(text)
     }
 
+    /// What a parameter is, with its value behind: `frames a second 1000`.
+    fn with_value(&self, text: &str) -> Option<Told> {
+        let (about, value) = text.rsplit_once(' ')?;
+        let about = self.exact.get(about)?;
+        let between = match self.language {
+            Language::Portuguese => ": ",
+            Language::English | Language::Japanese => " ",
+        };
+        let value = match self.exact.get(value) {
+            Some(word) => word.clone(),
+            None => numbers::localized(value, self.language),
+        };
+        Some(Told::Translated(format!("{about}{between}{value}")))
+    }
+
     /// A text that is a link, or a piece of code, as a whole.
     fn wrap(&mut self, text: &str, inner: &str) -> Told {
         let (open, close) = (
@@ -133,6 +163,16 @@ impl Phrases {
             Told::Translated(inner) => Told::Translated(put(inner)),
             Told::Plain(inner) => Told::Plain(put(inner)),
             Told::Missing(inner) => Told::Missing(put(inner)),
+        }
+    }
+
+    /// What stands between parts in this language.
+    fn between(&self, separator: &'static str) -> &'static str {
+        match (self.language, separator) {
+            (Language::Japanese, "; ") => "；",
+            (Language::Japanese, ": ") => "：",
+            (Language::Japanese, ", ") => "、",
+            (_, separator) => separator,
         }
     }
 
@@ -150,7 +190,8 @@ impl Phrases {
             let missing = parts.iter().any(|told| matches!(told, Told::Missing(_)));
             let any = parts.iter().any(|told| matches!(told, Told::Translated(_)));
             if any && !missing {
-                return Told::Translated(format!("{}{separator}{}", first.text(), rest.text()));
+                let between = self.between(separator);
+                return Told::Translated(format!("{}{between}{}", first.text(), rest.text()));
             }
         }
         let plain = numbers::localized(text, self.language);

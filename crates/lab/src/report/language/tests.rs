@@ -10,7 +10,14 @@ use crate::fixture;
 const TRANSLATED: [Language; 2] = [Language::Portuguese, Language::Japanese];
 
 fn phrases(language: Language) -> BTreeMap<String, String> {
-    toml::from_str(language.phrases()).unwrap()
+    let mut all = BTreeMap::new();
+    for file in language.phrases() {
+        for (key, phrase) in toml::from_str::<BTreeMap<String, String>>(file).unwrap() {
+            let before = all.insert(key.clone(), phrase);
+            assert!(before.is_none(), "{language}: '{key}' stands in both files");
+        }
+    }
+    all
 }
 
 /// The texts of a page that were left in English.
