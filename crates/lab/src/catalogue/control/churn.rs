@@ -14,6 +14,7 @@ use super::{Found, VERSION, on_device, takes};
 use crate::catalogue::{
     Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
+use crate::record::Reading;
 use crate::trial::TrialError;
 
 /// The experiment.
@@ -25,8 +26,8 @@ pub(crate) const CHURN: Experiment = Experiment {
     source: "RFC 8204, CPDPCoupling",
     steps: &[
         "The table holds so many rules, of which a few are met by frames, each of 64 bytes and of one flow in turn.",
-        "It is waited until every frame comes out.",
-        "While frames go on at a set rate, rules that none of them meets are deleted and as many others added, the oldest first, at equal gaps: what is set is the sum of both.",
+        "It is waited until every frame comes out, and for as long as set nothing happens.",
+        "Then, for as long again, while frames go on at the same rate, rules that none of them meets are deleted and as many others added, the oldest first, at equal gaps: what is set is the sum of both.",
         "What there is no room to say is withheld and counted; at the end a barrier tells how far behind the device is.",
     ],
     parameters: &[
@@ -34,7 +35,7 @@ pub(crate) const CHURN: Experiment = Experiment {
             "rate",
             "rules a second that are added or deleted",
             Values::Numbers {
-                quick: &[0, 10_000],
+                quick: &[10_000],
                 paper: &[0, 1, 100, 1_000, 10_000],
                 rfc: &[0, 1, 100, 1_000, 10_000],
                 bound: Bound {
@@ -47,7 +48,7 @@ pub(crate) const CHURN: Experiment = Experiment {
             "resident",
             "rules that are there all the time",
             Values::Numbers {
-                quick: &[10_000],
+                quick: &[1_000],
                 paper: &[10, 1_000, 100_000],
                 rfc: &[10, 1_000, 100_000],
                 bound: Bound {
@@ -71,14 +72,14 @@ pub(crate) const CHURN: Experiment = Experiment {
         ),
         Parameter::constant(
             "milliseconds",
-            "milliseconds of churn",
+            "milliseconds of churn, and as many before it",
             Values::Numbers {
-                quick: &[300],
+                quick: &[150],
                 paper: &[5_000],
-                rfc: &[60_000],
+                rfc: &[30_000],
                 bound: Bound {
                     least: 10,
-                    most: 60_000,
+                    most: 40_000,
                 },
             },
         ),
@@ -98,20 +99,20 @@ pub(crate) const CHURN: Experiment = Experiment {
             along: "rate",
             log: true,
         },
-        View::Ratio {
-            title: "Median delay with 10,000 rules a second, by that with none",
-            figure: "p50_us",
-            parameter: "rate",
-            of: "10000",
-            to: "0",
-            published: "",
+        View::Lines {
+            title: "Median delay by rules a second, in delays before",
+            figure: "delay_ratio",
+            along: "rate",
+            log: true,
         },
         View::Table {
             title: "All figures",
             figures: &[
                 "received_kpps",
                 "lost_percent",
-                "mean_us",
+                "quiet_lost_percent",
+                "delay_ratio",
+                "quiet_p50_us",
                 "p50_us",
                 "p99_us",
                 "max_us",
@@ -126,7 +127,7 @@ pub(crate) const CHURN: Experiment = Experiment {
     takes,
     seconds: |point| {
         let rules = point.number("resident") as f64;
-        0.5 + point.number("milliseconds") as f64 / 1e3 + rules * 30e-6
+        0.4 + 2.0 * point.number("milliseconds") as f64 / 1e3 + rules * 30e-6
     },
     measure: |point, station, tools| on_device(point, station, tools, measure),
 };
@@ -134,6 +135,12 @@ pub(crate) const CHURN: Experiment = Experiment {
 const FIGURES: &[Figure] = &[
     rate("received_kpps", "Received", "kpps"),
     time("lost_percent", "Lost", "%"),
+    time("quiet_lost_percent", "Before: lost", "%"),
+    time("delay_ratio", "Median, by that before", ""),
+    time("quiet_mean_us", "Before: mean", "µs"),
+    time("quiet_p50_us", "Before: median", "µs"),
+    time("quiet_p99_us", "Before: 99 %", "µs"),
+    time("quiet_max_us", "Before: longest", "µs"),
     time("mean_us", "Mean", "µs"),
     time("p50_us", "Median", "µs"),
     time("p99_us", "99 %", "µs"),
@@ -163,11 +170,11 @@ struct Others {
 }
 
 impl Others {
-    fn new(point: &Point, flows: Flows, began: Instant) -> Self {
+    const fn new(rate: u64, resident: u32, flows: Flows, began: Instant) -> Self {
         Self {
             flows,
-            resident: point.small("resident"),
-            rate: point.number("rate"),
+            resident,
+            rate,
             began,
             due: 0,
             said: 0,
@@ -230,49 +237,110 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         unsettled.tell(&mut found);
     }
     let length = Duration::from_millis(point.number("milliseconds"));
-    let began = rig.now();
-    let mut others = Others::new(point, flows, began);
-    let mut delays = Vec::new();
-    let mut see = |seen: Seen| {
-        if seen.sent >= began {
-            delays.push(ns(seen.came.since(seen.sent)));
-        }
-    };
-    let sent_before = traffic.sent();
-    while rig.now().since(began) < length {
-        traffic.turn(rig)?;
-        others.turn(rig)?;
-        let mut few = Few::default();
-        while let Some(told) = few.hear(rig)? {
-            others.refused += u64::from(told.refusal(rig.version()).is_some());
-        }
-        traffic.catch(rig, &mut see)?;
-    }
-    let end = rig.now();
-    let sent = traffic.sent() - sent_before;
+    let mut nobody = Others::new(0, resident, flows, rig.now());
+    let mut quiet = Phase::run(rig, &mut traffic, &mut nobody, length, None)?;
+    let mut others = Others::new(point.number("rate"), resident, flows, rig.now());
+    let before = Some(&mut quiet);
+    let mut churn = Phase::run(rig, &mut traffic, &mut others, length, before)?;
     // What is said behind all others tells when the device is done with them.
     let barrier = match settle(rig, Vec::new()) {
         Err(TrialError::Impossible(reason)) => Err(reason),
         outcome => Ok(outcome?),
     };
-    traffic.drain(rig, &mut see)?;
-    let lost = traffic.lost_between(began, end);
-    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+    traffic.drain(rig, |seen| churn.see(&seen))?;
+    tell(&mut found.reading, [&quiet, &churn], &others, &traffic);
     let reading = &mut found.reading;
-    put_times(reading, names, "delay_ns", &delays, "nothing came out");
-    let seconds = end.since(began).as_secs_f64();
-    let came = sent.saturating_sub(lost) as f64;
-    reading.put("received_kpps", came / seconds / 1e3);
-    reading.put("lost_percent", lost as f64 / sent.max(1) as f64 * 100.0);
-    reading.put("changes_s", others.said as f64 / seconds);
-    reading.put("withheld", others.withheld as f64);
-    reading.put("refused", others.refused as f64);
     match barrier {
         Ok(barrier) => reading.put("behind_ms", ms(barrier.answered.since(barrier.said))),
         Err(reason) => reading.lack("behind_ms", reason),
     }
     found.notes.extend(traffic.shortfall());
     Ok(found)
+}
+
+/// Frames of a while.
+struct Phase {
+    began: Instant,
+    end: Instant,
+    sent: u64,
+    delays_ns: Vec<u64>,
+}
+
+impl Phase {
+    /// Has frames go for so long, and others say what they have to. What was sent in the while
+    /// `before` may still come out.
+    fn run(
+        rig: &mut dyn Rig,
+        traffic: &mut Traffic,
+        others: &mut Others,
+        length: Duration,
+        mut before: Option<&mut Self>,
+    ) -> Result<Self, TrialError> {
+        let (began, sent_before) = (rig.now(), traffic.sent());
+        let mut phase = Self {
+            began,
+            end: began + length,
+            sent: 0,
+            delays_ns: Vec::new(),
+        };
+        while rig.now() < phase.end {
+            traffic.turn(rig)?;
+            others.turn(rig)?;
+            let mut few = Few::default();
+            while let Some(told) = few.hear(rig)? {
+                others.refused += u64::from(told.refusal(rig.version()).is_some());
+            }
+            traffic.catch(rig, |seen| {
+                phase.see(&seen);
+                if let Some(before) = &mut before {
+                    before.see(&seen);
+                }
+            })?;
+        }
+        phase.end = rig.now();
+        phase.sent = traffic.sent() - sent_before;
+        Ok(phase)
+    }
+
+    /// Takes note of a frame, if it was sent in this while.
+    fn see(&mut self, seen: &Seen) {
+        if seen.sent >= self.began && seen.sent < self.end {
+            self.delays_ns.push(ns(seen.came.since(seen.sent)));
+        }
+    }
+
+    /// The share that did not come out, by now.
+    fn lost_percent(&self, traffic: &Traffic) -> f64 {
+        let lost = traffic.lost_between(self.began, self.end);
+        lost as f64 / self.sent.max(1) as f64 * 100.0
+    }
+}
+
+fn tell(reading: &mut Reading, [quiet, churn]: [&Phase; 2], others: &Others, traffic: &Traffic) {
+    let names = [
+        "quiet_mean_us",
+        "quiet_p50_us",
+        "quiet_p99_us",
+        "quiet_max_us",
+    ];
+    let nothing = "nothing came out";
+    put_times(reading, names, "quiet_delay_ns", &quiet.delays_ns, nothing);
+    let names = ["mean_us", "p50_us", "p99_us", "max_us"];
+    put_times(reading, names, "delay_ns", &churn.delays_ns, nothing);
+    let pair = ["p50_us", "quiet_p50_us"].map(|name| reading.figures.get(name).copied());
+    match pair {
+        [Some(churn), Some(quiet)] if quiet > 0.0 => reading.put("delay_ratio", churn / quiet),
+        _ => reading.lack("delay_ratio", nothing),
+    }
+    let seconds = churn.end.since(churn.began).as_secs_f64();
+    let lost = churn.lost_percent(traffic);
+    let came = churn.sent as f64 * (1.0 - lost / 100.0);
+    reading.put("received_kpps", came / seconds / 1e3);
+    reading.put("lost_percent", lost);
+    reading.put("quiet_lost_percent", quiet.lost_percent(traffic));
+    reading.put("changes_s", others.said as f64 / seconds);
+    reading.put("withheld", others.withheld as f64);
+    reading.put("refused", others.refused as f64);
 }
 
 #[cfg(test)]

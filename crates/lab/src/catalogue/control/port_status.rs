@@ -62,7 +62,7 @@ pub(crate) const PORT_STATUS: Experiment = Experiment {
             "burst",
             "changes in quick succession",
             Values::Numbers {
-                quick: &[20],
+                quick: &[0],
                 paper: &[200],
                 rfc: &[200],
                 bound: Bound {

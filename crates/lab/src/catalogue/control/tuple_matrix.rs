@@ -43,6 +43,16 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
             },
         ),
         Parameter::constant(
+            "with",
+            "whether there are rules of the field and each other, or of the field alone",
+            Values::Choice {
+                quick: "none",
+                paper: "each",
+                rfc: "each",
+                all: &["none", "each"],
+            },
+        ),
+        Parameter::constant(
             "packets",
             "frames of each rule",
             Values::Numbers {
@@ -97,7 +107,12 @@ pub(crate) const TUPLE_MATRIX: Experiment = Experiment {
     takes,
     seconds: |point| {
         let each = point.number("packets") as f64 / point.number("pps") as f64;
-        0.4 + 12.0 * (each + 0.06)
+        let rules = if point.word("with") == "each" {
+            12.0
+        } else {
+            1.0
+        };
+        0.3 + rules * (each + 0.06)
     },
     measure: |point, station, tools| on_device(point, station, tools, measure),
 };
@@ -246,6 +261,10 @@ fn measure(point: &Point, rig: &mut dyn Rig) -> Result<Found, TrialError> {
         let is_alone = figure.name == "alone_us";
         if other == field && !is_alone {
             found.reading.lack(figure.name, "the field itself");
+            continue;
+        }
+        if !is_alone && point.word("with") == "none" {
+            found.reading.lack(figure.name, "pairs were not asked for");
             continue;
         }
         match cell(&[field, other], point, rig)? {

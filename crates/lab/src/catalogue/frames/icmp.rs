@@ -40,7 +40,7 @@ pub(crate) const ICMP: Experiment = Experiment {
         Parameter::constant(
             "pings",
             "pings, one each gap",
-            Values::numbers(&[100], &[5_000], &[30_000], [1, 1_000_000]),
+            Values::numbers(&[50], &[5_000], &[30_000], [1, 1_000_000]),
         ),
         Parameter::constant(
             "gap-millis",

@@ -28,7 +28,7 @@ pub(crate) const KINDS: Experiment = Experiment {
             "kind",
             "what frames are: IPv4 with UDP, TCP or ICMP, IPv6 with UDP; UDP behind a tag, two tags or a label, or inside of a tunnel; the mix of sizes",
             Values::Words {
-                quick: &["ipv6-udp", "qinq", "vxlan", "imix"],
+                quick: &["vxlan"],
                 all: NAMES,
             },
         ),

@@ -86,7 +86,7 @@ pub(crate) const MTU: Experiment = Experiment {
         let has_cables = !device.makes_taps() && !matches!(device, DeviceKind::External(_));
         has_cables && device != DeviceKind::Direct
     },
-    seconds: |point| 2.0 + point.number("millis") as f64 / 1e3,
+    seconds: |point| 1.0 + point.number("millis") as f64 / 1e3,
     measure,
 };
 

@@ -36,7 +36,7 @@ pub(crate) const TAGS: Experiment = Experiment {
             "action",
             "what is pushed or popped: a tag (802.1Q), a tag before a tag (802.1ad), a label",
             Values::Words {
-                quick: &["push-vlan", "push-mpls"],
+                quick: &["push-mpls"],
                 all: NAMES,
             },
         ),

@@ -59,7 +59,7 @@ pub(crate) const CONTROLLER_LOSS: Experiment = Experiment {
         Parameter::constant(
             "after-millis",
             "milliseconds for which frames go on when somebody listens again",
-            Values::numbers(&[1_200], &[20_000], &[20_000], [10, 600_000]),
+            Values::numbers(&[1_000], &[20_000], &[20_000], [10, 600_000]),
         ),
         Parameter::constant(
             "pps",

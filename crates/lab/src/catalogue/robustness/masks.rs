@@ -33,7 +33,7 @@ pub(crate) const MASKS: Experiment = Experiment {
             "rules",
             "rules, each with a mask of its own",
             Values::numbers(
-                &[10, 1_000],
+                &[1_000],
                 &[1, 10, 100, 300, 1_000],
                 &[1, 10, 100, 300, 1_000],
                 [1, RULES_MAX],
@@ -55,7 +55,7 @@ pub(crate) const MASKS: Experiment = Experiment {
         Parameter::constant(
             "millis",
             "milliseconds for which frames are offered",
-            Values::numbers(&[300], &[3_000], &[60_000], [50, 3_600_000]),
+            Values::numbers(&[150], &[3_000], &[60_000], [50, 3_600_000]),
         ),
     ],
     figures: FIGURES,

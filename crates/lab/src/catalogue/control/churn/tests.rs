@@ -80,6 +80,8 @@ fn as_many_rules_come_and_go_as_are_wanted_and_frames_take_what_they_take() {
         assert_near(&found, "received_kpps", 10.0, 0.1);
         // A look at what has come out takes its time.
         assert_near(&found, "p50_us", 32.0, 3.0);
+        assert_near(&found, "quiet_p50_us", 32.0, 3.0);
+        assert_near(&found, "delay_ratio", 1.0, 0.1);
         assert_near(&found, "refused", 0.0, 0.0);
         assert_eq!(found.notes, [] as [String; 0]);
     }
@@ -106,6 +108,7 @@ fn what_is_lost_is_told_as_a_share() {
     };
     let found = measure(&at(1_000), &mut rig).unwrap();
     assert_near(&found, "lost_percent", 5.0, 0.2);
+    assert_near(&found, "quiet_lost_percent", 5.0, 0.2);
     assert_near(&found, "received_kpps", 9.5, 0.1);
     assert!(found.notes[0].contains("lost before anything was changed"));
 }

@@ -12,6 +12,7 @@ use crate::catalogue::Value;
 fn at(field: &str) -> Point {
     let few = point(&TUPLE_MATRIX, &[("packets", 50), ("pps", 10_000)]);
     few.with("field", Value::word(field))
+        .with("with", Value::word("each"))
 }
 
 #[test]
@@ -51,6 +52,15 @@ fn every_field_is_met_and_takes_what_the_device_takes() {
         let own = format!("{}_us", field.replace('-', "_"));
         assert_eq!(why_not(&found, &own), "the field itself");
     }
+}
+
+#[test]
+fn a_field_alone_is_one_rule() {
+    let mut rig = Simulated::new(Version::V13, Faults::default());
+    let alone = at("nw-src").with("with", Value::word("none"));
+    let found = measure(&alone, &mut rig).unwrap();
+    assert_near(&found, "alone_us", 12.0, 3.0);
+    assert_eq!(why_not(&found, "tp_dst_us"), "pairs were not asked for");
 }
 
 #[test]

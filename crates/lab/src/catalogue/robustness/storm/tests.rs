@@ -111,3 +111,16 @@ fn no_rule_is_there_twice_and_none_without_a_list() {
         0
     );
 }
+
+#[test]
+fn what_the_tester_could_not_send_of_one_flow_is_taken_back() {
+    let flows = Flows::random(FLOWS_MAX, 1, &FIELDS);
+    let one = offer(&load(&Flows::ONE), remembering(usize::MAX));
+    let storm = offer(&load(&flows), remembering(usize::MAX));
+    let mut reading = reading(&point(&STORM, &[]), [&one, &storm], &flows);
+    lack_of_one(&mut reading, "too slow");
+    for name in ["one_p50_us", "delay_ratio", "received_ratio"] {
+        assert_eq!(reading.absent[name], "too slow", "{name}");
+    }
+    assert!(reading.figures.contains_key("storm_p50_us"));
+}
