@@ -12,6 +12,7 @@ use testbed::{Bench, Clock, Failure, FrameReceiver, Host, RawSocket, pin_current
 use crate::Interrupt;
 use crate::frames::{UdpFrame, number};
 use crate::instrument::Time;
+use crate::instrument::template::Numbered;
 use crate::probe::ProbeError;
 
 /// What has not come by then is lost.
@@ -105,10 +106,13 @@ pub(crate) fn between<W: Wire, T: Time>(
     time: &T,
     interrupt: &Interrupt,
 ) -> Result<FrameEchoes, ProbeError> {
+    let frames = |leg: &Leg| [leg.sent.numbered(), leg.expected.numbered()];
     let mut prober = Prober {
         client,
         server,
         echo: *echo,
+        request: frames(&echo.request),
+        answer: frames(&echo.answer),
         time,
     };
     prober.run(interrupt)
@@ -223,6 +227,9 @@ struct Prober<'a, W, T> {
     client: W,
     server: W,
     echo: FrameEcho,
+    /// Frames as they are sent, and as they should come out.
+    request: [Numbered; 2],
+    answer: [Numbered; 2],
     time: &'a T,
 }
 
@@ -289,31 +296,23 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
         number: u32,
         echoes: &mut FrameEchoes,
     ) -> Result<Option<u32>, ProbeError> {
-        let FrameEcho {
-            request, answer, ..
-        } = self.echo;
-        let (out, back) = (request.sent.bytes(number), answer.sent.bytes(number));
+        let Self {
+            client,
+            server,
+            request: [out, out_expected],
+            answer: [back, back_expected],
+            ..
+        } = self;
+        let (out, back) = (out.with(number), back.with(number));
         let time = self.time;
         let sent = time.now_ns();
-        self.client.send(&out)?;
-        if !awaits(
-            &mut self.server,
-            &request.expected,
-            number,
-            (sent, time),
-            echoes,
-        )? {
+        client.send(out)?;
+        if !awaits(server, out_expected, number, (sent, time), echoes)? {
             return Ok(None);
         }
         echoes.served += 1;
-        self.server.send(&back)?;
-        if !awaits(
-            &mut self.client,
-            &answer.expected,
-            number,
-            (sent, time),
-            echoes,
-        )? {
+        server.send(back)?;
+        if !awaits(client, back_expected, number, (sent, time), echoes)? {
             return Ok(None);
         }
         let round_trip_ns = time.now_ns().saturating_sub(sent);
@@ -325,12 +324,12 @@ impl<W: Wire, T: Time> Prober<'_, W, T> {
 /// it was sent. It is looked at after its time was taken, by what is left of the caller's turn.
 fn awaits<W: Wire, T: Time>(
     end: &mut W,
-    expected: &UdpFrame,
+    expected: &mut Numbered,
     wanted: u32,
     (sent, time): (u64, &T),
     echoes: &mut FrameEchoes,
 ) -> Result<bool, ProbeError> {
-    let whole = expected.headers() + expected.payload;
+    let whole = expected.len();
     loop {
         let Some(came) = end.receive()? else {
             if time.now_ns().saturating_sub(sent) >= nanos(PATIENCE) {
@@ -343,7 +342,7 @@ fn awaits<W: Wire, T: Time>(
         if !ours.contains(&Some(wanted)) {
             continue;
         }
-        if came.get(..whole) != Some(&expected.bytes(wanted)) {
+        if came.get(..whole) != Some(expected.with(wanted)) {
             echoes.wrong += 1;
             echoes.first_wrong.get_or_insert_with(|| came.to_vec());
         }

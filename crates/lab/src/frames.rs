@@ -1,26 +1,11 @@
-//! UDP frames with all their headers named, and their checksums right: what an experiment
-//! sends, and what it expects to come out.
-//!
-//! Made here from nothing, and not by the switch's own means: what one rewrites and the other
-//! would check by the same code proves little.
+//! UDP frames with all their headers named: what an experiment sends, and what it expects to
+//! come out. Their bytes are the instrument's.
 
 use std::net::Ipv4Addr;
 
-use crate::instrument::checksum::{checksum, pseudo, sum};
-
-/// Bytes of the checksum at the end of a frame (FCS), which the interface adds.
-pub(crate) const FCS: usize = 4;
-/// Bytes at the end of a frame that number it.
-pub(crate) const NUMBER: usize = 4;
-
-/// An 802.1Q tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tag {
-    /// The VLAN, of 12 bits.
-    pub(crate) vid: u16,
-    /// The priority, of 3 bits.
-    pub(crate) pcp: u8,
-}
+use crate::instrument::Template;
+use crate::instrument::template::{Encapsulation, NUMBER, Numbered, Party};
+pub(crate) use crate::instrument::template::{FCS, Tag};
 
 /// A UDP/IPv4 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +41,7 @@ impl UdpFrame {
     /// its checksum (FCS), or the fewest that can be.
     #[must_use]
     pub(crate) fn sized(mut self, frame_bytes: u16) -> Self {
-        let rest = usize::from(frame_bytes).saturating_sub(self.headers() + FCS);
+        let rest = usize::from(frame_bytes).saturating_sub(self.headers() + usize::from(FCS));
         self.payload = rest.max(NUMBER);
         self
     }
@@ -70,48 +55,28 @@ impl UdpFrame {
         self
     }
 
-    /// The frame without its FCS, with this number at its end.
-    pub(crate) fn bytes(&self, number: u32) -> Vec<u8> {
-        let mut frame = Vec::with_capacity(self.headers() + self.payload);
-        frame.extend(self.eth_dst);
-        frame.extend(self.eth_src);
-        if let Some(tag) = self.tag {
-            frame.extend([0x81, 0x00]);
-            frame.extend((u16::from(tag.pcp) << 13 | tag.vid).to_be_bytes());
-        }
-        frame.extend([0x08, 0x00]);
-        let ip = self.ip_header();
-        frame.extend(ip);
-        let udp = frame.len();
-        let length = short(8 + self.payload);
-        frame.extend(self.udp_src.to_be_bytes());
-        frame.extend(self.udp_dst.to_be_bytes());
-        frame.extend(length.to_be_bytes());
-        frame.extend([0, 0]);
-        // What no switch could guess, so that a changed byte shows.
-        let filling = (0..self.payload - NUMBER).map(|place| place.to_le_bytes()[0] ^ 0x5a);
-        frame.extend(filling);
-        frame.extend(number.to_be_bytes());
-        // RFC 768: the addresses, the protocol and the length count too.
-        let pseudo = pseudo(&ip[12..20], 17, length.into());
-        let checksum = match checksum(pseudo + sum(&frame[udp..])) {
-            0 => 0xffff,
-            checksum => checksum,
+    /// Frames of it, each with a number of its own.
+    pub(crate) fn numbered(&self) -> Numbered {
+        let party = |mac, ipv4, port| Party {
+            mac,
+            ipv4,
+            port,
+            ..Party::numbered(0)
         };
-        frame[udp + 6..udp + 8].copy_from_slice(&checksum.to_be_bytes());
-        frame
+        let bytes = self.headers() + self.payload + usize::from(FCS);
+        let frame_bytes = u16::try_from(bytes).expect("a frame is short");
+        Numbered::new(&Template {
+            encapsulation: self.tag.map_or(Encapsulation::Plain, Encapsulation::Vlan),
+            source: party(self.eth_src, self.ip_src, self.udp_src),
+            destination: party(self.eth_dst, self.ip_dst, self.udp_dst),
+            dscp: self.dscp,
+            ..Template::udp(frame_bytes)
+        })
     }
 
-    fn ip_header(&self) -> [u8; 20] {
-        let mut ip = [0; 20];
-        ip[..2].copy_from_slice(&[0x45, self.dscp << 2]);
-        ip[2..4].copy_from_slice(&short(20 + 8 + self.payload).to_be_bytes());
-        ip[6..10].copy_from_slice(&[0x40, 0, 64, 17]); // don't fragment; TTL 64; UDP
-        ip[12..16].copy_from_slice(&self.ip_src.octets());
-        ip[16..].copy_from_slice(&self.ip_dst.octets());
-        let checksum = checksum(sum(&ip));
-        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-        ip
+    /// The frame without its FCS, with this number at its end.
+    pub(crate) fn bytes(&self, number: u32) -> Vec<u8> {
+        self.numbered().with(number).to_vec()
     }
 }
 
@@ -122,14 +87,10 @@ pub(crate) fn number(frame: &[u8], length: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.try_into().ok()?))
 }
 
-fn short(length: usize) -> u16 {
-    u16::try_from(length).expect("a frame is short")
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::instrument::checksum::fold;
+    use crate::instrument::checksum::{fold, pseudo, sum};
 
     /// Some frame, the shortest that there can be.
     pub(crate) fn frame() -> UdpFrame {
@@ -153,8 +114,8 @@ pub(crate) mod tests {
             ..frame()
         };
         for size in [64_u16, 65, 128, 1518] {
-            assert_eq!(frame().sized(size).bytes(1).len(), usize::from(size) - FCS);
-            assert_eq!(tagged.sized(size).bytes(1).len(), usize::from(size) - FCS);
+            assert_eq!(frame().sized(size).bytes(1).len(), usize::from(size - FCS));
+            assert_eq!(tagged.sized(size).bytes(1).len(), usize::from(size - FCS));
         }
         assert_eq!(tagged.bytes(0)[12..16], [0x81, 0x00, 0x60, 5]);
     }

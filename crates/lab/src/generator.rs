@@ -6,20 +6,20 @@
 //! offered is counted, never assumed.
 
 use std::io;
+use std::net::Ipv4Addr;
 
 use base::Instant;
 use testbed::{Clock, Host, RawSocket};
 
-use crate::instrument::checksum::{checksum, sum};
+use crate::Interrupt;
+use crate::instrument::Template;
+use crate::instrument::template::Party;
 use crate::plan::Offer;
-use crate::{Interrupt, random::Random};
 
 /// Frames a system call at most.
 const BURST: usize = 64;
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 14 + 20 + 8;
-/// The checksum at the end of a frame (FCS), which the interface would add.
-const FCS: usize = 4;
 /// The station that frames are for: behind the server's port, and not the server.
 pub(crate) const NOBODY: [u8; 6] = [0x02, 0, 0, 0, 0, 0xaa];
 
@@ -37,10 +37,33 @@ impl Frames {
 
     /// The same, of this DSCP.
     pub(crate) fn marked(client: &Host, server: &Host, frame_bytes: u16, dscp: u8) -> Self {
-        let length = usize::from(frame_bytes) - FCS;
-        let frame = frame(client, server, length, dscp << 2);
+        let from = (client.mac, client.address);
+        Self::between(from, server.address, frame_bytes, dscp)
+    }
+
+    /// Frames from this station to [`NOBODY`] at this address.
+    pub(crate) fn between(
+        from: ([u8; 6], Ipv4Addr),
+        to: Ipv4Addr,
+        frame_bytes: u16,
+        dscp: u8,
+    ) -> Self {
+        let party = |mac, ipv4, port| Party {
+            mac,
+            ipv4,
+            port,
+            ..Party::numbered(0)
+        };
+        let (mac, address) = from;
+        let frame = Template {
+            source: party(mac, address, 9_999),
+            destination: party(NOBODY, to, 9), // discard
+            dscp,
+            ..Template::udp(frame_bytes)
+        };
+        // Without a UDP checksum, since the number changes from frame to frame.
         Self {
-            frames: vec![frame; BURST],
+            frames: vec![frame.unsummed(); BURST],
             next: 0,
         }
     }
@@ -66,34 +89,6 @@ pub(crate) fn number(frame: &[u8]) -> Option<u32> {
     let bytes = frame.get(HEADERS..HEADERS + 4)?;
     (frame.get(..6) == Some(&NOBODY))
         .then(|| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-}
-
-/// A frame without its checksum. The UDP checksum is zero, "none" (RFC 768), since
-/// the number changes from frame to frame.
-fn frame(client: &Host, server: &Host, length: usize, tos: u8) -> Vec<u8> {
-    let ip_length = u16::try_from(length - 14).expect("a frame is short");
-    let udp_length = ip_length - 20;
-    let mut ip = [0; 20];
-    ip[..2].copy_from_slice(&[0x45, tos]);
-    ip[2..4].copy_from_slice(&ip_length.to_be_bytes());
-    ip[6..10].copy_from_slice(&[0x40, 0, 64, 17]); // don't fragment; TTL 64; UDP
-    ip[12..16].copy_from_slice(&client.address.octets());
-    ip[16..20].copy_from_slice(&server.address.octets());
-    let checksum = checksum(sum(&ip));
-    ip[10..12].copy_from_slice(&checksum.to_be_bytes());
-    let mut frame = Vec::with_capacity(length);
-    frame.extend(NOBODY);
-    frame.extend(client.mac);
-    frame.extend([0x08, 0x00]);
-    frame.extend(ip);
-    frame.extend(9_999_u16.to_be_bytes());
-    frame.extend(9_u16.to_be_bytes()); // discard
-    frame.extend(udp_length.to_be_bytes());
-    frame.extend([0, 0]);
-    // Filled with what no switch could guess, so that a changed byte shows.
-    let mut random = Random::new(9);
-    frame.resize_with(length, || random.next().to_be_bytes()[0]);
-    frame
 }
 
 /// What was sent.
@@ -187,5 +182,21 @@ mod tests {
         // No rounding adds up: after a second exactly the rate has been due.
         assert_eq!(due(offer, 1_000_000_000, 299_999), 1);
         assert_eq!(due(offer, 1_000_000_000, 300_000), 0);
+    }
+
+    #[test]
+    fn frames_are_for_nobody_and_bear_their_numbers() {
+        let from = ([2, 0, 0, 0, 0, 7], Ipv4Addr::new(10, 0, 0, 1));
+        let mut frames = Frames::between(from, Ipv4Addr::new(10, 0, 0, 2), 64, 10);
+        frames.advance(5);
+        let burst = frames.burst(3);
+        let numbers: Vec<_> = burst.iter().map(|frame| number(frame)).collect();
+        assert_eq!(numbers, [Some(5), Some(6), Some(7)]);
+        let frame = &burst[0];
+        assert_eq!((frame.len(), &frame[6..12]), (60, &from.0[..]));
+        assert_eq!(frame[15], 10 << 2, "marked");
+        assert_eq!(frame[26..34], [10, 0, 0, 1, 10, 0, 0, 2]);
+        assert_eq!(frame[40..42], [0, 0], "no checksum of UDP");
+        assert_eq!(number(&[0; 60]), None, "for somebody");
     }
 }

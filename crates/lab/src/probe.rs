@@ -10,9 +10,9 @@ use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
 use std::time::Duration;
 
-use base::Instant;
 use testbed::{Bench, Clock, Failure};
 
+use crate::instrument::Time;
 use crate::{Interrupt, Prober};
 
 /// The client's port.
@@ -91,6 +91,14 @@ pub(crate) fn echo(
     }
 }
 
+/// An end that is connected to the other. Nothing waits.
+trait Datagrams {
+    /// Sends one.
+    fn send(&self, datagram: &[u8]) -> io::Result<()>;
+    /// Puts the next one that has come into `room` and tells its length.
+    fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>>;
+}
+
 /// The sockets, each in its host's namespace and connected to the other.
 struct Ends {
     client: UdpSocket,
@@ -123,8 +131,8 @@ impl Ends {
 }
 
 /// The book of a test: what is to be sent next, and what came back when.
-struct Tally<'a> {
-    clock: &'a Clock,
+struct Tally<'a, T> {
+    time: &'a T,
     interrupt: &'a Interrupt,
     payload: Vec<u8>,
     warm_up: u32,
@@ -132,16 +140,16 @@ struct Tally<'a> {
     next: u32,
     silence: u32,
     warm_up_lost: u32,
-    began: Instant,
-    sent: Instant,
+    began_ns: u64,
+    sent_ns: u64,
     round_trip_ns: Vec<Option<u32>>,
 }
 
-impl<'a> Tally<'a> {
-    fn new(request: EchoRequest, clock: &'a Clock, interrupt: &'a Interrupt) -> Self {
+impl<'a, T: Time> Tally<'a, T> {
+    fn new(request: EchoRequest, time: &'a T, interrupt: &'a Interrupt) -> Self {
         let packets = usize::try_from(request.packets).expect("bounded by the options");
         Self {
-            clock,
+            time,
             interrupt,
             payload: vec![0; request.payload()],
             warm_up: request.warm_up,
@@ -149,8 +157,8 @@ impl<'a> Tally<'a> {
             next: 0,
             silence: 0,
             warm_up_lost: 0,
-            began: Instant::START,
-            sent: Instant::START,
+            began_ns: 0,
+            sent_ns: 0,
             round_trip_ns: Vec::with_capacity(packets),
         }
     }
@@ -161,11 +169,11 @@ impl<'a> Tally<'a> {
             return None;
         }
         self.payload[..4].copy_from_slice(&self.next.to_be_bytes());
-        self.sent = self.clock.now();
+        self.sent_ns = self.time.now_ns();
         if self.next == self.warm_up {
-            self.began = self.sent;
+            self.began_ns = self.sent_ns;
         }
-        self.payload[4..STAMP].copy_from_slice(&self.sent.as_nanos().to_be_bytes());
+        self.payload[4..STAMP].copy_from_slice(&self.sent_ns.to_be_bytes());
         Some(&self.payload)
     }
 
@@ -176,14 +184,15 @@ impl<'a> Tally<'a> {
 
     /// Whether the echo under way must be given up.
     fn is_overdue(&self) -> bool {
-        self.clock.now().since(self.sent) >= PATIENCE
+        let since_ns = self.time.now_ns().saturating_sub(self.sent_ns);
+        u128::from(since_ns) >= PATIENCE.as_nanos()
     }
 
     /// Books the echo under way, if it came back, and goes on to the next.
-    fn book(&mut self, returned: Option<Instant>) -> Result<(), ProbeError> {
+    fn book(&mut self, returned_ns: Option<u64>) -> Result<(), ProbeError> {
         // 100 ms fit into 32 bits of nanoseconds; a stopped machine may take longer.
-        let nanos = |at: Instant| u32::try_from(at.since(self.sent).as_nanos()).unwrap_or(u32::MAX);
-        let round_trip = returned.map(nanos);
+        let nanos = |at: u64| u32::try_from(at.saturating_sub(self.sent_ns)).unwrap_or(u32::MAX);
+        let round_trip = returned_ns.map(nanos);
         if self.next >= self.warm_up {
             self.round_trip_ns.push(round_trip);
         } else if round_trip.is_none() {
@@ -208,11 +217,11 @@ impl<'a> Tally<'a> {
         Echoes {
             warm_up_lost: self.warm_up_lost,
             served,
-            seconds: self.clock.now().since(self.began).as_secs_f64(),
+            seconds: self.time.now_ns().saturating_sub(self.began_ns) as f64 / 1e9,
             round_trip_ns: std::mem::take(&mut self.round_trip_ns),
         }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

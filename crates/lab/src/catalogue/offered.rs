@@ -404,6 +404,11 @@ impl Doubts {
         self.add_frames(offered);
     }
 
+    /// Takes back refusals that have another reason.
+    pub(super) fn forgive(&mut self, is_forgiven: impl Fn(&Refusal) -> bool) {
+        self.refusals.retain(|refusal| !is_forgiven(refusal));
+    }
+
     /// What speaks against counts alone: the tester's own losses are taken off these.
     pub(super) fn add_frames(&mut self, offered: &Offered) {
         self.changed += offered.sum(|one| one.changed);

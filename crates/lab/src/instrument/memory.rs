@@ -80,6 +80,8 @@ pub struct Path {
     pub drop_every: Option<u64>,
     /// Nothing comes through within these times.
     pub dark_ns: Range<u64>,
+    /// Whether the sender sees that, and counts what it could not send.
+    pub without_carrier: bool,
     /// Determines the lots.
     pub seed: u64,
 }
@@ -147,6 +149,8 @@ struct State {
     /// Frames that are to leave here: when each comes, in which order it was sent, what it is.
     under_way: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     drops: u64,
+    /// Frames that were taken and not sent.
+    unsent: u64,
 }
 
 /// A cable with these two ways, and what was done on each of them.
@@ -230,6 +234,10 @@ impl Transmit for Way {
         Ok(frames.len())
     }
 
+    fn take_drops(&mut self) -> u64 {
+        std::mem::take(&mut self.device().ports[self.port].unsent)
+    }
+
     fn way(&self) -> wire::Way {
         wire::Way::Memory
     }
@@ -304,6 +312,7 @@ impl State {
             sender_free_ns: 0,
             under_way: BinaryHeap::new(),
             drops: 0,
+            unsent: 0,
         }
     }
 
@@ -317,7 +326,9 @@ impl State {
             return Fate::Dropped(now);
         }
         let lost = is(self.path.lose_every) || share < self.path.lose_share;
-        let served = if lost || self.path.dark_ns.contains(&now) {
+        let is_dark = self.path.dark_ns.contains(&now);
+        self.unsent += u64::from(is_dark && self.path.without_carrier);
+        let served = if lost || is_dark {
             None
         } else {
             self.served(now)

@@ -6,6 +6,7 @@
 mod build;
 mod flows;
 mod mix;
+mod numbered;
 mod pattern;
 mod reflected;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub use flows::{FlowField, FlowOrder, Flows};
 pub use mix::Mix;
+pub(crate) use numbered::{NUMBER, Numbered};
 pub(super) use pattern::{Pattern, Stamp};
 pub use reflected::Reflection;
 
@@ -221,6 +223,13 @@ impl Template {
     pub(super) fn pattern(&self) -> Result<Pattern, BadTemplate> {
         self.check()?;
         Ok(Pattern::new(self))
+    }
+
+    /// Its bytes without its checksum (FCS) and without a signature, its payload filled. That of UDP, TCP or
+    /// ICMP is zero: for UDP over IPv4, "none" (RFC 768).
+    pub(crate) fn unsummed(&self) -> Vec<u8> {
+        let (bytes, _) = build::frame(self);
+        bytes
     }
 
     /// Whether there can be such a frame.

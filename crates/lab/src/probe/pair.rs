@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use testbed::{Failure, pin_current_thread};
+use testbed::{Clock, Failure, pin_current_thread};
 
 use super::{Echoes, Ends, PATIENCE, ProbeError, Tally};
+use crate::instrument::Time;
 
 /// How often an idle server looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(20);
@@ -18,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) fn run(
     ends: Ends,
     cores: &[usize],
-    tally: &mut Tally<'_>,
+    tally: &mut Tally<'_, Clock>,
 ) -> Result<Echoes, ProbeError> {
     let done = AtomicBool::new(false);
     let Ends { client, server } = ends;
@@ -45,7 +46,7 @@ pub(super) fn run(
 fn ask(
     socket: &UdpSocket,
     core: Option<&usize>,
-    tally: &mut Tally<'_>,
+    tally: &mut Tally<'_, Clock>,
 ) -> Result<Echoes, ProbeError> {
     let failure = || Failure::to("send echoes");
     pin_current_thread(core.map_or(&[], std::slice::from_ref))?;
@@ -55,7 +56,9 @@ fn ask(
         socket.send(datagram).map_err(failure())?;
         let returned = loop {
             match receive(socket, &mut room).map_err(failure())? {
-                Some(length) if tally.is_current(&room[..length]) => break Some(tally.clock.now()),
+                Some(length) if tally.is_current(&room[..length]) => {
+                    break Some(tally.time.now_ns());
+                }
                 _ if tally.is_overdue() => break None,
                 _ => {}
             }

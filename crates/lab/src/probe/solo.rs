@@ -6,20 +6,26 @@ use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::thread;
 
-use testbed::{Failure, pin_current_thread};
+use testbed::{Clock, Failure, pin_current_thread};
 
-use super::{Echoes, Ends, ProbeError, Tally};
+use super::{Datagrams, Echoes, Ends, ProbeError, Tally};
+use crate::instrument::Time;
 
 pub(super) fn run(
     ends: Ends,
     cores: &[usize],
-    tally: &mut Tally<'_>,
+    tally: &mut Tally<'_, Clock>,
 ) -> Result<Echoes, ProbeError> {
     // A thread of its own, so that the caller's is not left on one core.
     thread::scope(|scope| {
         let prober = scope.spawn(|| {
             pin_current_thread(&cores[..cores.len().min(1)])?;
-            probe(&ends, tally)
+            let Ends { client, server } = ends;
+            for socket in [&client, &server] {
+                let set = socket.set_nonblocking(true);
+                set.map_err(Failure::to("send echoes"))?;
+            }
+            between(&[client, server], tally)
         });
         prober
             .join()
@@ -27,13 +33,15 @@ pub(super) fn run(
     })
 }
 
-fn probe(ends: &Ends, tally: &mut Tally<'_>) -> Result<Echoes, ProbeError> {
+/// Echoes between a client's end and a server's.
+pub(super) fn between<D: Datagrams, T: Time>(
+    ends: &[D; 2],
+    tally: &mut Tally<'_, T>,
+) -> Result<Echoes, ProbeError> {
     let failure = || Failure::to("send echoes");
-    ends.client.set_nonblocking(true).map_err(failure())?;
-    ends.server.set_nonblocking(true).map_err(failure())?;
     let mut served = 0;
     while let Some(datagram) = tally.next() {
-        ends.client.send(datagram).map_err(failure())?;
+        ends[0].send(datagram).map_err(failure())?;
         let returned = exchange(ends, tally, &mut served).map_err(failure())?;
         tally.book(returned)?;
     }
@@ -41,13 +49,17 @@ fn probe(ends: &Ends, tally: &mut Tally<'_>) -> Result<Echoes, ProbeError> {
 }
 
 /// Carries the echo under way to its server and back; none if it is overdue.
-fn exchange(ends: &Ends, tally: &Tally<'_>, served: &mut u64) -> io::Result<Option<base::Instant>> {
+fn exchange<D: Datagrams, T: Time>(
+    [client, server]: &[D; 2],
+    tally: &Tally<'_, T>,
+    served: &mut u64,
+) -> io::Result<Option<u64>> {
     let mut room = [0; 2048];
     // First only the server is looked at: the reply cannot come before the request.
     loop {
-        if let Some(length) = receive(&ends.server, &mut room)? {
+        if let Some(length) = server.receive(&mut room)? {
             *served += 1;
-            ends.server.send(&room[..length])?;
+            server.send(&room[..length])?;
             if tally.is_current(&room[..length]) {
                 break;
             }
@@ -56,8 +68,8 @@ fn exchange(ends: &Ends, tally: &Tally<'_>, served: &mut u64) -> io::Result<Opti
         }
     }
     loop {
-        if let Some(length) = receive(&ends.client, &mut room)? {
-            let now = tally.clock.now();
+        if let Some(length) = client.receive(&mut room)? {
+            let now = tally.time.now_ns();
             if tally.is_current(&room[..length]) {
                 return Ok(Some(now));
             }
@@ -67,18 +79,24 @@ fn exchange(ends: &Ends, tally: &Tally<'_>, served: &mut u64) -> io::Result<Opti
     }
 }
 
-fn receive(socket: &UdpSocket, room: &mut [u8]) -> io::Result<Option<usize>> {
-    match socket.recv(room) {
-        Ok(length) => Ok(Some(length)),
-        // A refused datagram leaves its error on a connected socket; it is a lost one.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::WouldBlock | ErrorKind::ConnectionRefused
-            ) =>
-        {
-            Ok(None)
+impl Datagrams for UdpSocket {
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        Self::send(self, datagram).map(drop)
+    }
+
+    fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        match self.recv(room) {
+            Ok(length) => Ok(Some(length)),
+            // A refused datagram leaves its error on a connected socket; it is a lost one.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::ConnectionRefused
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
-        Err(error) => Err(error),
     }
 }

@@ -1,10 +1,15 @@
 //! Probers over a cable, and over a device whose faults are known.
 
-use super::*;
-use crate::devices::tests::impaired;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::devices::tests::impaired;
+use crate::instrument::Transmit;
+use crate::instrument::memory::{Path, SimulatedTime, Way, cable};
 use testbed::{Chance, DeviceKind, DeviceOptions, Faults, Impairments, Spawner};
 
 fn over_a_cable(prober: Prober) {
@@ -135,4 +140,95 @@ fn the_losses_and_the_delay_that_a_device_has_are_found() {
     let [forth, back] = impairment.counts();
     assert_eq!((forth.received, forth.lost, forth.sent), (200, 5, 195));
     assert_eq!((back.received, back.gone()), (195, 0));
+}
+
+/// An end of a cable in memory, whose time leaps to when something comes.
+struct MemoryEnd {
+    way: Way,
+    time: Arc<SimulatedTime>,
+}
+
+impl Datagrams for MemoryEnd {
+    fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        self.way.clone().send(&[datagram]).map(drop)
+    }
+
+    fn receive(&self, room: &mut [u8]) -> io::Result<Option<usize>> {
+        if let Some((_, datagram)) = self.way.take() {
+            room[..datagram.len()].copy_from_slice(&datagram);
+            return Ok(Some(datagram.len()));
+        }
+        let now = self.time.look_ns();
+        // Where nothing is under way, time passes by a millisecond.
+        let leap = self.way.next_ns().map_or(1_000_000, |next| next - now);
+        self.time.pass(leap);
+        Ok(None)
+    }
+}
+
+/// Echoes over a cable in memory.
+pub(crate) fn over(forth: Path, back: Path, request: EchoRequest) -> Result<Echoes, ProbeError> {
+    let time = SimulatedTime::new(1);
+    let (_, ways) = cable(&time, forth, back);
+    let ends = ways.map(|way| MemoryEnd {
+        way,
+        time: Arc::clone(&time),
+    });
+    let interrupt = Interrupt::never();
+    let mut tally = Tally::new(request, &*time, &interrupt);
+    solo::between(&ends, &mut tally)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn what_a_cable_does_to_echoes_is_told(
+        forth_ns in 0_u64..300_000,
+        back_ns in 0_u64..300_000,
+        lose_every in 3_u64..60,
+        repeat_every in 2_u64..60,
+    ) {
+        let forth = Path {
+            delay_ns: forth_ns,
+            lose_every: Some(lose_every),
+            ..Path::default()
+        };
+        let back = Path {
+            delay_ns: back_ns,
+            repeat_every: Some(repeat_every),
+            ..Path::default()
+        };
+        let request = EchoRequest {
+            frame_bytes: 128,
+            warm_up: 10,
+            packets: 200,
+            prober: Prober::Solo,
+        };
+        let echoes = over(forth, back, request).unwrap();
+        for (place, round_trip) in (11_u64..).zip(&echoes.round_trip_ns) {
+            prop_assert_eq!(round_trip.is_none(), place.is_multiple_of(lose_every));
+            let took = round_trip.map(u64::from);
+            let wanted = forth_ns + back_ns;
+            // Looking at the clock takes time as well.
+            prop_assert!(took.is_none_or(|took| (wanted..wanted + 20).contains(&took)));
+        }
+        prop_assert_eq!(echoes.served, 210 - 210 / lose_every);
+        prop_assert_eq!(u64::from(echoes.warm_up_lost), 10 / lose_every);
+    }
+}
+
+#[test]
+fn a_cable_that_carries_nothing_is_silent() {
+    let forth = Path {
+        lose_every: Some(1),
+        ..Path::default()
+    };
+    let request = EchoRequest {
+        frame_bytes: 64,
+        warm_up: 0,
+        packets: 100,
+        prober: Prober::Solo,
+    };
+    let outcome = over(forth, Path::default(), request);
+    assert!(matches!(outcome, Err(ProbeError::Silence)));
 }

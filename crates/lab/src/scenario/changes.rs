@@ -17,14 +17,17 @@ use openflow::{Version, Versions};
 use testbed::Bench;
 
 use super::Tools;
+use crate::Interrupt;
 use crate::controller::{Ask, Link};
 use crate::cores::Watch;
+use crate::generator::Frames;
 use crate::plan::ChangeTest;
 use crate::record::{ChangeOutcome, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
+use link::{Device, Live};
 use loads::Load;
-use probe::Probe;
+use probe::{FRAME_BYTES, Probe};
 
 /// How long a device may be silent while nothing but its answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -70,9 +73,36 @@ fn probe(
     tools: &Tools<'_>,
 ) -> Result<ChangeOutcome, TrialError> {
     let parameters = &tools.parameters.changes;
-    let mut load = Load::prepare(test, link, parameters)?;
-    let mut probe = Probe::new(bench, parameters, tools)?;
-    probe.run(&mut load, link)?;
+    let (client, server) = (bench.client(), bench.server());
+    let mut device = Live {
+        sender: client.namespace.raw_sender(client.interface)?,
+        receiver: server.namespace.raw_receiver(server.interface)?,
+        link,
+        clock: *tools.clock,
+    };
+    let load = Load::prepare(test, &mut device, parameters)?;
+    let frames = || Frames::new(client, server, FRAME_BYTES);
+    let carried = match parameters.pps {
+        Some(_) => None,
+        None => {
+            let Live {
+                sender, receiver, ..
+            } = &device;
+            Some(rate::find(sender, receiver, &mut frames(), tools)?)
+        }
+    };
+    let probe = Probe::new(frames(), parameters, carried);
+    outcome(load, probe, &mut device, tools.interrupt)
+}
+
+/// What comes of the frames while the load says its part.
+fn outcome(
+    mut load: Load,
+    mut probe: Probe,
+    device: &mut impl Device,
+    interrupt: &Interrupt,
+) -> Result<ChangeOutcome, TrialError> {
+    probe.run(&mut load, device, interrupt)?;
     let mut outcome = probe.finish();
     load.finish(&mut outcome);
     Ok(outcome)
@@ -104,3 +134,6 @@ fn judge(outcome: &ChangeOutcome, measured: &mut Measured) {
         ));
     }
 }
+
+#[cfg(test)]
+mod tests;

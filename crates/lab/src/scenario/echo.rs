@@ -4,7 +4,7 @@
 use super::Tools;
 use crate::cores::Watch;
 use crate::probe::{self, EchoRequest, Echoes};
-use crate::record::{EchoOutcome, OpenFlowEvidence, Outcome};
+use crate::record::{Conditions, EchoOutcome, OpenFlowEvidence, Outcome};
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 use crate::{MatchSet, Prober};
@@ -33,9 +33,21 @@ pub(super) fn measure(
     let conditions = watch.end(&station.bench)?;
     let counts = Counts::of(request, &echoes);
     let openflow = station.evidence(tools.clock, |evidence| counts.agree(evidence))?;
+    Ok(measured(match_set, request, echoes, openflow, conditions))
+}
+
+/// The echoes as an outcome, with what speaks against them.
+fn measured(
+    match_set: MatchSet,
+    request: EchoRequest,
+    echoes: Echoes,
+    openflow: Option<OpenFlowEvidence>,
+    conditions: Conditions,
+) -> Measured {
+    let counts = Counts::of(request, &echoes);
     let outcome = Outcome::Echo(EchoOutcome {
         match_set,
-        frame_bytes,
+        frame_bytes: request.frame_bytes,
         prober: request.prober,
         warm_up: request.warm_up,
         warm_up_lost: echoes.warm_up_lost,
@@ -49,7 +61,7 @@ pub(super) fn measure(
         measured.note_pressure();
     }
     counts.judge(openflow, &mut measured);
-    Ok(measured)
+    measured
 }
 
 /// What the tester counted, warm-up included.
@@ -106,7 +118,8 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Conditions;
+    use crate::instrument::memory::Path;
+    use crate::probe::tests::over;
 
     const COUNTS: Counts = Counts {
         sent: 110,
@@ -151,6 +164,53 @@ mod tests {
                 "the device sent 3 frames to the controller: they did not match the rules",
                 "the rules counted 107 and 109 frames, but 110 were sent and 109 returned"
             ]
+        );
+    }
+
+    #[test]
+    fn the_delay_and_the_losses_of_a_device_in_memory_are_the_outcome() {
+        let path = |delay_ns, lose_every| Path {
+            delay_ns,
+            lose_every,
+            ..Path::default()
+        };
+        let request = EchoRequest {
+            frame_bytes: 256,
+            warm_up: 20,
+            packets: 400,
+            prober: Prober::Solo,
+        };
+        let echoes = || over(path(40_000, None), path(60_000, Some(70)), request).unwrap();
+        // What rules of such a device count: six answers are lost behind them.
+        let told = |towards_client| {
+            let evidence = OpenFlowEvidence {
+                packet_ins: 0,
+                towards_server: 420,
+                towards_client,
+            };
+            let conditions = Conditions::default();
+            measured(
+                MatchSet::Port,
+                request,
+                echoes(),
+                Some(evidence),
+                conditions,
+            )
+        };
+        let good = told(420);
+        let Outcome::Echo(outcome) = &good.outcome else {
+            panic!("{good:?}");
+        };
+        let came: Vec<u32> = outcome.round_trip_ns.iter().flatten().copied().collect();
+        assert_eq!((outcome.round_trip_ns.len(), came.len()), (400, 394));
+        assert!(came.iter().all(|ns| (100_000..100_020).contains(ns)));
+        assert_eq!((outcome.served, outcome.warm_up_lost), (420, 0));
+        let lost = "6 of 420 echoes, warm-up included, did not come back within 100 ms (1.43 %)";
+        assert_eq!(good.flaws.len(), 1);
+        assert_eq!(good.flaws[0].reason, lost);
+        assert!(
+            told(413).flaws.iter().any(|flaw| flaw.void),
+            "fewer than came back"
         );
     }
 }

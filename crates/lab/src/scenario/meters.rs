@@ -8,7 +8,7 @@
 use std::thread;
 use std::time::Duration;
 
-use base::{Cookie, MeterId, PortNo, TableId};
+use base::{Cookie, Instant, MeterId, PortNo, TableId};
 use flow::{
     Action, Band, BandKind, Field, FlowMod, FlowModCommand, Instructions, Match, MeterFlags,
     MeterMod, MeterModCommand, Refusal,
@@ -89,7 +89,7 @@ fn offer(test: MeterTest, bench: &Bench, tools: &Tools<'_>) -> Result<Measured, 
             generator::offer(&sender, &mut frames, offer, milliseconds, clock, interrupt)
                 .map_err(Failure::to("send frames"))
         });
-        let windows = windows(bench, clock, parameters.seconds);
+        let windows = windows(&mut Interface { bench, clock }, parameters.seconds);
         let sent = sending.join().expect("a thread of the lab does not panic");
         Ok::<_, Failure>((sent?, windows?))
     })?;
@@ -110,25 +110,47 @@ fn offer(test: MeterTest, bench: &Bench, tools: &Tools<'_>) -> Result<Measured, 
     Ok(measured)
 }
 
+/// Who counts the frames that come out.
+trait Counter {
+    /// The time.
+    fn now(&self) -> Instant;
+    /// Waits.
+    fn sleep_until(&mut self, then: Instant);
+    /// Frames so far.
+    fn passed(&mut self) -> Result<u64, Failure>;
+}
+
+/// The server's interface.
+struct Interface<'a> {
+    bench: &'a Bench,
+    clock: &'a Clock,
+}
+
+impl Counter for Interface<'_> {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn sleep_until(&mut self, then: Instant) {
+        self.clock.sleep_until(then);
+    }
+
+    fn passed(&mut self) -> Result<u64, Failure> {
+        Ok(self.bench.server().counters()?.rx_packets)
+    }
+}
+
 /// What came out in each second.
-fn windows(bench: &Bench, clock: &Clock, seconds: u32) -> Result<Vec<MeterWindow>, Failure> {
-    let read = || {
-        let before = clock.now();
-        let counters = bench.server().counters()?;
-        let after = clock.now();
-        // The counter was read somewhere between.
-        let at = before + after.since(before) / 2;
-        Ok::<_, Failure>((at, counters.rx_packets))
-    };
-    let mut next = clock.now() + Duration::from_millis(WARM_UP_MS.into());
-    clock.sleep_until(next);
-    let mut last = read()?;
+fn windows(counter: &mut impl Counter, seconds: u32) -> Result<Vec<MeterWindow>, Failure> {
+    let mut next = counter.now() + Duration::from_millis(WARM_UP_MS.into());
+    counter.sleep_until(next);
+    let mut last = read(counter)?;
     let mut windows = Vec::new();
     // The last second ends with the offer, a moment of which is left out.
     for _ in 1..seconds {
         next += Duration::from_secs(1);
-        clock.sleep_until(next);
-        let (at, count) = read()?;
+        counter.sleep_until(next);
+        let (at, count) = read(counter)?;
         windows.push(MeterWindow {
             seconds: at.since(last.0).as_secs_f64(),
             passed: count - last.1,
@@ -136,6 +158,14 @@ fn windows(bench: &Bench, clock: &Clock, seconds: u32) -> Result<Vec<MeterWindow
         last = (at, count);
     }
     Ok(windows)
+}
+
+fn read(counter: &mut impl Counter) -> Result<(Instant, u64), Failure> {
+    let before = counter.now();
+    let passed = counter.passed()?;
+    let after = counter.now();
+    // The counter was read somewhere between.
+    Ok((before + after.since(before) / 2, passed))
 }
 
 /// Whether the meter had something to limit.
@@ -281,5 +311,69 @@ mod tests {
         };
         assert!((outcome.worst_error() - 0.02).abs() < 1e-9);
         assert!((outcome.passed_pps() - 2_990.0 / 3.0).abs() < 1e-9);
+    }
+
+    /// A meter in memory: a burst, and then so many frames a second, and in one second fewer.
+    /// Reading it takes a while.
+    struct Bucket {
+        now: Instant,
+        rate: u64,
+        burst: u64,
+        missing: u64,
+    }
+
+    impl Counter for Bucket {
+        fn now(&self) -> Instant {
+            self.now
+        }
+
+        fn sleep_until(&mut self, then: Instant) {
+            // It wakes a little late.
+            self.now = then + Duration::from_micros(70);
+        }
+
+        fn passed(&mut self) -> Result<u64, Failure> {
+            self.now += Duration::from_micros(20);
+            let nanos = self.now.since(Instant::START).as_nanos();
+            let passed = u128::from(self.rate) * nanos / 1_000_000_000;
+            let missing = if nanos > 3_500_000_000 {
+                self.missing
+            } else {
+                0
+            };
+            self.now += Duration::from_micros(20);
+            Ok(self.burst + u64::try_from(passed).unwrap() - missing)
+        }
+    }
+
+    #[test]
+    fn what_a_meter_lets_pass_is_told_second_by_second() {
+        let told = |missing| {
+            let mut bucket = Bucket {
+                now: Instant::START,
+                rate: 10_000,
+                burst: 500,
+                missing,
+            };
+            let windows = windows(&mut bucket, 5).unwrap();
+            assert_eq!(windows.len(), 4);
+            MeterOutcome {
+                unit: TEST.unit,
+                act: TEST.act,
+                rate: 480,
+                nominal_pps: 10_000,
+                frame_bytes: 64,
+                offered: 120_000,
+                seconds: 6.0,
+                windows,
+            }
+        };
+        // The burst is over before the first second that counts.
+        let good = told(0);
+        assert!((good.passed_pps() - 10_000.0).abs() < 1.0, "{good:?}");
+        assert!(good.worst_error() < 2e-4, "{good:?}");
+        let bad = told(300);
+        assert!((bad.worst_error() - 0.03).abs() < 2e-4, "{bad:?}");
+        assert!((bad.passed_pps() - 9_925.0).abs() < 1.0, "{bad:?}");
     }
 }

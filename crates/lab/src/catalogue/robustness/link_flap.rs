@@ -7,7 +7,7 @@ use crate::catalogue::plane::{Plane, Pull, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
-use crate::instrument::{Pace, Rate};
+use crate::instrument::{EndNo, Pace, Rate, Refusal};
 use crate::record::{Outcome, Reading};
 use crate::trial::{Measured, TrialError};
 
@@ -82,8 +82,15 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
         down,
     };
     let (offered, pulled) = plane.offer_and_pull(&load, pull)?;
+    let stream = &offered.measurement.streams[0];
+    let longest = stream.loss_runs.max();
     let mut doubts = Doubts::default();
     doubts.add(&offered);
+    // Where no device stands between the hosts, the client's interface has no carrier while the
+    // cable is out: what it could not send then is the outage.
+    doubts.forgive(|refusal| {
+        matches!(refusal, Refusal::Dropped { end: EndNo(0), frames } if *frames <= longest)
+    });
     let mut reading = Reading::at(point);
     match offered.shortfall() {
         // By how much time lost frames were apart is not known then.
@@ -92,8 +99,7 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
             reading.lack_each(FIGURES.iter().map(|figure| figure.name), &reason);
         }
         None => {
-            let stream = &offered.measurement.streams[0];
-            let outage = stream.loss_runs.max() as f64 / pps as f64 * 1e3;
+            let outage = longest as f64 / pps as f64 * 1e3;
             let beyond = outage - pulled.as_secs_f64() * 1e3;
             reading.put("lost", stream.lost as f64);
             reading.put("outage_ms", outage);

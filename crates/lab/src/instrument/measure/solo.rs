@@ -28,7 +28,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<u64, Me
                 break;
             }
         }
-        if round % ROUNDS == 0 {
+        if round.is_multiple_of(ROUNDS) {
             if session.interrupt.is_set() {
                 return Err(MeasureError::Interrupted);
             }

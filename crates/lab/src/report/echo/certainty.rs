@@ -65,11 +65,14 @@ struct Row<'a> {
     within: [ByRun; 3],
 }
 
+/// How an interval is made of the values of one run.
+type Way = fn(&[f64]) -> Option<Interval>;
+
 fn rows<'a>(results: &'a Results, set: MatchSet, size: u16) -> Vec<Row<'a>> {
     let devices = results.devices_in(Scenario::Echo).into_iter();
     let rows = devices.map(|device| {
         let runs = echo_runs(results, &device.name, set, size);
-        let ways: [fn(&[f64]) -> Option<Interval>; 3] = [
+        let ways: [Way; 3] = [
             |values| batch_means_interval(values, CONFIDENCE),
             |values| block_bootstrap_interval(values, CONFIDENCE, SEED),
             |values| mean_interval(values, CONFIDENCE),

@@ -6,9 +6,8 @@ use base::{Instant, PortNo, TableId};
 use flow::{Action, Field, FlowMod, FlowModCommand, Instructions, MatchBuilder};
 use openflow::Message;
 
-use super::link::{self, COOKIE};
+use super::link::{COOKIE, Device, dump};
 use crate::ChangeParameters;
-use crate::controller::Link;
 use crate::plan::ChangeTest;
 use crate::random::Random;
 use crate::record::ChangeOutcome;
@@ -70,11 +69,11 @@ impl Load {
     /// Leaves the device with the rule of the frames, and the flows that the test needs.
     pub(super) fn prepare(
         test: ChangeTest,
-        link: &mut Link,
+        device: &mut impl Device,
         parameters: &ChangeParameters,
     ) -> Result<Self, TrialError> {
-        let added = link.request(vec![rule(FlowModCommand::Add, 0)])?;
-        added.all_done("the rule of the frames")?;
+        let added = vec![rule(FlowModCommand::Add, 0)];
+        device.settle("the rule of the frames", added)?;
         if test == ChangeTest::Dump {
             let mut number = 0;
             while number < parameters.dump_flows {
@@ -82,7 +81,7 @@ impl Load {
                 let flows: Vec<Message> = (number..end)
                     .map(|n| other(FlowModCommand::Add, n))
                     .collect();
-                link.request(flows)?.all_done("flows of others")?;
+                device.settle("flows of others", flows)?;
                 number = end;
             }
         }
@@ -111,26 +110,26 @@ impl Load {
         &mut self,
         now: Instant,
         since: Duration,
-        link: &mut Link,
+        device: &mut impl Device,
     ) -> Result<(), TrialError> {
         match self.test {
             ChangeTest::Quiet => Ok(()),
-            ChangeTest::Effect => self.change(now, link),
+            ChangeTest::Effect => self.change(now, device),
             ChangeTest::FlowMods => {
                 let due = since.as_nanos() * u128::from(self.per_second) / 1_000_000_000;
                 // One at a time, so that no frame waits for many.
-                if u128::from(self.said) < due && link.has_room() {
-                    link.say(&self.next_other())?;
+                if u128::from(self.said) < due && device.has_room() {
+                    device.say(&self.next_other())?;
                     self.said += 1;
                 }
-                link::listen(link).map(drop)
+                device.listen().map(drop)
             }
             ChangeTest::Dump => {
                 if self.state == State::Still {
-                    link.say(&link::dump())?;
+                    device.say(&dump())?;
                     self.state = State::Telling;
                 }
-                let dumps = link::listen(link)?.dumps;
+                let dumps = device.listen()?.dumps;
                 self.told += dumps;
                 if dumps > 0 {
                     self.state = State::Still;
@@ -154,10 +153,10 @@ impl Load {
         }
     }
 
-    fn change(&mut self, now: Instant, link: &mut Link) -> Result<(), TrialError> {
+    fn change(&mut self, now: Instant, device: &mut impl Device) -> Result<(), TrialError> {
         match self.state {
             State::Changing { at, met, answered } => {
-                let answers = link::listen(link)?.barriers > 0;
+                let answers = device.listen()?.barriers > 0;
                 if answers {
                     self.last_barrier = now;
                     self.barrier_ns.push(nanoseconds(now.since(at)));
@@ -175,8 +174,8 @@ impl Load {
             }
             State::Still if now >= self.next => {
                 self.mark = 1 - self.mark;
-                link.say(&rule(FlowModCommand::ModifyStrict, self.mark))?;
-                link.say(&Message::BarrierRequest)?;
+                device.say(&rule(FlowModCommand::ModifyStrict, self.mark))?;
+                device.say(&Message::BarrierRequest)?;
                 self.said += 1;
                 self.state = State::Changing {
                     at: now,

@@ -3,17 +3,13 @@
 use std::time::Duration;
 
 use base::Instant;
-use testbed::{Bench, Failure, RawSocket};
 
-use super::Tools;
-use super::link;
+use super::link::Device;
 use super::loads::Load;
-use super::rate;
-use crate::ChangeParameters;
-use crate::controller::Link;
 use crate::generator::{self, Frames};
 use crate::record::ChangeOutcome;
 use crate::trial::TrialError;
+use crate::{ChangeParameters, Interrupt};
 
 /// Nothing more for so long behind the last frame, and nothing more comes.
 const QUIET: Duration = Duration::from_millis(200);
@@ -25,9 +21,7 @@ const BURST: usize = 32;
 const TOS: usize = 15;
 
 /// The frames of one test.
-pub(super) struct Probe<'a> {
-    sender: RawSocket,
-    receiver: RawSocket,
+pub(super) struct Probe {
     frames: Frames,
     /// When each frame was sent, by its number, and whether it has come out.
     sent: Vec<Instant>,
@@ -39,33 +33,18 @@ pub(super) struct Probe<'a> {
     duration: Duration,
     began: Instant,
     ended: Instant,
-    tools: &'a Tools<'a>,
 }
 
-impl<'a> Probe<'a> {
-    pub(super) fn new(
-        bench: &Bench,
-        parameters: &ChangeParameters,
-        tools: &'a Tools<'a>,
-    ) -> Result<Self, TrialError> {
-        let (client, server) = (bench.client(), bench.server());
-        let sender = client.namespace.raw_sender(client.interface)?;
-        let receiver = server.namespace.raw_receiver(server.interface)?;
-        let carried = match parameters.pps {
-            Some(_) => None,
-            None => {
-                let mut frames = Frames::new(client, server, FRAME_BYTES);
-                Some(rate::find(&sender, &receiver, &mut frames, tools)?)
-            }
-        };
+impl Probe {
+    /// These frames, at the rate of `parameters`, to a device that was found to carry so many a
+    /// second, if it was asked.
+    pub(super) fn new(frames: Frames, parameters: &ChangeParameters, carried: Option<u32>) -> Self {
         let pps = parameters.rate(carried);
         let duration = Duration::from_millis(parameters.milliseconds.into());
         let many = u64::from(pps) * u64::from(parameters.milliseconds) / 1000;
         let many = usize::try_from(many).unwrap_or(0) + BURST;
-        Ok(Self {
-            sender,
-            receiver,
-            frames: Frames::new(client, server, FRAME_BYTES),
+        Self {
+            frames,
             sent: Vec::with_capacity(many),
             came: Vec::with_capacity(many),
             delay_ns: Vec::with_capacity(many),
@@ -73,53 +52,56 @@ impl<'a> Probe<'a> {
             pps,
             carried,
             duration,
-            began: tools.clock.now(),
-            ended: tools.clock.now(),
-            tools,
-        })
+            began: Instant::START,
+            ended: Instant::START,
+        }
     }
 
     /// Sends and receives until the time is over, and has `load` say its part.
-    pub(super) fn run(&mut self, load: &mut Load, link: &mut Link) -> Result<(), TrialError> {
-        let clock = self.tools.clock;
-        self.began = clock.now();
+    pub(super) fn run(
+        &mut self,
+        load: &mut Load,
+        device: &mut impl Device,
+        interrupt: &Interrupt,
+    ) -> Result<(), TrialError> {
+        self.began = device.now();
         loop {
-            let now = clock.now();
+            let now = device.now();
             let since = now.since(self.began);
             if since >= self.duration {
                 self.ended = now;
                 break;
             }
-            if self.tools.interrupt.is_set() {
+            if interrupt.is_set() {
                 return Err(TrialError::Interrupted);
             }
-            self.send(now, since)?;
-            load.turn(now, since, link)?;
-            self.receive(load)?;
+            self.send(now, since, device)?;
+            load.turn(now, since, device)?;
+            self.receive(load, device)?;
         }
-        let mut last = clock.now();
-        while clock.now().since(last) < QUIET {
-            if self.receive(load)? {
-                last = clock.now();
+        let mut last = device.now();
+        while device.now().since(last) < QUIET {
+            if self.receive(load, device)? {
+                last = device.now();
             }
-            link::listen(link)?;
+            device.listen()?;
         }
         Ok(())
     }
 
     /// Sends a frame, if one is due.
-    fn send(&mut self, now: Instant, since: Duration) -> Result<(), Failure> {
+    fn send(
+        &mut self,
+        now: Instant,
+        since: Duration,
+        device: &mut impl Device,
+    ) -> Result<(), TrialError> {
         let due = since.as_nanos() * u128::from(self.pps) / 1_000_000_000;
         if self.sent.len() as u128 >= due {
             return Ok(());
         }
-        let failure = || Failure::to("send a frame");
-        let taken = match self.sender.send(self.frames.burst(1)) {
-            Err(error) if generator::is_full(&error) => 0,
-            outcome => outcome.map_err(failure())?,
-        };
-        if taken > 0 {
-            self.frames.advance(taken);
+        if device.send(self.frames.burst(1))? {
+            self.frames.advance(1);
             self.sent.push(now);
             self.came.push(false);
         }
@@ -127,15 +109,13 @@ impl<'a> Probe<'a> {
     }
 
     /// Receives what has come, up to a burst. Whether there was anything.
-    fn receive(&mut self, load: &mut Load) -> Result<bool, Failure> {
+    fn receive(&mut self, load: &mut Load, device: &mut impl Device) -> Result<bool, TrialError> {
         let mut room = [0; 256];
         for count in 0..BURST {
-            let length = self.receiver.receive(&mut room);
-            let length = length.map_err(Failure::to("receive a frame"))?;
-            let Some(length) = length else {
+            let Some(length) = device.receive(&mut room)? else {
                 return Ok(count > 0);
             };
-            let now = self.tools.clock.now();
+            let now = device.now();
             let number = generator::number(&room[..length]);
             let place = number.and_then(|number| usize::try_from(number).ok());
             let Some((place, sent)) = place.and_then(|n| Some((n, *self.sent.get(n)?))) else {
@@ -177,4 +157,4 @@ impl<'a> Probe<'a> {
 }
 
 /// The smallest frames that there are, with their checksum (FCS).
-const FRAME_BYTES: u16 = 64;
+pub(super) const FRAME_BYTES: u16 = 64;

@@ -51,3 +51,16 @@ fn what_the_tester_lost_is_not_taken_for_an_outage() {
     let measured = measured(100, faults);
     assert!(void(&measured)[0].starts_with("the tester lost "));
 }
+
+#[test]
+fn what_a_bare_cable_does_not_carry_while_it_is_out_is_the_outage() {
+    let mut faults = Faults::slow(20_000, 0);
+    faults.forth.without_carrier = true;
+    let measured = measured(100, faults.clone());
+    assert_near(&measured, "outage_ms", 100.0, 0.005);
+    assert!(void(&measured).is_empty(), "{:?}", measured.flaws);
+    // But not what it loses besides.
+    faults.forth.drop_every = Some(1_000);
+    let lossy = self::measured(100, faults);
+    assert!(void(&lossy)[0].starts_with("the tester lost "));
+}
