@@ -27,7 +27,7 @@ pub(super) fn run(session: &mut Session<'_>, ends: &mut [End]) -> Result<(), Mea
                 break;
             }
         }
-        if round % ROUNDS == 0 {
+        if round.is_multiple_of(ROUNDS) {
             if session.interrupt.is_set() {
                 return Err(MeasureError::Interrupted);
             }
