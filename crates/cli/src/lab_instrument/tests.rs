@@ -1,4 +1,8 @@
+//! Arguments as they are typed, and what is said of those that make no sense. Not what comes of them.
+
 use clap::{Command, FromArgMatches};
+
+use lab::by_hand::{Pattern, Speed, Target};
 
 use super::*;
 

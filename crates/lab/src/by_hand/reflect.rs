@@ -59,7 +59,7 @@ impl Turning {
             cause,
         };
         let end = open(&self.at, self.by, *FRAME_BYTES.end(), clock)?;
-        let core = self.core.unwrap_or(Machine::this().cores - 1);
+        let core = self.core.unwrap_or_else(|| Machine::this().cores - 1);
         let reflector = Reflector::start(end, self.reflection, core).map_err(failed)?;
         let began = clock.now();
         let (mut told, mut before) = (began, 0);

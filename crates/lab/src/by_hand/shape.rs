@@ -254,7 +254,8 @@ mod tests {
     fn every_shape_is_read_as_it_is_printed_and_can_be_sent() {
         for (protocol, _) in PROTOCOLS {
             for around in AROUND.map(|(name, _)| Some(name)).into_iter().chain([None]) {
-                let text = around.map_or_else(|| protocol.to_owned(), |one| format!("{one}+{protocol}"));
+                let text =
+                    around.map_or_else(|| protocol.to_owned(), |one| format!("{one}+{protocol}"));
                 let shape: Shape = text.parse().unwrap();
                 assert_eq!(shape.to_string(), text);
                 let looks = Looks {

@@ -1,3 +1,5 @@
+//! What the instrument says of itself, on a cable in memory.
+
 use super::*;
 use crate::Interrupt;
 use crate::catalogue::{Experiment, Value};

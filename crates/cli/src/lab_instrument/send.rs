@@ -1,0 +1,245 @@
+//! The arguments of the commands that send frames: `comporta lab generate` and `replay`.
+
+use std::error::Error;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use lab::by_hand::{
+    Bound, Generation, Looks, Mac, Pattern, PortName, Reflection, Replay, Shape, Size, Speed,
+    Station, Target,
+};
+use lab::{Clock, Interrupt};
+
+use super::{CommonArgs, done, seconds};
+
+/// Where frames come out.
+#[derive(Args)]
+pub(super) struct TargetArgs {
+    /// Where they come out, and are measured: one interface, or one for each that sends.
+    #[arg(long, value_name = "INTERFACE,...", value_delimiter = ',')]
+    pub(super) to: Vec<PortName>,
+    /// They come back to where they went in, sent by `comporta lab reflect` or its like, which
+    /// swaps macs or addresses.
+    #[arg(long, value_name = "WHAT", conflicts_with = "to", num_args = 0..=1, default_missing_value = "macs")]
+    reflected: Option<Reflection>,
+}
+
+impl TargetArgs {
+    pub(super) fn target(self, common: &CommonArgs) -> Result<Target, Box<dyn Error>> {
+        Ok(match self.reflected {
+            Some(reflection) => Target::Back(reflection),
+            None if self.to.is_empty() => Target::Nobody,
+            None => Target::Interfaces(common.places(self.to)?),
+        })
+    }
+}
+
+/// Frames that are made.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  comporta lab generate eth0 --to eth1 --rate 100kpps --size 64,512,imix\n  \
+                  comporta lab generate lab:eth0 --frames vxlan+tcp --flows 10000 --random --rate flat-out"
+)]
+pub(crate) struct GenerateArgs {
+    /// The interfaces that send: INTERFACE or NAMESPACE:INTERFACE.
+    #[arg(required = true, value_name = "INTERFACE")]
+    pub(super) from: Vec<PortName>,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+    /// How fast each of them does, several one after the other: 10kpps, 1.5Mpps, 100Mbit (of the
+    /// line, with preambles and gaps), flat-out.
+    #[arg(
+        long,
+        value_name = "RATE,...",
+        value_delimiter = ',',
+        default_value = "10kpps"
+    )]
+    pub(super) rate: Vec<Speed>,
+    /// Bytes of frames with their checksum (FCS), several one after the other; imix is 7 of 64, 4 of
+    /// 570, 1 of 1518.
+    #[arg(
+        long,
+        value_name = "BYTES,...",
+        value_delimiter = ',',
+        default_value = "64"
+    )]
+    pub(super) size: Vec<Size>,
+    /// How frames follow each other: constant, poisson, burst or burst:FRAMES.
+    #[arg(long, value_name = "PATTERN", default_value = "constant")]
+    pub(super) pattern: Pattern,
+    /// Seconds of each trial.
+    #[arg(long, value_name = "COUNT", default_value = "10", value_parser = seconds)]
+    pub(super) seconds: Duration,
+    /// Frames of each trial, in place of seconds.
+    #[arg(long, value_name = "FRAMES", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// The cores for the instrument: one for both, or one to send and one to receive [default: one
+    /// thread, on any core].
+    #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
+    cores: Vec<usize>,
+    #[command(flatten)]
+    pub(super) looks: LooksArgs,
+    #[command(flatten)]
+    pub(super) common: CommonArgs,
+}
+
+/// What frames look like.
+#[derive(Args)]
+pub(super) struct LooksArgs {
+    /// What they carry (udp, udp6, tcp, icmp), what is around it (vlan, qinq, mpls, vxlan, gre,
+    /// geneve), or both: vlan+tcp.
+    #[arg(long, value_name = "KIND", default_value = "udp")]
+    frames: Shape,
+    /// How many flows they are of: their sources' IP addresses differ.
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    flows: u32,
+    /// Flows come by lot, and not one after the other.
+    #[arg(long)]
+    random: bool,
+    /// What determines lots.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Ethernet address that they are from.
+    #[arg(long, value_name = "MAC")]
+    source_mac: Option<Mac>,
+    /// Ethernet address that they are for.
+    #[arg(long, value_name = "MAC")]
+    destination_mac: Option<Mac>,
+    /// IPv4 address that they are from.
+    #[arg(long, value_name = "ADDRESS")]
+    source_address: Option<Ipv4Addr>,
+    /// IPv4 address that they are for.
+    #[arg(long, value_name = "ADDRESS")]
+    destination_address: Option<Ipv4Addr>,
+    /// UDP or TCP port that they are from.
+    #[arg(long, value_name = "PORT")]
+    source_port: Option<u16>,
+    /// UDP or TCP port that they are for.
+    #[arg(long, value_name = "PORT")]
+    destination_port: Option<u16>,
+    /// Their VLAN, where they have one.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    vid: u16,
+    /// Their MPLS label, where they have one.
+    #[arg(long, value_name = "NUMBER", default_value_t = 16)]
+    label: u32,
+    /// The network of a tunnel, where they are in one.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    vni: u32,
+    /// Their class (DSCP).
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    dscp: u8,
+}
+
+impl LooksArgs {
+    pub(super) const fn looks(&self) -> Looks {
+        Looks {
+            shape: self.frames,
+            source: Station {
+                mac: self.source_mac,
+                address: self.source_address,
+                port: self.source_port,
+            },
+            destination: Station {
+                mac: self.destination_mac,
+                address: self.destination_address,
+                port: self.destination_port,
+            },
+            vid: self.vid,
+            label: self.label,
+            vni: self.vni,
+            dscp: self.dscp,
+            flows: self.flows,
+            random: self.random,
+            seed: self.seed,
+        }
+    }
+}
+
+impl GenerateArgs {
+    pub(super) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let common = self.common;
+        let generation = Generation {
+            from: common.places(self.from)?,
+            target: self.target.target(&common)?,
+            looks: self.looks.looks(),
+            sizes: self.size,
+            speeds: self.rate,
+            pattern: self.pattern,
+            bound: self.count.map_or(Bound::Time(self.seconds), Bound::Frames),
+            by: common.by(),
+            cores: self.cores,
+        };
+        let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);
+        let tally = generation.run(&clock, &interrupt, &mut |second| common.tell(second))?;
+        let (valid, ended) = (tally.is_valid(), tally.is_interrupted());
+        Ok(done(common.json, tally.json(), &tally.text(), valid, ended))
+    }
+}
+
+/// Frames of a file.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  comporta lab replay trace.pcap eth0 --speed 2\n  \
+                  comporta lab replay trace.pcap eth0 --to eth1 --rate 50kpps --loop 10"
+)]
+pub(crate) struct ReplayArgs {
+    /// The file, as libpcap (pcap) or Wireshark (pcapng) writes it.
+    file: PathBuf,
+    /// The interface that sends: INTERFACE or NAMESPACE:INTERFACE.
+    #[arg(value_name = "INTERFACE")]
+    from: PortName,
+    #[command(flatten)]
+    pub(super) target: TargetArgs,
+    /// How much faster than they were recorded: 0.5 is half as fast.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = percent, conflicts_with = "rate")]
+    speed: u32,
+    /// How fast, in place of as they were recorded: as for `generate`.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Speed>,
+    /// How often the file is sent; 0 is without end.
+    #[arg(long = "loop", value_name = "COUNT", default_value_t = 1)]
+    loops: u32,
+    /// The cores for the instrument, as for `generate`.
+    #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
+    cores: Vec<usize>,
+    #[command(flatten)]
+    pub(super) common: CommonArgs,
+}
+
+impl ReplayArgs {
+    pub(super) fn run(self) -> Result<ExitCode, Box<dyn Error>> {
+        let common = self.common;
+        let replay = Replay {
+            file: self.file,
+            from: common.place(self.from)?,
+            target: self.target.target(&common)?,
+            speed: self.rate,
+            percent: self.speed,
+            loops: (self.loops > 0).then_some(self.loops),
+            by: common.by(),
+            cores: self.cores,
+        };
+        let (clock, interrupt) = (Clock::start(), Interrupt::on_signals()?);
+        let tally = replay.run(&clock, &interrupt, &mut |second| common.tell(second))?;
+        let (valid, ended) = (tally.is_valid(), tally.is_interrupted());
+        Ok(done(common.json, tally.json(), &tally.text(), valid, ended))
+    }
+}
+
+/// A factor as per cent.
+fn percent(text: &str) -> Result<u32, String> {
+    let number: Option<f64> = text.parse().ok();
+    let percent = number.map(|number| (number * 100.0).round());
+    let percent = percent.filter(|percent| (1.0..=1e6).contains(percent));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is from 1 to a million"
+    )]
+    let percent = percent.map(|percent| percent as u32);
+    percent.ok_or_else(|| format!("'{text}' is no speed: 0.01 to 10000 is wanted"))
+}
