@@ -122,9 +122,7 @@ fn ticks(pid: Pid) -> u64 {
     fields.filter_map(|field| field.parse::<u64>().ok()).sum()
 }
 
-fn a_device_that_talks_nonsense_is_told_of_and_the_others_are_measured(
-    ground: &Ground,
-) -> Outcome {
+fn a_device_that_talks_nonsense_is_told_of_and_the_others_are_measured(ground: &Ground) -> Outcome {
     // A port that is free now: the lab is to listen there, and nobody else wants it.
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let babbler = thread::spawn(move || babble(address));
@@ -219,7 +217,10 @@ fn what_was_measured_outlives_a_full_disk(ground: &Ground) -> Outcome {
     );
     let program = Program::new("unshare").args(["--mount", "sh", "-c", &script]);
     let said = Ran::within(PATIENCE, ground, program)?.good()?;
-    assert!(said.contains("first 1") && said.contains("second 0"), "{said}");
+    assert!(
+        said.contains("first 1") && said.contains("second 0"),
+        "{said}"
+    );
     assert!(
         said.contains("No space left") && said.contains("go on with --resume"),
         "{said}"
@@ -250,7 +251,10 @@ fn what_was_measured_outlives_a_killed_lab(ground: &Ground) -> Outcome {
     let words = format!("{words} --resume");
     Ran::within(PATIENCE, ground, lab(&words))?.good()?;
     let after = trials(&out);
-    assert!(before.iter().all(|trial| after.contains(trial)), "{after:?}");
+    assert!(
+        before.iter().all(|trial| after.contains(trial)),
+        "{after:?}"
+    );
     assert!(after.iter().all(is_done));
     let report = fs::read_to_string(out.join("report.html"))?;
     assert!(report.contains("tests count"), "the report is made of all");

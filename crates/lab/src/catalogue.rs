@@ -6,6 +6,7 @@
 //! columns of an export. Adding one is adding a file and a line in [`EXPERIMENTS`].
 
 mod benchmarking;
+mod bisection;
 mod calibration;
 mod control;
 mod data_planes;
@@ -22,6 +23,7 @@ mod plane;
 mod point;
 mod robustness;
 mod settings;
+mod switching;
 mod userspace;
 mod whitebox;
 
@@ -57,6 +59,11 @@ pub const EXPERIMENTS: &[&Experiment] = &[
     &benchmarking::back_to_back::BACK_TO_BACK,
     &benchmarking::recovery::RECOVERY,
     &benchmarking::reset::RESET,
+    &switching::meshed::MESHED,
+    &switching::congestion::CONGESTION,
+    &switching::address_caching::ADDRESS_CACHING,
+    &switching::learning_rate::LEARNING_RATE,
+    &switching::broadcast::BROADCAST,
     &control::control_echo::CONTROL_ECHO,
     &control::add_flow::ADD_FLOW,
     &control::add_flow::MOD_FLOW,

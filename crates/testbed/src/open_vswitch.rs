@@ -147,7 +147,8 @@ impl OpenVswitch {
         clock.wait_for("ovsdb-server's socket", START, || {
             Ok(socket.exists().then_some(()))
         })?;
-        let mut words = vec!["--no-wait", "init"];
+        // Its socket is there a moment before anybody listens.
+        let mut words = vec!["--retry", "--timeout=20", "--no-wait", "init"];
         if !settings.is_empty() {
             words.extend(["--", "set", "Open_vSwitch", "."]);
             words.extend(settings);

@@ -1,6 +1,8 @@
 //! The instrument's ends at all hosts of a station, for experiments that offer one load after
 //! the other by the same ends, look at single frames, or end the device meanwhile.
 
+use std::ops::Range;
+
 use testbed::{Bench, Host};
 
 use super::offered::on_tester;
@@ -109,9 +111,10 @@ fn empty(ends: &mut [End]) -> Result<(), TrialError> {
 }
 
 /// Lets a learning device see the instrument's station at each host (RFC 2544, 23): that of the
-/// host's number from 1, by a frame for all.
-pub(super) fn greet(bench: &Bench) -> Result<(), TrialError> {
-    for (host, number) in bench.hosts().iter().zip(1..) {
+/// host's number from 1, by a frame for all. Only those of `hosts`, from 0, are shown.
+pub(super) fn greet(bench: &Bench, hosts: Range<usize>) -> Result<(), TrialError> {
+    let all = bench.hosts().iter().zip(1..);
+    for (host, number) in all.take(hosts.end).skip(hosts.start) {
         let socket = host.namespace.raw_sender(host.interface)?;
         let mut frame = [0; 60];
         frame[..6].copy_from_slice(&[0xff; 6]);

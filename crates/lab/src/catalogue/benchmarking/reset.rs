@@ -131,7 +131,7 @@ fn measure(
     let length = BEFORE + Duration::from_millis(point.number("millis"));
     let request = request(point.number("pps"), length);
     let mut lines = Lines::open(&station.bench, 64, tools)?;
-    greet(&station.bench)?;
+    greet(&station.bench, 0..2)?;
     // What is watched is the machine: the process that is ended takes its account with it.
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let (measured, restarted) = thread::scope(|scope| {

@@ -1,0 +1,204 @@
+//! RFC 2889: what a switch does that knows stations by their addresses. Devices forward by
+//! themselves here, without a controller; three or four hosts are at one bridge.
+
+pub(super) mod address_caching;
+pub(super) mod broadcast;
+pub(super) mod congestion;
+pub(super) mod learning_rate;
+pub(super) mod meshed;
+mod stations;
+
+use std::time::Duration;
+
+use testbed::{DeviceKind, Mode, Topology};
+
+use super::bisection::Bisection;
+use super::lines::{Offer, fell_short, is_void};
+use super::offered::DRAIN;
+use super::{Bound, Own, Parameter, Point, Values};
+use crate::instrument::template::Party;
+use crate::instrument::{
+    EndNo, Length, Measurement, OVERHEAD_BYTES, Pace, Rate, Request, Stream, Template,
+};
+use crate::trial::{Measured, TrialError};
+
+#[cfg(test)]
+mod simulated;
+
+/// Whether a device is a switch that can be without a controller, between four hosts.
+fn is_switch(device: DeviceKind, _: &Point) -> bool {
+    let four = Topology::star(4).expect("there may be sixteen");
+    device.modes().contains(&Mode::Legacy) && device.check_topology(&four).is_ok()
+}
+
+/// A bridge between `hosts` hosts, of a device that forwards by itself.
+fn legacy(hosts: usize) -> Own {
+    Own {
+        topology: Topology::star(hosts).expect("there are no more than four"),
+        mode: Some(Mode::Legacy),
+        ..Own::default()
+    }
+}
+
+/// Frame sizes of RFC 2889, 4.
+const SIZE: Parameter = Parameter::axis(
+    "size",
+    "bytes of a frame, its checksum (FCS) included",
+    Values::Numbers {
+        quick: &[64],
+        paper: &[64, 512, 1_518],
+        rfc: &[64, 128, 256, 512, 1_024, 1_280, 1_518],
+        bound: Bound {
+            least: 64,
+            most: 1_518,
+        },
+    },
+);
+
+/// A virtual line, so that a virtual cable has an end as a real one has.
+const LINE: Parameter = Parameter::constant(
+    "line",
+    "Mbit/s of each port's line, preambles and gaps included: no more is offered",
+    Values::Numbers {
+        quick: &[1_000],
+        paper: &[1_000],
+        rfc: &[1_000],
+        bound: Bound {
+            least: 10,
+            most: 400_000,
+        },
+    },
+);
+
+const TRIAL_MILLIS: Parameter = Parameter::constant(
+    "trial-millis",
+    "milliseconds of a trial (RFC 2889 has 30 s)",
+    Values::Numbers {
+        quick: &[40],
+        paper: &[1_000],
+        rfc: &[30_000],
+        bound: Bound {
+            least: 10,
+            most: 300_000,
+        },
+    },
+);
+
+const WIDTH_PERCENT: Parameter = Parameter::constant(
+    "width-percent",
+    "how far apart the bounds of a search may be in the end, in per cent of the upper",
+    Values::Numbers {
+        quick: &[25],
+        paper: &[5],
+        rfc: &[1],
+        bound: Bound { least: 1, most: 90 },
+    },
+);
+
+/// The least rate of searches, in frames a second of each port that sends.
+const RATE_MIN: u64 = 2_000;
+/// The tester's limit is approached to this share of it: at the very limit it falls short.
+const REACHED: f64 = 0.9;
+
+/// A stream of frames of this size between the instrument's stations at two hosts, by their
+/// numbers from 0.
+fn between(size: u64, pace: Pace, from: usize, to: usize) -> Stream {
+    Stream::new(template(size, from, to), pace, EndNo(from), EndNo(to))
+}
+
+/// A frame of this size between the instrument's stations at two hosts.
+fn template(size: u64, from: usize, to: usize) -> Template {
+    let mut template = Template::udp(u16::try_from(size).expect("the experiment's bounds say so"));
+    template.source = station(from);
+    template.destination = station(to);
+    template
+}
+
+/// The instrument's station at a host.
+fn station(host: usize) -> Party {
+    Party::numbered(u8::try_from(host + 1).expect("there are few hosts"))
+}
+
+fn request(streams: Vec<Stream>, length: Length) -> Request {
+    let mut request = Request::new(streams, length);
+    request.drain = DRAIN;
+    request
+}
+
+fn trial_length(point: &Point) -> Duration {
+    Duration::from_millis(point.number("trial-millis"))
+}
+
+fn width(point: &Point) -> f64 {
+    point.number("width-percent") as f64 / 100.0
+}
+
+/// Frames a second of one of `streams` that together are as fast as the tester, or as the line
+/// if that is less.
+fn greatest(
+    point: &Point,
+    lines: &mut dyn Offer,
+    streams: &dyn Fn(Pace) -> Vec<Stream>,
+) -> Result<u64, TrialError> {
+    let flat_out = lines.offer(&request(
+        streams(Pace::FlatOut),
+        Length::of(Duration::from_millis(30)),
+    ))?;
+    let sent = flat_out.streams.iter().map(|one| one.achieved.pps());
+    // Those of one thread take turns: the slowest is as fast as all can be alike.
+    let slowest = sent.fold(f64::INFINITY, f64::min) * REACHED;
+    let line = Rate::Line(point.number("line") * 1_000_000);
+    let line = line.frames_per_second(point.number("size") as f64);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive and far below 2^53"
+    )]
+    let rate = slowest.min(line) as u64;
+    Ok(rate.max(RATE_MIN))
+}
+
+/// The greatest rate of each of `streams` at which `lost` of what was measured is nothing.
+fn throughput(
+    point: &Point,
+    lines: &mut dyn Offer,
+    streams: &dyn Fn(Pace) -> Vec<Stream>,
+    lost: &dyn Fn(&Measurement) -> u64,
+) -> Result<Bisection, TrialError> {
+    let most = greatest(point, lines, streams)?;
+    let length = Length::of(trial_length(point));
+    Bisection::new(RATE_MIN, most, width(point)).run(|rate| {
+        let pace = Pace::Constant(Rate::Frames(rate));
+        let measured = lines.offer(&request(streams(pace), length))?;
+        Ok(!fell_short(&measured) && is_void(&measured).is_none() && lost(&measured) == 0)
+    })
+}
+
+/// Mbit/s on the line of so many frames a second.
+fn megabits(frames: f64, size: u64) -> f64 {
+    frames * (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0 / 1e6
+}
+
+/// Says so if the search ended at what the tester or the line carries.
+fn note_open(found: &Bisection, measured: &mut Measured) {
+    if found.is_open() {
+        measured.note(
+            "the limit of the line or of the tester was reached, the device may carry more"
+                .to_owned(),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalogue::{Experiment, Point, Profile, Settings};
+
+    /// The first point of a quick look.
+    pub(super) fn point(experiment: &'static Experiment) -> Point {
+        let settings = Settings {
+            profile: Profile::Quick,
+            ..Settings::default()
+        };
+        settings.points(experiment).unwrap().remove(0)
+    }
+}

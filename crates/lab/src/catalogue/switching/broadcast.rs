@@ -1,0 +1,215 @@
+//! Broadcast frames: throughput and latency (RFC 2889, 5.10).
+
+use std::time::Duration;
+
+use super::{
+    LINE, RATE_MIN, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, is_switch, legacy, megabits, note_open,
+    request, template, throughput, trial_length,
+};
+use crate::catalogue::bisection::Bisection;
+use crate::catalogue::lines::{Lines, Offer, greet};
+use crate::catalogue::offered::figure;
+use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
+use crate::cores::Watch;
+use crate::instrument::{EndNo, Length, Measurement, Pace, Rate, Stream};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const BROADCAST: Experiment = Experiment {
+    name: "broadcast",
+    title: "Frames for all",
+    family: Family::Benchmarking,
+    question: "How many broadcast frames a second does a switch copy to three ports without loss, and when do they come out there?",
+    source: "RFC 2889, 5.10",
+    steps: &[
+        "The device forwards by itself between four hosts; the first sends broadcast frames, and the other three should each have all of them.",
+        "The greatest rate without loss is searched for by halves and single trials, up to that of the virtual line or of the tester.",
+        "At half of that rate the delay is taken at each of the three ports, one after the other; shown are the port with the least median and that with the greatest.",
+    ],
+    parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Broadcast frames against their size",
+            figure: "broadcast_kpps",
+            along: "size",
+            log: false,
+        },
+        View::Table {
+            title: "Broadcast frames",
+            figures: &[
+                "broadcast_kpps",
+                "copies_kpps",
+                "line_mbit",
+                "first_p50_us",
+                "last_p50_us",
+                "last_p99_us",
+            ],
+        },
+    ],
+    setting: Setting::Own(|_| legacy(HOSTS)),
+    takes: is_switch,
+    seconds: |point| 0.9 + 9.0 * (trial_length(point).as_secs_f64() + 0.1),
+    measure,
+};
+
+const HOSTS: usize = 4;
+/// Ports at which each frame should come out.
+const COPIES: u64 = 3;
+/// Each delay is taken for so long at least.
+const DELAYS_FOR: Duration = Duration::from_millis(40);
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("broadcast_kpps", "Broadcast", "kpps", Better::Higher),
+    figure("copies_kpps", "Copies", "kpps", Better::Higher),
+    figure("line_mbit", "On the line", "Mbit/s", Better::Higher),
+    figure("first_p50_us", "Median, earliest port", "µs", Better::Lower),
+    figure("last_p50_us", "Median, latest port", "µs", Better::Lower),
+    figure("last_p99_us", "99 %, latest port", "µs", Better::Lower),
+];
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let mut lines = Lines::open(&station.bench, point_size(point), tools)?;
+    greet(&station.bench, 0..HOSTS)?;
+    let mut reading = Reading::at(point);
+    let found = search(point, &mut lines, &mut reading)?;
+    let conditions = watch.end(&station.bench)?;
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    note_open(&found, &mut measured);
+    Ok(measured)
+}
+
+fn point_size(point: &Point) -> u16 {
+    u16::try_from(point.number("size")).expect("the bound says so")
+}
+
+/// Frames for all, of which those at host `to` are looked at.
+fn frames(size: u64, pace: Pace, to: usize) -> Stream {
+    let mut template = template(size, 0, to);
+    template.destination.mac = [0xff; 6];
+    Stream::new(template, pace, EndNo(0), EndNo(to))
+}
+
+/// Copies that came out nowhere.
+fn lost(measured: &Measurement) -> u64 {
+    let stream = &measured.streams[0];
+    let came = stream.received + stream.misdirected;
+    (COPIES * stream.achieved.frames).saturating_sub(came)
+}
+
+fn search(
+    point: &Point,
+    lines: &mut dyn Offer,
+    reading: &mut Reading,
+) -> Result<Bisection, TrialError> {
+    let size = point.number("size");
+    let found = throughput(point, lines, &|pace| vec![frames(size, pace, 1)], &lost)?;
+    match found.found() {
+        Some(rate) => {
+            reading.put("broadcast_kpps", rate as f64 / 1e3);
+            reading.put("copies_kpps", (COPIES * rate) as f64 / 1e3);
+            reading.put("line_mbit", megabits(rate as f64, size));
+        }
+        None => {
+            for name in ["broadcast_kpps", "copies_kpps", "line_mbit"] {
+                reading.lack(name, "even the least rate lost some");
+            }
+        }
+    }
+    let rate = found.found().map_or(RATE_MIN, |rate| (rate / 2).max(1));
+    delays(point, rate, lines, reading)?;
+    Ok(found)
+}
+
+/// Takes the delay at each port.
+fn delays(
+    point: &Point,
+    rate: u64,
+    lines: &mut dyn Offer,
+    reading: &mut Reading,
+) -> Result<(), TrialError> {
+    let pace = Pace::Constant(Rate::Frames(rate));
+    let length = Length::of(trial_length(point).max(DELAYS_FOR));
+    let mut ports = Vec::new();
+    for to in 1..HOSTS {
+        let stream = frames(point.number("size"), pace, to);
+        let measured = lines.offer(&request(vec![stream], length))?;
+        let delays = &measured.streams[0].delay_from_sent;
+        if !delays.is_empty() {
+            ports.push([0.5, 0.99].map(|share| delays.value_at_quantile(share) as f64 / 1e3));
+        }
+    }
+    ports.sort_by(|one, other| one[0].total_cmp(&other[0]));
+    match ports[..] {
+        [first, _, last] => {
+            reading.put("first_p50_us", first[0]);
+            reading.put("last_p50_us", last[0]);
+            reading.put("last_p99_us", last[1]);
+        }
+        _ => {
+            for name in ["first_p50_us", "last_p50_us", "last_p99_us"] {
+                reading.lack(name, "nothing came out at one port at least");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Faults, switch};
+    use super::super::tests::point;
+    use super::*;
+
+    fn read(faults: Faults) -> Reading {
+        let point = point(&BROADCAST);
+        let mut reading = Reading::at(&point);
+        search(&point, &mut switch(HOSTS, 0..HOSTS, faults), &mut reading).unwrap();
+        reading
+    }
+
+    #[test]
+    fn a_switch_copies_as_fast_as_it_does() {
+        let reading = read(Faults {
+            copy_ns: 5_000,
+            queue: 4,
+            ..Faults::default()
+        });
+        // 200,000 copies a second are 66,667 frames, to the width of the search.
+        let copies = reading.figures["copies_kpps"];
+        assert!((150.0..=201.0).contains(&copies), "{copies}");
+        assert_eq!(reading.figures["broadcast_kpps"] * 3.0, copies);
+    }
+
+    #[test]
+    fn each_port_has_its_delay() {
+        let reading = read(Faults {
+            delay_ns: 20_000,
+            port_ns: 7_000,
+            ..Faults::default()
+        });
+        let off = |name: &str, us: f64| (reading.figures[name] - us).abs();
+        assert!(off("first_p50_us", 20.0) < 0.05);
+        assert!(off("last_p50_us", 34.0) < 0.05);
+        assert!(off("last_p99_us", 34.0) < 0.05);
+    }
+
+    #[test]
+    fn a_switch_that_loses_every_tenth_has_no_throughput_and_a_delay() {
+        let reading = read(Faults {
+            lose_every: Some(10),
+            ..Faults::default()
+        });
+        assert!(reading.absent["broadcast_kpps"].contains("even the least"));
+        assert!(reading.figures.contains_key("last_p50_us"));
+    }
+}

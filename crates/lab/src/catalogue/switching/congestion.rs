@@ -1,0 +1,194 @@
+//! Congestion control (RFC 2889, 5.5).
+
+use super::{
+    LINE, SIZE, TRIAL_MILLIS, between, greatest, is_switch, legacy, request, trial_length,
+};
+use crate::catalogue::lines::{Lines, Offer, greet, is_void, offer_well};
+use crate::catalogue::offered::figure;
+use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
+use crate::cores::Watch;
+use crate::instrument::{Length, Pace, Rate, Stream, StreamOutcome};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const CONGESTION: Experiment = Experiment {
+    name: "congestion",
+    title: "A port that has too much, and one that has not",
+    family: Family::Benchmarking,
+    question: "What does a port that has little lose because another has too much, and does the switch hold its senders back?",
+    source: "RFC 2889, 5.5",
+    steps: &[
+        "The device forwards by itself between four hosts, and has heard all of them.",
+        "The first host sends one half to the third and one half to the fourth; the second sends all to the fourth, which so has three times what the third has.",
+        "Together they send as much as the tester or the virtual lines can. A virtual cable has no speed of its own, so what is overloaded is what the device's core can do.",
+        "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Frames that could not be sent, and no loss, mean that the device holds its senders back.",
+    ],
+    parameters: &[SIZE, LINE, TRIAL_MILLIS],
+    figures: FIGURES,
+    views: &[View::Table {
+        title: "Loss by port",
+        figures: &[
+            "free_loss_percent",
+            "full_loss_percent",
+            "offered_kpps",
+            "sent_percent",
+            "free_p50_us",
+            "full_p50_us",
+        ],
+    }],
+    setting: Setting::Own(|_| legacy(HOSTS)),
+    takes: is_switch,
+    seconds: |point| 0.9 + 2.0 * (trial_length(point).as_secs_f64() + 0.2),
+    measure,
+};
+
+const HOSTS: usize = 4;
+/// The port that has little, and the port that has too much.
+const FREE: usize = 2;
+const FULL: usize = 3;
+/// A sender that could send less than this share was held back.
+const HELD_BACK: f64 = 99.0;
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("free_loss_percent", "Lost at the port with little", "%", Better::Lower),
+    figure("full_loss_percent", "Lost at the port with too much", "%", Better::Lower),
+    figure("offered_kpps", "Offered in all", "kpps", Better::Neither),
+    figure("sent_percent", "Sent of what was to be", "%", Better::Neither),
+    figure("free_p50_us", "Median, little", "µs", Better::Lower),
+    figure("full_p50_us", "Median, too much", "µs", Better::Lower),
+];
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let mut lines = Lines::open(&station.bench, size, tools)?;
+    greet(&station.bench, 0..HOSTS)?;
+    let mut reading = Reading::at(point);
+    let verdict = congest(point, &mut lines, &mut reading)?;
+    let conditions = watch.end(&station.bench)?;
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    match verdict {
+        Ok(words) => measured.note(words.to_owned()),
+        Err(reason) => measured.void(reason),
+    }
+    Ok(measured)
+}
+
+/// A quarter from the first host to the port with little, and three to that with too much.
+fn streams(size: u64, pace: Pace) -> Vec<Stream> {
+    [(0, FREE), (0, FULL), (1, FULL), (1, FULL)]
+        .map(|(from, to)| between(size, pace, from, to))
+        .to_vec()
+}
+
+/// Does it, and tells in words what it means; or why it means nothing.
+fn congest(
+    point: &Point,
+    lines: &mut dyn Offer,
+    reading: &mut Reading,
+) -> Result<Result<&'static str, String>, TrialError> {
+    let size = point.number("size");
+    let most = greatest(point, lines, &|pace| streams(size, pace))?;
+    // The second host's line carries two of the streams.
+    let line = Rate::Line(point.number("line") * 1_000_000).frames_per_second(size as f64);
+    let rate = (most as f64).min(line / 2.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate is positive and far below 2^53"
+    )]
+    let pace = Pace::Constant(Rate::Frames((rate as u64).max(1)));
+    let length = Length::of(trial_length(point));
+    let measured = offer_well(lines, &request(streams(size, pace), length))?;
+    let [free, full] = [&measured.streams[..1], &measured.streams[1..]];
+    let sum = |streams: &[StreamOutcome], of: fn(&StreamOutcome) -> f64| -> f64 {
+        streams.iter().map(of).sum()
+    };
+    let loss = |streams| {
+        let sent = sum(streams, |one| one.achieved.frames as f64);
+        sum(streams, |one| one.lost as f64) / sent.max(1.0) * 100.0
+    };
+    let offered = sum(&measured.streams, |one| one.achieved.pps());
+    let intended = sum(&measured.streams, |one| one.intended.pps());
+    let (free_loss, full_loss, sent) = (loss(free), loss(full), offered / intended * 100.0);
+    reading.put("free_loss_percent", free_loss);
+    reading.put("full_loss_percent", full_loss);
+    reading.put("offered_kpps", offered / 1e3);
+    reading.put("sent_percent", sent);
+    for (name, streams) in [("free_p50_us", free), ("full_p50_us", full)] {
+        let delays = &streams[0].delay_from_sent;
+        match delays.is_empty() {
+            true => reading.lack(name, "nothing came out"),
+            false => reading.put(name, delays.value_at_quantile(0.5) as f64 / 1e3),
+        }
+    }
+    if let Some(reason) = is_void(&measured) {
+        return Ok(Err(reason));
+    }
+    Ok(Ok(verdict(free_loss, full_loss, sent)))
+}
+
+/// What losses mean.
+fn verdict(free_loss: f64, full_loss: f64, sent: f64) -> &'static str {
+    match (free_loss > 0.0, full_loss > 0.0) {
+        (true, true) => "head-of-line blocking: the port with little lost frames too",
+        (true, false) => "only the port with little lost frames",
+        (false, true) => "no head-of-line blocking: the port with little lost nothing",
+        (false, false) if sent < HELD_BACK => "the senders were held back, and nothing was lost",
+        (false, false) => "nothing was overloaded: the device carries all that the tester sends",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Faults, switch};
+    use super::super::tests::point;
+    use super::*;
+
+    fn read(faults: Faults) -> (Reading, &'static str) {
+        let point = point(&CONGESTION);
+        let mut reading = Reading::at(&point);
+        let mut switch = switch(HOSTS, 0..HOSTS, faults);
+        let told = congest(&point, &mut switch, &mut reading).unwrap();
+        (reading, told.unwrap())
+    }
+
+    #[test]
+    fn one_queue_for_all_ports_is_found_to_block() {
+        let (reading, told) = read(Faults {
+            copy_ns: 20_000,
+            queue: 10,
+            ..Faults::default()
+        });
+        assert!(told.starts_with("head-of-line blocking"));
+        // 50,000 frames a second of those that are offered, whichever port they are for.
+        let lost = 100.0 * (1.0 - 50.0 / reading.figures["offered_kpps"]);
+        let all = 0.25 * reading.figures["free_loss_percent"]
+            + 0.75 * reading.figures["full_loss_percent"];
+        assert!((all - lost).abs() < 1.0, "{all} {lost}");
+        assert!((reading.figures["sent_percent"] - 100.0).abs() < 0.5);
+    }
+
+    #[test]
+    fn a_switch_that_carries_all_is_not_congested() {
+        let (reading, told) = read(Faults::default());
+        assert!(told.starts_with("nothing was overloaded"));
+        assert_eq!(reading.figures["free_loss_percent"], 0.0);
+        assert!((reading.figures["free_p50_us"] - 10.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn losses_have_their_meaning() {
+        assert!(verdict(0.0, 3.0, 100.0).starts_with("no head-of-line"));
+        assert!(verdict(0.0, 0.0, 70.0).contains("held back"));
+        assert!(verdict(1.0, 0.0, 100.0).starts_with("only"));
+    }
+}

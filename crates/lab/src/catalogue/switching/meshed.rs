@@ -1,0 +1,163 @@
+//! Fully meshed traffic (RFC 2889, 5.1).
+
+use super::{
+    LINE, SIZE, TRIAL_MILLIS, WIDTH_PERCENT, between, is_switch, legacy, megabits, note_open,
+    throughput, trial_length,
+};
+use crate::catalogue::bisection::Bisection;
+use crate::catalogue::lines::{Lines, Offer, greet};
+use crate::catalogue::offered::figure;
+use crate::catalogue::{Better, Experiment, Family, Figure, Point, Setting, View};
+use crate::cores::Watch;
+use crate::instrument::{Measurement, Pace, Stream};
+use crate::record::{Outcome, Reading};
+use crate::scenario::Tools;
+use crate::station::Station;
+use crate::trial::{Measured, TrialError};
+
+/// The experiment.
+pub(crate) const MESHED: Experiment = Experiment {
+    name: "meshed",
+    title: "Every port to every other",
+    family: Family::Benchmarking,
+    question: "What does a switch carry without loss when each of four ports sends to each other?",
+    source: "RFC 2889, 5.1",
+    steps: &[
+        "The device forwards by itself between four hosts, and has heard all of them; each sends to the three others alike, twelve streams in all.",
+        "The greatest rate at which none of them loses a frame is searched for by halves and single trials, up to that of the virtual lines or of the tester.",
+        "Frames that came out at a port that they were not for were flooded, and are counted.",
+    ],
+    parameters: &[SIZE, LINE, TRIAL_MILLIS, WIDTH_PERCENT],
+    figures: FIGURES,
+    views: &[
+        View::Lines {
+            title: "Throughput of a mesh against frame size",
+            figure: "meshed_kpps",
+            along: "size",
+            log: false,
+        },
+        View::Table {
+            title: "Meshed traffic",
+            figures: &["meshed_kpps", "port_mbit", "flooded"],
+        },
+    ],
+    setting: Setting::Own(|_| legacy(HOSTS)),
+    takes: is_switch,
+    seconds: |point| 0.8 + 7.0 * (trial_length(point).as_secs_f64() + 0.12),
+    measure,
+};
+
+const HOSTS: usize = 4;
+const OTHERS: usize = HOSTS - 1;
+
+#[rustfmt::skip]
+const FIGURES: &[Figure] = &[
+    figure("meshed_kpps", "All ports", "kpps", Better::Higher),
+    figure("port_mbit", "Each port's line", "Mbit/s", Better::Higher),
+    figure("flooded", "Flooded", "frames", Better::Lower),
+];
+
+fn measure(
+    point: &Point,
+    station: &mut Station,
+    tools: &Tools<'_>,
+) -> Result<Measured, TrialError> {
+    let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let size = u16::try_from(point.number("size")).expect("the bound says so");
+    let mut lines = Lines::open(&station.bench, size, tools)?;
+    greet(&station.bench, 0..HOSTS)?;
+    let mut reading = Reading::at(point);
+    let found = search(point, &mut lines, &mut reading)?;
+    let conditions = watch.end(&station.bench)?;
+    let mut measured = Measured::new(Outcome::Reading(reading), conditions);
+    note_open(&found, &mut measured);
+    Ok(measured)
+}
+
+/// From each host to each other.
+fn streams(size: u64, pace: Pace) -> Vec<Stream> {
+    let pairs = (0..HOSTS).flat_map(|from| (0..HOSTS).map(move |to| (from, to)));
+    let pairs = pairs.filter(|(from, to)| from != to);
+    pairs
+        .map(|(from, to)| between(size, pace, from, to))
+        .collect()
+}
+
+fn search(
+    point: &Point,
+    lines: &mut dyn Offer,
+    reading: &mut Reading,
+) -> Result<Bisection, TrialError> {
+    let size = point.number("size");
+    let flooded = std::cell::Cell::new(0);
+    let lost = |measured: &Measurement| {
+        let sum = |of: fn(&crate::instrument::StreamOutcome) -> u64| -> u64 {
+            measured.streams.iter().map(of).sum()
+        };
+        flooded.set(flooded.get() + sum(|one| one.misdirected));
+        sum(|one| one.lost)
+    };
+    let found = throughput(point, lines, &|pace| streams(size, pace), &lost)?;
+    reading.put("flooded", flooded.get() as f64);
+    match found.found() {
+        Some(rate) => {
+            let port = (OTHERS as u64 * rate) as f64;
+            reading.put("meshed_kpps", HOSTS as f64 * port / 1e3);
+            reading.put("port_mbit", megabits(port, size));
+        }
+        None => {
+            for name in ["meshed_kpps", "port_mbit"] {
+                reading.lack(name, "even the least rate lost some");
+            }
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simulated::{Faults, switch};
+    use super::super::tests::point;
+    use super::*;
+
+    fn read(known: std::ops::Range<usize>, faults: Faults) -> Reading {
+        let point = point(&MESHED);
+        let mut reading = Reading::at(&point);
+        search(&point, &mut switch(HOSTS, known, faults), &mut reading).unwrap();
+        reading
+    }
+
+    #[test]
+    fn a_switch_carries_what_it_does_and_floods_nothing() {
+        let reading = read(
+            0..HOSTS,
+            Faults {
+                copy_ns: 4_000,
+                queue: 40,
+                ..Faults::default()
+            },
+        );
+        // 250,000 frames a second, to the width of the search.
+        let all = reading.figures["meshed_kpps"];
+        assert!((187.0..=251.0).contains(&all), "{all}");
+        let port = reading.figures["port_mbit"];
+        assert!((port - all / 4.0 * 84.0 * 8.0 / 1e3).abs() < 0.01, "{port}");
+        assert_eq!(reading.figures["flooded"], 0.0);
+    }
+
+    #[test]
+    fn a_hub_floods_what_nobody_has_heard() {
+        let hub = Faults {
+            stations: 0,
+            ..Faults::default()
+        };
+        let reading = read(0..0, hub);
+        assert!(reading.figures["flooded"] > 0.0);
+        let lossy = Faults {
+            lose_every: Some(100),
+            ..Faults::default()
+        };
+        let reading = read(0..HOSTS, lossy);
+        assert!(reading.absent["meshed_kpps"].contains("even the least"));
+    }
+}

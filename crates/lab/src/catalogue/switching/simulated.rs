@@ -1,0 +1,201 @@
+//! A switch in memory, on simulated time, that learns addresses as slowly as a test says, remembers
+//! as many, and copies frames as fast: what an experiment reports of it must be what was put in.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::station;
+use crate::catalogue::lines::memory::{STEP_NS, Simulated};
+use crate::instrument::memory::SimulatedTime;
+use crate::instrument::{Arrivals, End, Receive, Stamps, Transmit, Way};
+
+/// What a switch can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Faults {
+    /// Addresses that it remembers; the oldest is forgotten for a new one.
+    pub(super) stations: usize,
+    /// How long it takes to learn one, and how many may wait for it; others are not learned.
+    pub(super) learn_ns: u64,
+    pub(super) learn_queue: u64,
+    /// How long each frame that goes out takes it, and how many may wait; others are lost.
+    pub(super) copy_ns: u64,
+    pub(super) queue: u64,
+    /// How long a frame is under way, beside that, and how much longer for each port that it goes
+    /// to before.
+    pub(super) delay_ns: u64,
+    pub(super) port_ns: u64,
+    /// Every how manieth frame is lost as it comes in, up to so many.
+    pub(super) lose_every: Option<u64>,
+    pub(super) lose_until: u64,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            stations: usize::MAX,
+            learn_ns: 0,
+            learn_queue: 0,
+            copy_ns: 0,
+            queue: 0,
+            delay_ns: 10_000,
+            port_ns: 0,
+            lose_every: None,
+            lose_until: u64::MAX,
+        }
+    }
+}
+
+/// Ends at all ports of a switch, that has heard the instrument's stations at the hosts `known`.
+pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simulated {
+    let time = SimulatedTime::new(STEP_NS);
+    let state = State {
+        faults,
+        stations: VecDeque::new(),
+        learned_ns: 0,
+        busy_ns: 0,
+        came: 0,
+        out: (0..ports).map(|_| VecDeque::new()).collect(),
+    };
+    let state = Arc::new(Mutex::new(state));
+    let port = |number: usize| Port {
+        number,
+        state: Arc::clone(&state),
+        time: Arc::clone(&time),
+    };
+    for host in known {
+        lock(&state).stations.push_back((station(host).mac, host));
+    }
+    let end = |number| End {
+        transmit: Box::new(port(number)),
+        receive: Box::new(port(number)),
+    };
+    Simulated {
+        ends: (0..ports).map(end).collect(),
+        time,
+    }
+}
+
+struct Port {
+    number: usize,
+    state: Arc<Mutex<State>>,
+    time: Arc<SimulatedTime>,
+}
+
+struct State {
+    faults: Faults,
+    /// The oldest first.
+    stations: VecDeque<([u8; 6], usize)>,
+    /// When all that is to be learned is.
+    learned_ns: u64,
+    /// When all that is to go out has.
+    busy_ns: u64,
+    came: u64,
+    /// By port, in the order of time.
+    out: Vec<VecDeque<(u64, Vec<u8>)>>,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Transmit for Port {
+    fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        let now = self.time.look_ns();
+        let mut state = lock(&self.state);
+        for frame in frames {
+            state.take(now, self.number, frame);
+        }
+        Ok(frames.len())
+    }
+
+    fn way(&self) -> Way {
+        Way::Memory
+    }
+}
+
+impl Receive for Port {
+    fn receive(&mut self, arrivals: &mut Arrivals) -> io::Result<()> {
+        let now = self.time.look_ns();
+        let mut state = lock(&self.state);
+        let out = &mut state.out[self.number];
+        while arrivals.room() > 0 && out.front().is_some_and(|(at, _)| *at <= now) {
+            if let Some((at, frame)) = out.pop_front() {
+                arrivals.push(at, &[&frame]);
+            }
+        }
+        Ok(())
+    }
+
+    fn stamps(&self) -> Stamps {
+        Stamps::Simulated
+    }
+}
+
+impl State {
+    fn take(&mut self, now: u64, from: usize, frame: &[u8]) {
+        self.came += 1;
+        let Faults {
+            lose_every,
+            lose_until,
+            ..
+        } = self.faults;
+        let is_lost = lose_every.is_some_and(|every| self.came.is_multiple_of(every));
+        if is_lost && self.came <= lose_until {
+            return;
+        }
+        let [to, source]: [[u8; 6]; 2] =
+            [0, 6].map(|at| frame[at..at + 6].try_into().expect("it is a frame"));
+        self.learn(now, source, from);
+        let known = self.stations.iter().find(|(address, _)| *address == to);
+        let ports: Vec<usize> = match known {
+            Some((_, port)) => vec![*port],
+            None => (0..self.out.len()).filter(|port| *port != from).collect(),
+        };
+        for (copies, port) in (0..).zip(ports) {
+            self.forward(now, port, copies, frame);
+        }
+    }
+
+    fn learn(&mut self, now: u64, source: [u8; 6], from: usize) {
+        if self.stations.iter().any(|(address, _)| *address == source) {
+            return;
+        }
+        let Faults {
+            learn_ns,
+            learn_queue,
+            ..
+        } = self.faults;
+        let waits = self.learned_ns.saturating_sub(now);
+        if waits > learn_ns * learn_queue {
+            return;
+        }
+        self.learned_ns = self.learned_ns.max(now) + learn_ns;
+        if self.stations.len() >= self.faults.stations {
+            // As switches do, it forgets those of the port that brings so many.
+            let oldest = self.stations.iter().position(|(_, port)| *port == from);
+            match oldest {
+                Some(oldest) => drop(self.stations.remove(oldest)),
+                None => return,
+            }
+        }
+        self.stations.push_back((source, from));
+    }
+
+    fn forward(&mut self, now: u64, port: usize, copies: u64, frame: &[u8]) {
+        let Faults {
+            copy_ns,
+            queue,
+            delay_ns,
+            port_ns,
+            ..
+        } = self.faults;
+        if copy_ns > 0 && self.busy_ns.saturating_sub(now) > copy_ns * queue {
+            return;
+        }
+        self.busy_ns = self.busy_ns.max(now) + copy_ns;
+        let at = self.busy_ns + delay_ns + copies * port_ns;
+        self.out[port].push_back((at, frame.to_vec()));
+    }
+}
