@@ -164,7 +164,7 @@ impl Worker {
                 self.slots.insert(key, queue, gate);
                 self.turn.ports_changed = true;
             }
-            Command::RemovePort(key) => {
+            Command::RemovePort(key, _until_done) => {
                 self.discard(key);
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
