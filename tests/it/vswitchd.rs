@@ -172,7 +172,7 @@ fn bridges_ports_and_controllers_are_those_of_the_database(ground: &Ground) -> O
     assert_eq!(site.vsctl("get Interface p2 ofport")?, "7");
     // Controllers come and go, and with them the rules of a bridge on its own.
     site.vsctl("set-controller br0 tcp:127.0.0.1:6653 ptcp:6654")?;
-    assert_eq!(site.tool("ovs-ofctl dump-flows br0")?.lines().count(), 0);
+    assert!(!site.tool("ovs-ofctl dump-flows br0")?.contains("actions="));
     let listed = site.tool("ovs-ofctl show tcp:127.0.0.1:6654")?;
     assert!(listed.contains("(p1)"), "{listed}");
     let peer = site.program("ovs-testcontroller ptcp:6653:127.0.0.1");

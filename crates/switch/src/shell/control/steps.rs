@@ -294,25 +294,30 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_removed(number, &mut effects);
-        let mut is_ours = false;
+        let mut is_found = false;
         if let Some(port) = site.ports.get_mut(&number) {
-            is_ours = port.wanted.kind == PortKind::Tap;
+            is_found = port.wanted.kind == PortKind::Interface;
             port.close();
         }
         let key = PortKey {
             bridge: id,
             port: number,
         };
-        let (done, others) = channel();
+        let (back, returned) = channel();
         for worker in &mut self.tools.workers {
-            let command = Command::RemovePort(key, done.clone());
+            let command = Command::RemovePort(key, back.clone());
             worker.tether.tell_surely(command);
         }
-        drop(done);
-        if is_ours {
-            // The interface goes with the last of its queues, and its name may be needed next.
-            while others.recv().is_ok() {}
+        drop(back);
+        let mut queues = Vec::new();
+        while let Ok(queue) = returned.recv() {
+            queues.push(queue);
         }
+        if is_found {
+            self.tools.reaper.free(Box::new(queues));
+        }
+        // Others go here and now: what is of the switch's own making, or has one owner, may be
+        // made anew by the next step.
         self.carry_out(id, effects, &mut None);
     }
 
