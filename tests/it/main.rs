@@ -40,6 +40,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod vswitchd;
 mod walk;
 mod workers;
 mod xdp;
@@ -71,6 +72,7 @@ const THEMES: &[&[Rule]] = &[
     tlv::RULES,
     tools::RULES,
     text::RULES,
+    vswitchd::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

@@ -16,6 +16,7 @@ mod print_args;
 mod switch_args;
 mod tables_args;
 mod trace_args;
+mod vswitchd_args;
 mod workers_args;
 
 use std::error::Error;
@@ -30,6 +31,7 @@ use print_args::{ParseArgs, PrintArgs};
 use switch_args::SwitchArgs;
 use tables_args::TablesArgs;
 use trace_args::TraceArgs;
+use vswitchd_args::VswitchdArgs;
 use workers_args::WorkersArgs;
 
 /// Its number, and what is in it that not every build has.
@@ -39,7 +41,13 @@ const VERSION: &str = match switch::HAS_DPDK {
 };
 
 fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let words = vswitchd_args::arguments(std::env::args_os());
+    let matches = command().get_matches_from(words);
+    if let Some(("vswitchd", matches)) = matches.subcommand() {
+        // A daemon says where its words go.
+        let done = run_vswitchd(matches);
+        return done.unwrap_or_else(|error| complain(error.as_ref()));
+    }
     let level = matches.get_one::<String>("log");
     log_to_stderr(level.map_or("info", String::as_str));
     let done = match matches.subcommand() {
@@ -71,6 +79,7 @@ fn command() -> Command {
                 .default_value("info"),
         )
         .subcommand(switch_args::command())
+        .subcommand(VswitchdArgs::augment_args(Command::new("vswitchd")))
         .subcommand(DoctorArgs::augment_args(Command::new("doctor")))
         .subcommand(TraceArgs::augment_args(Command::new("trace")))
         .subcommand(TablesArgs::augment_args(Command::new("tables")))
@@ -87,6 +96,11 @@ fn command() -> Command {
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
     switch::run(args.config, args.file)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_vswitchd(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
+    VswitchdArgs::from_arg_matches(matches)?.run()?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,6 +9,7 @@ mod affinity;
 mod auxiliaries;
 mod policing;
 mod port;
+mod remote;
 mod target;
 
 use std::collections::BTreeSet;
@@ -16,15 +17,17 @@ use std::path::{Path, PathBuf};
 
 use base::{DatapathId, TableId};
 use openflow::Versions;
+use packet::MacAddr;
 use serde::Deserialize;
 
 pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
-use policing::ControllerRate;
-pub(crate) use policing::Policing;
+pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
+pub(crate) use port::NUMBER_MAX;
 pub use port::{PortKind, PortSpec, number_ports};
+pub use remote::Remote;
 pub use target::{Listen, Target};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
@@ -64,6 +67,15 @@ pub enum FailMode {
     Secure,
 }
 
+impl std::fmt::Display for FailMode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Standalone => "standalone",
+            Self::Secure => "secure",
+        })
+    }
+}
+
 impl std::str::FromStr for FailMode {
     type Err = ConfigError;
 
@@ -77,6 +89,19 @@ impl std::str::FromStr for FailMode {
             )),
         }
     }
+}
+
+/// What Ethernet address a bridge's own interface has, and so what datapath id the
+/// bridge has, if nobody gives it another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BridgeAddress {
+    /// The lowest of its ports', or one made from its name if it has none.
+    #[default]
+    Ports,
+    /// One made from the machine's and its own name: the same whatever ports it has.
+    Name,
+    /// This one.
+    Given(MacAddr),
 }
 
 /// One bridge.
@@ -100,6 +125,9 @@ pub struct BridgeConfig {
     /// Its datapath id; derived from its Ethernet addresses if absent.
     #[serde(default, deserialize_with = "datapath_id_from_text")]
     pub datapath_id: Option<DatapathId>,
+    /// Its own interface's address.
+    #[serde(skip)]
+    pub address: BridgeAddress,
     /// The versions of OpenFlow it speaks; all, if nobody says otherwise.
     #[serde(default = "all_versions", deserialize_with = "protocols_from_list")]
     pub protocols: Versions,
@@ -171,6 +199,7 @@ impl BridgeConfig {
             listen: Vec::new(),
             fail_mode: FailMode::default(),
             datapath_id: None,
+            address: BridgeAddress::default(),
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
             flow_limits: Vec::new(),
@@ -309,7 +338,7 @@ fn claim<'a>(
     Err(ConfigError::new(option, problem))
 }
 
-fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
+pub(crate) fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
     let legal = |c: char| c.is_ascii_graphic() && c != '/' && c != ':';
     let problem = if name.is_empty() {
         "an interface needs a name".to_owned()

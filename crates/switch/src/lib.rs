@@ -12,7 +12,11 @@ mod mac;
 mod police;
 mod reconcile;
 mod shell;
+mod vswitch;
 
 pub use dpdk::IS_THERE as HAS_DPDK;
 pub use error::SwitchError;
-pub use shell::{ask, management_socket, run};
+pub use shell::{
+    Detached, Managed, PROGRAM, Pidfile, ask, detach, keep_in_memory, manage, management_socket,
+    run, rundir_file, settle,
+};

@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base::PortNo;
+use base::{DatapathId, PortNo};
+use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, Listen, Policing, PortKind, PortSpec, Target, number_ports,
+    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Target,
+    number_ports,
 };
 
 /// A port with its number settled.
@@ -43,6 +45,12 @@ pub(crate) enum Step {
     RemoveListener(String, Listen),
     /// Listen.
     AddListener(String, Listen),
+    /// Have a bridge do this without controllers.
+    SetFailMode(String, FailMode),
+    /// Have a bridge bear this id, or that of its address; controllers are met anew.
+    Identify(String, Option<DatapathId>),
+    /// Have a bridge speak these versions; peers are met anew.
+    Speak(String, Versions),
     /// Let so many frames go to controllers.
     Police(String, Policing),
     /// Have the frames of ports taken by these workers, and those of others by all.
@@ -70,6 +78,12 @@ impl fmt::Display for Step {
                 write!(f, "{bridge}: stop listening at {listen}")
             }
             Self::AddListener(bridge, listen) => write!(f, "{bridge}: listen at {listen}"),
+            Self::SetFailMode(bridge, mode) => write!(f, "{bridge}: fail mode {mode}"),
+            Self::Identify(bridge, Some(DatapathId(id))) => {
+                write!(f, "{bridge}: datapath id {id:016x}")
+            }
+            Self::Identify(bridge, None) => write!(f, "{bridge}: datapath id by its address"),
+            Self::Speak(bridge, versions) => write!(f, "{bridge}: speak {versions}"),
             Self::Police(bridge, policing) => write!(f, "{bridge}: {policing}"),
             Self::Assign(bridge, affinity) => {
                 let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
@@ -79,8 +93,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose fail mode, datapath id, versions,
-/// auxiliary connections or limits change is made anew: all are part of what controllers were told.
+/// The steps from `old` to `new`. A bridge whose address, auxiliary connections or limits of
+/// tables change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
 #[must_use]
@@ -88,9 +102,7 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let (old, new) = (by_name(old), by_name(new));
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
-            old.fail_mode == new.fail_mode
-                && old.datapath_id == new.datapath_id
-                && old.protocols == new.protocols
+            old.address == new.address
                 && old.auxiliary == new.auxiliary
                 && old.flow_limits == new.flow_limits
         }
@@ -109,12 +121,7 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     }
     for (name, bridge) in &new {
         let present = if kept(name) {
-            if old[name].policing() != bridge.policing() {
-                steps.push(Step::Police((*name).to_owned(), bridge.policing()));
-            }
-            if old[name].affinity != bridge.affinity {
-                steps.push(Step::Assign((*name).to_owned(), bridge.affinity.clone()));
-            }
+            steps.extend(in_place(old[name], bridge));
             Parts::of(old[name])
         } else {
             steps.push(Step::AddBridge(Box::new((*bridge).clone())));
@@ -123,6 +130,28 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
         Parts::of(bridge)
             .without(&present)
             .into_steps(name, &mut steps, Direction::Add);
+    }
+    steps
+}
+
+/// The steps for what of a bridge can be changed while it stays.
+fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
+    let name = || new.name.clone();
+    let mut steps = Vec::new();
+    if old.fail_mode != new.fail_mode {
+        steps.push(Step::SetFailMode(name(), new.fail_mode));
+    }
+    if old.datapath_id != new.datapath_id {
+        steps.push(Step::Identify(name(), new.datapath_id));
+    }
+    if old.protocols != new.protocols {
+        steps.push(Step::Speak(name(), new.protocols));
+    }
+    if old.policing() != new.policing() {
+        steps.push(Step::Police(name(), new.policing()));
+    }
+    if old.affinity != new.affinity {
+        steps.push(Step::Assign(name(), new.affinity.clone()));
     }
     steps
 }
@@ -288,8 +317,30 @@ mod tests {
     }
 
     #[test]
-    fn another_fail_mode_makes_the_bridge_anew() {
-        let after = "[[bridge]]\nname='br0'\nfail-mode='secure'";
+    fn fail_mode_id_and_versions_change_while_the_bridge_stays() {
+        let after = format!(
+            "{BEFORE}\nfail-mode='secure'\ndatapath-id='00000000000000cd'\nprotocols=['OpenFlow13']"
+        );
+        let wanted = [
+            "br0: fail mode secure",
+            "br0: datapath id 00000000000000cd",
+            "br0: speak 0x04",
+        ];
+        assert_eq!(steps(BEFORE, &after), wanted);
+        let back = steps(&after, BEFORE);
+        assert_eq!(
+            back[..2],
+            [
+                "br0: fail mode standalone",
+                "br0: datapath id by its address"
+            ]
+        );
+        assert!(back[2].starts_with("br0: speak 0x01"), "{back:?}");
+    }
+
+    #[test]
+    fn other_auxiliary_connections_make_the_bridge_anew() {
+        let after = "[[bridge]]\nname='br0'\nauxiliary=1";
         assert_eq!(
             steps(BEFORE, after),
             ["remove bridge br0", "add bridge br0"]

@@ -4,6 +4,8 @@ mod ask;
 mod clock;
 mod connection;
 mod control;
+mod daemon;
+mod database;
 mod inbox;
 mod links;
 #[cfg(all(test, feature = "model"))]
@@ -23,23 +25,31 @@ use std::time::Duration;
 use base::sync::thread;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
+use tokio::runtime::Runtime;
 
-use crate::config::Config;
+use crate::config::{Config, Remote};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 pub use ask::ask;
 use clock::Clock;
 use control::{Control, Tools};
+pub use daemon::{Detached, Pidfile, detach, keep_in_memory, settle};
 use inbox::Inbox;
 use peers::Exchange;
 use reaper::Reaper;
 use rundir::RunDir;
-pub use rundir::management_socket;
+pub use rundir::{management_socket, rundir_file};
 use worker_thread::WorkerHandle;
 
 /// File descriptors that the process allows itself: thousands of peers, and a few
 /// for each port and worker.
 const FILES_MAX: u64 = 65_536;
+
+/// The program whose place a managed switch takes: files in the run directory have its name.
+pub const PROGRAM: &str = "ovs-vswitchd";
+
+/// Where the database of a run directory waits.
+const DATABASE_SOCKET: &str = "db.sock";
 
 /// For how long the threads of the control plane go on at a stretch where others want
 /// the same core: the least that the kernel grants. They wake up often and do little
@@ -53,11 +63,76 @@ const STRETCH: Duration = Duration::from_micros(100);
 /// It cannot do what it was asked; one line says why and what to do.
 pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
     config.check()?;
+    let parts = Parts {
+        rundir: config.rundir.clone(),
+        cores: config.cores.clone(),
+        file,
+    };
+    operate(parts, |control, runtime, inbox| {
+        control.configure(config)?;
+        follow_links(runtime, inbox)
+    })
+}
+
+/// A switch whose configuration is in a database.
+pub struct Managed {
+    /// The database; that of the run directory, if none is named.
+    pub database: Option<Remote>,
+    /// Where sockets are made, as for [`Config::rundir`].
+    pub rundir: Option<PathBuf>,
+    /// The cores that workers run on, as for [`Config::cores`].
+    pub cores: Vec<usize>,
+    /// The control socket, if it is not the usual one.
+    pub unixctl: Option<PathBuf>,
+    /// Told when the database was read for the first time and done what it says.
+    pub ready: Box<dyn FnOnce() + Send>,
+}
+
+/// Runs a switch as a database tells it, in the place of ovs-vswitchd, as [`run`] does.
+///
+/// # Errors
+/// It cannot do what it was asked; one line says why and what to do. That no database is
+/// there is no error: it is waited for.
+pub fn manage(managed: Managed) -> Result<(), SwitchError> {
+    let parts = Parts {
+        rundir: managed.rundir,
+        cores: managed.cores,
+        file: None,
+    };
+    operate(parts, |control, runtime, inbox| {
+        let rundir = control.rundir();
+        let usual = || format!("{PROGRAM}.{}.ctl", std::process::id()).into();
+        let unixctl = rundir.file(managed.unixctl.unwrap_or_else(usual));
+        control.answer_questions(&unixctl)?;
+        let remote = match managed.database {
+            Some(Remote::Unix(path)) => Remote::Unix(rundir.file(path)),
+            Some(remote) => remote,
+            None => Remote::Unix(rundir.file(DATABASE_SOCKET)),
+        };
+        follow_links(runtime, inbox)?;
+        let desk = control.desk();
+        runtime.spawn(database::follow(remote, desk, managed.ready));
+        Ok(())
+    })
+}
+
+/// What a switch needs before it has any bridge.
+struct Parts {
+    rundir: Option<PathBuf>,
+    cores: Vec<usize>,
+    file: Option<PathBuf>,
+}
+
+/// Starts all threads, has `begin` give them something to do, and serves until the end.
+fn operate(
+    parts: Parts,
+    begin: impl FnOnce(&mut Control, &Runtime, &Inbox) -> Result<(), SwitchError>,
+) -> Result<(), SwitchError> {
     let clock = Clock::start();
     raise_file_limit();
-    let rundir = RunDir::open(config.rundir.as_deref())?;
+    let rundir = RunDir::open(parts.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
-    let cores = choose_cores(&config.cores, &allowed)?;
+    let cores = choose_cores(&parts.cores, &allowed)?;
     keep_off(&cores, &allowed);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -85,12 +160,13 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         publication,
         workers,
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
-        file,
+        news: Arc::default(),
+        file: parts.file,
     };
     // Only now: threads have what the one has that starts them.
     set_stretch(STRETCH);
     let mut control = Control::new(tools, inputs);
-    let served = serve(&mut control, &runtime, &inbox, config);
+    let served = serve(&mut control, &runtime, &inbox, begin);
     control.shut_down();
     runtime.shutdown_background();
     served
@@ -98,22 +174,25 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
 
 fn serve(
     control: &mut Control,
-    runtime: &tokio::runtime::Runtime,
+    runtime: &Runtime,
     inbox: &Inbox,
-    config: Config,
+    begin: impl FnOnce(&mut Control, &Runtime, &Inbox) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
     {
         let _in_runtime = runtime.enter();
         signals::follow(inbox.clone()).map_err(SwitchError::system("following signals"))?;
     }
-    control.configure(config)?;
-    runtime
-        .block_on(links::follow(inbox.clone()))
-        .map_err(SwitchError::system("following interfaces by netlink"))?;
+    begin(control, runtime, inbox)?;
     tracing::info!("ready");
     control.run();
     tracing::info!("ending");
     Ok(())
+}
+
+fn follow_links(runtime: &Runtime, inbox: &Inbox) -> Result<(), SwitchError> {
+    runtime
+        .block_on(links::follow(inbox.clone()))
+        .map_err(SwitchError::system("following interfaces by netlink"))
 }
 
 /// The cores to work on: those asked for, or the last that there is.

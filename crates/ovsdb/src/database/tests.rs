@@ -1,3 +1,5 @@
+//! Rows against what servers tell, by hand and at random.
+
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! A session whose server is played by hand.
+
 use super::*;
 use crate::{Datum, Uuid};
 

@@ -115,9 +115,9 @@ impl TryFrom<String> for PacketInRate {
 /// vSwitch's database has for them (`ovs-vswitchd.conf.db(5)`, Controller). No limit, if
 /// no rate is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ControllerRate {
-    pub(super) limit: Option<u32>,
-    pub(super) burst: Option<u32>,
+pub(crate) struct ControllerRate {
+    pub(crate) limit: Option<u32>,
+    pub(crate) burst: Option<u32>,
 }
 
 /// The least that either may be.
@@ -129,7 +129,7 @@ impl ControllerRate {
     ///
     /// # Errors
     /// One of them is too small or too large, or there is a burst of no rate.
-    pub(super) fn rate(self) -> Result<Option<Rate>, ConfigError> {
+    pub(crate) fn rate(self) -> Result<Option<Rate>, ConfigError> {
         let limit = checked("--controller-rate-limit", self.limit, LIMIT_MIN)?;
         let burst = checked("--controller-burst-limit", self.burst, BURST_MIN)?;
         match (limit, burst) {

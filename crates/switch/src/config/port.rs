@@ -52,7 +52,7 @@ pub struct PortSpec {
 }
 
 /// The highest number a user may give: what OpenFlow 1.0 can say.
-const NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
+pub(crate) const NUMBER_MAX: u32 = PortNo::MAX_V10.0 - 1;
 
 impl FromStr for PortSpec {
     type Err = ConfigError;

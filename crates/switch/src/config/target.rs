@@ -50,8 +50,8 @@ impl FromStr for Target {
             .ok_or_else(|| wrong("is no controller"))?;
         match scheme {
             "tcp" => {
-                let (host, port) =
-                    split_host(rest).ok_or_else(|| wrong("has no usable host and port"))?;
+                let (host, port) = split_host(rest, OPENFLOW_PORT)
+                    .ok_or_else(|| wrong("has no usable host and port"))?;
                 Ok(Self::Tcp { host, port })
             }
             "unix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
@@ -66,7 +66,7 @@ impl FromStr for Target {
 }
 
 /// Splits `HOST[:PORT]`, the host perhaps in brackets.
-fn split_host(text: &str) -> Option<(String, u16)> {
+pub(super) fn split_host(text: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => text
@@ -74,7 +74,7 @@ fn split_host(text: &str) -> Option<(String, u16)> {
             .map_or((text, ""), |colon| text.split_at(colon)),
     };
     let port = match port.strip_prefix(':') {
-        None if port.is_empty() => OPENFLOW_PORT,
+        None if port.is_empty() => usual,
         None => return None,
         Some(port) => port.parse().ok().filter(|port| *port != 0)?,
     };

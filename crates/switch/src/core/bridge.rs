@@ -203,6 +203,11 @@ impl Bridge {
         (self.pipeline.clone(), compiled, self.stations.view())
     }
 
+    /// Its tables as they are now.
+    pub(crate) fn rules(&self) -> Pipeline {
+        self.pipeline.clone()
+    }
+
     /// Whether there is something to publish.
     pub(crate) fn is_unpublished(&self) -> bool {
         self.unpublished
@@ -378,6 +383,27 @@ impl Bridge {
     /// Forgets all stations.
     pub(crate) fn flush_stations(&mut self) {
         self.unpublished |= self.stations.flush();
+    }
+
+    /// Does this without controllers from now on. Where none are configured, the rules of
+    /// one mode are not those of the other, so the tables start over, as with Open vSwitch.
+    pub(crate) fn set_fail_mode(&mut self, mode: FailMode, now: Instant) {
+        self.identity.fail_mode = mode;
+        if self.has_controllers {
+            self.settle_mode();
+        } else {
+            self.start_over(now);
+        }
+    }
+
+    /// Bears this id from now on. Who was told of another is to be met anew.
+    pub(crate) fn set_datapath_id(&mut self, id: DatapathId) {
+        self.identity.datapath_id = id;
+    }
+
+    /// Its datapath id.
+    pub(crate) const fn datapath_id(&self) -> DatapathId {
+        self.identity.datapath_id
     }
 
     /// Empties the tables, and lets a bridge that nobody is to control forward as

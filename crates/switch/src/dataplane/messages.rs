@@ -15,8 +15,10 @@ use crate::police::Gate;
 pub(crate) enum Command {
     /// Serve this queue.
     AddPort(PortKey, Box<dyn Queue>, Gate),
-    /// Serve it no more.
-    RemovePort(PortKey),
+    /// Serve it no more, and give it back: to close a packet socket takes the kernel some
+    /// milliseconds, in which a worker would lose the frames of other ports. Where nobody
+    /// sends any more, all have let go of it.
+    RemovePort(PortKey, Sender<Box<dyn Queue>>),
     /// Serve it by this queue, and give back the one by which it was served.
     Exchange(Box<Exchange>),
     /// Send this frame: the fate of a packet-out, decided already.

@@ -164,8 +164,11 @@ impl Worker {
                 self.slots.insert(key, queue, gate);
                 self.turn.ports_changed = true;
             }
-            Command::RemovePort(key) => {
-                self.discard(key);
+            Command::RemovePort(key, back) => {
+                if let Some(queue) = self.discard(key) {
+                    // Who does not listen does not mind.
+                    drop(back.send(queue));
+                }
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
             Command::Transmit(key, frame) => {
@@ -421,12 +424,13 @@ impl Worker {
         self.tell(Event::QueueGone(key, error), Drop::NoPort);
     }
 
-    fn discard(&mut self, key: PortKey) {
-        if let Some(mut slot) = self.slots.remove(key) {
-            let left = slot.out.len();
-            slot.out.release(left, &mut self.pool);
-            self.turn.ports_changed = true;
-        }
+    /// Takes a port out, and returns its queue.
+    fn discard(&mut self, key: PortKey) -> Option<Box<dyn Queue>> {
+        let mut slot = self.slots.remove(key)?;
+        let left = slot.out.len();
+        slot.out.release(left, &mut self.pool);
+        self.turn.ports_changed = true;
+        Some(slot.queue)
     }
 
     fn drop_frame(&mut self, frame: Frame, reason: Drop) {

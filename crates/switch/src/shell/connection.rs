@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use base::Xid;
 use flow::Refusal;
 use openflow::{
     Channel, DownReason, Event, Excerpt, Message, Options, Parcel, Received, Side, Version,
+    Versions,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -107,6 +109,39 @@ impl Outbox {
     }
 }
 
+/// How a bridge speaks with those that come from now on.
+#[derive(Clone)]
+pub(crate) struct Speaking(Arc<ArcSwap<Options>>);
+
+impl Speaking {
+    /// It speaks like this.
+    pub(crate) fn like(options: Options) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(options)))
+    }
+
+    /// It speaks these versions.
+    pub(crate) fn versions(versions: Versions) -> Self {
+        Self::like(Options {
+            versions,
+            ..Options::default()
+        })
+    }
+
+    /// Goes over to these versions.
+    pub(crate) fn set_versions(&self, versions: Versions) {
+        let options = self.options();
+        self.0.store(Arc::new(Options {
+            versions,
+            ..options
+        }));
+    }
+
+    /// How it speaks now.
+    pub(crate) fn options(&self) -> Options {
+        **self.0.load()
+    }
+}
+
 /// What a connection is for.
 #[derive(Clone)]
 pub(crate) struct Purpose {
@@ -117,7 +152,7 @@ pub(crate) struct Purpose {
     /// Where the peer is met, if the bridge goes there.
     pub(crate) uri: Option<Arc<str>>,
     /// How the bridge speaks with it.
-    pub(crate) options: Options,
+    pub(crate) speaking: Speaking,
 }
 
 /// Why a connection ended.
@@ -164,7 +199,7 @@ pub(crate) async fn serve(
     let unasked = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
     let (end, spent) = (Arc::new(Notify::new()), Spent::default());
-    let options = purpose.options;
+    let options = purpose.speaking.options();
     let connection = Connection {
         id,
         purpose,

@@ -4,6 +4,9 @@
 
 mod interfaces;
 mod lookups;
+mod managed;
+mod meeting;
+mod ovs_questions;
 mod publication;
 mod questions;
 mod seats;
@@ -22,6 +25,7 @@ use openflow::Parcel;
 use pipeline::Removal;
 use ports::xdp::Memories;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 
 use super::clock::Clock;
 use super::connection::{Outbox, Outgoing, Room, room_of};
@@ -95,6 +99,8 @@ pub(crate) struct Tools {
     pub(crate) workers: Vec<WorkerHandle>,
     /// Frees what is large.
     pub(crate) reaper: Reaper,
+    /// Hears that something is not as it was.
+    pub(crate) news: Arc<Notify>,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
 }
@@ -105,6 +111,8 @@ pub(crate) struct Control {
     inputs: Receiver<Input>,
     config: Config,
     sites: BTreeMap<BridgeId, Site>,
+    /// Bridges that are wanted and could not be made, and why.
+    failed: BTreeMap<String, String>,
     next_bridge: u32,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
@@ -117,6 +125,8 @@ pub(crate) struct Control {
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// Where questions are answered beside the bridges' own sockets.
+    unixctl: Option<site::ListenSite>,
     stopped: bool,
 }
 
@@ -129,6 +139,7 @@ impl Control {
             inputs,
             config: Config::default(),
             sites: BTreeMap::new(),
+            failed: BTreeMap::new(),
             next_bridge: 0,
             peers: BTreeMap::new(),
             publisher,
@@ -137,6 +148,7 @@ impl Control {
             memories: Memories::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            unixctl: None,
             stopped: false,
         }
     }
@@ -196,6 +208,12 @@ impl Control {
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
+            Input::Configure(config, done) => {
+                self.go_over(*config);
+                // Who asked may have gone.
+                let _ = done.send(());
+            }
+            Input::Facts(answer) => drop(answer.send(self.facts())),
             Input::Reload => self.reload(),
             Input::Stop => self.stopped = true,
         }
@@ -208,9 +226,11 @@ impl Control {
         version: openflow::Version,
         outbox: Outbox,
     ) {
+        let now = self.now();
         let Some((bridge, site)) = self.site_named(&purpose.bridge) else {
             return;
         };
+        site.note_contact(purpose.uri.as_ref(), now);
         let connection = Connection {
             uri: purpose.uri.clone(),
             ..Connection::new(purpose.kind, version)
@@ -226,15 +246,19 @@ impl Control {
                 deferred,
             },
         );
+        self.tools.news.notify_one();
     }
 
     fn handle_down(&mut self, id: ConnectionId) {
         let Some(peer) = self.peers.remove(&id) else {
             return;
         };
+        let now = self.now();
         if let Some(site) = self.sites.get_mut(&peer.bridge) {
+            site.note_leave(id, now);
             site.bridge.handle_down(id);
         }
+        self.tools.news.notify_one();
     }
 
     /// Does what a peer asks. The messages go back to where they were read.

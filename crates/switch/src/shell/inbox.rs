@@ -5,12 +5,15 @@
 use base::sync::mpsc;
 use base::sync::thread::Thread;
 use openflow::{Parcel, Version};
+use tokio::sync::oneshot;
 
 use super::connection::{Outbox, Purpose, Room};
 use super::reaper::Remains;
 use super::unixctl::Question;
+use crate::config::Config;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
+use crate::vswitch::Facts;
 
 /// What the control thread is told.
 pub(crate) enum Input {
@@ -39,6 +42,10 @@ pub(crate) enum Input {
     Link(LinkEvent),
     /// A question at the control socket.
     Question(Question),
+    /// Go over to this configuration as far as that can be done, and say when it is.
+    Configure(Box<Config>, oneshot::Sender<()>),
+    /// Say how things are.
+    Facts(oneshot::Sender<Facts>),
     /// Read the configuration file again.
     Reload,
     /// End.

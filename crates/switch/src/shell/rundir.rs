@@ -36,8 +36,8 @@ impl RunDir {
         Self(path.unwrap_or_else(|| RUNDIR_DEFAULT.into()))
     }
 
-    /// The path of a file in it.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    /// The path of a file in it; one that begins at the root stands for itself.
+    pub(crate) fn file(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -47,6 +47,15 @@ impl RunDir {
 #[must_use]
 pub fn management_socket(rundir: Option<&Path>, bridge: &str) -> PathBuf {
     RunDir::named(rundir).file(&format!("{bridge}.mgmt"))
+}
+
+/// The path of a file in the run directory, which is found as the switch finds its own,
+/// and made if need be.
+///
+/// # Errors
+/// It cannot be made.
+pub fn rundir_file(rundir: Option<&Path>, name: &Path) -> Result<PathBuf, SwitchError> {
+    Ok(RunDir::open(rundir)?.file(name))
 }
 
 /// A listening Unix socket whose file goes when it is dropped.

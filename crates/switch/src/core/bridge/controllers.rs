@@ -33,6 +33,20 @@ impl Bridge {
         }
     }
 
+    /// The role of the controller at `uri`, if it is there.
+    pub(crate) fn role_of(&self, uri: &str) -> Option<Role> {
+        let mut peers = self.connections.iter().map(|(_, peer)| peer);
+        let peer = peers.find(|peer| peer.uri.as_deref() == Some(uri));
+        peer.map(|peer| peer.role)
+    }
+
+    /// Where this peer is met, if the bridge was told to go there.
+    pub(crate) fn uri_of(&self, id: ConnectionId) -> Option<Arc<str>> {
+        let mut peers = self.connections.iter();
+        let (_, peer) = peers.find(|(of, _)| *of == id)?;
+        peer.uri.clone()
+    }
+
     /// How all controllers are that the bridge goes to.
     pub(super) fn controller_statuses(&self) -> Vec<ControllerStatus> {
         let status = |uri: &Arc<str>| {

@@ -130,7 +130,7 @@ impl Bridge {
         Ok(change)
     }
 
-    pub(super) fn port_stats(
+    pub(crate) fn port_stats(
         &self,
         number: PortNo,
         now: Instant,

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use base::sync::mpsc::channel;
 use fastpath::Classifier;
 use flow::PortState;
 use flow::{Action, FlowMod, FlowModCommand, Instructions, Match, PortDesc};
@@ -92,7 +93,7 @@ impl Rig {
     }
 
     fn remove_queue(&mut self, number: u32) {
-        let command = Command::RemovePort(key(number));
+        let command = Command::RemovePort(key(number), channel().0);
         assert!(self.commands.push(command).is_ok(), "the ring has room");
     }
 
@@ -370,7 +371,7 @@ fn frames_that_a_port_sends_too_fast_are_counted_and_cost_nothing_else() {
 fn a_port_is_served_by_another_queue_and_the_old_one_comes_back() {
     let mut rig = Rig::new(&[(1, &[Action::output(PortNo(2))])]);
     let [mut ours, mut theirs] = memory::pair(["switch", "host"], 64);
-    let (back, returned) = base::sync::mpsc::channel();
+    let (back, returned) = channel();
     let queue = ours.take_queues().pop().expect("one queue");
     let exchange = |key| Exchange {
         key,

@@ -20,6 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 impl Control {
     /// Takes news of interfaces.
     pub(super) fn handle_link(&mut self, event: LinkEvent) {
+        self.tools.news.notify_one();
         match event {
             LinkEvent::Present(link) => self.handle_present(&link),
             LinkEvent::Gone { index } => self.handle_gone(|port| port.index == Some(index)),
@@ -73,7 +74,10 @@ impl Control {
         for (bridge, port) in self.find_ports(is_awaited) {
             match self.open_port(bridge, port) {
                 Ok(()) => tracing::info!(interface = link.name, %port, "the interface is back"),
-                Err(error) => tracing::warn!("{error}"),
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    self.note_problem(bridge, port, error.to_string());
+                }
             }
         }
     }
@@ -98,6 +102,7 @@ impl Control {
             .map(|port| &port.wanted.name);
         tracing::warn!(interface = name, %port, "the interface is gone");
         self.close_port(bridge, port);
+        self.note_problem(bridge, port, "the interface is gone".to_owned());
     }
 
     fn find_ports(&self, is_wanted: impl Fn(&PortSite) -> bool) -> Vec<(BridgeId, PortNo)> {
@@ -123,7 +128,10 @@ impl Control {
         for (bridge, port) in self.find_ports(is_closed) {
             match self.open_port(bridge, port) {
                 Ok(()) => tracing::info!(%port, "the port is open again"),
-                Err(error) => tracing::debug!(%port, "{error}"),
+                Err(error) => {
+                    tracing::debug!(%port, "{error}");
+                    self.note_problem(bridge, port, error.to_string());
+                }
             }
         }
     }

@@ -9,6 +9,7 @@ use ports::Counter;
 
 use super::Control;
 use super::lookups::Lookups;
+use super::ovs_questions::{bridges, data_path, dump_flows, memory, stations};
 use crate::config::parse_cores;
 use crate::shell::unixctl::{EXIT, Question};
 
@@ -23,21 +24,30 @@ enum Answer {
     /// By the control thread, at once.
     AtOnce(fn(&mut Control, &[String]) -> Result<String, String>),
     /// With what takes a while to be found out, by another thread.
-    Later(fn(&mut Control, &[String]) -> Result<Lookups, String>),
+    Later(fn(&mut Control, &[String]) -> Result<Told, String>),
 }
 
 use Answer::{AtOnce, Later};
 
+/// An answer that takes a while to put into words.
+pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
+
 #[rustfmt::skip]
-const COMMANDS: [Command; 10] = [
+const COMMANDS: [Command; 16] = [
+    Command { name: "bridge/dump-flows", arguments: "BRIDGE",   answer: Later(dump_flows) },
     Command { name: "comporta/affinity", arguments: "BRIDGE PORT CORE[,CORE]..", answer: AtOnce(affinity) },
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: AtOnce(counters) },
     Command { name: "comporta/tables",   arguments: "BRIDGE",   answer: Later(tables) },
     Command { name: "comporta/workers",  arguments: "",         answer: AtOnce(workers) },
-    Command { name: EXIT,                arguments: "",         answer: AtOnce(exit) },
+    Command { name: "coverage/show",     arguments: "",         answer: AtOnce(counters) },
+    Command { name: "dpif/show",         arguments: "",         answer: AtOnce(data_path) },
+    Command { name: EXIT,                arguments: "[--cleanup]", answer: AtOnce(exit) },
     Command { name: "fdb/flush",         arguments: "BRIDGE",   answer: AtOnce(fdb_flush) },
     Command { name: "fdb/show",          arguments: "BRIDGE",   answer: AtOnce(fdb_show) },
+    Command { name: "fdb/stats-show",    arguments: "BRIDGE",   answer: AtOnce(stations) },
     Command { name: "list-commands",     arguments: "",         answer: AtOnce(list_commands) },
+    Command { name: "memory/show",       arguments: "",         answer: AtOnce(memory) },
+    Command { name: "ofproto/list",      arguments: "",         answer: AtOnce(bridges) },
     Command { name: "ofproto/trace",     arguments: "BRIDGE FLOW [PACKET]", answer: AtOnce(trace) },
     Command { name: "version",           arguments: "",         answer: AtOnce(version) },
 ];
@@ -51,7 +61,7 @@ impl Control {
                 match row.answer {
                     AtOnce(answer) => answer(self, &question.arguments),
                     Later(answer) => match answer(self, &question.arguments) {
-                        Ok(lookups) => return self.answer_later(lookups, question),
+                        Ok(told) => return self.answer_later(told, question),
                         Err(problem) => Err(problem),
                     },
                 }
@@ -66,8 +76,8 @@ impl Control {
         drop(question.answer.send(answer));
     }
 
-    fn answer_later(&self, lookups: Lookups, question: Question) {
-        let answer = move || drop(question.answer.send(Ok(lookups.tell())));
+    fn answer_later(&self, told: Told, question: Question) {
+        let answer = move || drop(question.answer.send(Ok(told())));
         drop(self.tools.runtime.spawn_blocking(answer));
     }
 }
@@ -90,7 +100,7 @@ fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
         .collect())
 }
 
-fn named<'a>(
+pub(super) fn named<'a>(
     control: &'a mut Control,
     arguments: &[String],
 ) -> Result<&'a mut super::Site, String> {
@@ -119,18 +129,19 @@ fn fdb_flush(control: &mut Control, arguments: &[String]) -> Result<String, Stri
 }
 
 /// How each table finds its rules, and what that takes.
-fn tables(control: &mut Control, arguments: &[String]) -> Result<Lookups, String> {
+fn tables(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     let name = arguments.first().ok_or("name a bridge")?;
     let program = control.tools.publication.load_full();
     let clock = control.tools.clock;
     let named = control.site_named(name);
     let (bridge, site) = named.ok_or_else(|| format!("no such bridge: {name}"))?;
-    Ok(Lookups {
+    let lookups = Lookups {
         program,
         bridge,
         tables: site.bridge.describe_tables(),
         clock,
-    })
+    };
+    Ok(Box::new(move || lookups.tell()))
 }
 
 /// Which worker takes which port's frames.

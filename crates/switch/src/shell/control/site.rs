@@ -4,18 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base::PortNo;
 use base::sync::mpsc::{Receiver, Sender, channel};
-use openflow::Versions;
+use base::{Instant, PortNo};
 use packet::MacAddr;
 use ports::{Port, Queue};
 
 use super::seats::Seat;
 use crate::config::{Affinity, Auxiliaries, Listen, Policing, Rate, Target};
 use crate::core::bridge::Bridge;
+use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
 use crate::police::{Gate, GateCounters, Police};
 use crate::reconcile::NumberedPort;
+use crate::shell::connection::Speaking;
 use crate::shell::peers::Task;
 use crate::shell::rundir::SocketFile;
 
@@ -43,6 +44,8 @@ pub(super) struct PortSite {
     pub(super) way: Option<String>,
     /// The open device; none while the interface is missing.
     pub(super) device: Option<Box<dyn Port>>,
+    /// Why it is not open, as far as that was told.
+    pub(super) problem: Option<String>,
     /// The system's number for the interface; none while it is missing, or is in
     /// another network namespace, where its news do not reach us.
     pub(super) index: Option<u32>,
@@ -56,12 +59,23 @@ pub(super) struct ListenSite {
     pub(super) _file: Option<SocketFile>,
 }
 
+/// When a controller came last, and when it went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Contact {
+    /// When it came.
+    pub(super) came: Option<Instant>,
+    /// When it went.
+    pub(super) went: Option<Instant>,
+}
+
 /// A bridge with all it has.
 pub(super) struct Site {
     /// The bridge.
     pub(super) bridge: Bridge,
-    /// The versions it speaks.
-    pub(super) protocols: Versions,
+    /// The address of its own interface.
+    pub(super) address: MacAddr,
+    /// How it speaks with those that come.
+    pub(super) speaking: Speaking,
     /// How many frames may go to controllers.
     pub(super) policing: Policing,
     /// Which workers take the frames of ports; all, of ports that are not named.
@@ -72,8 +86,12 @@ pub(super) struct Site {
     pub(super) ports: BTreeMap<PortNo, PortSite>,
     /// The controllers it connects to.
     pub(super) controllers: BTreeMap<Target, Task>,
+    /// When each of them came and went.
+    pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.
     pub(super) listeners: BTreeMap<Listen, ListenSite>,
+    /// Where it was to listen and could not, and why.
+    pub(super) not_listening: BTreeMap<Listen, String>,
     /// Its management socket, for OpenFlow.
     pub(super) _management: ListenSite,
     /// Its control socket, for unixctl.
@@ -95,6 +113,7 @@ impl PortSite {
             returned: channel(),
             way: None,
             device: None,
+            problem: None,
             index: None,
         }
     }
@@ -129,6 +148,24 @@ impl PortSite {
 }
 
 impl Site {
+    /// Takes note that a controller came that the bridge goes to.
+    pub(super) fn note_contact(&mut self, uri: Option<&Arc<str>>, now: Instant) {
+        if let Some(uri) = uri {
+            self.contacts.entry(Arc::clone(uri)).or_default().came = Some(now);
+        }
+    }
+
+    /// Takes note that a peer goes: if it is such a controller, when.
+    pub(super) fn note_leave(&mut self, id: ConnectionId, now: Instant) {
+        if let Some(contact) = self
+            .bridge
+            .uri_of(id)
+            .and_then(|uri| self.contacts.get_mut(&uri))
+        {
+            contact.went = Some(now);
+        }
+    }
+
     /// Lets so many frames go to controllers from now on.
     pub(super) fn police(&mut self, policing: Policing) {
         self.policing = policing;

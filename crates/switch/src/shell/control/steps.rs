@@ -1,13 +1,11 @@
 //! Carrying out steps towards a configuration.
 
-use std::collections::BTreeMap;
-use std::net::TcpListener as StdTcpListener;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::sync::Arc;
 
+use base::sync::mpsc::channel;
 use base::{DatapathId, PortNo};
-use openflow::{Options, Versions};
 use packet::MacAddr;
 use ports::af_packet::AfPacket;
 use ports::replay::Replay;
@@ -15,23 +13,18 @@ use ports::tap::{self, Tap};
 use ports::xdp::{Memories, Xdp};
 use ports::{InterfaceName, OpenError, Port, Status};
 use sys::interface::Interfaces;
-use tokio::net::{TcpListener, UnixListener};
 
-use super::site::{ListenSite, PortSite, Site};
+use super::site::{PortSite, Site};
 use super::{Control, seats};
-use crate::config::{BridgeConfig, Config, Listen, Policing, PortKind, Target};
+use crate::config::{BridgeAddress, BridgeConfig, Config, Policing, PortKind};
 use crate::core::bridge::{Bridge, Identity};
-use crate::core::connection::Kind;
 use crate::core::identity::{bridge_address, datapath_id};
 use crate::dataplane::messages::Command;
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 use crate::error::SwitchError;
 use crate::reconcile::{NumberedPort, Step, reconcile};
-use crate::shell::connection::Purpose;
-use crate::shell::peers::{Listener, connect, listen};
-use crate::shell::rundir::SocketFile;
-use crate::shell::unixctl;
+use crate::shell::connection::Speaking;
 
 /// Where a machine says who it is (machine-id(5)).
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -61,14 +54,33 @@ impl Control {
             Ok(config) => config,
             Err(error) => return tracing::error!("not taken over: {error}"),
         };
+        self.go_over(config);
+    }
+
+    /// Goes over to `config` as far as that can be done. What could not be done is known
+    /// to [`Control::facts`], and a bridge that could not be made is tried again.
+    pub(super) fn go_over(&mut self, config: Config) {
         self.memories.make_for(xdp_ports(&config));
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
+            let bridge = match &step {
+                Step::AddBridge(bridge) => Some(bridge.name.clone()),
+                _ => None,
+            };
             if let Err(error) = self.take(step) {
                 tracing::error!("{error}");
+                self.failed
+                    .extend(bridge.map(|name| (name, error.to_string())));
             }
         }
         self.config = config;
+        let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
+        let wanted = &mut self.config.bridges;
+        self.failed.retain(|name, _| {
+            !names.contains(name.as_str()) && wanted.iter().any(|bridge| bridge.name == *name)
+        });
+        wanted.retain(|bridge| names.contains(bridge.name.as_str()));
+        self.tools.news.notify_one();
     }
 
     fn take(&mut self, step: Step) -> Result<(), SwitchError> {
@@ -85,9 +97,35 @@ impl Control {
             Step::RemoveListener(bridge, listen) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.listeners.remove(&listen);
+                    site.not_listening.remove(&listen);
                 }
             }
-            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
+            Step::AddListener(bridge, listen) => {
+                let added = self.add_listener(&bridge, listen.clone());
+                if let (Err(error), Some((_, site))) = (&added, self.site_named(&bridge)) {
+                    site.not_listening.insert(listen, error.to_string());
+                }
+                return added;
+            }
+            Step::SetFailMode(bridge, mode) => {
+                let now = self.now();
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.set_fail_mode(mode, now);
+                }
+            }
+            Step::Identify(bridge, id) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    let id = id.unwrap_or_else(|| datapath_id(site.address));
+                    site.bridge.set_datapath_id(id);
+                }
+                self.meet_anew(&bridge);
+            }
+            Step::Speak(bridge, versions) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.speaking.set_versions(versions);
+                }
+                self.meet_anew(&bridge);
+            }
             Step::Assign(bridge, affinity) => self.on_site(&bridge, |control, id| {
                 if let Some(site) = control.sites.get_mut(&id) {
                     site.affinity = affinity;
@@ -111,8 +149,8 @@ impl Control {
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(&format!("{}.{suffix}", config.name));
-        let options = speaking(config.protocols);
-        let management = self.listen_unix(&config.name, &socket("mgmt"), options)?;
+        let speaking = Speaking::versions(config.protocols);
+        let management = self.listen_unix(&config.name, &socket("mgmt"), &speaking)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
         let identity = Identity {
@@ -127,13 +165,16 @@ impl Control {
         let has_controllers = !config.controllers.is_empty();
         let mut site = Site {
             bridge: Bridge::new(identity, has_controllers, writers, self.now()),
-            protocols: config.protocols,
+            address,
+            speaking,
             policing: Policing::default(),
             affinity: config.affinity.clone(),
             auxiliary: config.auxiliary,
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
+            contacts: BTreeMap::new(),
             listeners: BTreeMap::new(),
+            not_listening: BTreeMap::new(),
             _management: management,
             _control: control,
         };
@@ -175,12 +216,23 @@ impl Control {
         let (number, name) = (wanted.number, wanted.name.clone());
         let port = PortSite::new(wanted, address, site.policing.port);
         site.ports.insert(number, port);
-        self.open_port(id, number)
-            .map_err(|error| SwitchError::Port {
+        self.open_port(id, number).map_err(|error| {
+            self.note_problem(id, number, error.to_string());
+            SwitchError::Port {
                 bridge: bridge.to_owned(),
                 port: name,
                 problem: error.to_string(),
-            })
+            }
+        })
+    }
+
+    /// Takes note of why a port is not open.
+    pub(super) fn note_problem(&mut self, id: BridgeId, number: PortNo, problem: String) {
+        let site = self.sites.get_mut(&id);
+        if let Some(port) = site.and_then(|site| site.ports.get_mut(&number)) {
+            port.problem = Some(problem);
+        }
+        self.tools.news.notify_one();
     }
 
     /// Opens the device of a port that is wanted, and hands its queues out.
@@ -215,6 +267,8 @@ impl Control {
         port.index = status.index.map(|index| index.0);
         port.way = status.way.clone();
         port.device = Some(device);
+        port.problem = None;
+        self.tools.news.notify_one();
         port.seats = seats;
         let mut effects = Vec::new();
         site.bridge
@@ -240,123 +294,36 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_removed(number, &mut effects);
+        let mut is_found = false;
         if let Some(port) = site.ports.get_mut(&number) {
+            is_found = port.wanted.kind == PortKind::Interface;
             port.close();
         }
         let key = PortKey {
             bridge: id,
             port: number,
         };
+        let (back, returned) = channel();
         for worker in &mut self.tools.workers {
-            worker.tether.tell_surely(Command::RemovePort(key));
+            let command = Command::RemovePort(key, back.clone());
+            worker.tether.tell_surely(command);
         }
+        drop(back);
+        let mut queues = Vec::new();
+        while let Ok(queue) = returned.recv() {
+            queues.push(queue);
+        }
+        if is_found {
+            self.tools.reaper.free(Box::new(queues));
+        }
+        // Others go here and now: what is of the switch's own making, or has one owner, may be
+        // made anew by the next step.
         self.carry_out(id, effects, &mut None);
     }
 
     fn forget_port(&mut self, id: BridgeId, number: PortNo) {
         if let Some(site) = self.sites.get_mut(&id) {
             site.ports.remove(&number);
-        }
-    }
-
-    fn add_controller(&mut self, bridge: &str, target: Target) {
-        let (now, exchange) = (self.now(), self.tools.exchange.clone());
-        let runtime = self.tools.runtime.clone();
-        let Some((_, site)) = self.site_named(bridge) else {
-            return;
-        };
-        let purpose = Purpose {
-            bridge: Arc::from(bridge),
-            kind: Kind::Primary,
-            uri: Some(target.to_string().into()),
-            options: speaking(site.protocols),
-        };
-        let _in_runtime = runtime.enter();
-        let auxiliaries = site.auxiliary.count();
-        let task = connect(target.clone(), auxiliaries, purpose, exchange);
-        site.bridge.handle_controllers(true, now);
-        site.bridge.handle_controller_added(&target.to_string());
-        site.controllers.insert(target, task);
-    }
-
-    fn remove_controller(&mut self, bridge: &str, target: &Target) {
-        let now = self.now();
-        if let Some((_, site)) = self.site_named(bridge) {
-            site.controllers.remove(target);
-            site.bridge.handle_controller_removed(&target.to_string());
-            site.bridge
-                .handle_controllers(!site.controllers.is_empty(), now);
-        }
-    }
-
-    fn add_listener(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
-        let Some((_, site)) = self.site_named(bridge) else {
-            return Ok(());
-        };
-        let options = speaking(site.protocols);
-        let listener = match &wanted {
-            Listen::Unix(path) => self.listen_unix(bridge, path, options)?,
-            Listen::Tcp(address) => {
-                let socket = StdTcpListener::bind(address)
-                    .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
-                let socket = socket.map_err(|error| SwitchError::Tcp {
-                    address: *address,
-                    error,
-                })?;
-                let _in_runtime = self.tools.runtime.enter();
-                let socket = TcpListener::from_std(socket)
-                    .map_err(SwitchError::system("listening by TCP"))?;
-                self.wait_at(bridge, Listener::Tcp(socket), None, options)
-            }
-        };
-        if let Some((_, site)) = self.site_named(bridge) {
-            site.listeners.insert(wanted, listener);
-        }
-        Ok(())
-    }
-
-    fn listen_unix(
-        &self,
-        bridge: &str,
-        path: &Path,
-        options: Options,
-    ) -> Result<ListenSite, SwitchError> {
-        let (socket, file) = SocketFile::bind(path)?;
-        let _in_runtime = self.tools.runtime.enter();
-        let socket = UnixListener::from_std(socket)
-            .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), options))
-    }
-
-    /// Answers questions at a control socket.
-    fn answer_at(&self, path: &Path) -> Result<ListenSite, SwitchError> {
-        let (socket, file) = SocketFile::bind(path)?;
-        let _in_runtime = self.tools.runtime.enter();
-        let socket = UnixListener::from_std(socket)
-            .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(ListenSite {
-            _task: unixctl::serve(socket, self.tools.inbox.clone()),
-            _file: Some(file),
-        })
-    }
-
-    /// Waits for peers at a socket. To be called within the runtime.
-    fn wait_at(
-        &self,
-        bridge: &str,
-        listener: Listener,
-        file: Option<SocketFile>,
-        options: Options,
-    ) -> ListenSite {
-        let purpose = Purpose {
-            bridge: Arc::from(bridge),
-            kind: Kind::Service,
-            uri: None,
-            options,
-        };
-        ListenSite {
-            _task: listen(listener, purpose, self.tools.exchange.clone()),
-            _file: file,
         }
     }
 }
@@ -371,17 +338,14 @@ fn report(status: &Status, device: &dyn Port) {
     }
 }
 
-/// How a bridge speaks that speaks these versions.
-fn speaking(versions: Versions) -> Options {
-    Options {
-        versions,
-        ..Options::default()
-    }
-}
-
-/// The bridge's Ethernet address, from those of its ports.
+/// The bridge's Ethernet address.
 fn address_of(config: &BridgeConfig) -> MacAddr {
     let machine = std::fs::read_to_string(MACHINE_ID).unwrap_or_default();
+    match config.address {
+        BridgeAddress::Given(address) => return address,
+        BridgeAddress::Name => return bridge_address([], machine.trim(), &config.name),
+        BridgeAddress::Ports => {}
+    }
     let interfaces = Interfaces::here().ok();
     let address = |name: &str| {
         let name = name.parse::<InterfaceName>().ok()?;

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 
 use super::{Exchange, Peer, Visits, in_time};
 use crate::core::connection::{Auxiliary, ConnectionId, Kind};
-use crate::shell::connection::{Ending, Purpose};
+use crate::shell::connection::{Ending, Purpose, Speaking};
 
 /// How a controller was reached, so that it can be in the same way again.
 #[derive(Clone)]
@@ -59,10 +59,10 @@ async fn attend(
             let purpose = Purpose {
                 kind: Kind::Auxiliary(Auxiliary { main, number }),
                 uri: None,
-                options: Options {
+                speaking: Speaking::like(Options {
                     versions: Versions::only(version),
-                    ..purpose.options
-                },
+                    ..purpose.speaking.options()
+                }),
                 bridge: purpose.bridge.clone(),
             };
             let (way, exchange) = (way.clone(), exchange.clone());

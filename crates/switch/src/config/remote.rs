@@ -1,0 +1,84 @@
+//! Where a database is met: `unix:PATH` or `tcp:HOST[:PORT]`, written as Open vSwitch
+//! writes it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::ConfigError;
+use super::target::split_host;
+
+/// The port that IANA gave to OVSDB (RFC 7047, 6).
+const OVSDB_PORT: u16 = 6640;
+
+/// A database to go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remote {
+    /// By TCP.
+    Tcp {
+        /// Address or name, without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// By a Unix socket; a path that does not begin at the root is in the run directory.
+    Unix(PathBuf),
+}
+
+impl FromStr for Remote {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        const RIGHT: &str = "use unix:PATH, or tcp:HOST[:PORT], as in tcp:127.0.0.1:6640";
+        let wrong = |what: &str| ConfigError::new("DATABASE", format!("'{text}' {what}: {RIGHT}"));
+        match text.split_once(':') {
+            Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
+            Some(("tcp", rest)) => {
+                let place = split_host(rest, OVSDB_PORT);
+                let (host, port) = place.ok_or_else(|| wrong("has no usable host and port"))?;
+                Ok(Self::Tcp { host, port })
+            }
+            Some(("ssl", _)) => Err(wrong("asks for TLS, which this switch does not speak yet")),
+            Some(("ptcp" | "punix" | "pssl", _)) => Err(wrong("waits for a database")),
+            _ => Err(wrong("is no database")),
+        }
+    }
+}
+
+impl fmt::Display for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn databases_are_read_as_open_vswitch_writes_them() {
+        for (text, told) in [
+            ("unix:/run/db.sock", "unix:/run/db.sock"),
+            ("unix:db.sock", "unix:db.sock"),
+            ("tcp:127.0.0.1:6641", "tcp:127.0.0.1:6641"),
+            ("tcp:[::1]", "tcp:[::1]:6640"),
+        ] {
+            let remote: Remote = text.parse().expect(text);
+            assert_eq!(remote.to_string(), told);
+        }
+        for (text, part) in [
+            ("ssl:127.0.0.1:6640", "TLS"),
+            ("punix:db.sock", "waits"),
+            ("unix:", "no database"),
+            ("db.sock", "no database"),
+            ("tcp:", "host"),
+        ] {
+            let error = text.parse::<Remote>().expect_err(text);
+            assert!(error.problem.contains(part), "{error}");
+        }
+    }
+}

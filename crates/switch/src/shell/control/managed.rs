@@ -1,0 +1,81 @@
+//! How things are, told to whoever writes it into a database.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+
+use super::Control;
+use super::site::{PortSite, Site};
+use crate::config::Target;
+use crate::shell::database::Desk;
+use crate::shell::rundir::RunDir;
+use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts};
+
+impl Control {
+    /// Where sockets are made.
+    pub(crate) fn rundir(&self) -> RunDir {
+        self.tools.rundir.clone()
+    }
+
+    /// The way of a database to this thread.
+    pub(crate) fn desk(&self) -> Desk {
+        Desk {
+            inbox: self.tools.inbox.clone(),
+            news: Arc::clone(&self.tools.news),
+            clock: self.tools.clock,
+        }
+    }
+
+    /// How all bridges are.
+    pub(super) fn facts(&self) -> Facts {
+        let now = self.now();
+        let sites = self.sites.values();
+        Facts {
+            bridges: sites
+                .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
+                .collect(),
+            failed: self.failed.clone(),
+        }
+    }
+}
+
+fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
+    let counted = site.bridge.port_stats(PortNo::ANY, now);
+    let mut counted: BTreeMap<_, _> = counted
+        .unwrap_or_default()
+        .into_iter()
+        .map(|statistics| (statistics.port, statistics))
+        .collect();
+    let port = |(number, port): (&PortNo, &PortSite)| {
+        let device = match &port.device {
+            Some(device) => Ok(device.status()),
+            None => Err(port
+                .problem
+                .clone()
+                .unwrap_or_else(|| "it is not open".to_owned())),
+        };
+        let facts = PortFacts {
+            device,
+            statistics: counted.remove(number),
+        };
+        (*number, facts)
+    };
+    let controller = |target: &Target| {
+        let uri = target.to_string();
+        let contact = site.contacts.get(uri.as_str()).copied().unwrap_or_default();
+        let since = |then: Option<Instant>| then.map(|then| (now - then).as_secs());
+        let facts = ControllerFacts {
+            role: site.bridge.role_of(&uri),
+            since_connect: since(contact.came),
+            since_disconnect: since(contact.went),
+        };
+        (uri, facts)
+    };
+    BridgeFacts {
+        datapath_id: site.bridge.datapath_id(),
+        ports: site.ports.iter().map(port).collect(),
+        controllers: site.controllers.keys().map(controller).collect(),
+        not_listening: site.not_listening.clone(),
+    }
+}

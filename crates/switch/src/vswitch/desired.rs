@@ -1,0 +1,154 @@
+//! What the rows of the database ask for: a configuration, and what of it cannot be, with
+//! the reason. A pure function of the rows, and of the numbers that ports have already.
+//!
+//! What is asked for and not honoured is never left out in silence: an interface that
+//! would forward what it must not is refused, with the reason; one that only lacks something
+//! is opened and says what it lacks.
+
+mod bridge;
+mod controller;
+mod interface;
+mod numbers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base::PortNo;
+use ovsdb::{Database, Uuid};
+
+use super::rows::{Record, root};
+use crate::config::{Config, Listen, Target};
+use bridge::read_bridge;
+
+/// How often statistics are written when nobody says otherwise, and the most often
+/// (ovs-vswitchd.conf.db(5), `other_config:stats-update-interval`).
+const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// What the database asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Desired {
+    /// The configuration. Every port has its number.
+    pub(crate) config: Config,
+    /// The number that the database gave to all this.
+    pub(crate) next_cfg: Option<i64>,
+    /// What becomes of each bridge.
+    pub(crate) bridges: BTreeMap<Uuid, BridgeFate>,
+    /// What becomes of each interface.
+    pub(crate) interfaces: BTreeMap<Uuid, InterfaceFate>,
+    /// What becomes of each controller.
+    pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
+    /// How often statistics are written.
+    pub(crate) statistics_interval: Duration,
+}
+
+impl Default for Desired {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            next_cfg: None,
+            bridges: BTreeMap::new(),
+            interfaces: BTreeMap::new(),
+            controllers: BTreeMap::new(),
+            statistics_interval: STATISTICS_INTERVAL,
+        }
+    }
+}
+
+/// What becomes of a bridge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BridgeFate {
+    /// Its name.
+    pub(crate) name: String,
+    /// Why it is not made at all.
+    pub(crate) refused: Option<String>,
+    /// What of it is not honoured, by column, and why.
+    pub(crate) notes: BTreeMap<String, String>,
+}
+
+/// What becomes of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InterfaceFate {
+    /// It is a port.
+    Port {
+        /// Of this bridge.
+        bridge: String,
+        /// With this number.
+        number: PortNo,
+        /// What of it is not honoured, and why.
+        notes: Vec<String>,
+    },
+    /// It is none, and why.
+    Refused(String),
+}
+
+/// What becomes of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerFate {
+    /// Its bridge.
+    pub(crate) bridge: String,
+    /// How it is met, or why it is not.
+    pub(crate) place: Result<Place, String>,
+    /// What of it is not honoured, and why.
+    pub(crate) notes: Vec<String>,
+}
+
+/// How a controller is met.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The bridge goes there.
+    Target(Target),
+    /// The bridge waits there.
+    Listen(Listen),
+}
+
+/// Names that are taken: an interface is a port of one bridge, once.
+#[derive(Default)]
+struct Claims<'a> {
+    names: BTreeSet<&'a str>,
+    rows: BTreeSet<Uuid>,
+}
+
+impl<'a> Claims<'a> {
+    /// Takes an interface and the name of its device.
+    ///
+    /// # Errors
+    /// Another has it.
+    fn claim(&mut self, uuid: Uuid, name: &'a str) -> Result<(), String> {
+        let free = self.rows.insert(uuid) & self.names.insert(name);
+        let taken = || format!("{name}: an interface belongs to one bridge, once");
+        free.then_some(()).ok_or_else(taken)
+    }
+}
+
+/// What the rows ask for. Ports that `current` has keep their numbers.
+pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
+    let mut desired = Desired::default();
+    let Some(root) = root(database) else {
+        return desired;
+    };
+    desired.next_cfg = root.integer("next_cfg");
+    let interval = root
+        .map("other_config")
+        .get("stats-update-interval")
+        .copied();
+    let interval = interval.and_then(|text| text.parse().ok());
+    let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
+    desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
+    let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
+    rows.sort_by_key(|row| (row.text("name"), row.uuid));
+    let mut claims = Claims::default();
+    // The interface of each bridge comes first: no port may have its name.
+    claims.names = rows.iter().filter_map(|row| row.text("name")).collect();
+    for row in rows {
+        read_bridge(database, row, current, &mut claims, &mut desired);
+    }
+    desired
+}
+
+/// A row by its name, for those that are to be looked at in a lasting order.
+fn by_name(mut rows: Vec<Record<'_>>) -> Vec<Record<'_>> {
+    rows.sort_by_key(|row| (row.text("name"), row.uuid));
+    rows
+}

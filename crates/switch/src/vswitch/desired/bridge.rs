@@ -1,0 +1,209 @@
+//! A row of the table `Bridge`.
+
+use ovsdb::{Database, Uuid};
+use packet::MacAddr;
+
+use super::interface::{Wanted, read_interface, unheeded};
+use super::numbers::{Wish, number};
+use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name};
+use crate::config::{
+    BridgeAddress, BridgeConfig, Config, FailMode, PortSpec, check_name, parse_datapath_id,
+    parse_protocols,
+};
+use crate::vswitch::desired::controller::read_controllers;
+use crate::vswitch::rows::Record;
+use base::PortNo;
+
+/// Columns that ask for something that is not there, when they say yes or hold anything.
+#[rustfmt::skip]
+const MISSING: [(&str, &str); 9] = [
+    ("stp_enable",            "there is no spanning tree"),
+    ("rstp_enable",           "there is no spanning tree"),
+    ("mcast_snooping_enable", "multicast frames are flooded"),
+    ("mirrors",               "there are no mirrors"),
+    ("netflow",               "there is no NetFlow exporter"),
+    ("sflow",                 "there is no sFlow exporter"),
+    ("ipfix",                 "there is no IPFIX exporter"),
+    ("flood_vlans",           "addresses are learned in every VLAN"),
+    ("auto_attach",           "there is no auto-attach"),
+];
+
+/// Reads a bridge with all it has into `desired`.
+pub(super) fn read_bridge<'a>(
+    database: &'a Database,
+    row: Record<'a>,
+    current: &Config,
+    claims: &mut Claims<'a>,
+    desired: &mut Desired,
+) {
+    let name = row.text("name").unwrap_or_default();
+    let mut fate = BridgeFate {
+        name: name.to_owned(),
+        ..BridgeFate::default()
+    };
+    let twice = desired
+        .config
+        .bridges
+        .iter()
+        .any(|bridge| bridge.name == name);
+    let refused = match check_name("name", name) {
+        Err(error) => Some(error.problem),
+        Ok(()) => twice.then(|| format!("there is another bridge {name}")),
+    };
+    let before = current.bridges.iter().find(|bridge| bridge.name == name);
+    let mut config = read_columns(row, &mut fate);
+    match &refused {
+        None => {
+            read_ports(database, row, &mut config, before, claims, desired);
+            read_controllers(database, row, &mut config, desired);
+            desired.config.bridges.push(config);
+        }
+        Some(problem) => {
+            for port in row.named_by(database, "ports", "Port") {
+                refuse(
+                    database,
+                    port,
+                    &format!("bridge {name}: {problem}"),
+                    desired,
+                );
+            }
+        }
+    }
+    fate.refused = refused;
+    desired.bridges.insert(row.uuid, fate);
+}
+
+/// The bridge's own columns.
+fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
+    let mut config = BridgeConfig::new(row.text("name").unwrap_or_default());
+    config.address = BridgeAddress::Name;
+    let mut note = |column: &str, why: String| {
+        fate.notes.insert(column.to_owned(), why);
+    };
+    if row.text("fail_mode") == Some("secure") {
+        config.fail_mode = FailMode::Secure;
+    }
+    let protocols: Vec<_> = row.texts("protocols").collect();
+    if !protocols.is_empty() {
+        match parse_protocols(&protocols.join(",")) {
+            Ok(versions) => config.protocols = versions,
+            Err(error) => note("protocols", error.problem),
+        }
+    }
+    for (column, why) in MISSING {
+        if row.asks(column) {
+            note(column, format!("not honoured: {why}"));
+        }
+    }
+    if row.has("flow_tables") {
+        note(
+            "flow_tables",
+            "not honoured: tables are as large as ever".to_owned(),
+        );
+    }
+    for (key, value) in row.map("other_config") {
+        let heeded = match key {
+            "datapath-id" => parse_datapath_id(value)
+                .map(|id| config.datapath_id = Some(id))
+                .map_err(|error| error.problem),
+            "hwaddr" => {
+                read_address(value).map(|address| config.address = BridgeAddress::Given(address))
+            }
+            "disable-in-band" if value == "true" => Ok(()),
+            "disable-in-band" => Err("not honoured: there is no control in band".to_owned()),
+            _ => Err(unheeded(key)),
+        };
+        if let Err(why) = heeded {
+            note(&format!("other_config:{key}"), why);
+        }
+    }
+    config
+}
+
+/// An Ethernet address that a single station may have.
+pub(super) fn read_address(text: &str) -> Result<MacAddr, String> {
+    let address: Option<MacAddr> = text.parse().ok();
+    let usable = |address: &MacAddr| !address.is_multicast() && *address != MacAddr::default();
+    let wrong = || format!("'{text}' is no Ethernet address of a station, as in 02:00:00:00:00:01");
+    address.filter(usable).ok_or_else(wrong)
+}
+
+/// The ports of a bridge, each with its number.
+fn read_ports<'a>(
+    database: &'a Database,
+    row: Record<'a>,
+    config: &mut BridgeConfig,
+    before: Option<&BridgeConfig>,
+    claims: &mut Claims<'a>,
+    desired: &mut Desired,
+) {
+    let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
+    for port in by_name(row.named_by(database, "ports", "Port").collect()) {
+        let interfaces: Vec<_> = port.named_by(database, "interfaces", "Interface").collect();
+        let [interface] = interfaces[..] else {
+            let why = "bonds are not there: give the port one interface";
+            refuse(database, port, why, desired);
+            continue;
+        };
+        let name = interface.text("name").unwrap_or_default();
+        if name == config.name {
+            let notes = super::interface::notes_of_local(port, interface);
+            let fate = InterfaceFate::Port {
+                bridge: config.name.clone(),
+                number: PortNo::LOCAL,
+                notes,
+            };
+            desired.interfaces.insert(interface.uuid, fate);
+            continue;
+        }
+        let read = claims.claim(interface.uuid, name);
+        match read.and_then(|()| read_interface(port, interface)) {
+            Ok(read) => {
+                let held = before.and_then(|before| held(before, &read.spec));
+                wanted.push((read, Wish::of(interface, held)));
+            }
+            Err(why) => {
+                let fate = InterfaceFate::Refused(why);
+                desired.interfaces.entry(interface.uuid).or_insert(fate);
+            }
+        }
+    }
+    let wishes: Vec<_> = wanted.iter().map(|(_, wish)| *wish).collect();
+    for ((mut read, wish), number) in wanted.into_iter().zip(number(&wishes)) {
+        let fate = match number {
+            None => InterfaceFate::Refused("the bridge has no number left for it".to_owned()),
+            Some(number) => {
+                if let Some(asked) = wish.asked.filter(|asked| *asked != number) {
+                    read.notes
+                        .push(format!("ofport_request: {asked} is another port's"));
+                }
+                read.spec.number = Some(number);
+                config.ports.push(read.spec);
+                InterfaceFate::Port {
+                    bridge: config.name.clone(),
+                    number,
+                    notes: read.notes,
+                }
+            }
+        };
+        desired.interfaces.insert(read.uuid, fate);
+    }
+}
+
+/// The number that the port of this interface has already.
+fn held(before: &BridgeConfig, wanted: &PortSpec) -> Option<PortNo> {
+    let port = before.ports.iter().find(|port| port.name == wanted.name);
+    port.and_then(|port| port.number)
+}
+
+/// Refuses all interfaces of a port.
+fn refuse(database: &Database, port: Record<'_>, why: &str, desired: &mut Desired) {
+    let uuids: Vec<Uuid> = port
+        .named_by(database, "interfaces", "Interface")
+        .map(|row| row.uuid)
+        .collect();
+    for uuid in uuids {
+        let fate = InterfaceFate::Refused(why.to_owned());
+        desired.interfaces.entry(uuid).or_insert(fate);
+    }
+}

@@ -1,0 +1,185 @@
+//! A row of the table `Interface`, with that of its `Port`: what device it is, and what of
+//! both is not honoured.
+
+use std::collections::BTreeMap;
+
+use ovsdb::Uuid;
+use ports::xdp::{HookChoice, Options, TransferChoice};
+
+use crate::config::{PortKind, PortSpec, check_name};
+use crate::vswitch::rows::Record;
+
+/// An interface that is to be a port.
+pub(super) struct Wanted {
+    pub(super) uuid: Uuid,
+    /// The port, without a number.
+    pub(super) spec: PortSpec,
+    /// What is not honoured, and why.
+    pub(super) notes: Vec<String>,
+}
+
+/// Types of interfaces that are not there; which others are, `kind` says.
+#[rustfmt::skip]
+const MISSING_TYPES: [&str; 13] = [
+    "patch", "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+];
+
+/// Columns of a port that would have it forward less than it does, or otherwise: without
+/// them frames would go where they must not.
+#[rustfmt::skip]
+const REFUSED: [(&str, &str); 4] = [
+    ("tag",     "ports in a VLAN (access ports) are not there"),
+    ("trunks",  "ports that carry some VLANs only are not there"),
+    ("cvlans",  "tunnels of 802.1Q are not there"),
+    ("qos",     "shaping is not there"),
+];
+
+/// Columns of a port that only add something.
+const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "other_config"];
+
+/// Reads an interface and its port.
+///
+/// # Errors
+/// It cannot be a port, and why.
+pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<Wanted, String> {
+    let name = interface.text("name").unwrap_or_default();
+    check_name("name", name).map_err(|error| error.problem)?;
+    if let Some((column, why)) = refused_of_port(port) {
+        return Err(format!("{column}: {why}"));
+    }
+    let mut options = interface.map("options");
+    let (kind, name) = kind(
+        interface.text("type").unwrap_or_default(),
+        name,
+        &mut options,
+    )?;
+    let mut notes: Vec<_> = options
+        .keys()
+        .map(|key| format!("options:{key}: {}", unheeded(key)))
+        .collect();
+    notes.extend(notes_of(port, interface));
+    if interface.has("mac") {
+        notes.push("mac: not honoured: the interface keeps its address".to_owned());
+    }
+    let spec = PortSpec {
+        kind,
+        name,
+        number: None,
+    };
+    Ok(Wanted {
+        uuid: interface.uuid,
+        spec,
+        notes,
+    })
+}
+
+/// What is not honoured of the bridge's own interface. It is there in any case.
+pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
+    let mut notes = notes_of(port, interface);
+    if let Some((column, why)) = refused_of_port(port) {
+        notes.push(format!("{column}: not honoured: {why}"));
+    }
+    if interface.has("ofport_request") {
+        notes.push("ofport_request: not honoured: it is the LOCAL port".to_owned());
+    }
+    if interface.has("mac") {
+        notes.push("mac: not honoured: set other_config:hwaddr of the bridge".to_owned());
+    }
+    notes
+}
+
+/// Why a port must not be, if it must not.
+fn refused_of_port(port: Record<'_>) -> Option<(&'static str, String)> {
+    let refused = REFUSED.iter().find(|(column, _)| port.has(column));
+    if let Some((column, why)) = refused {
+        return Some((column, (*why).to_owned()));
+    }
+    match port.text("vlan_mode") {
+        None | Some("trunk") => {}
+        Some(mode) => return Some(("vlan_mode", format!("{mode} is not there, only trunk is"))),
+    }
+    if port.is_true("fake_bridge") {
+        return Some(("fake_bridge", "bridges in a VLAN are not there".to_owned()));
+    }
+    let isolated = port.is_true("protected");
+    isolated.then(|| ("protected", "ports are not kept apart".to_owned()))
+}
+
+/// What is not honoured of a port of any kind.
+fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut note = |column: &str| notes.push(format!("{column}: {}", unheeded(column)));
+    for column in UNHEEDED_OF_PORT {
+        if port.has(column) {
+            note(column);
+        }
+    }
+    for column in ["ingress_policing_rate", "ingress_policing_kpkts_rate"] {
+        if interface.integer(column).is_some_and(|rate| rate > 0) {
+            note(column);
+        }
+    }
+    if interface.map("bfd").get("enable") == Some(&"true") {
+        note("bfd");
+    }
+    if interface.map("lldp").get("enable") == Some(&"true") {
+        note("lldp");
+    }
+    for column in ["cfm_mpid", "mtu_request", "other_config"] {
+        if interface.has(column) {
+            note(column);
+        }
+    }
+    notes
+}
+
+/// What is said of what is not honoured and costs nothing but itself.
+pub(super) fn unheeded(key: &str) -> String {
+    format!("not honoured: this switch has no {key}")
+}
+
+/// What a type of interface comes to, and the name of its device. What is understood of
+/// `options` is taken out.
+fn kind(
+    of: &str,
+    name: &str,
+    options: &mut BTreeMap<&str, &str>,
+) -> Result<(PortKind, String), String> {
+    let here = |kind| Ok((kind, name.to_owned()));
+    match of {
+        "" | "system" => here(PortKind::Interface),
+        "internal" | "tap" => here(PortKind::Tap),
+        "afxdp" | "afxdp-nonpmd" => here(PortKind::Xdp(xdp_options(options.remove("xdp-mode"))?)),
+        "dpdk" => {
+            let device = options.remove("dpdk-devargs");
+            let device = device.ok_or("type dpdk: say which device in options:dpdk-devargs")?;
+            let arguments: dpdk::Arguments = device
+                .parse()
+                .map_err(|error: dpdk::BadArguments| error.to_string())?;
+            let name = arguments.device().to_owned();
+            Ok((PortKind::Dpdk(arguments.into()), name))
+        }
+        missing if MISSING_TYPES.contains(&missing) => Err(format!(
+            "type {missing}: not there yet: use system, internal, tap, afxdp or dpdk"
+        )),
+        unknown => Err(format!(
+            "type {unknown}: unknown: use system, internal, tap, afxdp or dpdk"
+        )),
+    }
+}
+
+/// The ways by which AF_XDP goes (ovs-vswitchd.conf.db(5), `options:xdp-mode`).
+fn xdp_options(mode: Option<&str>) -> Result<Options, String> {
+    let (hook, transfer) = match mode {
+        None | Some("best-effort") => (HookChoice::Best, TransferChoice::Best),
+        Some("native-with-zerocopy") => (HookChoice::Native, TransferChoice::ZeroCopy),
+        Some("native") => (HookChoice::Native, TransferChoice::Copy),
+        Some("generic") => (HookChoice::Generic, TransferChoice::Copy),
+        Some(mode) => return Err(format!("options:xdp-mode: '{mode}' is no mode")),
+    };
+    Ok(Options {
+        hook,
+        transfer,
+        ..Options::default()
+    })
+}

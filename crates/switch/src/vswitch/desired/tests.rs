@@ -1,0 +1,372 @@
+//! Rows to a configuration, by hand and at random.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::FailMode;
+use crate::reconcile::reconcile;
+use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
+
+/// What one bridge of these columns, ports and controllers comes to.
+fn one(columns: Value, ports: &[(&str, Value)], controllers: &[&str]) -> Desired {
+    let mut database = empty();
+    put_bridge(&mut database, "br0", columns, ports, controllers);
+    put_root(&mut database, &["br0"], 3);
+    desire(&database, &Config::default())
+}
+
+fn ports_of(desired: &Desired) -> Vec<String> {
+    let ports = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| &bridge.ports);
+    ports.map(ToString::to_string).collect()
+}
+
+fn fate<'a>(desired: &'a Desired, interface: &str) -> &'a InterfaceFate {
+    &desired.interfaces[&uuid("Interface", interface)]
+}
+
+/// Why an interface is refused, or what is not honoured of it.
+fn said(desired: &Desired, interface: &str) -> String {
+    match fate(desired, interface) {
+        InterfaceFate::Refused(why) => format!("refused: {why}"),
+        InterfaceFate::Port { notes, .. } => notes.join("; "),
+    }
+}
+
+#[test]
+fn bridges_ports_and_controllers_become_a_configuration() {
+    let columns = json!({
+        "fail_mode": "secure",
+        "protocols": ["set", ["OpenFlow10", "OpenFlow13"]],
+        "other_config": pairs(&[("datapath-id", "00000000000000cd"), ("disable-in-band", "true")]),
+    });
+    let ports = [
+        ("p1", json!({})),
+        ("p2", json!({"type": "system", "ofport_request": 7})),
+        ("vm1", json!({"type": "internal"})),
+        (
+            "x1",
+            json!({"type": "afxdp", "options": pairs(&[("xdp-mode", "generic")])}),
+        ),
+    ];
+    let desired = one(columns, &ports, &["tcp:127.0.0.1", "ptcp:6654"]);
+    assert_eq!(
+        ports_of(&desired),
+        ["p1=1", "p2=7", "tap:vm1=2", "xdp:x1,generic,copy=3"]
+    );
+    let bridge = &desired.config.bridges[0];
+    assert_eq!(
+        (bridge.fail_mode, bridge.datapath_id.map(|id| id.0)),
+        (FailMode::Secure, Some(0xcd))
+    );
+    assert_eq!(
+        bridge.controllers,
+        ["tcp:127.0.0.1:6653".parse().expect("a target")]
+    );
+    assert_eq!(bridge.listen, ["ptcp:6654".parse().expect("a place")]);
+    assert_eq!(
+        bridge.protocols,
+        crate::config::parse_protocols("OpenFlow10,OpenFlow13").expect("legal")
+    );
+    assert_eq!(desired.next_cfg, Some(3));
+    assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());
+    let local = InterfaceFate::Port {
+        bridge: "br0".to_owned(),
+        number: PortNo::LOCAL,
+        notes: vec![],
+    };
+    assert_eq!(*fate(&desired, "br0"), local);
+}
+
+#[test]
+fn no_row_above_all_is_nothing_to_do() {
+    assert_eq!(desire(&empty(), &Config::default()), Desired::default());
+}
+
+/// Columns of an interface, and what is said of them.
+#[rustfmt::skip]
+const OF_INTERFACES: [(&str, &str); 8] = [
+    (r#"{"type": "vxlan"}"#,                                       "refused: type vxlan: not there yet"),
+    (r#"{"type": "patch"}"#,                                       "refused: type patch: not there yet"),
+    (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
+    (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
+    (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
+    (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
+    (r#"{"ingress_policing_rate": 100}"#,                          "ingress_policing_rate: not honoured"),
+    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mtu_request: not honoured"),
+];
+
+#[test]
+fn what_an_interface_asks_in_vain_is_said() {
+    for (columns, part) in OF_INTERFACES {
+        let columns = serde_json::from_str(columns).expect("JSON");
+        let desired = one(json!({}), &[("p1", columns)], &[]);
+        let said = said(&desired, "p1");
+        assert!(said.starts_with(part), "{said}");
+        let opened = desired.config.bridges[0].ports.len() == 1;
+        assert_eq!(opened, !said.starts_with("refused"), "{said}");
+    }
+}
+
+#[test]
+fn a_port_that_would_forward_what_it_must_not_is_refused() {
+    for (column, value) in [
+        ("tag", json!(7)),
+        ("trunks", json!(["set", [1, 2]])),
+        ("vlan_mode", json!("access")),
+        ("fake_bridge", json!(true)),
+        ("interfaces", names("Interface", &["p1", "p2"])),
+    ] {
+        let mut database = empty();
+        put(&mut database, "Interface", "p2", &json!({"name": "p2"}));
+        let mut port = json!({"name": "p1", "interfaces": names("Interface", &["p1"])});
+        port[column] = value;
+        put(&mut database, "Port", "p1", &port);
+        put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
+        put_root(&mut database, &["br0"], 1);
+        let desired = desire(&database, &Config::default());
+        let said = said(&desired, "p1");
+        assert!(said.starts_with("refused: "), "{column}: {said}");
+        assert_eq!(ports_of(&desired), [""; 0]);
+    }
+    let trunk =
+        json!({"name": "p1", "interfaces": names("Interface", &["p1"]), "vlan_mode": "trunk"});
+    let mut database = empty();
+    put(&mut database, "Port", "p1", &trunk);
+    put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
+    put_root(&mut database, &["br0"], 1);
+    assert_eq!(ports_of(&desire(&database, &Config::default())), ["p1=1"]);
+}
+
+#[test]
+fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
+    let columns = json!({
+        "stp_enable": true,
+        "mirrors": names("Mirror", &["m"]),
+        "protocols": "OpenFlow99",
+        "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "60")]),
+    });
+    let desired = one(columns, &[], &["ssl:127.0.0.1", "dance"]);
+    let fate = &desired.bridges[&uuid("Bridge", "br0")];
+    let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
+    let wanted = [
+        "mirrors",
+        "other_config:datapath-id",
+        "other_config:mac-aging-time",
+        "protocols",
+        "stp_enable",
+    ];
+    assert_eq!(told, wanted);
+    assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");
+    let place = |target| &desired.controllers[&uuid("Controller", target)].place;
+    assert!(
+        place("ssl:127.0.0.1")
+            .as_ref()
+            .is_err_and(|why| why.contains("TLS"))
+    );
+    assert!(place("dance").is_err());
+    assert!(desired.config.bridges[0].controllers.is_empty());
+}
+
+#[test]
+fn a_name_that_cannot_be_is_refused_with_all_below_it() {
+    let mut database = empty();
+    put_bridge(
+        &mut database,
+        "a-bridge-with-a-long-name",
+        json!({}),
+        &[("p1", json!({}))],
+        &[],
+    );
+    put_root(&mut database, &["a-bridge-with-a-long-name"], 1);
+    let desired = desire(&database, &Config::default());
+    assert!(desired.config.bridges.is_empty());
+    assert!(
+        said(&desired, "p1").contains("15 bytes"),
+        "{}",
+        said(&desired, "p1")
+    );
+}
+
+#[test]
+fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
+    let of = |limits: [Value; 2]| {
+        let mut database = empty();
+        put_bridge(
+            &mut database,
+            "br0",
+            json!({}),
+            &[],
+            &["tcp:1.1.1.1", "tcp:1.1.1.2"],
+        );
+        for (target, limit) in ["tcp:1.1.1.1", "tcp:1.1.1.2"].into_iter().zip(limits) {
+            let row = json!({"target": target, "controller_rate_limit": limit});
+            put(&mut database, "Controller", target, &row);
+        }
+        put_root(&mut database, &["br0"], 1);
+        let desired = desire(&database, &Config::default());
+        let notes = desired
+            .controllers
+            .values()
+            .map(|fate| fate.notes.len())
+            .sum();
+        (desired.config.bridges[0].controller_rate_limit, notes)
+    };
+    assert_eq!(of([json!(500), json!(500)]), (Some(500), 0_usize));
+    assert_eq!(of([json!(500), json!(["set", []])]), (None, 2));
+    assert_eq!(of([json!(20_000_000), json!(20_000_000)]), (None, 2));
+}
+
+#[test]
+fn who_runs_keeps_its_number_and_who_asks_gets_a_free_one() {
+    let mut database = empty();
+    put_bridge(
+        &mut database,
+        "br0",
+        json!({}),
+        &[("a", json!({})), ("b", json!({}))],
+        &[],
+    );
+    put_root(&mut database, &["br0"], 1);
+    let before = desire(&database, &Config::default()).config;
+    // A third comes that stands before them in the alphabet, and asks for what b has.
+    let ports = [
+        ("0", json!({"ofport_request": 2})),
+        ("a", json!({})),
+        ("b", json!({})),
+    ];
+    put_bridge(&mut database, "br0", json!({}), &ports, &[]);
+    let after = desire(&database, &before);
+    assert_eq!(ports_of(&after), ["0=3", "a=1", "b=2"]);
+    assert!(
+        said(&after, "0").contains("ofport_request: 2"),
+        "{}",
+        said(&after, "0")
+    );
+    // After a restart, who asks comes first; the others have what the database remembers.
+    let ports = [
+        ("0", json!({"ofport_request": 2})),
+        ("a", json!({"ofport": 9})),
+        ("b", json!({"ofport": 2})),
+    ];
+    put_bridge(&mut database, "br0", json!({}), &ports, &[]);
+    assert_eq!(
+        ports_of(&desire(&database, &Config::default())),
+        ["0=2", "a=9", "b=1"]
+    );
+}
+
+/// What a port at random is like: type, number asked for, tag.
+type AnyPort = (u8, Option<u8>, Option<u8>);
+
+fn any_bridges() -> impl Strategy<Value = BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>> {
+    let port = (
+        0..5_u8,
+        proptest::option::of(1..4_u8),
+        proptest::option::weighted(0.2, 0..9_u8),
+    );
+    let ports = proptest::collection::btree_map(0..6_u8, port, 0..5);
+    proptest::collection::btree_map(0..3_u8, (ports, any::<bool>()), 0..4)
+}
+
+fn database_of(bridges: &BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>) -> Database {
+    const TYPES: [&str; 5] = ["", "internal", "tap", "vxlan", "afxdp"];
+    let mut database = empty();
+    let mut all = Vec::new();
+    for (bridge, (ports, secure)) in bridges {
+        let bridge = format!("br{bridge}");
+        let mut rows = Vec::new();
+        for (port, (of, asked, tag)) in ports {
+            // Names may be those of bridges, or of ports elsewhere.
+            let name = if *port == 5 {
+                "br1".to_owned()
+            } else {
+                format!("p{port}")
+            };
+            if name == bridge {
+                continue;
+            }
+            let mut row = json!({"type": TYPES[usize::from(*of)]});
+            if let Some(asked) = asked {
+                row["ofport_request"] = json!(asked);
+            }
+            if let Some(tag) = tag {
+                let port =
+                    json!({"name": name, "tag": tag, "interfaces": names("Interface", &[&name])});
+                put(&mut database, "Port", &name, &port);
+            }
+            rows.push((name, row));
+        }
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|(name, row)| (name.as_str(), row.clone()))
+            .collect();
+        let mode = if *secure {
+            json!("secure")
+        } else {
+            json!(["set", []])
+        };
+        put_bridge(
+            &mut database,
+            &bridge,
+            json!({"fail_mode": mode}),
+            &rows,
+            &["tcp:127.0.0.1"],
+        );
+        all.push(bridge);
+    }
+    let all: Vec<_> = all.iter().map(String::as_str).collect();
+    put_root(&mut database, &all, 1);
+    database
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_asked_comes_to_a_configuration_that_can_be(
+        states in proptest::collection::vec(any_bridges(), 1..5),
+    ) {
+        let mut current = Config::default();
+        for state in states {
+            let database = database_of(&state);
+            let desired = desire(&database, &current);
+            let checked = desired.config.check();
+            prop_assert!(desired.config.bridges.is_empty() || checked.is_ok(), "{checked:?}");
+            // Every interface of a bridge has its fate, and every port is somebody's.
+            prop_assert_eq!(desired.interfaces.len(), database.rows("Interface").count());
+            let is_port = |fate: &&InterfaceFate| {
+                matches!(fate, InterfaceFate::Port { number, .. } if *number != PortNo::LOCAL)
+            };
+            let ports: usize = desired.config.bridges.iter().map(|bridge| bridge.ports.len()).sum();
+            prop_assert_eq!(desired.interfaces.values().filter(is_port).count(), ports);
+            // The same rows a second time are nothing to do.
+            let again = desire(&database, &desired.config);
+            prop_assert_eq!(&again, &desired);
+            prop_assert_eq!(reconcile(&desired.config, &again.config), vec![]);
+            current = desired.config;
+        }
+    }
+
+    #[test]
+    fn who_stays_is_left_alone_whatever_else_changes(
+        before in any_bridges(),
+        after in any_bridges(),
+    ) {
+        // A port that asks for nothing, of a bridge that stays.
+        let with_it = |mut bridges: BTreeMap<u8, (BTreeMap<u8, AnyPort>, bool)>, current: &Config| {
+            let (ports, _) = bridges.entry(0).or_default();
+            ports.insert(9, (0, None, None));
+            desire(&database_of(&bridges), current)
+        };
+        let nothing = Config::default();
+        let current = with_it(before, &nothing);
+        let next = with_it(after, &current.config);
+        let touched = reconcile(&current.config, &next.config);
+        let touched: Vec<_> = touched.iter().map(ToString::to_string).collect();
+        let mine = |step: &&String| step.contains(" port p9 ") || step.ends_with("bridge br0");
+        prop_assert_eq!(touched.iter().find(mine), None);
+    }
+}

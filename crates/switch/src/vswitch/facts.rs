@@ -1,0 +1,51 @@
+//! How things are, as the control thread tells it.
+
+use std::collections::BTreeMap;
+
+use base::{DatapathId, PortNo};
+use flow::{PortStats, Role};
+use ports::Status;
+
+use crate::config::Listen;
+
+/// How all bridges are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    /// Those that are there.
+    pub(crate) bridges: BTreeMap<String, BridgeFacts>,
+    /// Those that could not be made, and why.
+    pub(crate) failed: BTreeMap<String, String>,
+}
+
+/// How one bridge is.
+#[derive(Clone, Debug)]
+pub(crate) struct BridgeFacts {
+    /// Its datapath id.
+    pub(crate) datapath_id: DatapathId,
+    /// Its ports.
+    pub(crate) ports: BTreeMap<PortNo, PortFacts>,
+    /// The controllers that it goes to, by where they are met.
+    pub(crate) controllers: BTreeMap<String, ControllerFacts>,
+    /// Where it was to wait for controllers and could not, and why.
+    pub(crate) not_listening: BTreeMap<Listen, String>,
+}
+
+/// How one port is.
+#[derive(Clone, Debug)]
+pub(crate) struct PortFacts {
+    /// How its device is; why it is not open, otherwise.
+    pub(crate) device: Result<Status, String>,
+    /// What it has counted.
+    pub(crate) statistics: Option<PortStats>,
+}
+
+/// How a controller is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ControllerFacts {
+    /// Its role, while it is connected.
+    pub(crate) role: Option<Role>,
+    /// Seconds since it came, if it ever did.
+    pub(crate) since_connect: Option<u64>,
+    /// Seconds since it went, if it ever did.
+    pub(crate) since_disconnect: Option<u64>,
+}

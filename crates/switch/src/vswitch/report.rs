@@ -1,0 +1,332 @@
+//! How things are, as the database has it: the columns that the switch fills in. Only
+//! what differs from what stands there becomes an operation.
+
+use std::collections::BTreeMap;
+
+use base::PortNo;
+use flow::{PortStats, Role};
+use ovsdb::{Atom, Database, Datum, Operation, Uuid};
+use ports::Status;
+
+use super::desired::{BridgeFate, ControllerFate, Desired, InterfaceFate, Place};
+use super::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts};
+use super::rows::root;
+
+/// What is said of the version: a number first, as tools expect it.
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
+
+/// Types of data paths that bridges may ask for: all are one.
+const DATAPATH_TYPES: [&str; 2] = ["netdev", "system"];
+
+/// Types of interfaces that there are, and what only builds with DPDK have.
+const INTERFACE_TYPES: [&str; 4] = ["afxdp", "internal", "system", "tap"];
+const DPDK: &str = "dpdk";
+
+/// The number of a port that could not be made (ovs-vswitchd.conf.db(5), `ofport`).
+const NO_PORT: i64 = -1;
+
+/// What the number `LOCAL` is in OpenFlow 1.0, by which tools know it.
+const LOCAL: i64 = 0xfffe;
+
+/// Which columns are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Those that say how things are.
+    State,
+    /// Those that count, too, and those that tell of times.
+    Statistics,
+}
+
+/// Columns of a row and what they are to hold.
+type Columns = Vec<(&'static str, Datum)>;
+
+/// What is to be written so that the database says how things are. `configured` is the
+/// number of what was carried out.
+pub(super) fn report(
+    database: &Database,
+    desired: &Desired,
+    facts: &Facts,
+    extent: Extent,
+) -> Vec<Operation> {
+    let mut writer = Writer {
+        database,
+        operations: Vec::new(),
+    };
+    for (uuid, fate) in &desired.interfaces {
+        writer.write("Interface", *uuid, interface(fate, facts, extent));
+    }
+    for (uuid, fate) in &desired.bridges {
+        writer.write("Bridge", *uuid, bridge(fate, facts));
+    }
+    for (uuid, fate) in &desired.controllers {
+        writer.write("Controller", *uuid, controller(fate, facts, extent));
+    }
+    if let Some(root) = root(database) {
+        writer.write("Open_vSwitch", root.uuid, whole(desired));
+    }
+    writer.operations
+}
+
+/// Writes what is new.
+struct Writer<'a> {
+    database: &'a Database,
+    operations: Vec<Operation>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, table: &str, uuid: Uuid, columns: Columns) {
+        let Some(row) = self.database.row(table, uuid) else {
+            return;
+        };
+        let differs = |(name, datum): &(&str, Datum)| row.get(*name).is_some_and(|is| is != datum);
+        let columns = columns.into_iter().filter(differs);
+        let columns: Vec<_> = columns
+            .map(|(name, datum)| (name.to_owned(), datum))
+            .collect();
+        if !columns.is_empty() {
+            self.operations.push(Operation::Update {
+                table: table.to_owned(),
+                row: uuid,
+                columns,
+            });
+        }
+    }
+}
+
+fn whole(desired: &Desired) -> Columns {
+    let dpdk = dpdk::IS_THERE.then_some(DPDK);
+    let mut columns = vec![
+        ("ovs_version", Datum::one(VERSION)),
+        ("datapath_types", Datum::set(DATAPATH_TYPES)),
+        (
+            "iface_types",
+            Datum::set(INTERFACE_TYPES.into_iter().chain(dpdk)),
+        ),
+        ("dpdk_initialized", Datum::one(dpdk::IS_THERE)),
+    ];
+    columns.extend(
+        desired
+            .next_cfg
+            .map(|number| ("cur_cfg", Datum::one(number))),
+    );
+    columns
+}
+
+fn bridge(fate: &BridgeFate, facts: &Facts) -> Columns {
+    let there = facts
+        .bridges
+        .get(&fate.name)
+        .filter(|_| fate.refused.is_none());
+    let id = there.map(|bridge| format!("{:016x}", bridge.datapath_id.0));
+    let failed = fate
+        .refused
+        .as_ref()
+        .or_else(|| facts.failed.get(&fate.name));
+    let failed = failed.map(|why| ("error".to_owned(), why.clone()));
+    let notes = fate
+        .notes
+        .iter()
+        .map(|(column, why)| (column.clone(), why.clone()));
+    vec![
+        ("datapath_id", Datum::optional(id)),
+        ("datapath_version", Datum::one(VERSION)),
+        ("status", Datum::map(notes.chain(failed))),
+    ]
+}
+
+fn interface(fate: &InterfaceFate, facts: &Facts, extent: Extent) -> Columns {
+    match fate {
+        InterfaceFate::Refused(why) => closed(why),
+        InterfaceFate::Port {
+            bridge,
+            number,
+            notes,
+        } => match find(facts, bridge, *number) {
+            Err(why) => closed(&why),
+            Ok(port) => match &port.device {
+                Err(why) => closed(why),
+                Ok(status) => open(*number, status, port, notes, extent),
+            },
+        },
+    }
+}
+
+fn find<'a>(facts: &'a Facts, bridge: &str, number: PortNo) -> Result<&'a PortFacts, String> {
+    let port = facts
+        .bridges
+        .get(bridge)
+        .map(|bridge| bridge.ports.get(&number));
+    match port {
+        Some(Some(port)) => Ok(port),
+        Some(None) => Err("it could not be made".to_owned()),
+        None => Err(match facts.failed.get(bridge) {
+            Some(why) => format!("bridge {bridge}: {why}"),
+            None => format!("bridge {bridge} could not be made"),
+        }),
+    }
+}
+
+/// Columns of an interface that is no port.
+fn closed(why: &str) -> Columns {
+    let mut columns = vec![
+        ("ofport", Datum::one(NO_PORT)),
+        ("error", Datum::one(why)),
+        ("statistics", Datum::Map(BTreeMap::new())),
+        ("status", Datum::Map(BTreeMap::new())),
+    ];
+    let unknown = [
+        "mac_in_use",
+        "ifindex",
+        "admin_state",
+        "link_state",
+        "link_speed",
+        "mtu",
+    ];
+    columns.extend(unknown.map(|column| (column, Datum::none())));
+    columns
+}
+
+/// Columns of an interface that is a port.
+fn open(
+    number: PortNo,
+    status: &Status,
+    port: &PortFacts,
+    notes: &[String],
+    extent: Extent,
+) -> Columns {
+    let state = |up: bool| if up { "up" } else { "down" };
+    let number = match number {
+        PortNo::LOCAL => LOCAL,
+        PortNo(number) => number.into(),
+    };
+    let error = (!notes.is_empty()).then(|| notes.join("; "));
+    let index = status.index.map(|index| i64::from(index.0));
+    let speed = status.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000);
+    let mtu = (status.mtu > 0).then(|| i64::from(status.mtu));
+    let driver = status
+        .driver
+        .iter()
+        .map(|driver| ("driver_name", driver.clone()));
+    let way = status.way.iter().map(|way| ("way", way.clone()));
+    let mut columns = vec![
+        ("ofport", Datum::one(number)),
+        ("error", Datum::optional(error)),
+        ("mac_in_use", Datum::one(status.address.to_string())),
+        ("ifindex", Datum::optional(index)),
+        ("admin_state", Datum::one(state(status.up))),
+        ("link_state", Datum::one(state(status.carrier))),
+        ("link_speed", Datum::optional(speed)),
+        ("mtu", Datum::optional(mtu)),
+        ("status", Datum::map(driver.chain(way))),
+    ];
+    if let (Extent::Statistics, Some(counts)) = (extent, &port.statistics) {
+        columns.push(("statistics", statistics(counts)));
+    }
+    columns
+}
+
+/// Counts, by the names that the database has for them.
+fn statistics(counts: &PortStats) -> Datum {
+    let pairs = [
+        ("rx_packets", Some(counts.rx_packets)),
+        ("tx_packets", Some(counts.tx_packets)),
+        ("rx_bytes", Some(counts.rx_bytes)),
+        ("tx_bytes", Some(counts.tx_bytes)),
+        ("rx_dropped", Some(counts.rx_dropped)),
+        ("tx_dropped", Some(counts.tx_dropped)),
+        ("rx_errors", Some(counts.rx_errors)),
+        ("tx_errors", Some(counts.tx_errors)),
+        ("rx_frame_err", counts.rx_frame_errors),
+        ("rx_over_err", counts.rx_over_errors),
+        ("rx_crc_err", counts.rx_crc_errors),
+        ("collisions", counts.collisions),
+    ];
+    let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let known = pairs
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, count(value?))));
+    Datum::map(known)
+}
+
+fn controller(fate: &ControllerFate, facts: &Facts, extent: Extent) -> Columns {
+    let bridge = facts.bridges.get(&fate.bridge);
+    let state = match &fate.place {
+        Ok(Place::Target(target)) => target_state(bridge, &target.to_string()),
+        Ok(Place::Listen(listen)) => {
+            let failed = bridge.and_then(|bridge| bridge.not_listening.get(listen).cloned());
+            Standing {
+                problem: failed,
+                ..Standing::default()
+            }
+        }
+        Err(why) => Standing {
+            problem: Some(why.clone()),
+            ..Standing::default()
+        },
+    };
+    let role = state.facts.role.map(|role| match role {
+        Role::Equal => "other",
+        Role::Master => "master",
+        Role::Slave => "slave",
+    });
+    let mut columns = vec![
+        ("is_connected", Datum::one(role.is_some())),
+        ("role", Datum::optional(role)),
+    ];
+    // Times differ with every second, and come with what is counted.
+    if extent == Extent::Statistics || state.problem.is_some() || !fate.notes.is_empty() {
+        columns.push(("status", standing(&state, &fate.notes)));
+    }
+    columns
+}
+
+/// How a controller stands.
+#[derive(Default)]
+struct Standing {
+    facts: ControllerFacts,
+    /// In a word of Open vSwitch, of one that is gone to.
+    state: Option<&'static str>,
+    problem: Option<String>,
+}
+
+fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> Standing {
+    let facts = bridge.and_then(|bridge| bridge.controllers.get(uri));
+    let facts = facts.copied().unwrap_or_default();
+    Standing {
+        facts,
+        state: Some(if facts.role.is_some() {
+            "ACTIVE"
+        } else {
+            "BACKOFF"
+        }),
+        problem: None,
+    }
+}
+
+fn standing(standing: &Standing, notes: &[String]) -> Datum {
+    let mut status: BTreeMap<Atom, Atom> = BTreeMap::new();
+    let mut tell = |key: &str, value: Option<String>| {
+        status.extend(value.map(|value| (key.into(), value.into())));
+    };
+    let Standing {
+        facts,
+        state,
+        problem,
+    } = standing;
+    tell("state", state.map(str::to_owned));
+    tell("last_error", problem.clone());
+    tell(
+        "sec_since_connect",
+        facts.since_connect.map(|seconds| seconds.to_string()),
+    );
+    let since = facts.since_disconnect.filter(|_| facts.role.is_none());
+    tell(
+        "sec_since_disconnect",
+        since.map(|seconds| seconds.to_string()),
+    );
+    tell(
+        "not_honoured",
+        (!notes.is_empty()).then(|| notes.join("; ")),
+    );
+    Datum::Map(status)
+}

@@ -1,0 +1,153 @@
+//! A small database for tests: the columns of the schema that they need, and rows by name.
+
+use ovsdb::{Database, Form, Schema, Uuid};
+use serde_json::{Map, Value, json};
+
+use super::TABLES;
+
+fn rows_of(table: &str) -> Value {
+    json!({"type": {"key": {"type": "uuid", "refTable": table}, "min": 0, "max": "unlimited"}})
+}
+
+fn optional(kind: &str) -> Value {
+    json!({"type": {"key": kind, "min": 0, "max": 1}})
+}
+
+fn schema() -> Schema {
+    let map = json!({"type": {"key": "string", "value": "string", "min": 0, "max": "unlimited"}});
+    let counts =
+        json!({"type": {"key": "string", "value": "integer", "min": 0, "max": "unlimited"}});
+    let several = |kind: &str| json!({"type": {"key": kind, "min": 0, "max": "unlimited"}});
+    let truth = json!({"type": "boolean"});
+    let table = |columns: Value| json!({"columns": columns});
+    let schema = json!({"tables": {
+        "Open_vSwitch": table(json!({
+            "bridges": rows_of("Bridge"), "next_cfg": {"type": "integer"},
+            "cur_cfg": {"type": "integer"}, "other_config": map, "ovs_version": optional("string"),
+            "datapath_types": several("string"), "iface_types": several("string"),
+            "dpdk_initialized": truth,
+        })),
+        "Bridge": table(json!({
+            "name": {"type": "string"}, "ports": rows_of("Port"), "controller": rows_of("Controller"),
+            "fail_mode": optional("string"), "protocols": several("string"), "other_config": map,
+            "stp_enable": truth, "mirrors": rows_of("Mirror"), "datapath_id": optional("string"),
+            "datapath_version": {"type": "string"}, "status": map,
+        })),
+        "Port": table(json!({
+            "name": {"type": "string"}, "interfaces": rows_of("Interface"), "tag": optional("integer"),
+            "trunks": several("integer"), "vlan_mode": optional("string"), "fake_bridge": truth,
+        })),
+        "Interface": table(json!({
+            "name": {"type": "string"}, "type": {"type": "string"}, "options": map,
+            "ofport_request": optional("integer"), "ofport": optional("integer"),
+            "mac": optional("string"), "mtu_request": optional("integer"),
+            "ingress_policing_rate": {"type": "integer"},
+            "error": optional("string"), "mac_in_use": optional("string"),
+            "admin_state": optional("string"), "link_state": optional("string"),
+            "mtu": optional("integer"), "ifindex": optional("integer"),
+            "status": map, "statistics": counts,
+        })),
+        "Controller": table(json!({
+            "target": {"type": "string"}, "controller_rate_limit": optional("integer"),
+            "controller_burst_limit": optional("integer"), "max_backoff": optional("integer"),
+            "is_connected": truth, "role": optional("string"), "status": map,
+        })),
+    }});
+    Schema::from_json(&schema).expect("a schema")
+}
+
+/// A database without rows.
+pub(crate) fn empty() -> Database {
+    Database::following(&schema(), TABLES.iter().copied())
+}
+
+/// The name of a row, of a name for people.
+pub(crate) fn uuid(table: &str, name: &str) -> Uuid {
+    let bytes = table.bytes().chain(name.bytes());
+    Uuid(bytes.fold(7, |hash: u128, byte| {
+        hash.wrapping_mul(257).wrapping_add(byte.into())
+    }))
+}
+
+/// A column that names rows.
+pub(crate) fn names(table: &str, rows: &[&str]) -> Value {
+    let rows = rows
+        .iter()
+        .map(|name| json!(["uuid", uuid(table, name).to_string()]));
+    json!(["set", rows.collect::<Vec<_>>()])
+}
+
+/// A column of pairs.
+pub(crate) fn pairs(pairs: &[(&str, &str)]) -> Value {
+    json!(["map", pairs])
+}
+
+/// Puts a row there, or in the place of one that is there.
+pub(crate) fn put(database: &mut Database, table: &str, name: &str, columns: &Value) {
+    let uuid = uuid(table, name);
+    if database.row(table, uuid).is_some() {
+        say(database, table, uuid, &json!({"delete": null}));
+    }
+    say(database, table, uuid, &json!({"insert": columns}));
+}
+
+/// Changes columns of a row as the database would, if it took these operations.
+pub(crate) fn carry_out(database: &mut Database, operations: &[ovsdb::Operation]) {
+    for operation in operations {
+        if let ovsdb::Operation::Update {
+            table,
+            row,
+            columns,
+        } = operation
+        {
+            let columns = columns.iter();
+            let columns: Map<_, _> = columns
+                .map(|(name, datum)| (name.clone(), datum.to_json()))
+                .collect();
+            let change = json!({"old": {}, "new": columns});
+            let change = json!({table: {row.to_string(): change}});
+            database.apply(&change, Form::Values).expect("legal");
+        }
+    }
+}
+
+fn say(database: &mut Database, table: &str, uuid: Uuid, change: &Value) {
+    let change = json!({table: {uuid.to_string(): change}});
+    database.apply(&change, Form::Differences).expect("legal");
+}
+
+/// Puts a bridge there with its own interface, these ports, each with one interface of its
+/// name and these columns, and these controllers by their targets.
+pub(crate) fn put_bridge(
+    database: &mut Database,
+    name: &str,
+    mut columns: Value,
+    ports: &[(&str, Value)],
+    controllers: &[&str],
+) {
+    let own = (name, json!({"type": "internal"}));
+    let ports: Vec<_> = ports.iter().cloned().chain([own]).collect();
+    for (port, interface) in &ports {
+        let mut interface = interface.clone();
+        interface["name"] = json!(port);
+        put(database, "Interface", port, &interface);
+        if database.row("Port", uuid("Port", port)).is_none() {
+            let row = json!({"name": port, "interfaces": names("Interface", &[port])});
+            put(database, "Port", port, &row);
+        }
+    }
+    for target in controllers {
+        put(database, "Controller", target, &json!({"target": target}));
+    }
+    let port_names: Vec<_> = ports.iter().map(|(port, _)| *port).collect();
+    columns["name"] = json!(name);
+    columns["ports"] = names("Port", &port_names);
+    columns["controller"] = names("Controller", controllers);
+    put(database, "Bridge", name, &columns);
+}
+
+/// Puts the row above all there.
+pub(crate) fn put_root(database: &mut Database, bridges: &[&str], next_cfg: i64) {
+    let row = json!({"bridges": names("Bridge", bridges), "next_cfg": next_cfg});
+    put(database, "Open_vSwitch", ".", &row);
+}
