@@ -6,14 +6,14 @@ use std::time::Duration;
 use base::PortNo;
 use flow::{Action, Field, FlowMod, FlowModCommand, FlowStatsRequest, Instructions, Match};
 use openflow::Version;
-use testbed::{Clock, DeviceKind, FailMode};
+use testbed::{Clock, DeviceKind, FailMode, Failure};
 
 use crate::catalogue::in_force;
 use crate::catalogue::offered::{Load, Offered, figure, offer_once};
 use crate::catalogue::{
     Better, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
-use crate::controller::{Ask, Controller, Listener, Manner};
+use crate::controller::{Ask, Controller, ControllerError, Listener, Manner};
 use crate::instrument::{Pace, Rate};
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
@@ -115,8 +115,8 @@ const FIGURES: &[Figure] = &[
 const BEFORE: Duration = Duration::from_millis(150);
 
 /// A device that has not called by then will not: pauses between attempts grow to eight seconds
-/// as a rule, and a silent controller is noticed after ten.
-const PATIENCE: Duration = Duration::from_secs(40);
+/// as a rule, and a silent controller is noticed after ten, if it is.
+const PATIENCE: Duration = Duration::from_secs(25);
 
 fn fail_mode(point: &Point) -> FailMode {
     match point.word("fail") {
@@ -142,11 +142,11 @@ fn length(point: &Point) -> Duration {
     BEFORE + away(point) + Duration::from_millis(point.number("after-millis"))
 }
 
-/// The controller that is back.
+/// The controllers that are back.
 struct Back {
-    controller: Controller,
-    /// From when the device could call until both had agreed.
-    called: Duration,
+    controllers: Vec<Controller>,
+    /// From when the device could call until both had agreed; none if it did not.
+    called: Option<Duration>,
     /// Rules that it then had.
     rules: usize,
 }
@@ -178,7 +178,7 @@ fn measure(
         )
     });
     let back = back?;
-    station.give_controllers(vec![back.controller]);
+    station.give_controllers(back.controllers);
     let offered = offered?;
     let kept = back.rules as f64 / rules.len() as f64;
     let reading = reading(point, &offered, back.called, kept);
@@ -208,12 +208,19 @@ fn leave(
     let listener = Listener::bind(socket)?;
     let began = clock.now();
     let manner = Manner::silent(Version::V10);
-    let controller = listener.accept_as(manner, clock, PATIENCE, || Ok(()))?;
-    let called = clock.now().since(began);
+    let (controllers, called) = match listener.accept_as(manner, clock, PATIENCE, || Ok(())) {
+        Ok(controller) => (vec![controller], Some(clock.now().since(began))),
+        // It has not noticed, and the connection is still there.
+        Err(ControllerError::Failure(Failure::Timeout { .. })) if held.is_some() => (gone, None),
+        Err(error) => return Err(error.into()),
+    };
     drop(held);
-    let rules = (&mut &controller).flows(FlowStatsRequest::all())?.len();
+    let Some(mut first) = controllers.first() else {
+        return Err(TrialError::Impossible("it had no controller".to_owned()));
+    };
+    let rules = first.flows(FlowStatsRequest::all())?.len();
     Ok(Back {
-        controller,
+        controllers,
         called,
         rules,
     })
@@ -235,14 +242,21 @@ fn rules() -> [FlowMod; 3] {
 }
 
 /// The figures of frames that went meanwhile.
-fn reading(point: &Point, offered: &Offered, called: Duration, kept: f64) -> Reading {
+fn reading(point: &Point, offered: &Offered, called: Option<Duration>, kept: f64) -> Reading {
     let mut reading = Reading::at(point);
     let pps = point.number("pps") as f64;
     let (forth, back) = (
         &offered.measurement.streams[0],
         &offered.measurement.streams[1],
     );
-    reading.put("called_ms", called.as_secs_f64() * 1e3);
+    match called {
+        Some(called) => reading.put("called_ms", called.as_secs_f64() * 1e3),
+        None => {
+            let seconds = PATIENCE.as_secs();
+            let reason = format!("it did not notice in {seconds} s that nobody answers");
+            reading.lack("called_ms", reason);
+        }
+    }
     reading.put("rules_kept_percent", kept * 100.0);
     reading.put("lost", forth.lost as f64);
     let longest = match forth.lost {

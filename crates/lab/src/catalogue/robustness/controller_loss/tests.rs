@@ -33,7 +33,8 @@ fn what_is_lost_and_what_goes_without_a_rule_is_told() {
         }
     });
     let offered = offer_both(&load, but(2_000..2_500), back);
-    let reading = reading(&point, &offered, Duration::from_millis(700), 2.0 / 3.0);
+    let called = Some(Duration::from_millis(700));
+    let reading = reading(&point, &offered, called, 2.0 / 3.0);
     let near = |name: &str, wanted: f64, slack: f64| {
         let value = reading.figures[name];
         assert!((value - wanted).abs() <= slack, "{name}: {value}");
@@ -53,7 +54,8 @@ fn a_device_that_goes_on_has_no_outage() {
     let mut load = Load::udp(64, pace, length(&point));
     load.both_ways = true;
     let offered = offer_both(&load, but(0..0), Box::new(|_| None));
-    let reading = reading(&point, &offered, Duration::ZERO, 1.0);
+    let reading = reading(&point, &offered, None, 1.0);
+    assert!(reading.absent["called_ms"].contains("did not notice"));
     for name in ["lost", "outage_ms", "by_itself_ms"] {
         assert_eq!(reading.figures[name], 0.0, "{name}");
     }
