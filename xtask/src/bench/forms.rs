@@ -80,8 +80,9 @@ const fn millis(group: Group) -> [u32; 2] {
         Group::Meters => [1000, 200],
         // The kernel tells processor time in hundredths of a second.
         Group::Idle => [20_000, 2000],
-        Group::Generator => [2000, 200],
-        Group::Impaired => [300, 100],
+        // Shorter than the kernel lets real-time priority have a core without a pause.
+        Group::Generator => [500, 200],
+        Group::Impaired => [200, 100],
         _ => [300, 20],
     }
 }
