@@ -3,14 +3,16 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use testbed::{Failure, Program};
+use testbed::Program;
 
 use crate::ground::{Ground, Outcome, Rule, rules};
 use crate::rig::{Ran, binary};
@@ -49,7 +51,7 @@ fn reasons(trial: &Value) -> String {
 /// Echoes on these devices; trials differ in what rules match on.
 fn echoes(device: &str, packets: u32, out: &Path, more: &str) -> String {
     format!(
-        "run echo --quick --runs 1 --frame-bytes 64 --packets {packets} --device {device} \
+        "run echo --quick --frame-bytes 64 --packets {packets} --device {device} \
          --out {} {more}",
         out.display()
     )
@@ -79,7 +81,7 @@ fn switch_of(out: &Path) -> Option<Pid> {
 fn a_device_that_dies_in_mid_trial_is_started_anew_for_the_next(ground: &Ground) -> Outcome {
     let out = ground.file("dies");
     // Trials of many seconds, of which the first is cut short by the switch's end.
-    let long = echoes("comporta", 1_000_000, &out, "--match port,udp");
+    let long = echoes("comporta", 1_000_000, &out, "--runs 1 --match port,udp");
     let log = ground.file("lab.log");
     let mut run = ground.spawner.start(lab(&long).log(&log))?;
     ground.wait_until("the trials to begin", || {
@@ -125,7 +127,8 @@ fn ticks(pid: Pid) -> u64 {
 fn a_device_that_talks_nonsense_is_told_of_and_the_others_are_measured(ground: &Ground) -> Outcome {
     // A port that is free now: the lab is to listen there, and nobody else wants it.
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let babbler = thread::spawn(move || babble(address));
+    let (stop, told) = mpsc::channel();
+    let babbler = thread::spawn(move || babble(address, &told));
     let cards = testbed::Namespace::new()?;
     let far = testbed::Namespace::new()?;
     for card in ["nic1", "nic2"] {
@@ -135,7 +138,7 @@ fn a_device_that_talks_nonsense_is_told_of_and_the_others_are_measured(ground: &
     let place = format!(
         "/proc/{}/fd/{}",
         std::process::id(),
-        std::os::fd::AsRawFd::as_raw_fd(&cards.as_fd())
+        cards.as_fd().as_raw_fd()
     );
     let described = ground.file("babbler.toml");
     fs::write(
@@ -147,7 +150,7 @@ fn a_device_that_talks_nonsense_is_told_of_and_the_others_are_measured(ground: &
     )?;
     let out = ground.file("babbles");
     let device = format!("external:{},direct", described.display());
-    let words = echoes(&device, 100, &out, "--match port");
+    let words = echoes(&device, 100, &out, "--runs 1 --match port");
     let ran = Ran::within(PATIENCE, ground, lab(&words))?;
     ran.good()?;
     let all = trials(&out);
@@ -156,40 +159,32 @@ fn a_device_that_talks_nonsense_is_told_of_and_the_others_are_measured(ground: &
         of.next().cloned().unwrap_or_default()
     };
     assert!(is_done(&of("direct")), "{all:?}");
-    let babbled = of("babbler");
+    let name = described.file_stem().unwrap_or_default();
+    let babbled = of(&name.to_string_lossy());
     assert!(!is_done(&babbled), "{babbled}");
     let told = reasons(&babbled);
     assert!(
         told.contains("not connected") && told.contains("does not speak OpenFlow"),
         "{told}"
     );
-    babbler.join().expect("it only calls")?;
+    drop(stop);
+    babbler.join().expect("it only calls");
     Ok(())
 }
 
-/// Calls the lab and says what no switch does, until nobody listens any more.
-fn babble(address: std::net::SocketAddr) -> Result<(), Failure> {
-    let failure = || Failure::to("babble");
-    let clock = testbed::Clock::start();
-    let deadline = clock.now() + PATIENCE;
-    let mut was_heard = false;
-    while clock.now() < deadline {
-        match TcpStream::connect(address) {
-            Ok(mut stream) => {
-                was_heard = true;
-                stream
-                    .set_read_timeout(Some(Duration::from_secs(1)))
-                    .map_err(failure())?;
-                // Whoever has hung up has heard enough.
-                let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
-                let _ = stream.read(&mut [0; 64]);
-            }
-            Err(_) if was_heard => return Ok(()),
-            Err(_) => {}
-        }
-        clock.sleep_until(clock.now() + Duration::from_millis(100));
+/// Calls the lab again and again, and says what no switch does, until the other end of `told`
+/// is gone.
+fn babble(address: SocketAddr, told: &Receiver<()>) {
+    let pause = Duration::from_millis(50);
+    while told.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        // While nobody listens there is nobody to talk to; who hangs up has heard enough.
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            continue;
+        };
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
+        let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n");
+        let _ = stream.read(&mut [0; 64]);
     }
-    Ok(())
 }
 
 /// A disk of 96 KB, in a namespace of mounts that ends with the shell.
@@ -241,7 +236,7 @@ fn is_whole(line: &str) -> bool {
 
 fn what_was_measured_outlives_a_killed_lab(ground: &Ground) -> Outcome {
     let out: PathBuf = ground.file("killed");
-    let words = echoes("direct", 1_000, &out, "--match port,udp,exact");
+    let words = echoes("direct", 1_000, &out, "--runs 1 --match port,udp,exact");
     let mut run = ground
         .spawner
         .start(lab(&words).log(ground.file("killed.log")))?;
