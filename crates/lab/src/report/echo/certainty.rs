@@ -58,6 +58,9 @@ pub(super) fn table(results: &Results, set: MatchSet, tests: &Tests) -> Markup {
     parts::table(&caption, &head, &body)
 }
 
+/// An interval of the mean of one run.
+type Way = fn(&[f64]) -> Option<Interval>;
+
 /// A device's mean and half widths, in nanoseconds.
 struct Row<'a> {
     device: &'a DeviceRecord,
@@ -69,7 +72,7 @@ fn rows<'a>(results: &'a Results, set: MatchSet, size: u16) -> Vec<Row<'a>> {
     let devices = results.devices_in(Scenario::Echo).into_iter();
     let rows = devices.map(|device| {
         let runs = echo_runs(results, &device.name, set, size);
-        let ways: [fn(&[f64]) -> Option<Interval>; 3] = [
+        let ways: [Way; 3] = [
             |values| batch_means_interval(values, CONFIDENCE),
             |values| block_bootstrap_interval(values, CONFIDENCE, SEED),
             |values| mean_interval(values, CONFIDENCE),
@@ -83,7 +86,7 @@ fn rows<'a>(results: &'a Results, set: MatchSet, size: u16) -> Vec<Row<'a>> {
     rows.filter(|row| row.within[0].runs() > 0).collect()
 }
 
-fn half_widths(runs: &[EchoRun<'_>], way: fn(&[f64]) -> Option<Interval>) -> ByRun {
+fn half_widths(runs: &[EchoRun<'_>], way: Way) -> ByRun {
     ByRun::new(runs.iter().filter_map(|run| {
         let interval = way(&in_order(run))?;
         Some((run.run, interval.half_width()))
