@@ -161,6 +161,11 @@ fn a_report_is_whole_without_scripts(ground: &Ground) -> Outcome {
         "return [...document.querySelectorAll('figure')].filter((one) => one.getBoundingClientRect().height < 50).length",
     )?;
     assert_eq!(hidden, 0.0, "drawings that paper does not show");
+    let closed = browser.number(
+        "return [...document.querySelectorAll('details')].filter((one) => \
+           one.lastElementChild.getBoundingClientRect().height < 10).length",
+    )?;
+    assert_eq!(closed, 0.0, "texts that paper does not show");
     keep(&browser, "print")?;
     Ok(())
 }

@@ -43,6 +43,29 @@ pub(super) fn sections(results: &Results) -> Markup {
     }
 }
 
+/// The rates without loss and the delays below them, as the head of a report shows them; nothing
+/// if they were not measured.
+pub(super) fn rates_and_delays(results: &Results) -> Markup {
+    let throughput = crate::Catalogued::all().find(|one| one.experiment().name == "throughput");
+    let material = throughput.and_then(|one| Material::of(results, one));
+    let figures = [
+        "lossless_kpps",
+        "throughput_kpps",
+        "throughput_mbit",
+        "p50_at_10_us",
+        "p99_at_10_us",
+        "p50_at_50_us",
+        "p99_at_50_us",
+        "p50_at_90_us",
+        "p99_at_90_us",
+    ];
+    html! {
+        @if let Some(material) = material {
+            (tables::table(&material, "Throughput, and latency below it", &figures))
+        }
+    }
+}
+
 fn materials(results: &Results, family: Family) -> Vec<Material<'_>> {
     let all = crate::Catalogued::all().filter(|one| one.experiment().family == family);
     all.filter_map(|one| Material::of(results, one)).collect()
@@ -54,10 +77,24 @@ fn experiment(material: &Material<'_>) -> Markup {
         h3 id=(experiment.name) { (experiment.title) }
         p { (experiment.question) " After " (experiment.source) "." }
         (method(material))
-        @for view in experiment.views { (draw(material, view)) }
+        @for views in experiment.views.chunk_by(|one, next| is_drawing(one) && is_drawing(next)) {
+            @if is_drawing(&views[0]) {
+                div.drawings { @for view in views { (draw(material, view)) } }
+            } @else {
+                @for view in views { (draw(material, view)) }
+            }
+        }
         (reference::results(experiment.name))
         (tables::reasons(material))
     }
+}
+
+/// Whether a view is a drawing, which stands beside others, and no table.
+const fn is_drawing(view: &View) -> bool {
+    !matches!(
+        view,
+        View::Matrix { .. } | View::Table { .. } | View::Ratio { .. }
+    )
 }
 
 /// What was done, for whoever wants to know or to repeat it.

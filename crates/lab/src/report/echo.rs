@@ -186,6 +186,7 @@ fn tail_table(results: &Results, set: MatchSet, tests: &Tests) -> Markup {
     let caption = html! {
         b { "The distribution behind the mean: " (set) " match, in µs. " }
         "Means over runs of each run’s value. A percentile that fewer than twenty echoes of a run lie beyond is left out."
+        (parts::NOT_EXCLUDED)
     };
     let head = html! {
         tr {

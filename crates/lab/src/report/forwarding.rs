@@ -193,24 +193,22 @@ fn curves(results: &Results, plot: &Plot, place: impl Fn(&Point) -> (f64, f64)) 
                 .collect();
             @let last = Point::of(results.rates(name, None));
             @let all: Vec<(f64, f64)> = points.iter().chain(&last).map(&place).collect();
-            g class=(parts::class(name)) {
-                path.line d=(plot.line(&all)) { title { (name) } }
-                @for point in &points { (mark(plot, name, point, place(point), false)) }
-                @if let Some(point) = &last { (mark(plot, name, point, place(point), true)) }
+            g.series.{ (parts::class(name)) } data-series=(name) {
+                path.line d=(plot.line(&all)) {}
+                @for point in &points { (mark(plot, name, point, place(point), "dot")) }
+                @if let Some(point) = &last { (mark(plot, name, point, place(point), "ring")) }
             }
         }
     }
 }
 
-fn mark(plot: &Plot, name: &str, point: &Point, (x, y): (f64, f64), flat_out: bool) -> Markup {
-    let (class, radius) = if flat_out {
-        ("ring", 5.5)
-    } else {
-        ("dot", 3.4)
-    };
+/// A test's mark, a dot at a set rate and a ring flat out, that tells what it stands for.
+fn mark(plot: &Plot, name: &str, point: &Point, (x, y): (f64, f64), shape: &str) -> Markup {
+    let radius = if shape == "ring" { 5.5 } else { 3.4 };
     let (offered, received) = (rate(point.offered * 1e3), rate(point.received * 1e3));
     html! {
-        circle class=(class) cx=(round(plot.at_x(x))) cy=(round(plot.at_y(y))) r=(radius) {
+        circle.{ (shape) " point" } cx=(round(plot.at_x(x))) cy=(round(plot.at_y(y))) r=(radius)
+            data-series=(name) data-x=(decimal(x, 1)) data-y=(decimal(y, 3)) {
             title { (name) ": " (offered) " offered, " (received) " received" }
         }
     }
@@ -222,6 +220,7 @@ fn loss_table(results: &Results) -> Markup {
         b { "Flat out, and losses at set rates. " }
         "Rates in thousand frames a second with their 99\u{a0}% interval over runs; losses are means over runs. "
         "Processor time is that of the device’s process, divided by the frames that came out."
+        (parts::NOT_EXCLUDED)
     };
     let head = html! {
         tr {
@@ -263,23 +262,41 @@ fn loss_row(results: &Results, device: &DeviceRecord, steps: &[u32]) -> Markup {
                 .map(|(trial, rate)| (trial.run, loss(rate))),
         )
     };
-    let each_frame = ByRun::new(results.rates(name, None).filter_map(|(trial, rate)| {
-        let used = trial.conditions.as_ref()?.process?;
-        let nanos = (used.user_seconds + used.system_seconds) * 1e9;
-        Some((trial.run, nanos / (rate.received as f64).max(1.0)))
-    }));
+    let offered = |intended: Option<u32>| -> u64 {
+        let rates = results.rates(name, intended);
+        rates.map(|(_, rate)| rate.offered).sum()
+    };
+    let each_frame = processor_time(results, name);
     html! {
         tr.calibration[device.calibration] {
             th scope="row" { (parts::device_name(device)) }
             (parts::cell(&flat(RateOutcome::offered_pps), 1e3))
             (parts::cell(&flat(RateOutcome::received_pps), 1e3))
-            (share_cell(&lost(None)))
+            (lost_cell(&lost(None), offered(None)))
             @match each_frame.mean() {
                 Some(nanos) => td { (decimal(nanos, 0)) },
                 None => td.none { "–" },
             }
-            @for &pps in steps { (share_cell(&lost(Some(pps)))) }
+            @for &pps in steps { (lost_cell(&lost(Some(pps)), offered(Some(pps)))) }
         }
+    }
+}
+
+/// Each run's nanoseconds of the device's process a frame that came out, offered flat out.
+pub(super) fn processor_time(results: &Results, device: &str) -> ByRun {
+    ByRun::new(results.rates(device, None).filter_map(|(trial, rate)| {
+        let used = trial.conditions.as_ref()?.process?;
+        let nanos = (used.user_seconds + used.system_seconds) * 1e9;
+        Some((trial.run, nanos / (rate.received as f64).max(1.0)))
+    }))
+}
+
+/// The mean share that was lost; of nothing, what that does not exclude.
+fn lost_cell(values: &ByRun, offered: u64) -> Markup {
+    let nothing = values.runs() > 0 && values.values().iter().all(|share| *share == 0.0);
+    match nothing {
+        true => parts::lost_cell(0, offered),
+        false => share_cell(values),
     }
 }
 

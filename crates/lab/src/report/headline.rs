@@ -45,8 +45,36 @@ pub(super) fn section(results: &Results) -> Markup {
                     a href="#validity" { "see why" } "."
                 }
             }
+            (super::catalogue::rates_and_delays(results))
             (overview::table(results))
         }
+    }
+}
+
+/// So many comparisons are named in the verdict.
+const NAMED: usize = 3;
+
+/// Which differences are the greatest, in a sentence each way.
+fn extremes(comparisons: &[Comparison]) -> Markup {
+    let of = |verdict: Verdict| {
+        let mut found: Vec<&Comparison> = comparisons.iter().collect();
+        found.retain(|one| one.verdict() == verdict && one.ratio.0 > 0.0);
+        let distance = |one: &Comparison| one.ratio.0.ln().abs();
+        found.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
+        let told = found.iter().take(NAMED).map(|one| {
+            let ratio = one.ratio.0;
+            format!(
+                "{} ({}×)",
+                one.name(),
+                decimal(ratio, decimals(ratio).max(1))
+            )
+        });
+        told.collect::<Vec<_>>().join("; ")
+    };
+    let (ahead, behind) = (of(Verdict::Better), of(Verdict::Worse));
+    html! {
+        @if !ahead.is_empty() { p { "Farthest ahead: " (ahead) "." } }
+        @if !behind.is_empty() { p { "Farthest behind: " (behind) "." } }
     }
 }
 
@@ -72,6 +100,7 @@ fn verdict(results: &Results, comparisons: &[Comparison]) -> Markup {
                 (subject.name) " beside " (baseline.name) ", " (comparisons.len()) " comparisons: better in "
                 (better) ", worse in " (worse) ", no difference proven in " (unsure) "."
             }
+            (extremes(comparisons))
             @if comparisons.len() > 2 {
                 p.fine {
                     "Each is judged by a 99\u{a0}% interval over runs; asked all at once (Holm’s correction), "

@@ -66,15 +66,26 @@ pub(super) fn cell_with(values: &ByRun, name: &str, other: &ByRun, unit: f64) ->
 
 fn mean_and_interval(values: &ByRun, unit: f64) -> Option<Markup> {
     let mean = values.mean()? / unit;
-    let digits = decimals(mean);
+    let digits = digits(values, unit);
     Some(html! {
         span.value { (decimal(mean, digits)) }
         @match (values.interval(), values.runs()) {
+            (Some(interval), _) if interval.low == interval.high => span.interval { "all runs alike" },
             (Some(interval), _) => span.interval { (range(&interval, unit, digits)) },
             (None, 1) => span.interval { "one run" },
             (None, _) => span.interval { "two runs" },
         }
     })
+}
+
+/// Digits after the point: none where every run came to a whole number and they are alike.
+fn digits(values: &ByRun, unit: f64) -> usize {
+    let mean = values.mean().unwrap_or_default();
+    let alike = values.values().iter().all(|value| *value == mean);
+    match alike && (mean / unit).fract() == 0.0 {
+        true => 0,
+        false => decimals(mean / unit),
+    }
 }
 
 /// Both ends of an interval.
@@ -89,13 +100,17 @@ pub(super) fn lost_cell(lost: u64, sent: u64) -> Markup {
         (_, 0) => html! { td.none { "–" } },
         (0, sent) => html! {
             td {
-                span.value { "0\u{a0}%" }
+                "0\u{a0}%"
                 span.interval { (not_excluded(sent)) }
             }
         },
         (lost, sent) => html! { td { (percent(lost as f64 / sent as f64)) } },
     }
 }
+
+/// What stands under a loss of zero, for captions.
+pub(super) const NOT_EXCLUDED: &str =
+    " Where nothing was lost, under it the share that this does not exclude (99\u{a0}%).";
 
 /// The share that none of so many does not exclude.
 pub(super) fn not_excluded(sent: u64) -> String {
@@ -115,8 +130,7 @@ pub(super) fn plain(values: &ByRun, unit: f64) -> Markup {
     match values.mean() {
         None => html! { td.none { "–" } },
         Some(mean) => {
-            let mean = mean / unit;
-            html! { td { (decimal(mean, decimals(mean))) } }
+            html! { td { (decimal(mean / unit, digits(values, unit))) } }
         }
     }
 }

@@ -194,5 +194,5 @@
   };
   addEventListener("hashchange", open);
   open();
-  addEventListener("beforeprint", () => all("details.more").forEach((one) => { one.open = true; }));
+  addEventListener("beforeprint", () => all("details").forEach((one) => { one.open = true; }));
 })();

@@ -15,7 +15,7 @@ const ROW: f64 = 15.0;
 /// The widest that groups' names may be, above the first row, and right of the last tick.
 const NAMES_MOST: f64 = 150.0;
 const TOP: f64 = 8.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 30.0;
 const WIDTH: f64 = 520.0;
 
 /// A drawing of runs.
@@ -24,6 +24,8 @@ pub(super) struct Strip<'a> {
     pub(super) title: String,
     /// What is to the right, with its unit.
     pub(super) axis: String,
+    /// What groups are values of; told where there is one group, whose name says little by itself.
+    pub(super) what: &'static str,
     /// The unit alone.
     pub(super) unit: &'static str,
     /// The devices, in the order of rows.
@@ -64,8 +66,15 @@ impl Strip<'_> {
 
     /// The drawing, by an axis that other drawings may share.
     pub(super) fn draw(&self, x: Scale) -> Markup {
-        let longest = self.groups.iter().map(|group| group.name.chars().count());
-        let names = longest.max().unwrap_or(0) as f64 * 7.0 + 20.0;
+        let alone = self.groups.len() == 1 && !self.what.is_empty();
+        let label = |group: &Group| match alone {
+            true => format!("{} {}", self.what, group.name),
+            false => group.name.clone(),
+        };
+        let longest = self.groups.iter().map(|group| label(group).chars().count());
+        // What groups are of is longer in some languages.
+        let longest = longest.max().unwrap_or(0) + if alone { 4 } else { 0 };
+        let names = longest as f64 * 7.0 + 20.0;
         let left = names.clamp(50.0, NAMES_MOST);
         let group = ROW * (self.devices.len() as f64 + 0.9);
         let height = TOP + group * self.groups.len() as f64;
@@ -82,7 +91,7 @@ impl Strip<'_> {
                 @for (index, one) in (0_u16..).zip(&self.groups) {
                     @let top = TOP + group * f64::from(index);
                     g.rows {
-                        text.label x=(left - 12.0) y=(round(top + group / 2.0 + 1.0)) text-anchor="end" { (one.name) }
+                        text.label x=(left - 12.0) y=(round(top + group / 2.0 + 1.0)) text-anchor="end" { (label(one)) }
                         @if index > 0 { path.divide d={ "M" (left) " " (round(top)) "H" (WIDTH - RIGHT) } {} }
                         @for (row, (device, values)) in (0_u16..).zip(self.devices.iter().zip(&one.rows)) {
                             @let y = round(top + ROW * (f64::from(row) + 0.95));

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::material::{Facet, Material, shown, with, words};
 use super::multiples;
 use super::reference::{Reach, Reference};
+use super::runs;
 use crate::analysis::ByRun;
 use crate::catalogue::{Better, Figure, Parameter, Value};
 use crate::record::DeviceRecord;
@@ -37,6 +38,10 @@ pub(super) fn lines(
         along: material.axis(along),
         log,
     };
+    // A line of one place is none: then the runs at that place say more.
+    if material.values(against.along).len() < 2 {
+        return runs::runs(material, title, against.figure.name, against.along.name);
+    }
     let figures: Vec<Markup> = panels(material, against)
         .iter()
         .map(|panel| panel.draw(title))

@@ -60,7 +60,7 @@ impl Reference {
                             @let at = sides[0] + share * (sides[1] - sides[0]);
                             (drawn_span(plot, &span.is, sides))
                             @let place = format!("{} – {}", shown_number(span.at[0]), shown_number(span.at[1]));
-                            (mark(letter, &curve.device, &place, (&span.is.text(), unit), (at, plot.at_y(middle(&span.is)))))
+                            (mark(letter, &curve.device, &place, (&span.is.text(), unit), (at, plot.at_y(edge(&span.is)))))
                         }
                     }
                     @for &value in &curve.breaks {
@@ -127,12 +127,9 @@ fn clipped(span: &PublishedSpan, (first, last): Reach) -> Option<(f64, f64)> {
     (from < to).then_some((from, to))
 }
 
-/// Where the letter of a range stands: in its middle, or at the only end that there is.
-fn middle(range: &Range) -> f64 {
-    match (range.low(), range.high()) {
-        (Some(low), Some(high)) if low > 0.0 => (low * high).sqrt(),
-        (low, high) => high.or(low).unwrap_or_default(),
-    }
+/// Where the letter of a range stands: at its upper edge, or at the only end that there is.
+fn edge(range: &Range) -> f64 {
+    range.high().or(range.low()).unwrap_or_default()
 }
 
 /// A band, a line, or a line with an arrow to the side that was not told.

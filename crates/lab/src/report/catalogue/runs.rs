@@ -32,6 +32,7 @@ pub(super) fn runs(
         Strip {
             title: format!("{title}{}", words(&facet)),
             axis: y_name(figure),
+            what: axis.name,
             unit: figure.unit,
             devices: &material.devices,
             groups: groups.collect(),

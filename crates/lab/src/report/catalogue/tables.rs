@@ -244,7 +244,7 @@ fn legend(material: &Material<'_>, figures: &[&Figure]) -> Markup {
     });
     html! {
         @if weak { " Grey: fewer than twenty values of a run lie beyond, the luck of a few." }
-        @if lossless { " Where nothing was lost, under it the share that this does not exclude (99\u{a0}%)." }
+        @if lossless { (parts::NOT_EXCLUDED) }
     }
 }
 

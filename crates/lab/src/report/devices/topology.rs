@@ -14,10 +14,10 @@ use crate::results::Results;
 
 /// The whole width; hosts are at both edges.
 const WIDTH: f64 = 720.0;
-const HOST: (f64, f64) = (140.0, 44.0);
+const HOST: (f64, f64) = (126.0, 44.0);
 /// What the device's box has around its bridges, and its ends.
 const INSIDE: f64 = 12.0;
-const DEVICE: (f64, f64) = (216.0, 504.0);
+const DEVICE: (f64, f64) = (232.0, 488.0);
 /// Where the device begins, under the controller, and the height of a row of hosts.
 const TOP: f64 = 66.0;
 const ROW: f64 = 58.0;
@@ -32,11 +32,23 @@ struct Stand {
     external: bool,
 }
 
+impl Stand {
+    /// Whether it is that of most experiments.
+    fn is_usual(&self) -> bool {
+        self.topology == Topology::default() && !self.external
+    }
+}
+
 /// All drawings of a run.
 pub(super) fn figures(results: &Results) -> Markup {
     let stands = stands(results);
+    let several = stands.len() > 1;
+    let (usual, others): (Vec<_>, Vec<_>) = stands.iter().partition(|(stand, _)| stand.is_usual());
     html! {
-        @for (stand, experiments) in &stands { (figure(*stand, experiments, stands.len() > 1)) }
+        @for (stand, experiments) in usual { (figure(*stand, experiments, several)) }
+        @if !others.is_empty() {
+            div.figures { @for (stand, experiments) in others { (figure(*stand, experiments, several)) } }
+        }
     }
 }
 
@@ -48,7 +60,7 @@ fn stands(results: &Results) -> BTreeMap<Stand, Vec<&'static str>> {
         device.is_some_and(|device| device.inventory.is_some())
     };
     for trial in results.trials() {
-        let Some(topology) = topology(trial) else {
+        let Some(topology) = topology(trial).map(plain) else {
             continue;
         };
         let external = external(&trial.device);
@@ -59,6 +71,14 @@ fn stands(results: &Results) -> BTreeMap<Stand, Vec<&'static str>> {
         }
     }
     stands
+}
+
+/// A topology as it is drawn: one bridge between two hosts is that, however it came about.
+fn plain(topology: Topology) -> Topology {
+    match topology.hosts() == 2 && !topology.is_chain() {
+        true => Topology::default().with_ports(topology.ports()),
+        false => topology,
+    }
 }
 
 /// How hosts and bridges were joined in a test; none if its record does not tell.
@@ -93,7 +113,7 @@ fn figure(stand: Stand, experiments: &[&str], several: bool) -> Markup {
             h4 { (title(stand)) }
             div.plot { (draw(stand, &told)) }
             figcaption {
-                @if stand.topology == Topology::default() && !stand.external {
+                @if stand.is_usual() {
                     "Each device has hosts and namespaces of its own, all alike, and all are up during the whole run. "
                     "The cable for calibration joins the hosts without anything between them."
                 } @else if stand.external {
@@ -101,7 +121,9 @@ fn figure(stand: Stand, experiments: &[&str], several: bool) -> Markup {
                 } @else {
                     "Made for each test alone, and taken down behind it."
                 }
-                @if several {
+                @if several && stand.is_usual() {
+                    " All experiments but those below."
+                } @else if several {
                     " "
                     @if experiments.len() > 1 { "Experiments: " } @else { "Experiment: " }
                     @for (index, name) in experiments.iter().enumerate() {

@@ -58,15 +58,15 @@ pub(super) fn table(results: &Results, set: MatchSet, tests: &Tests) -> Markup {
     parts::table(&caption, &head, &body)
 }
 
+/// An interval of the mean of one run.
+type Way = fn(&[f64]) -> Option<Interval>;
+
 /// A device's mean and half widths, in nanoseconds.
 struct Row<'a> {
     device: &'a DeviceRecord,
     means: ByRun,
     within: [ByRun; 3],
 }
-
-/// How an interval is made of the values of one run.
-type Way = fn(&[f64]) -> Option<Interval>;
 
 fn rows<'a>(results: &'a Results, set: MatchSet, size: u16) -> Vec<Row<'a>> {
     let devices = results.devices_in(Scenario::Echo).into_iter();
@@ -86,7 +86,7 @@ fn rows<'a>(results: &'a Results, set: MatchSet, size: u16) -> Vec<Row<'a>> {
     rows.filter(|row| row.within[0].runs() > 0).collect()
 }
 
-fn half_widths(runs: &[EchoRun<'_>], way: fn(&[f64]) -> Option<Interval>) -> ByRun {
+fn half_widths(runs: &[EchoRun<'_>], way: Way) -> ByRun {
     ByRun::new(runs.iter().filter_map(|run| {
         let interval = way(&in_order(run))?;
         Some((run.run, interval.half_width()))

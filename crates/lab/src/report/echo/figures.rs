@@ -160,6 +160,7 @@ fn runs_figure(results: &Results, tests: &Tests, size: u16) -> Markup {
     let strip = Strip {
         title: format!("Run by run, {size}-byte frames"),
         axis: "median round trip, µs".to_owned(),
+        what: "",
         unit: "µs",
         devices: &devices,
         groups: groups.collect(),

@@ -9,8 +9,8 @@ use crate::report::scale::Scale;
 use crate::report::svg::round;
 
 /// The whole width, where the names end, and the room behind the last tick.
-const WIDTH: f64 = 760.0;
-const NAMES: f64 = 320.0;
+const WIDTH: f64 = 800.0;
+const NAMES: f64 = 360.0;
 const RIGHT: f64 = 30.0;
 /// The height of a row, and of the axis under the last.
 const ROW: f64 = 24.0;

@@ -95,6 +95,12 @@ fn of_scenarios(results: &Results, devices: &[&DeviceRecord]) -> Vec<Row> {
             "kpps",
             &|name| forwarding::lossless_cell(results, name),
         ));
+        rows.push(row(
+            "forwarding",
+            "Its process, for a frame",
+            "ns",
+            &|name| parts::plain(&forwarding::processor_time(results, name), 1.0),
+        ));
     }
     if results.has(Scenario::FlowTable) {
         rows.push(row("flow-table", "Flows added", "1000/s", &|name| {

@@ -127,7 +127,8 @@ impl Walk<'_> {
         let start = run.text.len() - run.text.trim_start().len();
         let (before, behind) = (&run.text[..start], &run.text[start + text.len()..]);
         let told = self.phrases.tell(text);
-        let mut shown = told.text().to_owned();
+        // No line begins with a sign of per cent.
+        let mut shown = told.text().replace(" %", "\u{a0}%");
         for (index, (open, close)) in run.tags.iter().enumerate() {
             let number = index + 1;
             shown = shown.replace(&format!("<{number}>"), open);

@@ -4,8 +4,8 @@ use super::Language;
 use crate::format::GROUP;
 
 /// Names that a number behind belongs to.
-const NAMES: [&str; 9] = [
-    "OpenFlow", "RFC", "Linux", "vSwitch", "iperf", "comporta", "lab", "Core", "GHz",
+const NAMES: [&str; 8] = [
+    "OpenFlow", "RFC", "Linux", "vSwitch", "iperf", "lab", "Core", "GHz",
 ];
 
 /// `text` with its numbers and dates as `language` writes them. Those of versions, addresses

@@ -141,9 +141,9 @@ impl Phrases {
     fn with_value(&self, text: &str) -> Option<Told> {
         let (about, value) = text.rsplit_once(' ')?;
         let about = self.exact.get(about)?;
-        let between = match self.language {
-            Language::Portuguese => ": ",
-            Language::English | Language::Japanese => " ",
+        let between = match (self.language, value.starts_with('(')) {
+            (Language::Portuguese, false) => ": ",
+            (Language::Portuguese | Language::English | Language::Japanese, _) => " ",
         };
         let value = match self.exact.get(value) {
             Some(word) => word.clone(),
@@ -158,11 +158,17 @@ impl Phrases {
             text.find('>').map_or(0, |at| at + 1),
             text.rfind('<').unwrap_or(0),
         );
-        let put = |inner: String| format!("{}{inner}{}", &text[..open], &text[close..]);
+        let put = |inner: &str| format!("{}{inner}{}", &text[..open], &text[close..]);
+        // What is typed is typed so in every language.
+        let is_typed =
+            |c: char| c.is_ascii_lowercase() || "-_./=".contains(c) || c.is_ascii_digit();
+        if inner.chars().all(is_typed) {
+            return Told::Plain(text.to_owned());
+        }
         match self.tell(inner) {
-            Told::Translated(inner) => Told::Translated(put(inner)),
-            Told::Plain(inner) => Told::Plain(put(inner)),
-            Told::Missing(inner) => Told::Missing(put(inner)),
+            Told::Translated(inner) => Told::Translated(put(&inner)),
+            Told::Plain(inner) => Told::Plain(put(&inner)),
+            Told::Missing(inner) => Told::Missing(put(&inner)),
         }
     }
 
