@@ -111,6 +111,15 @@ impl Atom {
         }
     }
 
+    /// About how many bytes it takes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        let text = match self {
+            Self::String(text) => text.len(),
+            Self::Integer(_) | Self::Real(_) | Self::Boolean(_) | Self::Uuid(_) => 0,
+        };
+        size_of::<Self>() + text
+    }
+
     /// Its place among the kinds.
     const fn rank(&self) -> u8 {
         match self {

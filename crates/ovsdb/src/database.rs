@@ -10,6 +10,13 @@ use crate::schema::ColumnType;
 use crate::update::{Change, Form, read_change};
 use crate::{Datum, Malformed, Schema, Uuid, excerpt};
 
+/// The most that all rows may take together, in bytes as [`Datum::weight`] counts them: a
+/// hundred times what a thousand ports take. A server that tells of more is not believed.
+const WEIGHT_MAX: usize = 512 << 20;
+
+/// What a row weighs beside what its columns hold: its name, and theirs.
+const ROW_WEIGHT: usize = 2048;
+
 /// One row: its columns by name.
 pub type Row = BTreeMap<Arc<str>, Datum>;
 
@@ -20,6 +27,8 @@ pub(crate) type Columns = BTreeMap<Arc<str>, ColumnType>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Database {
     tables: BTreeMap<String, Table>,
+    /// What all rows weigh.
+    weight: usize,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +60,7 @@ impl Database {
         };
         Self {
             tables: known.map(table).collect(),
+            weight: 0,
         }
     }
 
@@ -93,16 +103,20 @@ impl Database {
             let table = self.tables.get_mut(name);
             let table = table
                 .ok_or_else(|| Malformed(format!("news of a table nobody follows: {name}")))?;
-            table
-                .apply(rows, form)
-                .map_err(|error| error.within(name))?;
+            let applied = table.apply(rows, form, &mut self.weight);
+            applied.map_err(|error| error.within(name))?;
         }
         Ok(())
     }
 }
 
+/// What a whole row weighs.
+fn weight_of(row: &Row) -> usize {
+    ROW_WEIGHT + row.values().map(Datum::weight).sum::<usize>()
+}
+
 impl Table {
-    fn apply(&mut self, rows: &Value, form: Form) -> Result<(), Malformed> {
+    fn apply(&mut self, rows: &Value, form: Form, weight: &mut usize) -> Result<(), Malformed> {
         let rows = rows.as_object();
         let rows = rows.ok_or_else(|| Malformed::new("rows that are no object"))?;
         for (uuid, change) in rows {
@@ -110,37 +124,54 @@ impl Table {
                 .parse()
                 .map_err(|error| Malformed(format!("{error}")))?;
             let change = read_change(change, form, &self.columns);
-            let applied = change.and_then(|change| self.apply_change(uuid, change));
+            let applied = change.and_then(|change| self.apply_change(uuid, change, weight));
             applied.map_err(|error| error.within(&uuid.to_string()))?;
+            if *weight > WEIGHT_MAX {
+                return Err(Malformed::new("more rows than can be"));
+            }
         }
         Ok(())
     }
 
-    fn apply_change(&mut self, uuid: Uuid, change: Change) -> Result<(), Malformed> {
+    fn apply_change(
+        &mut self,
+        uuid: Uuid,
+        change: Change,
+        weight: &mut usize,
+    ) -> Result<(), Malformed> {
         let unknown = || Malformed::new("a change of a row nobody told of");
         match change {
             Change::Insert(row) => {
+                *weight += weight_of(&row);
                 if self.rows.insert(uuid, row).is_some() {
                     return Err(Malformed::new("a row that came a second time"));
                 }
             }
             Change::Delete => {
-                self.rows.remove(&uuid).ok_or_else(unknown)?;
+                let row = self.rows.remove(&uuid).ok_or_else(unknown)?;
+                *weight = weight.saturating_sub(weight_of(&row));
             }
             Change::Replace(columns) => {
                 let row = self.rows.get_mut(&uuid).ok_or_else(unknown)?;
-                row.extend(columns);
+                for (name, after) in columns {
+                    *weight += after.weight();
+                    let before = row.insert(name, after);
+                    let before = before.as_ref().map_or(0, Datum::weight);
+                    *weight = weight.saturating_sub(before);
+                }
             }
             Change::Differ(columns) => {
                 let row = self.rows.get_mut(&uuid).ok_or_else(unknown)?;
                 for (name, difference) in columns {
                     let of = &self.columns[&name];
                     let before = row.remove(&name).unwrap_or_else(|| Datum::initial(of));
+                    *weight = weight.saturating_sub(before.weight());
                     let after = before.changed(difference, of);
                     if !of.allows(after.len()) {
                         let len = after.len();
                         return Err(Malformed(format!("{len} values of {name}")));
                     }
+                    *weight += after.weight();
                     row.insert(name, after);
                 }
             }

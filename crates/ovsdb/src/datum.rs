@@ -158,6 +158,18 @@ impl Datum {
         }
     }
 
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Set(set) => set.iter().map(Atom::weight).sum(),
+            Self::Map(map) => map
+                .iter()
+                .map(|(key, value)| key.weight() + value.weight())
+                .sum(),
+        }
+    }
+
     /// How many values or pairs there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -135,6 +135,18 @@ fn what_cannot_be_is_refused_and_says_where() {
     assert!(refused(unknown, Form::Differences).contains("nobody told of"));
 }
 
+#[test]
+fn more_rows_than_can_be_are_refused() {
+    let mut database = empty();
+    let long = "x".repeat(WEIGHT_MAX / 16);
+    let told = (1..=20_u128).map(|row| {
+        let row = json!({"T": {Uuid(row).to_string(): {"insert": {"name": long}}}});
+        database.apply(&row, Form::Differences)
+    });
+    let believed = told.take_while(Result::is_ok).count();
+    assert_eq!(believed, 15);
+}
+
 /// Rows of two columns that hold several values, and one that holds one.
 type Plain = BTreeMap<u8, (BTreeMap<u8, i64>, Vec<i64>, Option<i64>)>;
 

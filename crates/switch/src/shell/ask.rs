@@ -24,7 +24,7 @@ pub fn ask(
     command: &str,
     arguments: &[String],
 ) -> Result<String, SwitchError> {
-    let path = RunDir::named(rundir).file(&format!("{bridge}.ctl"));
+    let path = RunDir::named(rundir).file(format!("{bridge}.ctl"));
     let unanswered = |error| SwitchError::Unanswered {
         path: path.clone(),
         error,

@@ -46,7 +46,7 @@ impl RunDir {
 /// the switch finds its own.
 #[must_use]
 pub fn management_socket(rundir: Option<&Path>, bridge: &str) -> PathBuf {
-    RunDir::named(rundir).file(&format!("{bridge}.mgmt"))
+    RunDir::named(rundir).file(format!("{bridge}.mgmt"))
 }
 
 /// The path of a file in the run directory, which is found as the switch finds its own,

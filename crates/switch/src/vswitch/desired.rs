@@ -104,7 +104,6 @@ pub(crate) enum Place {
 }
 
 /// Names that are taken: an interface is a port of one bridge, once.
-#[derive(Default)]
 struct Claims<'a> {
     names: BTreeSet<&'a str>,
     rows: BTreeSet<Uuid>,
@@ -138,9 +137,11 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
-    let mut claims = Claims::default();
-    // The interface of each bridge comes first: no port may have its name.
-    claims.names = rows.iter().filter_map(|row| row.text("name")).collect();
+    let mut claims = Claims {
+        // The interface of each bridge comes first: no port may have its name.
+        names: rows.iter().filter_map(|row| row.text("name")).collect(),
+        rows: BTreeSet::new(),
+    };
     for row in rows {
         read_bridge(database, row, current, &mut claims, &mut desired);
     }

@@ -55,6 +55,7 @@ impl Control {
         let now = self.now();
         if let Some((_, site)) = self.site_named(bridge) {
             site.controllers.remove(target);
+            site.contacts.remove(target.to_string().as_str());
             site.bridge.handle_controller_removed(&target.to_string());
             site.bridge
                 .handle_controllers(!site.controllers.is_empty(), now);

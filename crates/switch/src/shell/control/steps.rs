@@ -148,7 +148,7 @@ impl Control {
     }
 
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
-        let socket = |suffix| self.tools.rundir.file(&format!("{}.{suffix}", config.name));
+        let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
         let speaking = Speaking::versions(config.protocols);
         let management = self.listen_unix(&config.name, &socket("mgmt"), &speaking)?;
         let control = self.answer_at(&socket("ctl"))?;
