@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::{LINE, RATE_MIN, SIZE, line_rate};
 use crate::catalogue::bisection::Bisection;
-use crate::catalogue::lines::{Lines, Offer, fell_short, greet, is_void, offer_well};
-use crate::catalogue::offered::{DRAIN, Load, figure, offer, offer_once};
+use crate::catalogue::lines::{DRAIN, Lines, Offer, fell_short, greet, is_void, offer_well};
+use crate::catalogue::offered::figure;
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
@@ -77,7 +77,7 @@ pub(crate) const RECOVERY: Experiment = Experiment {
     takes: |_, _| true,
     seconds: |point| {
         let of = |name| point.number(name) as f64 / 1e3;
-        0.8 + 5.0 * (of("trial-millis") + 0.2) + of("overload-millis") + 2.0 * of("after-millis")
+        0.5 + 6.0 * (of("trial-millis") + 0.07) + of("overload-millis") + 2.0 * of("after-millis")
     },
     measure,
 };
@@ -135,7 +135,7 @@ const REACHED: f64 = 0.9;
 /// The bounds of the throughput are as close as this share of the upper.
 const WIDTH: f64 = 0.1;
 /// Frames are sent as fast as the tester can for so long, to know how fast that is.
-const FLAT_OUT: Duration = Duration::from_millis(50);
+const FLAT_OUT: Duration = Duration::from_millis(30);
 /// Frames behind the overload of which each one's delay is kept.
 const KEPT_MAX: u64 = 1_000_000;
 /// The delay is looked at over so long.
@@ -154,7 +154,9 @@ fn measure(
 ) -> Result<Measured, TrialError> {
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let mut reading = Reading::at(point);
-    let limits = limits(point, station, tools)?;
+    let mut lines = Lines::open(&station.bench, point_size(point), tools)?;
+    greet(&station.bench, 0..2)?;
+    let limits = limits(point, &mut lines)?;
     let mut notes = Vec::new();
     match overload(limits, point.number("overload")) {
         Err(reason) => {
@@ -173,8 +175,6 @@ fn measure(
             put_throughput(limits, &mut reading);
             notes.extend(cut);
             let plan = plan.lasting(point);
-            let mut lines = Lines::open(&station.bench, plan.frame_bytes, tools)?;
-            greet(&station.bench, 0..2)?;
             notes.extend(recover(&plan, &mut lines, &mut reading)?);
         }
     }
@@ -204,12 +204,24 @@ struct Limits {
     greatest: u64,
 }
 
+fn point_size(point: &Point) -> u16 {
+    u16::try_from(point.number("size")).expect("the experiment's bounds say so")
+}
+
+/// Frames from the client to the server.
+fn request(frame_bytes: u16, pace: Pace, length: Duration) -> Request {
+    let stream = Stream::new(Template::udp(frame_bytes), pace, EndNo(0), EndNo(1));
+    let mut request = Request::new(vec![stream], Length::of(length));
+    request.drain = DRAIN;
+    request
+}
+
 /// Finds them.
-fn limits(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Limits, TrialError> {
+fn limits(point: &Point, lines: &mut dyn Offer) -> Result<Limits, TrialError> {
     let size = point.number("size");
-    let of = |pace, length| Load::udp(size, pace, length);
-    let flat_out = offer(&of(Pace::FlatOut, FLAT_OUT), station, tools)?;
-    let sent = flat_out.measurement.streams[0].achieved.pps() * REACHED;
+    let of = |pace, length| request(point_size(point), pace, length);
+    let flat_out = lines.offer(&of(Pace::FlatOut, FLAT_OUT))?;
+    let sent = flat_out.streams[0].achieved.pps() * REACHED;
     let line = line_rate(point.number("line"), size);
     #[expect(
         clippy::cast_possible_truncation,
@@ -220,9 +232,8 @@ fn limits(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Limits,
     let length = Duration::from_millis(point.number("trial-millis"));
     let found = Bisection::new(RATE_MIN.min(greatest), greatest, WIDTH).run(|rate| {
         let pace = Pace::Constant(Rate::Frames(rate));
-        let trial = offer_once(&of(pace, length), station, tools)?;
-        let whole = trial.sum(|stream| stream.lost) == 0 && !trial.fell_short();
-        Ok::<_, TrialError>(whole)
+        let trial = offer_well(lines, &of(pace, length))?;
+        Ok::<_, TrialError>(trial.streams[0].lost == 0 && !fell_short(&trial))
     })?;
     Ok(Limits {
         throughput: found.found(),
@@ -233,7 +244,10 @@ fn limits(point: &Point, station: &Station, tools: &Tools<'_>) -> Result<Limits,
 fn put_throughput(limits: Limits, reading: &mut Reading) {
     match limits.throughput {
         Some(rate) => reading.put("throughput_kpps", rate as f64 / 1e3),
-        None => reading.lack("throughput_kpps", "even the least rate was not met"),
+        None => reading.lack(
+            "throughput_kpps",
+            "at the least rate some were lost, or the tester was late, three times",
+        ),
     }
 }
 
@@ -277,9 +291,8 @@ fn overload(limits: Limits, percent: u64) -> Result<(Plan, Option<Note>), &'stat
 impl Plan {
     /// The same of frames and of a length that a point has.
     fn lasting(self, point: &Point) -> Self {
-        let size = point.number("size");
         Self {
-            frame_bytes: u16::try_from(size).expect("the experiment's bounds say so"),
+            frame_bytes: point_size(point),
             overload_for: Duration::from_millis(point.number("overload-millis")),
             after_for: Duration::from_millis(point.number("after-millis")),
             ..self
@@ -305,10 +318,7 @@ impl Plan {
     }
 
     fn request(&self, pace: Pace, length: Duration) -> Request {
-        let stream = Stream::new(Template::udp(self.frame_bytes), pace, EndNo(0), EndNo(1));
-        let mut request = Request::new(vec![stream], Length::of(length));
-        request.drain = DRAIN;
-        request
+        request(self.frame_bytes, pace, length)
     }
 
     /// The load whose step is looked at, with the frames behind it kept.

@@ -7,8 +7,8 @@ use base::Instant;
 use testbed::Ending;
 
 use crate::MatchSet;
-use crate::catalogue::lines::{Lines, Offer, greet, is_void};
-use crate::catalogue::offered::{DRAIN, figure};
+use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
+use crate::catalogue::offered::figure;
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
@@ -61,7 +61,7 @@ pub(crate) const RESET: Experiment = Experiment {
             "millis",
             "milliseconds within which it has to forward again",
             Values::Numbers {
-                quick: &[1_000],
+                quick: &[600],
                 paper: &[10_000],
                 rfc: &[60_000],
                 bound: Bound {
@@ -101,7 +101,7 @@ pub(crate) const RESET: Experiment = Experiment {
         let killed = point.word("ending") == "killed";
         device.can_restart() && (killed || !device.is_in_kernel())
     },
-    seconds: |point| point.number("millis") as f64 / 1e3 + 1.2,
+    seconds: |point| point.number("millis") as f64 / 1e3 + 0.8,
     measure,
 };
 

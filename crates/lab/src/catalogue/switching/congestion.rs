@@ -24,7 +24,7 @@ pub(crate) const CONGESTION: Experiment = Experiment {
         "The device forwards by itself between four hosts, and has heard all of them.",
         "The first host sends one half to the third and one half to the fourth; the second sends all to the fourth, which so has three times what the third has.",
         "Together they send as much as the tester or the virtual lines can. A virtual cable has no speed of its own, so what is overloaded is what the device's core can do.",
-        "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Frames that could not be sent, and no loss, mean that the device holds its senders back.",
+        "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Where nothing is lost and less was sent than was to be, the device holds its senders back, or the tester was late.",
     ],
     parameters: &[SIZE, LINE, TRIAL_MILLIS],
     figures: FIGURES,
@@ -142,7 +142,9 @@ fn verdict(free_loss: f64, full_loss: f64, sent: f64) -> &'static str {
         (true, true) => "head-of-line blocking: the port with little lost frames too",
         (true, false) => "only the port with little lost frames",
         (false, true) => "no head-of-line blocking: the port with little lost nothing",
-        (false, false) if sent < HELD_BACK => "the senders were held back, and nothing was lost",
+        (false, false) if sent < HELD_BACK => {
+            "nothing was lost, and less was sent: the senders were held back, or the tester was late"
+        }
         (false, false) => "nothing was overloaded: the device carries all that the tester sends",
     }
 }

@@ -32,7 +32,7 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
             "stations",
             "stations of a trial",
             Values::Numbers {
-                quick: &[1_000],
+                quick: &[500],
                 paper: &[4_000],
                 rfc: &[4_000],
                 bound: Bound {
@@ -77,7 +77,7 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
     seconds: |point| {
         let stations = point.number("stations") as f64;
         let trial = stations / point.number("test-pps") as f64 + 0.15;
-        0.7 + 5.0 * trial + 2.0 * stations / point.number("least") as f64
+        0.6 + 3.0 * trial + 2.0 * stations / point.number("least") as f64
     },
     measure,
 };
