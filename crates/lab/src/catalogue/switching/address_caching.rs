@@ -25,7 +25,7 @@ pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
         "Each of n stations sends a frame to the second host; while some of these are lost, all are sent again, three times at most.",
         "Then each station is sent a frame. What comes out at the third host was flooded: its station is not known.",
         "Where something was flooded or lost both steps are done once more at half the rate, and if something was lost again, at a quarter; the last count.",
-        "The number of stations is doubled until something is flooded, or to the greatest number that is asked for.",
+        "The number of stations is doubled until something is flooded or lost, or to the greatest number that is asked for.",
         "Where something was flooded, the stations that are still known were counted by it: all but those of flooded frames. The second host's own station takes a place, too.",
     ],
     parameters: &[
@@ -117,7 +117,7 @@ fn measure(
     let Outcome::Reading(reading) = &measured.outcome else {
         return Ok(measured);
     };
-    if reading.figures["flooded"] == 0.0 {
+    if [reading.figures["flooded"], reading.figures["unanswered"]] == [0.0; 2] {
         let most = reading.figures["tried"];
         measured.note(format!(
             "nothing was flooded with {most} stations, the most that were asked for: it may remember more"
@@ -143,7 +143,7 @@ impl Search {
             let stations = Stations { set: 0, count };
             let tested = self.attempts(stations, lines)?;
             series.push([count as f64, tested.flooded as f64]);
-            if tested.flooded > 0 {
+            if tested != Tested::default() {
                 break (count, tested);
             }
             capacity = Some(count);
@@ -154,6 +154,7 @@ impl Search {
         };
         match capacity {
             Some(count) => reading.put("capacity", count as f64),
+            None if tested.flooded == 0 => reading.lack("capacity", "frames came out nowhere"),
             None => reading.lack("capacity", "even the least number was flooded"),
         }
         reading.put("tried", tried as f64);
@@ -244,6 +245,16 @@ mod tests {
         });
         assert!(reading.absent["capacity"].contains("even the least"));
         assert_eq!(reading.figures["known"], 0.0);
+    }
+
+    #[test]
+    fn a_switch_that_forwards_nothing_has_no_capacity() {
+        let reading = read(Faults {
+            lose_every: Some(1),
+            ..Faults::default()
+        });
+        assert_eq!(reading.absent["capacity"], "frames came out nowhere");
+        assert!(reading.absent["known"].contains("came out nowhere"));
     }
 
     #[test]

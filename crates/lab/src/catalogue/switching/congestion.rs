@@ -49,6 +49,8 @@ const HOSTS: usize = 4;
 /// The port that has little, and the port that has too much.
 const FREE: usize = 2;
 const FULL: usize = 3;
+/// What loses more than this forwards nothing, rather than too little.
+const NOTHING_LEFT: f64 = 99.0;
 /// A sender that could send less than this share was held back.
 const HELD_BACK: f64 = 99.0;
 
@@ -138,6 +140,9 @@ fn congest(
 
 /// What losses mean.
 fn verdict(free_loss: f64, full_loss: f64, sent: f64) -> &'static str {
+    if free_loss.min(full_loss) > NOTHING_LEFT {
+        return "the device forwarded next to nothing";
+    }
     match (free_loss > 0.0, full_loss > 0.0) {
         (true, true) => "head-of-line blocking: the port with little lost frames too",
         (true, false) => "only the port with little lost frames",
@@ -192,5 +197,6 @@ mod tests {
         assert!(verdict(0.0, 3.0, 100.0).starts_with("no head-of-line"));
         assert!(verdict(0.0, 0.0, 70.0).contains("held back"));
         assert!(verdict(1.0, 0.0, 100.0).starts_with("only"));
+        assert!(verdict(100.0, 99.9, 100.0).contains("next to nothing"));
     }
 }
