@@ -2,6 +2,7 @@
 //! the other by the same ends, look at single frames, or end the device meanwhile.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use testbed::{Bench, Host};
 
@@ -22,6 +23,9 @@ pub(super) trait Offer {
 /// How often a load is offered that the tester did not quite reach: now and then the machine
 /// takes its core away for a moment.
 const ATTEMPTS: usize = 3;
+/// How long stragglers are waited for: nothing here holds frames for so long, and each trial of a
+/// search that loses something waits it out.
+pub(super) const DRAIN: Duration = Duration::from_millis(100);
 /// Rounds in which an end is emptied of what came late of the load before, of 64 frames each.
 const ROUNDS: usize = 16_384;
 
@@ -148,7 +152,7 @@ pub(super) mod memory {
     use crate::instrument::{End, Transmit, Way as Kind};
 
     /// What a step of the simulated clock takes.
-    pub(in crate::catalogue) const STEP_NS: u64 = 200;
+    pub(in crate::catalogue) const STEP_NS: u64 = 1_000;
 
     /// Offers loads to ends in memory.
     pub(in crate::catalogue) struct Simulated {

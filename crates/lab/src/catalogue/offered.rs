@@ -18,7 +18,7 @@ use crate::trial::{Measured, TrialError};
 
 /// How long stragglers are waited for: less than the two seconds of RFC 2544, since nothing here
 /// holds frames for so long.
-pub(super) const DRAIN: Duration = Duration::from_millis(200);
+const DRAIN: Duration = Duration::from_millis(200);
 
 /// Delay and loss, as every experiment with load tells them.
 pub(super) const FIGURES: &[Figure] = &[

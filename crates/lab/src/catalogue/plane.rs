@@ -120,21 +120,12 @@ pub(super) fn on_station(
     tools: &Tools<'_>,
     experiment: fn(&Point, &mut dyn Plane) -> Result<Measured, TrialError>,
 ) -> Result<Measured, TrialError> {
-    with_station(station, tools, |plane| experiment(point, plane))
-}
-
-/// Does a part of an experiment on it.
-pub(super) fn with_station<T>(
-    station: &mut Station,
-    tools: &Tools<'_>,
-    part: impl FnOnce(&mut dyn Plane) -> T,
-) -> T {
     let mut live = Live {
         station,
         tools,
         watch: None,
     };
-    part(&mut live)
+    experiment(point, &mut live)
 }
 
 /// A real one.

@@ -13,8 +13,7 @@ use std::time::Duration;
 use testbed::{DeviceKind, Mode, Topology};
 
 use super::bisection::Bisection;
-use super::lines::{Offer, fell_short, is_void};
-use super::offered::DRAIN;
+use super::lines::{DRAIN, Offer, fell_short, is_void, offer_well};
 use super::{Bound, Own, Parameter, Point, Values};
 use crate::instrument::template::Party;
 use crate::instrument::{
@@ -88,7 +87,7 @@ const WIDTH_PERCENT: Parameter = Parameter::constant(
     "width-percent",
     "how far apart the bounds of a search may be in the end, in per cent of the upper",
     Values::Numbers {
-        quick: &[25],
+        quick: &[30],
         paper: &[5],
         rfc: &[1],
         bound: Bound { least: 1, most: 90 },
@@ -145,8 +144,7 @@ fn greatest(
         Length::of(Duration::from_millis(30)),
     ))?;
     let sent = flat_out.streams.iter().map(|one| one.achieved.pps());
-    // Those of one thread take turns: the slowest is as fast as all can be alike.
-    let slowest = sent.fold(f64::INFINITY, f64::min) * REACHED;
+    let alike = sent.sum::<f64>() / flat_out.streams.len() as f64 * REACHED;
     let line = Rate::Line(point.number("line") * 1_000_000);
     let line = line.frames_per_second(point.number("size") as f64);
     #[expect(
@@ -154,7 +152,7 @@ fn greatest(
         clippy::cast_sign_loss,
         reason = "a rate is positive and far below 2^53"
     )]
-    let rate = slowest.min(line) as u64;
+    let rate = alike.min(line) as u64;
     Ok(rate.max(RATE_MIN))
 }
 
@@ -169,7 +167,7 @@ fn throughput(
     let length = Length::of(trial_length(point));
     Bisection::new(RATE_MIN, most, width(point)).run(|rate| {
         let pace = Pace::Constant(Rate::Frames(rate));
-        let measured = lines.offer(&request(streams(pace), length))?;
+        let measured = offer_well(lines, &request(streams(pace), length))?;
         Ok(!fell_short(&measured) && is_void(&measured).is_none() && lost(&measured) == 0)
     })
 }
@@ -178,6 +176,9 @@ fn throughput(
 fn megabits(frames: f64, size: u64) -> f64 {
     frames * (size + u64::from(OVERHEAD_BYTES)) as f64 * 8.0 / 1e6
 }
+
+/// Why a search found nothing.
+const NOTHING: &str = "at the least rate some were lost, or the tester was late, three times";
 
 /// Says so if the search ended at what the tester or the line carries.
 fn note_open(found: &Bisection, measured: &mut Measured) {

@@ -89,6 +89,28 @@ fn request(kind: DeviceKind, topology: Topology, mode: Option<Mode>) -> Request 
 }
 
 #[test]
+fn a_device_that_was_killed_has_called_again_and_has_its_rules() {
+    if !can_have_ovs() {
+        return;
+    }
+    let lab = Lab::new("killed");
+    let mut station = lab.station(Request::of(DeviceKind::Ovs)).unwrap();
+    let before = station.bench.device().processes();
+    let restarted = station.restart(
+        testbed::Ending::Killed,
+        MatchSet::Port,
+        &lab.spawner,
+        &lab.clock,
+    );
+    let restarted = restarted.unwrap();
+    let (called, ruled) = (restarted.called.unwrap(), restarted.ruled.unwrap());
+    assert!(restarted.stopped.gone <= called && called <= ruled);
+    assert_ne!(station.bench.device().processes(), before);
+    let (answered, evidence) = lab.echoes(&mut station);
+    assert!(answered > 0 && evidence.unwrap().towards_server > 0);
+}
+
+#[test]
 fn every_bridge_of_a_device_has_its_controller_and_its_rules() {
     if !can_have_ovs() {
         return;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{LINE, SIZE, line_rate, rates};
-use crate::catalogue::lines::{Lines, Offer, fell_short, greet, is_void, offer_well};
-use crate::catalogue::offered::{DRAIN, Doubts, Load, figure};
-use crate::catalogue::plane::{Plane, with_station};
+use super::{LINE, RATE_MIN, SIZE, line_rate};
+use crate::catalogue::bisection::Bisection;
+use crate::catalogue::lines::{DRAIN, Lines, Offer, fell_short, greet, is_void, offer_well};
+use crate::catalogue::offered::figure;
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
 };
@@ -15,7 +15,6 @@ use crate::instrument::{
 };
 use crate::record::{Outcome, Reading};
 use crate::scenario::Tools;
-use crate::search::Goal;
 use crate::station::Station;
 use crate::trial::{Measured, TrialError};
 
@@ -78,7 +77,7 @@ pub(crate) const RECOVERY: Experiment = Experiment {
     takes: |_, _| true,
     seconds: |point| {
         let of = |name| point.number(name) as f64 / 1e3;
-        0.8 + 5.0 * (of("trial-millis") + 0.2) + of("overload-millis") + 2.0 * of("after-millis")
+        0.5 + 6.0 * (of("trial-millis") + 0.07) + of("overload-millis") + 2.0 * of("after-millis")
     },
     measure,
 };
@@ -136,7 +135,7 @@ const REACHED: f64 = 0.9;
 /// The bounds of the throughput are as close as this share of the upper.
 const WIDTH: f64 = 0.1;
 /// Frames are sent as fast as the tester can for so long, to know how fast that is.
-const FLAT_OUT: Duration = Duration::from_millis(50);
+const FLAT_OUT: Duration = Duration::from_millis(30);
 /// Frames behind the overload of which each one's delay is kept.
 const KEPT_MAX: u64 = 1_000_000;
 /// The delay is looked at over so long.
@@ -153,10 +152,11 @@ fn measure(
     station: &mut Station,
     tools: &Tools<'_>,
 ) -> Result<Measured, TrialError> {
-    let mut reading = Reading::at(point);
-    let mut doubts = Doubts::default();
-    let limits = with_station(station, tools, |plane| limits(point, plane, &mut doubts))?;
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
+    let mut reading = Reading::at(point);
+    let mut lines = Lines::open(&station.bench, point_size(point), tools)?;
+    greet(&station.bench, 0..2)?;
+    let limits = limits(point, &mut lines)?;
     let mut notes = Vec::new();
     match overload(limits, point.number("overload")) {
         Err(reason) => {
@@ -175,14 +175,11 @@ fn measure(
             put_throughput(limits, &mut reading);
             notes.extend(cut);
             let plan = plan.lasting(point);
-            let mut lines = Lines::open(&station.bench, plan.frame_bytes, tools)?;
-            greet(&station.bench, 0..2)?;
             notes.extend(recover(&plan, &mut lines, &mut reading)?);
         }
     }
     let conditions = watch.end(&station.bench)?;
     let mut measured = Measured::new(Outcome::Reading(reading), conditions);
-    doubts.tell(&mut measured);
     for note in notes {
         match note {
             Note::Void(reason) => measured.void(reason),
@@ -207,12 +204,24 @@ struct Limits {
     greatest: u64,
 }
 
+fn point_size(point: &Point) -> u16 {
+    u16::try_from(point.number("size")).expect("the experiment's bounds say so")
+}
+
+/// Frames from the client to the server.
+fn request(frame_bytes: u16, pace: Pace, length: Duration) -> Request {
+    let stream = Stream::new(Template::udp(frame_bytes), pace, EndNo(0), EndNo(1));
+    let mut request = Request::new(vec![stream], Length::of(length));
+    request.drain = DRAIN;
+    request
+}
+
 /// Finds them.
-fn limits(point: &Point, plane: &mut dyn Plane, doubts: &mut Doubts) -> Result<Limits, TrialError> {
+fn limits(point: &Point, lines: &mut dyn Offer) -> Result<Limits, TrialError> {
     let size = point.number("size");
-    let of = |pace, length| Load::udp(size, pace, length);
-    let flat_out = plane.offer(&of(Pace::FlatOut, FLAT_OUT))?;
-    let sent = flat_out.measurement.streams[0].achieved.pps() * REACHED;
+    let of = |pace, length| request(point_size(point), pace, length);
+    let flat_out = lines.offer(&of(Pace::FlatOut, FLAT_OUT))?;
+    let sent = flat_out.streams[0].achieved.pps() * REACHED;
     let line = line_rate(point.number("line"), size);
     #[expect(
         clippy::cast_possible_truncation,
@@ -220,20 +229,14 @@ fn limits(point: &Point, plane: &mut dyn Plane, doubts: &mut Doubts) -> Result<L
         reason = "a rate is positive and far below 2^53"
     )]
     let greatest = line.min(sent as u64).max(1);
-    let seconds = point.number("trial-millis") as f64 / 1e3;
-    let goal = Goal {
-        name: "single trials".to_owned(),
-        final_trial_seconds: seconds,
-        duration_sum_seconds: seconds,
-        loss_ratio: 0.0,
-        exceed_ratio: 0.0,
-        width: WIDTH,
-        initial_trial_seconds: seconds.min(1.0),
-    };
-    let outcome = rates(vec![goal], greatest, &of, plane, doubts)?;
-    let found = outcome.found.first().and_then(|found| found.lower);
+    let length = Duration::from_millis(point.number("trial-millis"));
+    let found = Bisection::new(RATE_MIN.min(greatest), greatest, WIDTH).run(|rate| {
+        let pace = Pace::Constant(Rate::Frames(rate));
+        let trial = offer_well(lines, &of(pace, length))?;
+        Ok::<_, TrialError>(trial.streams[0].lost == 0 && !fell_short(&trial))
+    })?;
     Ok(Limits {
-        throughput: found,
+        throughput: found.found(),
         greatest,
     })
 }
@@ -241,7 +244,10 @@ fn limits(point: &Point, plane: &mut dyn Plane, doubts: &mut Doubts) -> Result<L
 fn put_throughput(limits: Limits, reading: &mut Reading) {
     match limits.throughput {
         Some(rate) => reading.put("throughput_kpps", rate as f64 / 1e3),
-        None => reading.lack("throughput_kpps", "even the least rate was not met"),
+        None => reading.lack(
+            "throughput_kpps",
+            "at the least rate some were lost, or the tester was late, three times",
+        ),
     }
 }
 
@@ -285,9 +291,8 @@ fn overload(limits: Limits, percent: u64) -> Result<(Plan, Option<Note>), &'stat
 impl Plan {
     /// The same of frames and of a length that a point has.
     fn lasting(self, point: &Point) -> Self {
-        let size = point.number("size");
         Self {
-            frame_bytes: u16::try_from(size).expect("the experiment's bounds say so"),
+            frame_bytes: point_size(point),
             overload_for: Duration::from_millis(point.number("overload-millis")),
             after_for: Duration::from_millis(point.number("after-millis")),
             ..self
@@ -313,10 +318,7 @@ impl Plan {
     }
 
     fn request(&self, pace: Pace, length: Duration) -> Request {
-        let stream = Stream::new(Template::udp(self.frame_bytes), pace, EndNo(0), EndNo(1));
-        let mut request = Request::new(vec![stream], Length::of(length));
-        request.drain = DRAIN;
-        request
+        request(self.frame_bytes, pace, length)
     }
 
     /// The load whose step is looked at, with the frames behind it kept.

@@ -7,8 +7,8 @@ use base::Instant;
 use testbed::Ending;
 
 use crate::MatchSet;
-use crate::catalogue::lines::{Lines, Offer, greet, is_void};
-use crate::catalogue::offered::{DRAIN, figure};
+use crate::catalogue::lines::{DRAIN, Lines, Offer, greet, is_void};
+use crate::catalogue::offered::figure;
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Own, Parameter, Point, Setting, Values, View,
 };
@@ -29,7 +29,7 @@ pub(crate) const RESET: Experiment = Experiment {
     question: "How long does a device that is started again forward nothing, and what of that time does it wait for its controller?",
     source: "RFC 2544, 26.6, and RFC 6201: planned and unplanned resets of the process",
     steps: &[
-        "The device is started for this test alone; frames of 64 bytes go from the client to the server at equal gaps, and each one's arrival is kept.",
+        "The device is started for this test alone, and forwards before anything is done to it; frames of 64 bytes go from the client to the server at equal gaps, and each one's arrival is kept.",
         "Amid them its process is asked to end (SIGTERM) or killed (SIGKILL), and started again at once; the cables stay, and Open vSwitch's database goes on. The kernel's bridge is taken away and made again, which counts as killed.",
         "The controller waits for the device's call, to within five milliseconds, and gives it its rules again.",
         "The outage is the longest silence at the server, from the last frame before to the first frame behind it; by lost frames it is their number by the gap between two.",
@@ -61,7 +61,7 @@ pub(crate) const RESET: Experiment = Experiment {
             "millis",
             "milliseconds within which it has to forward again",
             Values::Numbers {
-                quick: &[1_000],
+                quick: &[600],
                 paper: &[10_000],
                 rfc: &[60_000],
                 bound: Bound {
@@ -101,7 +101,7 @@ pub(crate) const RESET: Experiment = Experiment {
         let killed = point.word("ending") == "killed";
         device.can_restart() && (killed || !device.is_in_kernel())
     },
-    seconds: |point| point.number("millis") as f64 / 1e3 + 1.2,
+    seconds: |point| point.number("millis") as f64 / 1e3 + 0.8,
     measure,
 };
 
@@ -116,6 +116,9 @@ const FIGURES: &[Figure] = &[
     figure("lost", "Lost", "frames", Better::Lower),
 ];
 
+/// Frames are sent for so long, and so often at most, to see whether the device forwards.
+const LOOK: Duration = Duration::from_millis(20);
+const LOOKS: u32 = 25;
 /// Frames go for so long before the device is ended.
 const BEFORE: Duration = Duration::from_millis(100);
 
@@ -132,6 +135,7 @@ fn measure(
     let request = request(point.number("pps"), length);
     let mut lines = Lines::open(&station.bench, 64, tools)?;
     greet(&station.bench, 0..2)?;
+    forwards(point.number("pps"), &mut lines)?;
     // What is watched is the machine: the process that is ended takes its account with it.
     let watch = Watch::begin(&station.bench, tools.cores, tools.clock)?;
     let (measured, restarted) = thread::scope(|scope| {
@@ -158,6 +162,18 @@ fn measure(
         measured.void(reason);
     }
     Ok(measured)
+}
+
+/// Waits until frames show that the rules are in force.
+fn forwards(pps: u64, lines: &mut dyn Offer) -> Result<(), TrialError> {
+    for _ in 0..LOOKS {
+        if lines.offer(&request(pps, LOOK))?.streams[0].lost == 0 {
+            return Ok(());
+        }
+    }
+    Err(TrialError::Impossible(
+        "the device did not forward all frames before it was to be ended".to_owned(),
+    ))
 }
 
 /// Frames at equal gaps from the client to the server, each one kept.

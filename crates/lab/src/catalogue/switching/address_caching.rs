@@ -24,12 +24,12 @@ pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
         "The device forwards by itself between three hosts: one where stations are, one that sends frames to them, and one where nothing should come out.",
         "Each of n stations sends a frame to the second host; while some of these are lost, all are sent again, three times at most.",
         "Then each station is sent a frame. What comes out at the third host was flooded: its station is not known.",
-        "Where something was flooded both steps are done once more, and the latter count.",
-        "The number of stations is doubled until something is flooded, or to the greatest number that is asked for.",
+        "Where something was flooded or lost both steps are done once more at half the rate, and if something was lost again, at a quarter; the last count.",
+        "The number of stations is doubled until something is flooded or lost, or to the greatest number that is asked for.",
         "Where something was flooded, the stations that are still known were counted by it: all but those of flooded frames. The second host's own station takes a place, too.",
     ],
     parameters: &[
-        stations("least", "stations at first", &[2_048], &[1_024]),
+        stations("least", "stations at first", &[4_096], &[1_024]),
         stations(
             "most",
             "stations that are tried at most",
@@ -40,7 +40,7 @@ pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
             "pps",
             "frames a second of both steps",
             Values::Numbers {
-                quick: &[40_000],
+                quick: &[60_000],
                 paper: &[10_000],
                 rfc: &[5_000],
                 bound: Bound {
@@ -58,8 +58,8 @@ pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
     setting: Setting::Own(|_| legacy(HOSTS)),
     takes: is_switch,
     seconds: |point| {
-        let frames = 3.0 * point.number("most").max(point.number("least")) as f64;
-        0.5 + 2.0 * frames / point.number("pps") as f64
+        let frames = 4.0 * point.number("most").max(point.number("least")) as f64;
+        0.6 + frames / point.number("pps") as f64
     },
     measure,
 };
@@ -117,7 +117,7 @@ fn measure(
     let Outcome::Reading(reading) = &measured.outcome else {
         return Ok(measured);
     };
-    if reading.figures["flooded"] == 0.0 {
+    if [reading.figures["flooded"], reading.figures["unanswered"]] == [0.0; 2] {
         let most = reading.figures["tried"];
         measured.note(format!(
             "nothing was flooded with {most} stations, the most that were asked for: it may remember more"
@@ -141,12 +141,9 @@ impl Search {
         let mut count = self.least.min(self.most);
         let (tried, tested) = loop {
             let stations = Stations { set: 0, count };
-            let mut tested = self.attempt(stations, lines)?;
-            if tested.flooded > 0 {
-                tested = self.attempt(stations, lines)?;
-            }
+            let tested = self.attempts(stations, lines)?;
             series.push([count as f64, tested.flooded as f64]);
-            if tested.flooded > 0 {
+            if tested != Tested::default() {
                 break (count, tested);
             }
             capacity = Some(count);
@@ -157,6 +154,7 @@ impl Search {
         };
         match capacity {
             Some(count) => reading.put("capacity", count as f64),
+            None if tested.flooded == 0 => reading.lack("capacity", "frames came out nowhere"),
             None => reading.lack("capacity", "even the least number was flooded"),
         }
         reading.put("tried", tried as f64);
@@ -174,14 +172,24 @@ impl Search {
         Ok(())
     }
 
-    /// Has all stations heard, and looks which are known.
-    fn attempt(self, stations: Stations, lines: &mut dyn Offer) -> Result<Tested, TrialError> {
-        for _ in 0..PASSES {
-            if stations.introduce(self.pps, lines)?.lost == 0 {
+    /// Has all stations heard, and looks which are known: again and slower where something was
+    /// flooded or lost.
+    fn attempts(self, stations: Stations, lines: &mut dyn Offer) -> Result<Tested, TrialError> {
+        let mut tested = Tested::default();
+        for pps in [self.pps, self.pps / 2, self.pps / 4] {
+            let pps = pps.max(1);
+            for _ in 0..PASSES {
+                if stations.introduce(pps, lines)?.lost == 0 {
+                    break;
+                }
+            }
+            tested = stations.test(pps, lines)?;
+            // What is flooded though nothing is lost has been forgotten.
+            if tested.lost == 0 && (tested.flooded == 0 || pps < self.pps) {
                 break;
             }
         }
-        stations.test(self.pps, lines)
+        Ok(tested)
     }
 }
 
@@ -237,6 +245,16 @@ mod tests {
         });
         assert!(reading.absent["capacity"].contains("even the least"));
         assert_eq!(reading.figures["known"], 0.0);
+    }
+
+    #[test]
+    fn a_switch_that_forwards_nothing_has_no_capacity() {
+        let reading = read(Faults {
+            lose_every: Some(1),
+            ..Faults::default()
+        });
+        assert_eq!(reading.absent["capacity"], "frames came out nowhere");
+        assert!(reading.absent["known"].contains("came out nowhere"));
     }
 
     #[test]

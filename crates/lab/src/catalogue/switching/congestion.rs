@@ -24,7 +24,7 @@ pub(crate) const CONGESTION: Experiment = Experiment {
         "The device forwards by itself between four hosts, and has heard all of them.",
         "The first host sends one half to the third and one half to the fourth; the second sends all to the fourth, which so has three times what the third has.",
         "Together they send as much as the tester or the virtual lines can. A virtual cable has no speed of its own, so what is overloaded is what the device's core can do.",
-        "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Frames that could not be sent, and no loss, mean that the device holds its senders back.",
+        "Loss at the third port means that its frames wait behind others' (head-of-line blocking). Where nothing is lost and less was sent than was to be, the device holds its senders back, or the tester was late.",
     ],
     parameters: &[SIZE, LINE, TRIAL_MILLIS],
     figures: FIGURES,
@@ -49,6 +49,8 @@ const HOSTS: usize = 4;
 /// The port that has little, and the port that has too much.
 const FREE: usize = 2;
 const FULL: usize = 3;
+/// What loses more than this forwards nothing, rather than too little.
+const NOTHING_LEFT: f64 = 99.0;
 /// A sender that could send less than this share was held back.
 const HELD_BACK: f64 = 99.0;
 
@@ -138,11 +140,16 @@ fn congest(
 
 /// What losses mean.
 fn verdict(free_loss: f64, full_loss: f64, sent: f64) -> &'static str {
+    if free_loss.min(full_loss) > NOTHING_LEFT {
+        return "the device forwarded next to nothing";
+    }
     match (free_loss > 0.0, full_loss > 0.0) {
         (true, true) => "head-of-line blocking: the port with little lost frames too",
         (true, false) => "only the port with little lost frames",
         (false, true) => "no head-of-line blocking: the port with little lost nothing",
-        (false, false) if sent < HELD_BACK => "the senders were held back, and nothing was lost",
+        (false, false) if sent < HELD_BACK => {
+            "nothing was lost, and less was sent: the senders were held back, or the tester was late"
+        }
         (false, false) => "nothing was overloaded: the device carries all that the tester sends",
     }
 }
@@ -190,5 +197,6 @@ mod tests {
         assert!(verdict(0.0, 3.0, 100.0).starts_with("no head-of-line"));
         assert!(verdict(0.0, 0.0, 70.0).contains("held back"));
         assert!(verdict(1.0, 0.0, 100.0).starts_with("only"));
+        assert!(verdict(100.0, 99.9, 100.0).contains("next to nothing"));
     }
 }

@@ -1,6 +1,6 @@
 //! Address learning rate (RFC 2889, 5.8).
 
-use super::stations::{HOSTS, KNOWN, SETS, Stations};
+use super::stations::{HOSTS, KNOWN, SETS, Stations, Tested};
 use super::{WIDTH_PERCENT, is_switch, legacy, note_open, width};
 use crate::catalogue::bisection::Bisection;
 use crate::catalogue::lines::{Lines, Offer, greet};
@@ -23,8 +23,8 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
     source: "RFC 2889, 5.8",
     steps: &[
         "The device forwards by itself between three hosts, as for address-caching; the number of stations is one that it remembers.",
-        "Stations that were never heard before send a frame each, at a rate; then each is sent a frame, slowly, and what comes out at the third host was flooded.",
-        "The greatest rate without flooding is searched for by halves, down from the greatest that is asked for, with other stations in each trial.",
+        "Stations that were never heard before send a frame each, at a rate; then each is sent a frame, slowly, and what comes out at the third host was flooded. Where some of these frames come out nowhere they are sent again, more slowly, twice at most.",
+        "The greatest rate without flooding, and with all frames answered, is searched for by halves, down from the greatest that is asked for, with other stations in each trial.",
         "What a device keeps in its buffers it may learn later than it comes: the rate is that of so many stations in a row.",
     ],
     parameters: &[
@@ -32,7 +32,7 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
             "stations",
             "stations of a trial",
             Values::Numbers {
-                quick: &[1_000],
+                quick: &[500],
                 paper: &[4_000],
                 rfc: &[4_000],
                 bound: Bound {
@@ -77,7 +77,7 @@ pub(crate) const LEARNING_RATE: Experiment = Experiment {
     seconds: |point| {
         let stations = point.number("stations") as f64;
         let trial = stations / point.number("test-pps") as f64 + 0.15;
-        0.7 + 5.0 * trial + 2.0 * stations / point.number("least") as f64
+        0.6 + 3.0 * trial + 2.0 * stations / point.number("least") as f64
     },
     measure,
 };
@@ -160,17 +160,20 @@ impl Search {
                 }
                 slow += 1;
             }
-            let tested = stations.test(self.test_pps, lines)?;
+            let tested = stations.test_until_answered(self.test_pps, lines)?;
             lost += tested.lost;
             trials.push([rate as f64, tested.flooded as f64]);
-            Ok::<_, TrialError>(tested.flooded == 0)
+            Ok::<_, TrialError>(tested == Tested::default())
         })?;
         reading.put("late", f64::from(slow));
         reading.put("trials", trials.len() as f64);
         reading.put("unanswered", lost as f64);
         match found.found() {
             Some(rate) => reading.put("learned_per_s", rate as f64),
-            None => reading.lack("learned_per_s", "even at the least rate some were flooded"),
+            None => reading.lack(
+                "learned_per_s",
+                "even at the least rate some were flooded, or came out nowhere",
+            ),
         }
         let bad = trials.iter().filter(|[_, flooded]| *flooded > 0.0);
         match bad.min_by(|one, other| one[0].total_cmp(&other[0])) {
@@ -225,6 +228,16 @@ mod tests {
         assert_eq!(reading.figures["learned_per_s"], 400_000.0);
         assert!(reading.absent["flooded_above"].contains("greatest rate"));
         assert_eq!(reading.figures["trials"], 1.0);
+    }
+
+    #[test]
+    fn a_switch_that_forwards_nothing_has_learned_nothing() {
+        let (_, reading) = read(Faults {
+            lose_every: Some(1),
+            ..Faults::default()
+        });
+        assert!(reading.absent["learned_per_s"].contains("came out nowhere"));
+        assert!(reading.figures["unanswered"] >= 500.0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A switch in memory, on simulated time, that learns addresses as slowly as a test says, remembers
 //! as many, and copies frames as fast: what an experiment reports of it must be what was put in.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +10,9 @@ use super::station;
 use crate::catalogue::lines::memory::{STEP_NS, Simulated};
 use crate::instrument::memory::SimulatedTime;
 use crate::instrument::{Arrivals, End, Receive, Stamps, Transmit, Way};
+
+/// A port takes no frame sooner than so long after the one before: a million a second.
+const FRAME_NS: u64 = 1_000;
 
 /// What a switch can do.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +55,7 @@ pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simul
     let time = SimulatedTime::new(STEP_NS);
     let state = State {
         faults,
-        stations: VecDeque::new(),
+        stations: BTreeMap::new(),
         learned_ns: 0,
         busy_ns: 0,
         came: 0,
@@ -63,9 +66,12 @@ pub(super) fn switch(ports: usize, known: Range<usize>, faults: Faults) -> Simul
         number,
         state: Arc::clone(&state),
         time: Arc::clone(&time),
+        free_ns: 0,
     };
     for host in known {
-        lock(&state).stations.push_back((station(host).mac, host));
+        let mut state = lock(&state);
+        let age = state.stations.len() as u64;
+        state.stations.insert(station(host).mac, (host, age));
     }
     let end = |number| End {
         transmit: Box::new(port(number)),
@@ -81,12 +87,14 @@ struct Port {
     number: usize,
     state: Arc<Mutex<State>>,
     time: Arc<SimulatedTime>,
+    /// When it takes the next frame.
+    free_ns: u64,
 }
 
 struct State {
     faults: Faults,
-    /// The oldest first.
-    stations: VecDeque<([u8; 6], usize)>,
+    /// Behind which port each is, and the greater number the later it was learned.
+    stations: BTreeMap<[u8; 6], (usize, u64)>,
     /// When all that is to be learned is.
     learned_ns: u64,
     /// When all that is to go out has.
@@ -104,7 +112,11 @@ impl Transmit for Port {
     fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
         let now = self.time.look_ns();
         let mut state = lock(&self.state);
-        for frame in frames {
+        for (taken, frame) in frames.iter().enumerate() {
+            if now < self.free_ns {
+                return Ok(taken);
+            }
+            self.free_ns = now + FRAME_NS;
             state.take(now, self.number, frame);
         }
         Ok(frames.len())
@@ -148,9 +160,8 @@ impl State {
         let [to, source]: [[u8; 6]; 2] =
             [0, 6].map(|at| frame[at..at + 6].try_into().expect("it is a frame"));
         self.learn(now, source, from);
-        let known = self.stations.iter().find(|(address, _)| *address == to);
-        let ports: Vec<usize> = match known {
-            Some((_, port)) => vec![*port],
+        let ports: Vec<usize> = match self.stations.get(&to) {
+            Some((port, _)) => vec![*port],
             None => (0..self.out.len()).filter(|port| *port != from).collect(),
         };
         for (copies, port) in (0..).zip(ports) {
@@ -159,7 +170,7 @@ impl State {
     }
 
     fn learn(&mut self, now: u64, source: [u8; 6], from: usize) {
-        if self.stations.iter().any(|(address, _)| *address == source) {
+        if self.stations.contains_key(&source) {
             return;
         }
         let Faults {
@@ -174,13 +185,14 @@ impl State {
         self.learned_ns = self.learned_ns.max(now) + learn_ns;
         if self.stations.len() >= self.faults.stations {
             // As switches do, it forgets those of the port that brings so many.
-            let oldest = self.stations.iter().position(|(_, port)| *port == from);
-            match oldest {
-                Some(oldest) => drop(self.stations.remove(oldest)),
-                None => return,
-            }
+            let here = self.stations.iter().filter(|(_, (port, _))| *port == from);
+            let oldest = here.min_by_key(|(_, (_, age))| *age);
+            let Some(oldest) = oldest.map(|(address, _)| *address) else {
+                return;
+            };
+            self.stations.remove(&oldest);
         }
-        self.stations.push_back((source, from));
+        self.stations.insert(source, (from, self.came));
     }
 
     fn forward(&mut self, now: u64, port: usize, copies: u64, frame: &[u8]) {

@@ -70,6 +70,16 @@ fn a_device_that_does_not_come_back_has_no_outage() {
 }
 
 #[test]
+fn what_does_not_forward_is_not_ended() {
+    let ms = 1_000_000;
+    let mut late = dead_for(0..200 * ms, Path::default());
+    assert!(forwards(PPS, &mut late).is_ok());
+    let mut dead = dead_for(0..60_000 * ms, Path::default());
+    let refused = forwards(PPS, &mut dead).unwrap_err().to_string();
+    assert!(refused.contains("did not forward all frames"), "{refused}");
+}
+
+#[test]
 fn a_device_that_never_forwarded_has_none_either() {
     let reading = told(0..900, true);
     assert!(reading.absent["outage_ms"].contains("before it was ended"));
