@@ -397,11 +397,21 @@ const REFUSALS_MAX: usize = 4;
 impl Doubts {
     /// All that speaks against a load, but that the tester did not reach it.
     pub(super) fn add(&mut self, offered: &Offered) {
-        let refusals = offered.measurement.refusals.iter();
-        let others = refusals.filter(|one| !matches!(one, Refusal::Shortfall { .. }));
-        let room = REFUSALS_MAX.saturating_sub(self.refusals.len());
-        self.refusals.extend(others.take(room).cloned());
+        self.add_refusals(offered, |one| !matches!(one, Refusal::Shortfall { .. }));
         self.add_frames(offered);
+    }
+
+    /// What speaks against its losses: whatever clocks do is nothing to these.
+    pub(super) fn add_losses(&mut self, offered: &Offered) {
+        self.add_refusals(offered, |one| matches!(one, Refusal::Dropped { .. }));
+        self.add_frames(offered);
+    }
+
+    fn add_refusals(&mut self, offered: &Offered, counts: impl Fn(&Refusal) -> bool) {
+        let refusals = offered.measurement.refusals.iter();
+        let room = REFUSALS_MAX.saturating_sub(self.refusals.len());
+        let added = refusals.filter(|one| counts(one)).take(room);
+        self.refusals.extend(added.cloned());
     }
 
     /// Takes back refusals that have another reason.

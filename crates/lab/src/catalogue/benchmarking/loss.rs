@@ -144,7 +144,7 @@ impl Trials {
             self.lossless = 0;
             return Next::Another;
         }
-        self.doubts.add(offered);
+        self.doubts.add_losses(offered);
         let loss = offered.loss() * 100.0;
         self.loss_by_kpps.push([offered.pps() / 1e3, loss]);
         match percent {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::catalogue::offered::{Doubts, Load, figure, too_slow};
+use crate::catalogue::offered::{Doubts, Load, figure};
 use crate::catalogue::plane::{Plane, Pull, on_station};
 use crate::catalogue::{
     Better, Bound, Experiment, Family, Figure, Parameter, Point, Setting, Values, View,
@@ -85,31 +85,38 @@ fn measure(point: &Point, plane: &mut dyn Plane) -> Result<Measured, TrialError>
     let stream = &offered.measurement.streams[0];
     let longest = stream.loss_runs.max();
     let mut doubts = Doubts::default();
-    doubts.add(&offered);
+    doubts.add_losses(&offered);
     // Where no device stands between the hosts, the client's interface has no carrier while the
     // cable is out: what it could not send then is the outage.
     doubts.forgive(|refusal| {
         matches!(refusal, Refusal::Dropped { end: EndNo(0), frames } if *frames <= longest)
     });
-    let mut reading = Reading::at(point);
-    match offered.shortfall() {
-        // By how much time lost frames were apart is not known then.
-        Some(refusal) => {
-            let reason = too_slow(refusal);
-            reading.lack_each(FIGURES.iter().map(|figure| figure.name), &reason);
-        }
-        None => {
-            let outage = longest as f64 / pps as f64 * 1e3;
-            let beyond = outage - pulled.as_secs_f64() * 1e3;
-            reading.put("lost", stream.lost as f64);
-            reading.put("outage_ms", outage);
-            reading.put("recovery_ms", beyond.max(0.0));
-        }
-    }
+    // Frames that were sent late were not lost when they were due: an outage is known no better.
+    let late_ms = stream.lateness.max() as f64 / 1e6;
+    let down_ms = pulled.as_secs_f64() * 1e3;
+    let reading = if late_ms > down_ms / 2.0 {
+        let reason = format!("the tester is too slow: it sent frames up to {late_ms:.1} ms late");
+        Reading::lacking(point, FIGURES, &reason)
+    } else {
+        let mut reading = Reading::at(point);
+        let outage_ms = longest as f64 / pps as f64 * 1e3;
+        reading.put("lost", stream.lost as f64);
+        reading.put("outage_ms", outage_ms);
+        reading.put("recovery_ms", (outage_ms - down_ms).max(0.0));
+        reading
+    };
     let mut measured = Measured::new(Outcome::Reading(reading), offered.conditions);
+    if late_ms > down_ms * LATE_NOTED {
+        measured.note(format!(
+            "the tester sent frames up to {late_ms:.1} ms late: the outage is known no better"
+        ));
+    }
     doubts.tell(&mut measured);
     Ok(measured)
 }
+
+/// Lateness is told from this share of the time on for which the cable is out.
+const LATE_NOTED: f64 = 0.01;
 
 #[cfg(test)]
 mod tests;

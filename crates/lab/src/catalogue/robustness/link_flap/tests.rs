@@ -41,7 +41,20 @@ fn without_the_rate_there_is_no_outage() {
     let mut faults = Faults::default();
     faults.forth.sender_gap_ns = 300_000;
     let measured = measured(100, faults);
-    assert!(why_not(&measured, "outage_ms").starts_with("the tester is too slow: "));
+    let told = "the tester is too slow: it sent frames up to ";
+    assert!(why_not(&measured, "outage_ms").starts_with(told));
+}
+
+#[test]
+fn a_tester_that_sends_late_knows_an_outage_no_better() {
+    let mut faults = Faults::default();
+    // It sends four frames where five are due: at the end it is a fifth of the time late.
+    faults.forth.sender_gap_ns = 250_000;
+    let measured = measured(2_000, faults);
+    let outage = figure(&measured, "outage_ms");
+    let told = notes(&measured)[0];
+    assert!(told.starts_with("the tester sent frames up to 7"), "{told}");
+    assert!((outage - 2_000.0).abs() < 700.0, "{outage}");
 }
 
 #[test]
