@@ -127,6 +127,10 @@ proptest! {
 /// Sends a recording over a path, once.
 fn sent(frames: &[&[u8]], pace: Pace, path: Cable) -> Measurement {
     let recording = Recording::parse(&pcapng(frames)).unwrap();
+    offered(recording, pace, path)
+}
+
+fn offered(recording: Recording, pace: Pace, path: Cable) -> Measurement {
     let time = SimulatedTime::new(500);
     let (mut ends, _) = cable(&time, path, Cable::default());
     let length = Length::Frames(recording.frame_count());
@@ -155,6 +159,18 @@ fn what_has_room_is_signed_and_the_rest_is_counted() {
     // Five frames a millisecond apart.
     assert_eq!(stream.intended.seconds, 0.005);
     assert_eq!(measured.refusals, []);
+}
+
+#[test]
+fn an_untouched_recording_is_sent_byte_for_byte() {
+    let (long, arp) = (datagram(30), [0x42; 60]);
+    let frames = [long.as_slice(), &arp];
+    let recording = Recording::parse(&pcapng(&frames)).unwrap().untouched();
+    assert_eq!(recording.longest(), 30 + 42 + FCS);
+    let measured = offered(recording, Pace::FlatOut, Cable::default());
+    let stream = &measured.streams[0];
+    assert_eq!((stream.achieved.frames, stream.unsigned), (2, 2));
+    assert_eq!(measured.ends[1].samples, frames);
 }
 
 #[test]
