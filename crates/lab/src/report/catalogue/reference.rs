@@ -129,7 +129,7 @@ fn clipped(span: &PublishedSpan, (first, last): Reach) -> Option<(f64, f64)> {
 
 /// Where the letter of a range stands: at its upper edge, or at the only end that there is.
 fn edge(range: &Range) -> f64 {
-    range.high().or(range.low()).unwrap_or_default()
+    range.high().or_else(|| range.low()).unwrap_or_default()
 }
 
 /// A band, a line, or a line with an arrow to the side that was not told.
