@@ -70,7 +70,7 @@ fn mean_and_interval(values: &ByRun, unit: f64) -> Option<Markup> {
     Some(html! {
         span.value { (decimal(mean, digits)) }
         @match (values.interval(), values.runs()) {
-            (Some(interval), _) if interval.low == interval.high => span.interval { "all runs alike" },
+            (Some(_), _) if alike(values) => span.interval { "all runs alike" },
             (Some(interval), _) => span.interval { (range(&interval, unit, digits)) },
             (None, 1) => span.interval { "one run" },
             (None, _) => span.interval { "two runs" },
@@ -81,11 +81,17 @@ fn mean_and_interval(values: &ByRun, unit: f64) -> Option<Markup> {
 /// Digits after the point: none where every run came to a whole number and they are alike.
 fn digits(values: &ByRun, unit: f64) -> usize {
     let mean = values.mean().unwrap_or_default();
-    let alike = values.values().iter().all(|value| *value == mean);
-    match alike && (mean / unit).fract() == 0.0 {
+    match alike(values) && (mean / unit).fract() == 0.0 {
         true => 0,
         false => decimals(mean / unit),
     }
+}
+
+/// Whether all runs came to the same number, but for the rounding of its computation.
+fn alike(values: &ByRun) -> bool {
+    let mean = values.mean().unwrap_or_default();
+    let near = |value: &f64| (value - mean).abs() <= mean.abs() * 1e-9;
+    values.values().iter().all(near)
 }
 
 /// Both ends of an interval.
