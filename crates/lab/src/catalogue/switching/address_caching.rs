@@ -24,7 +24,7 @@ pub(crate) const ADDRESS_CACHING: Experiment = Experiment {
         "The device forwards by itself between three hosts: one where stations are, one that sends frames to them, and one where nothing should come out.",
         "Each of n stations sends a frame to the second host; while some of these are lost, all are sent again, three times at most.",
         "Then each station is sent a frame. What comes out at the third host was flooded: its station is not known.",
-        "Where something was flooded or lost both steps are done once more at half the rate, and if something was lost again, at a quarter; the last count.",
+        "Frames that come out nowhere are sent again, more slowly, twice at most. Where something was flooded or lost nevertheless both steps are done once more at half the rate, and if something is lost again, at a quarter; the last count.",
         "The number of stations is doubled until something is flooded or lost, or to the greatest number that is asked for.",
         "Where something was flooded, the stations that are still known were counted by it: all but those of flooded frames. The second host's own station takes a place, too.",
     ],
@@ -183,7 +183,7 @@ impl Search {
                     break;
                 }
             }
-            tested = stations.test(pps, lines)?;
+            tested = stations.test_until_answered(pps, lines)?;
             // What is flooded though nothing is lost has been forgotten.
             if tested.lost == 0 && (tested.flooded == 0 || pps < self.pps) {
                 break;
