@@ -229,10 +229,12 @@ impl Control {
     /// Takes note of why a port is not open.
     pub(super) fn note_problem(&mut self, id: BridgeId, number: PortNo, problem: String) {
         let site = self.sites.get_mut(&id);
-        if let Some(port) = site.and_then(|site| site.ports.get_mut(&number)) {
+        let port = site.and_then(|site| site.ports.get_mut(&number));
+        // One that is tried every second has the same to say each time.
+        if let Some(port) = port.filter(|port| port.problem.as_ref() != Some(&problem)) {
             port.problem = Some(problem);
+            self.tools.news.notify_one();
         }
-        self.tools.news.notify_one();
     }
 
     /// Opens the device of a port that is wanted, and hands its queues out.
