@@ -30,7 +30,7 @@ const LOGDIR_USUAL: &str = "/var/log/openvswitch";
                   takes the same arguments."
 )]
 pub(crate) struct VswitchdArgs {
-    /// The database: unix:PATH or tcp:HOST[:PORT] [default: unix:RUNDIR/db.sock]
+    /// The database: unix:PATH or tcp:HOST:PORT [default: unix:RUNDIR/db.sock]
     database: Option<String>,
     /// Write the process's number to a file [default: RUNDIR/ovs-vswitchd.pid]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]

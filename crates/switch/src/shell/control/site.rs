@@ -118,17 +118,16 @@ impl PortSite {
         }
     }
 
-    /// Lets go of its device.
-    pub(super) fn close(&mut self) {
-        self.device = None;
+    /// Lets go of its device, which is still to be closed, with the queues that no worker has.
+    pub(super) fn close(&mut self) -> (Option<Box<dyn Port>>, Vec<Box<dyn Queue>>) {
         self.way = None;
         self.index = None;
         self.seats.clear();
-        self.spare.clear();
         self.moves = 0;
         self.then = None;
         // What workers still give back is the old device's.
         self.returned = channel();
+        (self.device.take(), std::mem::take(&mut self.spare))
     }
 
     /// The port's way to the controllers, for another worker.

@@ -296,10 +296,10 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_removed(number, &mut effects);
-        let mut is_found = false;
+        let (mut is_found, mut device, mut queues) = (false, None, Vec::new());
         if let Some(port) = site.ports.get_mut(&number) {
             is_found = port.wanted.kind == PortKind::Interface;
-            port.close();
+            (device, queues) = port.close();
         }
         let key = PortKey {
             bridge: id,
@@ -311,12 +311,11 @@ impl Control {
             worker.tether.tell_surely(command);
         }
         drop(back);
-        let mut queues = Vec::new();
         while let Ok(queue) = returned.recv() {
             queues.push(queue);
         }
         if is_found {
-            self.tools.reaper.free(Box::new(queues));
+            self.tools.reaper.free(Box::new((queues, device.take())));
         }
         // Others go here and now: what is of the switch's own making, or has one owner, may be
         // made anew by the next step.
