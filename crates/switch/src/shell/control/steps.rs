@@ -14,7 +14,7 @@ use ports::xdp::{Memories, Xdp};
 use ports::{InterfaceName, OpenError, Port, Status};
 use sys::interface::Interfaces;
 
-use super::site::{PortSite, Site};
+use super::site::{Closed, PortSite, Site};
 use super::{Control, seats};
 use crate::config::{BridgeAddress, BridgeConfig, Config, Policing, PortKind};
 use crate::core::bridge::{Bridge, Identity};
@@ -296,10 +296,10 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_removed(number, &mut effects);
-        let (mut is_found, mut device, mut queues) = (false, None, Vec::new());
+        let (mut is_found, mut closed) = (false, Closed::default());
         if let Some(port) = site.ports.get_mut(&number) {
             is_found = port.wanted.kind == PortKind::Interface;
-            (device, queues) = port.close();
+            closed = port.close();
         }
         let key = PortKey {
             bridge: id,
@@ -312,13 +312,15 @@ impl Control {
         }
         drop(back);
         while let Ok(queue) = returned.recv() {
-            queues.push(queue);
+            closed.queues.push(queue);
         }
         if is_found {
-            self.tools.reaper.free(Box::new((queues, device.take())));
+            self.tools.reaper.free(Box::new(closed));
+        } else {
+            // What is of the switch's own making, or has one owner, may be made anew by the
+            // next step.
+            drop(closed);
         }
-        // Others go here and now: what is of the switch's own making, or has one owner, may be
-        // made anew by the next step.
         self.carry_out(id, effects, &mut None);
     }
 
