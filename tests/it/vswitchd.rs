@@ -12,6 +12,8 @@ use crate::rig::{Ran, Rig, binary, program};
 
 pub(crate) const RULES: &[Rule] = rules![
     bridges_ports_and_controllers_are_those_of_the_database,
+    a_bridge_stays_while_its_mode_versions_and_id_change,
+    a_bridge_that_goes_leaves_nothing_and_can_come_again_at_once,
     ovs_vsctl_waits_and_hears_what_cannot_be,
     while_one_port_comes_and_goes_the_others_frames_pass,
     a_database_that_is_gone_stops_nothing,
@@ -160,7 +162,7 @@ const TWO: &str = "add-br br0 -- add-port br0 p1 -- add-port br0 p2";
 fn bridges_ports_and_controllers_are_those_of_the_database(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
     let site = Site::new(&rig)?;
-    let mut daemon = site.daemon()?;
+    let _daemon = site.daemon()?;
     site.vsctl(&format!("{TWO} -- set Interface p2 ofport_request=7"))?;
     let (one, two) = rig.pair();
     one.ping(two.address, 3)?;
@@ -177,21 +179,26 @@ fn bridges_ports_and_controllers_are_those_of_the_database(ground: &Ground) -> O
     assert!(listed.contains("(p1)"), "{listed}");
     let peer = site.program("ovs-testcontroller ptcp:6653:127.0.0.1");
     let peer = rig.ground.spawner.start(peer)?;
-    site.wait_for_column(
-        "--columns=is_connected --bare list Controller",
-        "true\n\nfalse",
-    )
-    .or_else(|_| {
-        site.wait_for_column(
-            "--columns=is_connected --bare list Controller",
-            "false\n\ntrue",
-        )
+    ground.wait_until("a controller", || {
+        let told = site.vsctl("--columns=is_connected --bare list Controller")?;
+        Ok(told.contains("true"))
     })?;
     drop(peer);
-    // The bridge's own interface is the same as before.
+    site.vsctl("del-port p2")?;
+    let shown = site.tool("ovs-ofctl show br0")?;
+    assert!(!shown.contains("(p2)"), "{shown}");
+    Ok(())
+}
+
+fn a_bridge_stays_while_its_mode_versions_and_id_change(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    site.vsctl(&format!("{TWO} -- set-controller br0 tcp:127.0.0.1:6653"))?;
+    let (one, two) = rig.pair();
     let index = || {
-        rig.ran("cat /sys/class/net/br0/ifindex")
-            .and_then(Ran::good)
+        let link = rig.ran("ip -o link show br0")?.good()?;
+        Ok::<_, Failure>(link.split(':').next().map(str::to_owned))
     };
     let before = index()?;
     site.vsctl(
@@ -211,10 +218,18 @@ fn bridges_ports_and_controllers_are_those_of_the_database(ground: &Ground) -> O
         site.vsctl("get Bridge br0 datapath_id")?,
         "\"00000000000000cd\""
     );
-    site.vsctl("del-fail-mode br0 -- del-port p2")?;
-    let shown = site.tool("ovs-ofctl -O OpenFlow13 show br0")?;
-    assert!(!shown.contains("(p2)"), "{shown}");
-    // A bridge that goes and comes is there each time, with its interface.
+    site.vsctl("del-fail-mode br0")?;
+    one.ping(two.address, 3)?;
+    assert_eq!(index()?, before);
+    Ok(())
+}
+
+fn a_bridge_that_goes_leaves_nothing_and_can_come_again_at_once(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let mut daemon = site.daemon()?;
+    site.vsctl(TWO)?;
+    let (one, two) = rig.pair();
     for _ in 0..5 {
         site.vsctl("del-br br0")?;
         let refused = site.vsctl_ran(TWO)?;
@@ -423,6 +438,11 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(ground: &Ground) -> Outcome {
     );
     let log = fs::read_to_string(site.rundir.join("ovs-vswitchd.log"))?;
     assert!(log.contains("add bridge br0"), "{log}");
+    site.tool("ovs-appctl vlog/set file:warn")?;
+    assert!(
+        site.tool("ovs-appctl vlog/list")?
+            .contains("EMER       OFF       WARN")
+    );
     site.tool("ovs-appctl exit")?;
     ground.wait_until("the daemon to end", || Ok(!pidfile.exists()))?;
     Ok(())

@@ -2,17 +2,17 @@
 //! program is called by that name; and where a daemon's words go.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::{env, io};
 
 use clap::Args;
 use switch::config::Remote;
-use switch::{Detached, Managed, PROGRAM, Pidfile, SwitchError};
-use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::layer::{Layer, SubscriberExt};
+use switch::{Detached, LogFile, Logging, Managed, PROGRAM, Pidfile, Place, SwitchError};
+use tracing::{Metadata, Subscriber};
+use tracing_subscriber::filter::dynamic_filter_fn;
+use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Where log files are when nobody says otherwise, as for Open vSwitch.
@@ -30,7 +30,7 @@ const LOGDIR_USUAL: &str = "/var/log/openvswitch";
                   takes the same arguments."
 )]
 pub(crate) struct VswitchdArgs {
-    /// The database: unix:PATH or tcp:HOST[:PORT] [default: unix:RUNDIR/db.sock]
+    /// The database: unix:PATH or tcp:HOST:PORT [default: unix:RUNDIR/db.sock]
     database: Option<String>,
     /// Write the process's number to a file [default: RUNDIR/ovs-vswitchd.pid]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
@@ -113,7 +113,7 @@ impl VswitchdArgs {
             Some(Detached::Background) => true,
             None => false,
         };
-        self.start_logging(in_background)?;
+        let logging = self.start_logging(in_background)?;
         self.say_what_is_not();
         if self.mlockall {
             switch::keep_in_memory();
@@ -136,6 +136,7 @@ impl VswitchdArgs {
             rundir: self.rundir,
             cores: self.cores,
             unixctl: self.unixctl,
+            logging,
             ready: Box::new(ready),
         })?;
         Ok(())
@@ -155,90 +156,49 @@ impl VswitchdArgs {
         }
     }
 
-    fn start_logging(&self, in_background: bool) -> Result<(), SwitchError> {
-        let levels = Levels::read(&self.verbose);
+    fn start_logging(&self, in_background: bool) -> Result<Arc<Logging>, SwitchError> {
         let file = self.log_file.as_ref().map(|path| open_log(path.as_deref()));
         let file = file.transpose()?;
+        let logging = Arc::new(Logging::new(&self.verbose, file.clone()));
         let to_file = file.map(|file| {
             let layer = tracing_subscriber::fmt::layer()
                 .with_target(false)
                 .with_ansi(false);
-            layer.with_writer(Mutex::new(file)).with_filter(levels.file)
+            layer
+                .with_writer(move || file.clone())
+                .with_filter(says(&logging, Place::File))
         });
         // What is said before it is in the background is for whoever started it.
         let colours = io::stderr().is_terminal() && !in_background;
         let console = tracing_subscriber::fmt::layer()
             .with_target(false)
             .with_ansi(colours);
-        let console = console.with_writer(io::stderr).with_filter(levels.console);
+        let console = console
+            .with_writer(io::stderr)
+            .with_filter(says(&logging, Place::Console));
         tracing_subscriber::registry()
             .with(console)
             .with(to_file)
             .init();
-        Ok(())
+        Ok(logging)
     }
 }
 
-fn open_log(path: Option<&Path>) -> Result<File, SwitchError> {
+/// Lets through what is to be said there, which may change.
+fn says<S: Subscriber>(logging: &Arc<Logging>, place: Place) -> impl Filter<S> + use<S> {
+    let logging = Arc::clone(logging);
+    dynamic_filter_fn(move |event: &Metadata<'_>, _: &Context<'_, S>| {
+        logging.says(place, *event.level())
+    })
+}
+
+fn open_log(path: Option<&Path>) -> Result<LogFile, SwitchError> {
     let usual = || {
         let directory =
             env::var_os("OVS_LOGDIR").map_or_else(|| LOGDIR_USUAL.into(), PathBuf::from);
         directory.join(format!("{PROGRAM}.log"))
     };
-    let path = path.map_or_else(usual, Path::to_owned);
-    let opened = OpenOptions::new().append(true).create(true).open(&path);
-    opened.map_err(|error| SwitchError::LogFile { path, error })
-}
-
-/// How much is said where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Levels {
-    console: LevelFilter,
-    file: LevelFilter,
-}
-
-impl Levels {
-    /// Reads what was given behind `-v`: a level, and perhaps where, in any order. What is
-    /// said of one module, or of syslog, changes nothing.
-    fn read(specs: &[String]) -> Self {
-        let mut levels = Self {
-            console: LevelFilter::INFO,
-            file: LevelFilter::INFO,
-        };
-        for spec in specs {
-            let words = spec.split([':', ' ', ',']).filter(|word| !word.is_empty());
-            let (mut level, mut places, mut other) = (LevelFilter::DEBUG, Vec::new(), false);
-            for word in words {
-                match (word, read_level(word)) {
-                    (_, Some(read)) => level = read,
-                    ("console" | "file" | "syslog", None) => places.push(word),
-                    (word, None) => other |= !word.eq_ignore_ascii_case("any"),
-                }
-            }
-            if other {
-                continue;
-            }
-            if places.is_empty() || places.contains(&"console") {
-                levels.console = level;
-            }
-            if places.is_empty() || places.contains(&"file") {
-                levels.file = level;
-            }
-        }
-        levels
-    }
-}
-
-/// A level, by Open vSwitch's name for it. What it calls emergencies is never said.
-fn read_level(word: &str) -> Option<LevelFilter> {
-    Some(match word {
-        "off" | "emer" => LevelFilter::OFF,
-        "err" => LevelFilter::ERROR,
-        "warn" => LevelFilter::WARN,
-        "info" => LevelFilter::INFO,
-        "dbg" => LevelFilter::DEBUG,
-        _ => return None,
-    })
+    LogFile::open(&path.map_or_else(usual, Path::to_owned))
 }
 
 #[cfg(test)]
@@ -264,21 +224,5 @@ mod tests {
             "comporta vswitchd --verbose=file:info"
         );
         assert_eq!(read("comporta lab -v"), "comporta lab -v");
-    }
-
-    #[test]
-    fn levels_are_read_as_open_vswitch_has_them() {
-        let levels = |specs: &[&str]| {
-            let specs: Vec<_> = specs.iter().map(|spec| (*spec).to_owned()).collect();
-            let Levels { console, file } = Levels::read(&specs);
-            (console, file)
-        };
-        use LevelFilter as L;
-        assert_eq!(levels(&[]), (L::INFO, L::INFO));
-        let of_the_script = ["console:emer", "syslog:err", "file:info"];
-        assert_eq!(levels(&of_the_script), (L::OFF, L::INFO));
-        assert_eq!(levels(&["dbg"]), (L::DEBUG, L::DEBUG));
-        assert_eq!(levels(&["ANY:file:dbg"]), (L::INFO, L::DEBUG));
-        assert_eq!(levels(&["bridge:console:dbg"]), (L::INFO, L::INFO));
     }
 }

@@ -8,6 +8,7 @@ pub mod config;
 mod core;
 mod dataplane;
 mod error;
+mod logging;
 mod mac;
 mod police;
 mod reconcile;
@@ -16,6 +17,7 @@ mod vswitch;
 
 pub use dpdk::IS_THERE as HAS_DPDK;
 pub use error::SwitchError;
+pub use logging::{LogFile, Logging, Place};
 pub use shell::{
     Detached, Managed, PROGRAM, Pidfile, ask, detach, keep_in_memory, manage, management_socket,
     run, rundir_file, settle,

@@ -30,6 +30,7 @@ use tokio::runtime::Runtime;
 use crate::config::{Config, Remote};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
+use crate::logging::Logging;
 pub use ask::ask;
 use clock::Clock;
 use control::{Control, Tools};
@@ -67,6 +68,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         rundir: config.rundir.clone(),
         cores: config.cores.clone(),
         file,
+        logging: None,
     };
     operate(parts, |control, runtime, inbox| {
         control.configure(config)?;
@@ -84,6 +86,8 @@ pub struct Managed {
     pub cores: Vec<usize>,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
+    /// How much is said where.
+    pub logging: Arc<Logging>,
     /// Told when the database was read for the first time and done what it says.
     pub ready: Box<dyn FnOnce() + Send>,
 }
@@ -98,6 +102,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         rundir: managed.rundir,
         cores: managed.cores,
         file: None,
+        logging: Some(managed.logging),
     };
     operate(parts, |control, runtime, inbox| {
         let rundir = control.rundir();
@@ -121,6 +126,7 @@ struct Parts {
     rundir: Option<PathBuf>,
     cores: Vec<usize>,
     file: Option<PathBuf>,
+    logging: Option<Arc<Logging>>,
 }
 
 /// Starts all threads, has `begin` give them something to do, and serves until the end.
@@ -162,6 +168,7 @@ fn operate(
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         news: Arc::default(),
         file: parts.file,
+        logging: parts.logging,
     };
     // Only now: threads have what the one has that starts them.
     set_stretch(STRETCH);

@@ -41,6 +41,7 @@ use crate::dataplane::messages::{Command, Event};
 use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
+use crate::logging::Logging;
 use site::Site;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
@@ -103,6 +104,8 @@ pub(crate) struct Tools {
     pub(crate) news: Arc<Notify>,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
+    /// How much is said where, if that can be changed.
+    pub(crate) logging: Option<Arc<Logging>>,
 }
 
 /// The control thread's state.

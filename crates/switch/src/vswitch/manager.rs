@@ -117,13 +117,9 @@ impl Manager {
         changed.then(|| self.desired.config.clone())
     }
 
-    /// Whether it has looked at what the database says, or may not.
+    /// Whether it has looked at what the database says. Who waits for the lock has not.
     pub(crate) fn is_settled(&self) -> bool {
-        match self.standing {
-            Standing::Unknown => false,
-            Standing::Owner => self.is_ready && !self.is_changed,
-            Standing::Second => true,
-        }
+        self.standing == Standing::Owner && self.is_ready && !self.is_changed
     }
 
     /// Whether [`Manager::report`] is to be told how things are.

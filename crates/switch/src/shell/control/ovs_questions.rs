@@ -8,6 +8,7 @@ use base::{PortNo, TableId};
 use super::Control;
 use super::questions::{Told, named};
 use crate::config::PortKind;
+use crate::logging::Logging;
 use crate::mac::STATIONS_MAX;
 
 /// What the number `LOCAL` is in OpenFlow 1.0, by which it is told.
@@ -92,4 +93,27 @@ pub(super) fn stations(control: &mut Control, arguments: &[String]) -> Result<St
          {present}/{STATIONS_MAX}\n  Total number of evicted MAC entries       : {}\n",
         stations.evicted()
     ))
+}
+
+/// How much is said where.
+pub(super) fn log_list(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(logging(control)?.table())
+}
+
+/// Opens the log file again.
+pub(super) fn log_reopen(control: &mut Control, _: &[String]) -> Result<String, String> {
+    logging(control)?.reopen()?;
+    Ok(String::new())
+}
+
+/// Says more or less from now on.
+pub(super) fn log_set(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let logging = logging(control)?;
+    arguments.iter().try_for_each(|spec| logging.set(spec))?;
+    Ok(String::new())
+}
+
+fn logging(control: &Control) -> Result<&Logging, String> {
+    let logging = control.tools.logging.as_deref();
+    logging.ok_or_else(|| "how much this switch says was settled by --log".to_owned())
 }

@@ -9,7 +9,9 @@ use ports::Counter;
 
 use super::Control;
 use super::lookups::Lookups;
-use super::ovs_questions::{bridges, data_path, dump_flows, memory, stations};
+use super::ovs_questions::{
+    bridges, data_path, dump_flows, log_list, log_reopen, log_set, memory, stations,
+};
 use crate::config::parse_cores;
 use crate::shell::unixctl::{EXIT, Question};
 
@@ -33,7 +35,7 @@ use Answer::{AtOnce, Later};
 pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 16] = [
+const COMMANDS: [Command; 19] = [
     Command { name: "bridge/dump-flows", arguments: "BRIDGE",   answer: Later(dump_flows) },
     Command { name: "comporta/affinity", arguments: "BRIDGE PORT CORE[,CORE]..", answer: AtOnce(affinity) },
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: AtOnce(counters) },
@@ -50,6 +52,9 @@ const COMMANDS: [Command; 16] = [
     Command { name: "ofproto/list",      arguments: "",         answer: AtOnce(bridges) },
     Command { name: "ofproto/trace",     arguments: "BRIDGE FLOW [PACKET]", answer: AtOnce(trace) },
     Command { name: "version",           arguments: "",         answer: AtOnce(version) },
+    Command { name: "vlog/list",         arguments: "",         answer: AtOnce(log_list) },
+    Command { name: "vlog/reopen",       arguments: "",         answer: AtOnce(log_reopen) },
+    Command { name: "vlog/set",          arguments: "SPEC SPEC SPEC SPEC", answer: AtOnce(log_set) },
 ];
 
 impl Control {

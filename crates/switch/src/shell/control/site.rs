@@ -51,6 +51,14 @@ pub(super) struct PortSite {
     pub(super) index: Option<u32>,
 }
 
+/// What is left of a port that was closed. The system's part of it goes with the value.
+#[derive(Default)]
+pub(super) struct Closed {
+    /// Its queues.
+    pub(super) queues: Vec<Box<dyn Queue>>,
+    _device: Option<Box<dyn Port>>,
+}
+
 /// A place where peers are waited for.
 pub(super) struct ListenSite {
     /// The task that waits. It ends before the file goes.
@@ -118,17 +126,19 @@ impl PortSite {
         }
     }
 
-    /// Lets go of its device.
-    pub(super) fn close(&mut self) {
-        self.device = None;
+    /// Lets go of its device and of the queues that no worker has.
+    pub(super) fn close(&mut self) -> Closed {
         self.way = None;
         self.index = None;
         self.seats.clear();
-        self.spare.clear();
         self.moves = 0;
         self.then = None;
         // What workers still give back is the old device's.
         self.returned = channel();
+        Closed {
+            queues: std::mem::take(&mut self.spare),
+            _device: self.device.take(),
+        }
     }
 
     /// The port's way to the controllers, for another worker.

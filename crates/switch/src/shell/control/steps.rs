@@ -14,7 +14,7 @@ use ports::xdp::{Memories, Xdp};
 use ports::{InterfaceName, OpenError, Port, Status};
 use sys::interface::Interfaces;
 
-use super::site::{PortSite, Site};
+use super::site::{Closed, PortSite, Site};
 use super::{Control, seats};
 use crate::config::{BridgeAddress, BridgeConfig, Config, Policing, PortKind};
 use crate::core::bridge::{Bridge, Identity};
@@ -229,10 +229,12 @@ impl Control {
     /// Takes note of why a port is not open.
     pub(super) fn note_problem(&mut self, id: BridgeId, number: PortNo, problem: String) {
         let site = self.sites.get_mut(&id);
-        if let Some(port) = site.and_then(|site| site.ports.get_mut(&number)) {
+        let port = site.and_then(|site| site.ports.get_mut(&number));
+        // One that is tried every second has the same to say each time.
+        if let Some(port) = port.filter(|port| port.problem.as_ref() != Some(&problem)) {
             port.problem = Some(problem);
+            self.tools.news.notify_one();
         }
-        self.tools.news.notify_one();
     }
 
     /// Opens the device of a port that is wanted, and hands its queues out.
@@ -294,10 +296,10 @@ impl Control {
         };
         let mut effects = Vec::new();
         site.bridge.handle_port_removed(number, &mut effects);
-        let mut is_found = false;
+        let (mut is_found, mut closed) = (false, Closed::default());
         if let Some(port) = site.ports.get_mut(&number) {
             is_found = port.wanted.kind == PortKind::Interface;
-            port.close();
+            closed = port.close();
         }
         let key = PortKey {
             bridge: id,
@@ -309,15 +311,16 @@ impl Control {
             worker.tether.tell_surely(command);
         }
         drop(back);
-        let mut queues = Vec::new();
         while let Ok(queue) = returned.recv() {
-            queues.push(queue);
+            closed.queues.push(queue);
         }
         if is_found {
-            self.tools.reaper.free(Box::new(queues));
+            self.tools.reaper.free(Box::new(closed));
+        } else {
+            // What is of the switch's own making, or has one owner, may be made anew by the
+            // next step.
+            drop(closed);
         }
-        // Others go here and now: what is of the switch's own making, or has one owner, may be
-        // made anew by the next step.
         self.carry_out(id, effects, &mut None);
     }
 

@@ -192,7 +192,7 @@ fn a_lost_session_changes_nothing_and_a_lost_lock_takes_all_away() {
     assert!(manager.is_report_due());
     manager.handle_event(&Event::Contended);
     assert_eq!(manager.next_config(&database), Some(Config::default()));
-    assert!(!manager.is_report_due() && manager.is_settled());
+    assert!(!manager.is_report_due() && !manager.is_settled());
     manager.handle_event(&Event::Locked);
     assert_eq!(manager.next_config(&database), Some(config));
 }
