@@ -52,7 +52,7 @@ fn reasons(trial: &Value) -> String {
 fn echoes(device: &str, packets: u32, out: &Path, more: &str) -> String {
     format!(
         "run echo --quick --frame-bytes 64 --packets {packets} --device {device} \
-         --out {} {more}",
+         --no-calibration --out {} {more}",
         out.display()
     )
 }

@@ -320,7 +320,7 @@ impl Options {
         echo.packets = 2_000;
         echo.frame_bytes = vec![64];
         tcp_throughput.seconds = 2;
-        forwarding_rate.milliseconds = 1_000;
+        forwarding_rate.milliseconds = 500;
         forwarding_rate.paced_pps = vec![100_000, 200_000];
         flow_table.flows = 20_000;
         changes.milliseconds = 1_000;

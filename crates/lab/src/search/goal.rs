@@ -73,13 +73,13 @@ impl Goal {
     /// A first look at the non-drop rate.
     #[must_use]
     pub fn quick_ndr() -> Self {
-        Self::new("NDR, short trials", [0.25, 0.75], [0.0, 0.5], 0.02)
+        Self::new("NDR, short trials", [0.25, 0.5], [0.0, 0.5], 0.05)
     }
 
     /// A first look at the partial drop rate.
     #[must_use]
     pub fn quick_pdr() -> Self {
-        Self::new("PDR, short trials", [0.25, 0.75], [0.005, 0.5], 0.02)
+        Self::new("PDR, short trials", [0.25, 0.5], [0.005, 0.5], 0.05)
     }
 
     fn new(name: &str, [last, sum]: [f64; 2], [loss, exceed]: [f64; 2], width: f64) -> Self {
