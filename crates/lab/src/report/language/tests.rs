@@ -84,7 +84,7 @@ fn no_experiment_is_translated_in_half() {
 
 /// Experiments that had all their phrases when this was last counted. New ones may be without for
 /// a while; none loses what it had.
-const TRANSLATED_LEAST: usize = 31;
+const TRANSLATED_LEAST: usize = 50;
 
 #[test]
 fn the_catalogue_is_translated() {
