@@ -68,7 +68,10 @@ fn a_sharp_edge_is_found_by_every_goal() {
             let allowed = edge / (1.0 - goal.loss_ratio);
             assert!(holds(&found, allowed), "{found:?} of {edge}");
             let judged = found.conditional_throughput.unwrap();
-            assert!(judged <= edge && judged >= edge * (0.98 - goal.width), "{judged} {edge}");
+            assert!(
+                judged <= edge && judged >= edge * (0.98 - goal.width),
+                "{judged} {edge}"
+            );
             assert!(trials.len() < 120, "{} trials", trials.len());
         }
     }
