@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use std::{env, fs, panic, process, thread};
+use std::{env, fs, io, panic, process, thread};
 
 use libtest_mimic::{Completion, Failed, Trial};
 use testbed::{Clock, Failure, Requirement, Spawner};
 
 /// How long a test may wait for one thing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a test may take. It is a fence only: each of its waits ends by itself.
 const LIMIT: Duration = Duration::from_secs(240);
@@ -123,6 +123,13 @@ impl Ground {
         // Not by the test's name: a path of a Unix socket has 107 bytes at most.
         let directory =
             directory_of_this_run().join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+        // A run of the same process id may have left what it failed on.
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::to("remove an older run's directory")(error));
+            }
+            _ => {}
+        }
         fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
         Ok(Self {
             clock: Clock::start(),
