@@ -1,0 +1,328 @@
+//! Spanning trees: which ports of a bridge forward, so that among all bridges there is one way
+//! from each to each (IEEE 802.1D-2004, clause 17, the rapid protocol; its clause 17.4 makes
+//! it the older one of 802.1D-1998 where the version is forced).
+//!
+//! An engine without sockets or a clock: BPDUs and the time in, BPDUs and what ports may do
+//! out. One bridge is one [`SpanningTree`].
+
+mod bpdu;
+mod machines;
+mod port;
+mod roles;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+
+pub(crate) use bpdu::{BPDU_LLC, Bpdu, MalformedBpdu};
+use port::Port;
+pub(crate) use port::{Info, Role, State};
+pub(crate) use vector::{BridgeId, PortId, Priority, Times};
+
+/// How long a bridge waits before it takes a neighbour for one of the older protocol, in
+/// seconds (`Migrate Time`, 17.13.9).
+const MIGRATE_TIME: u32 = 3;
+
+/// How many times a second machines may follow one another: a bound for a loop that the
+/// standard promises to end. Each port's machines take a few steps for one event.
+const ROUNDS_MAX: usize = 10_000;
+
+/// Ticks that are made up for after a pause. After a longer one all that was heard has aged.
+const TICKS_MAX: u32 = 64;
+
+/// Which protocol a bridge speaks (`Force Protocol Version`, 17.13.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// That of 802.1D-1998.
+    Stp,
+    /// That of 802.1D-2004; the older one by ports whose neighbour speaks that.
+    #[default]
+    Rstp,
+}
+
+/// What is settled for a bridge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Which protocol.
+    pub(crate) version: Version,
+    /// Its id: the priority in the upper 16 bits, its address in the lower 48.
+    pub(crate) id: BridgeId,
+    /// How long information lives, in seconds (6 to 40).
+    pub(crate) max_age: u16,
+    /// How often it says something, in seconds (1 to 10).
+    pub(crate) hello_time: u16,
+    /// How long a port waits in each state before it forwards, in seconds (4 to 30).
+    pub(crate) forward_delay: u16,
+    /// How many BPDUs a port sends in a second (1 to 10).
+    pub(crate) transmit_hold_count: u32,
+}
+
+impl Settings {
+    /// Those that the standard recommends (17.14, table 17-1).
+    pub(crate) const fn new(version: Version, id: BridgeId) -> Self {
+        Self {
+            version,
+            id,
+            max_age: 20,
+            hello_time: 2,
+            forward_delay: 15,
+            transmit_hold_count: 6,
+        }
+    }
+
+    const fn times(&self) -> Times {
+        Times {
+            message_age: 0,
+            max_age: self.max_age,
+            hello_time: self.hello_time,
+            forward_delay: self.forward_delay,
+        }
+    }
+}
+
+/// What is settled for a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PortSettings {
+    /// Its id among the bridge's.
+    pub(crate) id: PortId,
+    /// What a way through it costs.
+    pub(crate) path_cost: u32,
+    /// Whether a host is taken to be behind it from the start.
+    pub(crate) admin_edge: bool,
+    /// Whether a host is taken to be behind it where no bridge speaks.
+    pub(crate) auto_edge: bool,
+    /// Whether there is one bridge at most behind it.
+    pub(crate) point_to_point: bool,
+}
+
+/// What a bridge has to do because of its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Send a BPDU by a port: what follows the length of an 802.3 frame.
+    Send(PortNo, Vec<u8>),
+    /// From now on a port may do this.
+    Enter(PortNo, State),
+    /// Forget who was learned behind a port.
+    Flush(PortNo),
+}
+
+/// What was counted of a port's BPDUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Sent.
+    pub(crate) sent: u64,
+    /// Received and understood.
+    pub(crate) received: u64,
+    /// Received and not understood.
+    pub(crate) malformed: u64,
+}
+
+/// The tree as one bridge sees it.
+#[derive(Debug)]
+pub(crate) struct SpanningTree {
+    settings: Settings,
+    ports: Vec<Port>,
+    places: BTreeMap<PortNo, usize>,
+    /// The best of what is known of the root (`rootPriority`).
+    root: Priority,
+    /// The port towards the root; none if this bridge is it.
+    root_port: Option<PortNo>,
+    root_times: Times,
+    next_tick: Instant,
+    actions: Vec<Action>,
+}
+
+impl SpanningTree {
+    /// A bridge without ports.
+    pub(crate) fn new(settings: Settings, now: Instant) -> Self {
+        Self {
+            settings,
+            ports: Vec::new(),
+            places: BTreeMap::new(),
+            root: Priority::of_bridge(settings.id),
+            root_port: None,
+            root_times: settings.times(),
+            next_tick: now + Duration::from_secs(1),
+            actions: Vec::new(),
+        }
+    }
+
+    /// Goes over to other settings. Those of the older or newer protocol begin anew.
+    pub(crate) fn set(&mut self, settings: Settings) {
+        if self.settings == settings {
+            return;
+        }
+        let anew = self.settings.version != settings.version;
+        self.settings = settings;
+        for place in 0..self.ports.len() {
+            if anew {
+                self.ports[place].begin(&self.settings);
+            }
+            self.ports[place].reselect();
+        }
+        self.run();
+    }
+
+    /// The settings.
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Has a port, or has it otherwise. A new one is down until [`SpanningTree::link`] says else.
+    pub(crate) fn set_port(&mut self, number: PortNo, settings: PortSettings) {
+        if let Some(&place) = self.places.get(&number) {
+            let port = &mut self.ports[place];
+            if port.settings == settings {
+                return;
+            }
+            port.settings = settings;
+            port.reselect();
+        } else {
+            self.places.insert(number, self.ports.len());
+            self.ports.push(Port::new(number, settings, &self.settings));
+            self.actions.push(Action::Enter(number, State::Disabled));
+        }
+        self.run();
+    }
+
+    /// Has a port no longer.
+    pub(crate) fn remove_port(&mut self, number: PortNo) {
+        let Some(place) = self.places.remove(&number) else {
+            return;
+        };
+        self.ports.remove(place);
+        for other in self.places.values_mut().filter(|other| **other > place) {
+            *other -= 1;
+        }
+        self.ports.iter_mut().for_each(Port::reselect);
+        self.run();
+    }
+
+    /// A port's link comes or goes (`portEnabled`).
+    pub(crate) fn link(&mut self, number: PortNo, is_up: bool) {
+        if let Some(&place) = self.places.get(&number)
+            && self.ports[place].enabled != is_up
+        {
+            self.ports[place].set_enabled(is_up, &self.settings);
+            self.run();
+        }
+    }
+
+    /// A BPDU has come by a port: what follows the length of an 802.3 frame.
+    ///
+    /// # Errors
+    /// It is none. It was counted.
+    pub(crate) fn hear(&mut self, number: PortNo, bytes: &[u8]) -> Result<(), MalformedBpdu> {
+        let Some(&place) = self.places.get(&number) else {
+            return Ok(());
+        };
+        let bpdu = match Bpdu::parse(bytes) {
+            Ok(bpdu) => bpdu,
+            Err(malformed) => {
+                self.ports[place].counts.malformed += 1;
+                return Err(malformed);
+            }
+        };
+        if self.ports[place].hear(&bpdu) {
+            self.run();
+        }
+        Ok(())
+    }
+
+    /// Lets the time pass.
+    pub(crate) fn pass(&mut self, now: Instant) {
+        for _ in 0..TICKS_MAX {
+            if now < self.next_tick {
+                return;
+            }
+            self.next_tick += Duration::from_secs(1);
+            self.ports.iter_mut().for_each(Port::tick);
+            self.run();
+        }
+        self.next_tick = now + Duration::from_secs(1);
+    }
+
+    /// When [`SpanningTree::pass`] has something to do next.
+    pub(crate) const fn due(&self) -> Instant {
+        self.next_tick
+    }
+
+    /// Has a port find out anew which protocol its neighbour speaks (`mcheck`, 17.19.13).
+    pub(crate) fn check_migration(&mut self, number: PortNo) {
+        if let Some(&place) = self.places.get(&number) {
+            self.ports[place].mcheck = true;
+            self.run();
+        }
+    }
+
+    /// Has a port, or all, act as if the topology had changed there (`stp/tcn`).
+    pub(crate) fn change_topology(&mut self, number: Option<PortNo>) {
+        for port in &mut self.ports {
+            if number.is_none_or(|number| number == port.number) && port.forwarding {
+                port.received_tc = true;
+            }
+        }
+        self.run();
+    }
+
+    /// What there is to do since the last call, in order.
+    pub(crate) fn actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// The root's id, the cost of the way there and who told it.
+    pub(crate) const fn root(&self) -> &Priority {
+        &self.root
+    }
+
+    /// The port towards the root; none if this bridge is it.
+    pub(crate) const fn root_port(&self) -> Option<PortNo> {
+        self.root_port
+    }
+
+    /// The times that the root has settled.
+    pub(crate) const fn root_times(&self) -> &Times {
+        &self.root_times
+    }
+
+    /// What is known of a port.
+    pub(crate) fn port(&self, number: PortNo) -> Option<Info> {
+        let &place = self.places.get(&number)?;
+        Some(self.ports[place].info())
+    }
+
+    /// What is known of all ports, by number.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = (PortNo, Info)> {
+        let info = |(number, place): (&PortNo, &usize)| (*number, self.ports[*place].info());
+        self.places.iter().map(info)
+    }
+
+    /// Lets all machines run until none has anything to do, and says what came of it.
+    fn run(&mut self) {
+        for _ in 0..ROUNDS_MAX {
+            let mut moved = roles::select(self);
+            for place in 0..self.ports.len() {
+                moved |= machines::step(self, place);
+            }
+            if !moved {
+                return;
+            }
+        }
+        tracing::error!("a spanning tree did not come to rest");
+    }
+
+    /// Tells whoever asks for actions what a port may do now, if that is news.
+    fn note_state(&mut self, place: usize) {
+        let port = &mut self.ports[place];
+        let state = port.state();
+        if port.told != state {
+            port.told = state;
+            port.seconds_in_state = 0;
+            self.actions.push(Action::Enter(port.number, state));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The machines of one port (IEEE 802.1D-2004, 17.22 to 17.31). Each does one step at most
+//! of what it can, and says whether it did; [`SpanningTree`] lets them run until none can.
+
+mod change;
+mod information;
+mod transition;
+mod transmit;
+
+use super::port::{Migration, Role};
+use super::{MIGRATE_TIME, SpanningTree, Version};
+
+/// One step of each machine of the port at `place`. Returns whether any did something.
+pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
+    information::step(tree, place)
+        | migrate(tree, place)
+        | detect_edge(tree, place)
+        | transition::step(tree, place)
+        | obey(tree, place)
+        | change::step(tree, place)
+        | transmit::step(tree, place)
+}
+
+/// Whether the bridge speaks the rapid protocol at all (`rstpVersion`, 17.20.11).
+fn is_rapid(tree: &SpanningTree) -> bool {
+    tree.settings.version == Version::Rstp
+}
+
+/// The port protocol migration machine (17.24).
+fn migrate(tree: &mut SpanningTree, place: usize) -> bool {
+    let version = tree.settings.version;
+    let rapid = is_rapid(tree);
+    let port = &mut tree.ports[place];
+    match port.migration {
+        Migration::Checking if port.migration_delay_while == 0 => {
+            port.migration = Migration::Sensing;
+            (port.heard_rapid, port.heard_older) = (false, false);
+        }
+        Migration::Checking => return false,
+        Migration::Older if port.migration_delay_while == 0 || !port.enabled || port.mcheck => {
+            port.migration = Migration::Sensing;
+            (port.heard_rapid, port.heard_older) = (false, false);
+        }
+        Migration::Older => return false,
+        Migration::Sensing
+            if !port.enabled || port.mcheck || (rapid && !port.sends_rapid && port.heard_rapid) =>
+        {
+            // A port whose link is down senses nothing until it is up.
+            if !port.enabled && !port.mcheck {
+                return false;
+            }
+            port.check_migration(version);
+        }
+        Migration::Sensing if port.sends_rapid && port.heard_older => {
+            port.migration = Migration::Older;
+            port.sends_rapid = false;
+            port.migration_delay_while = MIGRATE_TIME;
+        }
+        Migration::Sensing => return false,
+    }
+    true
+}
+
+/// The bridge detection machine (17.25).
+fn detect_edge(tree: &mut SpanningTree, place: usize) -> bool {
+    let port = &mut tree.ports[place];
+    let silent =
+        port.edge_delay_while == 0 && port.settings.auto_edge && port.sends_rapid && port.proposing;
+    let becomes = !port.edge && ((!port.enabled && port.settings.admin_edge) || silent);
+    port.edge |= becomes;
+    becomes
+}
+
+/// The port state transition machine (17.30).
+fn obey(tree: &mut SpanningTree, place: usize) -> bool {
+    let port = &mut tree.ports[place];
+    let (learning, forwarding) = match (port.learning, port.forwarding) {
+        (false, _) => (port.learn, false),
+        (true, false) => (port.learn, port.learn && port.forward),
+        (true, true) => (port.forward, port.forward),
+    };
+    let moved = (learning, forwarding) != (port.learning, port.forwarding);
+    (port.learning, port.forwarding) = (learning, forwarding);
+    tree.note_state(place);
+    moved
+}
+
+/// Whether all ports but that to the root have come to what they are to be (`allSynced`, 17.20.3).
+fn all_synced(tree: &SpanningTree) -> bool {
+    tree.ports.iter().all(|port| {
+        port.selected && port.role == port.selected_role && (port.role == Role::Root || port.synced)
+    })
+}
+
+/// Whether no other port was that to the root a moment ago (`reRooted`, 17.20.10).
+fn rerooted(tree: &SpanningTree, place: usize) -> bool {
+    let mut others = tree.ports.iter().enumerate();
+    others.all(|(other, port)| other == place || port.recent_root_while == 0)
+}

@@ -1,0 +1,163 @@
+//! The port information machine (IEEE 802.1D-2004, 17.27): what a port knows of the root, from
+//! whom, and for how long.
+
+use super::super::SpanningTree;
+use super::super::bpdu::Said;
+use super::super::port::{Port, Role, Source};
+use super::is_rapid;
+
+/// What a message is worth beside what is known (`rcvInfo`, 17.21.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    SuperiorDesignated,
+    RepeatedDesignated,
+    InferiorDesignated,
+    InferiorRootAlternate,
+    Other,
+}
+
+pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
+    let rapid = is_rapid(tree);
+    let port = &mut tree.ports[place];
+    if !port.enabled {
+        port.message = None;
+        let went = port.source != Source::Disabled;
+        if went {
+            port.disable();
+        }
+        return went;
+    }
+    if port.source == Source::Disabled {
+        age(port);
+        return true;
+    }
+    if port.selected && port.update {
+        take_mine(port);
+        return true;
+    }
+    if port.source == Source::Received
+        && port.received_info_while == 0
+        && !port.update
+        && port.message.is_none()
+    {
+        age(port);
+        return true;
+    }
+    if port.update || port.source == Source::Aged {
+        return false;
+    }
+    let Some(said) = port.message.take() else {
+        return false;
+    };
+    receive(port, &said, rapid);
+    true
+}
+
+/// `AGED`.
+const fn age(port: &mut Port) {
+    port.source = Source::Aged;
+    port.reselect();
+}
+
+/// `UPDATE`: the port knows what its own bridge says.
+fn take_mine(port: &mut Port) {
+    port.proposing = false;
+    port.proposed = false;
+    let no_worse = port.source == Source::Mine && port.designated <= port.known;
+    port.agreed &= no_worse;
+    port.synced &= port.agreed;
+    port.known = port.designated;
+    port.known_times = port.designated_times;
+    port.update = false;
+    port.source = Source::Mine;
+    port.new_info = true;
+}
+
+fn worth(port: &Port, said: &Said) -> Worth {
+    let role = said
+        .rapid
+        .map_or(Some(Role::Designated), |rapid| rapid.role);
+    match role {
+        Some(Role::Designated) => {
+            let same = said.priority == port.known;
+            let same_times = said.times == port.known_times;
+            if said.priority.supersedes(&port.known) || (same && !same_times) {
+                Worth::SuperiorDesignated
+            } else if same {
+                Worth::RepeatedDesignated
+            } else {
+                Worth::InferiorDesignated
+            }
+        }
+        Some(Role::Root | Role::Alternate | Role::Backup) if said.priority >= port.known => {
+            Worth::InferiorRootAlternate
+        }
+        _ => Worth::Other,
+    }
+}
+
+fn receive(port: &mut Port, said: &Said, rapid: bool) {
+    match worth(port, said) {
+        Worth::SuperiorDesignated => {
+            port.agreed = false;
+            port.proposing = false;
+            record_proposal(port, said);
+            set_change_flags(port, said);
+            let no_worse = port.source == Source::Received && said.priority <= port.known;
+            port.agree &= no_worse;
+            record_agreement(port, said, rapid);
+            port.synced &= port.agreed;
+            port.known = said.priority;
+            port.known_times = said.times;
+            live_on(port);
+            port.source = Source::Received;
+            port.reselect();
+        }
+        Worth::RepeatedDesignated => {
+            record_proposal(port, said);
+            set_change_flags(port, said);
+            record_agreement(port, said, rapid);
+            live_on(port);
+        }
+        Worth::InferiorDesignated => {
+            if said.rapid.is_some_and(|flags| flags.learning) {
+                // As 802.1Q has it (17.21.10 there): 802.1D's text would have it agreed.
+                port.disputed = true;
+                port.agreed = false;
+            }
+        }
+        Worth::InferiorRootAlternate => {
+            record_agreement(port, said, rapid);
+            set_change_flags(port, said);
+        }
+        Worth::Other => {}
+    }
+}
+
+fn record_proposal(port: &mut Port, said: &Said) {
+    let proposes =
+        |flags: super::super::bpdu::Rapid| flags.role == Some(Role::Designated) && flags.proposal;
+    port.proposed |= said.rapid.is_some_and(proposes);
+}
+
+fn record_agreement(port: &mut Port, said: &Said, rapid: bool) {
+    let agrees = said.rapid.is_some_and(|flags| flags.agreement);
+    port.agreed = rapid && port.settings.point_to_point && agrees;
+    port.proposing &= !port.agreed;
+}
+
+const fn set_change_flags(port: &mut Port, said: &Said) {
+    port.received_tc |= said.change;
+    port.received_tc_ack |= said.acknowledged;
+}
+
+/// What was heard is believed for three times as long as it takes to be said again, unless it
+/// has come too far (`updtRcvdInfoWhile`, 17.21.23).
+fn live_on(port: &mut Port) {
+    let times = &port.known_times;
+    let reaches = times.message_age < times.max_age;
+    port.received_info_while = match reaches {
+        true => 3 * u32::from(times.hello_time),
+        false => 0,
+    };
+}

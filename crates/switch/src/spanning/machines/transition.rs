@@ -1,0 +1,172 @@
+//! The port role transitions machine (IEEE 802.1D-2004, 17.29): when a port of each role may
+//! learn and forward. A port towards the root forwards at once if all others have stopped; one
+//! away from it when those behind it agree, or after the time that all need to hear.
+
+use super::super::SpanningTree;
+use super::super::port::{Port, Role};
+use super::{all_synced, is_rapid, rerooted};
+
+pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
+    let port = &tree.ports[place];
+    if !port.selected || port.update {
+        return false;
+    }
+    if port.role != port.selected_role {
+        take_role(tree, place);
+        return true;
+    }
+    match port.role {
+        Role::Disabled => rest_disabled(tree, place),
+        Role::Root => step_root(tree, place),
+        Role::Designated => step_designated(tree, place),
+        Role::Alternate | Role::Backup => step_alternate(tree, place),
+    }
+}
+
+fn take_role(tree: &mut SpanningTree, place: usize) {
+    let forward_delay = u32::from(tree.root_times.forward_delay);
+    let port = &mut tree.ports[place];
+    port.role = port.selected_role;
+    match port.role {
+        Role::Disabled | Role::Alternate | Role::Backup => {
+            port.learn = false;
+            port.forward = false;
+        }
+        Role::Root => port.recent_root_while = forward_delay,
+        Role::Designated => {}
+    }
+    tree.note_state(place);
+}
+
+fn rest_disabled(tree: &mut SpanningTree, place: usize) -> bool {
+    let max_age = u32::from(tree.root_times.max_age);
+    let port = &mut tree.ports[place];
+    let moved = (port.learning || port.forwarding)
+        || port.sync
+        || port.reroot
+        || !port.synced
+        || port.forward_delay_while != max_age;
+    if moved && !port.learning && !port.forwarding {
+        port.forward_delay_while = max_age;
+        port.synced = true;
+        port.recent_root_while = 0;
+        port.sync = false;
+        port.reroot = false;
+        return true;
+    }
+    false
+}
+
+fn step_root(tree: &mut SpanningTree, place: usize) -> bool {
+    let synced = all_synced(tree);
+    let free = rerooted(tree, place) && is_rapid(tree);
+    let forward_delay = u32::from(tree.root_times.forward_delay);
+    let delay = tree.ports[place].delay();
+    let port = &mut tree.ports[place];
+    let may = port.forward_delay_while == 0 || (free && port.recent_backup_while == 0);
+    if port.proposed && !port.agree {
+        port.proposed = false;
+        set_sync(tree);
+    } else if (synced && !port.agree) || (port.proposed && port.agree) {
+        agree(port);
+        port.sync = false;
+    } else if !port.forward && !port.reroot {
+        tree.ports.iter_mut().for_each(|port| port.reroot = true);
+    } else if port.reroot && port.forward {
+        port.reroot = false;
+    } else if port.recent_root_while != forward_delay {
+        port.recent_root_while = forward_delay;
+    } else if may && !port.learn {
+        port.forward_delay_while = delay;
+        port.learn = true;
+    } else if may && !port.forward {
+        port.forward_delay_while = 0;
+        port.forward = true;
+    } else {
+        return false;
+    }
+    true
+}
+
+fn step_designated(tree: &mut SpanningTree, place: usize) -> bool {
+    let max_age = u32::from(tree.root_times.max_age);
+    let port = &mut tree.ports[place];
+    let delay = port.delay();
+    let stops = (port.sync && !port.synced)
+        || (port.reroot && port.recent_root_while != 0)
+        || port.disputed;
+    let may = (port.forward_delay_while == 0 || port.agreed || port.edge)
+        && (port.recent_root_while == 0 || !port.reroot)
+        && !port.sync;
+    if !port.forward && !port.agreed && !port.proposing && !port.edge {
+        port.proposing = true;
+        port.edge_delay_while = match port.settings.point_to_point {
+            true => super::super::MIGRATE_TIME,
+            false => max_age,
+        };
+        port.new_info = true;
+    } else if (!port.learning && !port.forwarding && !port.synced)
+        || (port.agreed && !port.synced)
+        || (port.edge && !port.synced)
+        || (port.sync && port.synced)
+    {
+        port.recent_root_while = 0;
+        port.synced = true;
+        port.sync = false;
+    } else if port.recent_root_while == 0 && port.reroot {
+        port.reroot = false;
+    } else if stops && !port.edge && (port.learn || port.forward) {
+        port.learn = false;
+        port.forward = false;
+        port.disputed = false;
+        port.forward_delay_while = delay;
+    } else if may && !port.learn {
+        port.learn = true;
+        port.forward_delay_while = delay;
+    } else if may && !port.forward {
+        port.forward = true;
+        port.forward_delay_while = 0;
+        port.agreed = port.sends_rapid;
+    } else {
+        return false;
+    }
+    true
+}
+
+fn step_alternate(tree: &mut SpanningTree, place: usize) -> bool {
+    let synced = all_synced(tree);
+    let port = &mut tree.ports[place];
+    if port.learning || port.forwarding {
+        return false;
+    }
+    let delay = port.delay();
+    let backup_while = 2 * u32::from(port.known_times.hello_time);
+    if port.proposed && !port.agree {
+        port.proposed = false;
+        set_sync(tree);
+    } else if (synced && !port.agree) || (port.proposed && port.agree) {
+        agree(port);
+    } else if port.forward_delay_while != delay || port.sync || port.reroot || !port.synced {
+        port.forward_delay_while = delay;
+        port.synced = true;
+        port.recent_root_while = 0;
+        port.sync = false;
+        port.reroot = false;
+    } else if port.role == Role::Backup && port.recent_backup_while != backup_while {
+        port.recent_backup_while = backup_while;
+    } else {
+        return false;
+    }
+    true
+}
+
+/// `setSyncTree` (17.21.14).
+fn set_sync(tree: &mut SpanningTree) {
+    tree.ports.iter_mut().for_each(|port| port.sync = true);
+}
+
+const fn agree(port: &mut Port) {
+    port.proposed = false;
+    port.agree = true;
+    port.new_info = true;
+}

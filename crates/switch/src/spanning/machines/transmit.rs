@@ -1,0 +1,62 @@
+//! The port transmit machine (IEEE 802.1D-2004, 17.26): what a port says, when, and not too
+//! often.
+
+use super::super::bpdu::{Bpdu, Rapid, Said};
+use super::super::port::{Port, Role};
+use super::super::{Action, SpanningTree};
+
+pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
+    let hello_time = u32::from(tree.settings.hello_time);
+    let hold_count = tree.settings.transmit_hold_count;
+    let port = &mut tree.ports[place];
+    if !port.selected || port.update || !port.enabled {
+        return false;
+    }
+    if port.hello_when == 0 {
+        let says = match port.role {
+            Role::Designated => true,
+            Role::Root => port.tc_while != 0,
+            Role::Disabled | Role::Alternate | Role::Backup => false,
+        };
+        port.new_info |= says;
+        port.hello_when = hello_time;
+        return true;
+    }
+    if !port.new_info || port.sent_lately >= hold_count {
+        return false;
+    }
+    let bpdu = match (port.sends_rapid, port.role) {
+        (true, _) => Bpdu::Said(said(port)),
+        (false, Role::Designated) => Bpdu::Said(Said {
+            rapid: None,
+            ..said(port)
+        }),
+        (false, Role::Root) => Bpdu::Change,
+        // The older protocol has nothing to say there.
+        (false, Role::Disabled | Role::Alternate | Role::Backup) => return false,
+    };
+    port.new_info = false;
+    port.sent_lately += 1;
+    port.tc_ack = false;
+    port.hello_when = hello_time;
+    port.counts.sent += 1;
+    let number = port.number;
+    tree.actions.push(Action::Send(number, bpdu.bytes()));
+    true
+}
+
+fn said(port: &Port) -> Said {
+    Said {
+        priority: port.designated,
+        times: port.designated_times,
+        change: port.tc_while != 0,
+        acknowledged: port.tc_ack,
+        rapid: Some(Rapid {
+            role: Some(port.role),
+            proposal: port.proposing,
+            agreement: port.agree,
+            learning: port.learning,
+            forwarding: port.forwarding,
+        }),
+    }
+}

@@ -1,0 +1,102 @@
+//! Which role each port gets (IEEE 802.1D-2004, 17.21.25 and 17.28): the root is the bridge
+//! with the lowest id that anybody has heard of, and the port with the best way there leads
+//! to it.
+
+use super::SpanningTree;
+use super::port::{Role, Source};
+use super::vector::{PortId, Priority, Times};
+
+/// Gives all ports their roles, if something is known anew. Returns whether it was.
+pub(super) fn select(tree: &mut SpanningTree) -> bool {
+    if !tree.ports.iter().any(|port| port.reselect) {
+        return false;
+    }
+    // A link that has come up is not known to be so yet: its machine comes first.
+    for port in &mut tree.ports {
+        port.reselect = false;
+    }
+    find_root(tree);
+    for place in 0..tree.ports.len() {
+        give_role(tree, place);
+    }
+    for port in &mut tree.ports {
+        port.selected = true;
+    }
+    true
+}
+
+/// Finds the best way to the root among all that ports have heard, and that of being it.
+fn find_root(tree: &mut SpanningTree) {
+    let own = tree.settings.id;
+    let heard = tree.ports.iter().filter(|port| {
+        port.source == Source::Received && port.known.bridge.address() != own.address()
+    });
+    let ways = heard.map(|port| {
+        let cost = port.known.cost.saturating_add(port.settings.path_cost);
+        let way = Priority { cost, ..port.known };
+        (way, port.settings.id, port)
+    });
+    let best = ways.min_by_key(|(way, id, _)| (*way, *id));
+    let here = Priority::of_bridge(own);
+    match best {
+        Some((way, _, port)) if way < here => {
+            tree.root = way;
+            tree.root_port = Some(port.number);
+            tree.root_times = Times {
+                message_age: port.known_times.message_age.saturating_add(1),
+                ..port.known_times
+            };
+        }
+        _ => {
+            tree.root = here;
+            tree.root_port = None;
+            tree.root_times = tree.settings.times();
+        }
+    }
+}
+
+fn give_role(tree: &mut SpanningTree, place: usize) {
+    let own = tree.settings.id;
+    let (root, root_times) = (tree.root, tree.root_times);
+    let hello_time = tree.settings.hello_time;
+    let is_root_port = tree.root_port == Some(tree.ports[place].number);
+    let port = &mut tree.ports[place];
+    port.designated = Priority {
+        root: root.root,
+        cost: root.cost,
+        bridge: own,
+        port: port.settings.id,
+    };
+    port.designated_times = Times {
+        hello_time,
+        ..root_times
+    };
+    port.selected_role = match port.source {
+        Source::Disabled => Role::Disabled,
+        Source::Aged => {
+            port.update = true;
+            Role::Designated
+        }
+        Source::Mine => {
+            let news = port.known != port.designated || port.known_times != port.designated_times;
+            port.update |= news;
+            Role::Designated
+        }
+        Source::Received if is_root_port => {
+            port.update = false;
+            Role::Root
+        }
+        Source::Received if port.designated < port.known => {
+            port.update = true;
+            Role::Designated
+        }
+        Source::Received => {
+            port.update = false;
+            let ours = port.known.bridge.address() == own.address();
+            match ours && port.known.port != PortId(0) {
+                true => Role::Backup,
+                false => Role::Alternate,
+            }
+        }
+    };
+}

@@ -1,0 +1,357 @@
+//! Whole networks of bridges, in memory: whatever way they are cabled, cut and mended, a tree
+//! with the least costs comes of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::bpdu::{Rapid, Said};
+use super::*;
+
+/// One end of a cable: a bridge and its port.
+type End = (usize, PortNo);
+
+/// Bridges, and cables between them.
+struct Network {
+    bridges: Vec<SpanningTree>,
+    cables: Vec<(End, End, bool)>,
+    states: BTreeMap<End, State>,
+    wire: VecDeque<(End, Vec<u8>)>,
+    now: Instant,
+    /// Moments at which frames could have gone round in a circle.
+    circles: usize,
+}
+
+impl Network {
+    fn new(version: Version, ids: &[u64], cables: &[(usize, usize, u32)]) -> Self {
+        let bridge = |id: &u64| {
+            let id = BridgeId(0x8000 << 48 | id);
+            SpanningTree::new(Settings::new(version, id), Instant::START)
+        };
+        let mut network = Self {
+            bridges: ids.iter().map(bridge).collect(),
+            cables: Vec::new(),
+            states: BTreeMap::new(),
+            wire: VecDeque::new(),
+            now: Instant::START,
+            circles: 0,
+        };
+        for (from, to, cost) in cables {
+            let ends = [*from, *to].map(|bridge| network.add_port(bridge, *cost));
+            network.cables.push((ends[0], ends[1], false));
+        }
+        network
+    }
+
+    fn add_port(&mut self, bridge: usize, path_cost: u32) -> End {
+        let tree = &mut self.bridges[bridge];
+        let number = u32::try_from(tree.ports().count() + 1).expect("few");
+        tree.set_port(
+            PortNo(number),
+            PortSettings {
+                id: PortId(0x8000 | u16::try_from(number).expect("few")),
+                path_cost,
+                admin_edge: false,
+                auto_edge: true,
+                point_to_point: true,
+            },
+        );
+        (bridge, PortNo(number))
+    }
+
+    /// Plugs a cable in, or pulls it.
+    fn plug(&mut self, cable: usize, is_up: bool) {
+        let (a, b, up) = &mut self.cables[cable];
+        *up = is_up;
+        for (bridge, port) in [*a, *b] {
+            self.bridges[bridge].link(port, is_up);
+        }
+        self.settle();
+    }
+
+    /// Carries all BPDUs until nobody says any more.
+    fn settle(&mut self) {
+        for _ in 0..100_000 {
+            for bridge in 0..self.bridges.len() {
+                for action in self.bridges[bridge].actions() {
+                    match action {
+                        Action::Send(port, bytes) => {
+                            self.wire.push_back(((bridge, port), bytes));
+                        }
+                        Action::Enter(port, state) => {
+                            self.states.insert((bridge, port), state);
+                        }
+                        Action::Flush(_) => {}
+                    }
+                }
+            }
+            self.circles += usize::from(self.has_circle());
+            let Some((from, bytes)) = self.wire.pop_front() else {
+                return;
+            };
+            if let Some((bridge, port)) = self.other_end(from) {
+                // What has come too far is not believed (9.3.4).
+                let heard = self.bridges[bridge].hear(port, &bytes);
+                assert!(matches!(heard, Ok(()) | Err(MalformedBpdu::TooOld)));
+            }
+        }
+        panic!("bridges talk without end");
+    }
+
+    fn other_end(&self, end: End) -> Option<End> {
+        let cable = self
+            .cables
+            .iter()
+            .find(|(a, b, up)| *up && (*a == end || *b == end))?;
+        Some(if cable.0 == end { cable.1 } else { cable.0 })
+    }
+
+    fn wait(&mut self, seconds: u32) {
+        for _ in 0..seconds {
+            self.now += Duration::from_secs(1);
+            for bridge in 0..self.bridges.len() {
+                self.bridges[bridge].pass(self.now);
+            }
+            self.settle();
+        }
+    }
+
+    fn forwards(&self, end: End) -> bool {
+        self.states.get(&end).is_some_and(|state| state.forwards())
+    }
+
+    /// The cables that frames take.
+    fn tree(&self) -> Vec<(usize, usize)> {
+        let open = |(a, b, up): &&(End, End, bool)| *up && self.forwards(*a) && self.forwards(*b);
+        let cables = self.cables.iter().filter(open);
+        cables.map(|(a, b, _)| (a.0, b.0)).collect()
+    }
+
+    fn has_circle(&self) -> bool {
+        let mut group: Vec<usize> = (0..self.bridges.len()).collect();
+        for (a, b) in self.tree() {
+            let (from, to) = (group[a], group[b]);
+            if from == to {
+                return true;
+            }
+            for each in group.iter_mut().filter(|each| **each == from) {
+                *each = to;
+            }
+        }
+        false
+    }
+
+    /// Bridges that can reach each other by cables.
+    fn parts(&self) -> Vec<BTreeSet<usize>> {
+        let mut parts: Vec<BTreeSet<usize>> = Vec::new();
+        for bridge in 0..self.bridges.len() {
+            parts.push([bridge].into());
+        }
+        for (a, b, _) in self.cables.iter().filter(|(_, _, up)| *up) {
+            let one = parts
+                .iter()
+                .position(|part| part.contains(&a.0))
+                .expect("in one");
+            let taken = parts.remove(one);
+            match parts.iter_mut().find(|part| part.contains(&b.0)) {
+                Some(other) => other.extend(taken),
+                None => parts.push(taken),
+            }
+        }
+        parts
+    }
+
+    /// The least costs of ways from `root`, by cables that are plugged in.
+    fn costs(&self, root: usize) -> BTreeMap<usize, u32> {
+        let mut costs = BTreeMap::from([(root, 0)]);
+        for _ in 0..self.bridges.len() {
+            for (a, b, _) in self.cables.iter().filter(|(_, _, up)| *up) {
+                for (from, to) in [(a, b), (b, a)] {
+                    let Some(way) = costs.get(&from.0).copied() else {
+                        continue;
+                    };
+                    let port = self.bridges[to.0].port(to.1).expect("there");
+                    let cost = way + port.settings.path_cost;
+                    let known = costs.entry(to.0).or_insert(cost);
+                    *known = cost.min(*known);
+                }
+            }
+        }
+        costs
+    }
+
+    /// A tree with the least costs in each part.
+    fn check(&self) {
+        assert!(!self.has_circle(), "{:?}", self.tree());
+        for part in self.parts() {
+            let id = |bridge: &usize| self.bridges[*bridge].settings().id;
+            let root = part.iter().copied().min_by_key(id).expect("not empty");
+            let costs = self.costs(root);
+            for bridge in &part {
+                let known = self.bridges[*bridge].root();
+                assert_eq!(known.root, id(&root), "bridge {bridge}");
+                assert_eq!(known.cost, costs[bridge], "bridge {bridge}");
+            }
+            let cables = self.tree().into_iter().filter(|(a, _)| part.contains(a));
+            assert_eq!(
+                cables.count(),
+                part.len() - 1,
+                "{part:?}: {:?}",
+                self.states
+            );
+        }
+    }
+}
+
+/// Bridges by their addresses, cables with their costs, and which are pulled or plugged when.
+type Story = (Vec<u64>, Vec<(usize, usize, u32)>, Vec<(usize, bool)>);
+
+fn stories() -> impl Strategy<Value = Story> {
+    (2_usize..7).prop_flat_map(|bridges| {
+        let ids =
+            Just((1..=u64::try_from(bridges).expect("few")).collect::<Vec<_>>()).prop_shuffle();
+        let cable = (0..bridges, 1..bridges, 1_u32..5);
+        let cables = prop::collection::vec(cable, 1..10);
+        let cables = cables.prop_map(move |cables| {
+            let ends = |(a, step, cost)| (a, (a + step) % bridges, cost);
+            cables.into_iter().map(ends).collect::<Vec<_>>()
+        });
+        let pulls = prop::collection::vec((0_usize..10, any::<bool>()), 0..6);
+        (ids, cables, pulls)
+    })
+}
+
+fn play(version: Version, wait: u32, (ids, cables, pulls): Story) {
+    let mut network = Network::new(version, &ids, &cables);
+    for cable in 0..cables.len() {
+        network.plug(cable, true);
+        network.wait(u32::try_from(cable % 3).expect("few"));
+    }
+    network.wait(wait);
+    network.check();
+    assert_eq!(network.circles, 0, "no circle while bridges come together");
+    for (cable, is_up) in pulls {
+        network.plug(cable % cables.len(), is_up);
+        network.wait(wait);
+        network.check();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn rapid_bridges_come_to_a_tree_of_least_costs_whatever_is_cut(story in stories()) {
+        play(Version::Rstp, 60, story);
+    }
+
+    #[test]
+    fn older_bridges_come_to_a_tree_of_least_costs_whatever_is_cut(story in stories()) {
+        play(Version::Stp, 110, story);
+    }
+
+    #[test]
+    fn bytes_that_anybody_sends_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let _ = Bpdu::parse(&bytes);
+        let _ = Bpdu::parse(&[&BPDU_LLC, &[0, 0, 2, 2][..], &bytes].concat());
+    }
+
+    #[test]
+    fn what_is_said_is_read(root: u64, cost: u32, bridge: u64, port: u16, bits: [bool; 5], role in 1_u8..4) {
+        let role = match role {
+            1 => Role::Alternate,
+            2 => Role::Root,
+            _ => Role::Designated,
+        };
+        let rapid = Rapid { role: Some(role), proposal: bits[0], agreement: bits[1], learning: bits[2], forwarding: bits[3] };
+        let times = Times { message_age: 1, max_age: 20, hello_time: 2, forward_delay: 15 };
+        let priority = Priority { root: BridgeId(root), cost, bridge: BridgeId(bridge), port: PortId(port) };
+        let said = Said { priority, times, change: bits[4], acknowledged: false, rapid: Some(rapid) };
+        for said in [said, Said { rapid: None, acknowledged: bits[0], ..said }] {
+            prop_assert_eq!(Bpdu::parse(&Bpdu::Said(said).bytes()), Ok(Bpdu::Said(said)));
+        }
+    }
+}
+
+#[test]
+fn a_rapid_ring_opens_within_a_second_where_it_is_cut() {
+    let ring = [(0, 1, 1), (1, 2, 1), (2, 3, 1), (3, 0, 1)];
+    let mut network = Network::new(Version::Rstp, &[1, 2, 3, 4], &ring);
+    (0..4).for_each(|cable| network.plug(cable, true));
+    network.wait(5);
+    network.check();
+    network.plug(0, false);
+    network.wait(1);
+    network.check();
+}
+
+/// A port waits for twenty seconds, since all that it may hear is younger (17.29.1), and
+/// learns for fifteen.
+#[test]
+fn the_older_protocol_takes_its_time() {
+    let mut network = Network::new(Version::Stp, &[1, 2], &[(0, 1, 1), (0, 1, 1)]);
+    network.plug(0, true);
+    network.plug(1, true);
+    network.wait(14);
+    assert_eq!(network.states[&(0, PortNo(1))], State::Listening);
+    network.wait(10);
+    assert_eq!(network.states[&(0, PortNo(1))], State::Learning);
+    network.wait(12);
+    assert_eq!(network.states[&(0, PortNo(1))], State::Forwarding);
+    network.check();
+    let blocked = network.bridges[1].port(PortNo(2)).expect("there");
+    assert_eq!(
+        (blocked.role, blocked.state),
+        (Role::Alternate, State::Discarding)
+    );
+}
+
+#[test]
+fn a_bridge_of_the_older_protocol_is_met_in_its_own() {
+    let mut network = Network::new(
+        Version::Rstp,
+        &[1, 2, 3],
+        &[(0, 1, 1), (1, 2, 1), (2, 0, 1)],
+    );
+    let older = Settings::new(Version::Stp, network.bridges[1].settings().id);
+    network.bridges[1].set(older);
+    (0..3).for_each(|cable| network.plug(cable, true));
+    network.wait(60);
+    network.check();
+    let towards_it = network.bridges[0].port(PortNo(1)).expect("there");
+    let other = network.bridges[0].port(PortNo(2)).expect("there");
+    assert!(!towards_it.is_rapid && other.is_rapid);
+}
+
+#[test]
+fn a_host_is_taken_for_one_after_three_seconds() {
+    let mut network = Network::new(Version::Rstp, &[1], &[]);
+    let (bridge, port) = network.add_port(0, 1);
+    network.bridges[bridge].link(port, true);
+    network.settle();
+    network.wait(2);
+    assert!(!network.forwards((bridge, port)));
+    network.wait(2);
+    assert!(network.forwards((bridge, port)));
+    assert!(network.bridges[bridge].port(port).expect("there").is_edge);
+}
+
+#[test]
+fn what_is_no_bpdu_is_counted_and_changes_nothing() {
+    let mut network = Network::new(Version::Rstp, &[1, 2], &[(0, 1, 1)]);
+    network.plug(0, true);
+    network.wait(5);
+    let bad: [(&[u8], MalformedBpdu); 4] = [
+        (&[0xaa, 0xaa, 3], MalformedBpdu::NotSpanningTree),
+        (&[0x42, 0x42, 3, 0, 0], MalformedBpdu::Short),
+        (&[0x42, 0x42, 3, 0, 1, 0, 0, 9], MalformedBpdu::Unknown),
+        (&[0x42, 0x42, 3, 0, 0, 2, 2, 0], MalformedBpdu::Short),
+    ];
+    for (bytes, why) in bad {
+        assert_eq!(network.bridges[0].hear(PortNo(1), bytes), Err(why));
+    }
+    let info = network.bridges[0].port(PortNo(1)).expect("there");
+    assert_eq!(info.counts.malformed, 4);
+    network.check();
+}

@@ -1,0 +1,120 @@
+//! What bridges compare: ids, priority vectors and times (IEEE 802.1D-2004, 17.5 to 17.6). The
+//! lower one is the better one.
+
+use std::fmt;
+
+/// A bridge: its priority in the upper 16 bits, its address in the lower 48 (9.2.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BridgeId(pub(crate) u64);
+
+impl BridgeId {
+    /// Of a priority and an address.
+    pub(crate) fn new(priority: u16, address: packet::MacAddr) -> Self {
+        let [a, b, c, d, e, f] = address.0;
+        Self(u64::from(priority) << 48 | u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+    }
+
+    /// The priority.
+    pub(crate) const fn priority(self) -> u16 {
+        let [high, low, ..] = self.0.to_be_bytes();
+        u16::from_be_bytes([high, low])
+    }
+
+    /// The address.
+    pub(crate) const fn address(self) -> packet::MacAddr {
+        let [_, _, a, b, c, d, e, f] = self.0.to_be_bytes();
+        packet::MacAddr([a, b, c, d, e, f])
+    }
+}
+
+impl fmt::Display for BridgeId {
+    /// As Open vSwitch writes it into its columns: `8000.02aabbccddee`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = self.0 & ((1 << 48) - 1);
+        write!(f, "{:04x}.{address:012x}", self.priority())
+    }
+}
+
+/// A port of a bridge: its priority above its number (9.2.7). The older protocol has 8 bits
+/// of each, the newer one 4 and 12; whoever makes one keeps to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct PortId(pub(crate) u16);
+
+impl PortId {
+    /// The number without the priority, in both protocols for numbers up to 255.
+    const NUMBER: u16 = 0x0fff;
+}
+
+/// What a bridge says of the way to the root (17.5, 17.6): compared part by part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Priority {
+    /// The root.
+    pub(crate) root: BridgeId,
+    /// What the way there costs.
+    pub(crate) cost: u32,
+    /// Who says so.
+    pub(crate) bridge: BridgeId,
+    /// By which of its ports.
+    pub(crate) port: PortId,
+}
+
+impl Priority {
+    /// That of a bridge which is the root.
+    pub(crate) const fn of_bridge(id: BridgeId) -> Self {
+        Self {
+            root: id,
+            cost: 0,
+            bridge: id,
+            port: PortId(0),
+        }
+    }
+
+    /// Whether this message takes the place of what is known from a port: it is better, or
+    /// newer of the same speaker (17.6).
+    pub(crate) fn supersedes(&self, known: &Self) -> bool {
+        let same_speaker = self.bridge.address() == known.bridge.address()
+            && (self.port.0 ^ known.port.0) & PortId::NUMBER == 0;
+        self < known || (self != known && same_speaker)
+    }
+}
+
+/// The times that go with what is said of the root, in whole seconds (17.17.5 and others).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    /// How old it is.
+    pub(crate) message_age: u16,
+    /// How old it may grow.
+    pub(crate) max_age: u16,
+    /// How often it is said.
+    pub(crate) hello_time: u16,
+    /// How long ports wait before they forward.
+    pub(crate) forward_delay: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use packet::MacAddr;
+
+    use super::*;
+
+    #[test]
+    fn the_lower_one_is_better_and_the_same_speaker_is_believed() {
+        let id = |priority| BridgeId::new(priority, MacAddr([2, 0, 0, 0, 0, 1]));
+        assert_eq!(id(0x8000).to_string(), "8000.020000000001");
+        assert_eq!(id(0x8000).priority(), 0x8000);
+        assert_eq!(id(0x8000).address(), MacAddr([2, 0, 0, 0, 0, 1]));
+        let good = Priority::of_bridge(id(1));
+        let worse = Priority {
+            cost: 4,
+            root: id(2),
+            ..good
+        };
+        assert!(good.supersedes(&worse) && worse.supersedes(&good));
+        let other = Priority {
+            bridge: BridgeId(7),
+            ..worse
+        };
+        assert!(good.supersedes(&other) && !other.supersedes(&good));
+        assert!(!good.supersedes(&good));
+    }
+}
