@@ -42,6 +42,7 @@ mod trace;
 mod truth;
 mod vswitchd;
 mod walk;
+mod watching;
 mod workers;
 mod xdp;
 mod zeros;
@@ -74,6 +75,7 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     walk::RULES,
+    watching::RULES,
     workers::RULES,
     actions::RULES,
     trace::RULES,

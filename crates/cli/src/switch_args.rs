@@ -2,6 +2,7 @@
 //! the configuration that the switch takes. Options that belong to a bridge
 //! stand behind it, so their order counts.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
@@ -62,6 +63,13 @@ pub(crate) fn command() -> Command {
                 .value_delimiter(',')
                 .value_parser(value_parser!(usize)),
         )
+        .arg(
+            Arg::new("metrics")
+                .long("metrics")
+                .value_name("ADDRESS:PORT")
+                .help("Serve /metrics for Prometheus there, as in 127.0.0.1:9477")
+                .value_parser(value_parser!(SocketAddr)),
+        )
         .arg(path_arg("config", "FILE", "Read bridges from a TOML file instead"))
         .arg(path_arg("rundir", "DIR", "Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]"))
 }
@@ -80,6 +88,8 @@ pub(crate) struct SwitchArgs {
     pub(crate) config: Config,
     /// The file to read again on SIGHUP, if there is one.
     pub(crate) file: Option<PathBuf>,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 impl SwitchArgs {
@@ -104,7 +114,12 @@ impl SwitchArgs {
             config.cores = cores.copied().collect();
         }
         config.check()?;
-        Ok(Self { config, file })
+        let metrics = matches.get_one("metrics").copied();
+        Ok(Self {
+            config,
+            file,
+            metrics,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, io};
@@ -74,6 +75,9 @@ pub(crate) struct VswitchdArgs {
     /// Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]
     #[arg(long, value_name = "DIR")]
     rundir: Option<PathBuf>,
+    /// Serve /metrics for Prometheus there, as in 127.0.0.1:9477
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
     /// Cores for the workers, one each [default: the last core]
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
@@ -136,6 +140,7 @@ impl VswitchdArgs {
             rundir: self.rundir,
             cores: self.cores,
             unixctl: self.unixctl,
+            metrics: self.metrics,
             logging,
             ready: Box::new(ready),
         })?;

@@ -13,6 +13,7 @@ mod mac;
 mod police;
 mod reconcile;
 mod shell;
+pub mod telemetry;
 mod vswitch;
 
 pub use dpdk::IS_THERE as HAS_DPDK;

@@ -8,16 +8,19 @@ mod daemon;
 mod database;
 mod inbox;
 mod links;
+mod metrics;
 #[cfg(all(test, feature = "model"))]
 mod model;
 mod patience;
 mod peers;
+mod process;
 mod reaper;
 mod rundir;
 mod signals;
 mod unixctl;
 mod worker_thread;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,11 +61,16 @@ const DATABASE_SOCKET: &str = "db.sock";
 const STRETCH: Duration = Duration::from_micros(100);
 
 /// Runs the switch on the calling thread, which becomes the control thread, until
-/// it is told to end by a signal. `file` is read again on SIGHUP.
+/// it is told to end by a signal. `file` is read again on SIGHUP; `metrics` is where Prometheus
+/// may ask.
 ///
 /// # Errors
 /// It cannot do what it was asked; one line says why and what to do.
-pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
+pub fn run(
+    config: Config,
+    file: Option<PathBuf>,
+    metrics: Option<SocketAddr>,
+) -> Result<(), SwitchError> {
     config.check()?;
     let parts = Parts {
         rundir: config.rundir.clone(),
@@ -71,6 +79,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         logging: None,
     };
     operate(parts, |control, runtime, inbox| {
+        serve_metrics(metrics, runtime, inbox)?;
         control.configure(config)?;
         follow_links(runtime, inbox)
     })
@@ -86,6 +95,8 @@ pub struct Managed {
     pub cores: Vec<usize>,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
+    /// Where Prometheus may ask, if anywhere.
+    pub metrics: Option<SocketAddr>,
     /// How much is said where.
     pub logging: Arc<Logging>,
     /// Told when the database was read for the first time and done what it says.
@@ -109,6 +120,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         let usual = || format!("{PROGRAM}.{}.ctl", std::process::id()).into();
         let unixctl = rundir.file(managed.unixctl.unwrap_or_else(usual));
         control.answer_questions(&unixctl)?;
+        serve_metrics(managed.metrics, runtime, inbox)?;
         let remote = match managed.database {
             Some(Remote::Unix(path)) => Remote::Unix(rundir.file(path)),
             Some(remote) => remote,
@@ -193,6 +205,22 @@ fn serve(
     tracing::info!("ready");
     control.run();
     tracing::info!("ending");
+    Ok(())
+}
+
+/// Lets Prometheus ask at `address`.
+fn serve_metrics(
+    address: Option<SocketAddr>,
+    runtime: &Runtime,
+    inbox: &Inbox,
+) -> Result<(), SwitchError> {
+    if let Some(address) = address {
+        let listener = runtime
+            .block_on(metrics::listen(address))
+            .map_err(|error| SwitchError::Metrics { address, error })?;
+        runtime.spawn(metrics::serve(listener, inbox.clone()));
+        tracing::info!(%address, "metrics are served");
+    }
     Ok(())
 }
 

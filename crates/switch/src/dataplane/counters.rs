@@ -1,8 +1,9 @@
-//! What a worker drops, and what it leaves to the interpreter, by reason: plain loads
-//! and stores in cells of its own, summed by whoever reads.
+//! What a worker does, what it drops, and what it leaves to the interpreter, by reason: plain
+//! loads and stores in cells of its own, summed by whoever reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fastpath::Reason;
 use pipeline::DropReason;
@@ -44,10 +45,25 @@ const DROPS: [(Drop, &str); 9] = [
     (Drop::PacketInNoRoom, "packet_in_no_room"),
 ];
 
+/// What a worker has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Frames that came.
+    pub(crate) frames: u64,
+    /// Batches in which they came.
+    pub(crate) batches: u64,
+    /// The time of the turns in which any came.
+    pub(crate) busy: Duration,
+}
+
 /// The counters of one worker, in cache lines that no other worker writes to.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct WorkerCounters {
+    /// Frames that came, batches of them, and the nanoseconds that they took.
+    frames: AtomicU64,
+    batches: AtomicU64,
+    busy_ns: AtomicU64,
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
     handed: [AtomicU64; Reason::ALL.len()],
@@ -57,6 +73,9 @@ impl WorkerCounters {
     pub(crate) fn new() -> Arc<Self> {
         let zeros = || AtomicU64::new(0);
         Arc::new(Self {
+            frames: zeros(),
+            batches: zeros(),
+            busy_ns: zeros(),
             drops: std::array::from_fn(|_| zeros()),
             reasons: std::array::from_fn(|_| zeros()),
             handed: std::array::from_fn(|_| zeros()),
@@ -87,8 +106,43 @@ impl WorkerCounters {
         }
     }
 
-    /// Every counter by name.
+    /// The worker: a batch of so many frames has come.
+    pub(crate) fn add_batch(&self, frames: usize) {
+        bump(&self.batches, 1);
+        bump(&self.frames, frames as u64);
+    }
+
+    /// The worker: a turn in which frames came took so long.
+    pub(crate) fn add_busy(&self, took: Duration) {
+        bump(
+            &self.busy_ns,
+            u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        );
+    }
+
+    /// What it has done.
+    pub(crate) fn work(&self) -> Work {
+        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        Work {
+            frames: read(&self.frames),
+            batches: read(&self.batches),
+            busy: Duration::from_nanos(read(&self.busy_ns)),
+        }
+    }
+
+    /// Every counter of what was dropped or handed on, by name.
     pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.drops().chain(self.handed())
+    }
+
+    /// What was handed to the interpreter, by reason.
+    pub(crate) fn handed(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let rows = Reason::ALL.iter().zip(&self.handed);
+        rows.map(|((_, name), cell)| (*name, cell.load(Ordering::Relaxed)))
+    }
+
+    /// What was dropped, by reason.
+    pub(crate) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let drops = DROPS
             .iter()
             .zip(&self.drops)
@@ -96,13 +150,8 @@ impl WorkerCounters {
         let reasons = DropReason::all()
             .zip(&self.reasons)
             .map(|(reason, cell)| (reason.name(), cell));
-        let handed = Reason::ALL
-            .iter()
-            .zip(&self.handed)
-            .map(|((_, name), cell)| (*name, cell));
         drops
             .chain(reasons)
-            .chain(handed)
             .map(|(name, cell)| (name, cell.load(Ordering::Relaxed)))
     }
 }

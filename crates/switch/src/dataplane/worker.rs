@@ -8,6 +8,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::sync::point;
 use base::{Instant, PortNo};
@@ -125,6 +126,11 @@ impl Worker {
         self.turn
     }
 
+    /// Takes note of how long the turn took, if frames came.
+    pub(crate) fn note_busy(&self, took: Duration) {
+        self.shared.counters.add_busy(took);
+    }
+
     /// Lets every queue do what must be done now and then.
     pub(crate) fn tend(&mut self) {
         for place in (0..self.slots.len()).rev() {
@@ -204,6 +210,7 @@ impl Worker {
             slot.spared = if slot.queue.is_dear() { SPARED } else { 0 };
         } else {
             self.turn.frames += batch.len();
+            self.shared.counters.add_batch(batch.len());
             let program = self.program.take();
             let program = program.expect("it is put back at the end of each batch");
             match program.bridge(from.bridge) {

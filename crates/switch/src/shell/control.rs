@@ -2,6 +2,7 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod gathering;
 mod interfaces;
 mod lookups;
 mod managed;
@@ -42,6 +43,7 @@ use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
+pub(crate) use gathering::Gathered;
 use site::Site;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
@@ -217,6 +219,7 @@ impl Control {
                 let _ = done.send(());
             }
             Input::Facts(answer) => drop(answer.send(self.facts())),
+            Input::Telemetry(answer) => drop(answer.send(self.gather(0))),
             Input::Reload => self.reload(),
             Input::Stop => self.stopped = true,
         }

@@ -8,6 +8,7 @@ use openflow::{Parcel, Version};
 use tokio::sync::oneshot;
 
 use super::connection::{Outbox, Purpose, Room};
+use super::control::Gathered;
 use super::reaper::Remains;
 use super::unixctl::Question;
 use crate::config::Config;
@@ -46,6 +47,8 @@ pub(crate) enum Input {
     Configure(Box<Config>, oneshot::Sender<()>),
     /// Say how things are.
     Facts(oneshot::Sender<Facts>),
+    /// Say how the switch is to those who watch it.
+    Telemetry(oneshot::Sender<Gathered>),
     /// Read the configuration file again.
     Reload,
     /// End.

@@ -8,12 +8,14 @@ use packet::Frame;
 use ports::Counter;
 
 use super::Control;
+use super::gathering::telemetry;
 use super::lookups::Lookups;
 use super::ovs_questions::{
     bridges, data_path, dump_flows, log_list, log_reopen, log_set, memory, stations,
 };
 use crate::config::parse_cores;
 use crate::shell::unixctl::{EXIT, Question};
+use crate::telemetry::TELEMETRY;
 
 struct Command {
     name: &'static str,
@@ -35,11 +37,12 @@ use Answer::{AtOnce, Later};
 pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
 
 #[rustfmt::skip]
-const COMMANDS: [Command; 19] = [
+const COMMANDS: [Command; 20] = [
     Command { name: "bridge/dump-flows", arguments: "BRIDGE",   answer: Later(dump_flows) },
     Command { name: "comporta/affinity", arguments: "BRIDGE PORT CORE[,CORE]..", answer: AtOnce(affinity) },
     Command { name: "comporta/counters", arguments: "[BRIDGE]", answer: AtOnce(counters) },
     Command { name: "comporta/tables",   arguments: "BRIDGE",   answer: Later(tables) },
+    Command { name: TELEMETRY,           arguments: "[RULES]",  answer: Later(telemetry) },
     Command { name: "comporta/workers",  arguments: "",         answer: AtOnce(workers) },
     Command { name: "coverage/show",     arguments: "",         answer: AtOnce(counters) },
     Command { name: "dpif/show",         arguments: "",         answer: AtOnce(data_path) },
