@@ -8,6 +8,8 @@ pub mod config;
 mod core;
 mod dataplane;
 mod error;
+#[allow(dead_code)]
+mod lacp;
 mod logging;
 mod mac;
 mod police;

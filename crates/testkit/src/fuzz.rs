@@ -6,6 +6,7 @@
 mod commands;
 mod flow_text;
 mod frame;
+mod lacp;
 pub mod openflow;
 mod ovsdb;
 
@@ -13,3 +14,4 @@ pub use self::ovsdb::ovsdb;
 pub use commands::commands;
 pub use flow_text::flow_text;
 pub use frame::frame;
+pub use lacp::lacp;

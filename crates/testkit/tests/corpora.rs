@@ -86,3 +86,8 @@ fn flow_text() {
 fn ovsdb() {
     run("ovsdb", testkit::fuzz::ovsdb);
 }
+
+#[test]
+fn lacp() {
+    run("lacp", testkit::fuzz::lacp);
+}
