@@ -8,4 +8,5 @@ pub(crate) mod program;
 pub(crate) mod publisher;
 pub(crate) mod slots;
 pub(crate) mod tether;
+pub(crate) mod ways;
 pub(crate) mod worker;

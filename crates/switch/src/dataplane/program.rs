@@ -9,6 +9,7 @@ use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
+use super::ways::Ways;
 use crate::mac::MacView;
 
 /// A bridge's place in a program. Not used again while the process lives.
@@ -40,6 +41,8 @@ pub(crate) struct Program {
     pub(crate) generation: Generation,
     /// The bridges, by id.
     pub(crate) bridges: Vec<BridgeProgram>,
+    /// What is behind ports within the process.
+    pub(crate) ways: Arc<Ways>,
 }
 
 impl Program {

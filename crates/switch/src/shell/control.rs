@@ -2,6 +2,7 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod inner;
 mod interfaces;
 mod lookups;
 mod managed;
@@ -119,6 +120,8 @@ pub(crate) struct Control {
     next_bridge: u32,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
+    /// Whether workers do not know yet what is behind ports within the process.
+    ways_changed: bool,
     /// Until when the next publication may wait.
     next_publication: Instant,
     /// Ports that go from worker to worker just now.
@@ -146,6 +149,7 @@ impl Control {
             next_bridge: 0,
             peers: BTreeMap::new(),
             publisher,
+            ways_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),

@@ -118,6 +118,7 @@ impl Rig {
         self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),
             bridges: vec![bridge],
+            ways: Arc::default(),
         }));
     }
 

@@ -55,6 +55,7 @@ pub(super) fn data_path(control: &mut Control, _: &[String]) -> Result<String, S
                 PortKind::Dpdk(_) => "dpdk",
                 PortKind::Tap => "tap",
                 PortKind::Replay(_) => "replay",
+                PortKind::Patch(_) => "patch",
             };
             let index = port
                 .index
