@@ -25,12 +25,14 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod patches;
 mod peer;
 mod printing;
 mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod site;
 mod standalone;
 mod storm;
 mod tables;
@@ -73,6 +75,7 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     vswitchd::RULES,
+    patches::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

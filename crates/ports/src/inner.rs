@@ -130,6 +130,9 @@ mod tests {
         assert!(port.status().carrier);
         port.set_up(false).expect("nobody is in the way");
         assert!(!port.status().carrier);
-        assert_eq!(port.status().address, Inner::new(name, queues).status().address);
+        assert_eq!(
+            port.status().address,
+            Inner::new(name, queues).status().address
+        );
     }
 }

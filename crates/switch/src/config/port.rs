@@ -107,8 +107,9 @@ impl FromStr for PortSpec {
             }
             PortKind::Patch(peer) => {
                 let (first, other) = name.split_once(',').unwrap_or((name, ""));
-                *peer = read_peer(first, other)
-                    .map_err(|problem| ConfigError::new("--port", format!("'{text}': {problem}")))?;
+                *peer = read_peer(first, other).map_err(|problem| {
+                    ConfigError::new("--port", format!("'{text}': {problem}"))
+                })?;
                 name = first;
             }
             PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap => {}

@@ -192,7 +192,7 @@ mod tests {
     fn gate() -> Gate {
         Gate {
             police: Police::new(None),
-            counters: std::sync::Arc::default(),
+            counters: Arc::default(),
         }
     }
 

@@ -117,7 +117,9 @@ impl Worker {
         let spare = self.onward.spare.pop().unwrap_or_else(Batch::new);
         let frames = std::mem::replace(&mut slot.out, spare);
         let hops = self.onward.hops;
-        self.onward.waiting.push_back(Departure { exit, frames, hops });
+        self.onward
+            .waiting
+            .push_back(Departure { exit, frames, hops });
     }
 
     fn give_up(&mut self, frames: &mut Batch, reason: Drop) {

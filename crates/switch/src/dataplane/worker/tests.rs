@@ -302,7 +302,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
     assert_eq!(counted_of(all, no_frames), [later, 64]);
     let newer = |rig: &mut Rig| {
         rig.publish();
-        rig.worker.catch_up();
+        rig.worker.catch_up(Instant::START);
     };
     assert_eq!(counted_of(all, newer), [later, 64]);
     let rest = |rig: &mut Rig| assert!(rig.worker.rest(Posture::Asleep, |_| ()).is_some());
@@ -410,3 +410,5 @@ fn the_end_is_an_order_like_any_other() {
     );
     assert!(rig.worker.turn(Instant::START).stopped);
 }
+
+mod onward;

@@ -72,8 +72,7 @@ impl Control {
             hw_addr: None,
         };
         let mut effects = Vec::new();
-        site.bridge
-            .handle_port_link(key.port, &link, &mut effects);
+        site.bridge.handle_port_link(key.port, &link, &mut effects);
         self.carry_out(key.bridge, effects, &mut None);
         self.tools.news.notify_one();
     }

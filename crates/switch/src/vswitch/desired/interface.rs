@@ -163,7 +163,8 @@ fn kind(
         // As Open vSwitch words it.
         "patch" => {
             let peer = options.remove("peer");
-            let peer = peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
+            let peer =
+                peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
             here(PortKind::Patch(read_peer(name, peer)?))
         }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
