@@ -8,8 +8,8 @@ use base::{PortNo, TableId};
 use super::Control;
 use super::questions::{Told, named};
 use crate::config::PortKind;
+use crate::config::STATIONS_MAX;
 use crate::logging::Logging;
-use crate::mac::STATIONS_MAX;
 
 /// What the number `LOCAL` is in OpenFlow 1.0, by which it is told.
 const LOCAL: u32 = 0xfffe;
