@@ -31,6 +31,7 @@ mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod site;
 mod standalone;
 mod storm;
 mod tables;

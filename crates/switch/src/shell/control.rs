@@ -2,13 +2,12 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod commands;
 mod interfaces;
 mod lookups;
 mod managed;
 mod meeting;
-mod ovs_questions;
 mod publication;
-mod questions;
 mod seats;
 mod site;
 mod slow;

@@ -1,0 +1,128 @@
+//! What the control socket can be asked: a table, one row a command, by subject. The rules
+//! for arguments, and the words where they are broken, are those of Open vSwitch's unixctl.
+//!
+//! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is named in
+//! [`SUBJECTS`].
+
+mod bridges;
+mod datapath;
+mod own;
+mod process;
+mod stations;
+
+use super::{Control, Site};
+use crate::shell::unixctl::Question;
+
+/// All commands, by subject. No name is there twice.
+const SUBJECTS: [&[Command]; 6] = [
+    &COMMANDS,
+    &bridges::COMMANDS,
+    &datapath::COMMANDS,
+    &own::COMMANDS,
+    &process::COMMANDS,
+    &stations::COMMANDS,
+];
+
+/// As many arguments as anyone likes.
+const MANY: usize = usize::MAX;
+
+/// Something that can be asked.
+struct Command {
+    /// Its name.
+    name: &'static str,
+    /// What may stand behind it, for a person.
+    usage: &'static str,
+    /// So many arguments at least.
+    least: usize,
+    /// So many arguments at most.
+    most: usize,
+    /// How it is answered.
+    answer: Answer,
+}
+
+/// How a question is answered. What is wrong is told in one line.
+enum Answer {
+    /// By the control thread, at once.
+    AtOnce(fn(&mut Control, &[String]) -> Result<String, String>),
+    /// With what takes a while to be found out, by another thread.
+    Later(fn(&mut Control, &[String]) -> Result<Told, String>),
+}
+
+use Answer::{AtOnce, Later};
+
+/// An answer that takes a while to put into words.
+type Told = Box<dyn FnOnce() -> String + Send>;
+
+#[rustfmt::skip]
+const COMMANDS: [Command; 1] = [
+    Command { name: "list-commands", usage: "", least: 0, most: 0, answer: AtOnce(list_commands) },
+];
+
+impl Command {
+    /// The command of this name.
+    ///
+    /// # Errors
+    /// There is none, or it does not take so many arguments.
+    fn find(name: &str, arguments: usize) -> Result<&'static Self, String> {
+        let mut rows = SUBJECTS.into_iter().flatten();
+        let row = rows.find(|row| row.name == name).ok_or_else(|| {
+            format!(
+                "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
+            )
+        })?;
+        if arguments < row.least {
+            let least = row.least;
+            return Err(format!(
+                "\"{name}\" command requires at least {least} arguments"
+            ));
+        }
+        if arguments > row.most {
+            let most = row.most;
+            return Err(format!("\"{name}\" command takes at most {most} arguments"));
+        }
+        Ok(row)
+    }
+}
+
+impl Control {
+    /// Answers a question.
+    pub(super) fn handle_question(&mut self, question: Question) {
+        let row = Command::find(&question.command, question.arguments.len());
+        let answer = match row.map(|row| &row.answer) {
+            Ok(AtOnce(answer)) => answer(self, &question.arguments),
+            Ok(Later(answer)) => match answer(self, &question.arguments) {
+                Ok(told) => return self.answer_later(told, question),
+                Err(problem) => Err(problem),
+            },
+            Err(problem) => Err(problem),
+        };
+        // Who asked may have gone.
+        drop(question.answer.send(answer));
+    }
+
+    fn answer_later(&self, told: Told, question: Question) {
+        let answer = move || drop(question.answer.send(Ok(told())));
+        drop(self.tools.runtime.spawn_blocking(answer));
+    }
+}
+
+/// The bridge that the first argument names.
+fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut Site, String> {
+    let site = arguments.first().and_then(|name| control.site_named(name));
+    let (_, site) = site.ok_or("no such bridge")?;
+    Ok(site)
+}
+
+fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut rows: Vec<_> = SUBJECTS.into_iter().flatten().collect();
+    rows.sort_by_key(|row| row.name);
+    let lines = rows
+        .iter()
+        .map(|row| format!("  {:<23} {}\n", row.name, row.usage));
+    Ok(std::iter::once("The available commands are:\n".to_owned())
+        .chain(lines)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;
