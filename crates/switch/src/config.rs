@@ -10,7 +10,9 @@ mod auxiliaries;
 mod policing;
 mod port;
 mod remote;
+mod switching;
 mod target;
+mod vlan;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,10 @@ pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
+pub(crate) use switching::{AGEING, STATIONS_MAX};
+pub use switching::{LogicalPort, Switching};
 pub use target::{Listen, Target};
+pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
 pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";
@@ -153,6 +158,9 @@ pub struct BridgeConfig {
     /// Which workers take the frames of a port; all, of ports that are not named.
     #[serde(default)]
     pub affinity: Vec<Affinity>,
+    /// What its ordinary switching is to do.
+    #[serde(skip)]
+    pub switching: Switching,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -211,6 +219,7 @@ impl BridgeConfig {
             controller_rate_limit: None,
             controller_burst_limit: None,
             affinity: Vec::new(),
+            switching: Switching::default(),
         }
     }
 

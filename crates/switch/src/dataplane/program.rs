@@ -9,6 +9,7 @@ use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
+use super::switching::SwitchingView;
 use super::ways::Ways;
 use crate::mac::MacView;
 
@@ -32,6 +33,9 @@ pub(crate) struct BridgeProgram {
     pub(crate) compiled: View,
     /// Its stations.
     pub(crate) stations: MacView,
+    /// What its ports are to `NORMAL`; none if all are plain.
+    #[expect(dead_code, reason = "NORMAL reads it next")]
+    pub(crate) switching: Option<Arc<SwitchingView>>,
 }
 
 /// All bridges at one moment.

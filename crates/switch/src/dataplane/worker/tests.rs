@@ -13,10 +13,11 @@ use ports::{Port, QueueCounters};
 use rtrb::RingBuffer;
 
 use super::*;
+use crate::config::AGEING;
 use crate::config::Rate;
 use crate::dataplane::messages::Purpose;
 use crate::dataplane::program::{BridgeId, Posture};
-use crate::mac::{AGEING, MacTable, MacView};
+use crate::mac::{MacTable, MacView};
 use crate::police::{Gate, Police};
 
 const BRIDGE: BridgeId = BridgeId(0);
@@ -114,6 +115,7 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: self.stations.clone(),
+            switching: None,
         };
         self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),

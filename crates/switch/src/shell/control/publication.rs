@@ -25,11 +25,13 @@ impl Control {
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
         let bridges = self.sites.iter_mut().map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
+            let switching = site.bridge.switching().cloned();
             BridgeProgram {
                 id: *id,
                 pipeline,
                 compiled,
                 stations,
+                switching,
             }
         });
         let bridges = bridges.collect();

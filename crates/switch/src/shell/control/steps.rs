@@ -135,6 +135,11 @@ impl Control {
                 }
                 control.assign_all(id);
             }),
+            Step::Switch(bridge, switching) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.set_switching(&switching);
+                }
+            }
             Step::Police(bridge, policing) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.police(policing);
@@ -182,6 +187,7 @@ impl Control {
             _control: control,
         };
         site.police(config.policing());
+        site.bridge.set_switching(&config.switching);
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
