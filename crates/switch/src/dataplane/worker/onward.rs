@@ -114,7 +114,10 @@ impl Worker {
         if slot.out.is_empty() {
             return;
         }
-        let spare = self.onward.spare.pop().unwrap_or_else(Batch::new);
+        let spare = match self.onward.spare.pop() {
+            Some(spare) => spare,
+            None => Batch::new(),
+        };
         let frames = std::mem::replace(&mut slot.out, spare);
         let hops = self.onward.hops;
         self.onward
