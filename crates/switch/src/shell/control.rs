@@ -2,12 +2,14 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod closing;
 mod commands;
 mod inner;
 mod interfaces;
 mod lookups;
 mod managed;
 mod meeting;
+mod opening;
 mod publication;
 mod seats;
 mod site;
@@ -23,6 +25,8 @@ use base::sync::mpsc::{Receiver, TryRecvError};
 use base::sync::thread;
 use openflow::Parcel;
 use pipeline::Removal;
+use ports::OpenError;
+use ports::af_packet::RingSize;
 use ports::xdp::Memories;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -127,6 +131,11 @@ pub(crate) struct Control {
     moving: BTreeSet<PortKey>,
     /// The memory of each worker's AF_XDP ports.
     memories: Memories,
+    /// Devices that were opened before their step came, or why they could not be, by their
+    /// interfaces' names.
+    ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
+    /// How large the receive rings of ports are that are opened.
+    rings: RingSize,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -152,6 +161,8 @@ impl Control {
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),
+            ahead: BTreeMap::new(),
+            rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
             unixctl: None,
@@ -172,12 +183,6 @@ impl Control {
                 self.rest();
             }
         }
-    }
-
-    /// Takes everything down, workers last.
-    pub(crate) fn shut_down(mut self) {
-        self.sites.clear();
-        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
     }
 
     fn now(&self) -> Instant {
