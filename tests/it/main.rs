@@ -21,6 +21,7 @@ mod instrument;
 mod lab;
 mod learning;
 mod lifecycle;
+mod managed;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -37,6 +38,7 @@ mod storm;
 mod tables;
 mod tap;
 mod text;
+mod tls;
 mod tlv;
 mod tools;
 mod trace;
@@ -74,6 +76,8 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     vswitchd::RULES,
+    managed::RULES,
+    tls::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

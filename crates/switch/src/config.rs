@@ -7,10 +7,12 @@
 
 mod affinity;
 mod auxiliaries;
+mod controller;
 mod policing;
 mod port;
 mod remote;
 mod target;
+mod tls;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,12 +25,14 @@ use serde::Deserialize;
 pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
+pub use controller::{Controller, Tuning};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::NUMBER_MAX;
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
 pub use target::{Listen, Target};
+pub use tls::Tls;
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
 pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";
@@ -115,7 +119,7 @@ pub struct BridgeConfig {
     pub ports: Vec<PortSpec>,
     /// Controllers it connects to.
     #[serde(default)]
-    pub controllers: Vec<Target>,
+    pub controllers: Vec<Controller>,
     /// Where it listens for controllers and tools, beside its management socket.
     #[serde(default)]
     pub listen: Vec<Listen>,
@@ -260,6 +264,13 @@ pub struct Config {
     /// The cores that workers run on, one worker each; the last core if empty.
     #[serde(default)]
     pub cores: Vec<usize>,
+    /// What peers are shown that it speaks TLS with.
+    #[serde(default)]
+    pub tls: Option<Tls>,
+    /// Whether rules are still to be restored: until they are, no frame is forwarded and no
+    /// controller is gone to. It has a meaning at the start only.
+    #[serde(skip)]
+    pub awaits_flows: bool,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,

@@ -11,7 +11,7 @@ use base::{DatapathId, PortNo};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Target,
+    Affinity, BridgeConfig, Config, Controller, FailMode, Listen, Policing, PortKind, PortSpec,
     number_ports,
 };
 
@@ -38,9 +38,9 @@ pub(crate) enum Step {
     /// Make a port.
     AddPort(String, NumberedPort),
     /// Stop connecting to a controller.
-    RemoveController(String, Target),
+    RemoveController(String, Controller),
     /// Connect to a controller.
-    AddController(String, Target),
+    AddController(String, Controller),
     /// Stop listening.
     RemoveListener(String, Listen),
     /// Listen.
@@ -173,7 +173,7 @@ enum Direction {
 #[derive(Default)]
 struct Parts {
     ports: Vec<NumberedPort>,
-    controllers: Vec<Target>,
+    controllers: Vec<Controller>,
     listen: Vec<Listen>,
 }
 

@@ -6,10 +6,10 @@
 
 mod kept;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{fmt, io};
 
 use arc_swap::ArcSwap;
 use base::Xid;
@@ -26,6 +26,8 @@ use tokio::time::Instant as TokioInstant;
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
+use super::streams::push;
+use crate::config::Tuning;
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::Dump;
 use crate::core::monitors;
@@ -38,6 +40,9 @@ const IN_FLIGHT_MAX: u32 = 256 * 1024;
 /// Messages sent unasked (packet-in, port-status, flow-removed) that may wait
 /// for a connection; further ones are dropped and counted.
 const UNASKED_MAX: usize = 1024;
+
+/// Longer than any switch runs: a peer that is never asked whether it is there.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How long a peer may take to read why it is left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -153,12 +158,28 @@ pub(crate) struct Purpose {
     pub(crate) uri: Option<Arc<str>>,
     /// How the bridge speaks with it.
     pub(crate) speaking: Speaking,
+    /// What is particular to this peer.
+    pub(crate) tuning: Tuning,
+}
+
+impl Purpose {
+    /// How the bridge speaks with it now.
+    fn options(&self) -> Options {
+        let probe = self.tuning.inactivity_probe.unwrap_or(NEVER);
+        Options {
+            echo_interval: probe,
+            echo_timeout: probe,
+            ..self.speaking.options()
+        }
+    }
 }
 
 /// Why a connection ended.
 pub(crate) enum Reason {
-    /// The peer closed it, or the network did.
+    /// The peer closed it.
     Closed,
+    /// The network did, or what secures it.
+    Broken(io::Error),
     /// The peer does not read, as too many others.
     Slow,
     /// The channel ended it.
@@ -169,6 +190,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("the peer closed the connection"),
+            Self::Broken(error) => error.fmt(f),
             Self::Slow => {
                 f.write_str("the peer does not read what its monitors tell, and too many do not")
             }
@@ -199,7 +221,7 @@ pub(crate) async fn serve(
     let unasked = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
     let (end, spent) = (Arc::new(Notify::new()), Spent::default());
-    let options = purpose.speaking.options();
+    let options = purpose.options();
     let connection = Connection {
         id,
         purpose,
@@ -281,6 +303,8 @@ impl Connection {
     async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut input = Buffer::default();
+        // Whether something that was written may be on this side of the socket still.
+        let mut is_on_its_way = false;
         let reason = loop {
             if let Some(reason) = self.handle_events() {
                 break Reason::Channel(reason);
@@ -294,9 +318,12 @@ impl Connection {
             let pending = self.channel.pending();
             tokio::select! {
                 biased;
-                sent = writer.write(pending), if !pending.is_empty() => match sent {
-                    Ok(count @ 1..) => self.channel.transmitted(count),
-                    Ok(0) | Err(_) => break Reason::Closed,
+                sent = push(&mut writer, pending), if !pending.is_empty() || is_on_its_way => match sent {
+                    Ok(count) => {
+                        self.channel.transmitted(count);
+                        is_on_its_way = count > 0;
+                    }
+                    Err(error) => break Reason::Broken(error),
                 },
                 answer = self.answers.recv(), if roomy && self.dump.is_none() => {
                     if let Some((answer, room)) = answer {
@@ -317,7 +344,8 @@ impl Connection {
                             task::yield_now().await;
                         }
                     }
-                    Ok(0) | Err(_) => break Reason::Closed,
+                    Ok(0) => break Reason::Closed,
+                    Err(error) => break Reason::Broken(error),
                 },
                 () = self.end.notified() => break Reason::Slow,
                 () = sleep_until(timeout) => {

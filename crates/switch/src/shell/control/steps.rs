@@ -36,10 +36,12 @@ impl Control {
     /// A step cannot be done; those before it are.
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
         self.memories.make_for(xdp_ports(&config));
+        self.tools.exchange.secrets.set(config.tls.clone());
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
             self.take(step)?;
         }
+        self.settle_controllers();
         self.config = config;
         Ok(())
     }
@@ -61,6 +63,8 @@ impl Control {
     /// to [`Control::facts`], and a bridge that could not be made is tried again.
     pub(super) fn go_over(&mut self, config: Config) {
         self.memories.make_for(xdp_ports(&config));
+        let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
+        self.tools.exchange.secrets.set(tls);
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
             let bridge = match &step {
@@ -72,6 +76,10 @@ impl Control {
                 self.failed
                     .extend(bridge.map(|name| (name, error.to_string())));
             }
+        }
+        self.settle_controllers();
+        if self.awaits_flows && !config.awaits_flows {
+            self.end_wait();
         }
         self.config = config;
         let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
@@ -92,8 +100,10 @@ impl Control {
                 control.forget_port(id, port.number);
             }),
             Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
-            Step::RemoveController(bridge, target) => self.remove_controller(&bridge, &target),
-            Step::AddController(bridge, target) => self.add_controller(&bridge, target),
+            Step::RemoveController(bridge, controller) => {
+                self.remove_controller(&bridge, &controller);
+            }
+            Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
             Step::RemoveListener(bridge, listen) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.listeners.remove(&listen);
