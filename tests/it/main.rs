@@ -26,6 +26,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod patches;
 mod peer;
 mod printing;
 mod replay;
@@ -78,6 +79,7 @@ const THEMES: &[&[Rule]] = &[
     vswitchd::RULES,
     managed::RULES,
     tls::RULES,
+    patches::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

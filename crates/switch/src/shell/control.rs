@@ -3,6 +3,7 @@
 //! publishes what changed, once for each burst.
 
 mod commands;
+mod inner;
 mod interfaces;
 mod lookups;
 mod managed;
@@ -122,6 +123,8 @@ pub(crate) struct Control {
     awaits_flows: bool,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
+    /// Whether workers do not know yet what is behind ports within the process.
+    ways_changed: bool,
     /// Until when the next publication may wait.
     next_publication: Instant,
     /// Ports that go from worker to worker just now.
@@ -150,6 +153,7 @@ impl Control {
             awaits_flows: false,
             peers: BTreeMap::new(),
             publisher,
+            ways_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),

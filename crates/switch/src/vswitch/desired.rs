@@ -13,13 +13,14 @@ mod numbers;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
-use crate::config::{Config, Listen, Target, Tls};
+use crate::config::{Config, Listen, PortKind, Target, Tls};
 use bridge::read_bridge;
 
 /// How often statistics are written when nobody says otherwise, and the most often
@@ -148,6 +149,7 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     for row in rows {
         read_bridge(database, row, current, &mut claims, &mut desired);
     }
+    note_unpaired(&mut desired);
     desired
 }
 
@@ -159,6 +161,45 @@ fn secrets(row: Record<'_>) -> Tls {
         certificate: path("certificate"),
         ca_cert: path("ca_cert"),
         bootstrap: row.is_true("bootstrap_ca_cert"),
+    }
+}
+
+/// Says of patch ports why they are joined with nothing, where they are.
+fn note_unpaired(desired: &mut Desired) {
+    let peers: BTreeMap<String, Arc<str>> = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| &bridge.ports)
+        .filter_map(|port| match &port.kind {
+            PortKind::Patch(peer) => Some((port.name.clone(), Arc::clone(peer))),
+            _ => None,
+        })
+        .collect();
+    let said: BTreeMap<(&str, Option<PortNo>), String> = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| bridge.ports.iter().map(|port| (bridge.name.as_str(), port)))
+        .filter_map(|(bridge, port)| {
+            let peer = peers.get(&port.name)?;
+            let why = match peers.get(&**peer) {
+                Some(back) if **back == *port.name => return None,
+                Some(back) => format!("peer: {peer} has {back} as its own peer"),
+                None => format!("peer: there is no patch port {peer}"),
+            };
+            Some(((bridge, port.number), why))
+        })
+        .collect();
+    for fate in desired.interfaces.values_mut() {
+        if let InterfaceFate::Port {
+            bridge,
+            number,
+            notes,
+        } = fate
+        {
+            notes.extend(said.get(&(bridge.as_str(), Some(*number))).cloned());
+        }
     }
 }
 

@@ -28,11 +28,13 @@ impl Control {
         let sites = sites.filter(|_| !self.awaits_flows);
         let bridges = sites.map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
+            let switching = site.bridge.switching().cloned();
             BridgeProgram {
                 id: *id,
                 pipeline,
                 compiled,
                 stations,
+                switching,
             }
         });
         let bridges = bridges.collect();
@@ -40,6 +42,7 @@ impl Control {
         let is_large = gone.sum::<usize>() >= LARGE;
         let workers = tethers(&self.tools.workers);
         let generation = self.publisher.publish(bridges, is_large, workers);
+        self.ways_changed = false;
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
         }
@@ -47,7 +50,7 @@ impl Control {
 
     /// Whether workers do not run the latest of every bridge yet.
     pub(super) fn is_unpublished(&self) -> bool {
-        self.sites.values().any(|site| site.bridge.is_unpublished())
+        self.ways_changed || self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
     /// Whether it is time for the next, or somebody waits for it.

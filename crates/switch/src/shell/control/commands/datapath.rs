@@ -35,6 +35,7 @@ fn data_path(control: &mut Control, _: &[String]) -> Result<String, String> {
                 PortKind::Dpdk(_) => "dpdk",
                 PortKind::Tap => "tap",
                 PortKind::Replay(_) => "replay",
+                PortKind::Patch(_) => "patch",
             };
             let index = port
                 .index
