@@ -94,8 +94,24 @@ impl Control {
         }
     }
 
-    /// Waits for peers there.
+    /// Waits for peers there; why that cannot be, if it cannot, is kept.
     pub(super) fn add_listener(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
+        let added = self.listen_at(bridge, wanted.clone());
+        if let (Err(error), Some((_, site))) = (&added, self.site_named(bridge)) {
+            site.not_listening.insert(wanted, error.to_string());
+        }
+        added
+    }
+
+    /// Waits there no more.
+    pub(super) fn remove_listener(&mut self, bridge: &str, listen: &Listen) {
+        if let Some((_, site)) = self.site_named(bridge) {
+            site.listeners.remove(listen);
+            site.not_listening.remove(listen);
+        }
+    }
+
+    fn listen_at(&mut self, bridge: &str, wanted: Listen) -> Result<(), SwitchError> {
         let Some((_, site)) = self.site_named(bridge) else {
             return Ok(());
         };

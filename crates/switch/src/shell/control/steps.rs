@@ -107,19 +107,8 @@ impl Control {
                 self.remove_controller(&bridge, &controller);
             }
             Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
-            Step::RemoveListener(bridge, listen) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.listeners.remove(&listen);
-                    site.not_listening.remove(&listen);
-                }
-            }
-            Step::AddListener(bridge, listen) => {
-                let added = self.add_listener(&bridge, listen.clone());
-                if let (Err(error), Some((_, site))) = (&added, self.site_named(&bridge)) {
-                    site.not_listening.insert(listen, error.to_string());
-                }
-                return added;
-            }
+            Step::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
+            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             Step::SetFailMode(bridge, mode) => {
                 let now = self.now();
                 if let Some((_, site)) = self.site_named(&bridge) {
