@@ -5,19 +5,16 @@
 //! same thread have their turn.
 
 mod kept;
+mod purpose;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{fmt, io};
 
-use arc_swap::ArcSwap;
 use base::Xid;
 use flow::Refusal;
-use openflow::{
-    Channel, DownReason, Event, Excerpt, Message, Options, Parcel, Received, Side, Version,
-    Versions,
-};
+use openflow::{Channel, DownReason, Event, Excerpt, Message, Parcel, Received, Side, Version};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task;
@@ -27,11 +24,11 @@ use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
 use super::streams::push;
-use crate::config::Tuning;
-use crate::core::connection::{ConnectionId, Kind};
+use crate::core::connection::ConnectionId;
 use crate::core::dump::Dump;
 use crate::core::monitors;
 use kept::{Buffer, READ_LEN, Spent};
+pub(crate) use purpose::{Purpose, Speaking};
 
 /// Bytes of messages of one connection that are being worked on or answered. A
 /// flow-mod has some hundred bytes, so bursts stay bursts.
@@ -40,9 +37,6 @@ const IN_FLIGHT_MAX: u32 = 256 * 1024;
 /// Messages sent unasked (packet-in, port-status, flow-removed) that may wait
 /// for a connection; further ones are dropped and counted.
 const UNASKED_MAX: usize = 1024;
-
-/// Longer than any switch runs: a peer that is never asked whether it is there.
-const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How long a peer may take to read why it is left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -111,66 +105,6 @@ impl Outbox {
         self.unasked.fetch_add(1, Ordering::Relaxed);
         let told = Outgoing::Unasked(Arc::clone(message));
         self.queue.send((told, None)).is_ok()
-    }
-}
-
-/// How a bridge speaks with those that come from now on.
-#[derive(Clone)]
-pub(crate) struct Speaking(Arc<ArcSwap<Options>>);
-
-impl Speaking {
-    /// It speaks like this.
-    pub(crate) fn like(options: Options) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(options)))
-    }
-
-    /// It speaks these versions.
-    pub(crate) fn versions(versions: Versions) -> Self {
-        Self::like(Options {
-            versions,
-            ..Options::default()
-        })
-    }
-
-    /// Goes over to these versions.
-    pub(crate) fn set_versions(&self, versions: Versions) {
-        let options = self.options();
-        self.0.store(Arc::new(Options {
-            versions,
-            ..options
-        }));
-    }
-
-    /// How it speaks now.
-    pub(crate) fn options(&self) -> Options {
-        **self.0.load()
-    }
-}
-
-/// What a connection is for.
-#[derive(Clone)]
-pub(crate) struct Purpose {
-    /// Its bridge, by name.
-    pub(crate) bridge: Arc<str>,
-    /// What the peer is to the bridge.
-    pub(crate) kind: Kind,
-    /// Where the peer is met, if the bridge goes there.
-    pub(crate) uri: Option<Arc<str>>,
-    /// How the bridge speaks with it.
-    pub(crate) speaking: Speaking,
-    /// What is particular to this peer.
-    pub(crate) tuning: Tuning,
-}
-
-impl Purpose {
-    /// How the bridge speaks with it now.
-    fn options(&self) -> Options {
-        let probe = self.tuning.inactivity_probe.unwrap_or(NEVER);
-        Options {
-            echo_interval: probe,
-            echo_timeout: probe,
-            ..self.speaking.options()
-        }
     }
 }
 

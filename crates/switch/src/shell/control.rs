@@ -271,22 +271,6 @@ impl Control {
         self.tools.news.notify_one();
     }
 
-    /// Takes note of why a controller is not there.
-    fn handle_missed(&mut self, bridge: &str, uri: &str, problem: String) {
-        let Some((_, site)) = self.site_named(bridge) else {
-            return;
-        };
-        let is_known = site
-            .controllers
-            .keys()
-            .any(|known| known.target.to_string() == uri);
-        let contact = site.contacts.entry(uri.into()).or_default();
-        if is_known && contact.problem.as_ref() != Some(&problem) {
-            contact.problem = Some(problem);
-            self.tools.news.notify_one();
-        }
-    }
-
     fn handle_down(&mut self, id: ConnectionId) {
         let Some(peer) = self.peers.remove(&id) else {
             return;

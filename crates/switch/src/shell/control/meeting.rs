@@ -62,6 +62,22 @@ impl Control {
         }
     }
 
+    /// Takes note of why a controller is not there.
+    pub(super) fn handle_missed(&mut self, bridge: &str, uri: &str, problem: String) {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let is_known = site
+            .controllers
+            .keys()
+            .any(|known| known.target.to_string() == uri);
+        let contact = site.contacts.entry(uri.into()).or_default();
+        if is_known && contact.problem.as_ref() != Some(&problem) {
+            contact.problem = Some(problem);
+            self.tools.news.notify_one();
+        }
+    }
+
     /// Lets bridges take note of whether they are to have controllers, when all that was to
     /// change has: where one takes the place of another, rules stay.
     pub(super) fn settle_controllers(&mut self) {
