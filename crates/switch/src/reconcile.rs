@@ -4,15 +4,15 @@
 //! Pure: nothing is opened, nothing can fail. What is gone is taken away before
 //! what is new is made, so that a name or a number can change hands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use base::{DatapathId, PortNo};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Switching,
-    Target, number_ports,
+    Affinity, BridgeConfig, Config, Controller, FailMode, Listen, Policing, PortKind, PortSpec,
+    Switching, number_ports,
 };
 
 /// A port with its number settled.
@@ -38,9 +38,9 @@ pub(crate) enum Step {
     /// Make a port.
     AddPort(String, NumberedPort),
     /// Stop connecting to a controller.
-    RemoveController(String, Target),
+    RemoveController(String, Controller),
     /// Connect to a controller.
-    AddController(String, Target),
+    AddController(String, Controller),
     /// Stop listening.
     RemoveListener(String, Listen),
     /// Listen.
@@ -99,7 +99,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose address, auxiliary connections or limits of
+/// The steps from `old` to `new`, of which those that take bridges and ports away come before
+/// those that make any. A bridge whose address, auxiliary connections or limits of
 /// tables change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
@@ -182,7 +183,7 @@ enum Direction {
 #[derive(Default)]
 struct Parts {
     ports: Vec<NumberedPort>,
-    controllers: Vec<Target>,
+    controllers: Vec<Controller>,
     listen: Vec<Listen>,
 }
 
@@ -207,7 +208,9 @@ impl Parts {
     }
 
     fn without(mut self, other: &Self) -> Self {
-        self.ports.retain(|port| !other.ports.contains(port));
+        // There are thousands of ports, and a handful of the others.
+        let ports: BTreeSet<_> = other.ports.iter().collect();
+        self.ports.retain(|port| !ports.contains(port));
         self.controllers
             .retain(|target| !other.controllers.contains(target));
         self.listen.retain(|listen| !other.listen.contains(listen));
@@ -254,6 +257,9 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests {

@@ -26,9 +26,11 @@ impl Control {
     /// # Errors
     /// A step cannot be done; those before it are.
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
+        self.tools.exchange.secrets.set(config.tls.clone());
         for step in self.prepare(&config) {
             self.take(step)?;
         }
+        self.settle_controllers();
         self.pair_up();
         self.config = config;
         Ok(())
@@ -50,6 +52,8 @@ impl Control {
     /// Goes over to `config` as far as that can be done. What could not be done is known
     /// to [`Control::facts`], and a bridge that could not be made is tried again.
     pub(super) fn go_over(&mut self, config: Config) {
+        let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
+        self.tools.exchange.secrets.set(tls);
         for step in self.prepare(&config) {
             let bridge = match &step {
                 Step::AddBridge(bridge) => Some(bridge.name.clone()),
@@ -60,6 +64,10 @@ impl Control {
                 self.failed
                     .extend(bridge.map(|name| (name, error.to_string())));
             }
+        }
+        self.settle_controllers();
+        if self.awaits_flows && !config.awaits_flows {
+            self.end_wait();
         }
         self.pair_up();
         self.config = config;
@@ -89,21 +97,12 @@ impl Control {
             Step::RemoveBridge(_) | Step::RemovePort(..) => {}
             Step::AddBridge(bridge) => return self.add_bridge(&bridge),
             Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
-            Step::RemoveController(bridge, target) => self.remove_controller(&bridge, &target),
-            Step::AddController(bridge, target) => self.add_controller(&bridge, target),
-            Step::RemoveListener(bridge, listen) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.listeners.remove(&listen);
-                    site.not_listening.remove(&listen);
-                }
+            Step::RemoveController(bridge, controller) => {
+                self.remove_controller(&bridge, &controller);
             }
-            Step::AddListener(bridge, listen) => {
-                let added = self.add_listener(&bridge, listen.clone());
-                if let (Err(error), Some((_, site))) = (&added, self.site_named(&bridge)) {
-                    site.not_listening.insert(listen, error.to_string());
-                }
-                return added;
-            }
+            Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
+            Step::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
+            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             Step::SetFailMode(bridge, mode) => {
                 let now = self.now();
                 if let Some((_, site)) = self.site_named(&bridge) {
