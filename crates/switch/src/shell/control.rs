@@ -3,6 +3,7 @@
 //! publishes what changed, once for each burst.
 
 mod commands;
+mod datapath_ports;
 mod interfaces;
 mod lookups;
 mod managed;
@@ -41,6 +42,7 @@ use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
+use datapath_ports::DatapathPorts;
 use site::Site;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
@@ -127,6 +129,10 @@ pub(crate) struct Control {
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// What workers had done when they were last said to begin anew.
+    cleared: Vec<commands::Done>,
+    /// How the data path calls ports.
+    datapath_ports: DatapathPorts,
     /// Where questions are answered beside the bridges' own sockets.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
@@ -150,6 +156,8 @@ impl Control {
             memories: Memories::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            cleared: Vec::new(),
+            datapath_ports: DatapathPorts::new(false),
             unixctl: None,
             stopped: false,
         }
