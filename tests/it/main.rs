@@ -25,6 +25,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod patches;
 mod peer;
 mod printing;
 mod replay;
@@ -74,6 +75,7 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     vswitchd::RULES,
+    patches::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

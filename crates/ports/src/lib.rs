@@ -13,6 +13,7 @@ mod captured;
 mod counters;
 mod error;
 mod faulty;
+pub mod inner;
 pub mod memory;
 pub mod pcapng;
 pub mod replay;
@@ -68,6 +69,10 @@ pub trait Port: Send {
     /// # Errors
     /// The device is gone, or the process may not.
     fn set_up(&mut self, up: bool) -> io::Result<()>;
+
+    /// Takes note whether there is something at the other end. For ports within this process
+    /// ([`inner`]); others know it themselves.
+    fn set_carrier(&mut self, _carrier: bool) {}
 }
 
 /// One receive and one transmit queue, owned by one worker. Nothing here blocks.
@@ -121,6 +126,11 @@ pub trait Queue: Send {
         false
     }
 
+    /// Whether there is no device behind it: who owns it takes what is sent on himself.
+    fn is_inner(&self) -> bool {
+        false
+    }
+
     /// What this queue counts: written by its owner only, read by anybody.
     fn counters(&self) -> Arc<QueueCounters>;
 }
@@ -144,6 +154,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn is_dear(&self) -> bool {
         (**self).is_dear()
+    }
+
+    fn is_inner(&self) -> bool {
+        (**self).is_inner()
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

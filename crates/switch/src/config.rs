@@ -10,7 +10,9 @@ mod auxiliaries;
 mod policing;
 mod port;
 mod remote;
+mod switching;
 mod target;
+mod vlan;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,16 +27,23 @@ pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
-pub(crate) use port::NUMBER_MAX;
+pub(crate) use port::{NUMBER_MAX, read_peer};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
+pub(crate) use switching::{AGEING, STATIONS_MAX};
+pub use switching::{LogicalPort, Switching};
 pub use target::{Listen, Target};
+pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
 pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";
 
 /// Longest name of a Linux interface, and so of a bridge, in bytes.
 pub const NAME_LEN_MAX: usize = 15;
+
+/// Longest name of a port that is no interface of the system, in bytes: some managers make
+/// them of two other names and more.
+pub const INNER_NAME_LEN_MAX: usize = 255;
 
 /// What is wrong with a configuration, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -149,6 +158,9 @@ pub struct BridgeConfig {
     /// Which workers take the frames of a port; all, of ports that are not named.
     #[serde(default)]
     pub affinity: Vec<Affinity>,
+    /// What its ordinary switching is to do.
+    #[serde(skip)]
+    pub switching: Switching,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -207,6 +219,7 @@ impl BridgeConfig {
             controller_rate_limit: None,
             controller_burst_limit: None,
             affinity: Vec::new(),
+            switching: Switching::default(),
         }
     }
 
@@ -305,10 +318,7 @@ impl Config {
             check_name("--bridge", &bridge.name)?;
             claim(&mut names, "--bridge", &bridge.name)?;
             for port in &bridge.ports {
-                // A device of DPDK has another kind of name, which was read already.
-                if !matches!(port.kind, PortKind::Dpdk(_)) {
-                    check_name("--port", &port.name)?;
-                }
+                port.kind.check_name("--port", &port.name)?;
                 claim(&mut names, "--port", &port.name)?;
             }
             number_ports(&bridge.ports)?;
@@ -350,6 +360,22 @@ pub(crate) fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
         return Ok(());
     };
     Err(ConfigError::new(option, problem))
+}
+
+/// Checks the name of a port that has no interface of the system: it may be longer
+/// (ovs-vswitchd.conf.db(5), `Interface:name`).
+pub(crate) fn check_inner_name(option: &str, name: &str) -> Result<(), ConfigError> {
+    let legal = |c: char| c.is_ascii_graphic() && c != '/';
+    let problem = if name.is_empty() {
+        "a port needs a name"
+    } else if name.len() > INNER_NAME_LEN_MAX {
+        "the name is longer than any port's"
+    } else if !name.chars().all(legal) {
+        "no spaces and slashes are allowed in a port's name"
+    } else {
+        return Ok(());
+    };
+    Err(ConfigError::new(option, format!("'{name}': {problem}")))
 }
 
 /// Reads a datapath id: sixteen hexadecimal digits, or fewer behind `0x`.

@@ -7,5 +7,7 @@ pub(crate) mod normal;
 pub(crate) mod program;
 pub(crate) mod publisher;
 pub(crate) mod slots;
+pub(crate) mod switching;
 pub(crate) mod tether;
+pub(crate) mod ways;
 pub(crate) mod worker;

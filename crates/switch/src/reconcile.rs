@@ -11,8 +11,8 @@ use base::{DatapathId, PortNo};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Target,
-    number_ports,
+    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Switching,
+    Target, number_ports,
 };
 
 /// A port with its number settled.
@@ -55,6 +55,8 @@ pub(crate) enum Step {
     Police(String, Policing),
     /// Have the frames of ports taken by these workers, and those of others by all.
     Assign(String, Vec<Affinity>),
+    /// Have `NORMAL` do this with a bridge's ports.
+    Switch(String, Box<Switching>),
 }
 
 impl fmt::Display for Step {
@@ -88,6 +90,10 @@ impl fmt::Display for Step {
             Self::Assign(bridge, affinity) => {
                 let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
                 write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
+            }
+            Self::Switch(bridge, switching) => {
+                let names: Vec<_> = switching.ports.iter().map(|port| &*port.name).collect();
+                write!(f, "{bridge}: switching of ports [{}]", names.join(" "))
             }
         }
     }
@@ -152,6 +158,9 @@ fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
     }
     if old.affinity != new.affinity {
         steps.push(Step::Assign(name(), new.affinity.clone()));
+    }
+    if old.switching != new.switching {
+        steps.push(Step::Switch(name(), Box::new(new.switching.clone())));
     }
     steps
 }
@@ -249,6 +258,7 @@ impl Parts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::LogicalPort;
 
     fn config(text: &str) -> Config {
         Config::from_toml(text).expect("legal")
@@ -336,6 +346,24 @@ mod tests {
             ]
         );
         assert!(back[2].starts_with("br0: speak 0x01"), "{back:?}");
+    }
+
+    #[test]
+    fn what_normal_does_changes_while_ports_stay() {
+        let plain = config(BEFORE);
+        let mut other = plain.clone();
+        other.bridges[0].switching.ports.push(LogicalPort {
+            name: "a".to_owned(),
+            members: vec![PortNo(1)],
+            is_protected: true,
+            ..LogicalPort::default()
+        });
+        let steps = |old, new| -> Vec<_> {
+            let steps = reconcile(old, new);
+            steps.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(steps(&plain, &other), ["br0: switching of ports [a]"]);
+        assert_eq!(steps(&other, &plain), ["br0: switching of ports []"]);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod ports;
 mod requests;
 mod schedule;
 mod statistics;
+mod switching;
 mod tables;
 mod tidying;
 mod trace;
@@ -34,9 +35,10 @@ use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Remo
 use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use crate::config::{FailMode, Rate};
+use crate::config::{AGEING, FailMode, Rate, STATIONS_MAX};
 use crate::dataplane::program::Generation;
-use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
+use crate::dataplane::switching::SwitchingView;
+use crate::mac::{Address, MacTable, MacView};
 
 pub(crate) use ports::PortEntry;
 use schedule::Scheduled;
@@ -93,6 +95,8 @@ pub(crate) struct Bridge {
     /// When they may be made tidy.
     tidying: Option<Tidying>,
     stations: MacTable,
+    /// What its ports are to `NORMAL`; none if all are plain.
+    switching: Option<Arc<SwitchingView>>,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
     /// Whether controllers are configured, connected or not.
@@ -164,6 +168,7 @@ impl Bridge {
             compiled: Classifier::new(),
             tidying: None,
             stations: MacTable::new(STATIONS_MAX, AGEING),
+            switching: None,
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,

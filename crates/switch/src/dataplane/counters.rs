@@ -30,9 +30,13 @@ pub(crate) enum Drop {
     LearnNoRoom,
     /// A packet-in was not sent: the control thread had more to do than it could.
     PacketInNoRoom,
+    /// The port within the process has nothing at its other end.
+    NoPeer,
+    /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
+    TooManyHops,
 }
 
-const DROPS: [(Drop, &str); 9] = [
+const DROPS: [(Drop, &str); 11] = [
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -42,6 +46,8 @@ const DROPS: [(Drop, &str); 9] = [
     (Drop::NormalPortDown, "normal_port_down"),
     (Drop::LearnNoRoom, "learn_no_room"),
     (Drop::PacketInNoRoom, "packet_in_no_room"),
+    (Drop::NoPeer, "no_peer"),
+    (Drop::TooManyHops, "too_many_hops"),
 ];
 
 /// The counters of one worker, in cache lines that no other worker writes to.

@@ -9,6 +9,8 @@ use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
+use super::switching::SwitchingView;
+use super::ways::Ways;
 use crate::mac::MacView;
 
 /// A bridge's place in a program. Not used again while the process lives.
@@ -31,6 +33,9 @@ pub(crate) struct BridgeProgram {
     pub(crate) compiled: View,
     /// Its stations.
     pub(crate) stations: MacView,
+    /// What its ports are to `NORMAL`; none if all are plain.
+    #[expect(dead_code, reason = "NORMAL reads it next")]
+    pub(crate) switching: Option<Arc<SwitchingView>>,
 }
 
 /// All bridges at one moment.
@@ -40,6 +45,8 @@ pub(crate) struct Program {
     pub(crate) generation: Generation,
     /// The bridges, by id.
     pub(crate) bridges: Vec<BridgeProgram>,
+    /// What is behind ports within the process.
+    pub(crate) ways: Arc<Ways>,
 }
 
 impl Program {

@@ -22,7 +22,9 @@ use super::messages::{Command, Event, Exchange, Returned};
 use super::normal::{self, Forward};
 use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
+use onward::Onward;
 
+mod onward;
 mod reports;
 mod resting;
 
@@ -76,6 +78,7 @@ pub(crate) struct Worker {
     slots: Slots,
     batch: Batch,
     exits: Vec<Exit>,
+    onward: Onward,
     turn: Turn,
 }
 
@@ -98,6 +101,7 @@ impl Worker {
             slots: Slots::default(),
             batch: Batch::new(),
             exits: Vec::new(),
+            onward: Onward::default(),
             turn: Turn::default(),
         }
     }
@@ -110,7 +114,7 @@ impl Worker {
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
-        self.catch_up();
+        self.catch_up(now);
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
             let (_, slot) = self.slots.at(place);
@@ -137,7 +141,7 @@ impl Worker {
 
     /// Does what it was told, then goes over to the newest program. What was told
     /// before a publication is done before that publication counts as passed.
-    fn catch_up(&mut self) {
+    fn catch_up(&mut self, now: Instant) {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
@@ -148,7 +152,7 @@ impl Worker {
         point();
         while let Ok(command) = self.shared.commands.pop() {
             point();
-            self.obey(command);
+            self.obey(command, now);
         }
         if newer {
             self.settle();
@@ -158,7 +162,7 @@ impl Worker {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command, now: Instant) {
         match command {
             Command::AddPort(key, queue, gate) => {
                 self.slots.insert(key, queue, gate);
@@ -173,6 +177,10 @@ impl Worker {
             Command::Exchange(exchange) => self.exchange(*exchange),
             Command::Transmit(key, frame) => {
                 self.send(key, frame);
+                let program = self.program.take();
+                let program = program.expect("it is put back at the end of each batch");
+                self.pass_on(&program, now);
+                self.program = Some(program);
                 self.flush();
             }
             Command::Stop => self.turn.stopped = true,
@@ -212,6 +220,7 @@ impl Worker {
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
             }
+            self.pass_on(&program, now);
             self.program = Some(program);
             self.flush();
         }
@@ -402,6 +411,9 @@ impl Worker {
         let Some(slot) = self.slots.find(key) else {
             return;
         };
+        if slot.inner.is_some() {
+            return self.depart(key);
+        }
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);

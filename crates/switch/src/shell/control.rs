@@ -4,6 +4,7 @@
 
 mod commands;
 mod datapath_ports;
+mod inner;
 mod interfaces;
 mod lookups;
 mod managed;
@@ -120,6 +121,8 @@ pub(crate) struct Control {
     next_bridge: u32,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
+    /// Whether workers do not know yet what is behind ports within the process.
+    ways_changed: bool,
     /// Until when the next publication may wait.
     next_publication: Instant,
     /// Ports that go from worker to worker just now.
@@ -151,6 +154,7 @@ impl Control {
             next_bridge: 0,
             peers: BTreeMap::new(),
             publisher,
+            ways_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),

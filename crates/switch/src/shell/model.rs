@@ -119,6 +119,7 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: MacView::default(),
+            switching: None,
         };
         let workers = self.hands.iter().map(|hand| &hand.tether);
         self.publisher.publish(vec![bridge], is_large, workers)

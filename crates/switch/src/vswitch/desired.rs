@@ -13,13 +13,14 @@ mod numbers;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
-use crate::config::{Config, Listen, Target};
+use crate::config::{Config, Listen, PortKind, Target};
 use bridge::read_bridge;
 
 /// How often statistics are written when nobody says otherwise, and the most often
@@ -145,7 +146,47 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     for row in rows {
         read_bridge(database, row, current, &mut claims, &mut desired);
     }
+    note_unpaired(&mut desired);
     desired
+}
+
+/// Says of patch ports why they are joined with nothing, where they are.
+fn note_unpaired(desired: &mut Desired) {
+    let peers: BTreeMap<String, Arc<str>> = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| &bridge.ports)
+        .filter_map(|port| match &port.kind {
+            PortKind::Patch(peer) => Some((port.name.clone(), Arc::clone(peer))),
+            _ => None,
+        })
+        .collect();
+    let said: BTreeMap<(&str, Option<PortNo>), String> = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| bridge.ports.iter().map(|port| (bridge.name.as_str(), port)))
+        .filter_map(|(bridge, port)| {
+            let peer = peers.get(&port.name)?;
+            let why = match peers.get(&**peer) {
+                Some(back) if **back == *port.name => return None,
+                Some(back) => format!("peer: {peer} has {back} as its own peer"),
+                None => format!("peer: there is no patch port {peer}"),
+            };
+            Some(((bridge, port.number), why))
+        })
+        .collect();
+    for fate in desired.interfaces.values_mut() {
+        if let InterfaceFate::Port {
+            bridge,
+            number,
+            notes,
+        } = fate
+        {
+            notes.extend(said.get(&(bridge.as_str(), Some(*number))).cloned());
+        }
+    }
 }
 
 /// A row by its name, for those that are to be looked at in a lasting order.

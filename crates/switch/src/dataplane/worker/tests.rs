@@ -13,10 +13,11 @@ use ports::{Port, QueueCounters};
 use rtrb::RingBuffer;
 
 use super::*;
+use crate::config::AGEING;
 use crate::config::Rate;
 use crate::dataplane::messages::Purpose;
 use crate::dataplane::program::{BridgeId, Posture};
-use crate::mac::{AGEING, MacTable, MacView};
+use crate::mac::{MacTable, MacView};
 use crate::police::{Gate, Police};
 
 const BRIDGE: BridgeId = BridgeId(0);
@@ -114,10 +115,12 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: self.stations.clone(),
+            switching: None,
         };
         self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),
             bridges: vec![bridge],
+            ways: Arc::default(),
         }));
     }
 
@@ -301,7 +304,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
     assert_eq!(counted_of(all, no_frames), [later, 64]);
     let newer = |rig: &mut Rig| {
         rig.publish();
-        rig.worker.catch_up();
+        rig.worker.catch_up(Instant::START);
     };
     assert_eq!(counted_of(all, newer), [later, 64]);
     let rest = |rig: &mut Rig| assert!(rig.worker.rest(Posture::Asleep, |_| ()).is_some());
@@ -409,3 +412,5 @@ fn the_end_is_an_order_like_any_other() {
     );
     assert!(rig.worker.turn(Instant::START).stopped);
 }
+
+mod onward;

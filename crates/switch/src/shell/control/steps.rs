@@ -8,6 +8,7 @@ use base::sync::mpsc::channel;
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
 use ports::af_packet::AfPacket;
+use ports::inner::Inner;
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
 use ports::xdp::{Memories, Xdp};
@@ -40,6 +41,7 @@ impl Control {
             tracing::info!("{step}");
             self.take(step)?;
         }
+        self.pair_up();
         self.config = config;
         Ok(())
     }
@@ -73,6 +75,7 @@ impl Control {
                     .extend(bridge.map(|name| (name, error.to_string())));
             }
         }
+        self.pair_up();
         self.config = config;
         let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
         let wanted = &mut self.config.bridges;
@@ -132,6 +135,11 @@ impl Control {
                 }
                 control.assign_all(id);
             }),
+            Step::Switch(bridge, switching) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.set_switching(&switching);
+                }
+            }
             Step::Police(bridge, policing) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.police(policing);
@@ -179,6 +187,7 @@ impl Control {
             _control: control,
         };
         site.police(config.policing());
+        site.bridge.set_switching(&config.switching);
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
@@ -385,6 +394,7 @@ fn open_device(
         PortKind::Interface => Box::new(AfPacket::open(&name(), queues)?),
         PortKind::Xdp(options) => Box::new(Xdp::open(&name(), takers, *options, memories)?),
         PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
+        PortKind::Patch(_) => Box::new(Inner::new(&wanted.name, queues)),
         PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
     })
 }

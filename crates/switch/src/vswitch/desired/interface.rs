@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ovsdb::Uuid;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
-use crate::config::{PortKind, PortSpec, check_name};
+use crate::config::{PortKind, PortSpec, read_peer};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -20,8 +20,8 @@ pub(super) struct Wanted {
 
 /// Types of interfaces that are not there; which others are, `kind` says.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 13] = [
-    "patch", "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+const MISSING_TYPES: [&str; 12] = [
+    "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns of a port that would have it forward less than it does, or otherwise: without
@@ -43,7 +43,6 @@ const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "other_config"]
 /// It cannot be a port, and why.
 pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<Wanted, String> {
     let name = interface.text("name").unwrap_or_default();
-    check_name("name", name).map_err(|error| error.problem)?;
     if let Some((column, why)) = refused_of_port(port) {
         return Err(format!("{column}: {why}"));
     }
@@ -53,6 +52,8 @@ pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<
         name,
         &mut options,
     )?;
+    kind.check_name("name", &name)
+        .map_err(|error| error.problem)?;
     let mut notes: Vec<_> = options
         .keys()
         .map(|key| format!("options:{key}: {}", unheeded(key)))
@@ -159,11 +160,18 @@ fn kind(
             let name = arguments.device().to_owned();
             Ok((PortKind::Dpdk(arguments.into()), name))
         }
+        // As Open vSwitch words it.
+        "patch" => {
+            let peer = options.remove("peer");
+            let peer =
+                peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
+            here(PortKind::Patch(read_peer(name, peer)?))
+        }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there yet: use system, internal, tap, afxdp or dpdk"
+            "type {missing}: not there yet: use system, internal, tap, patch, afxdp or dpdk"
         )),
         unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, afxdp or dpdk"
+            "type {unknown}: unknown: use system, internal, tap, patch, afxdp or dpdk"
         )),
     }
 }

@@ -89,9 +89,10 @@ fn no_row_above_all_is_nothing_to_do() {
 
 /// Columns of an interface, and what is said of them.
 #[rustfmt::skip]
-const OF_INTERFACES: [(&str, &str); 8] = [
+const OF_INTERFACES: [(&str, &str); 9] = [
     (r#"{"type": "vxlan"}"#,                                       "refused: type vxlan: not there yet"),
-    (r#"{"type": "patch"}"#,                                       "refused: type patch: not there yet"),
+    (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
+    (r#"{"type": "patch", "options": ["map", [["peer", "p1"]]]}"#, "refused: a patch port is not its own peer"),
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
     (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),

@@ -83,13 +83,14 @@ pub(super) fn rules(control: &Control) -> u64 {
 }
 
 /// What kind of port it is.
-pub(super) const fn kind(port: &PortSite) -> &'static str {
+pub(super) fn kind(port: &PortSite) -> String {
     match &port.wanted.kind {
-        PortKind::Interface => "system",
-        PortKind::Xdp(_) => "afxdp",
-        PortKind::Dpdk(_) => "dpdk",
-        PortKind::Tap => "tap",
-        PortKind::Replay(_) => "replay",
+        PortKind::Interface => "system".to_owned(),
+        PortKind::Xdp(_) => "afxdp".to_owned(),
+        PortKind::Dpdk(_) => "dpdk".to_owned(),
+        PortKind::Tap => "tap".to_owned(),
+        PortKind::Replay(_) => "replay".to_owned(),
+        PortKind::Patch(peer) => format!("patch: peer={peer}"),
     }
 }
 
@@ -118,7 +119,8 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
                 PortNo(number) => number,
             };
             let of_path = control.datapath_ports.number((id, *number));
-            let open = of_path.filter(|_| port.device.is_some());
+            let is_inner = matches!(port.wanted.kind, PortKind::Patch(_));
+            let open = of_path.filter(|_| port.device.is_some() && !is_inner);
             let of_path = open.map_or_else(|| "none".to_owned(), |number| number.to_string());
             let (name, kind) = (&port.wanted.name, kind(port));
             writeln!(text, "    {name} {own}/{of_path}: ({kind})").expect("a string has room");

@@ -92,8 +92,8 @@ fn show(control: &mut Control, arguments: &[String]) -> Result<String, String> {
         let Some(site) = control.sites.get(&bridge) else {
             continue;
         };
-        let kind = site.ports.get(&port).map_or("", kind);
-        let kind = match kind {
+        let kind = site.ports.get(&port).map(kind).unwrap_or_default();
+        let kind = match kind.as_str() {
             "system" => String::new(),
             kind => format!(" ({kind})"),
         };
