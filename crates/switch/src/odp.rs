@@ -4,6 +4,7 @@
 //! A data path of that kind is not there. Tools read and write the language nevertheless, so
 //! matches are put into it, and frames that are given in it are understood.
 
+mod change;
 mod read;
 mod value;
 
@@ -12,6 +13,7 @@ use std::fmt::Write;
 use base::PortNo;
 use flow::{Field, Match};
 
+pub(crate) use change::changes;
 pub(crate) use read::parse;
 use value::Form;
 
@@ -160,19 +162,24 @@ fn groups(matching: &Match) -> Vec<Group> {
             None => None,
         };
         let Some(part) = part else { continue };
-        let part = match key.part {
-            "" => part,
-            name => format!("{name}={part}"),
-        };
-        match groups.last_mut().filter(|group| group.name == key.group) {
-            Some(group) => group.parts.push(part),
-            None => groups.push(Group {
-                name: key.group,
-                parts: vec![part],
-            }),
-        }
+        add_part(&mut groups, key, part);
     }
     groups
+}
+
+/// Puts a part into its group, which is the last one if it has begun.
+fn add_part(groups: &mut Vec<Group>, key: &Key, part: String) {
+    let part = match key.part {
+        "" => part,
+        name => format!("{name}={part}"),
+    };
+    match groups.last_mut().filter(|group| group.name == key.group) {
+        Some(group) => group.parts.push(part),
+        None => groups.push(Group {
+            name: key.group,
+            parts: vec![part],
+        }),
+    }
 }
 
 impl Group {

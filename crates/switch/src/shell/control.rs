@@ -222,6 +222,7 @@ impl Control {
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
+            Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
                 // Who asked may have gone.
