@@ -388,6 +388,10 @@ impl Connection {
             let _ = up.send(version);
         }
         if let Some(outbox) = self.outbox.take() {
+            if self.purpose.kind == Kind::Primary {
+                let (bridge, target) = (&*self.purpose.bridge, self.purpose.uri.as_deref());
+                tracing::info!(bridge, target, %version, "controller connected");
+            }
             self.inbox.send(Input::Up {
                 id: self.id,
                 purpose: self.purpose.clone(),
