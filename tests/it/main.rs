@@ -21,6 +21,7 @@ mod instrument;
 mod lab;
 mod learning;
 mod lifecycle;
+mod managed;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -38,6 +39,7 @@ mod storm;
 mod tables;
 mod tap;
 mod text;
+mod tls;
 mod tlv;
 mod tools;
 mod trace;
@@ -75,6 +77,8 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     vswitchd::RULES,
+    managed::RULES,
+    tls::RULES,
     patches::RULES,
     walk::RULES,
     workers::RULES,
