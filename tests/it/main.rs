@@ -22,6 +22,7 @@ mod lab;
 mod learning;
 mod lifecycle;
 mod managed;
+mod mininet;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -80,6 +81,7 @@ const THEMES: &[&[Rule]] = &[
     managed::RULES,
     tls::RULES,
     patches::RULES,
+    mininet::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

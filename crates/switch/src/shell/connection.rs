@@ -24,7 +24,7 @@ use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
 use super::streams::push;
-use crate::core::connection::ConnectionId;
+use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::Dump;
 use crate::core::monitors;
 use kept::{Buffer, READ_LEN, Spent};
