@@ -21,6 +21,8 @@ mod instrument;
 mod lab;
 mod learning;
 mod lifecycle;
+mod managed;
+mod mininet;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -38,6 +40,7 @@ mod storm;
 mod tables;
 mod tap;
 mod text;
+mod tls;
 mod tlv;
 mod tools;
 mod trace;
@@ -76,7 +79,10 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     vswitchd::RULES,
+    managed::RULES,
+    tls::RULES,
     patches::RULES,
+    mininet::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,

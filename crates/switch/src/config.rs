@@ -7,11 +7,13 @@
 
 mod affinity;
 mod auxiliaries;
+mod controller;
 mod policing;
 mod port;
 mod remote;
 mod switching;
 mod target;
+mod tls;
 mod vlan;
 
 use std::collections::BTreeSet;
@@ -25,6 +27,7 @@ use serde::Deserialize;
 pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
+pub use controller::{Controller, Tuning};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
@@ -33,6 +36,7 @@ pub use remote::Remote;
 pub(crate) use switching::{AGEING, STATIONS_MAX};
 pub use switching::{LogicalPort, Switching};
 pub use target::{Listen, Target};
+pub use tls::Tls;
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
@@ -124,7 +128,7 @@ pub struct BridgeConfig {
     pub ports: Vec<PortSpec>,
     /// Controllers it connects to.
     #[serde(default)]
-    pub controllers: Vec<Target>,
+    pub controllers: Vec<Controller>,
     /// Where it listens for controllers and tools, beside its management socket.
     #[serde(default)]
     pub listen: Vec<Listen>,
@@ -273,6 +277,13 @@ pub struct Config {
     /// The cores that workers run on, one worker each; the last core if empty.
     #[serde(default)]
     pub cores: Vec<usize>,
+    /// What peers are shown that it speaks TLS with.
+    #[serde(default)]
+    pub tls: Option<Tls>,
+    /// Whether rules are still to be restored: until they are, no frame is forwarded and no
+    /// controller is gone to. It has a meaning at the start only.
+    #[serde(skip)]
+    pub awaits_flows: bool,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,

@@ -11,8 +11,8 @@ use base::{DatapathId, PortNo};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Switching,
-    Target, number_ports,
+    Affinity, BridgeConfig, Config, Controller, FailMode, Listen, Policing, PortKind, PortSpec,
+    Switching, number_ports,
 };
 
 /// A port with its number settled.
@@ -38,9 +38,9 @@ pub(crate) enum Step {
     /// Make a port.
     AddPort(String, NumberedPort),
     /// Stop connecting to a controller.
-    RemoveController(String, Target),
+    RemoveController(String, Controller),
     /// Connect to a controller.
-    AddController(String, Target),
+    AddController(String, Controller),
     /// Stop listening.
     RemoveListener(String, Listen),
     /// Listen.
@@ -182,7 +182,7 @@ enum Direction {
 #[derive(Default)]
 struct Parts {
     ports: Vec<NumberedPort>,
-    controllers: Vec<Target>,
+    controllers: Vec<Controller>,
     listen: Vec<Listen>,
 }
 

@@ -309,6 +309,11 @@ impl Bridge {
         }
     }
 
+    /// Takes note that frames come from now on.
+    pub(crate) const fn handle_wait_over(&mut self) {
+        self.unpublished = true;
+    }
+
     /// Learns what a worker saw: a station behind a port.
     pub(crate) fn handle_station(&mut self, address: Address, port: PortNo, now: Instant) {
         if self.ports.contains_key(&port) && self.stations.learn(address, port, now) {

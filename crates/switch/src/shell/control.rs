@@ -22,7 +22,7 @@ use std::sync::Arc;
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
 use base::sync::thread;
-use openflow::Parcel;
+use openflow::{AsyncConfig, AsyncMasks, Parcel};
 use pipeline::Removal;
 use ports::xdp::Memories;
 use tokio::runtime::Handle;
@@ -35,7 +35,7 @@ use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
-use crate::config::Config;
+use crate::config::{Config, Tls};
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
 use crate::dataplane::messages::{Command, Event};
@@ -106,6 +106,8 @@ pub(crate) struct Tools {
     pub(crate) news: Arc<Notify>,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
+    /// What peers are shown that it speaks TLS with, if the configuration does not say.
+    pub(crate) tls: Option<Tls>,
     /// How much is said where, if that can be changed.
     pub(crate) logging: Option<Arc<Logging>>,
 }
@@ -119,6 +121,8 @@ pub(crate) struct Control {
     /// Bridges that are wanted and could not be made, and why.
     failed: BTreeMap<String, String>,
     next_bridge: u32,
+    /// Whether rules are still to be restored.
+    awaits_flows: bool,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
     /// Whether workers do not know yet what is behind ports within the process.
@@ -152,6 +156,7 @@ impl Control {
             sites: BTreeMap::new(),
             failed: BTreeMap::new(),
             next_bridge: 0,
+            awaits_flows: false,
             peers: BTreeMap::new(),
             publisher,
             ways_changed: false,
@@ -215,6 +220,11 @@ impl Control {
                 version,
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
+            Input::Missed {
+                bridge,
+                uri,
+                problem,
+            } => self.handle_missed(&bridge, &uri, problem),
             Input::Messages(id, messages, room) => self.handle_messages(id, messages, room),
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
@@ -246,10 +256,16 @@ impl Control {
             return;
         };
         site.note_contact(purpose.uri.as_ref(), now);
-        let connection = Connection {
+        let mut connection = Connection {
             uri: purpose.uri.clone(),
             ..Connection::new(purpose.kind, version)
         };
+        if !purpose.tuning.asynchronous {
+            connection.wants = AsyncConfig {
+                active: AsyncMasks::default(),
+                slave: AsyncMasks::default(),
+            };
+        }
         site.bridge.handle_up(id, connection);
         tracing::debug!(bridge = &*purpose.bridge, %version, "a peer said hello");
         let deferred = VecDeque::new();

@@ -2,6 +2,8 @@
 //! bounded where it comes from (bytes in flight of a connection, slots of a
 //! worker's ring, changes of an interface).
 
+use std::sync::Arc;
+
 use base::sync::mpsc;
 use base::sync::thread::Thread;
 use openflow::{Parcel, Version};
@@ -29,6 +31,15 @@ pub(crate) enum Input {
         version: Version,
         /// The way to it.
         outbox: Outbox,
+    },
+    /// A controller is not there, or no longer.
+    Missed {
+        /// The bridge that goes to it.
+        bridge: Arc<str>,
+        /// Where.
+        uri: String,
+        /// Why.
+        problem: String,
     },
     /// Messages from it, and the room that they take together until they are handled.
     Messages(ConnectionId, Vec<Parcel>, Room),

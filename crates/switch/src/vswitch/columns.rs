@@ -16,7 +16,12 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "datapath_types",
             "iface_types",
             "dpdk_initialized",
+            "ssl",
         ],
+    ),
+    (
+        "SSL",
+        &["private_key", "certificate", "ca_cert", "bootstrap_ca_cert"],
     ),
     (
         "Bridge",

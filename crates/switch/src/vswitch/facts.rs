@@ -40,7 +40,7 @@ pub(crate) struct PortFacts {
 }
 
 /// How a controller is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ControllerFacts {
     /// Its role, while it is connected.
     pub(crate) role: Option<Role>,
@@ -48,4 +48,6 @@ pub(crate) struct ControllerFacts {
     pub(crate) since_connect: Option<u64>,
     /// Seconds since it went, if it ever did.
     pub(crate) since_disconnect: Option<u64>,
+    /// Why it is not there, or was not the last time.
+    pub(crate) last_error: Option<String>,
 }

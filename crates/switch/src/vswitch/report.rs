@@ -59,7 +59,9 @@ pub(super) fn report(
         writer.write("Bridge", *uuid, bridge(fate, facts));
     }
     for (uuid, fate) in &desired.controllers {
-        writer.write("Controller", *uuid, controller(fate, facts, extent));
+        let told = database.row("Controller", *uuid);
+        let told = told.and_then(|row| row.get("status"));
+        writer.write("Controller", *uuid, controller(fate, facts, extent, told));
     }
     if let Some(root) = root(database) {
         writer.write("Open_vSwitch", root.uuid, whole(desired));
@@ -248,7 +250,12 @@ fn statistics(counts: &PortStats) -> Datum {
     Datum::map(known)
 }
 
-fn controller(fate: &ControllerFate, facts: &Facts, extent: Extent) -> Columns {
+fn controller(
+    fate: &ControllerFate,
+    facts: &Facts,
+    extent: Extent,
+    told: Option<&Datum>,
+) -> Columns {
     let bridge = facts.bridges.get(&fate.bridge);
     let state = match &fate.place {
         Ok(Place::Target(target)) => target_state(bridge, &target.to_string()),
@@ -273,11 +280,23 @@ fn controller(fate: &ControllerFate, facts: &Facts, extent: Extent) -> Columns {
         ("is_connected", Datum::one(role.is_some())),
         ("role", Datum::optional(role)),
     ];
-    // Times differ with every second, and come with what is counted.
-    if extent == Extent::Statistics || state.problem.is_some() || !fate.notes.is_empty() {
-        columns.push(("status", standing(&state, &fate.notes)));
+    // Times differ with every second, and come with what is counted or with other news.
+    let status = standing(&state, &fate.notes);
+    if extent == Extent::Statistics || !told.is_some_and(|told| is_alike(told, &status)) {
+        columns.push(("status", status));
     }
     columns
+}
+
+/// Whether both say the same of a controller, but for times.
+fn is_alike(one: &Datum, other: &Datum) -> bool {
+    let lasting = |datum: &Datum| {
+        let pairs = datum.texts().filter(|(key, _)| !key.starts_with("sec_"));
+        pairs
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    lasting(one) == lasting(other)
 }
 
 /// How a controller stands.
@@ -291,15 +310,16 @@ struct Standing {
 
 fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> Standing {
     let facts = bridge.and_then(|bridge| bridge.controllers.get(uri));
-    let facts = facts.copied().unwrap_or_default();
+    let facts = facts.cloned().unwrap_or_default();
+    let problem = facts.last_error.clone().filter(|_| facts.role.is_none());
     Standing {
-        facts,
         state: Some(if facts.role.is_some() {
             "ACTIVE"
         } else {
             "BACKOFF"
         }),
-        problem: None,
+        problem,
+        facts,
     }
 }
 

@@ -23,7 +23,10 @@ impl Control {
             return;
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
-        let bridges = self.sites.iter_mut().map(|(id, site)| {
+        let sites = self.sites.iter_mut();
+        // Frames meet no bridge until its rules are there.
+        let sites = sites.filter(|_| !self.awaits_flows);
+        let bridges = sites.map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
             let switching = site.bridge.switching().cloned();
             BridgeProgram {

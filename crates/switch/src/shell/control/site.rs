@@ -10,7 +10,7 @@ use packet::MacAddr;
 use ports::{Port, Queue};
 
 use super::seats::Seat;
-use crate::config::{Affinity, Auxiliaries, Listen, Policing, Rate, Target};
+use crate::config::{Affinity, Auxiliaries, Controller, Listen, Policing, Rate};
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
@@ -68,12 +68,14 @@ pub(super) struct ListenSite {
 }
 
 /// When a controller came last, and when it went.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Contact {
     /// When it came.
     pub(super) came: Option<Instant>,
     /// When it went.
     pub(super) went: Option<Instant>,
+    /// Why it is not there, or was not the last time.
+    pub(super) problem: Option<String>,
 }
 
 /// A bridge with all it has.
@@ -92,8 +94,9 @@ pub(super) struct Site {
     pub(super) auxiliary: Auxiliaries,
     /// Its ports.
     pub(super) ports: BTreeMap<PortNo, PortSite>,
-    /// The controllers it connects to.
-    pub(super) controllers: BTreeMap<Target, Task>,
+    /// The controllers it connects to, each with the task that does; none, while rules are
+    /// still to be restored.
+    pub(super) controllers: BTreeMap<Controller, Option<Task>>,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.

@@ -37,10 +37,12 @@ impl Control {
     /// A step cannot be done; those before it are.
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
         self.memories.make_for(xdp_ports(&config));
+        self.tools.exchange.secrets.set(config.tls.clone());
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
             self.take(step)?;
         }
+        self.settle_controllers();
         self.pair_up();
         self.config = config;
         Ok(())
@@ -63,6 +65,8 @@ impl Control {
     /// to [`Control::facts`], and a bridge that could not be made is tried again.
     pub(super) fn go_over(&mut self, config: Config) {
         self.memories.make_for(xdp_ports(&config));
+        let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
+        self.tools.exchange.secrets.set(tls);
         for step in reconcile(&self.config, &config) {
             tracing::info!("{step}");
             let bridge = match &step {
@@ -74,6 +78,10 @@ impl Control {
                 self.failed
                     .extend(bridge.map(|name| (name, error.to_string())));
             }
+        }
+        self.settle_controllers();
+        if self.awaits_flows && !config.awaits_flows {
+            self.end_wait();
         }
         self.pair_up();
         self.config = config;
@@ -95,21 +103,12 @@ impl Control {
                 control.forget_port(id, port.number);
             }),
             Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
-            Step::RemoveController(bridge, target) => self.remove_controller(&bridge, &target),
-            Step::AddController(bridge, target) => self.add_controller(&bridge, target),
-            Step::RemoveListener(bridge, listen) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.listeners.remove(&listen);
-                    site.not_listening.remove(&listen);
-                }
+            Step::RemoveController(bridge, controller) => {
+                self.remove_controller(&bridge, &controller);
             }
-            Step::AddListener(bridge, listen) => {
-                let added = self.add_listener(&bridge, listen.clone());
-                if let (Err(error), Some((_, site))) = (&added, self.site_named(&bridge)) {
-                    site.not_listening.insert(listen, error.to_string());
-                }
-                return added;
-            }
+            Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
+            Step::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
+            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             Step::SetFailMode(bridge, mode) => {
                 let now = self.now();
                 if let Some((_, site)) = self.site_named(&bridge) {

@@ -151,7 +151,7 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
         "protocols": "OpenFlow99",
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "60")]),
     });
-    let desired = one(columns, &[], &["ssl:127.0.0.1", "dance"]);
+    let desired = one(columns, &[], &["ptcp:what", "dance"]);
     let fate = &desired.bridges[&uuid("Bridge", "br0")];
     let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
     let wanted = [
@@ -165,9 +165,9 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");
     let place = |target| &desired.controllers[&uuid("Controller", target)].place;
     assert!(
-        place("ssl:127.0.0.1")
+        place("ptcp:what")
             .as_ref()
-            .is_err_and(|why| why.contains("TLS"))
+            .is_err_and(|why| why.contains("use ptcp:"))
     );
     assert!(place("dance").is_err());
     assert!(desired.config.bridges[0].controllers.is_empty());

@@ -50,6 +50,7 @@ fn facts() -> Facts {
         role: Some(Role::Master),
         since_connect: Some(7),
         since_disconnect: None,
+        last_error: None,
     };
     let bridge = BridgeFacts {
         datapath_id: DatapathId(0xab),
