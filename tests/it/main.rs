@@ -22,6 +22,7 @@ mod lab;
 mod learning;
 mod lifecycle;
 mod managed;
+mod mininet;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -44,6 +45,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod unixctl;
 mod vswitchd;
 mod walk;
 mod workers;
@@ -80,6 +82,8 @@ const THEMES: &[&[Rule]] = &[
     managed::RULES,
     tls::RULES,
     patches::RULES,
+    mininet::RULES,
+    unixctl::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

@@ -2,9 +2,7 @@
 //! system call, transmission of up to 64 frames by one, and virtio-net headers both
 //! ways, so that frames of 64 KB and unfinished checksums cross whole.
 //!
-//! Frames go out past the interface's queueing discipline, where the kernel's packet
-//! taps are: tcpdump on the interface shows what comes in, but of what goes out only
-//! the frames still to be segmented. `Captured` shows all.
+//! Frames go out through the interface's queueing discipline (decision 0043).
 //!
 //! Nothing of it outlives the process: the promiscuous mode, the ring and the fanout
 //! group belong to the sockets. The host's own stack still hears what we receive; to

@@ -4,6 +4,7 @@
 
 mod closing;
 mod commands;
+mod datapath_ports;
 mod inner;
 mod interfaces;
 mod lookups;
@@ -46,6 +47,7 @@ use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
+use datapath_ports::DatapathPorts;
 use site::Site;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
@@ -143,6 +145,10 @@ pub(crate) struct Control {
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// What workers had done when they were last said to begin anew.
+    cleared: Vec<commands::Done>,
+    /// How the data path calls ports.
+    datapath_ports: DatapathPorts,
     /// Where questions are answered beside the bridges' own sockets.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
@@ -170,6 +176,8 @@ impl Control {
             rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            cleared: Vec::new(),
+            datapath_ports: DatapathPorts::new(false),
             unixctl: None,
             stopped: false,
         }
@@ -229,6 +237,7 @@ impl Control {
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
+            Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
                 // Who asked may have gone.
