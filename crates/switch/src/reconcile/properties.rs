@@ -126,7 +126,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         0..2_usize,
     );
     (ports, peers, inner).prop_map(move |(ports, peers, inner)| {
-        let mut bridge = BridgeConfig::new(&format!("br{place}"));
+        let mut bridge = BridgeConfig::new(format!("br{place}"));
         let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
         for (kind, name, number) in ports {
             let number = number.filter(|number| numbers.insert(*number));
