@@ -12,6 +12,7 @@ mod managed;
 mod meeting;
 mod opening;
 mod publication;
+mod reports;
 mod seats;
 mod site;
 mod slow;
@@ -42,7 +43,7 @@ use super::worker_thread::WorkerHandle;
 use crate::config::{Config, Tls};
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
-use crate::dataplane::messages::{Command, Event};
+use crate::dataplane::messages::Command;
 use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
@@ -408,48 +409,6 @@ impl Control {
     fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
         if let Some(peer) = self.peers.get(&id) {
             peer.outbox.answer(answer, room.take());
-        }
-    }
-
-    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
-    fn read_workers(&mut self) -> bool {
-        for worker in 0..self.tools.workers.len() {
-            for _ in 0..BURST_MAX {
-                let Ok(event) = self.tools.workers[worker].events.pop() else {
-                    break;
-                };
-                self.handle_event(event);
-            }
-        }
-        self.take_returned();
-        let mut workers = self.tools.workers.iter();
-        workers.all(|worker| worker.events.is_empty())
-    }
-
-    fn handle_event(&mut self, event: Event) {
-        let now = self.now();
-        match event {
-            Event::PacketIn(event) => {
-                let Some(site) = self.sites.get_mut(&event.from.bridge) else {
-                    return;
-                };
-                let mut effects = Vec::new();
-                let bridge = event.from.bridge;
-                site.bridge
-                    .handle_packet_in(event.meta, event.data, now, &mut effects);
-                self.carry_out(bridge, effects, &mut None);
-            }
-            Event::Learn(key, address) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_station(address, key.port, now);
-                }
-            }
-            Event::LearnRule(key, learned) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_learned(&learned, now);
-                }
-            }
-            Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }
 
