@@ -13,6 +13,7 @@ mod devices;
 mod dpdk;
 mod endings;
 mod eye;
+mod faucet;
 mod forms;
 mod ground;
 mod groups;
@@ -82,6 +83,7 @@ const THEMES: &[&[Rule]] = &[
     tls::RULES,
     patches::RULES,
     mininet::RULES,
+    faucet::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,
