@@ -46,6 +46,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod unixctl;
 mod vswitchd;
 mod walk;
 mod workers;
@@ -84,6 +85,7 @@ const THEMES: &[&[Rule]] = &[
     patches::RULES,
     mininet::RULES,
     faucet::RULES,
+    unixctl::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

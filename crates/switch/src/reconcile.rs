@@ -4,7 +4,7 @@
 //! Pure: nothing is opened, nothing can fail. What is gone is taken away before
 //! what is new is made, so that a name or a number can change hands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use base::{DatapathId, PortNo};
@@ -99,7 +99,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose address, auxiliary connections or limits of
+/// The steps from `old` to `new`, of which those that take bridges and ports away come before
+/// those that make any. A bridge whose address, auxiliary connections or limits of
 /// tables change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
@@ -207,7 +208,9 @@ impl Parts {
     }
 
     fn without(mut self, other: &Self) -> Self {
-        self.ports.retain(|port| !other.ports.contains(port));
+        // There are thousands of ports, and a handful of the others.
+        let ports: BTreeSet<_> = other.ports.iter().collect();
+        self.ports.retain(|port| !ports.contains(port));
         self.controllers
             .retain(|target| !other.controllers.contains(target));
         self.listen.retain(|listen| !other.listen.contains(listen));
@@ -254,6 +257,9 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ mod connection;
 mod control;
 mod daemon;
 mod database;
+mod hands;
 mod inbox;
 mod links;
 #[cfg(all(test, feature = "model"))]
