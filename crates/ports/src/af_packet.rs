@@ -17,11 +17,13 @@ pub(crate) mod sender;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::packet_ring::{Layout, PacketRing};
 use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
 
 use crate::error::failed;
+use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
 use send_only::SendOnly;
@@ -108,6 +110,11 @@ impl Port for AfPacket {
     fn sender(&self) -> io::Result<Box<dyn Queue>> {
         let sender = PacketSender::open(self.name.clone(), self.index)?;
         Ok(Box::new(SendOnly::new(sender)))
+    }
+
+    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        let name = self.interfaces.name(self.index)?;
+        equip(&self.interfaces, &name, address, mtu)
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

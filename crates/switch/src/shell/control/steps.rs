@@ -17,7 +17,7 @@ use sys::interface::Interfaces;
 
 use super::site::{Closed, PortSite, Site};
 use super::{Control, seats};
-use crate::config::{BridgeAddress, BridgeConfig, Config, Policing, PortKind};
+use crate::config::{BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::identity::{bridge_address, datapath_id};
 use crate::dataplane::messages::Command;
@@ -139,6 +139,12 @@ impl Control {
                     site.bridge.set_switching(&switching);
                 }
             }
+            Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
+            Step::Furnish(bridge, table, config) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.furnish(table, &config);
+                }
+            }
             Step::Police(bridge, policing) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.police(policing);
@@ -177,6 +183,7 @@ impl Control {
             policing: Policing::default(),
             affinity: config.affinity.clone(),
             auxiliary: config.auxiliary,
+            equipment: BTreeMap::new(),
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             contacts: BTreeMap::new(),
@@ -278,6 +285,10 @@ impl Control {
         port.way = status.way.clone();
         port.device = Some(device);
         port.problem = None;
+        if let Some(equipment) = site.equipment.get(&port.wanted.name) {
+            port.equip(equipment);
+        }
+        port.note_carrier(status.carrier);
         self.tools.news.notify_one();
         port.seats = seats;
         let mut effects = Vec::new();
@@ -330,6 +341,18 @@ impl Control {
             drop(closed);
         }
         self.carry_out(id, effects, &mut None);
+    }
+
+    /// Gives an interface something beside its place, now and whenever it is opened.
+    fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let mut ports = site.ports.values_mut();
+        if let Some(port) = ports.find(|port| port.wanted.name == name) {
+            port.equip(&equipment);
+        }
+        site.equipment.insert(name, equipment);
     }
 
     fn forget_port(&mut self, id: BridgeId, number: PortNo) {
