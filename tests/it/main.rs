@@ -23,6 +23,7 @@ mod lab;
 mod learning;
 mod lifecycle;
 mod managed;
+mod mininet;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -45,6 +46,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod unixctl;
 mod vswitchd;
 mod walk;
 mod workers;
@@ -82,6 +84,8 @@ const THEMES: &[&[Rule]] = &[
     equipment::RULES,
     tls::RULES,
     patches::RULES,
+    mininet::RULES,
+    unixctl::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

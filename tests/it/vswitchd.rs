@@ -271,7 +271,10 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(ground: &Ground) -> Outcome {
     );
     site.vsctl(TWO)?;
     rig.host(1).ping(rig.host(2).address, 3)?;
-    assert!(site.tool("ovs-appctl version")?.starts_with("comporta "));
+    assert!(
+        site.tool("ovs-appctl version")?
+            .starts_with("ovs-vswitchd (Comporta, ")
+    );
     assert_eq!(site.tool("ovs-appctl ofproto/list")?, "br0\n");
     let flows = site.tool("ovs-appctl bridge/dump-flows br0")?;
     assert!(

@@ -16,7 +16,7 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 20] = [
+const PROGRAMS: [(&str, &str); 21] = [
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
@@ -24,6 +24,7 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("ip",                 "iproute2"),
     ("tc",                 "iproute2"),
     ("iperf3",             "iperf3"),
+    ("mn",                 "mininet"),
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),
     ("ovs-ofctl",          "openvswitch-common"),

@@ -107,7 +107,8 @@ impl fmt::Display for Step {
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose address, auxiliary connections or limits of
+/// The steps from `old` to `new`, of which those that take bridges and ports away come before
+/// those that make any. A bridge whose address, auxiliary connections or limits of
 /// tables change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
@@ -238,7 +239,9 @@ impl Parts {
     }
 
     fn without(mut self, other: &Self) -> Self {
-        self.ports.retain(|port| !other.ports.contains(port));
+        // There are thousands of ports, and a handful of the others.
+        let ports: BTreeSet<_> = other.ports.iter().collect();
+        self.ports.retain(|port| !ports.contains(port));
         self.controllers
             .retain(|target| !other.controllers.contains(target));
         self.listen.retain(|listen| !other.listen.contains(listen));
@@ -285,6 +288,9 @@ impl Parts {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;
 
 #[cfg(test)]
 mod tests {

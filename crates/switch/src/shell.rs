@@ -6,6 +6,7 @@ mod connection;
 mod control;
 mod daemon;
 mod database;
+mod hands;
 mod host;
 mod inbox;
 mod links;

@@ -17,7 +17,6 @@ mod statistics;
 mod switching;
 mod tables;
 mod tidying;
-mod trace;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -96,6 +96,17 @@ impl WorkerCounters {
         }
     }
 
+    /// How many frames were handed to the interpreter.
+    pub(crate) fn handed(&self) -> u64 {
+        let cells = self.handed.iter();
+        cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many of these.
+    pub(crate) fn dropped(&self, drop: Drop) -> u64 {
+        self.drops[drop as usize].load(Ordering::Relaxed)
+    }
+
     /// Every counter by name.
     pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let drops = DROPS

@@ -24,7 +24,7 @@ use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
 use super::streams::push;
-use crate::core::connection::ConnectionId;
+use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::Dump;
 use crate::core::monitors;
 use kept::{Buffer, READ_LEN, Spent};
@@ -350,6 +350,10 @@ impl Connection {
             let _ = up.send(version);
         }
         if let Some(outbox) = self.outbox.take() {
+            if self.purpose.kind == Kind::Primary {
+                let (bridge, target) = (&*self.purpose.bridge, self.purpose.uri.as_deref());
+                tracing::info!(bridge, target, %version, "controller connected");
+            }
             self.inbox.send(Input::Up {
                 id: self.id,
                 purpose: self.purpose.clone(),

@@ -2,13 +2,17 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod closing;
 mod commands;
+mod datapath_ports;
 mod inner;
 mod interfaces;
 mod lookups;
 mod managed;
 mod meeting;
+mod opening;
 mod publication;
+mod reports;
 mod seats;
 mod site;
 mod slow;
@@ -23,6 +27,8 @@ use base::sync::mpsc::{Receiver, TryRecvError};
 use base::sync::thread;
 use openflow::{AsyncConfig, AsyncMasks, Parcel};
 use pipeline::Removal;
+use ports::OpenError;
+use ports::af_packet::RingSize;
 use ports::xdp::Memories;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -37,11 +43,12 @@ use super::worker_thread::WorkerHandle;
 use crate::config::{Config, Tls};
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
-use crate::dataplane::messages::{Command, Event};
+use crate::dataplane::messages::Command;
 use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
+use datapath_ports::DatapathPorts;
 use site::Site;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
@@ -131,9 +138,18 @@ pub(crate) struct Control {
     moving: BTreeSet<PortKey>,
     /// The memory of each worker's AF_XDP ports.
     memories: Memories,
+    /// Devices that were opened before their step came, or why they could not be, by their
+    /// interfaces' names.
+    ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
+    /// How large the receive rings of ports are that are opened.
+    rings: RingSize,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// What workers had done when they were last said to begin anew.
+    cleared: Vec<commands::Done>,
+    /// How the data path calls ports.
+    datapath_ports: DatapathPorts,
     /// Where questions are answered beside the bridges' own sockets.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
@@ -157,8 +173,12 @@ impl Control {
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),
+            ahead: BTreeMap::new(),
+            rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            cleared: Vec::new(),
+            datapath_ports: DatapathPorts::new(false),
             unixctl: None,
             stopped: false,
         }
@@ -177,12 +197,6 @@ impl Control {
                 self.rest();
             }
         }
-    }
-
-    /// Takes everything down, workers last.
-    pub(crate) fn shut_down(mut self) {
-        self.sites.clear();
-        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
     }
 
     fn now(&self) -> Instant {
@@ -224,6 +238,7 @@ impl Control {
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
             Input::Question(question) => self.handle_question(question),
+            Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
                 // Who asked may have gone.
@@ -394,48 +409,6 @@ impl Control {
     fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
         if let Some(peer) = self.peers.get(&id) {
             peer.outbox.answer(answer, room.take());
-        }
-    }
-
-    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
-    fn read_workers(&mut self) -> bool {
-        for worker in 0..self.tools.workers.len() {
-            for _ in 0..BURST_MAX {
-                let Ok(event) = self.tools.workers[worker].events.pop() else {
-                    break;
-                };
-                self.handle_event(event);
-            }
-        }
-        self.take_returned();
-        let mut workers = self.tools.workers.iter();
-        workers.all(|worker| worker.events.is_empty())
-    }
-
-    fn handle_event(&mut self, event: Event) {
-        let now = self.now();
-        match event {
-            Event::PacketIn(event) => {
-                let Some(site) = self.sites.get_mut(&event.from.bridge) else {
-                    return;
-                };
-                let mut effects = Vec::new();
-                let bridge = event.from.bridge;
-                site.bridge
-                    .handle_packet_in(event.meta, event.data, now, &mut effects);
-                self.carry_out(bridge, effects, &mut None);
-            }
-            Event::Learn(key, address) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_station(address, key.port, now);
-                }
-            }
-            Event::LearnRule(key, learned) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_learned(&learned, now);
-                }
-            }
-            Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }
 

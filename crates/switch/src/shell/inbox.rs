@@ -15,6 +15,8 @@ use super::unixctl::Question;
 use crate::config::Config;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
+use crate::core::tracing::Lesson;
+use crate::dataplane::program::BridgeId;
 use crate::vswitch::Facts;
 
 /// What the control thread is told.
@@ -53,6 +55,8 @@ pub(crate) enum Input {
     Link(LinkEvent),
     /// A question at the control socket.
     Question(Question),
+    /// What a bridge is to learn of a frame that somebody had told, and meant to have it learned.
+    Learned(BridgeId, Lesson),
     /// Go over to this configuration as far as that can be done, and say when it is.
     Configure(Box<Config>, oneshot::Sender<()>),
     /// Say how things are.

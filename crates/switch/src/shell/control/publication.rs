@@ -48,6 +48,12 @@ impl Control {
         }
     }
 
+    /// Publishes what is new without waiting for more.
+    pub(super) fn publish_at_once(&mut self) {
+        self.next_publication = self.now();
+        self.publish();
+    }
+
     /// Whether workers do not run the latest of every bridge yet.
     pub(super) fn is_unpublished(&self) -> bool {
         self.ways_changed || self.sites.values().any(|site| site.bridge.is_unpublished())

@@ -62,8 +62,18 @@ pub(super) struct PortSite {
 #[derive(Default)]
 pub(super) struct Closed {
     /// Its queues.
-    pub(super) queues: Vec<Box<dyn Queue>>,
+    _queues: Vec<Box<dyn Queue>>,
     _device: Option<Box<dyn Port>>,
+}
+
+impl Closed {
+    /// One of its queues, by itself.
+    pub(super) fn of(queue: Box<dyn Queue>) -> Self {
+        Self {
+            _queues: vec![queue],
+            _device: None,
+        }
+    }
 }
 
 /// A place where peers are waited for.
@@ -151,7 +161,7 @@ impl PortSite {
         // What workers still give back is the old device's.
         self.returned = channel();
         Closed {
-            queues: std::mem::take(&mut self.spare),
+            _queues: std::mem::take(&mut self.spare),
             _device: self.device.take(),
         }
     }
