@@ -12,6 +12,7 @@ mod controllers;
 mod devices;
 mod dpdk;
 mod endings;
+mod equipment;
 mod eye;
 mod faucet;
 mod forms;
@@ -81,6 +82,7 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    equipment::RULES,
     tls::RULES,
     patches::RULES,
     mininet::RULES,
