@@ -29,6 +29,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod ovs_tools;
 mod patches;
 mod peer;
 mod printing;
@@ -87,6 +88,7 @@ const THEMES: &[&[Rule]] = &[
     patches::RULES,
     mininet::RULES,
     faucet::RULES,
+    ovs_tools::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,
