@@ -21,6 +21,7 @@ mod host;
 mod instrument;
 mod lab;
 mod learning;
+mod liar;
 mod lifecycle;
 mod managed;
 mod mininet;
@@ -81,6 +82,7 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    liar::RULES,
     equipment::RULES,
     tls::RULES,
     patches::RULES,
