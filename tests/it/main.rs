@@ -14,6 +14,7 @@ mod dpdk;
 mod endings;
 mod equipment;
 mod eye;
+mod faucet;
 mod forms;
 mod ground;
 mod groups;
@@ -87,6 +88,7 @@ const THEMES: &[&[Rule]] = &[
     tls::RULES,
     patches::RULES,
     mininet::RULES,
+    faucet::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,
