@@ -22,6 +22,7 @@ mod host;
 mod instrument;
 mod lab;
 mod learning;
+mod liar;
 mod lifecycle;
 mod managed;
 mod mininet;
@@ -83,6 +84,7 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    liar::RULES,
     equipment::RULES,
     tls::RULES,
     patches::RULES,
