@@ -13,7 +13,9 @@ mod controllers;
 mod devices;
 mod dpdk;
 mod endings;
+mod equipment;
 mod eye;
+mod faucet;
 mod forms;
 mod ground;
 mod groups;
@@ -21,6 +23,7 @@ mod host;
 mod instrument;
 mod lab;
 mod learning;
+mod liar;
 mod lifecycle;
 mod managed;
 mod mininet;
@@ -28,6 +31,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod ovs_tools;
 mod patches;
 mod peer;
 mod printing;
@@ -81,9 +85,13 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    liar::RULES,
+    equipment::RULES,
     tls::RULES,
     patches::RULES,
     mininet::RULES,
+    faucet::RULES,
+    ovs_tools::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,

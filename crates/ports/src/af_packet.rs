@@ -16,11 +16,13 @@ pub(crate) mod sender;
 use std::io;
 use std::num::NonZeroUsize;
 
+use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
 use sys::packet_ring::PacketRing;
 use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
 
 use crate::error::failed;
+use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
 pub use ring::RingSize;
@@ -109,6 +111,11 @@ impl Port for AfPacket {
     fn sender(&self) -> io::Result<Box<dyn Queue>> {
         let sender = PacketSender::open(self.name.clone(), self.index)?;
         Ok(Box::new(SendOnly::new(sender)))
+    }
+
+    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        let name = self.interfaces.name(self.index)?;
+        equip(&self.interfaces, &name, address, mtu)
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

@@ -7,6 +7,7 @@ mod control;
 mod daemon;
 mod database;
 mod hands;
+mod host;
 mod inbox;
 mod links;
 #[cfg(all(test, feature = "model"))]
@@ -133,7 +134,13 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         };
         follow_links(runtime, inbox)?;
         let desk = control.desk();
-        runtime.spawn(database::follow(remote, managed.tls, desk, managed.ready));
+        runtime.spawn(database::follow(
+            remote,
+            managed.tls,
+            rundir.file(""),
+            desk,
+            managed.ready,
+        ));
         Ok(())
     })
 }

@@ -3,6 +3,7 @@
 //! meanwhile nothing changes.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
+use super::host;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
@@ -68,6 +70,7 @@ impl Desk {
 pub(crate) async fn follow(
     remote: Remote,
     tls: Option<Tls>,
+    rundir: PathBuf,
     desk: Desk,
     ready: Box<dyn FnOnce() + Send>,
 ) {
@@ -76,14 +79,20 @@ pub(crate) async fn follow(
     let mut office = Office {
         desk,
         secrets,
+        rundir,
         manager: Manager::default(),
         ready: Some(ready),
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);
     loop {
+        let began = office.desk.clock.now();
         match office.visit(&remote).await {
-            Ok(true) => (pause, silent) = (BACKOFF_FIRST, false),
-            Ok(false) => {}
+            // One that says what can be used, and then what cannot, is no better than one that
+            // is away: only a session that has lasted makes up for the pauses before it.
+            Ok(true) if office.desk.clock.now() - began > pause => {
+                (pause, silent) = (BACKOFF_FIRST, false);
+            }
+            Ok(_) => {}
             // Once for a row of failures: a database that is away for a night is one line.
             Err(error) if !silent => {
                 tracing::warn!(%remote, %error, "database not reached; trying again");
@@ -100,6 +109,8 @@ pub(crate) async fn follow(
 struct Office {
     desk: Desk,
     secrets: Secrets,
+    /// Where programs say which processes they are.
+    rundir: PathBuf,
     manager: Manager,
     ready: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -203,7 +214,11 @@ impl Office {
             ready();
         }
         if self.manager.is_report_due() {
-            let facts = self.desk.facts().await?;
+            let mut facts = self.desk.facts().await?;
+            facts.system = host::system();
+            if self.manager.wants_host() {
+                facts.host = host::statistics(&self.rundir);
+            }
             let news = self.manager.report(session.database(), &facts);
             if !news.is_empty() {
                 let id = session.transact(&news);

@@ -178,6 +178,9 @@ impl Control {
         let counters = counters.collect();
         report(&status, device.as_ref());
         take_in(port, device, seats, &status);
+        if let Some(equipment) = site.equipment.get(&port.wanted.name) {
+            port.equip(equipment);
+        }
         self.tools.news.notify_one();
         let mut effects = Vec::new();
         site.bridge
@@ -198,6 +201,7 @@ fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status:
     port.problem = None;
     port.seats = seats;
     port.gates.clear();
+    port.note_carrier(status.carrier);
 }
 
 /// Whether such a port can be opened without what other ports have, by any thread.

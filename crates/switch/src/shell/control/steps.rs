@@ -9,7 +9,7 @@ use sys::interface::Interfaces;
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::config::{BridgeAddress, BridgeConfig, Config, Policing, PortKind};
+use crate::config::{BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::identity::{bridge_address, datapath_id};
 use crate::dataplane::program::BridgeId;
@@ -133,6 +133,12 @@ impl Control {
                     site.bridge.set_switching(&switching);
                 }
             }
+            Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
+            Step::Furnish(bridge, table, config) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.furnish(table, &config);
+                }
+            }
             Step::Police(bridge, policing) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.police(policing);
@@ -171,6 +177,7 @@ impl Control {
             policing: Policing::default(),
             affinity: config.affinity.clone(),
             auxiliary: config.auxiliary,
+            equipment: BTreeMap::new(),
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             contacts: BTreeMap::new(),
@@ -225,6 +232,18 @@ impl Control {
             port.problem = Some(problem);
             self.tools.news.notify_one();
         }
+    }
+
+    /// Gives an interface something beside its place, now and whenever it is opened.
+    fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+        let Some((_, site)) = self.site_named(bridge) else {
+            return;
+        };
+        let mut ports = site.ports.values_mut();
+        if let Some(port) = ports.find(|port| port.wanted.name == name) {
+            port.equip(&equipment);
+        }
+        site.equipment.insert(name, equipment);
     }
 }
 

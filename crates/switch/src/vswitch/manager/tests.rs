@@ -38,6 +38,8 @@ fn status(name: &str) -> Status {
 fn facts() -> Facts {
     let port = |device| PortFacts {
         device,
+        complaint: None,
+        link_resets: 0,
         statistics: None,
     };
     let missing = Err("there is no interface p9 here".to_owned());
@@ -61,6 +63,7 @@ fn facts() -> Facts {
     Facts {
         bridges: [("br0".to_owned(), bridge)].into(),
         failed: [].into(),
+        ..Facts::default()
     }
 }
 
@@ -138,6 +141,17 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
     manager.handle_tick();
     assert!(manager.is_report_due());
     assert_eq!(manager.report(&database, &facts()), []);
+}
+
+#[test]
+fn a_database_without_the_row_above_all_changes_nothing() {
+    let database = database(1);
+    let (mut manager, _) = owner(&database);
+    manager.handle_event(&Event::Changed);
+    assert_eq!(manager.next_config(&empty()), None);
+    assert!(manager.is_settled());
+    manager.handle_event(&Event::Changed);
+    assert_eq!(manager.next_config(&database), None, "it is what it was");
 }
 
 #[test]
