@@ -42,6 +42,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod tunnels;
 mod vswitchd;
 mod walk;
 mod workers;
@@ -76,6 +77,7 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     patches::RULES,
+    tunnels::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

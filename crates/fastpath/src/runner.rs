@@ -115,7 +115,9 @@ impl Runner {
     ) -> Batch<'a> {
         self.registers = fresh(ground.from, arrival);
         if let Some(arrival) = arrival {
-            self.lanes.iter_mut().for_each(|lanes| lanes.arrive(arrival));
+            self.lanes
+                .iter_mut()
+                .for_each(|lanes| lanes.arrive(arrival));
         }
         self.trails.begin(ground.view, ground.pipeline, ground.now);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));

@@ -12,6 +12,7 @@ mod port;
 mod remote;
 mod switching;
 mod target;
+mod tunnel;
 mod vlan;
 
 use std::collections::BTreeSet;
@@ -33,6 +34,8 @@ pub use remote::Remote;
 pub(crate) use switching::{AGEING, STATIONS_MAX};
 pub use switching::{LogicalPort, Switching};
 pub use target::{Listen, Target};
+pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
+pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.

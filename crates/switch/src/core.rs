@@ -7,3 +7,4 @@ pub(crate) mod dump;
 pub(crate) mod identity;
 pub(crate) mod link;
 pub(crate) mod monitors;
+pub(crate) mod underlay;

@@ -15,6 +15,7 @@ mod peers;
 mod reaper;
 mod rundir;
 mod signals;
+mod underlay;
 mod unixctl;
 mod worker_thread;
 

@@ -103,7 +103,9 @@ impl Tunnel {
                 false => udp_port(options.remove("dst_port"), protocol)?,
             },
             remote: end("remote_ip", remote)?,
-            local: ends.1.map_or(Ok(End::Any), |local| end("local_ip", local))?,
+            local: ends
+                .1
+                .map_or(Ok(End::Any), |local| end("local_ip", local))?,
             in_key: self::key(options, "in_key", protocol, key)?,
             out_key: self::key(options, "out_key", protocol, key)?,
             tos: inherited(options, "tos", 0)?,
@@ -119,9 +121,7 @@ impl Tunnel {
 
     fn check(&self, name: &str) -> Result<(), String> {
         if self.local == End::Flow && self.remote != End::Flow {
-            return Err(format!(
-                "{name}: local_ip=flow requires remote_ip=flow"
-            ));
+            return Err(format!("{name}: local_ip=flow requires remote_ip=flow"));
         }
         if let (End::Given(local), End::Given(remote)) = (self.local, self.remote)
             && local.is_ipv4() != remote.is_ipv4()
@@ -205,12 +205,17 @@ impl fmt::Display for Tunnel {
             ("port", port),
             ("tos", inherited(self.tos, 0)),
             ("ttl", inherited(self.ttl, TTL_DEFAULT)),
-            ("df_default", (!self.dont_fragment).then(|| "false".to_owned())),
+            (
+                "df_default",
+                (!self.dont_fragment).then(|| "false".to_owned()),
+            ),
             ("csum", yes(self.summed)),
             ("seq", yes(self.numbered)),
             ("packet_type", self.bare.then(|| "legacy_l3".to_owned())),
         ];
-        let said = words.into_iter().filter_map(|(word, value)| Some((word, value?)));
+        let said = words
+            .into_iter()
+            .filter_map(|(word, value)| Some((word, value?)));
         said.into_iter()
             .try_for_each(|(word, value)| write!(f, ",{word}={value}"))
     }
@@ -231,7 +236,8 @@ fn end(option: &str, text: &str) -> Result<End, String> {
         _ => {
             let address: Option<IpAddr> = text.parse().ok();
             let usable = address.filter(|address| !address.is_unspecified());
-            let wrong = || format!("options:{option}: bad address '{text}': use an IP address or flow");
+            let wrong =
+                || format!("options:{option}: bad address '{text}': use an IP address or flow");
             usable.map(End::Given).ok_or_else(wrong)
         }
     }
@@ -258,7 +264,8 @@ fn key(
         Protocol::Vxlan(_) | Protocol::Geneve => 0x00ff_ffff,
     };
     let number = number.filter(|number| *number <= most);
-    let wrong = || format!("options:{option}: '{text}' is no key: use flow, or a number up to {most}");
+    let wrong =
+        || format!("options:{option}: '{text}' is no key: use flow, or a number up to {most}");
     number.map(TunnelKey::Given).ok_or_else(wrong)
 }
 
@@ -292,17 +299,14 @@ fn inherited(
                 Some(digits) => u8::from_str_radix(digits, 16).ok(),
                 None => text.parse().ok(),
             };
-            let wrong = || format!("options:{option}: '{text}': use inherit, or a number up to 255");
+            let wrong =
+                || format!("options:{option}: '{text}': use inherit, or a number up to 255");
             number.map(Inherited::Given).ok_or_else(wrong)
         }
     }
 }
 
-fn truth(
-    options: &mut BTreeMap<&str, &str>,
-    option: &str,
-    usual: bool,
-) -> Result<bool, String> {
+fn truth(options: &mut BTreeMap<&str, &str>, option: &str, usual: bool) -> Result<bool, String> {
     match options.remove(option) {
         None => Ok(usual),
         Some("true") => Ok(true),
@@ -312,10 +316,7 @@ fn truth(
 }
 
 fn packet_type(text: Option<&str>, protocol: Protocol) -> Result<bool, String> {
-    let may_be_bare = matches!(
-        protocol,
-        Protocol::Gre | Protocol::Vxlan(Extension::Gpe)
-    );
+    let may_be_bare = matches!(protocol, Protocol::Gre | Protocol::Vxlan(Extension::Gpe));
     match text {
         None | Some("legacy_l2") => Ok(false),
         Some("legacy_l3") if may_be_bare => Ok(true),
@@ -342,10 +343,22 @@ mod tests {
     fn a_tunnel_is_read_as_it_is_written() {
         for (of, words) in [
             ("vxlan", ",remote=10.0.0.1,in_key=7,out_key=7"),
-            ("vxlan", ",remote=flow,in_key=flow,out_key=flow,exts=gbp,port=8472"),
-            ("vxlan", ",remote=fd00::1,local=fd00::2,exts=gpe,tos=inherit,ttl=9"),
-            ("geneve", ",remote=flow,local=flow,in_key=flow,out_key=flow,csum=true"),
-            ("gre", ",remote=1.2.3.4,df_default=false,seq=true,packet_type=legacy_l3"),
+            (
+                "vxlan",
+                ",remote=flow,in_key=flow,out_key=flow,exts=gbp,port=8472",
+            ),
+            (
+                "vxlan",
+                ",remote=fd00::1,local=fd00::2,exts=gpe,tos=inherit,ttl=9",
+            ),
+            (
+                "geneve",
+                ",remote=flow,local=flow,in_key=flow,out_key=flow,csum=true",
+            ),
+            (
+                "gre",
+                ",remote=1.2.3.4,df_default=false,seq=true,packet_type=legacy_l3",
+            ),
         ] {
             let tunnel = read(of, words).expect(words);
             assert_eq!(tunnel.to_string(), words);
@@ -359,14 +372,30 @@ mod tests {
     #[test]
     fn what_cannot_be_a_tunnel_is_told_why() {
         for (of, words, why) in [
-            ("vxlan", "", "t: vxlan type requires valid 'remote_ip' argument"),
+            (
+                "vxlan",
+                "",
+                "t: vxlan type requires valid 'remote_ip' argument",
+            ),
             ("vxlan", "remote=here", "bad address 'here'"),
             ("vxlan", "remote=224.0.0.1", "multicast"),
             ("vxlan", "remote=10.0.0.1,local=fd00::1", "one version"),
-            ("vxlan", "remote=10.0.0.1,local=flow", "requires remote_ip=flow"),
+            (
+                "vxlan",
+                "remote=10.0.0.1,local=flow",
+                "requires remote_ip=flow",
+            ),
             ("vxlan", "remote=10.0.0.1,key=16777216", "is no key"),
-            ("vxlan", "remote=10.0.0.1,packet_type=legacy_l3", "frames are all"),
-            ("gre", "remote=10.0.0.1,packet_type=ptap", "ptap is not there"),
+            (
+                "vxlan",
+                "remote=10.0.0.1,packet_type=legacy_l3",
+                "frames are all",
+            ),
+            (
+                "gre",
+                "remote=10.0.0.1,packet_type=ptap",
+                "ptap is not there",
+            ),
             ("gre", "remote=10.0.0.1,ttl=256", "use inherit"),
             ("geneve", "remote=10.0.0.1,port=0", "is no UDP port"),
             ("geneve", "remote=10.0.0.1,colour=red", "no option 'colour'"),

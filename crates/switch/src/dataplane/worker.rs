@@ -6,6 +6,7 @@
 //! whoever owns the thread, a test included. The frames' fates are told by compiled
 //! tables, a batch at a time.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use onward::Onward;
 mod onward;
 mod reports;
 mod resting;
+mod tunnelling;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -79,6 +81,10 @@ pub(crate) struct Worker {
     batch: Batch,
     exits: Vec<Exit>,
     onward: Onward,
+    /// What a frame was cut into, on its way into a tunnel.
+    segments: Vec<Frame>,
+    /// The next numbers of packets, of tunnels that have them numbered.
+    numbers: BTreeMap<PortKey, u32>,
     turn: Turn,
 }
 
@@ -102,6 +108,8 @@ impl Worker {
             batch: Batch::new(),
             exits: Vec::new(),
             onward: Onward::default(),
+            segments: Vec::new(),
+            numbers: BTreeMap::new(),
             turn: Turn::default(),
         }
     }
@@ -145,6 +153,7 @@ impl Worker {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
+            self.slots.set_terminating(newest.terminating());
             self.program = Some(Arc::clone(&newest));
         }
         let generation = newest.generation;
@@ -175,8 +184,8 @@ impl Worker {
                 }
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
-            Command::Transmit(key, frame) => {
-                self.send(key, frame);
+            Command::Transmit(key, frame, words) => {
+                self.transmit(key, frame, words);
                 let program = self.program.take();
                 let program = program.expect("it is put back at the end of each batch");
                 self.pass_on(&program, now);
@@ -243,9 +252,10 @@ impl Worker {
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
         let puts_off = batch.room() == 0;
+        let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin(ground, batch);
+            let mut run = runner.begin_with(ground, words.as_deref(), batch);
             let all_leave = run.leave_all();
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
@@ -281,6 +291,7 @@ impl Worker {
         self.exits.clear();
         for egress in &verdict.egress {
             let frame = &verdict.frames[egress.frame];
+            let before = self.exits.len();
             match &egress.to {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
@@ -288,6 +299,9 @@ impl Worker {
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+            }
+            if let Some(words) = &egress.words {
+                self.depart_with(from, frame, before, words);
             }
         }
         for learned in verdict.learned.drain(..) {
@@ -411,7 +425,7 @@ impl Worker {
         let Some(slot) = self.slots.find(key) else {
             return;
         };
-        if slot.inner.is_some() {
+        if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);

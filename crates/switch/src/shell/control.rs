@@ -13,6 +13,7 @@ mod seats;
 mod site;
 mod slow;
 mod steps;
+mod underlay;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -43,6 +44,7 @@ use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
 use site::Site;
+use underlay::UnderlaySite;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
 /// way at once.
@@ -130,6 +132,8 @@ pub(crate) struct Control {
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// What is known of ways to other hosts.
+    underlay: UnderlaySite,
     /// Where questions are answered beside the bridges' own sockets.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
@@ -154,6 +158,7 @@ impl Control {
             memories: Memories::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            underlay: UnderlaySite::default(),
             unixctl: None,
             stopped: false,
         }
@@ -213,6 +218,7 @@ impl Control {
             Input::Down(id) => self.handle_down(id),
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
+            Input::Underlay(tables) => self.handle_underlay(*tables),
             Input::Question(question) => self.handle_question(question),
             Input::Configure(config, done) => {
                 self.go_over(*config);
@@ -353,8 +359,8 @@ impl Control {
                         self.counters.unasked_dropped += 1;
                     }
                 }
-                Effect::Transmit(port, frame) => {
-                    let command = Command::Transmit(PortKey { bridge, port }, frame);
+                Effect::Transmit(port, frame, words) => {
+                    let command = Command::Transmit(PortKey { bridge, port }, frame, words);
                     if self.tools.workers[0].tether.tell(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }
@@ -419,6 +425,7 @@ impl Control {
                     site.bridge.handle_learned(&learned, now);
                 }
             }
+            Event::Resolve(by, host) => self.handle_resolve(by, host),
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }

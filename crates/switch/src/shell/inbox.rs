@@ -13,6 +13,7 @@ use super::unixctl::Question;
 use crate::config::Config;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
+use crate::core::underlay::KernelTables;
 use crate::vswitch::Facts;
 
 /// What the control thread is told.
@@ -40,6 +41,8 @@ pub(crate) enum Input {
     Remains(Remains),
     /// News of interfaces.
     Link(LinkEvent),
+    /// The kernel's routes, addresses and neighbours.
+    Underlay(Box<KernelTables>),
     /// A question at the control socket.
     Question(Question),
     /// Go over to this configuration as far as that can be done, and say when it is.

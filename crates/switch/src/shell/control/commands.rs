@@ -9,18 +9,20 @@ mod datapath;
 mod own;
 mod process;
 mod stations;
+mod tunnels;
 
 use super::{Control, Site};
 use crate::shell::unixctl::Question;
 
 /// All commands, by subject. No name is there twice.
-const SUBJECTS: [&[Command]; 6] = [
+const SUBJECTS: [&[Command]; 7] = [
     &COMMANDS,
     &bridges::COMMANDS,
     &datapath::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
     &stations::COMMANDS,
+    &tunnels::COMMANDS,
 ];
 
 /// As many arguments as anyone likes.

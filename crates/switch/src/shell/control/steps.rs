@@ -394,7 +394,7 @@ fn open_device(
         PortKind::Interface => Box::new(AfPacket::open(&name(), queues)?),
         PortKind::Xdp(options) => Box::new(Xdp::open(&name(), takers, *options, memories)?),
         PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
-        PortKind::Patch(_) => Box::new(Inner::new(&wanted.name, queues)),
+        PortKind::Patch(_) | PortKind::Tunnel(_) => Box::new(Inner::new(&wanted.name, queues)),
         PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
     })
 }

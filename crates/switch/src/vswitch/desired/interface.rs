@@ -2,11 +2,12 @@
 //! both is not honoured.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ovsdb::Uuid;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
-use crate::config::{PortKind, PortSpec, read_peer};
+use crate::config::{PortKind, PortSpec, TUNNEL_TYPES, Tunnel, read_peer};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -20,8 +21,8 @@ pub(super) struct Wanted {
 
 /// Types of interfaces that are not there; which others are, `kind` says.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 12] = [
-    "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+const MISSING_TYPES: [&str; 9] = [
+    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns of a port that would have it forward less than it does, or otherwise: without
@@ -167,11 +168,15 @@ fn kind(
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
             here(PortKind::Patch(read_peer(name, peer)?))
         }
+        of if TUNNEL_TYPES.contains(&of) => {
+            let tunnel = Tunnel::read(of, name, options)?;
+            here(PortKind::Tunnel(Arc::new(tunnel)))
+        }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there yet: use system, internal, tap, patch, afxdp or dpdk"
+            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, patch, afxdp or dpdk"
+            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
     }
 }

@@ -29,13 +29,14 @@ fn data_path(control: &mut Control, _: &[String]) -> Result<String, String> {
                 PortNo::LOCAL => LOCAL,
                 PortNo(number) => number,
             };
-            let kind = match port.wanted.kind {
+            let kind = match &port.wanted.kind {
                 PortKind::Interface => "system",
                 PortKind::Xdp(_) => "afxdp",
                 PortKind::Dpdk(_) => "dpdk",
                 PortKind::Tap => "tap",
                 PortKind::Replay(_) => "replay",
                 PortKind::Patch(_) => "patch",
+                PortKind::Tunnel(tunnel) => tunnel.type_name(),
             };
             let index = port
                 .index
