@@ -136,7 +136,7 @@ fn route(message: &RouteMessage) -> Option<KernelRoute> {
         _ => None,
     });
     let main = u32::from(RouteHeader::RT_TABLE_MAIN);
-    if header.kind != RouteType::Unicast || table.unwrap_or(header.table.into()) != main {
+    if header.kind != RouteType::Unicast || table.unwrap_or_else(|| header.table.into()) != main {
         return None;
     }
     let mut route = KernelRoute {

@@ -223,7 +223,7 @@ impl Worker {
                 port: exit.port,
                 ..from
             };
-            if !self.slots.find(at).is_some_and(|slot| slot.inner.is_some()) {
+            if self.slots.find(at).is_none_or(|slot| slot.inner.is_none()) {
                 place += 1;
                 continue;
             }

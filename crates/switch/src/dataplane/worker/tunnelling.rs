@@ -174,7 +174,7 @@ impl Worker {
         protocol: Protocol,
         mut frame: Frame,
     ) {
-        match self.open(program, found, protocol, &mut frame) {
+        match open(program, found, protocol, &mut frame) {
             Err(reason) => self.drop_frame(frame, reason),
             Ok((port, words)) => {
                 let counted = [Counter::RxPackets, Counter::RxBytes];
@@ -183,35 +183,34 @@ impl Worker {
             }
         }
     }
+}
 
-    /// Takes the frame out of a packet, and answers of which tunnel it is and what the packet
-    /// tells of it.
-    fn open(
-        &mut self,
-        program: &Program,
-        found: &Found,
-        protocol: Protocol,
-        frame: &mut Frame,
-    ) -> Result<(PortKey, Arc<Registers>), Drop> {
-        let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
-            TunnelError::Payload => Drop::TunnelPayload,
-            TunnelError::TooLong => Drop::TunnelTooLong,
-            TunnelError::Truncated | TunnelError::Unknown | TunnelError::Checksum => {
-                Drop::TunnelMalformed
-            }
-        })?;
-        let port = program.underlay.find(found, &shim);
-        let port = port.ok_or(Drop::TunnelNoPort)?;
-        let bridge = program.bridge(port.bridge).ok_or(Drop::NoBridge)?;
-        let words = tunnels::told(&found.outer, &shim, &bridge.pipeline);
-        let words = words.ok_or(Drop::TunnelOption)?;
-        if !tunnels::dress(frame, shim.payload) {
-            return Err(Drop::TunnelTooLong);
+/// Takes the frame out of a packet, and answers of which tunnel it is and what the packet
+/// tells of it.
+fn open(
+    program: &Program,
+    found: &Found,
+    protocol: Protocol,
+    frame: &mut Frame,
+) -> Result<(PortKey, Arc<Registers>), Drop> {
+    let shim = tunnel::decapsulate(frame, found, protocol).map_err(|error| match error {
+        TunnelError::Payload => Drop::TunnelPayload,
+        TunnelError::TooLong => Drop::TunnelTooLong,
+        TunnelError::Truncated | TunnelError::Unknown | TunnelError::Checksum => {
+            Drop::TunnelMalformed
         }
-        match tunnels::tell_congestion(frame, &found.outer) {
-            true => Ok((port, Arc::new(words))),
-            false => Err(Drop::TunnelCongested),
-        }
+    })?;
+    let port = program.underlay.find(found, &shim);
+    let port = port.ok_or(Drop::TunnelNoPort)?;
+    let bridge = program.bridge(port.bridge).ok_or(Drop::NoBridge)?;
+    let words = tunnels::told(&found.outer, &shim, &bridge.pipeline);
+    let words = words.ok_or(Drop::TunnelOption)?;
+    if !tunnels::dress(frame, shim.payload) {
+        return Err(Drop::TunnelTooLong);
+    }
+    match tunnels::tell_congestion(frame, &found.outer) {
+        true => Ok((port, Arc::new(words))),
+        false => Err(Drop::TunnelCongested),
     }
 }
 

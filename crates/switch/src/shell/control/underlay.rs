@@ -118,37 +118,12 @@ impl Control {
     fn underlay_now(&self) -> Underlay {
         let mut underlay = Underlay::default();
         underlay.egress_ports = self.underlay.egress_ports;
-        let mut by_index: BTreeMap<u32, PortKey> = BTreeMap::new();
-        let mut by_name: BTreeMap<&str, PortKey> = BTreeMap::new();
-        for (bridge, site) in &self.sites {
-            for (number, port) in &site.ports {
-                let key = PortKey {
-                    bridge: *bridge,
-                    port: *number,
-                };
-                match &port.wanted.kind {
-                    PortKind::Tap => {
-                        let entry = site.bridge.ports().find(|(port, _)| port == number);
-                        let mac = entry.map(|(_, entry)| entry.desc.hw_addr);
-                        let (Some(index), Some(mac)) = (port.index, mac) else {
-                            continue;
-                        };
-                        by_index.insert(index, key);
-                        by_name.insert(&port.wanted.name, key);
-                        let ground = Ground {
-                            name: port.wanted.name.clone(),
-                            mac,
-                            addresses: Vec::new(),
-                        };
-                        underlay.grounds.insert(key, ground);
-                    }
-                    PortKind::Tunnel(tunnel) if port.device.is_some() => {
-                        underlay.add_end(key, tunnel);
-                    }
-                    _ => {}
-                }
-            }
-        }
+        let by_index = self.take_in_ports(&mut underlay);
+        let by_name: BTreeMap<_, _> = underlay
+            .grounds
+            .iter()
+            .map(|(key, ground)| (ground.name.clone(), *key))
+            .collect();
         let kernel = &self.underlay.kernel;
         for known in &kernel.addresses {
             let ground = by_index.get(&known.index);
@@ -185,6 +160,41 @@ impl Control {
         });
         underlay.set_routes(by_hand.chain(of_kernel).collect());
         underlay
+    }
+
+    /// Takes in the ports that the host has addresses at, and the ends of tunnels. Answers the
+    /// former by the numbers of their interfaces.
+    fn take_in_ports(&self, underlay: &mut Underlay) -> BTreeMap<u32, PortKey> {
+        let mut by_index = BTreeMap::new();
+        for (bridge, site) in &self.sites {
+            for (number, port) in &site.ports {
+                let key = PortKey {
+                    bridge: *bridge,
+                    port: *number,
+                };
+                match &port.wanted.kind {
+                    PortKind::Tap => {
+                        let entry = site.bridge.ports().find(|(port, _)| port == number);
+                        let mac = entry.map(|(_, entry)| entry.desc.hw_addr);
+                        let (Some(index), Some(mac)) = (port.index, mac) else {
+                            continue;
+                        };
+                        by_index.insert(index, key);
+                        let ground = Ground {
+                            name: port.wanted.name.clone(),
+                            mac,
+                            addresses: Vec::new(),
+                        };
+                        underlay.grounds.insert(key, ground);
+                    }
+                    PortKind::Tunnel(tunnel) if port.device.is_some() => {
+                        underlay.add_end(key, tunnel);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        by_index
     }
 
     /// The port of this name that the host has addresses at, if it is one.
