@@ -12,7 +12,9 @@ mod controllers;
 mod devices;
 mod dpdk;
 mod endings;
+mod equipment;
 mod eye;
+mod faucet;
 mod forms;
 mod ground;
 mod groups;
@@ -21,6 +23,8 @@ mod instrument;
 mod lab;
 mod learning;
 mod lifecycle;
+mod managed;
+mod mininet;
 mod monitors;
 mod nicira;
 mod ofctl;
@@ -38,11 +42,13 @@ mod storm;
 mod tables;
 mod tap;
 mod text;
+mod tls;
 mod tlv;
 mod tools;
 mod trace;
 mod truth;
 mod tunnels;
+mod unixctl;
 mod vswitchd;
 mod walk;
 mod workers;
@@ -76,8 +82,14 @@ const THEMES: &[&[Rule]] = &[
     tools::RULES,
     text::RULES,
     vswitchd::RULES,
+    managed::RULES,
+    equipment::RULES,
+    tls::RULES,
     patches::RULES,
     tunnels::RULES,
+    mininet::RULES,
+    faucet::RULES,
+    unixctl::RULES,
     walk::RULES,
     workers::RULES,
     actions::RULES,

@@ -71,14 +71,20 @@ impl<'r, 'g> Site<'r, 'g> {
 
     /// Starts the database, and waits until it listens.
     pub(crate) fn start_database(&self) -> Result<(), Failure> {
-        let words = "ovsdb-server conf.db --remote=punix:db.sock --unixctl=db.ctl";
+        self.start_database_with("")
+    }
+
+    /// The same with more options.
+    pub(crate) fn start_database_with(&self, options: &str) -> Result<(), Failure> {
+        let words =
+            format!("ovsdb-server conf.db --remote=punix:db.sock --unixctl=db.ctl {options}");
         let socket = self.rundir.join("db.sock");
         let log = self.rig.ground.file("ovsdb-server.log");
         let started = self
             .rig
             .ground
             .spawner
-            .start(self.program(words).log(log))?;
+            .start(self.program(&words).log(log))?;
         *self.database.borrow_mut() = Some(started);
         self.rig
             .ground

@@ -7,15 +7,19 @@
 
 mod affinity;
 mod auxiliaries;
+mod controller;
+mod equipment;
 mod policing;
 mod port;
 mod remote;
 mod switching;
+mod tables;
 mod target;
+mod tls;
 mod tunnel;
 mod vlan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base::{DatapathId, TableId};
@@ -26,6 +30,8 @@ use serde::Deserialize;
 pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
+pub use controller::{Controller, Tuning};
+pub use equipment::{Allowance, Equipment, IngressLimit};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
@@ -33,7 +39,9 @@ pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
 pub(crate) use switching::{AGEING, STATIONS_MAX};
 pub use switching::{LogicalPort, Switching};
+pub use tables::TableConfig;
 pub use target::{Listen, Target};
+pub use tls::Tls;
 pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
 pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
@@ -127,7 +135,7 @@ pub struct BridgeConfig {
     pub ports: Vec<PortSpec>,
     /// Controllers it connects to.
     #[serde(default)]
-    pub controllers: Vec<Target>,
+    pub controllers: Vec<Controller>,
     /// Where it listens for controllers and tools, beside its management socket.
     #[serde(default)]
     pub listen: Vec<Listen>,
@@ -146,6 +154,12 @@ pub struct BridgeConfig {
     /// How many connections it has to each controller beside the main one.
     #[serde(default)]
     pub auxiliary: Auxiliaries,
+    /// What interfaces are given beside, by their names; nothing, those that are not named.
+    #[serde(skip)]
+    pub equipment: BTreeMap<String, Equipment>,
+    /// What is said of tables.
+    #[serde(skip)]
+    pub tables: BTreeMap<TableId, TableConfig>,
     /// Tables that may have fewer rules than others.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
@@ -217,6 +231,8 @@ impl BridgeConfig {
             address: BridgeAddress::default(),
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
+            equipment: BTreeMap::new(),
+            tables: BTreeMap::new(),
             flow_limits: Vec::new(),
             packet_in_rate: PacketInRate::default(),
             controller_rate_limit: None,
@@ -276,6 +292,13 @@ pub struct Config {
     /// The cores that workers run on, one worker each; the last core if empty.
     #[serde(default)]
     pub cores: Vec<usize>,
+    /// What peers are shown that it speaks TLS with.
+    #[serde(default)]
+    pub tls: Option<Tls>,
+    /// Whether rules are still to be restored: until they are, no frame is forwarded and no
+    /// controller is gone to. It has a meaning at the start only.
+    #[serde(skip)]
+    pub awaits_flows: bool,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,

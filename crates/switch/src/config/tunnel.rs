@@ -138,6 +138,35 @@ impl Tunnel {
         }
     }
 
+    /// What tells it apart from others, as the database has it.
+    pub(crate) fn in_words(&self) -> String {
+        let key = |key: TunnelKey| match key {
+            TunnelKey::Given(key) => Some(key.to_string()),
+            TunnelKey::Flow => Some("flow".to_owned()),
+            TunnelKey::None => None,
+        };
+        let end = |end: End| match end {
+            End::Given(address) => Some(address.to_string()),
+            End::Flow => Some("flow".to_owned()),
+            End::Any => None,
+        };
+        let is_one = self.in_key == self.out_key;
+        let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
+        let words = [
+            ("dst_port", port),
+            ("in_key", key(self.in_key).filter(|_| !is_one)),
+            ("key", key(self.in_key).filter(|_| is_one)),
+            ("local_ip", end(self.local)),
+            ("out_key", key(self.out_key).filter(|_| !is_one)),
+            ("remote_ip", end(self.remote)),
+        ];
+        let words = words.into_iter();
+        let said: Vec<_> = words
+            .filter_map(|(word, value)| Some(format!("{word}={}", value?)))
+            .collect();
+        said.join(", ")
+    }
+
     /// The word that the database and the command line have for its type.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {

@@ -17,7 +17,6 @@ mod statistics;
 mod switching;
 mod tables;
 mod tidying;
-mod trace;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -309,6 +308,11 @@ impl Bridge {
             self.has_controllers = any;
             self.start_over(now);
         }
+    }
+
+    /// Takes note that frames come from now on.
+    pub(crate) const fn handle_wait_over(&mut self) {
+        self.unpublished = true;
     }
 
     /// Learns what a worker saw: a station behind a port.

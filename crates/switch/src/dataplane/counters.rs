@@ -32,6 +32,8 @@ pub(crate) enum Drop {
     PacketInNoRoom,
     /// The port within the process has nothing at its other end.
     NoPeer,
+    /// More came by the port than may.
+    IngressPoliced,
     /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
     TooManyHops,
     /// Nothing says where the tunnel's other end is.
@@ -56,7 +58,7 @@ pub(crate) enum Drop {
     TunnelCongested,
 }
 
-const DROPS: [(Drop, &str); 21] = [
+const DROPS: [(Drop, &str); 22] = [
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -67,6 +69,7 @@ const DROPS: [(Drop, &str); 21] = [
     (Drop::LearnNoRoom, "learn_no_room"),
     (Drop::PacketInNoRoom, "packet_in_no_room"),
     (Drop::NoPeer, "no_peer"),
+    (Drop::IngressPoliced, "ingress_policed"),
     (Drop::TooManyHops, "too_many_hops"),
     (Drop::TunnelNoRemote, "tunnel_no_remote"),
     (Drop::TunnelToSelf, "tunnel_to_self"),
@@ -121,6 +124,17 @@ impl WorkerCounters {
                 bump(cell, count);
             }
         }
+    }
+
+    /// How many frames were handed to the interpreter.
+    pub(crate) fn handed(&self) -> u64 {
+        let cells = self.handed.iter();
+        cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many of these.
+    pub(crate) fn dropped(&self, drop: Drop) -> u64 {
+        self.drops[drop as usize].load(Ordering::Relaxed)
     }
 
     /// Every counter by name.

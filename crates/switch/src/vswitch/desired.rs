@@ -7,8 +7,10 @@
 
 mod bridge;
 mod controller;
+mod equipment;
 mod interface;
 mod numbers;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +22,7 @@ use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
-use crate::config::{Config, Listen, PortKind, Target};
+use crate::config::{Config, Listen, PortKind, Target, Tls};
 use bridge::read_bridge;
 
 /// How often statistics are written when nobody says otherwise, and the most often
@@ -42,6 +44,8 @@ pub(crate) struct Desired {
     pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
     /// How often statistics are written.
     pub(crate) statistics_interval: Duration,
+    /// Whether they tell of the host, too.
+    pub(crate) tells_of_host: bool,
 }
 
 impl Default for Desired {
@@ -53,6 +57,7 @@ impl Default for Desired {
             interfaces: BTreeMap::new(),
             controllers: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
+            tells_of_host: false,
         }
     }
 }
@@ -136,6 +141,11 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let interval = interval.and_then(|text| text.parse().ok());
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
+    let told = root.map("other_config").get("enable-statistics").copied();
+    desired.tells_of_host = told == Some("true");
+    let wait = root.map("other_config").get("flow-restore-wait").copied();
+    desired.config.awaits_flows = wait == Some("true");
+    desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
     let mut claims = Claims {
@@ -148,6 +158,17 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     }
     note_unpaired(&mut desired);
     desired
+}
+
+/// A row of the table `SSL`.
+fn secrets(row: Record<'_>) -> Tls {
+    let path = |column| row.text(column).unwrap_or_default().into();
+    Tls {
+        private_key: path("private_key"),
+        certificate: path("certificate"),
+        ca_cert: path("ca_cert"),
+        bootstrap: row.is_true("bootstrap_ca_cert"),
+    }
 }
 
 /// Says of patch ports why they are joined with nothing, where they are.

@@ -4,25 +4,38 @@
 //! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is named in
 //! [`SUBJECTS`].
 
+mod absent;
 mod bridges;
 mod datapath;
+mod dpctl;
+mod logs;
 mod own;
 mod process;
 mod stations;
+mod tracing;
 mod tunnels;
+mod watching;
+mod workers;
 
 use super::{Control, Site};
 use crate::shell::unixctl::Question;
+pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.
-const SUBJECTS: [&[Command]; 7] = [
+const SUBJECTS: [&[Command]; 13] = [
     &COMMANDS,
+    &absent::COMMANDS,
     &bridges::COMMANDS,
     &datapath::COMMANDS,
+    &dpctl::COMMANDS,
+    &logs::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
     &stations::COMMANDS,
     &tunnels::COMMANDS,
+    &tracing::COMMANDS,
+    &watching::COMMANDS,
+    &workers::COMMANDS,
 ];
 
 /// As many arguments as anyone likes.
@@ -110,9 +123,19 @@ impl Control {
 
 /// The bridge that the first argument names.
 fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut Site, String> {
-    let site = arguments.first().and_then(|name| control.site_named(name));
-    let (_, site) = site.ok_or("no such bridge")?;
-    Ok(site)
+    let name = arguments.first().map_or("", String::as_str);
+    site_of(control, name).ok_or_else(|| "no such bridge".to_owned())
+}
+
+/// The bridge of this name.
+fn site_of<'a>(control: &'a mut Control, name: &str) -> Option<&'a mut Site> {
+    control.site_named(name).map(|(_, site)| site)
+}
+
+/// The arguments that begin with a dash, and the others.
+fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
+    let words = arguments.iter().map(String::as_str);
+    words.partition(|word| word.starts_with('-'))
 }
 
 fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {

@@ -23,7 +23,10 @@ impl Control {
             return;
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
-        let bridges = self.sites.iter_mut().map(|(id, site)| {
+        let sites = self.sites.iter_mut();
+        // Frames meet no bridge until its rules are there.
+        let sites = sites.filter(|_| !self.awaits_flows);
+        let bridges = sites.map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
             let switching = site.bridge.switching().cloned();
             BridgeProgram {
@@ -43,6 +46,12 @@ impl Control {
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
         }
+    }
+
+    /// Publishes what is new without waiting for more.
+    pub(super) fn publish_at_once(&mut self) {
+        self.next_publication = self.now();
+        self.publish();
     }
 
     /// Whether workers do not run the latest of every bridge yet.

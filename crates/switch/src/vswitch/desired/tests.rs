@@ -98,8 +98,8 @@ const OF_INTERFACES: [(&str, &str); 10] = [
     (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
     (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
-    (r#"{"ingress_policing_rate": 100}"#,                          "ingress_policing_rate: not honoured"),
-    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mtu_request: not honoured"),
+    (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no length"),
+    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: not honoured"),
 ];
 
 #[test]
@@ -152,7 +152,7 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
         "protocols": "OpenFlow99",
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "60")]),
     });
-    let desired = one(columns, &[], &["ssl:127.0.0.1", "dance"]);
+    let desired = one(columns, &[], &["ptcp:what", "dance"]);
     let fate = &desired.bridges[&uuid("Bridge", "br0")];
     let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
     let wanted = [
@@ -166,9 +166,9 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");
     let place = |target| &desired.controllers[&uuid("Controller", target)].place;
     assert!(
-        place("ssl:127.0.0.1")
+        place("ptcp:what")
             .as_ref()
-            .is_err_and(|why| why.contains("TLS"))
+            .is_err_and(|why| why.contains("use ptcp:"))
     );
     assert!(place("dance").is_err());
     assert!(desired.config.bridges[0].controllers.is_empty());

@@ -11,12 +11,11 @@ use crate::shell::control::Control;
 use crate::shell::control::lookups::Lookups;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 5] = [
+pub(super) const COMMANDS: [Command; 4] = [
     Command { name: "comporta/affinity", usage: "bridge port core[,core]..", least: 3, most: 3, answer: AtOnce(affinity) },
     Command { name: "comporta/counters", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(counters) },
     Command { name: "comporta/tables", usage: "bridge", least: 1, most: 1, answer: Later(tables) },
     Command { name: "comporta/workers", usage: "", least: 0, most: 0, answer: AtOnce(workers) },
-    Command { name: "coverage/show", usage: "", least: 0, most: 0, answer: AtOnce(counters) },
 ];
 
 /// How each table finds its rules, and what that takes.
