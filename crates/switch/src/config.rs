@@ -30,7 +30,7 @@ pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 pub use controller::{Controller, Tuning};
-pub use equipment::{Allowance, Equipment, IngressLimit};
+pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};

@@ -34,11 +34,13 @@ pub(crate) enum Drop {
     NoPeer,
     /// More came by the port than may.
     IngressPoliced,
+    /// More was to leave by the port than may.
+    EgressPoliced,
     /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
     TooManyHops,
 }
 
-const DROPS: [(Drop, &str); 12] = [
+const DROPS: [(Drop, &str); 13] = [
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -50,6 +52,7 @@ const DROPS: [(Drop, &str); 12] = [
     (Drop::PacketInNoRoom, "packet_in_no_room"),
     (Drop::NoPeer, "no_peer"),
     (Drop::IngressPoliced, "ingress_policed"),
+    (Drop::EgressPoliced, "egress_policed"),
     (Drop::TooManyHops, "too_many_hops"),
 ];
 

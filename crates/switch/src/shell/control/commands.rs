@@ -11,6 +11,7 @@ mod dpctl;
 mod logs;
 mod own;
 mod process;
+mod qos;
 mod stations;
 mod tracing;
 mod watching;
@@ -21,7 +22,7 @@ use crate::shell::unixctl::Question;
 pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.
-const SUBJECTS: [&[Command]; 12] = [
+const SUBJECTS: [&[Command]; 13] = [
     &COMMANDS,
     &absent::COMMANDS,
     &bridges::COMMANDS,
@@ -30,6 +31,7 @@ const SUBJECTS: [&[Command]; 12] = [
     &logs::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
+    &qos::COMMANDS,
     &stations::COMMANDS,
     &tracing::COMMANDS,
     &watching::COMMANDS,

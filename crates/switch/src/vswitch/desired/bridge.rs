@@ -147,6 +147,9 @@ fn read_ports<'a>(
             let mut notes = super::interface::notes_of_local(port, interface);
             let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
             notes.extend(lacking);
+            if port.has("qos") {
+                notes.push("qos: not honoured: of the bridge's own interface".to_owned());
+            }
             equip(config, name, equipment);
             let fate = InterfaceFate::Port {
                 bridge: config.name.clone(),
@@ -157,7 +160,7 @@ fn read_ports<'a>(
             continue;
         }
         let read = claims.claim(interface.uuid, name);
-        match read.and_then(|()| read_interface(port, interface)) {
+        match read.and_then(|()| read_interface(database, port, interface)) {
             Ok(read) => {
                 let held = before.and_then(|before| held(before, &read.spec));
                 wanted.push((read, Wish::of(interface, held)));

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use ovsdb::Uuid;
+use ovsdb::{Database, Uuid};
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
-use super::equipment::read_equipment;
+use super::equipment::{read_equipment, read_qos};
 use crate::config::{Equipment, PortKind, PortSpec, read_peer};
 use crate::vswitch::rows::Record;
 
@@ -30,11 +30,10 @@ const MISSING_TYPES: [&str; 12] = [
 /// Columns of a port that would have it forward less than it does, or otherwise: without
 /// them frames would go where they must not.
 #[rustfmt::skip]
-const REFUSED: [(&str, &str); 4] = [
+const REFUSED: [(&str, &str); 3] = [
     ("tag",     "ports in a VLAN (access ports) are not there"),
     ("trunks",  "ports that carry some VLANs only are not there"),
     ("cvlans",  "tunnels of 802.1Q are not there"),
-    ("qos",     "shaping is not there"),
 ];
 
 /// Columns of a port that only add something.
@@ -44,7 +43,11 @@ const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "other_config"]
 ///
 /// # Errors
 /// It cannot be a port, and why.
-pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<Wanted, String> {
+pub(super) fn read_interface(
+    database: &Database,
+    port: Record<'_>,
+    interface: Record<'_>,
+) -> Result<Wanted, String> {
     let name = interface.text("name").unwrap_or_default();
     if let Some((column, why)) = refused_of_port(port) {
         return Err(format!("{column}: {why}"));
@@ -62,8 +65,12 @@ pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<
         .map(|key| format!("options:{key}: {}", unheeded(key)))
         .collect();
     notes.extend(notes_of(port, interface));
-    let (equipment, lacking) = read_equipment(interface, None);
+    let (mut equipment, lacking) = read_equipment(interface, None);
     notes.extend(lacking);
+    match read_qos(database, port) {
+        Ok(egress) => equipment.egress = egress,
+        Err(why) => notes.push(format!("qos: {why}")),
+    }
     let spec = PortSpec {
         kind,
         name,
