@@ -17,7 +17,7 @@ use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
-use crate::config::{Config, Remote, Tls};
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::vswitch::{DATABASE, Facts, LOCK, Manager, TABLES};
 
 /// The first pause after the database was not reached; each further one is twice as long.
@@ -68,6 +68,7 @@ impl Desk {
 pub(crate) async fn follow(
     remote: Remote,
     tls: Option<Tls>,
+    dummies: Dummies,
     desk: Desk,
     ready: Box<dyn FnOnce() + Send>,
 ) {
@@ -76,7 +77,7 @@ pub(crate) async fn follow(
     let mut office = Office {
         desk,
         secrets,
-        manager: Manager::default(),
+        manager: Manager::new(dummies),
         ready: Some(ready),
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);

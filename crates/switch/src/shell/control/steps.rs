@@ -8,6 +8,7 @@ use base::sync::mpsc::channel;
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
 use ports::af_packet::AfPacket;
+use ports::dummy::Dummy;
 use ports::inner::Inner;
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
@@ -195,7 +196,10 @@ impl Control {
         let local = NumberedPort {
             number: PortNo::LOCAL,
             name: config.name.clone(),
-            kind: PortKind::Tap,
+            kind: match config.is_dummy {
+                true => PortKind::Dummy(Arc::default()),
+                false => PortKind::Tap,
+            },
         };
         self.add_port(&config.name, local, Some(address))
     }
@@ -393,6 +397,15 @@ fn open_device(
         PortKind::Interface => Box::new(AfPacket::open(&name(), queues)?),
         PortKind::Xdp(options) => Box::new(Xdp::open(&name(), takers, *options, memories)?),
         PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
+        PortKind::Dummy(files) => {
+            let opened = Dummy::open(&wanted.name, address, files, queues);
+            let failed = |source| OpenError::Failed {
+                name: wanted.name.clone(),
+                step: "making a dummy",
+                source,
+            };
+            Box::new(opened.map_err(failed)?)
+        }
         PortKind::Patch(_) => Box::new(Inner::new(&wanted.name, queues)),
         PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
     })
