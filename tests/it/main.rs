@@ -12,7 +12,9 @@ mod controllers;
 mod devices;
 mod dpdk;
 mod endings;
+mod equipment;
 mod eye;
+mod faucet;
 mod forms;
 mod ground;
 mod groups;
@@ -80,9 +82,11 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    equipment::RULES,
     tls::RULES,
     patches::RULES,
     mininet::RULES,
+    faucet::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,

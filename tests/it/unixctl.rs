@@ -455,7 +455,7 @@ fn frames_handed_to_dummies_go_as_in_open_vswitch(ground: &Ground) -> Outcome {
         let pcap = site.rundir.join("p2.pcap");
         site.vsctl(&format!(
             "{TWO} -- set Bridge br0 datapath_type=dummy fail_mode=secure \
-             -- set Interface p1 ofport_request=1 -- set Interface p2 ofport_request=2 options:tx_pcap={}",
+             -- set Interface p1 type=dummy ofport_request=1 -- set Interface p2 type=dummy ofport_request=2 options:tx_pcap={}",
             pcap.display()
         ))?;
         for flow in FLOWS {
@@ -495,20 +495,19 @@ fn frames_handed_to_dummies_go_as_in_open_vswitch(ground: &Ground) -> Outcome {
     ground.wait_until("all frames to be written down", || {
         Ok(left(&ours)?.len() == 3 && left(&other)?.len() == 3)
     })?;
-    let said = |frames: Vec<Vec<u8>>| {
-        let heads = frames.into_iter().map(|frame| {
-            let head = frame.iter().take(48).copied();
-            (frame.len(), head.collect::<Vec<_>>())
-        });
-        heads.collect::<Vec<_>>()
-    };
-    assert_eq!(said(left(&ours)?), said(left(&other)?));
+    assert_eq!(heads(left(&ours)?), heads(left(&other)?));
     let ports = |site| {
         let text = asked(site, "dpif/show")?;
         Ok::<_, Failure>(text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>())
     };
     assert_eq!(ports(&ours)?, ports(&other)?);
     Ok(())
+}
+
+/// The lengths of frames, and their beginnings up to TCP's flags.
+fn heads(frames: Vec<Vec<u8>>) -> Vec<(usize, Vec<u8>)> {
+    let head = |frame: Vec<u8>| (frame.len(), frame.into_iter().take(48).collect());
+    frames.into_iter().map(head).collect()
 }
 
 /// The frames of a file as libpcap writes it.

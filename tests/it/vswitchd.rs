@@ -147,10 +147,10 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
         "it would carry what it must not"
     );
     // What is no obstacle is said beside.
-    site.vsctl("set Interface p1 ingress_policing_rate=1000 -- set Bridge br0 stp_enable=true")?;
+    site.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 stp_enable=true")?;
     assert!(
         site.vsctl("get Interface p1 error")?
-            .contains("ingress_policing_rate: not honoured")
+            .contains("bfd: not honoured")
     );
     assert!(
         site.vsctl("get Bridge br0 status:stp_enable")?

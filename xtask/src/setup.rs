@@ -66,6 +66,12 @@ const FOR_SUITES: Venv = Venv {
     requirements: "suites/requirements.txt",
 };
 
+/// What tests under Faucet need: it asks for an os-ken of its own.
+const FOR_FAUCET: Venv = Venv {
+    folder: "target/venv-faucet",
+    requirements: "tests/faucet-requirements.txt",
+};
+
 /// Where cargo puts programs that it installs, from the project's root.
 const TOOLS: &str = "target/tools";
 
@@ -175,6 +181,7 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
         install(shell, &missing)?;
     }
     make_venv(shell, &FOR_TESTS)?;
+    make_venv(shell, &FOR_FAUCET)?;
     make_venv(shell, &FOR_SUITES)
 }
 

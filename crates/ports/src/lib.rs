@@ -28,11 +28,11 @@ use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use packet::Pool;
+use packet::{MacAddr, Pool};
 
 pub use batch::Batch;
 pub use captured::Captured;
-pub use counters::{Counter, Counts, QueueCounters};
+pub use counters::{Counter, Counts, QueueCounters, on_the_wire};
 pub use error::OpenError;
 pub use faulty::{Faults, Faulty};
 pub use status::Status;
@@ -70,6 +70,14 @@ pub trait Port: Send {
     /// # Errors
     /// The device is gone, or the process may not.
     fn set_up(&mut self, up: bool) -> io::Result<()>;
+
+    /// Gives it an Ethernet address, and another length of frames: those that are named.
+    ///
+    /// # Errors
+    /// The device is gone, cannot, or the process may not.
+    fn equip(&mut self, _address: Option<MacAddr>, _mtu: Option<u32>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Takes note whether there is something at the other end. For ports within this process
     /// ([`inner`]); others know it themselves.

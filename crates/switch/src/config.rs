@@ -9,15 +9,17 @@ mod affinity;
 mod auxiliaries;
 mod controller;
 mod dummies;
+mod equipment;
 mod policing;
 mod port;
 mod remote;
 mod switching;
+mod tables;
 mod target;
 mod tls;
 mod vlan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base::{DatapathId, TableId};
@@ -30,6 +32,7 @@ pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 pub use controller::{Controller, Tuning};
 pub use dummies::Dummies;
+pub use equipment::{Allowance, Equipment, IngressLimit};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
@@ -37,6 +40,7 @@ pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
 pub(crate) use switching::{AGEING, STATIONS_MAX};
 pub use switching::{LogicalPort, Switching};
+pub use tables::TableConfig;
 pub use target::{Listen, Target};
 pub use tls::Tls;
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
@@ -152,6 +156,12 @@ pub struct BridgeConfig {
     /// How many connections it has to each controller beside the main one.
     #[serde(default)]
     pub auxiliary: Auxiliaries,
+    /// What interfaces are given beside, by their names; nothing, those that are not named.
+    #[serde(skip)]
+    pub equipment: BTreeMap<String, Equipment>,
+    /// What is said of tables.
+    #[serde(skip)]
+    pub tables: BTreeMap<TableId, TableConfig>,
     /// Tables that may have fewer rules than others.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
@@ -224,6 +234,8 @@ impl BridgeConfig {
             address: BridgeAddress::default(),
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
+            equipment: BTreeMap::new(),
+            tables: BTreeMap::new(),
             flow_limits: Vec::new(),
             packet_in_rate: PacketInRate::default(),
             controller_rate_limit: None,

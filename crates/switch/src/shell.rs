@@ -6,6 +6,8 @@ mod connection;
 mod control;
 mod daemon;
 mod database;
+mod hands;
+mod host;
 mod inbox;
 mod links;
 #[cfg(all(test, feature = "model"))]
@@ -141,6 +143,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
             remote,
             managed.tls,
             managed.dummies,
+            rundir.file(""),
             desk,
             managed.ready,
         ));

@@ -32,11 +32,13 @@ pub(crate) enum Drop {
     PacketInNoRoom,
     /// The port within the process has nothing at its other end.
     NoPeer,
+    /// More came by the port than may.
+    IngressPoliced,
     /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
     TooManyHops,
 }
 
-const DROPS: [(Drop, &str); 11] = [
+const DROPS: [(Drop, &str); 12] = [
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -47,6 +49,7 @@ const DROPS: [(Drop, &str); 11] = [
     (Drop::LearnNoRoom, "learn_no_room"),
     (Drop::PacketInNoRoom, "packet_in_no_room"),
     (Drop::NoPeer, "no_peer"),
+    (Drop::IngressPoliced, "ingress_policed"),
     (Drop::TooManyHops, "too_many_hops"),
 ];
 

@@ -14,7 +14,7 @@ use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
 use pipeline::{Destination, Verdict};
-use ports::{Batch, Queue};
+use ports::{Batch, Queue, on_the_wire};
 use rtrb::{Consumer, Producer};
 
 use super::counters::{Drop, WorkerCounters};
@@ -212,6 +212,9 @@ impl Worker {
             slot.spared = if slot.queue.is_dear() { SPARED } else { 0 };
         } else {
             self.turn.frames += batch.len();
+            if slot.gate.police.limits_ingress() {
+                self.limit(place, &mut batch, now);
+            }
             let program = self.program.take();
             let program = program.expect("it is put back at the end of each batch");
             match program.bridge(from.bridge) {
@@ -228,6 +231,20 @@ impl Worker {
         if let Err(error) = received {
             self.retire(from, error);
         }
+    }
+
+    /// Drops what comes too fast.
+    fn limit(&mut self, place: usize, batch: &mut Batch, now: Instant) {
+        let (_, slot) = self.slots.at(place);
+        let police = Arc::clone(&slot.gate.police);
+        let mut admitted = Batch::new();
+        for frame in batch.drain() {
+            match police.admits(on_the_wire(&frame), now) {
+                true => admitted.put(frame),
+                false => self.drop_frame(frame, Drop::IngressPoliced),
+            }
+        }
+        *batch = admitted;
     }
 
     /// Has the frames' fates told and carries them out.

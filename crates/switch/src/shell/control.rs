@@ -2,6 +2,7 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod closing;
 mod commands;
 mod datapath_ports;
 mod inner;
@@ -9,7 +10,9 @@ mod interfaces;
 mod lookups;
 mod managed;
 mod meeting;
+mod opening;
 mod publication;
+mod reports;
 mod seats;
 mod site;
 mod slow;
@@ -24,6 +27,8 @@ use base::sync::mpsc::{Receiver, TryRecvError};
 use base::sync::thread;
 use openflow::{AsyncConfig, AsyncMasks, Parcel};
 use pipeline::Removal;
+use ports::OpenError;
+use ports::af_packet::RingSize;
 use ports::xdp::Memories;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -38,7 +43,7 @@ use super::worker_thread::WorkerHandle;
 use crate::config::{Config, Dummies, Tls};
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
-use crate::dataplane::messages::{Command, Event};
+use crate::dataplane::messages::Command;
 use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
@@ -135,6 +140,11 @@ pub(crate) struct Control {
     moving: BTreeSet<PortKey>,
     /// The memory of each worker's AF_XDP ports.
     memories: Memories,
+    /// Devices that were opened before their step came, or why they could not be, by their
+    /// interfaces' names.
+    ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
+    /// How large the receive rings of ports are that are opened.
+    rings: RingSize,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
@@ -166,6 +176,8 @@ impl Control {
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),
+            ahead: BTreeMap::new(),
+            rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
             cleared: Vec::new(),
@@ -188,12 +200,6 @@ impl Control {
                 self.rest();
             }
         }
-    }
-
-    /// Takes everything down, workers last.
-    pub(crate) fn shut_down(mut self) {
-        self.sites.clear();
-        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
     }
 
     fn now(&self) -> Instant {
@@ -406,48 +412,6 @@ impl Control {
     fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
         if let Some(peer) = self.peers.get(&id) {
             peer.outbox.answer(answer, room.take());
-        }
-    }
-
-    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
-    fn read_workers(&mut self) -> bool {
-        for worker in 0..self.tools.workers.len() {
-            for _ in 0..BURST_MAX {
-                let Ok(event) = self.tools.workers[worker].events.pop() else {
-                    break;
-                };
-                self.handle_event(event);
-            }
-        }
-        self.take_returned();
-        let mut workers = self.tools.workers.iter();
-        workers.all(|worker| worker.events.is_empty())
-    }
-
-    fn handle_event(&mut self, event: Event) {
-        let now = self.now();
-        match event {
-            Event::PacketIn(event) => {
-                let Some(site) = self.sites.get_mut(&event.from.bridge) else {
-                    return;
-                };
-                let mut effects = Vec::new();
-                let bridge = event.from.bridge;
-                site.bridge
-                    .handle_packet_in(event.meta, event.data, now, &mut effects);
-                self.carry_out(bridge, effects, &mut None);
-            }
-            Event::Learn(key, address) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_station(address, key.port, now);
-                }
-            }
-            Event::LearnRule(key, learned) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_learned(&learned, now);
-                }
-            }
-            Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }
 

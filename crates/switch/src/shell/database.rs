@@ -3,6 +3,7 @@
 //! meanwhile nothing changes.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
+use super::host;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
@@ -69,6 +71,7 @@ pub(crate) async fn follow(
     remote: Remote,
     tls: Option<Tls>,
     dummies: Dummies,
+    rundir: PathBuf,
     desk: Desk,
     ready: Box<dyn FnOnce() + Send>,
 ) {
@@ -77,6 +80,7 @@ pub(crate) async fn follow(
     let mut office = Office {
         desk,
         secrets,
+        rundir,
         manager: Manager::new(dummies),
         ready: Some(ready),
     };
@@ -101,6 +105,8 @@ pub(crate) async fn follow(
 struct Office {
     desk: Desk,
     secrets: Secrets,
+    /// Where programs say which processes they are.
+    rundir: PathBuf,
     manager: Manager,
     ready: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -204,7 +210,11 @@ impl Office {
             ready();
         }
         if self.manager.is_report_due() {
-            let facts = self.desk.facts().await?;
+            let mut facts = self.desk.facts().await?;
+            facts.system = host::system();
+            if self.manager.wants_host() {
+                facts.host = host::statistics(&self.rundir);
+            }
             let news = self.manager.report(session.database(), &facts);
             if !news.is_empty() {
                 let id = session.transact(&news);

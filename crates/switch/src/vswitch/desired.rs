@@ -7,8 +7,10 @@
 
 mod bridge;
 mod controller;
+mod equipment;
 mod interface;
 mod numbers;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +44,8 @@ pub(crate) struct Desired {
     pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
     /// How often statistics are written.
     pub(crate) statistics_interval: Duration,
+    /// Whether they tell of the host, too.
+    pub(crate) tells_of_host: bool,
 }
 
 impl Default for Desired {
@@ -53,6 +57,7 @@ impl Default for Desired {
             interfaces: BTreeMap::new(),
             controllers: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
+            tells_of_host: false,
         }
     }
 }
@@ -137,6 +142,8 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let interval = interval.and_then(|text| text.parse().ok());
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
+    let told = root.map("other_config").get("enable-statistics").copied();
+    desired.tells_of_host = told == Some("true");
     let wait = root.map("other_config").get("flow-restore-wait").copied();
     desired.config.awaits_flows = wait == Some("true");
     desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);

@@ -15,6 +15,10 @@ pub(crate) struct Facts {
     pub(crate) bridges: BTreeMap<String, BridgeFacts>,
     /// Those that could not be made, and why.
     pub(crate) failed: BTreeMap<String, String>,
+    /// What the host has and uses, if that is wanted.
+    pub(crate) host: BTreeMap<String, String>,
+    /// What system it is, and which version of it, if it says.
+    pub(crate) system: (Option<String>, Option<String>),
 }
 
 /// How one bridge is.
@@ -35,6 +39,10 @@ pub(crate) struct BridgeFacts {
 pub(crate) struct PortFacts {
     /// How its device is; why it is not open, otherwise.
     pub(crate) device: Result<Status, String>,
+    /// What it was to be given and could not be, and why.
+    pub(crate) complaint: Option<String>,
+    /// How often something came to its other end, or went.
+    pub(crate) link_resets: u64,
     /// What it has counted.
     pub(crate) statistics: Option<PortStats>,
 }

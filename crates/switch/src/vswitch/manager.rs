@@ -135,6 +135,11 @@ impl Manager {
         may_write && self.in_flight.is_none() && self.due.is_some()
     }
 
+    /// Whether what is to be written next tells of the host, too.
+    pub(crate) fn wants_host(&self) -> bool {
+        self.desired.tells_of_host && self.due == Some(Extent::Statistics)
+    }
+
     /// What is to be written, if things are so; nothing, if the database says it all.
     pub(crate) fn report(&mut self, database: &Database, facts: &Facts) -> Vec<Operation> {
         let extent = self.due.take().unwrap_or(Extent::State);

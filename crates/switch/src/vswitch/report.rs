@@ -10,7 +10,7 @@ use ports::Status;
 
 use super::desired::{BridgeFate, ControllerFate, Desired, InterfaceFate, Place};
 use super::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts};
-use super::rows::root;
+use super::rows::{Record, root};
 
 /// What is said of the version: a number first, as tools expect it.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
@@ -64,7 +64,11 @@ pub(super) fn report(
         writer.write("Controller", *uuid, controller(fate, facts, extent, told));
     }
     if let Some(root) = root(database) {
-        writer.write("Open_vSwitch", root.uuid, whole(desired));
+        writer.write(
+            "Open_vSwitch",
+            root.uuid,
+            whole(desired, facts, extent, root),
+        );
     }
     writer.operations
 }
@@ -95,7 +99,7 @@ impl Writer<'_> {
     }
 }
 
-fn whole(desired: &Desired) -> Columns {
+fn whole(desired: &Desired, facts: &Facts, extent: Extent, root: Record<'_>) -> Columns {
     let dpdk = dpdk::IS_THERE.then_some(DPDK);
     let mut columns = vec![
         ("ovs_version", Datum::one(VERSION)),
@@ -106,6 +110,17 @@ fn whole(desired: &Desired) -> Columns {
         ),
         ("dpdk_initialized", Datum::one(dpdk::IS_THERE)),
     ];
+    // `ovs-ctl` may have said already what system it is.
+    let (system, version) = &facts.system;
+    for (column, value) in [("system_type", system), ("system_version", version)] {
+        let value = value.as_ref().filter(|_| !root.has(column));
+        columns.extend(value.map(|value| (column, Datum::one(value.as_str()))));
+    }
+    if extent == Extent::Statistics {
+        let host = facts.host.iter();
+        let host = host.map(|(key, value)| (key.clone(), value.clone()));
+        columns.push(("statistics", Datum::map(host)));
+    }
     columns.extend(
         desired
             .next_cfg
@@ -182,6 +197,8 @@ fn closed(why: &str) -> Columns {
         "admin_state",
         "link_state",
         "link_speed",
+        "duplex",
+        "link_resets",
         "mtu",
     ];
     columns.extend(unknown.map(|column| (column, Datum::none())));
@@ -201,7 +218,12 @@ fn open(
         PortNo::LOCAL => LOCAL,
         PortNo(number) => number.into(),
     };
+    let mut notes = notes.to_vec();
+    notes.extend(port.complaint.clone());
     let error = (!notes.is_empty()).then(|| notes.join("; "));
+    let duplex = status
+        .full_duplex
+        .map(|full| if full { "full" } else { "half" });
     let index = status.index.map(|index| i64::from(index.0));
     let speed = status.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000);
     let mtu = (status.mtu > 0).then(|| i64::from(status.mtu));
@@ -218,6 +240,11 @@ fn open(
         ("admin_state", Datum::one(state(status.up))),
         ("link_state", Datum::one(state(status.carrier))),
         ("link_speed", Datum::optional(speed)),
+        ("duplex", Datum::optional(duplex)),
+        (
+            "link_resets",
+            Datum::one(i64::try_from(port.link_resets).unwrap_or(i64::MAX)),
+        ),
         ("mtu", Datum::optional(mtu)),
         ("status", Datum::map(driver.chain(way))),
     ];

@@ -66,6 +66,9 @@ impl Control {
         for (bridge, port) in self.find_ports(|port| port.index == Some(link.index)) {
             let mut effects = Vec::new();
             if let Some(site) = self.sites.get_mut(&bridge) {
+                if let Some(port) = site.ports.get_mut(&port) {
+                    port.note_carrier(link.carrier);
+                }
                 site.bridge.handle_port_link(port, link, &mut effects);
             }
             self.carry_out(bridge, effects, &mut None);

@@ -36,6 +36,7 @@ impl Control {
                 .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
                 .collect(),
             failed: self.failed.clone(),
+            ..Facts::default()
         }
     }
 }
@@ -57,6 +58,8 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
         };
         let facts = PortFacts {
             device,
+            complaint: port.complaint.clone(),
+            link_resets: port.link_resets,
             statistics: counted.remove(number),
         };
         (*number, facts)

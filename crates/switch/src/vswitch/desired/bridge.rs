@@ -3,12 +3,14 @@
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
+use super::equipment::read_equipment;
 use super::interface::{Wanted, read_interface, unheeded};
 use super::numbers::{Wish, number};
+use super::tables::read_tables;
 use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name};
 use crate::config::{
-    BridgeAddress, BridgeConfig, Config, FailMode, PortSpec, check_name, parse_datapath_id,
-    parse_protocols,
+    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, PortSpec, check_name,
+    parse_datapath_id, parse_protocols,
 };
 use crate::vswitch::desired::controller::read_controllers;
 use crate::vswitch::rows::Record;
@@ -56,6 +58,7 @@ pub(super) fn read_bridge<'a>(
     config.is_dummy = current.dummies.take_bridge(kind);
     match &refused {
         None => {
+            read_tables(database, row, &mut config, &mut fate);
             read_ports(database, row, &mut config, before, claims, desired);
             read_controllers(database, row, &mut config, desired);
             desired.config.bridges.push(config);
@@ -96,12 +99,6 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
         if row.asks(column) {
             note(column, format!("not honoured: {why}"));
         }
-    }
-    if row.has("flow_tables") {
-        note(
-            "flow_tables",
-            "not honoured: tables are as large as ever".to_owned(),
-        );
     }
     for (key, value) in row.map("other_config") {
         let heeded = match key {
@@ -150,7 +147,10 @@ fn read_ports<'a>(
         };
         let name = interface.text("name").unwrap_or_default();
         if name == config.name {
-            let notes = super::interface::notes_of_local(port, interface);
+            let mut notes = super::interface::notes_of_local(port, interface);
+            let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
+            notes.extend(lacking);
+            equip(config, name, equipment);
             let fate = InterfaceFate::Port {
                 bridge: config.name.clone(),
                 number: PortNo::LOCAL,
@@ -185,6 +185,7 @@ fn read_ports<'a>(
                         .push(format!("ofport_request: {asked} is another port's"));
                 }
                 read.spec.number = Some(number);
+                equip(config, &read.spec.name, read.equipment);
                 config.ports.push(read.spec);
                 InterfaceFate::Port {
                     bridge: config.name.clone(),
@@ -194,6 +195,13 @@ fn read_ports<'a>(
             }
         };
         desired.interfaces.insert(read.uuid, fate);
+    }
+}
+
+/// Has an interface be given this, if it is anything.
+fn equip(config: &mut BridgeConfig, name: &str, equipment: Equipment) {
+    if equipment != Equipment::default() {
+        config.equipment.insert(name.to_owned(), equipment);
     }
 }
 

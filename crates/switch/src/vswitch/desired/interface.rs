@@ -9,7 +9,8 @@ use ovsdb::Uuid;
 use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
-use crate::config::{PortKind, PortSpec, read_peer};
+use super::equipment::read_equipment;
+use crate::config::{Equipment, PortKind, PortSpec, read_peer};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -17,6 +18,8 @@ pub(super) struct Wanted {
     pub(super) uuid: Uuid,
     /// The port, without a number.
     pub(super) spec: PortSpec,
+    /// What it is given beside.
+    pub(super) equipment: Equipment,
     /// What is not honoured, and why.
     pub(super) notes: Vec<String>,
 }
@@ -66,9 +69,8 @@ pub(super) fn read_interface(
         .map(|key| format!("options:{key}: {}", unheeded(key)))
         .collect();
     notes.extend(notes_of(port, interface));
-    if interface.has("mac") {
-        notes.push("mac: not honoured: the interface keeps its address".to_owned());
-    }
+    let (equipment, lacking) = read_equipment(interface, None);
+    notes.extend(lacking);
     let spec = PortSpec {
         kind,
         name,
@@ -77,6 +79,7 @@ pub(super) fn read_interface(
     Ok(Wanted {
         uuid: interface.uuid,
         spec,
+        equipment,
         notes,
     })
 }
@@ -89,9 +92,6 @@ pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<Str
     }
     if interface.has("ofport_request") {
         notes.push("ofport_request: not honoured: it is the LOCAL port".to_owned());
-    }
-    if interface.has("mac") {
-        notes.push("mac: not honoured: set other_config:hwaddr of the bridge".to_owned());
     }
     notes
 }
@@ -122,18 +122,13 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
             note(column);
         }
     }
-    for column in ["ingress_policing_rate", "ingress_policing_kpkts_rate"] {
-        if interface.integer(column).is_some_and(|rate| rate > 0) {
-            note(column);
-        }
-    }
     if interface.map("bfd").get("enable") == Some(&"true") {
         note("bfd");
     }
     if interface.map("lldp").get("enable") == Some(&"true") {
         note("lldp");
     }
-    for column in ["cfm_mpid", "mtu_request", "other_config"] {
+    for column in ["cfm_mpid", "other_config"] {
         if interface.has(column) {
             note(column);
         }

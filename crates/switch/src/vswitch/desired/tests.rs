@@ -97,8 +97,8 @@ const OF_INTERFACES: [(&str, &str); 9] = [
     (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
     (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
-    (r#"{"ingress_policing_rate": 100}"#,                          "ingress_policing_rate: not honoured"),
-    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mtu_request: not honoured"),
+    (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no length"),
+    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: not honoured"),
 ];
 
 #[test]

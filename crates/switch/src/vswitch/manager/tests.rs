@@ -38,6 +38,8 @@ fn status(name: &str) -> Status {
 fn facts() -> Facts {
     let port = |device| PortFacts {
         device,
+        complaint: None,
+        link_resets: 0,
         statistics: None,
     };
     let missing = Err("there is no interface p9 here".to_owned());
@@ -61,6 +63,7 @@ fn facts() -> Facts {
     Facts {
         bridges: [("br0".to_owned(), bridge)].into(),
         failed: [].into(),
+        ..Facts::default()
     }
 }
 
