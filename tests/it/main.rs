@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod changes;
 mod churn;
 mod controllers;
 mod devices;
@@ -22,6 +23,7 @@ mod host;
 mod instrument;
 mod lab;
 mod learning;
+mod liar;
 mod lifecycle;
 mod managed;
 mod mininet;
@@ -29,6 +31,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod ovs_tools;
 mod patches;
 mod peer;
 mod printing;
@@ -82,11 +85,13 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    liar::RULES,
     equipment::RULES,
     tls::RULES,
     patches::RULES,
     mininet::RULES,
     faucet::RULES,
+    ovs_tools::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,
@@ -101,6 +106,7 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    changes::RULES,
     churn::RULES,
     lifecycle::RULES,
 ];

@@ -86,9 +86,14 @@ pub(crate) async fn follow(
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);
     loop {
+        let began = office.desk.clock.now();
         match office.visit(&remote).await {
-            Ok(true) => (pause, silent) = (BACKOFF_FIRST, false),
-            Ok(false) => {}
+            // One that says what can be used, and then what cannot, is no better than one that
+            // is away: only a session that has lasted makes up for the pauses before it.
+            Ok(true) if office.desk.clock.now() - began > pause => {
+                (pause, silent) = (BACKOFF_FIRST, false);
+            }
+            Ok(_) => {}
             // Once for a row of failures: a database that is away for a night is one line.
             Err(error) if !silent => {
                 tracing::warn!(%remote, %error, "database not reached; trying again");
