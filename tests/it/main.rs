@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod changes;
 mod churn;
 mod controllers;
 mod devices;
@@ -30,6 +31,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod ovs_tools;
 mod patches;
 mod peer;
 mod printing;
@@ -89,6 +91,7 @@ const THEMES: &[&[Rule]] = &[
     patches::RULES,
     mininet::RULES,
     faucet::RULES,
+    ovs_tools::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,
@@ -103,6 +106,7 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    changes::RULES,
     churn::RULES,
     lifecycle::RULES,
 ];
