@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod changes;
 mod churn;
 mod controllers;
 mod devices;
@@ -107,6 +108,7 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    changes::RULES,
     churn::RULES,
     lifecycle::RULES,
 ];

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::PortNo;
+use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 use serde::Deserialize;
 
@@ -29,6 +30,8 @@ pub enum PortKind {
     /// One end of a cable within the process: the other is the port of this name, of this or
     /// another bridge, if it names this one.
     Patch(Arc<str>),
+    /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
+    Dummy(Arc<Files>),
 }
 
 impl PortKind {
@@ -37,7 +40,7 @@ impl PortKind {
     pub const fn is_found(&self) -> bool {
         match self {
             Self::Interface | Self::Xdp(_) | Self::Dpdk(_) => true,
-            Self::Tap | Self::Replay(_) | Self::Patch(_) => false,
+            Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Dummy(_) => false,
         }
     }
 
@@ -46,7 +49,7 @@ impl PortKind {
         match self {
             // Its name was read with its arguments.
             Self::Dpdk(_) => Ok(()),
-            Self::Patch(_) => super::check_inner_name(option, name),
+            Self::Patch(_) | Self::Dummy(_) => super::check_inner_name(option, name),
             Self::Interface | Self::Xdp(_) | Self::Tap | Self::Replay(_) => {
                 super::check_name(option, name)
             }
@@ -112,7 +115,7 @@ impl FromStr for PortSpec {
                 })?;
                 name = first;
             }
-            PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap => {}
+            PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap | PortKind::Dummy(_) => {}
         }
         kind.check_name("--port", name)?;
         Ok(Self {
@@ -234,6 +237,7 @@ impl fmt::Display for PortSpec {
                 write!(f, "xdp:{}", self.name)?;
                 modes(*options).try_for_each(|mode| write!(f, ",{mode}"))?;
             }
+            PortKind::Dummy(_) => write!(f, "dummy:{}", self.name)?,
             PortKind::Patch(peer) => write!(f, "patch:{},{peer}", self.name)?,
             PortKind::Dpdk(arguments) => {
                 write!(f, "dpdk:{}", self.name)?;

@@ -8,6 +8,7 @@ mod absent;
 mod bridges;
 mod datapath;
 mod dpctl;
+mod dummies;
 mod logs;
 mod own;
 mod process;
@@ -17,6 +18,7 @@ mod watching;
 mod workers;
 
 use super::{Control, Site};
+use crate::config::Dummies;
 use crate::shell::unixctl::Question;
 pub(super) use workers::Done;
 
@@ -35,6 +37,9 @@ const SUBJECTS: [&[Command]; 12] = [
     &watching::COMMANDS,
     &workers::COMMANDS,
 ];
+
+/// Commands that are there if dummies are.
+const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
 
 /// As many arguments as anyone likes.
 const MANY: usize = usize::MAX;
@@ -76,8 +81,8 @@ impl Command {
     ///
     /// # Errors
     /// There is none, or it does not take so many arguments.
-    fn find(name: &str, arguments: usize) -> Result<&'static Self, String> {
-        let mut rows = SUBJECTS.into_iter().flatten();
+    fn find(name: &str, arguments: usize, dummies: Dummies) -> Result<&'static Self, String> {
+        let mut rows = all(dummies);
         let row = rows.find(|row| row.name == name).ok_or_else(|| {
             format!(
                 "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
@@ -97,10 +102,21 @@ impl Command {
     }
 }
 
+/// All that there are.
+fn all(dummies: Dummies) -> impl Iterator<Item = &'static Command> {
+    let for_tests = dummies.are_there().then_some(FOR_TESTS);
+    let subjects = SUBJECTS.into_iter().chain(for_tests.into_iter().flatten());
+    subjects.flatten()
+}
+
 impl Control {
     /// Answers a question.
     pub(super) fn handle_question(&mut self, question: Question) {
-        let row = Command::find(&question.command, question.arguments.len());
+        let row = Command::find(
+            &question.command,
+            question.arguments.len(),
+            self.tools.dummies,
+        );
         let answer = match row.map(|row| &row.answer) {
             Ok(AtOnce(answer)) => answer(self, &question.arguments),
             Ok(Later(answer)) => match answer(self, &question.arguments) {
@@ -136,8 +152,8 @@ fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
     words.partition(|word| word.starts_with('-'))
 }
 
-fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
-    let mut rows: Vec<_> = SUBJECTS.into_iter().flatten().collect();
+fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut rows: Vec<_> = all(control.tools.dummies).collect();
     rows.sort_by_key(|row| row.name);
     let lines = rows
         .iter()

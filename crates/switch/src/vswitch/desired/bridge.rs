@@ -54,6 +54,8 @@ pub(super) fn read_bridge<'a>(
     };
     let before = current.bridges.iter().find(|bridge| bridge.name == name);
     let mut config = read_columns(row, &mut fate);
+    let kind = row.text("datapath_type").unwrap_or_default();
+    config.is_dummy = current.dummies.take_bridge(kind);
     match &refused {
         None => {
             read_tables(database, row, &mut config, &mut fate);
@@ -135,6 +137,7 @@ fn read_ports<'a>(
     desired: &mut Desired,
 ) {
     let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
+    let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
         let interfaces: Vec<_> = port.named_by(database, "interfaces", "Interface").collect();
         let [interface] = interfaces[..] else {
@@ -157,7 +160,11 @@ fn read_ports<'a>(
             continue;
         }
         let read = claims.claim(interface.uuid, name);
-        match read.and_then(|()| read_interface(port, interface)) {
+        match read.and_then(|()| {
+            read_interface(port, interface, |kind| {
+                dummies.take_interface(kind, is_dummy)
+            })
+        }) {
             Ok(read) => {
                 let held = before.and_then(|before| held(before, &read.spec));
                 wanted.push((read, Wish::of(interface, held)));

@@ -2,8 +2,11 @@
 //! both is not honoured.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use ovsdb::Uuid;
+use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::equipment::read_equipment;
@@ -44,17 +47,21 @@ const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "other_config"]
 ///
 /// # Errors
 /// It cannot be a port, and why.
-pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<Wanted, String> {
+pub(super) fn read_interface(
+    port: Record<'_>,
+    interface: Record<'_>,
+    is_dummy: impl Fn(&str) -> bool,
+) -> Result<Wanted, String> {
     let name = interface.text("name").unwrap_or_default();
     if let Some((column, why)) = refused_of_port(port) {
         return Err(format!("{column}: {why}"));
     }
     let mut options = interface.map("options");
-    let (kind, name) = kind(
-        interface.text("type").unwrap_or_default(),
-        name,
-        &mut options,
-    )?;
+    let of = interface.text("type").unwrap_or_default();
+    let (kind, name) = match is_dummy(of) {
+        true => (dummy(&mut options), name.to_owned()),
+        false => kind(of, name, &mut options)?,
+    };
     kind.check_name("name", &name)
         .map_err(|error| error.problem)?;
     let mut notes: Vec<_> = options
@@ -132,6 +139,16 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
 /// What is said of what is not honoured and costs nothing but itself.
 pub(super) fn unheeded(key: &str) -> String {
     format!("not honoured: this switch has no {key}")
+}
+
+/// A dummy, and where its frames are written down.
+fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
+    let both = options.remove("pcap");
+    let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
+    PortKind::Dummy(Arc::new(Files {
+        received: file("rxq_pcap"),
+        sent: file("tx_pcap"),
+    }))
 }
 
 /// What a type of interface comes to, and the name of its device. What is understood of
