@@ -31,6 +31,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod oskenapps;
 mod ovs_tools;
 mod patches;
 mod peer;
@@ -92,6 +93,7 @@ const THEMES: &[&[Rule]] = &[
     mininet::RULES,
     faucet::RULES,
     ovs_tools::RULES,
+    oskenapps::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,
