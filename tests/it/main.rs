@@ -7,6 +7,7 @@
 
 mod actions;
 mod bundles;
+mod changes;
 mod churn;
 mod controllers;
 mod devices;
@@ -22,6 +23,7 @@ mod host;
 mod instrument;
 mod lab;
 mod learning;
+mod liar;
 mod lifecycle;
 mod managed;
 mod mininet;
@@ -29,6 +31,8 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod oskenapps;
+mod ovs_tools;
 mod patches;
 mod peer;
 mod printing;
@@ -83,12 +87,15 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    liar::RULES,
     equipment::RULES,
     tls::RULES,
     patches::RULES,
     tunnels::RULES,
     mininet::RULES,
     faucet::RULES,
+    ovs_tools::RULES,
+    oskenapps::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,
@@ -103,6 +110,7 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    changes::RULES,
     churn::RULES,
     lifecycle::RULES,
 ];

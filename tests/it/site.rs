@@ -13,7 +13,7 @@ use crate::rig::{Ran, Rig, binary, program};
 pub(crate) const TWO: &str = "add-br br0 -- add-port br0 p1 -- add-port br0 p2";
 
 /// Where Debian has the schema.
-const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+pub(crate) const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 /// What these tests need beside what all need.
 const NEEDS: [Requirement; 2] = [

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::PortNo;
+use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 use serde::Deserialize;
 
@@ -32,6 +33,8 @@ pub enum PortKind {
     Patch(Arc<str>),
     /// A tunnel.
     Tunnel(Arc<Tunnel>),
+    /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
+    Dummy(Arc<Files>),
 }
 
 impl PortKind {
@@ -40,7 +43,9 @@ impl PortKind {
     pub const fn is_found(&self) -> bool {
         match self {
             Self::Interface | Self::Xdp(_) | Self::Dpdk(_) => true,
-            Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Tunnel(_) => false,
+            Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
+                false
+            }
         }
     }
 
@@ -49,7 +54,9 @@ impl PortKind {
         match self {
             // Its name was read with its arguments.
             Self::Dpdk(_) => Ok(()),
-            Self::Patch(_) | Self::Tunnel(_) => super::check_inner_name(option, name),
+            Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
+                super::check_inner_name(option, name)
+            }
             Self::Interface | Self::Xdp(_) | Self::Tap | Self::Replay(_) => {
                 super::check_name(option, name)
             }
@@ -117,7 +124,11 @@ impl FromStr for PortSpec {
                 })?;
                 name = first;
             }
-            PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap | PortKind::Tunnel(_) => {}
+            PortKind::Interface
+            | PortKind::Dpdk(_)
+            | PortKind::Tap
+            | PortKind::Dummy(_)
+            | PortKind::Tunnel(_) => {}
         }
         kind.check_name("--port", name)?;
         Ok(Self {
@@ -265,6 +276,7 @@ impl fmt::Display for PortSpec {
                 }
                 return write!(f, "{tunnel}");
             }
+            PortKind::Dummy(_) => write!(f, "dummy:{}", self.name)?,
             PortKind::Patch(peer) => write!(f, "patch:{},{peer}", self.name)?,
             PortKind::Dpdk(arguments) => {
                 write!(f, "dpdk:{}", self.name)?;

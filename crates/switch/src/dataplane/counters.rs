@@ -34,6 +34,8 @@ pub(crate) enum Drop {
     NoPeer,
     /// More came by the port than may.
     IngressPoliced,
+    /// More was to leave by the port than may.
+    EgressPoliced,
     /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
     TooManyHops,
     /// Nothing says where the tunnel's other end is.
@@ -58,7 +60,7 @@ pub(crate) enum Drop {
     TunnelCongested,
 }
 
-const DROPS: [(Drop, &str); 22] = [
+const DROPS: &[(Drop, &str)] = &[
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -70,6 +72,7 @@ const DROPS: [(Drop, &str); 22] = [
     (Drop::PacketInNoRoom, "packet_in_no_room"),
     (Drop::NoPeer, "no_peer"),
     (Drop::IngressPoliced, "ingress_policed"),
+    (Drop::EgressPoliced, "egress_policed"),
     (Drop::TooManyHops, "too_many_hops"),
     (Drop::TunnelNoRemote, "tunnel_no_remote"),
     (Drop::TunnelToSelf, "tunnel_to_self"),

@@ -15,7 +15,7 @@ use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
 use pipeline::{Destination, Verdict};
-use ports::{Batch, Queue, on_the_wire};
+use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
 use super::counters::{Drop, WorkerCounters};
@@ -25,6 +25,7 @@ use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
 use onward::Onward;
 
+mod limits;
 mod onward;
 mod reports;
 mod resting;
@@ -86,6 +87,8 @@ pub(crate) struct Worker {
     /// The next numbers of packets, of tunnels that have them numbered.
     numbers: BTreeMap<PortKey, u32>,
     turn: Turn,
+    /// When the turn began.
+    now: Instant,
 }
 
 /// A frame of the verdict on its way to a port.
@@ -111,6 +114,7 @@ impl Worker {
             segments: Vec::new(),
             numbers: BTreeMap::new(),
             turn: Turn::default(),
+            now: Instant::START,
         }
     }
 
@@ -122,6 +126,7 @@ impl Worker {
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
+        self.now = now;
         self.catch_up(now);
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
@@ -240,20 +245,6 @@ impl Worker {
         if let Err(error) = received {
             self.retire(from, error);
         }
-    }
-
-    /// Drops what comes too fast.
-    fn limit(&mut self, place: usize, batch: &mut Batch, now: Instant) {
-        let (_, slot) = self.slots.at(place);
-        let police = Arc::clone(&slot.gate.police);
-        let mut admitted = Batch::new();
-        for frame in batch.drain() {
-            match police.admits(on_the_wire(&frame), now) {
-                true => admitted.put(frame),
-                false => self.drop_frame(frame, Drop::IngressPoliced),
-            }
-        }
-        *batch = admitted;
     }
 
     /// Has the frames' fates told and carries them out.
@@ -445,6 +436,12 @@ impl Worker {
         if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
+        if slot.gate.police.limits_egress() {
+            self.limit_out(key);
+        }
+        let Some(slot) = self.slots.find(key) else {
+            return;
+        };
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);

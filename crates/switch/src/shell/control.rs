@@ -41,7 +41,7 @@ use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
-use crate::config::{Config, Tls};
+use crate::config::{Config, Dummies, Tls};
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
 use crate::dataplane::messages::Command;
@@ -111,6 +111,8 @@ pub(crate) struct Tools {
     pub(crate) reaper: Reaper,
     /// Hears that something is not as it was.
     pub(crate) news: Arc<Notify>,
+    /// Which interfaces are dummies.
+    pub(crate) dummies: Dummies,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
     /// What peers are shown that it speaks TLS with, if the configuration does not say.
@@ -162,6 +164,7 @@ pub(crate) struct Control {
 impl Control {
     /// A control thread without bridges.
     pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+        let by_name = tools.dummies.are_there();
         let publisher = Publisher::new(Arc::clone(&tools.publication));
         Self {
             tools,
@@ -183,7 +186,7 @@ impl Control {
             counters: ControlCounters::default(),
             underlay: UnderlaySite::default(),
             cleared: Vec::new(),
-            datapath_ports: DatapathPorts::new(false),
+            datapath_ports: DatapathPorts::new(by_name),
             unixctl: None,
             stopped: false,
         }

@@ -19,7 +19,7 @@ use super::host;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
-use crate::config::{Config, Remote, Tls};
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::vswitch::{DATABASE, Facts, LOCK, Manager, TABLES};
 
 /// The first pause after the database was not reached; each further one is twice as long.
@@ -70,6 +70,7 @@ impl Desk {
 pub(crate) async fn follow(
     remote: Remote,
     tls: Option<Tls>,
+    dummies: Dummies,
     rundir: PathBuf,
     desk: Desk,
     ready: Box<dyn FnOnce() + Send>,
@@ -80,14 +81,19 @@ pub(crate) async fn follow(
         desk,
         secrets,
         rundir,
-        manager: Manager::default(),
+        manager: Manager::new(dummies),
         ready: Some(ready),
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);
     loop {
+        let began = office.desk.clock.now();
         match office.visit(&remote).await {
-            Ok(true) => (pause, silent) = (BACKOFF_FIRST, false),
-            Ok(false) => {}
+            // One that says what can be used, and then what cannot, is no better than one that
+            // is away: only a session that has lasted makes up for the pauses before it.
+            Ok(true) if office.desk.clock.now() - began > pause => {
+                (pause, silent) = (BACKOFF_FIRST, false);
+            }
+            Ok(_) => {}
             // Once for a row of failures: a database that is away for a night is one line.
             Err(error) if !silent => {
                 tracing::warn!(%remote, %error, "database not reached; trying again");

@@ -144,6 +144,17 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
 }
 
 #[test]
+fn a_database_without_the_row_above_all_changes_nothing() {
+    let database = database(1);
+    let (mut manager, _) = owner(&database);
+    manager.handle_event(&Event::Changed);
+    assert_eq!(manager.next_config(&empty()), None);
+    assert!(manager.is_settled());
+    manager.handle_event(&Event::Changed);
+    assert_eq!(manager.next_config(&database), None, "it is what it was");
+}
+
+#[test]
 fn one_transaction_is_under_way_at_a_time() {
     let database = database(1);
     let (mut manager, _) = owner(&database);

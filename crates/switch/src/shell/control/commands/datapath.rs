@@ -90,6 +90,8 @@ pub(super) fn kind(port: &PortSite) -> String {
         PortKind::Dpdk(_) => "dpdk".to_owned(),
         PortKind::Tap => "tap".to_owned(),
         PortKind::Replay(_) => "replay".to_owned(),
+        PortKind::Dummy(_) if port.wanted.number == PortNo::LOCAL => "dummy-internal".to_owned(),
+        PortKind::Dummy(_) => "dummy".to_owned(),
         PortKind::Patch(peer) => format!("patch: peer={peer}"),
         PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.in_words()),
     }
