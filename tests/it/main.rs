@@ -31,6 +31,7 @@ mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod oskenapps;
 mod ovs_tools;
 mod patches;
 mod peer;
@@ -50,6 +51,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod tunnels;
 mod unixctl;
 mod vswitchd;
 mod walk;
@@ -89,9 +91,11 @@ const THEMES: &[&[Rule]] = &[
     equipment::RULES,
     tls::RULES,
     patches::RULES,
+    tunnels::RULES,
     mininet::RULES,
     faucet::RULES,
     ovs_tools::RULES,
+    oskenapps::RULES,
     unixctl::RULES,
     walk::RULES,
     workers::RULES,

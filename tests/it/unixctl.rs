@@ -19,13 +19,15 @@ pub(crate) const RULES: &[Rule] = rules![
     compiled_rules_are_told_as_flows_of_a_data_path,
     what_workers_did_is_told_and_counted_anew,
     garbage_at_the_socket_is_refused_and_others_go_on,
+    frames_handed_to_dummies_go_as_in_open_vswitch,
+    time_is_stopped_and_put_forward_for_tests,
 ];
 
 /// Where Debian has the daemon itself, whatever the alternative of its name is.
 const THEIRS: &str = "/usr/lib/openvswitch-switch/ovs-vswitchd";
 
 /// Commands of Open vSwitch that are another theme's, or of a library that is not there.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 12] = [
     "dpif-netlink/",
     "bond/",
     "lacp/",
@@ -35,7 +37,6 @@ const OTHERS: [&str; 13] = [
     "rstp/",
     "tnl/",
     "ovs/route/",
-    "qos/",
     "odp-execute/",
     "dpif-netdev/bond-show",
     "dpdk/",
@@ -52,9 +53,9 @@ const FLOWS: [&str; 6] = [
 ];
 
 /// An ovs-vswitchd of Open vSwitch, with its data path in userspace, in a place of its own.
-fn theirs(site: &Site<'_, '_>) -> Result<Process, Failure> {
+fn theirs(site: &Site<'_, '_>, options: &str) -> Result<Process, Failure> {
     let log = site.rig.ground.file("ovs-vswitchd.log");
-    let words = format!("{THEIRS} --pidfile --disable-system -vconsole:info");
+    let words = format!("{THEIRS} --pidfile --disable-system -vconsole:info {options}");
     let process = site
         .rig
         .ground
@@ -148,7 +149,7 @@ const SAME: [&str; 45] = [
 fn answers_are_those_of_open_vswitch(ground: &Ground) -> Outcome {
     let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
     let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
-    let (_daemon, _theirs) = (ours.daemon()?, theirs(&other)?);
+    let (_daemon, _theirs) = (ours.daemon()?, theirs(&other, "")?);
     set_up(&ours)?;
     set_up(&other)?;
     for question in SAME {
@@ -230,7 +231,7 @@ const FRAMES: [&str; 7] = [
 fn a_frames_story_is_that_of_open_vswitch(ground: &Ground) -> Outcome {
     let (here, there) = (Rig::new(ground, 2)?, Rig::new(ground, 2)?);
     let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
-    let (_daemon, _theirs) = (ours.daemon()?, theirs(&other)?);
+    let (_daemon, _theirs) = (ours.daemon()?, theirs(&other, "")?);
     set_up(&ours)?;
     set_up(&other)?;
     for frame in FRAMES {
@@ -423,5 +424,127 @@ fn garbage_at_the_socket_is_refused_and_others_go_on(ground: &Ground) -> Outcome
     daemon.says("a client of the control socket was left: no request of JSON-RPC")?;
     daemon.says("the request is too long")?;
     assert!(asked(&site, "version")?.contains("Comporta"));
+    Ok(())
+}
+
+/// Frames that are handed to a dummy, and questions about what came of them.
+const HANDED: [&str; 13] = [
+    "netdev-dummy/receive p1 in_port(1),eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02),eth_type(0x0800),ipv4(src=10.0.0.9,dst=10.0.0.1,proto=6,tos=0,ttl=64,frag=no),tcp(src=9,dst=80) --len 100",
+    "netdev-dummy/receive p1 in_port(1),eth(src=02:00:00:00:00:01,dst=02:00:00:00:00:02),eth_type(0x0800),ipv4(src=10.0.0.9,dst=10.0.0.1,proto=6,tos=0,ttl=64,frag=no),tcp(src=9,dst=80)",
+    "netdev-dummy/receive p1 0200000000010200000000090806000108000604000102000000000a0a00000102000000000b0a000002",
+    "netdev-dummy/receive p9 00",
+    "netdev-dummy/receive p1 zz",
+    "netdev-dummy/receive p1",
+    "netdev-dummy/conn-state p1",
+    "netdev-dummy/set-admin-state p1 down",
+    "netdev-dummy/set-admin-state p1 up",
+    "netdev-dummy/set-admin-state p1 sideways",
+    "netdev-dummy/set-admin-state p9 up",
+    "time/warp x",
+    "time/warp",
+];
+
+fn frames_handed_to_dummies_go_as_in_open_vswitch(ground: &Ground) -> Outcome {
+    let (here, there) = (Rig::new(ground, 1)?, Rig::new(ground, 1)?);
+    let (ours, other) = (Site::at(&here, "ours")?, Site::at(&there, "theirs")?);
+    let dummy = "--enable-dummy=override";
+    let (daemon, _theirs) = (ours.daemon_with(dummy)?, theirs(&other, dummy)?);
+    daemon.says("INFO ready")?;
+    for site in [&ours, &other] {
+        let pcap = site.rundir.join("p2.pcap");
+        site.vsctl(&format!(
+            "{TWO} -- set Bridge br0 datapath_type=dummy fail_mode=secure \
+             -- set Interface p1 type=dummy ofport_request=1 -- set Interface p2 type=dummy ofport_request=2 options:tx_pcap={}",
+            pcap.display()
+        ))?;
+        for flow in FLOWS {
+            site.tool(&format!("ovs-ofctl add-flow br0 {flow}"))?;
+        }
+        // No interface of the system has these names.
+        let links = site.rig.ran("ip -o link")?.good()?;
+        assert!(!links.contains("br0") && !links.contains("p2"), "{links}");
+    }
+    for question in HANDED {
+        assert_eq!(
+            asked(&ours, question)?,
+            asked(&other, question)?,
+            "{question}"
+        );
+    }
+    let counted = |site| {
+        let text = asked(site, "bridge/dump-flows br0")?;
+        let lines = text.lines().filter(|line| !line.contains("table_id=254"));
+        let mut lines: Vec<_> = lines.map(timeless).collect();
+        lines.sort();
+        Ok::<_, Failure>(lines)
+    };
+    ground.wait_until("the same counts of the same frames", || {
+        Ok(counted(&ours)? == counted(&other)?)
+    })?;
+    assert!(
+        counted(&ours)?
+            .iter()
+            .any(|line| line.contains("n_packets=2, n_bytes=218, priority=9"))
+    );
+    // What left is the same, but for when, and what a flow does not say behind its TCP flags.
+    let left = |site: &Site<'_, '_>| {
+        let file = fs::read(site.rundir.join("p2.pcap")).map_err(Failure::to("read a capture"))?;
+        Ok::<_, Failure>(frames_of(&file))
+    };
+    ground.wait_until("all frames to be written down", || {
+        Ok(left(&ours)?.len() == 3 && left(&other)?.len() == 3)
+    })?;
+    assert_eq!(heads(left(&ours)?), heads(left(&other)?));
+    let ports = |site| {
+        let text = asked(site, "dpif/show")?;
+        Ok::<_, Failure>(text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>())
+    };
+    assert_eq!(ports(&ours)?, ports(&other)?);
+    Ok(())
+}
+
+/// The lengths of frames, and their beginnings up to TCP's flags.
+fn heads(frames: Vec<Vec<u8>>) -> Vec<(usize, Vec<u8>)> {
+    let head = |frame: Vec<u8>| (frame.len(), frame.into_iter().take(48).collect());
+    frames.into_iter().map(head).collect()
+}
+
+/// The frames of a file as libpcap writes it.
+fn frames_of(file: &[u8]) -> Vec<Vec<u8>> {
+    let (mut frames, mut rest) = (Vec::new(), file.get(24..).unwrap_or_default());
+    while let Some((header, behind)) = rest.split_at_checked(16) {
+        let length = u32::from_le_bytes([header[8], header[9], header[10], header[11]]) as usize;
+        let Some((frame, behind)) = behind.split_at_checked(length) else {
+            break;
+        };
+        frames.push(frame.to_vec());
+        rest = behind;
+    }
+    frames
+}
+
+fn time_is_stopped_and_put_forward_for_tests(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 1)?;
+    let site = Site::new(&rig)?;
+    let daemon = site.daemon_with("--enable-dummy")?;
+    daemon.says("INFO ready")?;
+    site.vsctl("add-br br0 -- set Bridge br0 datapath_type=dummy fail_mode=secure -- add-port br0 d1 -- set Interface d1 type=dummy")?;
+    assert_eq!(asked(&site, "time/stop")?, "");
+    site.tool("ovs-ofctl add-flow br0 idle_timeout=600,actions=NORMAL")?;
+    asked(
+        &site,
+        "netdev-dummy/receive d1 02000000000102000000000988b50000",
+    )?;
+    ground.wait_until("the sender to be learned", || {
+        Ok(asked(&site, "fdb/show br0")?.contains("02:00:00:00:00:09"))
+    })?;
+    assert_eq!(asked(&site, "time/warp 200000 1000")?, "warped\n");
+    let flows = asked(&site, "bridge/dump-flows br0")?;
+    assert!(flows.starts_with("duration=200s, "), "{flows}");
+    asked(&site, "time/warp 150000")?;
+    assert!(!asked(&site, "fdb/show br0")?.contains("02:00:00:00:00:09"));
+    assert!(asked(&site, "bridge/dump-flows br0")?.contains("NORMAL"));
+    asked(&site, "time/warp 300000")?;
+    assert_eq!(asked(&site, "bridge/dump-flows br0")?, "");
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::{env, io};
 
 use clap::Args;
+use switch::config::Dummies;
 use switch::config::Remote;
 use switch::{Detached, LogFile, Logging, Managed, PROGRAM, Pidfile, Place, SwitchError};
 use tracing::{Metadata, Subscriber};
@@ -69,9 +70,9 @@ pub(crate) struct VswitchdArgs {
     /// Keep all memory out of the swap
     #[arg(long)]
     mlockall: bool,
-    /// Interfaces of type dummy stay refused; the rest is as without
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true)]
-    enable_dummy: Option<Option<String>>,
+    /// Have interfaces of type dummy for tests; =system: those of the system, too; =override: all devices
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    enable_dummy: Option<String>,
     /// There is no data path in the kernel in any case
     #[arg(long)]
     disable_system: bool,
@@ -136,6 +137,8 @@ impl VswitchdArgs {
             self.ca_cert.clone(),
             self.bootstrap_ca_cert.clone(),
         ])?;
+        let dummies = self.enable_dummy.as_deref().map(str::parse::<Dummies>);
+        let dummies = dummies.transpose()?.unwrap_or_default();
         let in_background = match self.detach.then(switch::detach).transpose()? {
             Some(Detached::Foreground) => return Ok(()),
             Some(Detached::Background) => true,
@@ -164,6 +167,7 @@ impl VswitchdArgs {
             rundir: self.rundir,
             cores: self.cores,
             tls,
+            dummies,
             unixctl: self.unixctl,
             logging,
             ready: Box::new(ready),
@@ -176,11 +180,6 @@ impl VswitchdArgs {
         if self.monitor {
             tracing::warn!(
                 "--monitor: a crashed switch is not started again by itself: have systemd do it"
-            );
-        }
-        if self.enable_dummy.is_some() {
-            tracing::warn!(
-                "--enable-dummy: interfaces of type dummy are not there and are refused"
             );
         }
     }

@@ -11,6 +11,7 @@ pub mod af_packet;
 mod batch;
 mod captured;
 mod counters;
+pub mod dummy;
 mod error;
 mod faulty;
 pub mod inner;
@@ -81,6 +82,11 @@ pub trait Port: Send {
     /// Takes note whether there is something at the other end. For ports within this process
     /// ([`inner`]); others know it themselves.
     fn set_carrier(&mut self, _carrier: bool) {}
+
+    /// Where frames are handed to it, if it is a [`dummy`].
+    fn feed(&self) -> Option<dummy::Feed> {
+        None
+    }
 }
 
 /// One receive and one transmit queue, owned by one worker. Nothing here blocks.

@@ -8,6 +8,7 @@
 mod affinity;
 mod auxiliaries;
 mod controller;
+mod dummies;
 mod equipment;
 mod policing;
 mod port;
@@ -16,6 +17,7 @@ mod switching;
 mod tables;
 mod target;
 mod tls;
+mod tunnel;
 mod vlan;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +32,8 @@ pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 pub use controller::{Controller, Tuning};
-pub use equipment::{Allowance, Equipment, IngressLimit};
+pub use dummies::Dummies;
+pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
@@ -41,6 +44,8 @@ pub use switching::{LogicalPort, Switching};
 pub use tables::TableConfig;
 pub use target::{Listen, Target};
 pub use tls::Tls;
+pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
+pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
@@ -142,6 +147,9 @@ pub struct BridgeConfig {
     /// Its datapath id; derived from its Ethernet addresses if absent.
     #[serde(default, deserialize_with = "datapath_id_from_text")]
     pub datapath_id: Option<DatapathId>,
+    /// Whether its own interface is a dummy.
+    #[serde(skip)]
+    pub is_dummy: bool,
     /// Its own interface's address.
     #[serde(skip)]
     pub address: BridgeAddress,
@@ -225,6 +233,7 @@ impl BridgeConfig {
             listen: Vec::new(),
             fail_mode: FailMode::default(),
             datapath_id: None,
+            is_dummy: false,
             address: BridgeAddress::default(),
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
@@ -296,6 +305,9 @@ pub struct Config {
     /// controller is gone to. It has a meaning at the start only.
     #[serde(skip)]
     pub awaits_flows: bool,
+    /// Which interfaces of the database's are dummies.
+    #[serde(skip)]
+    pub dummies: Dummies,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,

@@ -118,6 +118,7 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
             old.address == new.address
+                && old.is_dummy == new.is_dummy
                 && old.auxiliary == new.auxiliary
                 && old.flow_limits == new.flow_limits
         }

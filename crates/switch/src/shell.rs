@@ -19,6 +19,7 @@ mod rundir;
 mod signals;
 mod streams;
 mod tls;
+mod underlay;
 mod unixctl;
 mod worker_thread;
 
@@ -32,7 +33,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
-use crate::config::{Config, Remote, Tls};
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
@@ -76,6 +77,7 @@ pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
         rundir: config.rundir.clone(),
         cores: config.cores.clone(),
         file,
+        dummies: Dummies::None,
         tls: None,
         logging: None,
     };
@@ -96,6 +98,9 @@ pub struct Managed {
     /// What the database is shown, if it is gone to by TLS, and controllers, if the database
     /// does not say.
     pub tls: Option<Tls>,
+    /// Which interfaces are dummies. With any there are commands to hand them frames, and time can
+    /// be stopped.
+    pub dummies: Dummies,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
     /// How much is said where.
@@ -118,6 +123,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         rundir: managed.rundir,
         cores: managed.cores,
         file: None,
+        dummies: managed.dummies,
         tls: managed.tls.clone(),
         logging: Some(managed.logging),
     };
@@ -137,6 +143,7 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         runtime.spawn(database::follow(
             remote,
             managed.tls,
+            managed.dummies,
             rundir.file(""),
             desk,
             managed.ready,
@@ -150,6 +157,7 @@ struct Parts {
     rundir: Option<PathBuf>,
     cores: Vec<usize>,
     file: Option<PathBuf>,
+    dummies: Dummies,
     tls: Option<Tls>,
     logging: Option<Arc<Logging>>,
 }
@@ -159,7 +167,10 @@ fn operate(
     parts: Parts,
     begin: impl FnOnce(&mut Control, &Runtime, &Inbox) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
-    let clock = Clock::start();
+    let clock = match parts.dummies.are_there() {
+        true => Clock::start_that_stops(),
+        false => Clock::start(),
+    };
     raise_file_limit();
     let rundir = RunDir::open(parts.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
@@ -193,6 +204,7 @@ fn operate(
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         news: Arc::default(),
         file: parts.file,
+        dummies: parts.dummies,
         tls: parts.tls,
         logging: parts.logging,
     };

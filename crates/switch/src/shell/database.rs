@@ -19,7 +19,7 @@ use super::host;
 use super::inbox::{Inbox, Input};
 use super::streams::push;
 use super::tls::Secrets;
-use crate::config::{Config, Remote, Tls};
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::vswitch::{DATABASE, Facts, LOCK, Manager, TABLES};
 
 /// The first pause after the database was not reached; each further one is twice as long.
@@ -70,6 +70,7 @@ impl Desk {
 pub(crate) async fn follow(
     remote: Remote,
     tls: Option<Tls>,
+    dummies: Dummies,
     rundir: PathBuf,
     desk: Desk,
     ready: Box<dyn FnOnce() + Send>,
@@ -80,7 +81,7 @@ pub(crate) async fn follow(
         desk,
         secrets,
         rundir,
-        manager: Manager::default(),
+        manager: Manager::new(dummies),
         ready: Some(ready),
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);

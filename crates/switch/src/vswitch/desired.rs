@@ -130,6 +130,7 @@ impl<'a> Claims<'a> {
 /// What the rows ask for. Ports that `current` has keep their numbers.
 pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let mut desired = Desired::default();
+    desired.config.dummies = current.dummies;
     let Some(root) = root(database) else {
         return desired;
     };

@@ -14,7 +14,7 @@ use super::desired::{Desired, desire};
 use super::facts::Facts;
 use super::report::{Extent, report};
 use super::rows::root;
-use crate::config::Config;
+use crate::config::{Config, Dummies};
 
 /// What the lock of the database says of this switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +44,13 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
+    /// One that makes these interfaces dummies.
+    pub(crate) fn new(dummies: Dummies) -> Self {
+        let mut manager = Self::default();
+        manager.desired.config.dummies = dummies;
+        manager
+    }
+
     /// Begins anew, with another session.
     pub(crate) fn handle_session(&mut self) {
         let desired = std::mem::take(&mut self.desired);

@@ -8,20 +8,24 @@ mod absent;
 mod bridges;
 mod datapath;
 mod dpctl;
+mod dummies;
 mod logs;
 mod own;
 mod process;
+mod qos;
 mod stations;
 mod tracing;
+mod tunnels;
 mod watching;
 mod workers;
 
 use super::{Control, Site};
+use crate::config::Dummies;
 use crate::shell::unixctl::Question;
 pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.
-const SUBJECTS: [&[Command]; 12] = [
+const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
     &absent::COMMANDS,
     &bridges::COMMANDS,
@@ -30,11 +34,16 @@ const SUBJECTS: [&[Command]; 12] = [
     &logs::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
+    &qos::COMMANDS,
     &stations::COMMANDS,
+    &tunnels::COMMANDS,
     &tracing::COMMANDS,
     &watching::COMMANDS,
     &workers::COMMANDS,
 ];
+
+/// Commands that are there if dummies are.
+const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
 
 /// As many arguments as anyone likes.
 const MANY: usize = usize::MAX;
@@ -76,8 +85,8 @@ impl Command {
     ///
     /// # Errors
     /// There is none, or it does not take so many arguments.
-    fn find(name: &str, arguments: usize) -> Result<&'static Self, String> {
-        let mut rows = SUBJECTS.into_iter().flatten();
+    fn find(name: &str, arguments: usize, dummies: Dummies) -> Result<&'static Self, String> {
+        let mut rows = all(dummies);
         let row = rows.find(|row| row.name == name).ok_or_else(|| {
             format!(
                 "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
@@ -97,10 +106,24 @@ impl Command {
     }
 }
 
+/// All that there are.
+fn all(dummies: Dummies) -> impl Iterator<Item = &'static Command> {
+    let for_tests = dummies.are_there().then_some(FOR_TESTS);
+    let subjects = SUBJECTS
+        .iter()
+        .copied()
+        .chain(for_tests.into_iter().flatten());
+    subjects.flatten()
+}
+
 impl Control {
     /// Answers a question.
     pub(super) fn handle_question(&mut self, question: Question) {
-        let row = Command::find(&question.command, question.arguments.len());
+        let row = Command::find(
+            &question.command,
+            question.arguments.len(),
+            self.tools.dummies,
+        );
         let answer = match row.map(|row| &row.answer) {
             Ok(AtOnce(answer)) => answer(self, &question.arguments),
             Ok(Later(answer)) => match answer(self, &question.arguments) {
@@ -136,8 +159,8 @@ fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
     words.partition(|word| word.starts_with('-'))
 }
 
-fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
-    let mut rows: Vec<_> = SUBJECTS.into_iter().flatten().collect();
+fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut rows: Vec<_> = all(control.tools.dummies).collect();
     rows.sort_by_key(|row| row.name);
     let lines = rows
         .iter()

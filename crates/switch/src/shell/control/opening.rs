@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base::PortNo;
 use packet::MacAddr;
 use ports::af_packet::{AfPacket, RingSize};
+use ports::dummy::Dummy;
 use ports::inner::Inner;
 use ports::replay::Replay;
 use ports::tap::{self, Tap};
@@ -82,7 +83,18 @@ impl Opening {
                 Box::new(Xdp::open(&name(), &self.takers, *options, memories)?)
             }
             PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
-            PortKind::Patch(_) => Box::new(Inner::new(&self.wanted.name, queues)),
+            PortKind::Patch(_) | PortKind::Tunnel(_) => {
+                Box::new(Inner::new(&self.wanted.name, queues))
+            }
+            PortKind::Dummy(files) => {
+                let opened = Dummy::open(&self.wanted.name, address, files, queues);
+                let failed = |source| OpenError::Failed {
+                    name: self.wanted.name.clone(),
+                    step: "making a dummy",
+                    source,
+                };
+                Box::new(opened.map_err(failed)?)
+            }
             PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
         })
     }
@@ -208,7 +220,10 @@ fn take_in(port: &mut PortSite, device: Box<dyn Port>, seats: Vec<Seat>, status:
 const fn is_lone(kind: &PortKind) -> bool {
     match kind {
         PortKind::Interface | PortKind::Tap => true,
-        PortKind::Xdp(_) | PortKind::Dpdk(_) | PortKind::Patch(_) | PortKind::Replay(_) => false,
+        PortKind::Xdp(_) | PortKind::Dpdk(_) => false,
+        PortKind::Patch(_) | PortKind::Tunnel(_) | PortKind::Replay(_) | PortKind::Dummy(_) => {
+            false
+        }
     }
 }
 

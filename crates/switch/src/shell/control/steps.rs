@@ -1,6 +1,7 @@
 //! Carrying out steps towards a configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
@@ -196,7 +197,10 @@ impl Control {
         let local = NumberedPort {
             number: PortNo::LOCAL,
             name: config.name.clone(),
-            kind: PortKind::Tap,
+            kind: match config.is_dummy {
+                true => PortKind::Dummy(Arc::default()),
+                false => PortKind::Tap,
+            },
         };
         self.add_port(&config.name, local, Some(address))
     }

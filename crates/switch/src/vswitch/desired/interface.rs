@@ -2,12 +2,15 @@
 //! both is not honoured.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use ovsdb::Uuid;
+use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::equipment::read_equipment;
-use crate::config::{Equipment, PortKind, PortSpec, read_peer};
+use crate::config::{EgressLimit, Equipment, PortKind, PortSpec, TUNNEL_TYPES, Tunnel, read_peer};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -21,20 +24,29 @@ pub(super) struct Wanted {
     pub(super) notes: Vec<String>,
 }
 
+impl Wanted {
+    /// Limits what leaves by it, or says why not.
+    pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
+        match limit {
+            Ok(limit) => self.equipment.egress = limit,
+            Err(why) => self.notes.push(format!("qos: {why}")),
+        }
+    }
+}
+
 /// Types of interfaces that are not there; which others are, `kind` says.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 12] = [
-    "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+const MISSING_TYPES: [&str; 9] = [
+    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns of a port that would have it forward less than it does, or otherwise: without
 /// them frames would go where they must not.
 #[rustfmt::skip]
-const REFUSED: [(&str, &str); 4] = [
+const REFUSED: [(&str, &str); 3] = [
     ("tag",     "ports in a VLAN (access ports) are not there"),
     ("trunks",  "ports that carry some VLANs only are not there"),
     ("cvlans",  "tunnels of 802.1Q are not there"),
-    ("qos",     "shaping is not there"),
 ];
 
 /// Columns of a port that only add something.
@@ -44,17 +56,21 @@ const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "other_config"]
 ///
 /// # Errors
 /// It cannot be a port, and why.
-pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<Wanted, String> {
+pub(super) fn read_interface(
+    port: Record<'_>,
+    interface: Record<'_>,
+    is_dummy: impl Fn(&str) -> bool,
+) -> Result<Wanted, String> {
     let name = interface.text("name").unwrap_or_default();
     if let Some((column, why)) = refused_of_port(port) {
         return Err(format!("{column}: {why}"));
     }
     let mut options = interface.map("options");
-    let (kind, name) = kind(
-        interface.text("type").unwrap_or_default(),
-        name,
-        &mut options,
-    )?;
+    let of = interface.text("type").unwrap_or_default();
+    let (kind, name) = match is_dummy(of) {
+        true => (dummy(&mut options), name.to_owned()),
+        false => kind(of, name, &mut options)?,
+    };
     kind.check_name("name", &name)
         .map_err(|error| error.problem)?;
     let mut notes: Vec<_> = options
@@ -134,6 +150,16 @@ pub(super) fn unheeded(key: &str) -> String {
     format!("not honoured: this switch has no {key}")
 }
 
+/// A dummy, and where its frames are written down.
+fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
+    let both = options.remove("pcap");
+    let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
+    PortKind::Dummy(Arc::new(Files {
+        received: file("rxq_pcap"),
+        sent: file("tx_pcap"),
+    }))
+}
+
 /// What a type of interface comes to, and the name of its device. What is understood of
 /// `options` is taken out.
 fn kind(
@@ -162,11 +188,15 @@ fn kind(
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
             here(PortKind::Patch(read_peer(name, peer)?))
         }
+        of if TUNNEL_TYPES.contains(&of) => {
+            let tunnel = Tunnel::read(of, name, options)?;
+            here(PortKind::Tunnel(Arc::new(tunnel)))
+        }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there yet: use system, internal, tap, patch, afxdp or dpdk"
+            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, patch, afxdp or dpdk"
+            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
     }
 }
