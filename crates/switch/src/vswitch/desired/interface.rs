@@ -10,7 +10,7 @@ use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::equipment::read_equipment;
-use crate::config::{EgressLimit, Equipment, PortKind, PortSpec, read_peer};
+use crate::config::{EgressLimit, Equipment, IngressLimit, PortKind, PortSpec, read_peer};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -28,6 +28,9 @@ impl Wanted {
     /// Limits what leaves by it, or says why not.
     pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
         match limit {
+            Ok(Some(_)) if matches!(self.spec.kind, PortKind::Patch(_)) => self
+                .notes
+                .push("qos: not honoured: a patch port sends nothing".to_owned()),
             Ok(limit) => self.equipment.egress = limit,
             Err(why) => self.notes.push(format!("qos: {why}")),
         }
@@ -78,8 +81,12 @@ pub(super) fn read_interface(
         .map(|key| format!("options:{key}: {}", unheeded(key)))
         .collect();
     notes.extend(notes_of(port, interface));
-    let (equipment, lacking) = read_equipment(interface, None);
+    let (mut equipment, lacking) = read_equipment(interface, None);
     notes.extend(lacking);
+    if matches!(kind, PortKind::Patch(_)) && equipment.ingress != IngressLimit::default() {
+        equipment.ingress = IngressLimit::default();
+        notes.push("ingress_policing_rate: not honoured: a patch port receives nothing".to_owned());
+    }
     let spec = PortSpec {
         kind,
         name,
