@@ -52,6 +52,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod tunnels;
 mod unixctl;
 mod vswitchd;
 mod walk;
@@ -92,6 +93,7 @@ const THEMES: &[&[Rule]] = &[
     equipment::RULES,
     tls::RULES,
     patches::RULES,
+    tunnels::RULES,
     mininet::RULES,
     faucet::RULES,
     ovs_tools::RULES,

@@ -19,6 +19,7 @@ mod rundir;
 mod signals;
 mod streams;
 mod tls;
+mod underlay;
 mod unixctl;
 mod worker_thread;
 

@@ -6,6 +6,7 @@
 //! whoever owns the thread, a test included. The frames' fates are told by compiled
 //! tables, a batch at a time.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ mod limits;
 mod onward;
 mod reports;
 mod resting;
+mod tunnelling;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -80,6 +82,10 @@ pub(crate) struct Worker {
     batch: Batch,
     exits: Vec<Exit>,
     onward: Onward,
+    /// What a frame was cut into, on its way into a tunnel.
+    segments: Vec<Frame>,
+    /// The next numbers of packets, of tunnels that have them numbered.
+    numbers: BTreeMap<PortKey, u32>,
     turn: Turn,
     /// When the turn began.
     now: Instant,
@@ -105,6 +111,8 @@ impl Worker {
             batch: Batch::new(),
             exits: Vec::new(),
             onward: Onward::default(),
+            segments: Vec::new(),
+            numbers: BTreeMap::new(),
             turn: Turn::default(),
             now: Instant::START,
         }
@@ -150,6 +158,7 @@ impl Worker {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
+            self.slots.set_terminating(newest.terminating());
             self.program = Some(Arc::clone(&newest));
         }
         let generation = newest.generation;
@@ -180,8 +189,8 @@ impl Worker {
                 }
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
-            Command::Transmit(key, frame) => {
-                self.send(key, frame);
+            Command::Transmit(key, frame, words) => {
+                self.transmit(key, frame, words);
                 let program = self.program.take();
                 let program = program.expect("it is put back at the end of each batch");
                 self.pass_on(&program, now);
@@ -251,9 +260,10 @@ impl Worker {
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
         let puts_off = batch.room() == 0;
+        let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin(ground, batch);
+            let mut run = runner.begin_with(ground, words.as_deref(), batch);
             let all_leave = run.leave_all();
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
@@ -289,6 +299,7 @@ impl Worker {
         self.exits.clear();
         for egress in &verdict.egress {
             let frame = &verdict.frames[egress.frame];
+            let before = self.exits.len();
             match &egress.to {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
@@ -296,6 +307,9 @@ impl Worker {
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+            }
+            if let Some(words) = &egress.words {
+                self.depart_with(from, frame, before, words);
             }
         }
         for learned in verdict.learned.drain(..) {
@@ -419,7 +433,7 @@ impl Worker {
         let Some(slot) = self.slots.find(key) else {
             return;
         };
-        if slot.inner.is_some() {
+        if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
         if slot.gate.police.limits_egress() {

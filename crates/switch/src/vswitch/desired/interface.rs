@@ -10,7 +10,9 @@ use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::equipment::read_equipment;
-use crate::config::{EgressLimit, Equipment, IngressLimit, PortKind, PortSpec, read_peer};
+use crate::config::{
+    EgressLimit, Equipment, IngressLimit, PortKind, PortSpec, TUNNEL_TYPES, Tunnel, read_peer,
+};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -28,19 +30,24 @@ impl Wanted {
     /// Limits what leaves by it, or says why not.
     pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
         match limit {
-            Ok(Some(_)) if matches!(self.spec.kind, PortKind::Patch(_)) => self
+            Ok(Some(_)) if is_inner(&self.spec.kind) => self
                 .notes
-                .push("qos: not honoured: a patch port sends nothing".to_owned()),
+                .push("qos: not honoured: it sends by other ports".to_owned()),
             Ok(limit) => self.equipment.egress = limit,
             Err(why) => self.notes.push(format!("qos: {why}")),
         }
     }
 }
 
+/// Whether its frames come and go within the process, or by other ports.
+const fn is_inner(kind: &PortKind) -> bool {
+    matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
+}
+
 /// Types of interfaces that are not there; which others are, `kind` says.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 12] = [
-    "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+const MISSING_TYPES: [&str; 9] = [
+    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns of a port that would have it forward less than it does, or otherwise: without
@@ -83,9 +90,9 @@ pub(super) fn read_interface(
     notes.extend(notes_of(port, interface));
     let (mut equipment, lacking) = read_equipment(interface, None);
     notes.extend(lacking);
-    if matches!(kind, PortKind::Patch(_)) && equipment.ingress != IngressLimit::default() {
+    if is_inner(&kind) && equipment.ingress != IngressLimit::default() {
         equipment.ingress = IngressLimit::default();
-        notes.push("ingress_policing_rate: not honoured: a patch port receives nothing".to_owned());
+        notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
     }
     let spec = PortSpec {
         kind,
@@ -195,11 +202,15 @@ fn kind(
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
             here(PortKind::Patch(read_peer(name, peer)?))
         }
+        of if TUNNEL_TYPES.contains(&of) => {
+            let tunnel = Tunnel::read(of, name, options)?;
+            here(PortKind::Tunnel(Arc::new(tunnel)))
+        }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there yet: use system, internal, tap, patch, afxdp or dpdk"
+            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, patch, afxdp or dpdk"
+            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
     }
 }
