@@ -10,6 +10,7 @@ pub(crate) const RULES: &[Rule] = rules![
     interfaces_are_given_lengths_and_addresses,
     an_interface_tells_how_its_link_is,
     what_comes_too_fast_is_not_taken,
+    what_is_to_leave_too_fast_is_dropped,
     an_internal_interface_works_in_another_namespace,
     tables_are_named_and_limited_by_the_database,
     the_host_is_told_of_where_that_is_wanted,
@@ -104,6 +105,46 @@ fn what_comes_too_fast_is_not_taken(ground: &Ground) -> Outcome {
     ground.wait_until("all frames", || {
         Ok(counted("br0 port 2 tx_packets")? - before >= 60)
     })?;
+    Ok(())
+}
+
+fn what_is_to_leave_too_fast_is_dropped(ground: &Ground) -> Outcome {
+    const FRAME: &str = "eth(dst=02:00:00:00:00:02,src=02:00:00:00:00:01) / data(986)";
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    site.vsctl(&format!(
+        "{TWO} -- set Port p2 qos=@q -- --id=@q create QoS type=egress-policer other_config:cir=1 other_config:cbs=10000"
+    ))?;
+    let shown = site.tool("ovs-appctl qos/show p2")?;
+    assert_eq!(shown, "QoS: p2 egress-policer\ncbs: 10000\ncir: 1\n");
+    assert_eq!(
+        site.tool("ovs-appctl qos/show p1")?,
+        "QoS not configured on p1\n"
+    );
+    assert_eq!(
+        site.tool("ovs-appctl qos/show-types p1")?,
+        "QoS type: egress-policer\n"
+    );
+    Ran::of(ground, site.program("ovs-appctl qos/show p9"))?.bad()?;
+    rig.host(1).send(&[FRAME; 60])?;
+    ground.wait_until("frames to be dropped", || {
+        let told = site.tool("ovs-appctl comporta/counters")?;
+        let dropped = told.lines().filter(|line| line.contains("egress_policed"));
+        let dropped =
+            dropped.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok());
+        Ok(dropped.sum::<u64>() >= 50)
+    })?;
+    // What keeps frames back is not there, and said; the port is.
+    site.vsctl("set QoS . type=linux-htb other_config:max-rate=1000000")?;
+    ground.wait_until("what is not honoured", || {
+        Ok(site
+            .vsctl("get Interface p2 error")?
+            .contains("qos: linux-htb: not honoured"))
+    })?;
+    rig.host(1).reach(rig.host(2).address)?;
+    site.vsctl("clear Port p2 qos")?;
+    site.wait_for_column("get Interface p2 error", "[]")?;
     Ok(())
 }
 

@@ -51,6 +51,7 @@ mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod tunnels;
 mod unixctl;
 mod vswitchd;
 mod walk;
@@ -90,6 +91,7 @@ const THEMES: &[&[Rule]] = &[
     equipment::RULES,
     tls::RULES,
     patches::RULES,
+    tunnels::RULES,
     mininet::RULES,
     faucet::RULES,
     ovs_tools::RULES,

@@ -27,7 +27,7 @@ pub(crate) const RULES: &[Rule] = rules![
 const THEIRS: &str = "/usr/lib/openvswitch-switch/ovs-vswitchd";
 
 /// Commands of Open vSwitch that are another theme's, or of a library that is not there.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 12] = [
     "dpif-netlink/",
     "bond/",
     "lacp/",
@@ -37,7 +37,6 @@ const OTHERS: [&str; 13] = [
     "rstp/",
     "tnl/",
     "ovs/route/",
-    "qos/",
     "odp-execute/",
     "dpif-netdev/bond-show",
     "dpdk/",

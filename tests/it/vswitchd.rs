@@ -126,8 +126,8 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
     let refused = [
         ("add-port br0 p9", "there is no interface p9"),
         (
-            "add-port br0 v1 -- set Interface v1 type=vxlan options:remote_ip=10.0.0.9",
-            "type vxlan: not there yet",
+            "add-port br0 v1 -- set Interface v1 type=erspan options:remote_ip=10.0.0.9",
+            "type erspan: not there",
         ),
         (
             "add-port br0 i1 tag=7 -- set Interface i1 type=internal",

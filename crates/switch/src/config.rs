@@ -17,6 +17,7 @@ mod switching;
 mod tables;
 mod target;
 mod tls;
+mod tunnel;
 mod vlan;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +33,7 @@ pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
 pub use controller::{Controller, Tuning};
 pub use dummies::Dummies;
-pub use equipment::{Allowance, Equipment, IngressLimit};
+pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
 pub(crate) use port::{NUMBER_MAX, read_peer};
@@ -43,6 +44,8 @@ pub use switching::{LogicalPort, Switching};
 pub use tables::TableConfig;
 pub use target::{Listen, Target};
 pub use tls::Tls;
+pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
+pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
 pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.

@@ -8,3 +8,4 @@ pub(crate) mod identity;
 pub(crate) mod link;
 pub(crate) mod monitors;
 pub(crate) mod tracing;
+pub(crate) mod underlay;

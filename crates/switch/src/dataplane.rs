@@ -9,5 +9,7 @@ pub(crate) mod publisher;
 pub(crate) mod slots;
 pub(crate) mod switching;
 pub(crate) mod tether;
+pub(crate) mod tunnels;
+pub(crate) mod underlay;
 pub(crate) mod ways;
 pub(crate) mod worker;

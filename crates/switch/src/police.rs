@@ -11,10 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::Instant;
 use pipeline::Cause;
 
-use crate::config::{Allowance, IngressLimit, Rate};
+use crate::config::{Allowance, EgressLimit, IngressLimit, Rate};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
-const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// What lets frames through, those of one port or those to one controller.
 #[derive(Debug)]
@@ -24,6 +23,8 @@ pub(crate) struct Police {
     /// How much comes by the port at all.
     kilobits: Meter,
     kilopackets: Meter,
+    /// How much leaves by it.
+    egress: Meter,
 }
 
 impl Police {
@@ -34,6 +35,7 @@ impl Police {
             others: Bucket::default(),
             kilobits: Meter::default(),
             kilopackets: Meter::default(),
+            egress: Meter::default(),
         };
         police.set(rate);
         Arc::new(police)
@@ -47,8 +49,12 @@ impl Police {
 
     /// Takes so much from the port from now on.
     pub(crate) fn limit_ingress(&self, limit: IngressLimit) {
-        self.kilobits.set(limit.kilobits);
-        self.kilopackets.set(limit.kilopackets);
+        let thousands = |allowance: Allowance| EgressLimit {
+            rate: u64::from(allowance.rate) * 1000,
+            burst: u64::from(allowance.burst) * 1000,
+        };
+        self.kilobits.set(thousands(limit.kilobits));
+        self.kilopackets.set(thousands(limit.kilopackets));
     }
 
     /// Whether not all may be taken from the port.
@@ -59,6 +65,21 @@ impl Police {
     /// Whether a frame that stands for so many, of so many bytes, may come in.
     pub(crate) fn admits(&self, (frames, bytes): (u64, u64), now: Instant) -> bool {
         self.kilobits.takes(bytes * 8, now) && self.kilopackets.takes(frames, now)
+    }
+
+    /// Lets so many bytes leave by the port from now on; all, if there is no limit.
+    pub(crate) fn limit_egress(&self, limit: Option<EgressLimit>) {
+        self.egress.set(limit.unwrap_or_default());
+    }
+
+    /// Whether not all may leave by the port.
+    pub(crate) fn limits_egress(&self) -> bool {
+        self.egress.is_set()
+    }
+
+    /// Whether a frame of so many bytes may leave.
+    pub(crate) fn lets_out(&self, (_, bytes): (u64, u64), now: Instant) -> bool {
+        self.egress.takes(bytes, now)
     }
 
     /// Whether a frame that is sent for this cause may pass.
@@ -79,7 +100,7 @@ impl Police {
 /// A bucket of which a frame takes what it is large.
 #[derive(Debug, Default)]
 struct Meter {
-    /// Tokens a millisecond; zero if there is no limit.
+    /// Tokens a second; zero if there is no limit.
     rate: AtomicU64,
     /// Nanoseconds that an empty bucket takes to fill.
     burst: AtomicU64,
@@ -88,13 +109,10 @@ struct Meter {
 }
 
 impl Meter {
-    fn set(&self, allowance: Allowance) {
-        let (rate, burst) = (u64::from(allowance.rate), u64::from(allowance.burst));
-        // A thousand tokens a second are one a millisecond.
-        let burst = (burst * 1000 * NANOS_PER_MILLI).checked_div(rate);
-        self.burst
-            .store(burst.unwrap_or_default(), Ordering::Relaxed);
-        self.rate.store(rate, Ordering::Relaxed);
+    fn set(&self, limit: EgressLimit) {
+        let burst = time_for(limit.burst, limit.rate).unwrap_or_default();
+        self.burst.store(burst, Ordering::Relaxed);
+        self.rate.store(limit.rate, Ordering::Relaxed);
     }
 
     fn is_set(&self) -> bool {
@@ -103,17 +121,25 @@ impl Meter {
 
     fn takes(&self, tokens: u64, now: Instant) -> bool {
         let rate = self.rate.load(Ordering::Relaxed);
-        let Some(cost) = (tokens * NANOS_PER_MILLI).checked_div(rate) else {
+        let Some(cost) = time_for(tokens, rate) else {
             return true;
         };
-        let last = now.as_nanos() + self.burst.load(Ordering::Relaxed);
+        let burst = self.burst.load(Ordering::Relaxed);
+        let last = now.as_nanos().saturating_add(burst);
         let more = |full_at: u64| {
-            let then = full_at.max(now.as_nanos()) + cost;
+            let then = full_at.max(now.as_nanos()).saturating_add(cost);
             (then <= last).then_some(then)
         };
         let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
         self.full_at.fetch_update(set, read, more).is_ok()
     }
+}
+
+/// Nanoseconds that so many tokens take at a rate; none without a rate.
+fn time_for(tokens: u64, rate: u64) -> Option<u64> {
+    let nanos = u128::from(tokens) * u128::from(NANOS_PER_SEC);
+    let time = nanos.checked_div(rate.into())?;
+    Some(u64::try_from(time).unwrap_or(u64::MAX))
 }
 
 #[derive(Debug, Default)]
@@ -235,6 +261,18 @@ mod tests {
         });
         assert_eq!(admitted(1500, 10_000, 9000), 2000);
         assert_eq!(admitted(64, 10_000, 9005), 5);
+        // What leaves is another matter: 3000 bytes are two such frames.
+        assert!(!police.limits_egress());
+        let limit = EgressLimit {
+            rate: 1500,
+            burst: 3000,
+        };
+        police.limit_egress(Some(limit));
+        let out = |at_millis| police.lets_out((1, 1500), Instant::from_millis(at_millis));
+        assert_eq!(
+            [out(1), out(1), out(1), out(1001), out(1001)],
+            [true, true, false, true, false]
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod signals;
 mod snoop;
 mod streams;
 mod tls;
+mod underlay;
 mod unixctl;
 mod worker_thread;
 

@@ -14,6 +14,17 @@ pub struct Equipment {
     pub mtu: Option<u32>,
     /// How much is taken from it.
     pub ingress: IngressLimit,
+    /// How much leaves by it; all, if absent.
+    pub egress: Option<EgressLimit>,
+}
+
+/// How much leaves by a port (ovs-vswitchd.conf.db(5), "Configuration for egress-policer QoS").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EgressLimit {
+    /// Bytes a second (`cir`).
+    pub rate: u64,
+    /// Bytes at once, after a pause (`cbs`).
+    pub burst: u64,
 }
 
 /// How much is taken from a port; all there is, where a rate is zero
@@ -48,6 +59,9 @@ impl fmt::Display for Equipment {
             if rate > 0 {
                 words.push(format!("ingress {rate} {unit}/s, {burst} {unit} at once"));
             }
+        }
+        if let Some(EgressLimit { rate, burst }) = self.egress {
+            words.push(format!("egress {rate} bytes/s, {burst} bytes at once"));
         }
         match words.is_empty() {
             true => f.write_str("as it is"),

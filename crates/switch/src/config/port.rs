@@ -12,6 +12,7 @@ use ports::xdp::{HookChoice, Options, TransferChoice};
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::tunnel::{self, Tunnel};
 
 /// What lies behind a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +31,8 @@ pub enum PortKind {
     /// One end of a cable within the process: the other is the port of this name, of this or
     /// another bridge, if it names this one.
     Patch(Arc<str>),
+    /// A tunnel.
+    Tunnel(Arc<Tunnel>),
     /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
     Dummy(Arc<Files>),
 }
@@ -40,7 +43,9 @@ impl PortKind {
     pub const fn is_found(&self) -> bool {
         match self {
             Self::Interface | Self::Xdp(_) | Self::Dpdk(_) => true,
-            Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Dummy(_) => false,
+            Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
+                false
+            }
         }
     }
 
@@ -49,7 +54,9 @@ impl PortKind {
         match self {
             // Its name was read with its arguments.
             Self::Dpdk(_) => Ok(()),
-            Self::Patch(_) | Self::Dummy(_) => super::check_inner_name(option, name),
+            Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
+                super::check_inner_name(option, name)
+            }
             Self::Interface | Self::Xdp(_) | Self::Tap | Self::Replay(_) => {
                 super::check_name(option, name)
             }
@@ -82,12 +89,14 @@ impl FromStr for PortSpec {
             Some(("tap", rest)) => (PortKind::Tap, rest),
             Some(("xdp", rest)) => (PortKind::Xdp(Options::default()), rest),
             Some(("replay", rest)) => (PortKind::Replay(None), rest),
+            Some((of, rest)) if tunnel::TYPES.contains(&of) => return parse_tunnel(text, of, rest),
             Some(("patch", rest)) => (PortKind::Patch("".into()), rest),
             Some((other, _)) => {
                 let problem = format!(
                     "'{other}:' is no kind of port: use INTERFACE[=NUMBER], \
                      xdp:INTERFACE[,MODE..][=NUMBER], dpdk:DEVICE[=NUMBER][,ARGUMENT..], \
-                     tap:NAME[=NUMBER], patch:NAME,PEER[=NUMBER] or replay:NAME[,FILE][=NUMBER]"
+                     tap:NAME[=NUMBER], patch:NAME,PEER[=NUMBER], replay:NAME[,FILE][=NUMBER], \
+                     vxlan:NAME[=NUMBER],remote=ADDRESS[,key=KEY..], geneve:.. or gre:.."
                 );
                 return Err(ConfigError::new("--port", problem));
             }
@@ -115,7 +124,11 @@ impl FromStr for PortSpec {
                 })?;
                 name = first;
             }
-            PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap | PortKind::Dummy(_) => {}
+            PortKind::Interface
+            | PortKind::Dpdk(_)
+            | PortKind::Tap
+            | PortKind::Dummy(_)
+            | PortKind::Tunnel(_) => {}
         }
         kind.check_name("--port", name)?;
         Ok(Self {
@@ -136,6 +149,25 @@ pub(crate) fn read_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
         return Err("a patch port is not its own peer".to_owned());
     }
     Ok(peer.into())
+}
+
+/// Reads what stands behind `vxlan:`, `geneve:` or `gre:`. The number stands behind the name,
+/// as options have the same sign in them.
+fn parse_tunnel(text: &str, of: &str, rest: &str) -> Result<PortSpec, ConfigError> {
+    let (head, words) = rest.split_once(',').unwrap_or((rest, ""));
+    let (name, number) = match head.split_once('=') {
+        None => (head, None),
+        Some((name, number)) => (name, Some(parse_number(text, number)?)),
+    };
+    let wrong = |problem: String| ConfigError::new("--port", format!("'{text}': {problem}"));
+    let tunnel = tunnel::from_words(of, name, words).map_err(wrong)?;
+    let kind = PortKind::Tunnel(Arc::new(tunnel));
+    kind.check_name("--port", name)?;
+    Ok(PortSpec {
+        kind,
+        name: name.to_owned(),
+        number,
+    })
 }
 
 /// Reads what stands behind `dpdk:`. The number stands behind the device's name: the
@@ -236,6 +268,13 @@ impl fmt::Display for PortSpec {
             PortKind::Xdp(options) => {
                 write!(f, "xdp:{}", self.name)?;
                 modes(*options).try_for_each(|mode| write!(f, ",{mode}"))?;
+            }
+            PortKind::Tunnel(tunnel) => {
+                write!(f, "{}:{}", tunnel.type_name(), self.name)?;
+                if let Some(number) = self.number {
+                    write!(f, "={number}")?;
+                }
+                return write!(f, "{tunnel}");
             }
             PortKind::Dummy(_) => write!(f, "dummy:{}", self.name)?,
             PortKind::Patch(peer) => write!(f, "patch:{},{peer}", self.name)?,

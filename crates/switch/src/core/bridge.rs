@@ -25,7 +25,8 @@ use std::sync::Arc;
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use fastpath::{Classifier, Description, Scratch, View};
 use flow::{
-    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
+    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, Registers, SwitchConfig,
+    TableStatus,
 };
 use openflow::{ChannelState, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
@@ -64,8 +65,8 @@ pub(crate) enum Effect {
     Leave(ConnectionId),
     /// Tell a peer something it did not ask for.
     Tell(ConnectionId, Arc<Message>),
-    /// Send a frame out of a port.
-    Transmit(PortNo, Frame),
+    /// Send a frame out of a port; what goes with it counts if that is a tunnel's.
+    Transmit(PortNo, Frame, Option<Box<Registers>>),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
     /// Let go of rules that are gone, and that everybody was told of.

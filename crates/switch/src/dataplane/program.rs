@@ -9,7 +9,9 @@ use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
+use super::slots::PortKey;
 use super::switching::SwitchingView;
+use super::underlay::Underlay;
 use super::ways::Ways;
 use crate::mac::MacView;
 
@@ -47,9 +49,19 @@ pub(crate) struct Program {
     pub(crate) bridges: Vec<BridgeProgram>,
     /// What is behind ports within the process.
     pub(crate) ways: Arc<Ways>,
+    /// What tunnels' packets go by.
+    pub(crate) underlay: Arc<Underlay>,
 }
 
 impl Program {
+    /// The ports at which tunnels' packets come in.
+    pub(crate) fn terminating(&self) -> Vec<PortKey> {
+        match self.underlay.terminates() {
+            true => self.underlay.grounds.keys().copied().collect(),
+            false => Vec::new(),
+        }
+    }
+
     /// The bridge with this id, if it is still there.
     pub(crate) fn bridge(&self, id: BridgeId) -> Option<&BridgeProgram> {
         let place = self

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::program::{BridgeProgram, Generation, Program, Publication};
 use super::tether::{Tether, Wake};
+use super::underlay::Underlay;
 use super::ways::Ways;
 
 /// Programs that wait to be freed until the workers are woken to let go of them. They
@@ -35,6 +36,8 @@ pub(crate) struct Publisher {
     retired: VecDeque<Retired>,
     /// What is behind ports within the process, from the next publication on.
     ways: Arc<Ways>,
+    /// What tunnels' packets go by, from then on.
+    underlay: Arc<Underlay>,
 }
 
 impl Publisher {
@@ -46,7 +49,18 @@ impl Publisher {
             passed: Generation::default(),
             retired: VecDeque::new(),
             ways: Arc::default(),
+            underlay: Arc::default(),
         }
+    }
+
+    /// What tunnels' packets go by.
+    pub(crate) fn underlay(&self) -> &Underlay {
+        &self.underlay
+    }
+
+    /// Has tunnels' packets go by this from the next publication on.
+    pub(crate) fn set_underlay(&mut self, underlay: Underlay) {
+        self.underlay = Arc::new(underlay);
     }
 
     /// What is behind ports within the process.
@@ -72,6 +86,7 @@ impl Publisher {
             generation: self.generation,
             bridges,
             ways: Arc::clone(&self.ways),
+            underlay: Arc::clone(&self.underlay),
         };
         let program = self.publication.swap(Arc::new(program));
         self.retired.push_back(Retired { program, is_large });

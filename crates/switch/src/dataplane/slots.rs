@@ -30,6 +30,8 @@ pub(crate) struct Slot {
     pub(crate) gate: Gate,
     /// What is counted of frames that go on within the process, if that is what they do here.
     pub(crate) inner: Option<Arc<QueueCounters>>,
+    /// Whether tunnels' packets come to the host by it.
+    pub(crate) terminates: bool,
 }
 
 /// Ports are noted by the last byte of their numbers, so that most are found without a
@@ -44,8 +46,10 @@ pub(crate) struct Slots {
     notes: Box<[u8; NOTES]>,
     /// Whether a look into one of them costs next to nothing.
     has_cheap: bool,
-    /// Those within the process.
+    /// Those whose frames are looked at before they leave, or go on within the process.
     inner: Vec<PortKey>,
+    /// Those of them at which tunnels' packets come in.
+    terminating: Vec<PortKey>,
 }
 
 impl Default for Slots {
@@ -56,6 +60,7 @@ impl Default for Slots {
             notes: Box::new([0; NOTES]),
             has_cheap: false,
             inner: Vec::new(),
+            terminating: Vec::new(),
         }
     }
 }
@@ -70,6 +75,7 @@ impl Slots {
             spared: 0,
             gate,
             inner,
+            terminates: self.terminating.contains(&key),
         };
         match self.keys.binary_search(&key) {
             Ok(place) => self.slots[place] = slot,
@@ -107,7 +113,7 @@ impl Slots {
     fn note(&mut self) {
         self.has_cheap = self.slots.iter().any(|slot| !slot.queue.is_dear());
         let slots = self.keys.iter().zip(&self.slots);
-        let inner = slots.filter(|(_, slot)| slot.inner.is_some());
+        let inner = slots.filter(|(_, slot)| slot.inner.is_some() || slot.terminates);
         self.inner = inner.map(|(key, _)| *key).collect();
         for (key, place) in self.keys.iter().zip(0..=u8::MAX) {
             self.notes[note_of(*key)] = place;
@@ -146,7 +152,19 @@ impl Slots {
         !self.inner.is_empty()
     }
 
-    /// The ports within the process.
+    /// Has tunnels' packets come in at these ports.
+    pub(crate) fn set_terminating(&mut self, ports: Vec<PortKey>) {
+        if self.terminating == ports {
+            return;
+        }
+        self.terminating = ports;
+        for (key, slot) in self.keys.iter().zip(&mut self.slots) {
+            slot.terminates = self.terminating.contains(key);
+        }
+        self.note();
+    }
+
+    /// The ports whose frames are looked at before they leave, or go on within the process.
     pub(crate) fn inner(&self) -> &[PortKey] {
         &self.inner
     }

@@ -1,13 +1,18 @@
 //! Where frames go on that leave by a port within the process: what stands behind such ports
 //! at one moment. Published with the tables, so a frame sees a change whole or not at all.
 
+use std::sync::Arc;
+
 use super::slots::PortKey;
+use crate::config::Tunnel;
 
 /// What is behind a port within the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Another port, by which frames come in.
     Patch(PortKey),
+    /// A tunnel.
+    Tunnel(Arc<Tunnel>),
 }
 
 /// All of them, by port.

@@ -6,6 +6,7 @@
 //! whoever owns the thread, a test included. The frames' fates are told by compiled
 //! tables, a batch at a time.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
 use packet::{Checksum, Frame, Link, Pool};
 use pipeline::{Destination, Verdict};
-use ports::{Batch, Queue, on_the_wire};
+use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
 use super::counters::{Drop, WorkerCounters};
@@ -24,9 +25,11 @@ use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
 use onward::Onward;
 
+mod limits;
 mod onward;
 mod reports;
 mod resting;
+mod tunnelling;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -79,7 +82,13 @@ pub(crate) struct Worker {
     batch: Batch,
     exits: Vec<Exit>,
     onward: Onward,
+    /// What a frame was cut into, on its way into a tunnel.
+    segments: Vec<Frame>,
+    /// The next numbers of packets, of tunnels that have them numbered.
+    numbers: BTreeMap<PortKey, u32>,
     turn: Turn,
+    /// When the turn began.
+    now: Instant,
 }
 
 /// A frame of the verdict on its way to a port.
@@ -102,7 +111,10 @@ impl Worker {
             batch: Batch::new(),
             exits: Vec::new(),
             onward: Onward::default(),
+            segments: Vec::new(),
+            numbers: BTreeMap::new(),
             turn: Turn::default(),
+            now: Instant::START,
         }
     }
 
@@ -114,6 +126,7 @@ impl Worker {
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
+        self.now = now;
         self.catch_up(now);
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
@@ -145,6 +158,7 @@ impl Worker {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
+            self.slots.set_terminating(newest.terminating());
             self.program = Some(Arc::clone(&newest));
         }
         let generation = newest.generation;
@@ -175,8 +189,8 @@ impl Worker {
                 }
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
-            Command::Transmit(key, frame) => {
-                self.send(key, frame);
+            Command::Transmit(key, frame, words) => {
+                self.transmit(key, frame, words);
                 let program = self.program.take();
                 let program = program.expect("it is put back at the end of each batch");
                 self.pass_on(&program, now);
@@ -233,20 +247,6 @@ impl Worker {
         }
     }
 
-    /// Drops what comes too fast.
-    fn limit(&mut self, place: usize, batch: &mut Batch, now: Instant) {
-        let (_, slot) = self.slots.at(place);
-        let police = Arc::clone(&slot.gate.police);
-        let mut admitted = Batch::new();
-        for frame in batch.drain() {
-            match police.admits(on_the_wire(&frame), now) {
-                true => admitted.put(frame),
-                false => self.drop_frame(frame, Drop::IngressPoliced),
-            }
-        }
-        *batch = admitted;
-    }
-
     /// Has the frames' fates told and carries them out.
     fn forward(&mut self, bridge: &BridgeProgram, from: PortKey, batch: &mut Batch, now: Instant) {
         let runner = self.runner.take();
@@ -260,9 +260,10 @@ impl Worker {
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
         let puts_off = batch.room() == 0;
+        let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin(ground, batch);
+            let mut run = runner.begin_with(ground, words.as_deref(), batch);
             let all_leave = run.leave_all();
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
@@ -298,6 +299,7 @@ impl Worker {
         self.exits.clear();
         for egress in &verdict.egress {
             let frame = &verdict.frames[egress.frame];
+            let before = self.exits.len();
             match &egress.to {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
@@ -305,6 +307,9 @@ impl Worker {
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+            }
+            if let Some(words) = &egress.words {
+                self.depart_with(from, frame, before, words);
             }
         }
         for learned in verdict.learned.drain(..) {
@@ -428,9 +433,15 @@ impl Worker {
         let Some(slot) = self.slots.find(key) else {
             return;
         };
-        if slot.inner.is_some() {
+        if slot.inner.is_some() || slot.terminates {
             return self.depart(key);
         }
+        if slot.gate.police.limits_egress() {
+            self.limit_out(key);
+        }
+        let Some(slot) = self.slots.find(key) else {
+            return;
+        };
         let sent = slot.queue.send(&mut slot.out, &mut self.pool);
         let left = slot.out.len();
         slot.out.release(left, &mut self.pool);

@@ -17,6 +17,7 @@ mod seats;
 mod site;
 mod slow;
 mod steps;
+mod underlay;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -50,6 +51,7 @@ use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
 use datapath_ports::DatapathPorts;
 use site::Site;
+use underlay::UnderlaySite;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
 /// way at once.
@@ -148,6 +150,8 @@ pub(crate) struct Control {
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// What is known of ways to other hosts.
+    underlay: UnderlaySite,
     /// What workers had done when they were last said to begin anew.
     cleared: Vec<commands::Done>,
     /// How the data path calls ports.
@@ -180,6 +184,7 @@ impl Control {
             rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            underlay: UnderlaySite::default(),
             cleared: Vec::new(),
             datapath_ports: DatapathPorts::new(by_name),
             unixctl: None,
@@ -240,6 +245,7 @@ impl Control {
             Input::Down(id) => self.handle_down(id),
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
+            Input::Underlay(tables) => self.handle_underlay(*tables),
             Input::Question(question) => self.handle_question(question),
             Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
@@ -387,8 +393,8 @@ impl Control {
                         self.counters.unasked_dropped += 1;
                     }
                 }
-                Effect::Transmit(port, frame) => {
-                    let command = Command::Transmit(PortKey { bridge, port }, frame);
+                Effect::Transmit(port, frame, words) => {
+                    let command = Command::Transmit(PortKey { bridge, port }, frame, words);
                     if self.tools.workers[0].tether.tell(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }

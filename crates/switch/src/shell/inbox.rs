@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
 use crate::core::tracing::Lesson;
+use crate::core::underlay::KernelTables;
 use crate::dataplane::program::BridgeId;
 use crate::vswitch::Facts;
 
@@ -53,6 +54,8 @@ pub(crate) enum Input {
     Remains(Remains),
     /// News of interfaces.
     Link(LinkEvent),
+    /// The kernel's routes, addresses and neighbours.
+    Underlay(Box<KernelTables>),
     /// A question at the control socket.
     Question(Question),
     /// What a bridge is to learn of a frame that somebody had told, and meant to have it learned.

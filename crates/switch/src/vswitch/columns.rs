@@ -50,6 +50,7 @@ pub(crate) const TABLES: &[(&str, &[&str])] = &[
             "status",
         ],
     ),
+    ("QoS", &["type", "other_config"]),
     (
         "Flow_Table",
         &["name", "flow_limit", "overflow_policy", "groups"],

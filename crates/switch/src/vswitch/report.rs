@@ -19,7 +19,9 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
 const DATAPATH_TYPES: [&str; 2] = ["netdev", "system"];
 
 /// Types of interfaces that there are, and what only builds with DPDK have.
-const INTERFACE_TYPES: [&str; 5] = ["afxdp", "internal", "patch", "system", "tap"];
+const INTERFACE_TYPES: [&str; 8] = [
+    "afxdp", "geneve", "gre", "internal", "patch", "system", "tap", "vxlan",
+];
 const DPDK: &str = "dpdk";
 
 /// The number of a port that could not be made (ovs-vswitchd.conf.db(5), `ofport`).

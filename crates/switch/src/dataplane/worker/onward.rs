@@ -1,13 +1,17 @@
 //! Frames that leave by a port within the process go on in another bridge, in the same turn
 //! and by the same worker: whole batches, of which no frame is touched between two bridges.
+//! Those that go into a tunnel, or come out of one, go on likewise.
 //!
 //! Bridges can be joined in a ring, in which a flooded frame goes round for ever, and comes
 //! back as two where there are two rings: how often a frame goes on is bounded, and how much
 //! comes of one batch.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use base::Instant;
+use flow::Registers;
+use packet::Frame;
 use ports::{Batch, Counter};
 
 use super::Worker;
@@ -24,11 +28,24 @@ const HOPS_MAX: u8 = 64;
 /// thousand bridges, and over in a millisecond or so, for which no other port is served.
 const BATCHES_MAX: usize = 1024;
 
-/// Frames that have left by a port within the process.
-struct Departure {
-    /// The port.
-    exit: PortKey,
-    frames: Batch,
+/// What goes with frames.
+pub(super) type Words = Option<Arc<Registers>>;
+
+/// Where frames are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// They have left by the port.
+    Left,
+    /// They are about to come in by it.
+    Arriving,
+}
+
+/// Frames on their way from one bridge to another.
+pub(super) struct Passage {
+    at: PortKey,
+    stage: Stage,
+    pub(super) words: Words,
+    pub(super) frames: Batch,
     /// How many bridges they have come to so far, but for the first.
     hops: u8,
 }
@@ -36,11 +53,55 @@ struct Departure {
 /// What is still to go on.
 #[derive(Default)]
 pub(super) struct Onward {
-    waiting: VecDeque<Departure>,
+    waiting: VecDeque<Passage>,
     /// Batches to be used again.
     spare: Vec<Batch>,
     /// How many bridges those at hand have come to, but for the first.
     hops: u8,
+    /// What goes with those at hand.
+    words: Words,
+}
+
+impl Onward {
+    /// What goes with the frames at hand as they come in.
+    pub(super) fn words(&self) -> Words {
+        self.words.clone()
+    }
+
+    /// A batch without frames.
+    pub(super) fn spare(&mut self) -> Batch {
+        match self.spare.pop() {
+            Some(spare) => spare,
+            None => Batch::new(),
+        }
+    }
+
+    /// Takes it back.
+    pub(super) fn give_back(&mut self, batch: Batch) {
+        self.spare.push(batch);
+    }
+
+    /// Has a frame come in by a port within the process, with these words.
+    pub(super) fn enter(&mut self, at: PortKey, words: &Words, frame: Frame) {
+        let hops = self.hops;
+        if let Some(last) = self.waiting.back_mut()
+            && (last.at, last.stage, last.hops) == (at, Stage::Arriving, hops)
+            && last.words == *words
+            && last.frames.room() > 0
+        {
+            last.frames.put(frame);
+            return;
+        }
+        let mut frames = self.spare();
+        frames.put(frame);
+        self.waiting.push_back(Passage {
+            at,
+            stage: Stage::Arriving,
+            words: words.clone(),
+            frames,
+            hops,
+        });
+    }
 }
 
 impl Worker {
@@ -56,45 +117,59 @@ impl Worker {
     fn pass_all_on(&mut self, program: &Program, now: Instant) {
         self.gather();
         let mut left = BATCHES_MAX;
-        while let Some(mut departure) = self.onward.waiting.pop_front() {
-            if departure.hops >= HOPS_MAX || left == 0 {
-                self.give_up(&mut departure.frames, Drop::TooManyHops);
+        while let Some(mut passage) = self.onward.waiting.pop_front() {
+            if passage.hops >= HOPS_MAX || left == 0 {
+                self.give_up(&mut passage.frames, Drop::TooManyHops);
             } else {
                 left -= 1;
-                self.onward.hops = departure.hops + 1;
-                self.go_on(program, departure.exit, &mut departure.frames, now);
+                self.onward.hops = passage.hops + 1;
+                self.go_on(program, &mut passage, now);
                 self.gather();
+                self.onward.words = None;
             }
-            self.onward.spare.push(departure.frames);
+            self.onward.give_back(passage.frames);
         }
         self.onward.hops = 0;
     }
 
-    /// Has frames come in at the other end of the port that they have left by.
-    fn go_on(&mut self, program: &Program, exit: PortKey, frames: &mut Batch, now: Instant) {
-        let Some(Way::Patch(entry)) = program.ways.find(exit) else {
-            return self.give_up(frames, Drop::NoPeer);
-        };
-        let Some(bridge) = program.bridge(entry.bridge) else {
-            return self.give_up(frames, Drop::NoBridge);
-        };
-        self.count_passage(exit, *entry, frames);
-        self.forward(bridge, *entry, frames, now);
+    fn go_on(&mut self, program: &Program, passage: &mut Passage, now: Instant) {
+        let at = passage.at;
+        if passage.stage == Stage::Arriving {
+            self.onward.words = passage.words.take();
+            return self.arrive(program, at, &mut passage.frames, now);
+        }
+        match program.ways.find(at) {
+            Some(Way::Patch(entry)) => {
+                self.count(at, [Counter::TxPackets, Counter::TxBytes], &passage.frames);
+                self.count(
+                    *entry,
+                    [Counter::RxPackets, Counter::RxBytes],
+                    &passage.frames,
+                );
+                self.arrive(program, *entry, &mut passage.frames, now);
+            }
+            Some(Way::Tunnel(tunnel)) => self.encapsulate(program, at, tunnel, passage),
+            None => match program.underlay.grounds.get(&at) {
+                Some(ground) => self.terminate(program, at, ground, &mut passage.frames),
+                None => self.give_up(&mut passage.frames, Drop::NoPeer),
+            },
+        }
     }
 
-    /// Both ports count frames that go from one to the other.
-    fn count_passage(&mut self, exit: PortKey, entry: PortKey, frames: &Batch) {
-        let counted = [
-            (exit, Counter::TxPackets, Counter::TxBytes),
-            (entry, Counter::RxPackets, Counter::RxBytes),
-        ];
-        let packets = frames.iter().map(|frame| frame.wire_frames()).sum();
-        let bytes = frames.iter().map(|frame| frame.wire_bytes()).sum();
-        for (port, of_packets, of_bytes) in counted {
-            if let Some(counters) = self.slots.find(port).and_then(|slot| slot.inner.as_ref()) {
-                counters.add(of_packets, packets);
-                counters.add(of_bytes, bytes);
-            }
+    /// Has frames come in by a port.
+    fn arrive(&mut self, program: &Program, at: PortKey, frames: &mut Batch, now: Instant) {
+        match program.bridge(at.bridge) {
+            Some(bridge) => self.forward(bridge, at, frames, now),
+            None => self.give_up(frames, Drop::NoBridge),
+        }
+    }
+
+    /// Counts frames that pass a port within the process.
+    pub(super) fn count(&mut self, port: PortKey, counters: [Counter; 2], frames: &[Frame]) {
+        let [of_packets, of_bytes] = counters;
+        if let Some(counts) = self.slots.find(port).and_then(|slot| slot.inner.as_ref()) {
+            counts.add(of_packets, frames.iter().map(Frame::wire_frames).sum());
+            counts.add(of_bytes, frames.iter().map(Frame::wire_bytes).sum());
         }
     }
 
@@ -114,18 +189,71 @@ impl Worker {
         if slot.out.is_empty() {
             return;
         }
-        let spare = match self.onward.spare.pop() {
-            Some(spare) => spare,
-            None => Batch::new(),
-        };
-        let frames = std::mem::replace(&mut slot.out, spare);
-        let hops = self.onward.hops;
-        self.onward
-            .waiting
-            .push_back(Departure { exit, frames, hops });
+        let spare = self.onward.spare();
+        if let Some(slot) = self.slots.find(exit) {
+            let frames = std::mem::replace(&mut slot.out, spare);
+            self.leave(exit, frames, self.onward.words());
+        }
     }
 
-    fn give_up(&mut self, frames: &mut Batch, reason: Drop) {
+    fn leave(&mut self, at: PortKey, frames: Batch, words: Words) {
+        let hops = self.onward.hops;
+        self.onward.waiting.push_back(Passage {
+            at,
+            stage: Stage::Left,
+            words,
+            frames,
+            hops,
+        });
+    }
+
+    /// Has those exits of a frame that are within the process, of those from `first` on, be
+    /// left by at once, and with these words.
+    pub(super) fn depart_with(
+        &mut self,
+        from: PortKey,
+        frame: &Frame,
+        first: usize,
+        words: &Registers,
+    ) {
+        let words = Some(Arc::new(words.clone()));
+        let mut place = first;
+        while let Some(exit) = self.exits.get(place) {
+            let at = PortKey {
+                port: exit.port,
+                ..from
+            };
+            if self.slots.find(at).is_none_or(|slot| slot.inner.is_none()) {
+                place += 1;
+                continue;
+            }
+            self.exits.remove(place);
+            match self.pool.duplicate(frame) {
+                Some(copy) => self.leave_alone(at, copy, words.clone()),
+                None => self.shared.counters.count(Drop::NoBuffer),
+            }
+        }
+    }
+
+    fn leave_alone(&mut self, at: PortKey, frame: Frame, words: Words) {
+        let mut frames = self.onward.spare();
+        frames.put(frame);
+        self.leave(at, frames, words);
+    }
+
+    /// Sends a controller's frame.
+    pub(super) fn transmit(&mut self, key: PortKey, frame: Frame, words: Option<Box<Registers>>) {
+        let is_inner = self
+            .slots
+            .find(key)
+            .is_some_and(|slot| slot.inner.is_some());
+        match words {
+            Some(words) if is_inner => self.leave_alone(key, frame, Some(Arc::from(words))),
+            _ => self.send(key, frame),
+        }
+    }
+
+    pub(super) fn give_up(&mut self, frames: &mut Batch, reason: Drop) {
         let count = frames.len();
         frames.release(count, &mut self.pool);
         self.shared.counters.add(reason, count);

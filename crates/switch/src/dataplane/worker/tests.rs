@@ -121,6 +121,7 @@ impl Rig {
             generation: Generation(self.generation),
             bridges: vec![bridge],
             ways: Arc::default(),
+            underlay: Arc::default(),
         }));
     }
 
@@ -324,7 +325,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
 fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
     let mut rig = Rig::new(&[]);
     let frame = Frame::from_bytes(&frame_to(9, 8));
-    let command = Command::Transmit(key(3), frame);
+    let command = Command::Transmit(key(3), frame, None);
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     rig.publish();
     let turn = rig.worker.turn(Instant::START);

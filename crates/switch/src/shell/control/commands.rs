@@ -12,8 +12,10 @@ mod dummies;
 mod logs;
 mod own;
 mod process;
+mod qos;
 mod stations;
 mod tracing;
+mod tunnels;
 mod watching;
 mod workers;
 
@@ -23,7 +25,7 @@ use crate::shell::unixctl::Question;
 pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.
-const SUBJECTS: [&[Command]; 12] = [
+const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
     &absent::COMMANDS,
     &bridges::COMMANDS,
@@ -32,7 +34,9 @@ const SUBJECTS: [&[Command]; 12] = [
     &logs::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
+    &qos::COMMANDS,
     &stations::COMMANDS,
+    &tunnels::COMMANDS,
     &tracing::COMMANDS,
     &watching::COMMANDS,
     &workers::COMMANDS,
@@ -105,7 +109,10 @@ impl Command {
 /// All that there are.
 fn all(dummies: Dummies) -> impl Iterator<Item = &'static Command> {
     let for_tests = dummies.are_there().then_some(FOR_TESTS);
-    let subjects = SUBJECTS.into_iter().chain(for_tests.into_iter().flatten());
+    let subjects = SUBJECTS
+        .iter()
+        .copied()
+        .chain(for_tests.into_iter().flatten());
     subjects.flatten()
 }
 

@@ -1,6 +1,7 @@
-//! Ports within the process: which are joined, and that both ends know it.
+//! Ports within the process: what is behind each, and that both ends of a cable know it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Control;
 use super::site::PortSite;
@@ -12,6 +13,7 @@ use crate::dataplane::ways::{Way, Ways};
 impl Control {
     /// Joins patch ports that name each other, and parts those that do so no more.
     pub(super) fn pair_up(&mut self) {
+        self.follow_underlay();
         let ways = self.pairs();
         if *self.publisher.ways() == ways {
             return;
@@ -21,15 +23,19 @@ impl Control {
         let sites = self.sites.iter();
         let ports = sites.flat_map(|(id, site)| site.ports.iter().map(|port| (*id, port)));
         let ends: Vec<_> = ports
-            .filter(|(_, (_, port))| matches!(port.wanted.kind, PortKind::Patch(_)))
+            .filter(|(_, (_, port))| is_inner(&port.wanted.kind))
             .map(|(bridge, (number, _))| PortKey {
                 bridge,
                 port: *number,
             })
             .collect();
         for end in ends {
-            let paired = self.publisher.ways().find(end).is_some();
-            self.set_carrier(end, paired);
+            let way = self.publisher.ways().find(end).cloned();
+            if let Some(site) = self.sites.get_mut(&end.bridge) {
+                let is_tunnel = matches!(way, Some(Way::Tunnel(_)));
+                site.bridge.set_tunnel(end.port, is_tunnel);
+            }
+            self.set_carrier(end, way.is_some());
         }
     }
 
@@ -50,7 +56,21 @@ impl Control {
             let (other, back) = ends.get(peer)?;
             (back == name).then_some((*key, Way::Patch(*other)))
         };
-        ends.iter().filter_map(pair).collect()
+        let tunnels = self.sites.iter().flat_map(|(bridge, site)| {
+            site.ports.iter().filter_map(|(number, port)| {
+                let key = PortKey {
+                    bridge: *bridge,
+                    port: *number,
+                };
+                match &port.wanted.kind {
+                    PortKind::Tunnel(tunnel) if port.device.is_some() => {
+                        Some((key, Way::Tunnel(Arc::clone(tunnel))))
+                    }
+                    _ => None,
+                }
+            })
+        });
+        ends.iter().filter_map(pair).chain(tunnels).collect()
     }
 
     /// Has a port within the process know whether there is something at its other end.
@@ -76,6 +96,11 @@ impl Control {
         self.carry_out(key.bridge, effects, &mut None);
         self.tools.news.notify_one();
     }
+}
+
+/// Whether ports of this kind are within the process.
+const fn is_inner(kind: &PortKind) -> bool {
+    matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
 }
 
 /// The name of a patch port that is open, and of what it wants at its other end.

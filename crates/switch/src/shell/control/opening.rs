@@ -83,7 +83,9 @@ impl Opening {
                 Box::new(Xdp::open(&name(), &self.takers, *options, memories)?)
             }
             PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
-            PortKind::Patch(_) => Box::new(Inner::new(&self.wanted.name, queues)),
+            PortKind::Patch(_) | PortKind::Tunnel(_) => {
+                Box::new(Inner::new(&self.wanted.name, queues))
+            }
             PortKind::Dummy(files) => {
                 let opened = Dummy::open(&self.wanted.name, address, files, queues);
                 let failed = |source| OpenError::Failed {
@@ -219,7 +221,9 @@ const fn is_lone(kind: &PortKind) -> bool {
     match kind {
         PortKind::Interface | PortKind::Tap => true,
         PortKind::Xdp(_) | PortKind::Dpdk(_) => false,
-        PortKind::Patch(_) | PortKind::Replay(_) | PortKind::Dummy(_) => false,
+        PortKind::Patch(_) | PortKind::Tunnel(_) | PortKind::Replay(_) | PortKind::Dummy(_) => {
+            false
+        }
     }
 }
 

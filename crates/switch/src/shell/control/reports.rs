@@ -43,6 +43,7 @@ impl Control {
                     site.bridge.handle_learned(&learned, now);
                 }
             }
+            Event::Resolve(by, host) => self.handle_resolve(by, host),
             Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }

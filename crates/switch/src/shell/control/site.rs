@@ -182,6 +182,7 @@ impl PortSite {
     /// Gives its device what it is to have.
     pub(super) fn equip(&mut self, equipment: &Equipment) {
         self.police.limit_ingress(equipment.ingress);
+        self.police.limit_egress(equipment.egress);
         self.complaint = None;
         let (address, mtu) = (equipment.address, equipment.mtu);
         if let Some(device) = &mut self.device

@@ -3,7 +3,7 @@
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
-use super::equipment::read_equipment;
+use super::equipment::{read_equipment, read_qos};
 use super::interface::{Wanted, read_interface, unheeded};
 use super::numbers::{Wish, number};
 use super::tables::read_tables;
@@ -147,16 +147,7 @@ fn read_ports<'a>(
         };
         let name = interface.text("name").unwrap_or_default();
         if name == config.name {
-            let mut notes = super::interface::notes_of_local(port, interface);
-            let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
-            notes.extend(lacking);
-            equip(config, name, equipment);
-            let fate = InterfaceFate::Port {
-                bridge: config.name.clone(),
-                number: PortNo::LOCAL,
-                notes,
-            };
-            desired.interfaces.insert(interface.uuid, fate);
+            read_local(port, interface, config, desired);
             continue;
         }
         let read = claims.claim(interface.uuid, name);
@@ -165,7 +156,8 @@ fn read_ports<'a>(
                 dummies.take_interface(kind, is_dummy)
             })
         }) {
-            Ok(read) => {
+            Ok(mut read) => {
+                read.limit_out(read_qos(database, port));
                 let held = before.and_then(|before| held(before, &read.spec));
                 wanted.push((read, Wish::of(interface, held)));
             }
@@ -196,6 +188,29 @@ fn read_ports<'a>(
         };
         desired.interfaces.insert(read.uuid, fate);
     }
+}
+
+/// The bridge's own interface.
+fn read_local(
+    port: Record<'_>,
+    interface: Record<'_>,
+    config: &mut BridgeConfig,
+    desired: &mut Desired,
+) {
+    let mut notes = super::interface::notes_of_local(port, interface);
+    let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
+    notes.extend(lacking);
+    if port.has("qos") {
+        notes.push("qos: not honoured: of the bridge's own interface".to_owned());
+    }
+    let name = config.name.clone();
+    equip(config, &name, equipment);
+    let fate = InterfaceFate::Port {
+        bridge: name,
+        number: PortNo::LOCAL,
+        notes,
+    };
+    desired.interfaces.insert(interface.uuid, fate);
 }
 
 /// Has an interface be given this, if it is anything.

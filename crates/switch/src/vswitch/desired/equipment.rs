@@ -1,9 +1,10 @@
 //! What rows of the table `Interface` say of an interface beside its place at a bridge.
 
 use base::PortNo;
+use ovsdb::Database;
 
 use super::bridge::read_address;
-use crate::config::{Allowance, Equipment, IngressLimit};
+use crate::config::{Allowance, EgressLimit, Equipment, IngressLimit};
 use crate::vswitch::rows::Record;
 
 /// What comes at once after a pause when nobody says how much: kilobits, and thousands of
@@ -44,6 +45,40 @@ pub(super) fn read_equipment(
         }
     }
     (equipment, notes)
+}
+
+/// How much leaves by a port.
+///
+/// # Errors
+/// What is asked for is not there, and why: the port is as it would be without.
+pub(super) fn read_qos(
+    database: &Database,
+    port: Record<'_>,
+) -> Result<Option<EgressLimit>, String> {
+    let Some(row) = port.named_by(database, "qos", "QoS").next() else {
+        return Ok(None);
+    };
+    let kind = row.text("type").unwrap_or_default();
+    match kind {
+        "" | "linux-noop" => Ok(None),
+        "egress-policer" => {
+            let config = row.map("other_config");
+            let number = |key: &str| {
+                let number = config.get(key).and_then(|text| text.parse::<u64>().ok());
+                let number = number.filter(|number| *number > 0);
+                number.ok_or_else(|| {
+                    format!("egress-policer: other_config:{key} is a number of bytes")
+                })
+            };
+            Ok(Some(EgressLimit {
+                rate: number("cir")?,
+                burst: number("cbs")?,
+            }))
+        }
+        kind => Err(format!(
+            "{kind}: not honoured: frames are not kept back; egress-policer drops what is too much"
+        )),
+    }
 }
 
 fn allowance(interface: Record<'_>, column: &str, at_once: u32) -> Allowance {

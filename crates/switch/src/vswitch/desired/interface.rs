@@ -10,7 +10,7 @@ use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::equipment::read_equipment;
-use crate::config::{Equipment, PortKind, PortSpec, read_peer};
+use crate::config::{EgressLimit, Equipment, PortKind, PortSpec, TUNNEL_TYPES, Tunnel, read_peer};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -24,20 +24,29 @@ pub(super) struct Wanted {
     pub(super) notes: Vec<String>,
 }
 
+impl Wanted {
+    /// Limits what leaves by it, or says why not.
+    pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
+        match limit {
+            Ok(limit) => self.equipment.egress = limit,
+            Err(why) => self.notes.push(format!("qos: {why}")),
+        }
+    }
+}
+
 /// Types of interfaces that are not there; which others are, `kind` says.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 12] = [
-    "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
+const MISSING_TYPES: [&str; 9] = [
+    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns of a port that would have it forward less than it does, or otherwise: without
 /// them frames would go where they must not.
 #[rustfmt::skip]
-const REFUSED: [(&str, &str); 4] = [
+const REFUSED: [(&str, &str); 3] = [
     ("tag",     "ports in a VLAN (access ports) are not there"),
     ("trunks",  "ports that carry some VLANs only are not there"),
     ("cvlans",  "tunnels of 802.1Q are not there"),
-    ("qos",     "shaping is not there"),
 ];
 
 /// Columns of a port that only add something.
@@ -179,11 +188,15 @@ fn kind(
                 peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
             here(PortKind::Patch(read_peer(name, peer)?))
         }
+        of if TUNNEL_TYPES.contains(&of) => {
+            let tunnel = Tunnel::read(of, name, options)?;
+            here(PortKind::Tunnel(Arc::new(tunnel)))
+        }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there yet: use system, internal, tap, patch, afxdp or dpdk"
+            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, patch, afxdp or dpdk"
+            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
     }
 }

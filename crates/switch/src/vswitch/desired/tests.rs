@@ -89,8 +89,9 @@ fn no_row_above_all_is_nothing_to_do() {
 
 /// Columns of an interface, and what is said of them.
 #[rustfmt::skip]
-const OF_INTERFACES: [(&str, &str); 9] = [
-    (r#"{"type": "vxlan"}"#,                                       "refused: type vxlan: not there yet"),
+const OF_INTERFACES: [(&str, &str); 10] = [
+    (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
+    (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not there"),
     (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
     (r#"{"type": "patch", "options": ["map", [["peer", "p1"]]]}"#, "refused: a patch port is not its own peer"),
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),

@@ -17,7 +17,7 @@ fn database(next_cfg: i64) -> Database {
     let ports = [
         ("p1", json!({})),
         ("p9", json!({})),
-        ("v1", json!({"type": "vxlan"})),
+        ("v1", json!({"type": "erspan"})),
     ];
     put_bridge(&mut database, "br0", json!({}), &ports, &["tcp:127.0.0.1"]);
     put_root(&mut database, &["br0"], next_cfg);
@@ -121,7 +121,7 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
     );
     let why = of("Interface", "v1", "error");
     assert!(
-        why.strings().any(|why| why.starts_with("type vxlan")),
+        why.strings().any(|why| why.starts_with("type erspan")),
         "{why:?}"
     );
     assert_eq!(

@@ -123,7 +123,7 @@ fn what_a_controller_sends_by_a_patch_goes_on_too() {
     chain.rig.worker.turn(Instant::START);
     let mut frame = chain.rig.worker.pool.take().expect("a buffer");
     frame.copy_from(&frame_to(9, 8)).expect("room");
-    let command = Command::Transmit(key(100), frame);
+    let command = Command::Transmit(key(100), frame, None);
     assert!(
         chain.rig.commands.push(command).is_ok(),
         "the ring has room"

@@ -93,6 +93,7 @@ pub(super) fn kind(port: &PortSite) -> String {
         PortKind::Dummy(_) if port.wanted.number == PortNo::LOCAL => "dummy-internal".to_owned(),
         PortKind::Dummy(_) => "dummy".to_owned(),
         PortKind::Patch(peer) => format!("patch: peer={peer}"),
+        PortKind::Tunnel(tunnel) => format!("{}: {}", tunnel.type_name(), tunnel.in_words()),
     }
 }
 
@@ -121,7 +122,7 @@ fn show(control: &mut Control, _: &[String]) -> Result<String, String> {
                 PortNo(number) => number,
             };
             let of_path = control.datapath_ports.number((id, *number));
-            let is_inner = matches!(port.wanted.kind, PortKind::Patch(_));
+            let is_inner = matches!(port.wanted.kind, PortKind::Patch(_) | PortKind::Tunnel(_));
             let open = of_path.filter(|_| port.device.is_some() && !is_inner);
             let of_path = open.map_or_else(|| "none".to_owned(), |number| number.to_string());
             let (name, kind) = (&port.wanted.name, kind(port));
