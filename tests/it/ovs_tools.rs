@@ -18,6 +18,7 @@ pub(crate) const RULES: &[Rule] = rules![
     ovs_bugtool_has_its_questions_answered,
     ovs_dpctl_top_reads_the_flows,
     ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge,
+    ovs_ofctl_listens_in_on_a_bridge_and_its_controller,
 ];
 
 /// Where Debian has what its service and `ovs-bugtool` call.
@@ -271,5 +272,42 @@ fn ovs_ofctl_asks_and_tells_by_the_name_of_a_bridge(ground: &Ground) -> Outcome 
     })?;
     monitor.kill()?;
     monitor.wait(PATIENCE)?;
+    Ok(())
+}
+
+fn ovs_ofctl_listens_in_on_a_bridge_and_its_controller(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    site.vsctl(TWO)?;
+    let snoop = site
+        .program("ovs-ofctl snoop br0")
+        .log(ground.file("snoop"));
+    let mut snoop = ground.spawner.start(snoop)?;
+    ground.wait_until("one who listens", || {
+        let here = || std::fs::read_to_string("/proc/thread-self/net/unix");
+        let sockets = rig.home.run(here)?;
+        let sockets = sockets.map_err(Failure::to("read the list of sockets"))?;
+        let place = site.rundir.join("br0.snoop");
+        let place = place.to_string_lossy();
+        // That which waits, and that of who has come.
+        Ok(sockets.matches(&*place).count() > 1)
+    })?;
+    let peer = site.program("ovs-testcontroller ptcp:6653:127.0.0.1");
+    let _peer = ground.spawner.start(peer)?;
+    site.vsctl("set-controller br0 tcp:127.0.0.1:6653")?;
+    rig.host(1).reach(rig.host(2).address)?;
+    // Both sides are heard, and tools are not.
+    ground.wait_until("what both say", || {
+        site.tool("ovs-ofctl dump-desc br0")?;
+        let heard = snoop.written()?;
+        let words = ["OFPT_FEATURES_REPLY", "OFPT_PACKET_IN", "OFPT_FLOW_MOD"];
+        Ok(words.iter().all(|word| heard.contains(word)))
+    })?;
+    assert!(!snoop.written()?.contains("OFPST_DESC"));
+    // Who listens may go, and others come.
+    snoop.kill()?;
+    snoop.wait(PATIENCE)?;
+    rig.host(1).ping(rig.host(2).address, 3)?;
     Ok(())
 }

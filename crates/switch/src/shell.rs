@@ -17,6 +17,7 @@ mod peers;
 mod reaper;
 mod rundir;
 mod signals;
+mod snoop;
 mod streams;
 mod tls;
 mod underlay;

@@ -23,6 +23,7 @@ use tokio::time::Instant as TokioInstant;
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
+use super::snoop::Ear;
 use super::streams::push;
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::Dump;
@@ -156,6 +157,7 @@ pub(crate) async fn serve(
     let changes = Arc::new(AtomicUsize::new(0));
     let (end, spent) = (Arc::new(Notify::new()), Spent::default());
     let options = purpose.options();
+    let ears = [purpose.ear(), purpose.ear()];
     let connection = Connection {
         id,
         purpose,
@@ -170,6 +172,7 @@ pub(crate) async fn serve(
             spent: spent.clone(),
             end: Arc::clone(&end),
         }),
+        ears,
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         held: None,
         burst_len: 0,
@@ -219,6 +222,8 @@ struct Connection {
     clock: Clock,
     /// Given to the control thread when the peer has said hello.
     outbox: Option<Outbox>,
+    /// Who listens in: on what goes out, and on what comes in.
+    ears: [Option<Ear>; 2],
     room: Arc<Semaphore>,
     /// A message for which there was no room; nothing more is read meanwhile.
     held: Option<Parcel>,
@@ -254,7 +259,7 @@ impl Connection {
                 biased;
                 sent = push(&mut writer, pending), if !pending.is_empty() || is_on_its_way => match sent {
                     Ok(count) => {
-                        self.channel.transmitted(count);
+                        self.handle_sent(count);
                         is_on_its_way = count > 0;
                     }
                     Err(error) => break Reason::Broken(error),
@@ -269,11 +274,7 @@ impl Connection {
                     if self.held.is_some() => {}
                 count = reader.read(&mut input.bytes), if roomy && self.held.is_none() => match count {
                     Ok(count @ 1..) => {
-                        self.channel.take_back(self.spent.take());
-                        self.channel.handle_input(&input.bytes[..count], self.clock.now());
-                        if input.fit(count) {
-                            self.forget();
-                        }
+                        self.handle_read(&mut input, count);
                         if count > READ_LEN {
                             task::yield_now().await;
                         }
@@ -292,6 +293,27 @@ impl Connection {
         self.say_last_words(&mut writer).await;
         let was_up = self.outbox.is_none();
         Ending { reason, was_up }
+    }
+
+    /// Takes note that so many bytes were sent.
+    fn handle_sent(&mut self, count: usize) {
+        if let [Some(ear), _] = &mut self.ears {
+            ear.hear(&self.channel.pending()[..count]);
+        }
+        self.channel.transmitted(count);
+    }
+
+    /// Takes so many bytes that were read.
+    fn handle_read(&mut self, input: &mut Buffer, count: usize) {
+        let bytes = &input.bytes[..count];
+        if let [_, Some(ear)] = &mut self.ears {
+            ear.hear(bytes);
+        }
+        self.channel.take_back(self.spent.take());
+        self.channel.handle_input(bytes, self.clock.now());
+        if input.fit(count) {
+            self.forget();
+        }
     }
 
     /// Passes on what the channel has understood, as far as there is room; tells

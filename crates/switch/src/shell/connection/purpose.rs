@@ -8,18 +8,26 @@ use openflow::{Options, Versions};
 
 use crate::config::Tuning;
 use crate::core::connection::Kind;
+use crate::shell::snoop::{Ear, Talk};
 
 /// Longer than any switch runs: a peer that is never asked whether it is there.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How a bridge speaks with those that come from now on.
 #[derive(Clone)]
-pub(crate) struct Speaking(Arc<ArcSwap<Options>>);
+pub(crate) struct Speaking {
+    options: Arc<ArcSwap<Options>>,
+    /// Where those hear it who listen in.
+    talk: Talk,
+}
 
 impl Speaking {
     /// It speaks like this.
     pub(crate) fn like(options: Options) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(options)))
+        Self {
+            options: Arc::new(ArcSwap::from_pointee(options)),
+            talk: Talk::default(),
+        }
     }
 
     /// It speaks these versions.
@@ -33,15 +41,20 @@ impl Speaking {
     /// Goes over to these versions.
     pub(crate) fn set_versions(&self, versions: Versions) {
         let options = self.options();
-        self.0.store(Arc::new(Options {
+        self.options.store(Arc::new(Options {
             versions,
             ..options
         }));
     }
 
+    /// Where those hear it who listen in.
+    pub(crate) fn talk(&self) -> Talk {
+        self.talk.clone()
+    }
+
     /// How it speaks now.
     pub(crate) fn options(&self) -> Options {
-        **self.0.load()
+        **self.options.load()
     }
 }
 
@@ -69,5 +82,10 @@ impl Purpose {
             echo_timeout: probe,
             ..self.speaking.options()
         }
+    }
+
+    /// Who listens in on one way of the connection: on controllers, not on tools.
+    pub(super) fn ear(&self) -> Option<Ear> {
+        (self.kind == Kind::Primary).then(|| Ear::new(self.speaking.talk()))
     }
 }

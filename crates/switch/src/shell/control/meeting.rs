@@ -15,7 +15,7 @@ use crate::error::SwitchError;
 use crate::shell::connection::{Purpose, Speaking};
 use crate::shell::peers::{Listener, connect, listen};
 use crate::shell::rundir::SocketFile;
-use crate::shell::unixctl;
+use crate::shell::{snoop, unixctl};
 
 impl Control {
     /// Goes to a controller, again and again; not yet, while rules are to be restored.
@@ -169,6 +169,23 @@ impl Control {
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
         Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), speaking))
+    }
+
+    /// Lets those listen in who come to a Unix socket.
+    pub(super) fn let_listen(
+        &self,
+        bridge: &str,
+        path: &Path,
+        speaking: &Speaking,
+    ) -> Result<ListenSite, SwitchError> {
+        let (socket, file) = SocketFile::bind(path)?;
+        let _in_runtime = self.tools.runtime.enter();
+        let socket = UnixListener::from_std(socket)
+            .map_err(SwitchError::system("listening at a Unix socket"))?;
+        Ok(ListenSite {
+            _task: snoop::serve(socket, Arc::from(bridge), speaking.talk()),
+            _file: Some(file),
+        })
     }
 
     /// Answers questions at this control socket too.

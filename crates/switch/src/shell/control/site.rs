@@ -124,6 +124,8 @@ pub(super) struct Site {
     pub(super) not_listening: BTreeMap<Listen, String>,
     /// Its management socket, for OpenFlow.
     pub(super) _management: ListenSite,
+    /// Its socket for those who listen in.
+    pub(super) _snoop: ListenSite,
     /// Its control socket, for unixctl.
     pub(super) _control: ListenSite,
 }

@@ -159,6 +159,7 @@ impl Control {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
         let speaking = Speaking::versions(config.protocols);
         let management = self.listen_unix(&config.name, &socket("mgmt"), &speaking)?;
+        let snoop = self.let_listen(&config.name, &socket("snoop"), &speaking)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
         let identity = Identity {
@@ -185,6 +186,7 @@ impl Control {
             listeners: BTreeMap::new(),
             not_listening: BTreeMap::new(),
             _management: management,
+            _snoop: snoop,
             _control: control,
         };
         site.police(config.policing());
