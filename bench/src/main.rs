@@ -18,6 +18,7 @@ mod idle;
 mod meters;
 mod pcap;
 mod sample;
+mod startup;
 mod stream;
 mod switch;
 mod trace;
@@ -89,6 +90,14 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Seconds that the switch, and Open vSwitch, take to be there with a thousand ports and a
+    /// hundred thousand flows of a database, and what they take of memory.
+    Startup {
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Runs frames by a table once, for whoever counts the instructions of `counted`.
     Counted {
         /// The table.
@@ -142,6 +151,7 @@ fn main() -> ExitCode {
         } => dpdk::measure(&names, &programs, rounds),
         Command::Stream(stream) => stream::run(&stream),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
+        Command::Startup { programs, rounds } => startup::measure(&programs, rounds),
         Command::Counted { name } => forms::count(&name),
     };
     match done {

@@ -40,6 +40,7 @@ mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod schema;
 mod site;
 mod standalone;
 mod storm;
@@ -87,6 +88,7 @@ const THEMES: &[&[Rule]] = &[
     text::RULES,
     vswitchd::RULES,
     managed::RULES,
+    schema::RULES,
     liar::RULES,
     equipment::RULES,
     tls::RULES,

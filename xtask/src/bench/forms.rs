@@ -33,7 +33,7 @@ pub(super) fn measure(
     match group {
         Group::Dpdk => setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?,
         Group::Generator => setup::dpdk_peers(shell)?,
-        Group::Workers | Group::Meters | Group::Idle => setup::run(shell)?,
+        Group::Workers | Group::Meters | Group::Idle | Group::Startup => setup::run(shell)?,
         _ => {}
     }
     let _pages = (group == Group::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
@@ -105,7 +105,7 @@ impl Asked {
         words.push(millis.to_string());
         let features: Option<&[&str]> = match group {
             Group::Dpdk => Some(&["dpdk"]),
-            Group::Workers | Group::Meters | Group::Idle => Some(&[]),
+            Group::Workers | Group::Meters | Group::Idle | Group::Startup => Some(&[]),
             _ => None,
         };
         if let Some(features) = features {
@@ -117,8 +117,8 @@ impl Asked {
         }
         Ok(Self {
             words,
-            // A row of workers tells of all the others, and one who sleeps has no choice.
-            by_name: !matches!(group, Group::Workers | Group::Idle),
+            // A row of workers tells of all the others, one who sleeps has no choice, and a start is one.
+            by_name: !matches!(group, Group::Workers | Group::Idle | Group::Startup),
         })
     }
 }

@@ -10,7 +10,9 @@ use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
 use super::equipment::read_equipment;
-use crate::config::{EgressLimit, Equipment, PortKind, PortSpec, TUNNEL_TYPES, Tunnel, read_peer};
+use crate::config::{
+    EgressLimit, Equipment, IngressLimit, PortKind, PortSpec, TUNNEL_TYPES, Tunnel, read_peer,
+};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -28,10 +30,18 @@ impl Wanted {
     /// Limits what leaves by it, or says why not.
     pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
         match limit {
+            Ok(Some(_)) if is_inner(&self.spec.kind) => self
+                .notes
+                .push("qos: not honoured: it sends by other ports".to_owned()),
             Ok(limit) => self.equipment.egress = limit,
             Err(why) => self.notes.push(format!("qos: {why}")),
         }
     }
+}
+
+/// Whether its frames come and go within the process, or by other ports.
+const fn is_inner(kind: &PortKind) -> bool {
+    matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
 }
 
 /// Types of interfaces that are not there; which others are, `kind` says.
@@ -78,8 +88,12 @@ pub(super) fn read_interface(
         .map(|key| format!("options:{key}: {}", unheeded(key)))
         .collect();
     notes.extend(notes_of(port, interface));
-    let (equipment, lacking) = read_equipment(interface, None);
+    let (mut equipment, lacking) = read_equipment(interface, None);
     notes.extend(lacking);
+    if is_inner(&kind) && equipment.ingress != IngressLimit::default() {
+        equipment.ingress = IngressLimit::default();
+        notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
+    }
     let spec = PortSpec {
         kind,
         name,
