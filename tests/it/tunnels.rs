@@ -7,11 +7,14 @@ use testbed::{Clock, Failure, Namespace, OpenVswitch, Site as Place};
 use crate::ground::{Ground, Outcome, Rule, Stop, rules};
 use crate::host::{Host, noise};
 use crate::rig::{Ran, Rig, Switch, program};
+use crate::site::Site;
 
 pub(crate) const RULES: &[Rule] = rules![
     vxlan_meets_the_kernels_own_by_ipv4_and_ipv6,
     vxlan_geneve_and_gre_meet_open_vswitch_by_ipv4_and_ipv6,
     rules_choose_where_tunnels_go_and_see_where_frames_came_from,
+    tunnels_of_the_database_come_and_go_and_say_why_they_cannot,
+    routes_are_the_kernels_and_those_said_by_hand,
 ];
 
 /// The end of a tunnel that is the kernel's: host 2, whose other address is within.
@@ -244,5 +247,128 @@ fn rules_choose_where_tunnels_go_and_see_where_frames_came_from(ground: &Ground)
     switch.ofctl(&format!("packet-out br0 in_port=LOCAL,packet={frame},actions=set_field:172.16.0.2->tun_dst,set_field:5->tun_id,set_field:5->tun_metadata0,output:2"))?;
     let sent = |bytes: &[u8]| bytes[12..18] == [0x88, 0xb5, 0xaa, 0xbb, 0xcc, 0xdd];
     while !sent(eye.next()?.bytes()) {}
+    Ok(())
+}
+
+/// Tunnels that cannot be beside that to the other host, and what is said of them.
+const REFUSED: [(&str, &str); 5] = [
+    (
+        "type=vxlan options:exts=gbp options:key=42 options:remote_ip=172.16.0.2",
+        "with same config as port",
+    ),
+    (
+        "type=vxlan options:remote_ip=172.16.0.2",
+        "has UDP port 4789",
+    ),
+    (
+        "type=geneve",
+        "geneve type requires valid 'remote_ip' argument",
+    ),
+    (
+        "type=gtpu options:remote_ip=172.16.0.2",
+        "type gtpu: not there",
+    ),
+    (
+        "type=gre options:packet_type=ptap options:remote_ip=172.16.0.2",
+        "ptap is not there",
+    ),
+];
+
+/// With a group policy, by the kernel's own VXLAN, whose other end marks and drops by it.
+fn tunnels_of_the_database_come_and_go_and_say_why_they_cannot(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    let (one, two) = rig.pair();
+    kernels_vxlan(
+        two,
+        "id 42 gbp remote 172.16.0.1 dstport 4789",
+        "172.16.0.2/24",
+    )?;
+    one.ran("ip link set eth0 mtu 1400")?.good()?;
+    site.vsctl("add-br br-phy -- add-port br-phy p2 -- add-br br0 -- add-port br0 p1")?;
+    address(&rig, "172.16.0.1/24")?;
+    let tunnel = "add-port br0 a-vxlan-to-the-other-host -- set Interface a-vxlan-to-the-other-host type=vxlan options:remote_ip=172.16.0.2 options:exts=gbp";
+    site.vsctl(&format!("{tunnel} options:key=41"))?;
+    let error = "get Interface a-vxlan-to-the-other-host error";
+    assert_eq!(site.vsctl(error)?, "[]");
+    assert!(!one.answers(two.address)?, "the key is another");
+    // What it is changes while the port stays in its row.
+    site.vsctl("set Interface a-vxlan-to-the-other-host options:key=42")?;
+    stream(one, two)?;
+    let listed = site.tool("ovs-appctl ofproto/list-tunnels")?;
+    assert!(
+        listed.contains("a-vxlan-to-the-other-host (vxlan: ::->172.16.0.2, key=0x2a, legacy_l2"),
+        "{listed}"
+    );
+    // The group is written by a rule and read by another, of what the kernel sends back.
+    let port = site.vsctl("get Interface a-vxlan-to-the-other-host ofport")?;
+    site.tool("ovs-ofctl del-flows br0")?;
+    for rule in [
+        format!("in_port=p1,actions=set_field:0x77->tun_gbp_id,output:{port}"),
+        format!("in_port={port},tun_gbp_id=0,tun_src=172.16.0.2,actions=output:p1"),
+    ] {
+        site.tool(&format!("ovs-ofctl add-flow br0 {rule}"))?;
+    }
+    let mut eye = two.eye()?;
+    one.reach(two.address)?;
+    let is_marked = |bytes: &[u8]| {
+        bytes
+            .get(34..50)
+            .is_some_and(|rest| rest[8..12] == [0x88, 0, 0, 0x77])
+    };
+    while !is_marked(eye.next()?.bytes()) {}
+    for (words, why) in REFUSED {
+        let said = site.vsctl_ran(&format!("add-port br0 twin -- set Interface twin {words}"))?;
+        assert!(said.errors.contains(why), "{said:?}");
+        site.vsctl("del-port twin")?;
+    }
+    site.vsctl("del-port a-vxlan-to-the-other-host")?;
+    assert_eq!(site.tool("ovs-appctl ofproto/list-tunnels")?, "");
+    assert!(!one.answers(two.address)?);
+    Ok(())
+}
+
+fn routes_are_the_kernels_and_those_said_by_hand(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let (one, two) = rig.pair();
+    kernels_vxlan(two, "id 42 remote 172.16.0.1 dstport 4789", "172.16.0.2/24")?;
+    one.ran("ip link set eth0 mtu 1400")?.good()?;
+    let switch = rig.start(
+        "--bridge br-phy --port p2 --bridge br0 --port p1 --port vxlan:v0,remote=172.16.0.2,key=42",
+    )?;
+    address(&rig, "172.16.0.1/24")?;
+    one.reach(two.address)?;
+    // A route that was said by hand, and one that is not there any more.
+    switch.appctl("ovs/route/add 198.51.100.0/24 br-phy 172.16.0.2")?;
+    let told = switch.appctl("ovs/route/lookup 198.51.100.7")?;
+    assert_eq!(told, "src 172.16.0.1\ngateway 172.16.0.2\ndev br-phy\n");
+    let shown = switch.appctl("ovs/route/show")?;
+    for line in [
+        "User: 198.51.100.0/24 dev br-phy GW 172.16.0.2 SRC 172.16.0.1",
+        "Cached: 172.16.0.0/24 dev br-phy SRC 172.16.0.1",
+        "Cached: 172.16.0.1/32 dev br-phy SRC 172.16.0.1 local",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    rig.ran("ip address flush dev br-phy")?.good()?;
+    ground.wait_until("the route to be gone", || {
+        let shown = switch.appctl("ovs/route/show")?;
+        Ok(!shown.contains("172.16.0.0/24"))
+    })?;
+    assert!(!one.answers(two.address)?);
+    address(&rig, "172.16.0.1/24")?;
+    one.reach(two.address)?;
+    // Of a neighbour that was said by hand, nobody asks.
+    let mac = switch.appctl("tnl/neigh/show")?;
+    assert!(mac.contains("172.16.0.2"), "{mac}");
+    switch.appctl("tnl/neigh/set br-phy 172.16.0.2 02:00:00:00:00:77")?;
+    assert!(!one.answers(two.address)?);
+    switch.appctl("tnl/neigh/flush")?;
+    one.reach(two.address)?;
+    switch.appctl("tnl/egress_port_range 40000 40009")?;
+    let told = switch.appctl("tnl/egress_port_range")?;
+    assert_eq!(told, "Tunnel UDP source port range: 40000-40009\n");
+    one.ping(two.address, 3)?;
     Ok(())
 }

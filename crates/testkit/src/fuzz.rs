@@ -8,8 +8,10 @@ mod flow_text;
 mod frame;
 pub mod openflow;
 mod ovsdb;
+mod tunnel;
 
 pub use self::ovsdb::ovsdb;
 pub use commands::commands;
 pub use flow_text::flow_text;
 pub use frame::frame;
+pub use tunnel::tunnel;

@@ -86,3 +86,8 @@ fn flow_text() {
 fn ovsdb() {
     run("ovsdb", testkit::fuzz::ovsdb);
 }
+
+#[test]
+fn tunnel() {
+    run("tunnel", testkit::fuzz::tunnel);
+}

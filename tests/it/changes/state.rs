@@ -28,8 +28,9 @@ pub(super) fn state(site: &Site<'_, '_>, bridges: &[&str]) -> Result<Vec<String>
     let mut lines = Vec::new();
     for (table, columns) in TABLES {
         let told = site.vsctl(&format!("--format=json --columns={columns} list {table}"))?;
-        let told: Value = serde_json::from_str(&told).unwrap_or_default();
-        let rows = told["data"].as_array().into_iter().flatten();
+        let told: Value = serde_json::from_str(&told).expect("what was asked for is JSON");
+        let rows = told["data"].as_array().expect("a table has rows");
+        let rows = rows.iter();
         lines.extend(rows.map(|row| format!("{table} {row}")));
     }
     for bridge in bridges {

@@ -13,6 +13,7 @@ mod numbers;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -157,6 +158,7 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     for row in rows {
         read_bridge(database, row, current, &mut claims, &mut desired);
     }
+    tunnel::refuse_twins(&mut desired);
     note_unpaired(&mut desired);
     desired
 }

@@ -372,3 +372,65 @@ proptest! {
         prop_assert_eq!(touched.iter().find(mine), None);
     }
 }
+
+#[test]
+fn of_two_tunnels_that_no_packet_could_tell_apart_one_is_refused() {
+    let tunnel = |of: &str, options: &[(&str, &str)]| {
+        let options: Vec<_> = options
+            .iter()
+            .map(|(key, value)| json!([key, value]))
+            .collect();
+        json!({"type": of, "options": ["map", options]})
+    };
+    let far = ("remote_ip", "10.0.0.1");
+    let ports = [
+        ("t1", tunnel("vxlan", &[far, ("key", "0")])),
+        ("t2", tunnel("vxlan", &[far])),
+        ("t3", tunnel("vxlan", &[far, ("key", "1"), ("exts", "gbp")])),
+        ("t4", tunnel("geneve", &[far])),
+        ("t5", tunnel("gre", &[far, ("packet_type", "ptap")])),
+        ("t6", tunnel("gre", &[far, ("egress_pkt_mark", "1")])),
+        (
+            "a-tunnel-of-a-long-name",
+            tunnel("gre", &[far, ("key", "flow")]),
+        ),
+    ];
+    let desired = one(json!({}), &ports, &[]);
+    assert_eq!(desired.config.bridges[0].ports.len(), 4);
+    for (name, part) in [
+        (
+            "t2",
+            "refused: attempting to add tunnel port 't2' with same config as port 't1'",
+        ),
+        (
+            "t3",
+            "refused: options:dst_port: a tunnel of another protocol",
+        ),
+        ("t5", "refused: options:packet_type: ptap is not there"),
+        ("t6", "options:egress_pkt_mark: not honoured"),
+    ] {
+        let said = said(&desired, name);
+        assert!(said.starts_with(part), "{said}");
+    }
+}
+
+#[test]
+fn patches_that_are_joined_with_nothing_say_why() {
+    let patch = |peer: &str| json!({"type": "patch", "options": ["map", [["peer", peer]]]});
+    let ports = [
+        ("a", patch("b")),
+        ("b", patch("a")),
+        ("c", patch("a")),
+        ("d", patch("e")),
+    ];
+    let desired = one(json!({}), &ports, &[]);
+    assert_eq!(desired.config.bridges[0].ports.len(), 4);
+    for (name, wanted) in [
+        ("a", ""),
+        ("b", ""),
+        ("c", "peer: a has b as its own peer"),
+        ("d", "peer: there is no patch port e"),
+    ] {
+        assert_eq!(said(&desired, name), wanted);
+    }
+}

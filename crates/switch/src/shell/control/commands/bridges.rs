@@ -10,11 +10,10 @@ use super::{Command, Told, site_of};
 use crate::shell::control::Control;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 4] = [
+pub(super) const COMMANDS: [Command; 3] = [
     Command { name: "bridge/dump-flows", usage: "[--offload-stats] bridge", least: 1, most: 2, answer: Later(dump_flows) },
     Command { name: "bridge/reconnect", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(reconnect) },
     Command { name: "ofproto/list", usage: "", least: 0, most: 0, answer: AtOnce(bridges) },
-    Command { name: "ofproto/list-tunnels", usage: "", least: 0, most: 0, answer: AtOnce(tunnels) },
 ];
 
 /// What is said of a bridge that is not there.
@@ -29,11 +28,6 @@ fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
     let mut names: Vec<_> = names.map(|name| format!("{name}\n")).collect();
     names.sort();
     Ok(names.concat())
-}
-
-/// Ports that are tunnels.
-fn tunnels(_: &mut Control, _: &[String]) -> Result<String, String> {
-    Ok(String::new())
 }
 
 /// All rules of a bridge, of all its tables.

@@ -3,17 +3,20 @@
 use std::fmt::Write;
 use std::net::IpAddr;
 
+use base::PortNo;
 use packet::MacAddr;
 use packet::tunnel::Protocol;
 
 use super::Answer::AtOnce;
 use super::Command;
+use crate::config::{End, Inherited, PortKind, Tunnel, TunnelKey};
 use crate::dataplane::underlay::{Route, Underlay};
 use crate::shell::control::Control;
 use crate::shell::control::underlay::UserRoute;
 
 #[rustfmt::skip]
-pub(super) const COMMANDS: [Command; 12] = [
+pub(super) const COMMANDS: [Command; 13] = [
+    Command { name: "ofproto/list-tunnels", usage: "",                          least: 0, most: 0, answer: AtOnce(tunnels) },
     Command { name: "ovs/route/add",    usage: "ip/plen dev [gw] [src=src_ip]", least: 2, most: 4, answer: AtOnce(add_route) },
     Command { name: "ovs/route/del",    usage: "ip/plen",                       least: 1, most: 1, answer: AtOnce(delete_route) },
     Command { name: "ovs/route/lookup", usage: "ip_addr",                       least: 1, most: 1, answer: AtOnce(look_up) },
@@ -27,6 +30,64 @@ pub(super) const COMMANDS: [Command; 12] = [
     Command { name: "tnl/neigh/show",   usage: "",                              least: 0, most: 0, answer: AtOnce(neighbours) },
     Command { name: "tnl/ports/show",   usage: "-v",                            least: 0, most: 1, answer: AtOnce(ports) },
 ];
+
+/// Ports that are tunnels, as Open vSwitch writes them.
+fn tunnels(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut lines = Vec::new();
+    for site in control.sites.values() {
+        for (number, port) in &site.ports {
+            if let PortKind::Tunnel(tunnel) = &port.wanted.kind {
+                lines.push(list(*number, &port.wanted.name, tunnel));
+            }
+        }
+    }
+    lines.sort();
+    Ok(lines.concat())
+}
+
+fn list(number: PortNo, name: &str, tunnel: &Tunnel) -> String {
+    let end = |end: End| match end {
+        End::Given(address) => address.to_string(),
+        End::Any => "::".to_owned(),
+        End::Flow => "flow".to_owned(),
+    };
+    let key = |key: TunnelKey| match key {
+        TunnelKey::Given(key) if key > 0 => format!("{key:#x}"),
+        TunnelKey::Given(_) | TunnelKey::None => "0".to_owned(),
+        TunnelKey::Flow => "flow".to_owned(),
+    };
+    let mode = if tunnel.bare {
+        "legacy_l3"
+    } else {
+        "legacy_l2"
+    };
+    let mut line = format!(
+        "port {number}: {name} ({}: {}->{}, key={}, {mode}, dp port={number}",
+        tunnel.type_name(),
+        end(tunnel.local),
+        end(tunnel.remote),
+        key(tunnel.in_key),
+    );
+    if tunnel.out_key != tunnel.in_key {
+        write!(line, ", out_key={}", key(tunnel.out_key)).expect(ROOM);
+    }
+    match tunnel.tos {
+        Inherited::Given(0) => {}
+        Inherited::Given(tos) => write!(line, ", tos={tos:#x}").expect(ROOM),
+        Inherited::Inherit(_) => line.push_str(", tos=inherit"),
+    }
+    match tunnel.ttl {
+        Inherited::Given(ttl) => write!(line, ", ttl={ttl}").expect(ROOM),
+        Inherited::Inherit(_) => line.push_str(", ttl=inherit"),
+    }
+    if !tunnel.dont_fragment {
+        line.push_str(", df=false");
+    }
+    if tunnel.summed {
+        line.push_str(", csum=true");
+    }
+    line + ")\n"
+}
 
 const ROOM: &str = "a string has room";
 
