@@ -125,6 +125,36 @@ fn on<'a>(made: &'a mut BTreeMap<String, Made>, name: &str) -> &'a mut Made {
     made.get_mut(name).expect("a bridge that is there")
 }
 
+/// What interfaces and tables are given, by their numbers.
+type Beside = (BTreeMap<u8, u32>, BTreeMap<u8, usize>);
+
+fn beside() -> impl Strategy<Value = Beside> {
+    (
+        prop::collection::btree_map(0..4_u8, 1400..1403_u32, 0..3),
+        prop::collection::btree_map(0..3_u8, 1..3_usize, 0..2),
+    )
+}
+
+/// Gives interfaces lengths, and tables limits.
+fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
+    for (name, mtu) in lengths {
+        let equipment = Equipment {
+            mtu: Some(mtu),
+            ..Equipment::default()
+        };
+        bridge
+            .equipment
+            .insert(format!("p{place}{name}"), equipment);
+    }
+    for (table, limit) in limits {
+        let furniture = TableConfig {
+            limit: Some(limit),
+            ..TableConfig::default()
+        };
+        bridge.tables.insert(base::TableId(table), furniture);
+    }
+}
+
 /// A bridge of the few that there are, with ports of the few that there are: so that names
 /// and numbers change hands.
 fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
@@ -132,10 +162,6 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
     let port = (kind, 0..4_u8, prop::option::of(1..6_u8));
     let ports = prop::collection::vec(port, 0..4);
     let peers = (prop::bits::u8::masked(3), prop::bits::u8::masked(3));
-    let beside = (
-        prop::collection::btree_map(0..4_u8, 1400..1403_u32, 0..3),
-        prop::collection::btree_map(0..3_u8, 1..3_usize, 0..2),
-    );
     let inner = (
         0..3_u8,
         prop::option::of(1..3_u64),
@@ -143,7 +169,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         any::<bool>(),
         0..2_usize,
     );
-    (ports, peers, inner, beside).prop_map(move |(ports, peers, inner, beside)| {
+    (ports, peers, inner, beside()).prop_map(move |(ports, peers, inner, beside)| {
         let mut bridge = BridgeConfig::new(format!("br{place}"));
         let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
         for (kind, name, number) in ports {
@@ -167,22 +193,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
                     .push(format!("ptcp:{}", bit + 1).parse().expect("a place"));
             }
         }
-        for (name, mtu) in beside.0 {
-            let equipment = Equipment {
-                mtu: Some(mtu),
-                ..Equipment::default()
-            };
-            bridge
-                .equipment
-                .insert(format!("p{place}{name}"), equipment);
-        }
-        for (table, limit) in beside.1 {
-            let furniture = TableConfig {
-                limit: Some(limit),
-                ..TableConfig::default()
-            };
-            bridge.tables.insert(base::TableId(table), furniture);
-        }
+        give(&mut bridge, place, beside);
         let (mode, id, address, is_protecting, affinity) = inner;
         if mode == 0 {
             bridge.fail_mode = FailMode::Secure;
