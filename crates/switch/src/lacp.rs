@@ -12,7 +12,7 @@ mod group;
 mod port;
 
 pub(crate) use group::{Group, Status};
-pub(crate) use port::{Counters, Port, PortSettings, Receive};
+pub(crate) use port::{PortSettings, Receive};
 
 use std::time::Duration;
 

@@ -8,14 +8,22 @@ pub mod config;
 mod core;
 mod dataplane;
 mod error;
-#[allow(dead_code)]
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "bonds speak it next"))]
 mod lacp;
 mod logging;
 mod mac;
+mod odp;
 mod police;
 mod reconcile;
 mod shell;
 mod vswitch;
+
+/// What `--version` says of the program in the place of ovs-vswitchd. Scripts take the last word
+/// of the line with "Open vSwitch" in it for the version.
+pub const SAYS_IT_IS: &str = concat!(
+    "ovs-vswitchd (Comporta, in the place of Open vSwitch) ",
+    env!("CARGO_PKG_VERSION")
+);
 
 pub use dpdk::IS_THERE as HAS_DPDK;
 pub use error::SwitchError;

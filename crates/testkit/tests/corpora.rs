@@ -91,3 +91,8 @@ fn ovsdb() {
 fn lacp() {
     run("lacp", testkit::fuzz::lacp);
 }
+
+#[test]
+fn tunnel() {
+    run("tunnel", testkit::fuzz::tunnel);
+}
