@@ -8,7 +8,10 @@ pub mod config;
 mod core;
 mod dataplane;
 mod error;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "bonds speak it next"))]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "bonds speak it next")
+)]
 mod lacp;
 mod logging;
 mod mac;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use base::{Instant, PortNo};
 use packet::wire::slow::{Lacpdu, Slow, State, System};
 
-use super::port::{Port, PortSettings, Receive};
 use super::Settings;
+use super::port::{Port, PortSettings, Receive};
 
 /// What has come of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,11 +54,7 @@ impl Group {
     }
 
     /// Goes on with these settings and these ports; those that stay keep what they know.
-    pub(crate) fn configure(
-        &mut self,
-        settings: Settings,
-        ports: &BTreeMap<PortNo, PortSettings>,
-    ) {
+    pub(crate) fn configure(&mut self, settings: Settings, ports: &BTreeMap<PortNo, PortSettings>) {
         let changed = self.settings != settings;
         self.settings = settings;
         self.ports.retain(|number, _| ports.contains_key(number));
@@ -157,9 +153,8 @@ impl Group {
     /// When there is something to do or to send.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let ports = self.ports.values();
-        let due = ports.flat_map(|port| {
-            [port.next_timeout(), port.next_transmission(&self.settings)]
-        });
+        let due =
+            ports.flat_map(|port| [port.next_timeout(), port.next_transmission(&self.settings)]);
         due.flatten().min()
     }
 

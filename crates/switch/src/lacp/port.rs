@@ -246,8 +246,7 @@ impl Port {
 
     /// How often it sends, if at all: two that wait for each other say nothing.
     fn interval(&self, of: &Settings) -> Option<Duration> {
-        let speaks =
-            of.activity == Activity::Active || self.partner.state.has(State::ACTIVITY);
+        let speaks = of.activity == Activity::Active || self.partner.state.has(State::ACTIVITY);
         if self.receive == Receive::Disabled || !speaks {
             return None;
         }
