@@ -226,7 +226,7 @@ fn controllers_have_one_rate_or_each_its_own() {
     };
     let (none, huge) = (json!(["set", []]), json!(20_000_000));
     assert_eq!(of([json!(500), json!(500)]), (Some(500), vec![], 0_usize));
-    assert_eq!(of([json!(500), none.clone()]), (None, vec![500], 0));
+    assert_eq!(of([json!(500), none]), (None, vec![500], 0));
     assert_eq!(of([json!(500), json!(900)]), (None, vec![500, 900], 0));
     assert_eq!(of([huge.clone(), json!(900)]), (None, vec![900], 1));
     assert_eq!(of([huge.clone(), huge]), (None, vec![], 2));
