@@ -12,9 +12,11 @@
 
 mod chosen;
 mod clock;
+mod crossing;
 mod dpdk;
 mod forms;
 mod idle;
+mod managed;
 mod meters;
 mod pcap;
 mod sample;
@@ -98,6 +100,14 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Frames a second that cross one bridge, and ten that are joined by patch ports, of the
+    /// switch and of Open vSwitch.
+    Crossing {
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Runs frames by a table once, for whoever counts the instructions of `counted`.
     Counted {
         /// The table.
@@ -152,6 +162,7 @@ fn main() -> ExitCode {
         Command::Stream(stream) => stream::run(&stream),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
         Command::Startup { programs, rounds } => startup::measure(&programs, rounds),
+        Command::Crossing { programs, rounds } => crossing::measure(&programs, rounds),
         Command::Counted { name } => forms::count(&name),
     };
     match done {

@@ -1,7 +1,7 @@
 //! Under Faucet, from PyPI: the networks of its tutorials, on bridges of a database that go to
 //! its port. Hosts are those of the rig, with addresses as each network wants them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use packet::build::Stack;
@@ -16,6 +16,8 @@ pub(crate) const RULES: &[Rule] = rules![
     faucet_filters_and_reloads_without_a_loss,
     faucet_routes_between_vlans_for_both_families,
     faucet_stacks_two_switches_and_goes_round_a_cut,
+    faucet_aggregates_by_lacp_and_mirrors,
+    gauge_watches_beside_faucet,
 ];
 
 /// Faucet, and what it is told.
@@ -28,6 +30,19 @@ struct Faucet<'s, 'r, 'g> {
 impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
     /// Starts it with this configuration, and waits until it listens.
     fn start(site: &'s Site<'r, 'g>, configuration: &str) -> Result<Self, Stop> {
+        let file = site.rig.ground.file("faucet.yaml");
+        fs::write(&file, configuration)?;
+        let process = Self::run(site, "--verbose", &file)?;
+        Self::wait_for_port(site, "19FD")?;
+        Ok(Self {
+            site,
+            process,
+            file,
+        })
+    }
+
+    /// Starts Faucet, or the part of it that an option names.
+    fn run(site: &Site<'_, '_>, option: &str, file: &Path) -> Result<Process, Stop> {
         let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
         let folder = root.join("target/venv-faucet/bin");
         let program = folder.join("faucet");
@@ -37,35 +52,38 @@ impl<'s, 'r, 'g> Faucet<'s, 'r, 'g> {
             return Err(Stop::Skip(reason.to_owned()));
         }
         let ground = site.rig.ground;
-        let file = ground.file("faucet.yaml");
-        fs::write(&file, configuration)?;
-        let (log, exceptions) = (
-            ground.file("faucet.log"),
-            ground.file("faucet-exceptions.log"),
-        );
+        let (name, port) = match option {
+            "--gauge" => ("GAUGE", 6654),
+            _ => ("FAUCET", 6653),
+        };
         // It starts another program of its environment by name.
         let path = env::var("PATH").unwrap_or_default();
         let program = Program::new(program)
+            .arg(option)
+            .arg(format!("--ryu-ofp-tcp-listen-port={port}"))
             .env("PATH", format!("{}:{path}", folder.display()))
-            .env("FAUCET_CONFIG", &file)
-            .env("FAUCET_LOG", &log)
-            .env("FAUCET_EXCEPTION_LOG", &exceptions)
+            .env(format!("{name}_CONFIG"), file)
+            .env(format!("{name}_LOG"), ground.file("faucet.log"))
+            .env(
+                format!("{name}_EXCEPTION_LOG"),
+                ground.file("faucet.exceptions"),
+            )
             .inside(&site.rig.home)
             .log(ground.file("faucet.err"));
-        let process = ground.spawner.start(program)?;
-        ground.wait_until("faucet to listen", || {
+        Ok(ground.spawner.start(program)?)
+    }
+
+    /// Waits until somebody listens at a port, which is given as proc(5) writes it.
+    fn wait_for_port(site: &Site<'_, '_>, port: &str) -> Result<(), Failure> {
+        let place = format!(":{port} ");
+        site.rig.ground.wait_until("faucet to listen", || {
             let listening = || fs::read_to_string("/proc/thread-self/net/tcp");
             let told = site.rig.home.run(listening)?;
-            // Its port, 6653, and the state of a listener, as proc(5) writes them.
+            // The state of a listener is 0A.
             Ok(told.is_ok_and(|told| {
                 told.lines()
-                    .any(|line| line.contains(":19FD ") && line.contains(" 0A "))
+                    .any(|line| line.contains(&place) && line.contains(" 0A "))
             }))
-        })?;
-        Ok(Self {
-            site,
-            process,
-            file,
         })
     }
 
@@ -308,5 +326,94 @@ fn faucet_stacks_two_switches_and_goes_round_a_cut(ground: &Ground) -> Outcome {
     rig.ran("ip link set first1 up")?.good()?;
     rig.ran("ip link set second1 down")?.good()?;
     settled()?;
+    Ok(())
+}
+
+/// A port that is one of a group by LACP, and one that is not; and one to which all that another
+/// says is copied.
+const GROUP: &str = "
+vlans:
+    office: {vid: 100}
+dps:
+    sw1:
+        dp_id: 0x1
+        hardware: 'Open vSwitch'
+        interfaces:
+            1: {native_vlan: office, lacp: 1, lacp_active: True}
+            2: {native_vlan: office}
+            3: {output_only: True, mirror: 2}
+";
+
+fn faucet_aggregates_by_lacp_and_mirrors(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    let faucet = Faucet::start(&site, GROUP)?;
+    faucet.bridge(1, &["p1", "p2", "p3"])?;
+    let (one, two) = rig.pair();
+    assert!(
+        !one.answers(two.address)?,
+        "nobody has said that it is ready"
+    );
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let partner = Program::new(root.join("target/venv-faucet/bin/python"))
+        .arg(root.join("tests/apps/lacp_partner.py"))
+        .arg(one.interface)
+        .inside(&one.namespace)
+        .log(ground.file("partner"));
+    let partner = ground.spawner.start(partner)?;
+    ground.wait_until("both to be ready", || {
+        Ok(partner.written()?.contains("ready"))
+    })?;
+    one.reach(two.address)?;
+    one.ping(two.address, 5)?;
+    let mut mirror = rig.host(3).eye()?;
+    two.reach(one.address)?;
+    loop {
+        let seen = Stack::of(&mirror.next()?).to_string();
+        if seen.contains("icmp") {
+            return Ok(());
+        }
+    }
+}
+
+fn gauge_watches_beside_faucet(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 3)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    let faucet = Faucet::start(&site, &filter("ping"))?;
+    let (ports, flows) = (ground.file("ports"), ground.file("flows"));
+    fs::create_dir_all(&flows)?;
+    let file = ground.file("gauge.yaml");
+    fs::write(
+        &file,
+        format!(
+            "
+faucet_configs: ['{}']
+watchers:
+    ports: {{type: port_stats, dps: [sw1], interval: 1, db: ports}}
+    flows: {{type: flow_table, dps: [sw1], interval: 1, db: flows}}
+dbs:
+    ports: {{type: text, file: '{}'}}
+    flows: {{type: text, path: '{}'}}
+",
+            faucet.file.display(),
+            ports.display(),
+            flows.display()
+        ),
+    )?;
+    let _gauge = Faucet::run(&site, "--gauge", &file)?;
+    Faucet::wait_for_port(&site, "19FE")?;
+    faucet.bridge(1, &["p1", "p2", "p3"])?;
+    let (one, two) = rig.pair();
+    one.reach(two.address)?;
+    ground.wait_until("a port's counters", || {
+        let told = fs::read_to_string(&ports).unwrap_or_default();
+        Ok(told.contains("packets-in"))
+    })?;
+    ground.wait_until("the rules", || {
+        let entries = fs::read_dir(&flows).map_err(Failure::to("look for rules"))?;
+        Ok(entries.count() > 0)
+    })?;
     Ok(())
 }

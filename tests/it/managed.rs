@@ -222,6 +222,7 @@ fn ovs_ctl_restart_keeps_the_rules(ground: &Ground) -> Outcome {
     assert_eq!(told.matches("priority=77").count(), 2, "{told}");
     one.reach(two.address)?;
     assert_eq!(site.vsctl("get Open_vSwitch . other_config")?, "{}");
+    ctl("stop")?;
     Ok(())
 }
 

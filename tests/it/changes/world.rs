@@ -44,7 +44,7 @@ const PATCHES: [(&str, &str, &str); 6] = [
 const BOND: (&str, [&str; 2]) = ("bond0", ["p7", "p8"]);
 
 /// What may be said of a port, in turn or in vain.
-const OF_PORTS: [&str; 11] = [
+const OF_PORTS: [&str; 13] = [
     "tag=5",
     "tag=6 vlan_mode=access",
     "trunks=5,6,7 vlan_mode=trunk",
@@ -56,13 +56,15 @@ const OF_PORTS: [&str; 11] = [
     "external_ids:who=me",
     "bond_mode=active-backup",
     "bond_mode=balance-slb",
+    "lacp=active",
+    "lacp=off",
 ];
 
 /// Columns that are emptied again.
 const CLEARED: [&str; 4] = ["tag", "trunks", "vlan_mode", "other_config"];
 
 /// What may be said of an interface, its number apart.
-const OF_INTERFACES: [&str; 8] = [
+const OF_INTERFACES: [&str; 13] = [
     "mtu_request=1400",
     "mtu_request=1500",
     "ingress_policing_rate=10000 ingress_policing_burst=1000",
@@ -71,10 +73,15 @@ const OF_INTERFACES: [&str; 8] = [
     "lldp:enable=false",
     "bfd:enable=false",
     "other_config:diffserv=true",
+    "mac=\"02:00:00:00:bb:01\"",
+    "bfd:enable=true",
+    "cfm_mpid=7",
+    "lldp:enable=true",
+    "options:nonsense=1",
 ];
 
 /// What may be said of a bridge that comes and goes.
-const OF_BRIDGES: [&str; 14] = [
+const OF_BRIDGES: [&str; 17] = [
     "fail_mode=secure",
     "fail_mode=standalone",
     "protocols=OpenFlow13",
@@ -87,8 +94,22 @@ const OF_BRIDGES: [&str; 14] = [
     "mcast_snooping_enable=true",
     "mcast_snooping_enable=false",
     "stp_enable=false",
+    "stp_enable=true",
+    "rstp_enable=true",
+    "rstp_enable=false",
     "flood_vlans=5",
     "external_ids:who=me",
+];
+
+/// Rows that hang on a bridge, by the column that has them.
+const ATTACHED: [(&str, &str); 4] = [
+    ("flow_tables", "flow_table name=first flow_limit=100"),
+    ("netflow", "netflow targets=\"127.0.0.1:5001\""),
+    (
+        "sflow",
+        "sflow agent=lo targets=\"127.0.0.1:5002\" header=128 sampling=64 polling=10",
+    ),
+    ("ipfix", "ipfix targets=\"127.0.0.1:5003\" obs_domain_id=1"),
 ];
 
 /// Controllers of a bridge: nobody is there. Some of them are the bridge's that has rules, which
@@ -139,7 +160,7 @@ impl World {
     /// A change, as `ovs-vsctl` is told of it.
     pub(super) fn change(&mut self) -> String {
         loop {
-            let change = match self.below(24) {
+            let change = match self.below(25) {
                 0..=2 => self.come_or_go(),
                 3..=8 => self.plug(),
                 9 => self.patch(),
@@ -150,6 +171,7 @@ impl World {
                 18 | 19 => self.tell_bridge(),
                 20 => self.meet(),
                 21 => self.mirror(),
+                22 => self.attach(),
                 _ => self.shape(),
             };
             if let Some(change) = change {
@@ -313,6 +335,23 @@ impl World {
                 "--id=@p{own} get port {port} -- --id=@m{own} create mirror name=m select-all=true \
                  output-port=@p{own} -- set bridge {bridge} mirrors=@m{own}"
             ),
+        })
+    }
+
+    /// Rows that hang on a bridge: what tells others of its frames, and what limits its tables.
+    fn attach(&mut self) -> Option<String> {
+        let bridge = self.some_bridge()?;
+        let (column, words) = self.one(&ATTACHED);
+        let own = self.own_name();
+        let key = match column {
+            "flow_tables" => ":0",
+            _ => "",
+        };
+        Some(match self.below(3) {
+            0 => format!("clear bridge {bridge} {column}"),
+            _ => {
+                format!("--id=@a{own} create {words} -- set bridge {bridge} {column}{key}=@a{own}")
+            }
         })
     }
 

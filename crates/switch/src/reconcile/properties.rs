@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::{NumberedPort, Parts, Step, reconcile};
 use crate::config::{
-    Affinity, BridgeAddress, BridgeConfig, Config, Controller, FailMode, Listen, Switching, Target,
-    Tuning,
+    Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen,
+    Switching, TableConfig, Target, Tuning,
 };
 
 /// A bridge, as steps make it: what can be changed in place, and what comes and goes.
@@ -92,6 +92,18 @@ fn change(config: &mut BridgeConfig, step: &Step) {
         Step::Speak(_, versions) => config.protocols = *versions,
         Step::Assign(_, affinity) => config.affinity.clone_from(affinity),
         Step::Switch(_, switching) => config.switching.clone_from(switching),
+        Step::Equip(_, port, equipment) => {
+            config.equipment.remove(port);
+            if *equipment != Equipment::default() {
+                config.equipment.insert(port.clone(), *equipment);
+            }
+        }
+        Step::Furnish(_, table, furniture) => {
+            config.tables.remove(table);
+            if *furniture != TableConfig::default() {
+                config.tables.insert(*table, furniture.clone());
+            }
+        }
         other => panic!("{other}: no such step is to be had of these configurations"),
     }
 }
@@ -102,6 +114,8 @@ fn bridge_of(step: &Step) -> &str {
         | Step::Identify(name, _)
         | Step::Speak(name, _)
         | Step::Assign(name, _)
+        | Step::Equip(name, ..)
+        | Step::Furnish(name, ..)
         | Step::Switch(name, _) => name,
         other => panic!("{other}: no such step is to be had of these configurations"),
     }
@@ -109,6 +123,36 @@ fn bridge_of(step: &Step) -> &str {
 
 fn on<'a>(made: &'a mut BTreeMap<String, Made>, name: &str) -> &'a mut Made {
     made.get_mut(name).expect("a bridge that is there")
+}
+
+/// What interfaces and tables are given, by their numbers.
+type Beside = (BTreeMap<u8, u32>, BTreeMap<u8, usize>);
+
+fn beside() -> impl Strategy<Value = Beside> {
+    (
+        prop::collection::btree_map(0..4_u8, 1400..1403_u32, 0..3),
+        prop::collection::btree_map(0..3_u8, 1..3_usize, 0..2),
+    )
+}
+
+/// Gives interfaces lengths, and tables limits.
+fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
+    for (name, mtu) in lengths {
+        let equipment = Equipment {
+            mtu: Some(mtu),
+            ..Equipment::default()
+        };
+        bridge
+            .equipment
+            .insert(format!("p{place}{name}"), equipment);
+    }
+    for (table, limit) in limits {
+        let furniture = TableConfig {
+            limit: Some(limit),
+            ..TableConfig::default()
+        };
+        bridge.tables.insert(base::TableId(table), furniture);
+    }
 }
 
 /// A bridge of the few that there are, with ports of the few that there are: so that names
@@ -125,7 +169,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
         any::<bool>(),
         0..2_usize,
     );
-    (ports, peers, inner).prop_map(move |(ports, peers, inner)| {
+    (ports, peers, inner, beside()).prop_map(move |(ports, peers, inner, beside)| {
         let mut bridge = BridgeConfig::new(format!("br{place}"));
         let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
         for (kind, name, number) in ports {
@@ -149,6 +193,7 @@ fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
                     .push(format!("ptcp:{}", bit + 1).parse().expect("a place"));
             }
         }
+        give(&mut bridge, place, beside);
         let (mode, id, address, is_protecting, affinity) = inner;
         if mode == 0 {
             bridge.fail_mode = FailMode::Secure;

@@ -81,6 +81,7 @@ pub(crate) async fn follow(
         desk,
         secrets,
         rundir,
+        system: host::system(),
         manager: Manager::new(dummies),
         ready: Some(ready),
     };
@@ -112,6 +113,8 @@ struct Office {
     secrets: Secrets,
     /// Where programs say which processes they are.
     rundir: PathBuf,
+    /// What system this is, and which version of it.
+    system: (Option<String>, Option<String>),
     manager: Manager,
     ready: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -216,7 +219,7 @@ impl Office {
         }
         if self.manager.is_report_due() {
             let mut facts = self.desk.facts().await?;
-            facts.system = host::system();
+            facts.system.clone_from(&self.system);
             if self.manager.wants_host() {
                 facts.host = host::statistics(&self.rundir);
             }
