@@ -278,6 +278,7 @@ impl Control {
         site.note_contact(purpose.uri.as_ref(), now);
         let mut connection = Connection {
             uri: purpose.uri.clone(),
+            own_rate: purpose.tuning.own_rate,
             ..Connection::new(purpose.kind, version)
         };
         if !purpose.tuning.asynchronous {
