@@ -17,6 +17,7 @@ pub(crate) const RULES: &[Rule] = rules![
     a_controller_in_anothers_place_finds_the_rules,
     a_controller_is_sought_and_asked_as_often_as_the_database_says,
     a_controller_that_is_not_to_be_told_is_told_nothing,
+    controllers_are_sent_as_many_frames_as_each_may_have,
     why_a_controller_is_not_there_is_said,
     frames_wait_for_rules_that_are_to_be_restored,
     ovs_ctl_restart_keeps_the_rules,
@@ -104,6 +105,33 @@ fn a_controller_that_is_not_to_be_told_is_told_nothing(ground: &Ground) -> Outco
         heard.iter().all(|message| packet_in(message).is_none()),
         "{heard:?}"
     );
+    Ok(())
+}
+
+fn controllers_are_sent_as_many_frames_as_each_may_have(ground: &Ground) -> Outcome {
+    let rig = Rig::new(ground, 2)?;
+    let site = Site::new(&rig)?;
+    let _daemon = site.daemon()?;
+    let desks = [Desk::open(ground)?, Desk::open(ground)?];
+    let (all, few) = (desks[0].target(), desks[1].target());
+    site.vsctl(&format!(
+        "{TWO} -- --id=@a create Controller target=\"{all}\" -- --id=@b create Controller target=\"{few}\" controller_rate_limit=100 controller_burst_limit=25 -- set Bridge br0 controller=@a,@b fail_mode=secure"
+    ))?;
+    let mut hears_all = desks[0].meet(Version::V13)?;
+    let mut hears_few = desks[1].meet(Version::V13)?;
+    hears_all.add("priority=0,actions=CONTROLLER:65535")?;
+    hears_all.barrier();
+    rig.host(1).send(&["eth / arp"; 400])?;
+    for _ in 0..400 {
+        hears_all.hear("a frame", packet_in)?;
+    }
+    ground.wait_until("frames to be kept from the other", || {
+        let told = site.tool("ovs-appctl comporta/counters br0")?;
+        Ok(told.contains("packet_in_limited"))
+    })?;
+    let heard = hears_few.heard();
+    let heard = heard.iter().filter(|message| packet_in(message).is_some());
+    assert!(heard.count() < 400);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ pub(crate) const RULES: &[Rule] = rules![
     rules_choose_where_tunnels_go_and_see_where_frames_came_from,
     tunnels_of_the_database_come_and_go_and_say_why_they_cannot,
     routes_are_the_kernels_and_those_said_by_hand,
+    tunnels_go_by_an_interface_that_is_no_bridges_too,
 ];
 
 /// The end of a tunnel that is the kernel's: host 2, whose other address is within.
@@ -370,5 +371,31 @@ fn routes_are_the_kernels_and_those_said_by_hand(ground: &Ground) -> Outcome {
     let told = switch.appctl("tnl/egress_port_range")?;
     assert_eq!(told, "Tunnel UDP source port range: 40000-40009\n");
     one.ping(two.address, 3)?;
+    Ok(())
+}
+
+/// The host's address is at an ordinary interface, which no bridge has.
+fn tunnels_go_by_an_interface_that_is_no_bridges_too(ground: &Ground) -> Outcome {
+    for (ours, theirs, remote) in [
+        ("172.16.0.1/24", "172.16.0.2/24", "172.16.0.2"),
+        ("fd00::1/64", "fd00::2/64", "fd00::2"),
+    ] {
+        let rig = Rig::new(ground, 2)?;
+        let (one, two) = rig.pair();
+        let local = ours.split('/').next().unwrap_or_default();
+        kernels_vxlan(two, &format!("id 42 remote {local} dstport 4789"), theirs)?;
+        one.ran("ip link set eth0 mtu 1400")?.good()?;
+        rig.home.set_sysctl("net/ipv6/conf/p2/disable_ipv6", "0")?;
+        rig.ran(&format!("ip address add {ours} dev p2 nodad"))?
+            .good()?;
+        let switch = rig.start(&format!(
+            "--bridge br0 --port p1 --port vxlan:v0,remote={remote},key=42"
+        ))?;
+        stream(one, two)?;
+        let told = switch.appctl(&format!("ovs/route/lookup {remote}"))?;
+        assert!(told.contains("dev p2"), "{told}");
+        // The host's own packets are its own.
+        two.ran(&format!("ping -n -q -c 3 {local}"))?.good()?;
+    }
     Ok(())
 }

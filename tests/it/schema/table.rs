@@ -53,7 +53,7 @@ pub(super) const COLUMNS: &[(&str, &str, &str)] = &[
     ("Controller", "enable_async_messages", "a_controller_that_is_not_to_be_told_is_told_nothing"),
     ("Controller", "connection_mode local_ip local_netmask local_gateway controller_queue_size type", "what_is_not_honoured_is_said_by_its_name"),
     ("Controller", "other_config", "a_controller_is_sought_and_asked_as_often_as_the_database_says"),
-    ("Controller", "controller_rate_limit controller_burst_limit", "a_rate_for_all_controllers_is_honoured_and_others_are_not"),
+    ("Controller", "controller_rate_limit controller_burst_limit", "controllers_have_one_rate_or_each_its_own controllers_are_sent_as_many_frames_as_each_may_have"),
     ("Controller", "is_connected role status", "why_a_controller_is_not_there_is_said"),
     ("Controller", "external_ids", "what_is_others_is_left_alone"),
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{ConfigError, Target};
+use super::{ConfigError, Rate, Target};
 
 /// The longest pause between two tries when nobody says otherwise
 /// (ovs-vswitchd.conf.db(5), `max_backoff`).
@@ -36,6 +36,8 @@ pub struct Tuning {
     /// Whether it is told unasked what happens, before it says what it wants to be told
     /// (ovs-vswitchd.conf.db(5), `enable_async_messages`).
     pub asynchronous: bool,
+    /// How many frames it is sent, if that is another number than its bridge's.
+    pub own_rate: Option<Rate>,
     /// The class of service that its messages travel in (RFC 2474).
     pub dscp: Option<u8>,
 }
@@ -46,6 +48,7 @@ impl Default for Tuning {
             max_backoff: BACKOFF_MAX,
             inactivity_probe: Some(PROBE),
             asynchronous: true,
+            own_rate: None,
             dscp: None,
         }
     }

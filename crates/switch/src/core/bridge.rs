@@ -281,7 +281,8 @@ impl Bridge {
     /// Takes note that a peer has said hello.
     pub(crate) fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
         if connection.kind == Kind::Primary {
-            connection.police.set(self.packet_in_limit);
+            let rate = connection.own_rate.or(self.packet_in_limit);
+            connection.police.set(rate);
         }
         self.connections.insert(id, connection);
         self.note_channel(id, ChannelState::Up);
@@ -348,7 +349,7 @@ impl Bridge {
         self.packet_in_limit = rate;
         let peers = self.connections.iter().map(|(_, peer)| peer);
         let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
-        controllers.for_each(|peer| peer.police.set(rate));
+        controllers.for_each(|peer| peer.police.set(peer.own_rate.or(rate)));
     }
 
     /// How many frames were not sent to a controller since it had as many as it may have.

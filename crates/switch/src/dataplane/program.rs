@@ -19,6 +19,11 @@ use crate::mac::MacView;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BridgeId(pub(crate) u32);
 
+impl BridgeId {
+    /// None: the host's own interfaces, by their numbers, which tunnels' packets go by.
+    pub(crate) const HOST: Self = Self(u32::MAX);
+}
+
 /// The number of a publication. Barriers and final counts wait for the workers
 /// to have passed it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +62,10 @@ impl Program {
     /// The ports at which tunnels' packets come in.
     pub(crate) fn terminating(&self) -> Vec<PortKey> {
         match self.underlay.terminates() {
-            true => self.underlay.grounds.keys().copied().collect(),
+            true => {
+                let grounds = self.underlay.grounds.keys().copied();
+                grounds.filter(|key| key.bridge != BridgeId::HOST).collect()
+            }
             false => Vec::new(),
         }
     }

@@ -279,7 +279,7 @@ fn is_link_local(address: IpAddr) -> bool {
 }
 
 /// Whether an address begins as another in so many bits.
-fn is_within(address: IpAddr, prefix: IpAddr, len: u8) -> bool {
+pub(crate) fn is_within(address: IpAddr, prefix: IpAddr, len: u8) -> bool {
     match (address, prefix) {
         (IpAddr::V4(address), IpAddr::V4(prefix)) => {
             let differ = address.to_bits() ^ prefix.to_bits();

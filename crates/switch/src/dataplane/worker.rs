@@ -21,7 +21,7 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, Returned};
 use super::normal::{self, Forward};
-use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
+use super::program::{BridgeId, BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
 use onward::Onward;
 
@@ -233,6 +233,9 @@ impl Worker {
             let program = program.expect("it is put back at the end of each batch");
             match program.bridge(from.bridge) {
                 Some(bridge) => self.forward(bridge, from, &mut batch, now),
+                None if from.bridge == BridgeId::HOST => {
+                    self.take_from_host(&program, from, &mut batch);
+                }
                 None => batch
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),

@@ -5,6 +5,7 @@
 mod closing;
 mod commands;
 mod datapath_ports;
+mod host_ports;
 mod inner;
 mod interfaces;
 mod lookups;
@@ -50,6 +51,7 @@ use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
 use datapath_ports::DatapathPorts;
+use host_ports::HostPorts;
 use site::Site;
 use underlay::UnderlaySite;
 
@@ -152,6 +154,8 @@ pub(crate) struct Control {
     counters: ControlCounters,
     /// What is known of ways to other hosts.
     underlay: UnderlaySite,
+    /// Interfaces of the host that tunnels' packets go by.
+    host_ports: HostPorts,
     /// What workers had done when they were last said to begin anew.
     cleared: Vec<commands::Done>,
     /// How the data path calls ports.
@@ -185,6 +189,7 @@ impl Control {
             last_look: Instant::START,
             counters: ControlCounters::default(),
             underlay: UnderlaySite::default(),
+            host_ports: HostPorts::default(),
             cleared: Vec::new(),
             datapath_ports: DatapathPorts::new(by_name),
             unixctl: None,
@@ -273,6 +278,7 @@ impl Control {
         site.note_contact(purpose.uri.as_ref(), now);
         let mut connection = Connection {
             uri: purpose.uri.clone(),
+            own_rate: purpose.tuning.own_rate,
             ..Connection::new(purpose.kind, version)
         };
         if !purpose.tuning.asynchronous {

@@ -16,7 +16,7 @@ use ports::{Batch, Counter};
 
 use super::Worker;
 use crate::dataplane::counters::Drop;
-use crate::dataplane::program::Program;
+use crate::dataplane::program::{BridgeId, Program};
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::ways::Way;
 
@@ -160,6 +160,11 @@ impl Worker {
     fn arrive(&mut self, program: &Program, at: PortKey, frames: &mut Batch, now: Instant) {
         match program.bridge(at.bridge) {
             Some(bridge) => self.forward(bridge, at, frames, now),
+            None if at.bridge == BridgeId::HOST => {
+                self.send_together(at, frames);
+                // Of those that were taken there is nothing left.
+                frames.clear();
+            }
             None => self.give_up(frames, Drop::NoBridge),
         }
     }

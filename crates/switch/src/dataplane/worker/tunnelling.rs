@@ -140,20 +140,30 @@ impl Worker {
     ) {
         let mut hosts = self.onward.spare();
         for frame in frames.drain() {
-            let found = tunnel::find(frame.bytes());
-            let found = found.filter(|found| found.outer.eth_dst == ground.mac);
-            let judged = found.map(|found| (program.underlay.judge(ground, &found), found));
-            match judged {
-                Some((Judged::Tunnels(protocol), found)) => {
-                    self.unwrap_from(program, &found, protocol, frame);
-                }
-                Some((Judged::Hosts, _)) | None => hosts.put(frame),
+            match judge(program, ground, &frame) {
+                Some((protocol, found)) => self.unwrap_from(program, &found, protocol, frame),
+                None => hosts.put(frame),
             }
         }
         if !hosts.is_empty() {
             self.send_to_host(at, &mut hosts);
         }
         self.onward.give_back(hosts);
+    }
+
+    /// Has the frames of tunnels' packets come in that an interface of the host has received. All
+    /// others are copies of what the host has.
+    pub(super) fn take_from_host(&mut self, program: &Program, at: PortKey, frames: &mut Batch) {
+        let Some(ground) = program.underlay.grounds.get(&at) else {
+            let count = frames.len();
+            return frames.release(count, &mut self.pool);
+        };
+        for frame in frames.drain() {
+            match judge(program, ground, &frame) {
+                Some((protocol, found)) => self.unwrap_from(program, &found, protocol, frame),
+                None => self.pool.put(frame),
+            }
+        }
     }
 
     fn send_to_host(&mut self, at: PortKey, frames: &mut Batch) {
@@ -182,6 +192,18 @@ impl Worker {
                 self.onward.enter(port, &Some(words), frame);
             }
         }
+    }
+}
+
+/// Of which protocol a tunnel's packet is, if it is one that comes to the host there.
+fn judge(program: &Program, ground: &Ground, frame: &Frame) -> Option<(Protocol, Found)> {
+    let found = tunnel::find(frame.bytes())?;
+    if found.outer.eth_dst != ground.mac {
+        return None;
+    }
+    match program.underlay.judge(ground, &found) {
+        Judged::Tunnels(protocol) => Some((protocol, found)),
+        Judged::Hosts => None,
     }
 }
 

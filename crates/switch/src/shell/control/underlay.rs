@@ -11,7 +11,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::Control;
 use crate::config::PortKind;
-use crate::core::underlay::KernelTables;
+use crate::core::underlay::{KernelRoute, KernelTables};
+use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
 use crate::dataplane::underlay::{EGRESS_PORTS, Ground, Route, Underlay};
 use crate::shell::underlay::{Wanted, follow};
@@ -68,10 +69,18 @@ impl Default for UnderlaySite {
     }
 }
 
+impl UnderlaySite {
+    /// The routes of the kernel.
+    pub(super) fn kernel_routes(&self) -> &[KernelRoute] {
+        &self.kernel.routes
+    }
+}
+
 impl Control {
     /// Takes news of the kernel's tables.
     pub(super) fn handle_underlay(&mut self, tables: KernelTables) {
         self.underlay.kernel = tables;
+        self.settle_host_ports();
         self.lay_underlay();
     }
 
@@ -85,7 +94,10 @@ impl Control {
         }
         asked.insert((by, host), now);
         let site = self.sites.get(&by.bridge);
-        let index = site.and_then(|site| site.ports.get(&by.port)?.index);
+        let index = match by.bridge {
+            BridgeId::HOST => Some(by.port.0),
+            _ => site.and_then(|site| site.ports.get(&by.port)?.index),
+        };
         if let (Some(index), Some(asks)) = (index, &self.underlay.asks) {
             // Whoever follows the kernel may have ended with it.
             let _ = asks.send((index, host));
@@ -112,13 +124,15 @@ impl Control {
             self.tools.runtime.spawn(followed);
             self.underlay.asks = Some(asks);
         }
+        self.settle_host_ports();
         self.lay_underlay();
     }
 
     fn underlay_now(&self) -> Underlay {
         let mut underlay = Underlay::default();
         underlay.egress_ports = self.underlay.egress_ports;
-        let by_index = self.take_in_ports(&mut underlay);
+        let mut by_index = self.take_in_ports(&mut underlay);
+        self.host_ports.take_in(&mut underlay, &mut by_index);
         let by_name: BTreeMap<_, _> = underlay
             .grounds
             .iter()

@@ -7,7 +7,7 @@ use ovsdb::Database;
 
 use super::interface::unheeded;
 use super::{ControllerFate, Desired, Place};
-use crate::config::{BridgeConfig, Controller, ControllerRate, Listen, Target, Tuning};
+use crate::config::{BridgeConfig, Controller, ControllerRate, Listen, Rate, Target, Tuning};
 use crate::vswitch::rows::Record;
 
 /// Columns that only tune something.
@@ -19,7 +19,12 @@ const UNHEEDED: [&str; 4] = [
 ];
 
 /// Columns that are of those controllers only that the bridge goes to.
-const OF_ACTIVE: [&str; 3] = ["max_backoff", "inactivity_probe", "enable_async_messages"];
+const OF_ACTIVE: [&str; 4] = [
+    "max_backoff",
+    "inactivity_probe",
+    "enable_async_messages",
+    "controller_rate_limit",
+];
 
 /// The shortest that the longest pause may be, in milliseconds, as with Open vSwitch
 /// (ovs-vswitchd.conf.db(5), `max_backoff`).
@@ -33,8 +38,7 @@ const PROBE_LEAST_MS: i64 = 1000;
 const DSCP_MAX: u8 = 63;
 
 /// What rates there are.
-const ONE_RATE: &str = "all controllers of a bridge have the same, of 100 frames a second or \
-                        more, with a burst of 25 or more";
+const RATES: &str = "there are rates of 100 frames a second or more, with bursts of 25 or more";
 
 /// Reads the controllers of a bridge.
 pub(super) fn read_controllers(
@@ -58,9 +62,13 @@ pub(super) fn read_controllers(
             .map_or_else(|| Err("no target".to_owned()), read_place);
         match &place {
             Ok(Place::Target(target)) if !has(config, target) => {
+                let mut tuning = tuning(row);
+                if shared.is_none() {
+                    tuning.own_rate = own_rate(row);
+                }
                 config.controllers.push(Controller {
                     target: target.clone(),
-                    tuning: tuning(row),
+                    tuning,
                 });
             }
             Ok(Place::Listen(listen)) if !config.listen.contains(listen) => {
@@ -69,8 +77,8 @@ pub(super) fn read_controllers(
             _ => {}
         }
         let mut notes = notes_of(row);
-        if rates.len() > 1 || rates.contains(&Err(())) {
-            notes.push(format!("controller_rate_limit: not honoured: {ONE_RATE}"));
+        if rate(row).is_err() {
+            notes.push(format!("controller_rate_limit: not honoured: {RATES}"));
         }
         let fate = ControllerFate {
             bridge: config.name.clone(),
@@ -79,6 +87,12 @@ pub(super) fn read_controllers(
         };
         desired.controllers.insert(row.uuid, fate);
     }
+}
+
+/// How many frames a controller is sent, where others are sent more or less.
+fn own_rate(row: Record<'_>) -> Option<Rate> {
+    let (limit, burst) = rate(row).ok()?;
+    ControllerRate { limit, burst }.rate().ok()?
 }
 
 /// Whether the bridge goes there already.
@@ -106,6 +120,7 @@ fn tuning(row: Record<'_>) -> Tuning {
         inactivity_probe,
         asynchronous: !row.has("enable_async_messages") || row.is_true("enable_async_messages"),
         dscp: dscp(row).ok().flatten(),
+        own_rate: None,
     }
 }
 

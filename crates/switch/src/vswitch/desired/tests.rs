@@ -195,7 +195,7 @@ fn a_name_that_cannot_be_is_refused_with_all_below_it() {
 }
 
 #[test]
-fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
+fn controllers_have_one_rate_or_each_its_own() {
     let of = |limits: [Value; 2]| {
         let mut database = empty();
         put_bridge(
@@ -216,11 +216,20 @@ fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
             .values()
             .map(|fate| fate.notes.len())
             .sum();
-        (desired.config.bridges[0].controller_rate_limit, notes)
+        let bridge = &desired.config.bridges[0];
+        let own = bridge.controllers.iter();
+        let own: Vec<_> = own
+            .filter_map(|controller| controller.tuning.own_rate)
+            .map(|rate| rate.per_second().get())
+            .collect();
+        (bridge.controller_rate_limit, own, notes)
     };
-    assert_eq!(of([json!(500), json!(500)]), (Some(500), 0_usize));
-    assert_eq!(of([json!(500), json!(["set", []])]), (None, 2));
-    assert_eq!(of([json!(20_000_000), json!(20_000_000)]), (None, 2));
+    let (none, huge) = (json!(["set", []]), json!(20_000_000));
+    assert_eq!(of([json!(500), json!(500)]), (Some(500), vec![], 0_usize));
+    assert_eq!(of([json!(500), none]), (None, vec![500], 0));
+    assert_eq!(of([json!(500), json!(900)]), (None, vec![500, 900], 0));
+    assert_eq!(of([huge.clone(), json!(900)]), (None, vec![900], 1));
+    assert_eq!(of([huge.clone(), huge]), (None, vec![], 2));
 }
 
 #[test]
