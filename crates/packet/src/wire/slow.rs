@@ -32,8 +32,8 @@ const MARKER: u8 = 2;
 /// The version that is written. What is read may have any: later ones keep the layout.
 const VERSION: u8 = 1;
 /// Parts of a message, and how long each says that it is.
-const ACTOR: [u8; 2] = [1, INFO_LEN as u8];
-const PARTNER: [u8; 2] = [2, INFO_LEN as u8];
+const ACTOR: [u8; 2] = [1, 20];
+const PARTNER: [u8; 2] = [2, 20];
 const COLLECTOR: [u8; 2] = [3, 16];
 const MARKER_INFO: [u8; 2] = [1, 16];
 const MARKER_RESPONSE: [u8; 2] = [2, 16];

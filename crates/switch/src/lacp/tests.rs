@@ -87,7 +87,7 @@ impl Pair {
 
 fn ports(count: u32) -> BTreeMap<PortNo, PortSettings> {
     let settings = |number: u32| PortSettings {
-        number: number as u16,
+        number: u16::try_from(number).expect("few ports"),
         priority: 65535,
         key: 1,
     };
