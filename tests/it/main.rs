@@ -26,6 +26,7 @@ mod learning;
 mod liar;
 mod lifecycle;
 mod managed;
+mod many;
 mod mininet;
 mod monitors;
 mod nicira;
@@ -112,6 +113,7 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    many::RULES,
     changes::RULES,
     churn::RULES,
     lifecycle::RULES,

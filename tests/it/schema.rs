@@ -210,7 +210,7 @@ fn what_is_others_is_left_alone(ground: &Ground) -> Outcome {
 fn what_asks_nothing_here_changes_nothing(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
     let site = Site::new(&rig)?;
-    let _daemon = site.daemon()?;
+    let daemon = site.daemon()?;
     site.vsctl(&format!(
         "{TWO} -- set Bridge br0 datapath_type=netdev -- set Open_vSwitch . other_config:pmd-cpu-mask=1 other_config:n-handler-threads=2 other_config:max-idle=1000 \
          -- set Bridge br0 flow_tables:0=@t -- --id=@t create Flow_Table prefixes=ip_dst,ip_src \
@@ -228,6 +228,7 @@ fn what_asks_nothing_here_changes_nothing(ground: &Ground) -> Outcome {
         rig.host(1).reach(rig.host(2).address)
     };
     clean()?;
+    daemon.says("other_config:pmd-cpu-mask of Open_vSwitch: not honoured")?;
     site.vsctl("set Bridge br0 datapath_type=system")?;
     clean()?;
     let index = rig.ran("ip -o link show br0")?.good()?;

@@ -30,6 +30,13 @@ use bridge::read_bridge;
 /// (ovs-vswitchd.conf.db(5), `other_config:stats-update-interval`).
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Keys of `other_config` of the row above all that something comes of.
+const HEEDED: [&str; 3] = [
+    "enable-statistics",
+    "flow-restore-wait",
+    "stats-update-interval",
+];
+
 /// What the database asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Desired {
@@ -47,6 +54,9 @@ pub(crate) struct Desired {
     pub(crate) statistics_interval: Duration,
     /// Whether they tell of the host, too.
     pub(crate) tells_of_host: bool,
+    /// Keys of `other_config` of the row above all that nothing comes of: it has no column to
+    /// say so.
+    pub(crate) unheeded: BTreeSet<String>,
 }
 
 impl Default for Desired {
@@ -59,6 +69,7 @@ impl Default for Desired {
             controllers: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
             tells_of_host: false,
+            unheeded: BTreeSet::new(),
         }
     }
 }
@@ -143,6 +154,9 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let interval = interval.and_then(|text| text.parse().ok());
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
+    let keys = root.map("other_config").into_keys();
+    let unheeded = keys.filter(|key| !HEEDED.contains(key));
+    desired.unheeded = unheeded.map(str::to_owned).collect();
     let told = root.map("other_config").get("enable-statistics").copied();
     desired.tells_of_host = told == Some("true");
     let wait = root.map("other_config").get("flow-restore-wait").copied();

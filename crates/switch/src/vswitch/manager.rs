@@ -16,6 +16,9 @@ use super::report::{Extent, report};
 use super::rows::root;
 use crate::config::{Config, Dummies};
 
+/// The most keys that nothing comes of which are said at once: there are some eighty.
+const UNHEEDED_MAX: usize = 100;
+
 /// What the lock of the database says of this switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Standing {
@@ -125,6 +128,10 @@ impl Manager {
         };
         if desired == self.desired {
             return None;
+        }
+        let unheeded = desired.unheeded.difference(&self.desired.unheeded);
+        for key in unheeded.take(UNHEEDED_MAX) {
+            tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: it has no like here");
         }
         let changed = desired.config != self.desired.config;
         self.desired = desired;
