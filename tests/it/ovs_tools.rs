@@ -60,7 +60,7 @@ fn the_databases_own_client_follows_what_becomes_of_ports(ground: &Ground) -> Ou
 fn programs_of_the_python_library_have_ports_made(ground: &Ground) -> Outcome {
     const NEEDS: [Requirement; 1] = [Requirement::Program {
         program: "ovs-tcpdump",
-        package: "openvswitch-common",
+        package: "openvswitch-switch",
     }];
     if let Err(missing) = testbed::check(&NEEDS) {
         return Err(Stop::Skip(missing.to_string()));

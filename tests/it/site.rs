@@ -1,6 +1,7 @@
 //! A place of its own for a real `ovsdb-server`, its tools and the switch beside it, as
 //! `ovs-ctl` would start them. No rules are here: those are with their themes.
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::{cell, fs};
 
@@ -86,9 +87,10 @@ impl<'r, 'g> Site<'r, 'g> {
             .spawner
             .start(self.program(&words).log(log))?;
         *self.database.borrow_mut() = Some(started);
+        // The socket's file is there a moment before anybody listens at it.
         self.rig
             .ground
-            .wait_until("the database", || Ok(socket.exists()))
+            .wait_until("the database", || Ok(UnixStream::connect(&socket).is_ok()))
     }
 
     /// Kills the database, as if the machine had.

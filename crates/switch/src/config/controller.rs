@@ -42,6 +42,17 @@ pub struct Tuning {
     pub dscp: Option<u8>,
 }
 
+impl Tuning {
+    /// For tools on this machine, which may be busy for long and whose end is heard of at
+    /// once: they are not asked whether they are there, as by Open vSwitch.
+    pub(crate) fn of_tools() -> Self {
+        Self {
+            inactivity_probe: None,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Tuning {
     fn default() -> Self {
         Self {

@@ -78,6 +78,7 @@ impl Onward {
 
     /// Takes it back.
     pub(super) fn give_back(&mut self, batch: Batch) {
+        debug_assert!(batch.is_empty(), "what is left in it would be sent again");
         self.spare.push(batch);
     }
 

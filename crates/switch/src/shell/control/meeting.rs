@@ -133,7 +133,7 @@ impl Control {
         };
         let speaking = site.speaking.clone();
         let listener = match &wanted {
-            Listen::Unix(path) => self.listen_unix(bridge, path, &speaking)?,
+            Listen::Unix(path) => self.listen_unix(bridge, path, &speaking, Tuning::default())?,
             Listen::Tcp(address) | Listen::Ssl(address) => {
                 let socket = StdTcpListener::bind(address)
                     .and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
@@ -148,7 +148,7 @@ impl Control {
                     Listen::Ssl(_) => Listener::Ssl(socket),
                     _ => Listener::Tcp(socket),
                 };
-                self.wait_at(bridge, socket, None, &speaking)
+                self.wait_at(bridge, socket, None, &speaking, Tuning::default())
             }
         };
         if let Some((_, site)) = self.site_named(bridge) {
@@ -163,12 +163,13 @@ impl Control {
         bridge: &str,
         path: &Path,
         speaking: &Speaking,
+        tuning: Tuning,
     ) -> Result<ListenSite, SwitchError> {
         let (socket, file) = SocketFile::bind(path)?;
         let _in_runtime = self.tools.runtime.enter();
         let socket = UnixListener::from_std(socket)
             .map_err(SwitchError::system("listening at a Unix socket"))?;
-        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), speaking))
+        Ok(self.wait_at(bridge, Listener::Unix(socket), Some(file), speaking, tuning))
     }
 
     /// Lets those listen in who come to a Unix socket.
@@ -213,13 +214,14 @@ impl Control {
         listener: Listener,
         file: Option<SocketFile>,
         speaking: &Speaking,
+        tuning: Tuning,
     ) -> ListenSite {
         let purpose = Purpose {
             bridge: Arc::from(bridge),
             kind: Kind::Service,
             uri: None,
             speaking: speaking.clone(),
-            tuning: Tuning::default(),
+            tuning,
         };
         ListenSite {
             _task: listen(listener, purpose, self.tools.exchange.clone()),

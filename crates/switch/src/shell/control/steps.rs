@@ -10,7 +10,7 @@ use sys::interface::Interfaces;
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::config::{BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind};
+use crate::config::{BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, Tuning};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::identity::{bridge_address, datapath_id};
 use crate::dataplane::program::BridgeId;
@@ -158,7 +158,8 @@ impl Control {
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
         let speaking = Speaking::versions(config.protocols);
-        let management = self.listen_unix(&config.name, &socket("mgmt"), &speaking)?;
+        let management =
+            self.listen_unix(&config.name, &socket("mgmt"), &speaking, Tuning::of_tools())?;
         let snoop = self.let_listen(&config.name, &socket("snoop"), &speaking)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
