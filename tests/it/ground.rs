@@ -10,16 +10,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use std::{env, fs, panic, process, thread};
+use std::{env, fs, io, panic, process, thread};
 
 use libtest_mimic::{Completion, Failed, Trial};
 use testbed::{Clock, Failure, Requirement, Spawner};
 
 /// How long a test may wait for one thing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a test may take. It is a fence only: each of its waits ends by itself.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long a test may take, unless a variable says how many seconds. It is a fence only: each
+/// of its waits ends by itself.
+const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT_VARIABLE: &str = "COMPORTA_LIMIT";
 
 /// How much of the switches' last words goes into a failure, in bytes.
 const LAST_WORDS: usize = 3000;
@@ -84,11 +86,15 @@ impl Rule {
         thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || report.send(Ground::try_out(self.test)))?;
-        match verdict.recv_timeout(LIMIT) {
+        let said = env::var(LIMIT_VARIABLE)
+            .ok()
+            .and_then(|said| said.parse().ok());
+        let limit = said.map_or(LIMIT, Duration::from_secs);
+        match verdict.recv_timeout(limit) {
             Ok(Ok(())) => Ok(Completion::Completed),
             Ok(Err(Stop::Skip(reason))) => Ok(Completion::ignored_with(reason)),
             Ok(Err(Stop::Fail(text))) => Err(text.into()),
-            Err(_) => Err(format!("not done within {LIMIT:?}").into()),
+            Err(_) => Err(format!("not done within {limit:?}").into()),
         }
     }
 }
@@ -123,6 +129,13 @@ impl Ground {
         // Not by the test's name: a path of a Unix socket has 107 bytes at most.
         let directory =
             directory_of_this_run().join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+        // A run of the same process id may have left what it failed on.
+        match fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::to("remove an older run's directory")(error));
+            }
+            _ => {}
+        }
         fs::create_dir_all(&directory).map_err(Failure::to("make a directory"))?;
         Ok(Self {
             clock: Clock::start(),

@@ -1,14 +1,14 @@
 //! In the place of ovs-vswitchd: a real `ovsdb-server` says what is to be, a real
 //! `ovs-vsctl` says it to the database, and the switch does it and says what came of it.
 
+use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
-use std::{cell, fs};
 
-use testbed::{Failure, Process, Program, Requirement};
+use testbed::Failure;
 
-use crate::ground::{Ground, Outcome, Rule, Stop, rules};
-use crate::rig::{Ran, Rig, binary, program};
+use crate::ground::{Ground, Outcome, Rule, rules};
+use crate::rig::{Ran, Rig, binary};
+use crate::site::{Background, Site, TWO};
 
 pub(crate) const RULES: &[Rule] = rules![
     bridges_ports_and_controllers_are_those_of_the_database,
@@ -20,144 +20,6 @@ pub(crate) const RULES: &[Rule] = rules![
     a_second_daemon_waits_until_the_first_is_gone,
     it_is_ovs_vswitchd_by_name_in_the_background,
 ];
-
-/// Where Debian has the schema.
-const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
-
-/// What these tests need beside what all need.
-const NEEDS: [Requirement; 2] = [
-    Requirement::Program {
-        program: "ovsdb-server",
-        package: "openvswitch-common",
-    },
-    Requirement::Program {
-        program: "ovs-vsctl",
-        package: "openvswitch-switch",
-    },
-];
-
-/// A database, and what lives in its run directory.
-struct Site<'r, 'g> {
-    rig: &'r Rig<'g>,
-    rundir: PathBuf,
-    database: cell::RefCell<Option<Process>>,
-}
-
-impl<'r, 'g> Site<'r, 'g> {
-    fn new(rig: &'r Rig<'g>) -> Result<Self, Stop> {
-        if let Err(missing) = testbed::check(&NEEDS) {
-            return Err(Stop::Skip(missing.to_string()));
-        }
-        let rundir = rig.ground.directory().join("run");
-        fs::create_dir_all(&rundir)?;
-        let site = Self {
-            rig,
-            rundir,
-            database: cell::RefCell::default(),
-        };
-        let create = site.program("ovsdb-tool create conf.db").arg(SCHEMA);
-        Ran::of(rig.ground, create)?.good()?;
-        site.start_database()?;
-        site.vsctl("--no-wait init")?;
-        Ok(site)
-    }
-
-    /// A program in the run directory, whose environment names it.
-    fn program(&self, words: &str) -> Program<'_> {
-        let directories = ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR"];
-        let program = program(words)
-            .directory(&self.rundir)
-            .inside(&self.rig.home);
-        directories
-            .iter()
-            .fold(program, |program, name| program.env(*name, &self.rundir))
-    }
-
-    fn start_database(&self) -> Result<(), Failure> {
-        let words = "ovsdb-server conf.db --remote=punix:db.sock --unixctl=db.ctl";
-        let socket = self.rundir.join("db.sock");
-        let log = self.rig.ground.file("ovsdb-server.log");
-        let started = self
-            .rig
-            .ground
-            .spawner
-            .start(self.program(words).log(log))?;
-        *self.database.borrow_mut() = Some(started);
-        self.rig
-            .ground
-            .wait_until("the database", || Ok(socket.exists()))
-    }
-
-    /// Kills the database, as if the machine had.
-    fn kill_database(&self) -> Result<(), Failure> {
-        if let Some(mut database) = self.database.take() {
-            database.kill()?;
-        }
-        fs::remove_file(self.rundir.join("db.sock")).map_err(Failure::to("remove a socket"))
-    }
-
-    /// Starts the daemon.
-    fn daemon(&self) -> Result<Daemon<'_, 'g>, Failure> {
-        let log = self.rig.ground.file("comporta.log");
-        let words = format!(
-            "{} vswitchd --pidfile --overwrite-pidfile",
-            binary().display()
-        );
-        let process = self
-            .rig
-            .ground
-            .spawner
-            .start(self.program(&words).log(&log))?;
-        let daemon = Daemon {
-            site: self,
-            process,
-            log,
-        };
-        daemon.says("INFO ready")?;
-        Ok(daemon)
-    }
-
-    /// What `ovs-vsctl` says; it must succeed.
-    fn vsctl(&self, words: &str) -> Result<String, Failure> {
-        Ok(self.vsctl_ran(words)?.good()?.trim().to_owned())
-    }
-
-    fn vsctl_ran(&self, words: &str) -> Result<Ran, Failure> {
-        let program = self.program("ovs-vsctl --timeout=10");
-        Ran::of(self.rig.ground, program.args(words.split(' ')))
-    }
-
-    /// What another tool says; it must succeed.
-    fn tool(&self, words: &str) -> Result<String, Failure> {
-        Ran::of(self.rig.ground, self.program(words))?.good()
-    }
-
-    fn wait_for_column(&self, words: &str, value: &str) -> Result<(), Failure> {
-        let what = format!("'{words}' to be {value}");
-        self.rig
-            .ground
-            .wait_until(&what, || Ok(self.vsctl(words)? == value))
-    }
-}
-
-/// A daemon that runs.
-struct Daemon<'s, 'g> {
-    site: &'s Site<'s, 'g>,
-    process: Process,
-    log: PathBuf,
-}
-
-impl Daemon<'_, '_> {
-    /// Waits until it has said this.
-    fn says(&self, what: &str) -> Result<(), Failure> {
-        self.site.rig.ground.wait_until(what, || {
-            let said = fs::read_to_string(&self.log).map_err(Failure::to("read the log"))?;
-            Ok(said.contains(what))
-        })
-    }
-}
-
-const TWO: &str = "add-br br0 -- add-port br0 p1 -- add-port br0 p2";
 
 fn bridges_ports_and_controllers_are_those_of_the_database(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
@@ -264,8 +126,8 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
     let refused = [
         ("add-port br0 p9", "there is no interface p9"),
         (
-            "add-port br0 v1 -- set Interface v1 type=vxlan options:remote_ip=10.0.0.9",
-            "type vxlan: not there yet",
+            "add-port br0 v1 -- set Interface v1 type=erspan options:remote_ip=10.0.0.9",
+            "type erspan: not there",
         ),
         (
             "add-port br0 i1 tag=7 -- set Interface i1 type=internal",
@@ -285,10 +147,10 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
         "it would carry what it must not"
     );
     // What is no obstacle is said beside.
-    site.vsctl("set Interface p1 ingress_policing_rate=1000 -- set Bridge br0 stp_enable=true")?;
+    site.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 stp_enable=true")?;
     assert!(
         site.vsctl("get Interface p1 error")?
-            .contains("ingress_policing_rate: not honoured")
+            .contains("bfd: not honoured")
     );
     assert!(
         site.vsctl("get Bridge br0 status:stp_enable")?
@@ -386,21 +248,6 @@ fn a_second_daemon_waits_until_the_first_is_gone(ground: &Ground) -> Outcome {
     Ok(())
 }
 
-/// A daemon that no test is the parent of.
-struct Background(u32);
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        let pid = i32::try_from(self.0)
-            .ok()
-            .and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            // Where all went well it has ended already.
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-        }
-    }
-}
-
 fn it_is_ovs_vswitchd_by_name_in_the_background(ground: &Ground) -> Outcome {
     let rig = Rig::new(ground, 2)?;
     let site = Site::new(&rig)?;
@@ -424,7 +271,10 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(ground: &Ground) -> Outcome {
     );
     site.vsctl(TWO)?;
     rig.host(1).ping(rig.host(2).address, 3)?;
-    assert!(site.tool("ovs-appctl version")?.starts_with("comporta "));
+    assert!(
+        site.tool("ovs-appctl version")?
+            .starts_with("ovs-vswitchd (Comporta, ")
+    );
     assert_eq!(site.tool("ovs-appctl ofproto/list")?, "br0\n");
     let flows = site.tool("ovs-appctl bridge/dump-flows br0")?;
     assert!(

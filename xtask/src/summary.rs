@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     pub(crate) counts: Counts,
     /// What failed, by name.
     pub(crate) failures: Vec<String>,
+    /// What failed and passed when it was run once more, by name.
+    pub(crate) second_tries: Vec<String>,
     /// What was skipped, and why.
     pub(crate) skips: Vec<Skip>,
 }
@@ -58,6 +60,18 @@ impl Tally {
     pub(crate) fn fail(&mut self, name: &str, reason: &str) {
         self.counts.failed += 1;
         self.failures.push(format!("{name}: {reason}"));
+    }
+
+    /// Takes in that `name`, which failed, was run `again`: it has passed if it passed then.
+    pub(crate) fn try_again(&mut self, name: &str, again: &Self) {
+        let passed = again.counts.passed == 1 && again.counts.failed == 0;
+        let place = self.failures.iter().position(|failure| failure == name);
+        if let Some(place) = place.filter(|_| passed) {
+            self.failures.remove(place);
+            self.second_tries.push(name.to_owned());
+            self.counts.failed -= 1;
+            self.counts.passed += 1;
+        }
     }
 
     /// Takes in a line that a test binary printed.
@@ -102,6 +116,7 @@ impl Tally {
         self.counts.failed += other.counts.failed;
         self.counts.skipped += other.counts.skipped;
         self.failures.extend(other.failures);
+        self.second_tries.extend(other.second_tries);
         self.skips.extend(other.skips);
     }
 }
@@ -158,6 +173,23 @@ mod tests {
                 ("a::needs_root", "needs root, and two CPUs"),
             ]
         );
+    }
+
+    #[test]
+    fn what_passes_at_the_second_try_has_passed_and_is_told() {
+        let mut tally = heard(
+            "test a::one ... FAILED\n\
+             test a::two ... FAILED\n\
+             test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out\n",
+        );
+        let passed = heard("test a::one ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored");
+        let failed = heard("test a::two ... FAILED\ntest result: FAILED. 0 passed; 1 failed;");
+        tally.try_again("a::one", &passed);
+        tally.try_again("a::two", &failed);
+        tally.try_again("a::three", &passed);
+        assert_eq!((tally.counts.passed, tally.counts.failed), (4, 1));
+        assert_eq!(tally.failures, ["a::two"]);
+        assert_eq!(tally.second_tries, ["a::one"]);
     }
 
     #[test]

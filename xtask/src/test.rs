@@ -125,6 +125,9 @@ fn sum_up(done: Vec<Done>) -> Tally {
     for failure in &total.failures {
         println!("failed: {failure}");
     }
+    for name in &total.second_tries {
+        println!("passed at the second try: {name}");
+    }
     for skip in &total.skips {
         println!("skipped: {}: {}", skip.name, skip.reason);
     }
@@ -252,8 +255,26 @@ fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
             &format!("building `{BINARY}`: {}", explain(&built)),
         ));
     }
+    let mut tally = system_tests(shell, &[], system_tests_at_once())?;
+    if (1..=RETRIED_MAX).contains(&tally.failures.len()) && !shell.interrupted() {
+        for name in tally.failures.clone() {
+            println!("\n== system: {name} once more, alone");
+            let again = system_tests(shell, &["--exact", &name], 1)?;
+            tally.try_again(&name, &again);
+        }
+    }
+    Ok(tally)
+}
+
+/// How many system tests that failed are run once more, each alone: they are real processes on
+/// a machine that others may use too, and one that was late says less than one that fails
+/// twice. Which they were is told. More failures than that have another reason.
+const RETRIED_MAX: usize = 6;
+
+/// The system tests that `chosen` names to their harness, so many at once.
+fn system_tests(shell: &mut Shell, chosen: &[&str], at_once: usize) -> Result<Tally, Failure> {
     let mut command = cargo_with(&["test", "--package", SYSTEM_TESTS, "--", "--test-threads"]);
-    command.arg(system_tests_at_once().to_string());
+    command.arg(at_once.to_string()).args(chosen);
     counted(shell, "system", &mut command)
 }
 

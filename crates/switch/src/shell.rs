@@ -6,6 +6,8 @@ mod connection;
 mod control;
 mod daemon;
 mod database;
+mod hands;
+mod host;
 mod inbox;
 mod links;
 mod metrics;
@@ -17,9 +19,14 @@ mod process;
 mod reaper;
 mod rundir;
 mod signals;
+mod snoop;
+mod streams;
+mod tls;
+mod underlay;
 mod unixctl;
 mod worker_thread;
 
+use std::ffi::CStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -30,7 +37,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
-use crate::config::{Config, Remote};
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
@@ -51,6 +58,9 @@ const FILES_MAX: u64 = 65_536;
 
 /// The program whose place a managed switch takes: files in the run directory have its name.
 pub const PROGRAM: &str = "ovs-vswitchd";
+
+/// The same for the system.
+const PROGRAM_NAME: &CStr = c"ovs-vswitchd";
 
 /// Where the database of a run directory waits.
 const DATABASE_SOCKET: &str = "db.sock";
@@ -76,6 +86,8 @@ pub fn run(
         rundir: config.rundir.clone(),
         cores: config.cores.clone(),
         file,
+        dummies: Dummies::None,
+        tls: None,
         logging: None,
     };
     operate(parts, |control, runtime, inbox| {
@@ -93,6 +105,12 @@ pub struct Managed {
     pub rundir: Option<PathBuf>,
     /// The cores that workers run on, as for [`Config::cores`].
     pub cores: Vec<usize>,
+    /// What the database is shown, if it is gone to by TLS, and controllers, if the database
+    /// does not say.
+    pub tls: Option<Tls>,
+    /// Which interfaces are dummies. With any there are commands to hand them frames, and time can
+    /// be stopped.
+    pub dummies: Dummies,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
     /// Where Prometheus may ask, if anywhere.
@@ -109,13 +127,20 @@ pub struct Managed {
 /// It cannot do what it was asked; one line says why and what to do. That no database is
 /// there is no error: it is waited for.
 pub fn manage(managed: Managed) -> Result<(), SwitchError> {
+    // What the scripts of Open vSwitch look for beside the process's number.
+    if let Err(error) = rustix::thread::set_name(PROGRAM_NAME) {
+        tracing::debug!(%error, "the process keeps its name");
+    }
     let parts = Parts {
         rundir: managed.rundir,
         cores: managed.cores,
         file: None,
+        dummies: managed.dummies,
+        tls: managed.tls.clone(),
         logging: Some(managed.logging),
     };
     operate(parts, |control, runtime, inbox| {
+        control.await_flows();
         let rundir = control.rundir();
         let usual = || format!("{PROGRAM}.{}.ctl", std::process::id()).into();
         let unixctl = rundir.file(managed.unixctl.unwrap_or_else(usual));
@@ -128,7 +153,14 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         };
         follow_links(runtime, inbox)?;
         let desk = control.desk();
-        runtime.spawn(database::follow(remote, desk, managed.ready));
+        runtime.spawn(database::follow(
+            remote,
+            managed.tls,
+            managed.dummies,
+            rundir.file(""),
+            desk,
+            managed.ready,
+        ));
         Ok(())
     })
 }
@@ -138,6 +170,8 @@ struct Parts {
     rundir: Option<PathBuf>,
     cores: Vec<usize>,
     file: Option<PathBuf>,
+    dummies: Dummies,
+    tls: Option<Tls>,
     logging: Option<Arc<Logging>>,
 }
 
@@ -146,7 +180,10 @@ fn operate(
     parts: Parts,
     begin: impl FnOnce(&mut Control, &Runtime, &Inbox) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
-    let clock = Clock::start();
+    let clock = match parts.dummies.are_there() {
+        true => Clock::start_that_stops(),
+        false => Clock::start(),
+    };
     raise_file_limit();
     let rundir = RunDir::open(parts.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
@@ -180,6 +217,8 @@ fn operate(
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         news: Arc::default(),
         file: parts.file,
+        dummies: parts.dummies,
+        tls: parts.tls,
         logging: parts.logging,
     };
     // Only now: threads have what the one has that starts them.

@@ -31,9 +31,37 @@ pub(crate) enum Drop {
     LearnNoRoom,
     /// A packet-in was not sent: the control thread had more to do than it could.
     PacketInNoRoom,
+    /// The port within the process has nothing at its other end.
+    NoPeer,
+    /// More came by the port than may.
+    IngressPoliced,
+    /// More was to leave by the port than may.
+    EgressPoliced,
+    /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
+    TooManyHops,
+    /// Nothing says where the tunnel's other end is.
+    TunnelNoRemote,
+    /// The tunnel's other end would be this host.
+    TunnelToSelf,
+    /// No bridge has a route to the tunnel's other end.
+    TunnelNoRoute,
+    /// The station is not known yet that the tunnel's packet goes to next.
+    TunnelNoNeighbour,
+    /// The tunnel's packet would be longer than IP can say.
+    TunnelTooLong,
+    /// The tunnel does not carry such a frame.
+    TunnelPayload,
+    /// A tunnel's packet is damaged, or of an unknown kind.
+    TunnelMalformed,
+    /// A tunnel's packet is of no tunnel that there is.
+    TunnelNoPort,
+    /// A tunnel's packet has an option that must be known, and is not.
+    TunnelOption,
+    /// A tunnel's packet has met congestion, and its frame cannot be told of it.
+    TunnelCongested,
 }
 
-const DROPS: [(Drop, &str); 9] = [
+const DROPS: &[(Drop, &str)] = &[
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -43,6 +71,20 @@ const DROPS: [(Drop, &str); 9] = [
     (Drop::NormalPortDown, "normal_port_down"),
     (Drop::LearnNoRoom, "learn_no_room"),
     (Drop::PacketInNoRoom, "packet_in_no_room"),
+    (Drop::NoPeer, "no_peer"),
+    (Drop::IngressPoliced, "ingress_policed"),
+    (Drop::EgressPoliced, "egress_policed"),
+    (Drop::TooManyHops, "too_many_hops"),
+    (Drop::TunnelNoRemote, "tunnel_no_remote"),
+    (Drop::TunnelToSelf, "tunnel_to_self"),
+    (Drop::TunnelNoRoute, "tunnel_no_route"),
+    (Drop::TunnelNoNeighbour, "tunnel_no_neighbour"),
+    (Drop::TunnelTooLong, "tunnel_too_long"),
+    (Drop::TunnelPayload, "tunnel_payload"),
+    (Drop::TunnelMalformed, "tunnel_malformed"),
+    (Drop::TunnelNoPort, "tunnel_no_port"),
+    (Drop::TunnelOption, "tunnel_option"),
+    (Drop::TunnelCongested, "tunnel_congested"),
 ];
 
 /// What a worker has done.
@@ -130,13 +172,24 @@ impl WorkerCounters {
         }
     }
 
-    /// Every counter of what was dropped or handed on, by name.
+    /// How many frames were handed to the interpreter.
+    pub(crate) fn handed(&self) -> u64 {
+        let cells = self.handed.iter();
+        cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many of these.
+    pub(crate) fn dropped(&self, drop: Drop) -> u64 {
+        self.drops[drop as usize].load(Ordering::Relaxed)
+    }
+
+    /// Every counter by name.
     pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.drops().chain(self.handed())
+        self.drops().chain(self.interpreted())
     }
 
     /// What was handed to the interpreter, by reason.
-    pub(crate) fn handed(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn interpreted(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let rows = Reason::ALL.iter().zip(&self.handed);
         rows.map(|((_, name), cell)| (*name, cell.load(Ordering::Relaxed)))
     }

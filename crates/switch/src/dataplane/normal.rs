@@ -77,7 +77,8 @@ mod tests {
     use packet::MacAddr;
 
     use super::*;
-    use crate::mac::{AGEING, MacTable};
+    use crate::config::AGEING;
+    use crate::mac::MacTable;
 
     const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
     const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];

@@ -6,6 +6,7 @@
 //! whoever owns the thread, a test included. The frames' fates are told by compiled
 //! tables, a batch at a time.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +22,15 @@ use rtrb::{Consumer, Producer};
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, Returned};
 use super::normal::{self, Forward};
-use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
+use super::program::{BridgeId, BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
+use onward::Onward;
 
+mod limits;
+mod onward;
 mod reports;
 mod resting;
+mod tunnelling;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -77,7 +82,14 @@ pub(crate) struct Worker {
     slots: Slots,
     batch: Batch,
     exits: Vec<Exit>,
+    onward: Onward,
+    /// What a frame was cut into, on its way into a tunnel.
+    segments: Vec<Frame>,
+    /// The next numbers of packets, of tunnels that have them numbered.
+    numbers: BTreeMap<PortKey, u32>,
     turn: Turn,
+    /// When the turn began.
+    now: Instant,
 }
 
 /// A frame of the verdict on its way to a port.
@@ -99,7 +111,11 @@ impl Worker {
             slots: Slots::default(),
             batch: Batch::new(),
             exits: Vec::new(),
+            onward: Onward::default(),
+            segments: Vec::new(),
+            numbers: BTreeMap::new(),
             turn: Turn::default(),
+            now: Instant::START,
         }
     }
 
@@ -111,7 +127,8 @@ impl Worker {
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
-        self.catch_up();
+        self.now = now;
+        self.catch_up(now);
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
             let (_, slot) = self.slots.at(place);
@@ -143,10 +160,11 @@ impl Worker {
 
     /// Does what it was told, then goes over to the newest program. What was told
     /// before a publication is done before that publication counts as passed.
-    fn catch_up(&mut self) {
+    fn catch_up(&mut self, now: Instant) {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
+            self.slots.set_terminating(newest.terminating());
             self.program = Some(Arc::clone(&newest));
         }
         let generation = newest.generation;
@@ -154,7 +172,7 @@ impl Worker {
         point();
         while let Ok(command) = self.shared.commands.pop() {
             point();
-            self.obey(command);
+            self.obey(command, now);
         }
         if newer {
             self.settle();
@@ -164,7 +182,7 @@ impl Worker {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command, now: Instant) {
         match command {
             Command::AddPort(key, queue, gate) => {
                 self.slots.insert(key, queue, gate);
@@ -177,8 +195,12 @@ impl Worker {
                 }
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
-            Command::Transmit(key, frame) => {
-                self.send(key, frame);
+            Command::Transmit(key, frame, words) => {
+                self.transmit(key, frame, words);
+                let program = self.program.take();
+                let program = program.expect("it is put back at the end of each batch");
+                self.pass_on(&program, now);
+                self.program = Some(program);
                 self.flush();
             }
             Command::Stop => self.turn.stopped = true,
@@ -211,14 +233,21 @@ impl Worker {
         } else {
             self.turn.frames += batch.len();
             self.shared.counters.add_batch(batch.len());
+            if slot.gate.police.limits_ingress() {
+                self.limit(place, &mut batch, now);
+            }
             let program = self.program.take();
             let program = program.expect("it is put back at the end of each batch");
             match program.bridge(from.bridge) {
                 Some(bridge) => self.forward(bridge, from, &mut batch, now),
+                None if from.bridge == BridgeId::HOST => {
+                    self.take_from_host(&program, from, &mut batch);
+                }
                 None => batch
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
             }
+            self.pass_on(&program, now);
             self.program = Some(program);
             self.flush();
         }
@@ -241,9 +270,10 @@ impl Worker {
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
         let puts_off = batch.room() == 0;
+        let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin(ground, batch);
+            let mut run = runner.begin_with(ground, words.as_deref(), batch);
             let all_leave = run.leave_all();
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
@@ -279,6 +309,7 @@ impl Worker {
         self.exits.clear();
         for egress in &verdict.egress {
             let frame = &verdict.frames[egress.frame];
+            let before = self.exits.len();
             match &egress.to {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
@@ -286,6 +317,9 @@ impl Worker {
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+            }
+            if let Some(words) = &egress.words {
+                self.depart_with(from, frame, before, words);
             }
         }
         for learned in verdict.learned.drain(..) {
@@ -406,6 +440,15 @@ impl Worker {
     /// Sends what waits for a port. What its queue has no room for is dropped and
     /// counted: a full port never holds up the others.
     fn flush_port(&mut self, key: PortKey) {
+        let Some(slot) = self.slots.find(key) else {
+            return;
+        };
+        if slot.inner.is_some() || slot.terminates {
+            return self.depart(key);
+        }
+        if slot.gate.police.limits_egress() {
+            self.limit_out(key);
+        }
         let Some(slot) = self.slots.find(key) else {
             return;
         };

@@ -41,7 +41,7 @@ fn schema() -> Schema {
             "name": {"type": "string"}, "type": {"type": "string"}, "options": map,
             "ofport_request": optional("integer"), "ofport": optional("integer"),
             "mac": optional("string"), "mtu_request": optional("integer"),
-            "ingress_policing_rate": {"type": "integer"},
+            "ingress_policing_rate": {"type": "integer"}, "ingress_policing_burst": {"type": "integer"},
             "error": optional("string"), "mac_in_use": optional("string"),
             "admin_state": optional("string"), "link_state": optional("string"),
             "mtu": optional("integer"), "ifindex": optional("integer"),

@@ -74,10 +74,16 @@ impl Bridge {
         for egress in verdict.egress.drain(..) {
             let frame = &verdict.frames[egress.frame];
             match egress.to {
-                Destination::Port(port) => effects.push(Effect::Transmit(port, frame.clone())),
+                Destination::Port(port) => {
+                    effects.push(Effect::Transmit(port, frame.clone(), egress.words));
+                }
                 Destination::Normal => {
                     let exits = self.normal_exits(frame, from, now).into_iter();
-                    effects.extend(exits.map(|port| Effect::Transmit(port, frame.clone())));
+                    effects.extend(
+                        exits.map(|port| {
+                            Effect::Transmit(port, frame.clone(), egress.words.clone())
+                        }),
+                    );
                 }
                 Destination::Controller(meta) => {
                     self.handle_packet_in(*meta, frame.bytes().to_vec(), now, effects);

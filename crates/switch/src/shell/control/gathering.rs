@@ -13,7 +13,7 @@ use pipeline::{Pipeline, Rule};
 use ports::{Counter, Counts};
 
 use super::Control;
-use super::questions::Told;
+use super::commands::Told;
 use super::site::{PortSite, Site};
 use crate::core::bridge::PortEntry;
 use crate::dataplane::counters::WorkerCounters;
@@ -107,7 +107,7 @@ fn worker((core, counters): &(usize, Arc<WorkerCounters>)) -> WorkerTelemetry {
         batches: work.batches,
         frames: work.frames,
         drops: not_zero(counters.drops()),
-        interpreted: not_zero(counters.handed()),
+        interpreted: not_zero(counters.interpreted()),
     }
 }
 

@@ -3,12 +3,14 @@
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
+use super::equipment::{read_equipment, read_qos};
 use super::interface::{Wanted, read_interface, unheeded};
 use super::numbers::{Wish, number};
+use super::tables::read_tables;
 use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name};
 use crate::config::{
-    BridgeAddress, BridgeConfig, Config, FailMode, PortSpec, check_name, parse_datapath_id,
-    parse_protocols,
+    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, PortSpec, check_name,
+    parse_datapath_id, parse_protocols,
 };
 use crate::vswitch::desired::controller::read_controllers;
 use crate::vswitch::rows::Record;
@@ -52,8 +54,11 @@ pub(super) fn read_bridge<'a>(
     };
     let before = current.bridges.iter().find(|bridge| bridge.name == name);
     let mut config = read_columns(row, &mut fate);
+    let kind = row.text("datapath_type").unwrap_or_default();
+    config.is_dummy = current.dummies.take_bridge(kind);
     match &refused {
         None => {
+            read_tables(database, row, &mut config, &mut fate);
             read_ports(database, row, &mut config, before, claims, desired);
             read_controllers(database, row, &mut config, desired);
             desired.config.bridges.push(config);
@@ -95,12 +100,6 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
             note(column, format!("not honoured: {why}"));
         }
     }
-    if row.has("flow_tables") {
-        note(
-            "flow_tables",
-            "not honoured: tables are as large as ever".to_owned(),
-        );
-    }
     for (key, value) in row.map("other_config") {
         let heeded = match key {
             "datapath-id" => parse_datapath_id(value)
@@ -138,6 +137,7 @@ fn read_ports<'a>(
     desired: &mut Desired,
 ) {
     let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
+    let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
         let interfaces: Vec<_> = port.named_by(database, "interfaces", "Interface").collect();
         let [interface] = interfaces[..] else {
@@ -147,18 +147,17 @@ fn read_ports<'a>(
         };
         let name = interface.text("name").unwrap_or_default();
         if name == config.name {
-            let notes = super::interface::notes_of_local(port, interface);
-            let fate = InterfaceFate::Port {
-                bridge: config.name.clone(),
-                number: PortNo::LOCAL,
-                notes,
-            };
-            desired.interfaces.insert(interface.uuid, fate);
+            read_local(port, interface, config, desired);
             continue;
         }
         let read = claims.claim(interface.uuid, name);
-        match read.and_then(|()| read_interface(port, interface)) {
-            Ok(read) => {
+        match read.and_then(|()| {
+            read_interface(port, interface, |kind| {
+                dummies.take_interface(kind, is_dummy)
+            })
+        }) {
+            Ok(mut read) => {
+                read.limit_out(read_qos(database, port));
                 let held = before.and_then(|before| held(before, &read.spec));
                 wanted.push((read, Wish::of(interface, held)));
             }
@@ -178,6 +177,7 @@ fn read_ports<'a>(
                         .push(format!("ofport_request: {asked} is another port's"));
                 }
                 read.spec.number = Some(number);
+                equip(config, &read.spec.name, read.equipment);
                 config.ports.push(read.spec);
                 InterfaceFate::Port {
                     bridge: config.name.clone(),
@@ -187,6 +187,36 @@ fn read_ports<'a>(
             }
         };
         desired.interfaces.insert(read.uuid, fate);
+    }
+}
+
+/// The bridge's own interface.
+fn read_local(
+    port: Record<'_>,
+    interface: Record<'_>,
+    config: &mut BridgeConfig,
+    desired: &mut Desired,
+) {
+    let mut notes = super::interface::notes_of_local(port, interface);
+    let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
+    notes.extend(lacking);
+    if port.has("qos") {
+        notes.push("qos: not honoured: of the bridge's own interface".to_owned());
+    }
+    let name = config.name.clone();
+    equip(config, &name, equipment);
+    let fate = InterfaceFate::Port {
+        bridge: name,
+        number: PortNo::LOCAL,
+        notes,
+    };
+    desired.interfaces.insert(interface.uuid, fate);
+}
+
+/// Has an interface be given this, if it is anything.
+fn equip(config: &mut BridgeConfig, name: &str, equipment: Equipment) {
+    if equipment != Equipment::default() {
+        config.equipment.insert(name.to_owned(), equipment);
     }
 }
 

@@ -89,15 +89,17 @@ fn no_row_above_all_is_nothing_to_do() {
 
 /// Columns of an interface, and what is said of them.
 #[rustfmt::skip]
-const OF_INTERFACES: [(&str, &str); 8] = [
-    (r#"{"type": "vxlan"}"#,                                       "refused: type vxlan: not there yet"),
-    (r#"{"type": "patch"}"#,                                       "refused: type patch: not there yet"),
+const OF_INTERFACES: [(&str, &str); 10] = [
+    (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
+    (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not there"),
+    (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
+    (r#"{"type": "patch", "options": ["map", [["peer", "p1"]]]}"#, "refused: a patch port is not its own peer"),
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
     (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
     (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
-    (r#"{"ingress_policing_rate": 100}"#,                          "ingress_policing_rate: not honoured"),
-    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mtu_request: not honoured"),
+    (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no length"),
+    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: not honoured"),
 ];
 
 #[test]
@@ -150,7 +152,7 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
         "protocols": "OpenFlow99",
         "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "60")]),
     });
-    let desired = one(columns, &[], &["ssl:127.0.0.1", "dance"]);
+    let desired = one(columns, &[], &["ptcp:what", "dance"]);
     let fate = &desired.bridges[&uuid("Bridge", "br0")];
     let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
     let wanted = [
@@ -164,9 +166,9 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");
     let place = |target| &desired.controllers[&uuid("Controller", target)].place;
     assert!(
-        place("ssl:127.0.0.1")
+        place("ptcp:what")
             .as_ref()
-            .is_err_and(|why| why.contains("TLS"))
+            .is_err_and(|why| why.contains("use ptcp:"))
     );
     assert!(place("dance").is_err());
     assert!(desired.config.bridges[0].controllers.is_empty());
@@ -193,7 +195,7 @@ fn a_name_that_cannot_be_is_refused_with_all_below_it() {
 }
 
 #[test]
-fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
+fn controllers_have_one_rate_or_each_its_own() {
     let of = |limits: [Value; 2]| {
         let mut database = empty();
         put_bridge(
@@ -214,11 +216,20 @@ fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
             .values()
             .map(|fate| fate.notes.len())
             .sum();
-        (desired.config.bridges[0].controller_rate_limit, notes)
+        let bridge = &desired.config.bridges[0];
+        let own = bridge.controllers.iter();
+        let own: Vec<_> = own
+            .filter_map(|controller| controller.tuning.own_rate)
+            .map(|rate| rate.per_second().get())
+            .collect();
+        (bridge.controller_rate_limit, own, notes)
     };
-    assert_eq!(of([json!(500), json!(500)]), (Some(500), 0_usize));
-    assert_eq!(of([json!(500), json!(["set", []])]), (None, 2));
-    assert_eq!(of([json!(20_000_000), json!(20_000_000)]), (None, 2));
+    let (none, huge) = (json!(["set", []]), json!(20_000_000));
+    assert_eq!(of([json!(500), json!(500)]), (Some(500), vec![], 0_usize));
+    assert_eq!(of([json!(500), none]), (None, vec![500], 0));
+    assert_eq!(of([json!(500), json!(900)]), (None, vec![500, 900], 0));
+    assert_eq!(of([huge.clone(), json!(900)]), (None, vec![900], 1));
+    assert_eq!(of([huge.clone(), huge]), (None, vec![], 2));
 }
 
 #[test]
@@ -368,5 +379,67 @@ proptest! {
         let touched: Vec<_> = touched.iter().map(ToString::to_string).collect();
         let mine = |step: &&String| step.contains(" port p9 ") || step.ends_with("bridge br0");
         prop_assert_eq!(touched.iter().find(mine), None);
+    }
+}
+
+#[test]
+fn of_two_tunnels_that_no_packet_could_tell_apart_one_is_refused() {
+    let tunnel = |of: &str, options: &[(&str, &str)]| {
+        let options: Vec<_> = options
+            .iter()
+            .map(|(key, value)| json!([key, value]))
+            .collect();
+        json!({"type": of, "options": ["map", options]})
+    };
+    let far = ("remote_ip", "10.0.0.1");
+    let ports = [
+        ("t1", tunnel("vxlan", &[far, ("key", "0")])),
+        ("t2", tunnel("vxlan", &[far])),
+        ("t3", tunnel("vxlan", &[far, ("key", "1"), ("exts", "gbp")])),
+        ("t4", tunnel("geneve", &[far])),
+        ("t5", tunnel("gre", &[far, ("packet_type", "ptap")])),
+        ("t6", tunnel("gre", &[far, ("egress_pkt_mark", "1")])),
+        (
+            "a-tunnel-of-a-long-name",
+            tunnel("gre", &[far, ("key", "flow")]),
+        ),
+    ];
+    let desired = one(json!({}), &ports, &[]);
+    assert_eq!(desired.config.bridges[0].ports.len(), 4);
+    for (name, part) in [
+        (
+            "t2",
+            "refused: attempting to add tunnel port 't2' with same config as port 't1'",
+        ),
+        (
+            "t3",
+            "refused: options:dst_port: a tunnel of another protocol",
+        ),
+        ("t5", "refused: options:packet_type: ptap is not there"),
+        ("t6", "options:egress_pkt_mark: not honoured"),
+    ] {
+        let said = said(&desired, name);
+        assert!(said.starts_with(part), "{said}");
+    }
+}
+
+#[test]
+fn patches_that_are_joined_with_nothing_say_why() {
+    let patch = |peer: &str| json!({"type": "patch", "options": ["map", [["peer", peer]]]});
+    let ports = [
+        ("a", patch("b")),
+        ("b", patch("a")),
+        ("c", patch("a")),
+        ("d", patch("e")),
+    ];
+    let desired = one(json!({}), &ports, &[]);
+    assert_eq!(desired.config.bridges[0].ports.len(), 4);
+    for (name, wanted) in [
+        ("a", ""),
+        ("b", ""),
+        ("c", "peer: a has b as its own peer"),
+        ("d", "peer: there is no patch port e"),
+    ] {
+        assert_eq!(said(&desired, name), wanted);
     }
 }

@@ -1,0 +1,26 @@
+//! Commands of the process: what it is, and its end.
+
+use super::Answer::AtOnce;
+use super::Command;
+use crate::shell::control::Control;
+use crate::shell::unixctl::EXIT;
+
+#[rustfmt::skip]
+pub(super) const COMMANDS: [Command; 2] = [
+    Command { name: EXIT, usage: "[--cleanup]", least: 0, most: 1, answer: AtOnce(exit) },
+    Command { name: "version", usage: "", least: 0, most: 0, answer: AtOnce(version) },
+];
+
+/// What it is: where it stands in another's place, in words that scripts for that one take.
+fn version(control: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(match control.tools.logging {
+        Some(_) => format!("{}\n", crate::SAYS_IT_IS),
+        None => format!("comporta {}\n", env!("CARGO_PKG_VERSION")),
+    })
+}
+
+/// Agrees; the process ends when the answer has been sent. Interfaces that are the switch's own
+/// go with it in any case, so there is no more to clean up if that is asked for.
+fn exit(_: &mut Control, _: &[String]) -> Result<String, String> {
+    Ok(String::new())
+}
