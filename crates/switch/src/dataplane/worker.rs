@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::sync::point;
 use base::{Instant, PortNo};
@@ -141,11 +140,6 @@ impl Worker {
             self.settle();
         }
         self.turn
-    }
-
-    /// Takes note of how long the turn took, if frames came.
-    pub(crate) fn note_busy(&self, took: Duration) {
-        self.shared.counters.add_busy(took);
     }
 
     /// Lets every queue do what must be done now and then.

@@ -1,3 +1,5 @@
+//! What is told to Prometheus, and what the dashboard asks for. Not how it is served: that is tried in `tests/`.
+
 use super::*;
 use crate::telemetry::{ControllerTelemetry, TableTelemetry};
 
