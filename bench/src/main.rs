@@ -12,12 +12,15 @@
 
 mod chosen;
 mod clock;
+mod crossing;
 mod dpdk;
 mod forms;
 mod idle;
+mod managed;
 mod meters;
 mod pcap;
 mod sample;
+mod startup;
 mod stream;
 mod switch;
 mod trace;
@@ -89,6 +92,22 @@ enum Command {
         #[command(flatten)]
         rounds: Rounds,
     },
+    /// Seconds that the switch, and Open vSwitch, take to be there with a thousand ports and a
+    /// hundred thousand flows of a database, and what they take of memory.
+    Startup {
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
+    /// Frames a second that cross one bridge, and ten that are joined by patch ports, of the
+    /// switch and of Open vSwitch.
+    Crossing {
+        #[command(flatten)]
+        programs: Programs,
+        #[command(flatten)]
+        rounds: Rounds,
+    },
     /// Runs frames by a table once, for whoever counts the instructions of `counted`.
     Counted {
         /// The table.
@@ -142,6 +161,8 @@ fn main() -> ExitCode {
         } => dpdk::measure(&names, &programs, rounds),
         Command::Stream(stream) => stream::run(&stream),
         Command::Idle { programs, rounds } => idle::measure(&programs, rounds),
+        Command::Startup { programs, rounds } => startup::measure(&programs, rounds),
+        Command::Crossing { programs, rounds } => crossing::measure(&programs, rounds),
         Command::Counted { name } => forms::count(&name),
     };
     match done {

@@ -19,7 +19,7 @@ pub(crate) struct Site {
     pub(crate) spawner: Spawner,
     pub(crate) clock: Clock,
     /// The program `comporta`.
-    comporta: PathBuf,
+    pub(crate) comporta: PathBuf,
     /// For sockets and files.
     pub(crate) directory: PathBuf,
 }
@@ -31,7 +31,8 @@ impl Site {
         Ok(Self {
             spawner: Spawner::new()?,
             clock: Clock::start(),
-            comporta: programs.comporta.clone(),
+            // Not by where we are: it is started elsewhere.
+            comporta: programs.comporta.canonicalize()?,
             directory: programs.directory.canonicalize()?,
         })
     }

@@ -521,7 +521,7 @@ fn says(ground: &Ground, switch: &Switch<'_>, what: &str) -> Result<(), Failure>
     ground.wait_until(what, || Ok(switch.log()?.contains(what)))
 }
 
-fn packet_in(message: &Message) -> Option<PacketIn> {
+pub(crate) fn packet_in(message: &Message) -> Option<PacketIn> {
     match message {
         Message::PacketIn(told) => Some(told.clone()),
         _ => None,

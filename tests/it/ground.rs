@@ -18,8 +18,10 @@ use testbed::{Clock, Failure, Requirement, Spawner};
 /// How long a test may wait for one thing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a test may take. It is a fence only: each of its waits ends by itself.
+/// How long a test may take, unless a variable says how many seconds. It is a fence only: each
+/// of its waits ends by itself.
 const LIMIT: Duration = Duration::from_secs(240);
+const LIMIT_VARIABLE: &str = "COMPORTA_LIMIT";
 
 /// How much of the switches' last words goes into a failure, in bytes.
 const LAST_WORDS: usize = 3000;
@@ -84,11 +86,15 @@ impl Rule {
         thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || report.send(Ground::try_out(self.test)))?;
-        match verdict.recv_timeout(LIMIT) {
+        let said = env::var(LIMIT_VARIABLE)
+            .ok()
+            .and_then(|said| said.parse().ok());
+        let limit = said.map_or(LIMIT, Duration::from_secs);
+        match verdict.recv_timeout(limit) {
             Ok(Ok(())) => Ok(Completion::Completed),
             Ok(Err(Stop::Skip(reason))) => Ok(Completion::ignored_with(reason)),
             Ok(Err(Stop::Fail(text))) => Err(text.into()),
-            Err(_) => Err(format!("not done within {LIMIT:?}").into()),
+            Err(_) => Err(format!("not done within {limit:?}").into()),
         }
     }
 }

@@ -145,7 +145,7 @@ const WRONG: [(&str, i32, &[&str]); 19] = [
     ("--bridge a-name-too-long-for-linux",        1, &["--bridge", "15 bytes"]),
     ("--port p1 --bridge br0",                    1, &["--port: name its bridge first"]),
     ("--bridge br0 --fail-mode open",             1, &["--fail-mode", "use standalone or secure"]),
-    ("--bridge br0 --controller ssl:127.0.0.1",   1, &["--controller", "use tcp:"]),
+    ("--bridge br0 --controller sctp:127.0.0.1",  1, &["--controller", "use tcp:"]),
     ("--bridge br0 --listen ptcp:6654",           1, &["cannot listen at 0.0.0.0:6654", "--listen"]),
     ("--bridge br0 --cores 999",                  1, &["--cores", "core 999", "choose from"]),
     ("--config /nonexistent/comporta.toml",       1, &["--config", "/nonexistent/comporta.toml"]),

@@ -7,12 +7,15 @@
 
 mod actions;
 mod bundles;
+mod changes;
 mod churn;
 mod controllers;
 mod devices;
 mod dpdk;
 mod endings;
+mod equipment;
 mod eye;
+mod faucet;
 mod forms;
 mod ground;
 mod groups;
@@ -20,29 +23,42 @@ mod host;
 mod instrument;
 mod lab;
 mod learning;
+mod liar;
 mod lifecycle;
+mod managed;
+mod many;
+mod mininet;
 mod monitors;
 mod nicira;
 mod ofctl;
 mod ofp_print;
+mod oskenapps;
+mod ovs_tools;
+mod patches;
 mod peer;
 mod printing;
 mod replay;
 mod report;
 mod rig;
 mod robustness;
+mod schema;
 mod site;
 mod standalone;
 mod storm;
 mod tables;
 mod tap;
 mod text;
+mod tls;
 mod tlv;
 mod tools;
 mod trace;
 mod truth;
+mod tunnels;
+mod unixctl;
+mod vlans;
 mod vswitchd;
 mod walk;
+mod watching;
 mod workers;
 mod xdp;
 mod zeros;
@@ -73,8 +89,22 @@ const THEMES: &[&[Rule]] = &[
     tlv::RULES,
     tools::RULES,
     text::RULES,
+    vlans::RULES,
     vswitchd::RULES,
+    managed::RULES,
+    schema::RULES,
+    liar::RULES,
+    equipment::RULES,
+    tls::RULES,
+    patches::RULES,
+    tunnels::RULES,
+    mininet::RULES,
+    faucet::RULES,
+    ovs_tools::RULES,
+    oskenapps::RULES,
+    unixctl::RULES,
     walk::RULES,
+    watching::RULES,
     workers::RULES,
     actions::RULES,
     trace::RULES,
@@ -87,6 +117,8 @@ const THEMES: &[&[Rule]] = &[
     tables::RULES,
     controllers::RULES,
     robustness::RULES,
+    many::RULES,
+    changes::RULES,
     churn::RULES,
     lifecycle::RULES,
 ];

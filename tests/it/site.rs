@@ -1,6 +1,7 @@
 //! A place of its own for a real `ovsdb-server`, its tools and the switch beside it, as
 //! `ovs-ctl` would start them. No rules are here: those are with their themes.
 
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::{cell, fs};
 
@@ -13,7 +14,7 @@ use crate::rig::{Ran, Rig, binary, program};
 pub(crate) const TWO: &str = "add-br br0 -- add-port br0 p1 -- add-port br0 p2";
 
 /// Where Debian has the schema.
-const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
+pub(crate) const SCHEMA: &str = "/usr/share/openvswitch/vswitch.ovsschema";
 
 /// What these tests need beside what all need.
 const NEEDS: [Requirement; 2] = [
@@ -71,18 +72,25 @@ impl<'r, 'g> Site<'r, 'g> {
 
     /// Starts the database, and waits until it listens.
     pub(crate) fn start_database(&self) -> Result<(), Failure> {
-        let words = "ovsdb-server conf.db --remote=punix:db.sock --unixctl=db.ctl";
+        self.start_database_with("")
+    }
+
+    /// The same with more options.
+    pub(crate) fn start_database_with(&self, options: &str) -> Result<(), Failure> {
+        let words =
+            format!("ovsdb-server conf.db --remote=punix:db.sock --unixctl=db.ctl {options}");
         let socket = self.rundir.join("db.sock");
         let log = self.rig.ground.file("ovsdb-server.log");
         let started = self
             .rig
             .ground
             .spawner
-            .start(self.program(words).log(log))?;
+            .start(self.program(&words).log(log))?;
         *self.database.borrow_mut() = Some(started);
+        // The socket's file is there a moment before anybody listens at it.
         self.rig
             .ground
-            .wait_until("the database", || Ok(socket.exists()))
+            .wait_until("the database", || Ok(UnixStream::connect(&socket).is_ok()))
     }
 
     /// Kills the database, as if the machine had.

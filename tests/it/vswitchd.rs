@@ -126,12 +126,12 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
     let refused = [
         ("add-port br0 p9", "there is no interface p9"),
         (
-            "add-port br0 v1 -- set Interface v1 type=vxlan options:remote_ip=10.0.0.9",
-            "type vxlan: not there yet",
+            "add-port br0 v1 -- set Interface v1 type=erspan options:remote_ip=10.0.0.9",
+            "type erspan: not there",
         ),
         (
-            "add-port br0 i1 tag=7 -- set Interface i1 type=internal",
-            "tag: ports in a VLAN",
+            "add-port br0 i1 vlan_mode=dot1q-tunnel -- set Interface i1 type=internal",
+            "vlan_mode: dot1q-tunnel is not there",
         ),
     ];
     for (words, why) in refused {
@@ -147,10 +147,10 @@ fn ovs_vsctl_waits_and_hears_what_cannot_be(ground: &Ground) -> Outcome {
         "it would carry what it must not"
     );
     // What is no obstacle is said beside.
-    site.vsctl("set Interface p1 ingress_policing_rate=1000 -- set Bridge br0 stp_enable=true")?;
+    site.vsctl("set Interface p1 bfd:enable=true -- set Bridge br0 stp_enable=true")?;
     assert!(
         site.vsctl("get Interface p1 error")?
-            .contains("ingress_policing_rate: not honoured")
+            .contains("bfd: not honoured")
     );
     assert!(
         site.vsctl("get Bridge br0 status:stp_enable")?
@@ -271,7 +271,10 @@ fn it_is_ovs_vswitchd_by_name_in_the_background(ground: &Ground) -> Outcome {
     );
     site.vsctl(TWO)?;
     rig.host(1).ping(rig.host(2).address, 3)?;
-    assert!(site.tool("ovs-appctl version")?.starts_with("comporta "));
+    assert!(
+        site.tool("ovs-appctl version")?
+            .starts_with("ovs-vswitchd (Comporta, ")
+    );
     assert_eq!(site.tool("ovs-appctl ofproto/list")?, "br0\n");
     let flows = site.tool("ovs-appctl bridge/dump-flows br0")?;
     assert!(

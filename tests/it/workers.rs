@@ -100,7 +100,7 @@ fn cores_that_cannot_be_a_ports_are_refused_by_name(ground: &Ground) -> Outcome 
             "br0 p1 0,1",
             "the port was opened with 1 queues to receive by",
         ),
-        ("br0 p1", "name a bridge, a port and cores"),
+        ("br0 p1", "command requires at least 3 arguments"),
     ] {
         let refused = switch.appctl_refused(&format!("comporta/affinity {words}"))?;
         assert!(refused.contains(wanted), "{words}: {refused}");

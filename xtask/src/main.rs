@@ -16,6 +16,7 @@ mod fuzz;
 mod metadata;
 mod setup;
 mod shell;
+mod soak;
 mod summary;
 mod test;
 mod tidy;
@@ -41,6 +42,7 @@ cargo xtask COMMAND
   bench [ROW]...        figures beside their peers', as a table and as JSON: all rows, or those whose names begin so;
                         --list names them, --runs N, --quick, --readme (whole groups, into README.md)
   fuzz [TARGET]...      fuzz each target for --minutes N (1), with a nightly compiler, and keep what reaches further in fuzz/corpus
+  soak                  change a database at random while frames cross: --changes N (10000), --seed S (1)
   demo                  measure comporta, a Linux bridge and Open vSwitch, and write a report
 ";
 
@@ -84,6 +86,7 @@ fn dispatch(shell: &mut Shell, words: &[&str]) -> Result<ExitCode, Failure> {
         ["bench", options @ ..] => bench::run(shell, options),
         ["counts", options @ ..] => counts::run(shell, options),
         ["fuzz", words @ ..] => fuzz::run(shell, words),
+        ["soak", words @ ..] => soak::run(shell, words),
         ["demo"] => demo::run(shell).map(|()| ExitCode::SUCCESS),
         [] | ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

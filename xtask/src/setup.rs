@@ -16,7 +16,7 @@ use crate::shell::{Outcome, Shell};
 
 /// The Debian package that has each program.
 #[rustfmt::skip]
-const PROGRAMS: [(&str, &str); 20] = [
+const PROGRAMS: [(&str, &str); 21] = [
     ("chromedriver",       "chromium-driver"),
     ("chromium",           "chromium"),
     ("ethtool",            "ethtool"),
@@ -24,6 +24,7 @@ const PROGRAMS: [(&str, &str); 20] = [
     ("ip",                 "iproute2"),
     ("tc",                 "iproute2"),
     ("iperf3",             "iperf3"),
+    ("mn",                 "mininet"),
     ("ping",               "iputils-ping"),
     ("ovs-appctl",         "openvswitch-common"),
     ("ovs-ofctl",          "openvswitch-common"),
@@ -63,6 +64,12 @@ const FOR_TESTS: Venv = Venv {
 const FOR_SUITES: Venv = Venv {
     folder: "target/venv-suites",
     requirements: "suites/requirements.txt",
+};
+
+/// What tests under Faucet need: it asks for an os-ken of its own.
+const FOR_FAUCET: Venv = Venv {
+    folder: "target/venv-faucet",
+    requirements: "tests/faucet-requirements.txt",
 };
 
 /// Where cargo puts programs that it installs, from the project's root.
@@ -174,6 +181,7 @@ pub(crate) fn run(shell: &mut Shell) -> Result<(), Failure> {
         install(shell, &missing)?;
     }
     make_venv(shell, &FOR_TESTS)?;
+    make_venv(shell, &FOR_FAUCET)?;
     make_venv(shell, &FOR_SUITES)
 }
 

@@ -212,6 +212,11 @@ fn run_unit_tests(shell: &mut Shell) -> Result<Tally, Failure> {
         command.args(["--exclude", SYSTEM_TESTS]);
     }
     let mut tally = counted(shell, "unit", &mut command)?;
+    try_again(shell, &mut tally, |shell, name| {
+        let mut command = cargo_with(&["test", "--workspace", "--lib", "--bins", "--tests"]);
+        command.args(["--exclude", SYSTEM_TESTS, "--", "--exact", name]);
+        counted(shell, "unit", &mut command)
+    })?;
     let mut command = cargo_with(&["test", "--package", DPDK, "--features", DPDK]);
     tally.add(counted(shell, "unit", &mut command)?);
     Ok(tally)
@@ -256,20 +261,34 @@ fn run_system_tests(shell: &mut Shell) -> Result<Tally, Failure> {
         ));
     }
     let mut tally = system_tests(shell, &[], system_tests_at_once())?;
-    if (1..=RETRIED_MAX).contains(&tally.failures.len()) && !shell.interrupted() {
-        for name in tally.failures.clone() {
-            println!("\n== system: {name} once more, alone");
-            let again = system_tests(shell, &["--exact", &name], 1)?;
-            tally.try_again(&name, &again);
-        }
-    }
+    try_again(shell, &mut tally, |shell, name| {
+        system_tests(shell, &["--exact", name], 1)
+    })?;
     Ok(tally)
 }
 
-/// How many system tests that failed are run once more, each alone: they are real processes on
-/// a machine that others may use too, and one that was late says less than one that fails
-/// twice. Which they were is told. More failures than that have another reason.
+/// How many tests that failed are run once more, each alone: some are real processes on a
+/// machine that others may use too, and one that was late says less than one that fails
+/// twice. Which they were is told. More failures than that have another reason. What was found
+/// at random fails again: `proptest` keeps it.
 const RETRIED_MAX: usize = 6;
+
+/// Has each test that failed, if they are few, run `once_more`.
+fn try_again(
+    shell: &mut Shell,
+    tally: &mut Tally,
+    mut once_more: impl FnMut(&mut Shell, &str) -> Result<Tally, Failure>,
+) -> Result<(), Failure> {
+    if tally.failures.len() > RETRIED_MAX || shell.interrupted() {
+        return Ok(());
+    }
+    for name in tally.failures.clone() {
+        println!("\n== once more, alone: {name}");
+        let again = once_more(shell, &name)?;
+        tally.try_again(&name, &again);
+    }
+    Ok(())
+}
 
 /// The system tests that `chosen` names to their harness, so many at once.
 fn system_tests(shell: &mut Shell, chosen: &[&str], at_once: usize) -> Result<Tally, Failure> {

@@ -95,7 +95,7 @@ fn command() -> Command {
 
 fn run_switch(matches: &ArgMatches) -> Result<ExitCode, Box<dyn Error>> {
     let args = SwitchArgs::from_matches(matches)?;
-    switch::run(args.config, args.file)?;
+    switch::run(args.config, args.file, args.metrics)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,11 +2,12 @@
 //! the configuration that the switch takes. Options that belong to a bridge
 //! stand behind it, so their order counts.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use switch::config::{
-    BridgeConfig, Config, ConfigError, FailMode, parse_datapath_id, parse_protocols,
+    BridgeConfig, Config, ConfigError, FailMode, Tls, parse_datapath_id, parse_protocols,
 };
 
 /// Options that belong to the bridge before them.
@@ -43,9 +44,9 @@ pub(crate) fn command() -> Command {
         )
         .arg(of_a_bridge("bridge", "NAME", "A bridge; its LOCAL port is an interface of this name"))
         .arg(of_a_bridge("port", "PORT", "INTERFACE[=NUMBER], xdp:INTERFACE[,MODE..][=NUMBER] by AF_XDP, dpdk:DEVICE[=NUMBER][,ARGUMENT..] for a device of DPDK, tap:NAME[=NUMBER] to have a TAP made, or replay:NAME[,FILE][=NUMBER] to measure"))
-        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT] or unix:PATH"))
+        .arg(of_a_bridge("controller", "TARGET", "Connect to a controller: tcp:HOST[:PORT], ssl:HOST[:PORT] or unix:PATH"))
         .arg(of_a_bridge("auxiliary", "COUNT", "Further connections to each controller, 0 to 16 [default: 0]"))
-        .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS] or punix:PATH"))
+        .arg(of_a_bridge("listen", "SOCKET", "Wait for tools and controllers: ptcp:[PORT][:ADDRESS], pssl:[PORT][:ADDRESS] or punix:PATH"))
         .arg(of_a_bridge("fail-mode", "MODE", "Without a controller: standalone (the default) or secure"))
         .arg(of_a_bridge("datapath-id", "ID", "Sixteen hexadecimal digits [default: from the MAC addresses]"))
         .arg(of_a_bridge("protocols", "VERSION,...", "Versions to speak, OpenFlow10 to OpenFlow15 [default: all]"))
@@ -62,6 +63,17 @@ pub(crate) fn command() -> Command {
                 .value_delimiter(',')
                 .value_parser(value_parser!(usize)),
         )
+        .arg(
+            Arg::new("metrics")
+                .long("metrics")
+                .value_name("ADDRESS:PORT")
+                .help("Serve /metrics for Prometheus there, as in 127.0.0.1:9477")
+                .value_parser(value_parser!(SocketAddr)),
+        )
+        .arg(path_arg("private-key", "FILE", "The switch's key, for controllers by ssl: and pssl:"))
+        .arg(path_arg("certificate", "FILE", "The switch's certificate"))
+        .arg(path_arg("ca-cert", "FILE", "The certificate of those who sign controllers'"))
+        .arg(path_arg("bootstrap-ca-cert", "FILE", "The same, written from what the first controller says if it is not there"))
         .arg(path_arg("config", "FILE", "Read bridges from a TOML file instead"))
         .arg(path_arg("rundir", "DIR", "Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]"))
 }
@@ -80,6 +92,8 @@ pub(crate) struct SwitchArgs {
     pub(crate) config: Config,
     /// The file to read again on SIGHUP, if there is one.
     pub(crate) file: Option<PathBuf>,
+    /// Where metrics are served.
+    pub(crate) metrics: Option<SocketAddr>,
 }
 
 impl SwitchArgs {
@@ -103,8 +117,51 @@ impl SwitchArgs {
         if let Some(cores) = matches.get_many::<usize>("cores") {
             config.cores = cores.copied().collect();
         }
+        if let Some(tls) = tls(matches)? {
+            config.tls = Some(tls);
+        }
         config.check()?;
-        Ok(Self { config, file })
+        let metrics = matches.get_one("metrics").copied();
+        Ok(Self {
+            config,
+            file,
+            metrics,
+        })
+    }
+}
+
+/// What peers are shown that it speaks TLS with.
+fn tls(matches: &ArgMatches) -> Result<Option<Tls>, ConfigError> {
+    let file = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    read_tls([
+        file("private-key"),
+        file("certificate"),
+        file("ca-cert"),
+        file("bootstrap-ca-cert"),
+    ])
+}
+
+/// The files of TLS, key, certificate, and one or the other form of the authority's: all
+/// or none.
+pub(crate) fn read_tls(files: [Option<PathBuf>; 4]) -> Result<Option<Tls>, ConfigError> {
+    let [private_key, certificate, ca_cert, bootstrap] = files;
+    if ca_cert.is_some() && bootstrap.is_some() {
+        let problem = "is given with --ca-cert: the authority is known, or learned";
+        return Err(ConfigError::new("--bootstrap-ca-cert", problem));
+    }
+    let is_learned = bootstrap.is_some();
+    match (private_key, certificate, ca_cert.or(bootstrap)) {
+        (None, None, None) => Ok(None),
+        (Some(private_key), Some(certificate), Some(ca_cert)) => Ok(Some(Tls {
+            private_key,
+            certificate,
+            ca_cert,
+            bootstrap: is_learned,
+        })),
+        _ => Err(ConfigError::new(
+            "--private-key",
+            "TLS needs --private-key, --certificate and --ca-cert (or --bootstrap-ca-cert), all three",
+        )),
     }
 }
 

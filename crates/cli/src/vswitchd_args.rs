@@ -3,17 +3,29 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{env, io};
 
 use clap::Args;
+use switch::config::Dummies;
 use switch::config::Remote;
 use switch::{Detached, LogFile, Logging, Managed, PROGRAM, Pidfile, Place, SwitchError};
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::filter::dynamic_filter_fn;
 use tracing_subscriber::layer::{Context, Filter, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::switch_args::read_tls;
+
+/// What `--version` says behind the program's name: `ovs-ctl` looks for a line with the name
+/// of Open vSwitch whose last word is a version, and writes it into the database.
+const SAID_VERSION: &str = concat!(
+    "(comporta, in the place of Open vSwitch) ",
+    env!("CARGO_PKG_VERSION"),
+    "-comporta"
+);
 
 /// Where log files are when nobody says otherwise, as for Open vSwitch.
 const LOGDIR_USUAL: &str = "/var/log/openvswitch";
@@ -23,14 +35,14 @@ const LOGDIR_USUAL: &str = "/var/log/openvswitch";
 #[command(
     name = "vswitchd",
     about = "Run the switch in the place of ovs-vswitchd: as its database tells it",
-    version,
+    version = SAID_VERSION,
     display_name = PROGRAM,
     after_help = "The options are those of ovs-vswitchd(8). Interfaces, bridges and controllers are \
                   ovs-vsctl's: `ovs-vsctl add-br br0`. A program called ovs-vswitchd that is this one \
                   takes the same arguments."
 )]
 pub(crate) struct VswitchdArgs {
-    /// The database: unix:PATH or tcp:HOST:PORT [default: unix:RUNDIR/db.sock]
+    /// The database: unix:PATH, tcp:HOST:PORT or ssl:HOST:PORT [default: unix:RUNDIR/db.sock]
     database: Option<String>,
     /// Write the process's number to a file [default: RUNDIR/ovs-vswitchd.pid]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
@@ -59,9 +71,9 @@ pub(crate) struct VswitchdArgs {
     /// Keep all memory out of the swap
     #[arg(long)]
     mlockall: bool,
-    /// Interfaces of type dummy stay refused; the rest is as without
-    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true)]
-    enable_dummy: Option<Option<String>>,
+    /// Have interfaces of type dummy for tests; =system: those of the system, too; =override: all devices
+    #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    enable_dummy: Option<String>,
     /// There is no data path in the kernel in any case
     #[arg(long)]
     disable_system: bool,
@@ -74,6 +86,21 @@ pub(crate) struct VswitchdArgs {
     /// Where sockets are made [default: $OVS_RUNDIR or /var/run/openvswitch]
     #[arg(long, value_name = "DIR")]
     rundir: Option<PathBuf>,
+    /// Serve /metrics for Prometheus there, as in 127.0.0.1:9477
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// The switch's key, for a database or controllers by TLS
+    #[arg(short = 'p', long, value_name = "FILE")]
+    private_key: Option<PathBuf>,
+    /// The switch's certificate
+    #[arg(short = 'c', long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
+    /// The certificate of those who sign peers'
+    #[arg(short = 'C', long, value_name = "FILE")]
+    ca_cert: Option<PathBuf>,
+    /// The same, written from what the first peer says if it is not there
+    #[arg(long, value_name = "FILE")]
+    bootstrap_ca_cert: Option<PathBuf>,
     /// Cores for the workers, one each [default: the last core]
     #[arg(long, value_name = "CORE,...", value_delimiter = ',')]
     cores: Vec<usize>,
@@ -108,6 +135,14 @@ impl VswitchdArgs {
     pub(crate) fn run(self) -> Result<(), Box<dyn std::error::Error>> {
         let database = self.database.as_deref().map(str::parse::<Remote>);
         let database = database.transpose()?;
+        let tls = read_tls([
+            self.private_key.clone(),
+            self.certificate.clone(),
+            self.ca_cert.clone(),
+            self.bootstrap_ca_cert.clone(),
+        ])?;
+        let dummies = self.enable_dummy.as_deref().map(str::parse::<Dummies>);
+        let dummies = dummies.transpose()?.unwrap_or_default();
         let in_background = match self.detach.then(switch::detach).transpose()? {
             Some(Detached::Foreground) => return Ok(()),
             Some(Detached::Background) => true,
@@ -135,7 +170,10 @@ impl VswitchdArgs {
             database,
             rundir: self.rundir,
             cores: self.cores,
+            tls,
+            dummies,
             unixctl: self.unixctl,
+            metrics: self.metrics,
             logging,
             ready: Box::new(ready),
         })?;
@@ -147,11 +185,6 @@ impl VswitchdArgs {
         if self.monitor {
             tracing::warn!(
                 "--monitor: a crashed switch is not started again by itself: have systemd do it"
-            );
-        }
-        if self.enable_dummy.is_some() {
-            tracing::warn!(
-                "--enable-dummy: interfaces of type dummy are not there and are refused"
             );
         }
     }

@@ -102,7 +102,23 @@ impl Runner {
 
     /// Begins a batch of frames, which stay where they are until they have gone their way.
     pub fn begin<'a>(&'a mut self, ground: Ground<'a>, frames: &'a mut [Frame]) -> Batch<'a> {
-        self.registers = Registers::new(ground.from);
+        self.begin_with(ground, None, frames)
+    }
+
+    /// The same, of frames with which this goes when they come in: what a tunnel tells of
+    /// them. Nothing is written yet into what rules write.
+    pub fn begin_with<'a>(
+        &'a mut self,
+        ground: Ground<'a>,
+        arrival: Option<&'a Registers>,
+        frames: &'a mut [Frame],
+    ) -> Batch<'a> {
+        self.registers = fresh(ground.from, arrival);
+        if let Some(arrival) = arrival {
+            self.lanes
+                .iter_mut()
+                .for_each(|lanes| lanes.arrive(arrival));
+        }
         self.trails.begin(ground.view, ground.pipeline, ground.now);
         let (pipeline, ingress) = (ground.pipeline, ground.pipeline.port(ground.from));
         let standalone = pipeline.standalone();
@@ -127,6 +143,7 @@ impl Runner {
             resubmitted: None,
             trunk,
             rest: 0..frames.len(),
+            arrival,
             seen: 0,
             early: None,
             due: 0,
@@ -181,6 +198,8 @@ pub(crate) enum Seen<'a> {
 pub struct Batch<'a> {
     pub(crate) runner: &'a mut Runner,
     pub(crate) ground: Ground<'a>,
+    /// What goes with all of them when they come in, if that is anything but nothing.
+    pub(crate) arrival: Option<&'a Registers>,
     pub(crate) tally: Tally<'a>,
     pub(crate) doors: Doors<'a>,
     pub(crate) depth: Depth,
@@ -330,6 +349,18 @@ pub(crate) fn look_up<'a>(view: &View, table: Option<&'a TableView>, lanes: &Lan
     }
 }
 
+/// What goes with a frame that has just come in.
+#[inline]
+pub(crate) fn fresh(from: PortNo, arrival: Option<&Registers>) -> Registers {
+    match arrival {
+        None => Registers::new(from),
+        Some(arrival) => Registers {
+            in_port: from,
+            ..arrival.clone()
+        },
+    }
+}
+
 /// What a frame counts for.
 #[inline]
 pub(crate) fn weight_of(frame: &Frame) -> Totals {
@@ -370,5 +401,10 @@ impl Drop for Batch<'_> {
         let tables = &mut self.runner.tables;
         self.trunk.settle(tables, &mut self.tally);
         self.tally.settle(tables, self.ground.pipeline);
+        if self.arrival.is_some() {
+            let lanes = &mut self.runner.lanes;
+            lanes.iter_mut().for_each(|lanes| *lanes = Lanes::fresh());
+            self.runner.written = Places::NONE;
+        }
     }
 }

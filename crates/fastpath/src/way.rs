@@ -14,7 +14,7 @@ use pipeline::{
 
 use crate::ahead::Ahead;
 use crate::classifier::Looker;
-use crate::runner::{Batch, Fate, Runner, Seen};
+use crate::runner::{Batch, Fate, Runner, Seen, fresh};
 use crate::steps::{Reason, Steps};
 
 mod acts;
@@ -282,7 +282,7 @@ impl<'b, 'a> Way<'b, 'a> {
         }
         if let Some(port) = self.pending.take() {
             let to = Destination::Port(port);
-            verdict.egress.push(pipeline::Egress { frame: 0, to });
+            verdict.egress.push(pipeline::Egress::new(0, to));
         }
     }
 
@@ -290,7 +290,7 @@ impl<'b, 'a> Way<'b, 'a> {
     #[inline]
     fn finish(mut self, frame: Frame, pool: &mut Pool) -> Fate<'b> {
         if self.told_registers {
-            self.batch.runner.registers = Registers::new(self.batch.ground.from);
+            self.batch.runner.registers = fresh(self.batch.ground.from, self.batch.arrival);
         }
         if let Some(port) = self.pending {
             let place = &mut self.batch.frames[self.index];
@@ -316,7 +316,7 @@ impl<'b, 'a> Way<'b, 'a> {
         let batch = self.batch;
         let runner: &'b mut Runner = batch.runner;
         let ground = batch.ground;
-        let registers = std::mem::replace(&mut runner.registers, Registers::new(ground.from));
+        let registers = std::mem::replace(&mut runner.registers, fresh(ground.from, batch.arrival));
         let handover = Handover {
             weight: self.weight,
             registers,

@@ -679,7 +679,7 @@ fn leaving(frame: Frame, port: PortNo) -> Verdict {
     let to = Destination::Port(port);
     Verdict {
         frames: vec![frame],
-        egress: vec![Egress { frame: 0, to }],
+        egress: vec![Egress::new(0, to)],
         ..Verdict::new()
     }
 }

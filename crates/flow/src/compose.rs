@@ -27,13 +27,24 @@ use crate::registers::Registers;
 const ANY_TYPE: EtherType = EtherType(0x88b5);
 
 /// The wanted values, by field; what is not wanted is zero.
-struct Wanted<'a>(&'a Match);
+struct Wanted<'a> {
+    matching: &'a Match,
+    /// Bytes behind the transport's header.
+    payload: usize,
+}
 
 /// A frame that `matching` accepts, and what the switch knows of it besides; none if
 /// no frame that could be put together has all that it asks for.
 #[must_use]
 pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
-    let wanted = Wanted(matching);
+    compose_with(matching, 0)
+}
+
+/// As [`compose`], with so many bytes behind the transport's header, if there is one; they
+/// count up from zero.
+#[must_use]
+pub fn compose_with(matching: &Match, payload: usize) -> Option<(Frame, Registers)> {
+    let wanted = Wanted { matching, payload };
     let registers = Registers::of(matching);
     let frame = wanted.stack().build();
     let headers = Headers::parse(&frame, Depth::Transport).ok()?;
@@ -45,12 +56,12 @@ pub fn compose(matching: &Match) -> Option<(Frame, Registers)> {
 impl Wanted<'_> {
     /// The value of `field`. It fits, because a field fits its own type.
     fn get<T: TryFrom<u128> + Default>(&self, field: Field) -> T {
-        let value = self.0.term(field).map_or(0, |term| term.value);
+        let value = self.matching.term(field).map_or(0, |term| term.value);
         T::try_from(value).unwrap_or_default()
     }
 
     fn has(&self, field: Field) -> bool {
-        self.0.term(field).is_some()
+        self.matching.term(field).is_some()
     }
 
     fn mac(&self, field: Field) -> MacAddr {
@@ -203,7 +214,7 @@ impl Wanted<'_> {
         if self.is_later_fragment() {
             return stack.with(Data { len: 8 });
         }
-        match IpProto(self.get(Field::IpProto)) {
+        let stack = match IpProto(self.get(Field::IpProto)) {
             IpProto::TCP => stack.with(Tcp {
                 src: self.get(Field::TcpSrc),
                 dst: self.get(Field::TcpDst),
@@ -225,8 +236,16 @@ impl Wanted<'_> {
                 code: self.get(Field::Icmpv4Code),
                 ..Icmp::default()
             }),
-            IpProto::ICMPV6 => self.with_icmpv6(stack),
-            _ => stack,
+            IpProto::ICMPV6 => return self.with_icmpv6(stack),
+            _ => return stack,
+        };
+        self.with_payload(stack)
+    }
+
+    fn with_payload(&self, stack: Stack) -> Stack {
+        match self.payload {
+            0 => stack,
+            len => stack.with(Data { len }),
         }
     }
 
@@ -243,11 +262,11 @@ impl Wanted<'_> {
                 tll: option(Field::Ipv6NdTll),
                 ..Nd::default()
             }),
-            _ => stack.with(Icmpv6 {
+            _ => self.with_payload(stack.with(Icmpv6 {
                 kind,
                 code,
                 ..Icmpv6::default()
-            }),
+            })),
         }
     }
 }
@@ -278,6 +297,18 @@ mod tests {
             "eth(dst=00:00:00:00:00:00,src=00:00:00:00:00:00) / \
              arp(sha=00:00:00:00:00:00,spa=0.0.0.0,tpa=0.0.0.0)"
         );
+    }
+
+    #[test]
+    fn bytes_stand_behind_what_carries_them() {
+        let length = |text: &str, payload| {
+            let matching: Match = text.parse().expect("a match");
+            let (frame, _) = compose_with(&matching, payload).expect("a frame");
+            frame.bytes().len()
+        };
+        assert_eq!((length("tcp", 0), length("tcp", 64)), (54, 118));
+        assert_eq!((length("udp6", 64), length("icmp", 64)), (126, 106));
+        assert_eq!((length("arp", 64), length("dl_type=0x88b5", 64)), (42, 14));
     }
 
     #[test]

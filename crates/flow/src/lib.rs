@@ -31,7 +31,7 @@ pub use command::{
     Consistency, FlowFlags, FlowMod, FlowModCommand, FragmentHandling, Missing, PacketOut, PortMod,
     Resume, Role, RoleRequest, ShortId, SwitchConfig,
 };
-pub use compose::compose;
+pub use compose::{compose, compose_with};
 pub use continuation::{CONTINUATION_BYTES_MAX, Continuation, Step};
 pub use event::{FlowRemoved, FlowRemovedReason, PacketIn, PacketInReason};
 pub use extension::{

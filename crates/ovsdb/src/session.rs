@@ -89,7 +89,8 @@ pub struct Session {
     form: Option<Form>,
     events: VecDeque<Event>,
     last_heard: Instant,
-    probed: bool,
+    /// When the server was asked whether it is there, if it was since.
+    probed: Option<Instant>,
     closed: bool,
 }
 
@@ -107,7 +108,7 @@ impl Session {
             form: None,
             events: VecDeque::new(),
             last_heard: now,
-            probed: false,
+            probed: None,
             closed: false,
         };
         let params = json!([session.options.database]);
@@ -117,7 +118,7 @@ impl Session {
 
     /// Takes in what the server sent.
     pub fn handle_input(&mut self, bytes: &[u8], now: Instant) {
-        (self.last_heard, self.probed) = (now, false);
+        (self.last_heard, self.probed) = (now, None);
         self.framing.handle_input(bytes);
         while !self.closed {
             let message = match self.framing.poll_message() {
@@ -136,18 +137,19 @@ impl Session {
         if self.next_timeout().is_none_or(|due| now < due) {
             return;
         }
-        if self.probed {
+        if self.probed.is_some() {
             return self.close("the database does not answer".to_owned());
         }
-        self.probed = true;
+        self.probed = Some(now);
         self.ask("echo", json!([]), Awaited::Echo);
     }
 
     /// When [`Session::handle_timeout`] has something to do.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
-        let silences = if self.probed { 2 } else { 1 };
-        (!self.closed).then(|| self.last_heard + PROBE_INTERVAL * silences)
+        // Who was busy with something else asks late, and waits for the answer all the same.
+        let since = self.probed.unwrap_or(self.last_heard);
+        (!self.closed).then(|| since + PROBE_INTERVAL)
     }
 
     /// What has happened since.

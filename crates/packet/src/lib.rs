@@ -15,6 +15,7 @@ mod malformed;
 mod offload;
 mod rewrite;
 mod segment;
+pub mod tunnel;
 pub mod wire;
 
 pub use frame::{Frame, NoRoom, Pool};

@@ -433,9 +433,14 @@ impl<'a> Run<'a> {
     pub(crate) fn promise(&mut self, to: Destination) {
         self.promised = true;
         self.trace.sent(&to);
+        let words = self.pipeline.may_tunnel(&to).then(|| {
+            self.gather();
+            Box::new(self.registers.clone())
+        });
         self.verdict.egress.push(Egress {
             frame: self.verdict.frames.len(),
             to,
+            words,
         });
     }
 

@@ -50,6 +50,7 @@ mod table;
 mod testing;
 mod tlv;
 mod trace;
+mod tunnel;
 mod users;
 mod verdict;
 

@@ -54,6 +54,7 @@ use crate::rule::Rule;
 use crate::settings::Settings;
 use crate::table::Table;
 use crate::tlv::Options;
+use crate::tunnel::Tunnels;
 
 /// What becomes of a frame that no rule of a table matches, not even a
 /// table-miss rule.
@@ -92,6 +93,7 @@ pub struct Pipeline {
     meters: MeterTable,
     learners: Learners,
     pub(crate) options: Options,
+    pub(crate) tunnels: Tunnels,
     ports: OrdMap<PortNo, PortView>,
     fragments: FragmentHandling,
     miss: MissPolicy,
@@ -124,6 +126,7 @@ impl Pipeline {
             meters: MeterTable::default(),
             learners: Learners::default(),
             options: Options::default(),
+            tunnels: Tunnels::default(),
             ports: OrdMap::new(),
             fragments: FragmentHandling::Normal,
             miss: MissPolicy::Drop,

@@ -16,7 +16,7 @@ use flow::{
 
 use crate::asked::Asked;
 use crate::check_extension::touches;
-use crate::counters::Counters;
+use crate::counters::{Counters, Totals};
 use crate::deed::Deed;
 use crate::flow_mod::Filter;
 
@@ -194,6 +194,12 @@ impl Rule {
     pub fn is_asked_for(&self, request: &FlowStatsRequest) -> bool {
         let in_table = request.table == TableId::ALL || request.table == self.table();
         in_table && Filter::of_request(request).takes(self)
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        self.counters.totals()
     }
 
     /// The rule as statistics tell it.

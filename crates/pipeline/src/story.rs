@@ -73,7 +73,7 @@ fn describe(frame: &Frame, registers: &Registers) -> String {
         field > F::Ipv6NdTll
             || matches!(
                 field,
-                F::Metadata | F::TunnelId | F::PacketType | F::IpFrag | F::Ipv6Exthdr
+                F::Metadata | F::TunnelId | F::PacketType | F::Ipv6Exthdr
             )
     };
     let Some(key) = key(frame, registers) else {
@@ -92,7 +92,9 @@ fn describe(frame: &Frame, registers: &Registers) -> String {
         told.add_option(field, value, Wide::ONES)
             .expect("each is there once");
     }
-    told.build().to_string()
+    // All of a tag that is not there counts, though a match would need only that it is not.
+    let told = told.build().to_string();
+    told.replace("vlan_tci=0x0000/0x1fff", "vlan_tci=0x0000")
 }
 
 /// The fields as deep as the frame can be read.

@@ -1,6 +1,6 @@
 //! Which options of tunnels are known by which fields (`ovs-fields(7)`, "Tunnel Metadata").
 //!
-//! No port is a tunnel's yet: what the fields hold is what rules have written.
+//! What a port of a tunnel makes of them is not known here.
 
 use base::{GroupId, TableId};
 use flow::{
@@ -80,6 +80,11 @@ impl Options {
         let mut mapped = |field: Field| field.option().is_none() || self.room(field).is_some();
         let all = actions.all(|action| all_fields(action, &mut mapped));
         all.then_some(()).ok_or(Refusal::TlvUnmapped)
+    }
+
+    /// All mappings.
+    pub(crate) fn mappings(&self) -> impl Iterator<Item = &TlvMapping> {
+        self.mappings.values()
     }
 
     /// How many bytes all values have together.

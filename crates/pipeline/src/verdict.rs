@@ -40,6 +40,20 @@ pub struct Egress {
     pub frame: usize,
     /// Where to.
     pub to: Destination,
+    /// What goes with it, if it may leave by a tunnel; none if that is what it came with.
+    pub words: Option<Box<Registers>>,
+}
+
+impl Egress {
+    /// One with which nothing goes but what came with the frame.
+    #[must_use]
+    pub const fn new(frame: usize, to: Destination) -> Self {
+        Self {
+            frame,
+            to,
+            words: None,
+        }
+    }
 }
 
 /// Where a frame goes.

@@ -2,41 +2,32 @@
 //! system call, transmission of up to 64 frames by one, and virtio-net headers both
 //! ways, so that frames of 64 KB and unfinished checksums cross whole.
 //!
-//! Frames go out past the interface's queueing discipline, where the kernel's packet
-//! taps are: tcpdump on the interface shows what comes in, but of what goes out only
-//! the frames still to be segmented. `Captured` shows all.
+//! Frames go out through the interface's queueing discipline (decision 0043).
 //!
 //! Nothing of it outlives the process: the promiscuous mode, the ring and the fanout
 //! group belong to the sockets. The host's own stack still hears what we receive; to
 //! keep it from answering is the business of whoever configures the interface.
 
 mod queue;
+mod ring;
 pub(crate) mod send_only;
 pub(crate) mod sender;
 
 use std::io;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 
+use packet::MacAddr;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
-use sys::packet_ring::{Layout, PacketRing};
+use sys::packet_ring::PacketRing;
 use sys::packet_socket::{FanoutGroup, Hears, PacketSocket};
 
 use crate::error::failed;
+use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use queue::PacketQueue;
+pub use ring::RingSize;
 use send_only::SendOnly;
 use sender::PacketSender;
-
-/// The form of the receive ring. A slot takes an Ethernet frame of the usual MTU with
-/// two tags and all headers; longer frames are fetched whole by a system call. It is
-/// an odd number of cache lines, so that the slots' first lines, all that is touched
-/// of short frames, spread over all sets of the caches. The ring holds 2,112 frames:
-/// 1.4 ms of a 1 Gbit/s line full of the shortest.
-const RING: Layout = Layout {
-    block_len: NonZeroU32::new(64 << 10).expect("not zero"),
-    blocks: NonZeroU32::new(64).expect("not zero"),
-    slot_len: NonZeroU32::new(31 * 64).expect("not zero"),
-};
 
 /// What the kernel may keep for us of frames too long for a slot: some hundred frames
 /// of 64 KB, which is a full window of several fast TCP streams.
@@ -61,6 +52,18 @@ impl AfPacket {
     /// # Errors
     /// See [`OpenError`]; each says what to do.
     pub fn open(name: &InterfaceName, queues: NonZeroUsize) -> Result<Self, OpenError> {
+        Self::open_with(name, queues, RingSize::default())
+    }
+
+    /// As [`AfPacket::open`], with receive rings of this size.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; each says what to do.
+    pub fn open_with(
+        name: &InterfaceName,
+        queues: NonZeroUsize,
+        size: RingSize,
+    ) -> Result<Self, OpenError> {
         if queues > QUEUES_MAX {
             return Err(OpenError::TooManyQueues {
                 name: name.to_string(),
@@ -77,7 +80,7 @@ impl AfPacket {
                 name: name.to_string(),
             });
         }
-        let rings = rings(name, index, queues)?;
+        let rings = rings(name, index, queues, size)?;
         let queues = rings.into_iter().map(|ring| {
             let sender = PacketSender::open(name.clone(), index)?;
             let queue = PacketQueue::new(name.clone(), ring, sender);
@@ -110,6 +113,11 @@ impl Port for AfPacket {
         Ok(Box::new(SendOnly::new(sender)))
     }
 
+    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        let name = self.interfaces.name(self.index)?;
+        equip(&self.interfaces, &name, address, mtu)
+    }
+
     fn set_up(&mut self, up: bool) -> io::Result<()> {
         let name = self.interfaces.name(self.index)?;
         self.interfaces.set_up(&name, up)
@@ -121,9 +129,10 @@ fn rings(
     name: &InterfaceName,
     index: Ifindex,
     queues: NonZeroUsize,
+    size: RingSize,
 ) -> Result<Vec<PacketRing>, OpenError> {
     let step = |step| failed(name, step, RAW);
-    let rings = (0..queues.get()).map(|_| ring(index));
+    let rings = (0..queues.get()).map(|_| ring(index, size));
     let rings: Vec<_> = rings
         .collect::<io::Result<_>>()
         .map_err(step("laying a receive ring"))?;
@@ -143,14 +152,14 @@ fn rings(
 
 /// A receive ring on the interface, muted: queues that hear before they share their
 /// frames would each hear all of them.
-fn ring(index: Ifindex) -> io::Result<PacketRing> {
+fn ring(index: Ifindex, size: RingSize) -> io::Result<PacketRing> {
     let socket = PacketSocket::open()?;
     socket.mute()?;
     socket.set_vnet_header()?;
     socket.set_ignore_outgoing()?;
     socket.set_copy_oversized()?;
     socket.set_receive_buffer(RECEIVE_BUFFER)?;
-    let ring = PacketRing::new(socket, RING)?;
+    let ring = PacketRing::new(socket, size.layout())?;
     ring.socket().bind(index, Hears::Everything)?;
     ring.socket().set_promiscuous(index)?;
     Ok(ring)

@@ -132,7 +132,8 @@ impl QueueCounters {
 }
 
 /// How many frames, and how many bytes, a frame is on the wire.
-fn on_the_wire(frame: &Frame) -> (u64, u64) {
+#[must_use]
+pub fn on_the_wire(frame: &Frame) -> (u64, u64) {
     (frame.wire_frames(), frame.wire_bytes())
 }
 

@@ -11,8 +11,10 @@ pub mod af_packet;
 mod batch;
 mod captured;
 mod counters;
+pub mod dummy;
 mod error;
 mod faulty;
+pub mod inner;
 pub mod memory;
 pub mod pcapng;
 pub mod replay;
@@ -26,11 +28,11 @@ use std::num::NonZeroUsize;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use packet::Pool;
+use packet::{MacAddr, Pool};
 
 pub use batch::Batch;
 pub use captured::Captured;
-pub use counters::{Counter, Counts, QueueCounters};
+pub use counters::{Counter, Counts, QueueCounters, on_the_wire};
 pub use error::OpenError;
 pub use faulty::{Faults, Faulty};
 pub use status::Status;
@@ -68,6 +70,23 @@ pub trait Port: Send {
     /// # Errors
     /// The device is gone, or the process may not.
     fn set_up(&mut self, up: bool) -> io::Result<()>;
+
+    /// Gives it an Ethernet address, and another length of frames: those that are named.
+    ///
+    /// # Errors
+    /// The device is gone, cannot, or the process may not.
+    fn equip(&mut self, _address: Option<MacAddr>, _mtu: Option<u32>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Takes note whether there is something at the other end. For ports within this process
+    /// ([`inner`]); others know it themselves.
+    fn set_carrier(&mut self, _carrier: bool) {}
+
+    /// Where frames are handed to it, if it is a [`dummy`].
+    fn feed(&self) -> Option<dummy::Feed> {
+        None
+    }
 }
 
 /// One receive and one transmit queue, owned by one worker. Nothing here blocks.
@@ -121,6 +140,11 @@ pub trait Queue: Send {
         false
     }
 
+    /// Whether there is no device behind it: who owns it takes what is sent on himself.
+    fn is_inner(&self) -> bool {
+        false
+    }
+
     /// What this queue counts: written by its owner only, read by anybody.
     fn counters(&self) -> Arc<QueueCounters>;
 }
@@ -144,6 +168,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn is_dear(&self) -> bool {
         (**self).is_dear()
+    }
+
+    fn is_inner(&self) -> bool {
+        (**self).is_inner()
     }
 
     fn counters(&self) -> Arc<QueueCounters> {

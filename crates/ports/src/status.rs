@@ -22,6 +22,8 @@ pub struct Status {
     pub carrier: bool,
     /// Its speed in Mbit/s, if it knows one.
     pub speed_mbps: Option<u32>,
+    /// Whether both ends may send at once, if it knows.
+    pub full_duplex: Option<bool>,
     /// Its driver, if it says.
     pub driver: Option<String>,
     /// How its frames come and go, where there is more than one way.
@@ -40,6 +42,7 @@ impl Status {
     /// Asks the kernel for the status of the interface called `name`.
     pub(crate) fn ask(interfaces: &Interfaces, name: &InterfaceName) -> io::Result<Self> {
         let flags = interfaces.flags(name)?;
+        let mode = interfaces.mode(name).unwrap_or_default();
         Ok(Self {
             name: name.to_string(),
             index: Some(interfaces.index(name)?),
@@ -48,9 +51,28 @@ impl Status {
             up: flags.up,
             carrier: flags.running,
             // Not every driver answers these two.
-            speed_mbps: interfaces.speed_mbps(name).ok().flatten(),
+            speed_mbps: mode.speed_mbps,
+            full_duplex: mode.full_duplex,
             driver: interfaces.driver(name).ok(),
             way: None,
         })
+    }
+}
+
+/// Gives an interface an address, and another length of frames: those that are named.
+pub(crate) fn equip(
+    interfaces: &Interfaces,
+    name: &InterfaceName,
+    address: Option<MacAddr>,
+    mtu: Option<u32>,
+) -> io::Result<()> {
+    if let Some(MacAddr(address)) = address
+        && interfaces.hardware(name)?.address != address
+    {
+        interfaces.set_address(name, address)?;
+    }
+    match mtu {
+        Some(mtu) if interfaces.mtu(name)? != mtu => interfaces.set_mtu(name, mtu),
+        _ => Ok(()),
     }
 }

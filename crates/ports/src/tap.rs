@@ -18,6 +18,7 @@ use sys::interface::{InterfaceName, Interfaces};
 use sys::tun::{Attach, Offloads, TapQueue};
 
 use crate::error::failed;
+use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status, vnet};
 use queue::{TapIo, TapSender};
 
@@ -110,6 +111,10 @@ impl Port for Tap {
     fn sender(&self) -> io::Result<Box<dyn Queue>> {
         let device = Arc::clone(&self.device);
         Ok(Box::new(TapSender::new(self.name.clone(), device)))
+    }
+
+    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        self.locate(|interfaces, name| equip(interfaces, name, address, mtu))
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

@@ -24,6 +24,7 @@ use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 
+use packet::MacAddr;
 use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
 use sys::interface::{Ifindex, InterfaceName, Interfaces};
@@ -35,6 +36,7 @@ use sys::xsk::{DeviceQueue, Layout, XskSocket};
 use crate::af_packet::send_only::SendOnly;
 use crate::af_packet::sender::PacketSender;
 use crate::error::failed;
+use crate::status::equip;
 use crate::{OpenError, Port, QUEUES_MAX, Queue, Status};
 use options::Way;
 use queue::XdpQueue;
@@ -213,6 +215,10 @@ impl Port for Xdp {
             ));
         }
         advice
+    }
+
+    fn equip(&mut self, address: Option<MacAddr>, mtu: Option<u32>) -> io::Result<()> {
+        equip(&self.hold.interfaces, &self.hold.name()?, address, mtu)
     }
 
     fn set_up(&mut self, up: bool) -> io::Result<()> {

@@ -7,12 +7,20 @@
 
 mod affinity;
 mod auxiliaries;
+mod controller;
+mod dummies;
+mod equipment;
 mod policing;
 mod port;
 mod remote;
+mod switching;
+mod tables;
 mod target;
+mod tls;
+mod tunnel;
+mod vlan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use base::{DatapathId, TableId};
@@ -23,18 +31,32 @@ use serde::Deserialize;
 pub use affinity::Affinity;
 pub(crate) use affinity::parse_cores;
 pub use auxiliaries::Auxiliaries;
+pub use controller::{Controller, Tuning};
+pub use dummies::Dummies;
+pub use equipment::{Allowance, EgressLimit, Equipment, IngressLimit};
 pub(crate) use policing::{ControllerRate, Policing};
 pub use policing::{PacketInRate, Rate};
-pub(crate) use port::NUMBER_MAX;
+pub(crate) use port::{NUMBER_MAX, read_peer};
 pub use port::{PortKind, PortSpec, number_ports};
 pub use remote::Remote;
+pub(crate) use switching::{AGEING, STATIONS_MAX};
+pub use switching::{LogicalPort, Switching};
+pub use tables::TableConfig;
 pub use target::{Listen, Target};
+pub use tls::Tls;
+pub(crate) use tunnel::TYPES as TUNNEL_TYPES;
+pub use tunnel::{End, Inherited, Tunnel, TunnelKey};
+pub use vlan::{PortVlans, PriorityTags, TagType, VID_MAX, VlanMode, VlanSet};
 
 /// Where sockets are made when nobody says otherwise, as for Open vSwitch.
 pub const RUNDIR_DEFAULT: &str = "/var/run/openvswitch";
 
 /// Longest name of a Linux interface, and so of a bridge, in bytes.
 pub const NAME_LEN_MAX: usize = 15;
+
+/// Longest name of a port that is no interface of the system, in bytes: some managers make
+/// them of two other names and more.
+pub const INNER_NAME_LEN_MAX: usize = 255;
 
 /// What is wrong with a configuration, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,7 +137,7 @@ pub struct BridgeConfig {
     pub ports: Vec<PortSpec>,
     /// Controllers it connects to.
     #[serde(default)]
-    pub controllers: Vec<Target>,
+    pub controllers: Vec<Controller>,
     /// Where it listens for controllers and tools, beside its management socket.
     #[serde(default)]
     pub listen: Vec<Listen>,
@@ -125,6 +147,9 @@ pub struct BridgeConfig {
     /// Its datapath id; derived from its Ethernet addresses if absent.
     #[serde(default, deserialize_with = "datapath_id_from_text")]
     pub datapath_id: Option<DatapathId>,
+    /// Whether its own interface is a dummy.
+    #[serde(skip)]
+    pub is_dummy: bool,
     /// Its own interface's address.
     #[serde(skip)]
     pub address: BridgeAddress,
@@ -134,6 +159,12 @@ pub struct BridgeConfig {
     /// How many connections it has to each controller beside the main one.
     #[serde(default)]
     pub auxiliary: Auxiliaries,
+    /// What interfaces are given beside, by their names; nothing, those that are not named.
+    #[serde(skip)]
+    pub equipment: BTreeMap<String, Equipment>,
+    /// What is said of tables.
+    #[serde(skip)]
+    pub tables: BTreeMap<TableId, TableConfig>,
     /// Tables that may have fewer rules than others.
     #[serde(default)]
     pub flow_limits: Vec<FlowLimit>,
@@ -149,6 +180,9 @@ pub struct BridgeConfig {
     /// Which workers take the frames of a port; all, of ports that are not named.
     #[serde(default)]
     pub affinity: Vec<Affinity>,
+    /// What its ordinary switching is to do.
+    #[serde(skip)]
+    pub switching: Switching,
 }
 
 /// How many rules a table may have: `TABLE=RULES`.
@@ -199,14 +233,18 @@ impl BridgeConfig {
             listen: Vec::new(),
             fail_mode: FailMode::default(),
             datapath_id: None,
+            is_dummy: false,
             address: BridgeAddress::default(),
             protocols: Versions::ALL,
             auxiliary: Auxiliaries::default(),
+            equipment: BTreeMap::new(),
+            tables: BTreeMap::new(),
             flow_limits: Vec::new(),
             packet_in_rate: PacketInRate::default(),
             controller_rate_limit: None,
             controller_burst_limit: None,
             affinity: Vec::new(),
+            switching: Switching::default(),
         }
     }
 
@@ -260,6 +298,16 @@ pub struct Config {
     /// The cores that workers run on, one worker each; the last core if empty.
     #[serde(default)]
     pub cores: Vec<usize>,
+    /// What peers are shown that it speaks TLS with.
+    #[serde(default)]
+    pub tls: Option<Tls>,
+    /// Whether rules are still to be restored: until they are, no frame is forwarded and no
+    /// controller is gone to. It has a meaning at the start only.
+    #[serde(skip)]
+    pub awaits_flows: bool,
+    /// Which interfaces of the database's are dummies.
+    #[serde(skip)]
+    pub dummies: Dummies,
     /// The bridges.
     #[serde(default, rename = "bridge")]
     pub bridges: Vec<BridgeConfig>,
@@ -305,10 +353,7 @@ impl Config {
             check_name("--bridge", &bridge.name)?;
             claim(&mut names, "--bridge", &bridge.name)?;
             for port in &bridge.ports {
-                // A device of DPDK has another kind of name, which was read already.
-                if !matches!(port.kind, PortKind::Dpdk(_)) {
-                    check_name("--port", &port.name)?;
-                }
+                port.kind.check_name("--port", &port.name)?;
                 claim(&mut names, "--port", &port.name)?;
             }
             number_ports(&bridge.ports)?;
@@ -350,6 +395,22 @@ pub(crate) fn check_name(option: &str, name: &str) -> Result<(), ConfigError> {
         return Ok(());
     };
     Err(ConfigError::new(option, problem))
+}
+
+/// Checks the name of a port that has no interface of the system: it may be longer
+/// (ovs-vswitchd.conf.db(5), `Interface:name`).
+pub(crate) fn check_inner_name(option: &str, name: &str) -> Result<(), ConfigError> {
+    let legal = |c: char| c.is_ascii_graphic() && c != '/';
+    let problem = if name.is_empty() {
+        "a port needs a name"
+    } else if name.len() > INNER_NAME_LEN_MAX {
+        "the name is longer than any port's"
+    } else if !name.chars().all(legal) {
+        "no spaces and slashes are allowed in a port's name"
+    } else {
+        return Ok(());
+    };
+    Err(ConfigError::new(option, format!("'{name}': {problem}")))
 }
 
 /// Reads a datapath id: sixteen hexadecimal digits, or fewer behind `0x`.

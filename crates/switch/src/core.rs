@@ -7,3 +7,5 @@ pub(crate) mod dump;
 pub(crate) mod identity;
 pub(crate) mod link;
 pub(crate) mod monitors;
+pub(crate) mod tracing;
+pub(crate) mod underlay;

@@ -9,6 +9,16 @@ use crate::config::ConfigError;
 /// The switch cannot do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
+    /// Metrics cannot be served there.
+    #[error(
+        "metrics at {address}: {error}: give --metrics an address of this machine and a free port"
+    )]
+    Metrics {
+        /// Where they were to be served.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
     /// The configuration makes no sense.
     #[error(transparent)]
     Config(#[from] ConfigError),

@@ -27,6 +27,9 @@ const LEVELS: [(&str, LevelFilter); 6] = [
 const USUAL: usize = 4;
 const MOST: usize = 5;
 
+/// How a line looks, in the words of ovs-appctl(8): time, level and what is said.
+const LINE: &str = "%D{%Y-%m-%dT%H:%M:%S.######Z} %5p %m";
+
 /// Where something is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -113,6 +116,26 @@ impl Logging {
         )
     }
 
+    /// How lines look there, as `vlog/list-pattern` tells it. They look one way.
+    pub(crate) fn patterns(&self) -> String {
+        let lines = [("SYSLOG", "none"), ("CONSOLE", LINE), ("FILE", LINE)];
+        let lines = lines.map(|(place, line)| format!("{place:<8} {:<33} {line}\n", "none"));
+        let title = "         prefix                            format\n         ------                            ------\n";
+        format!("{title}{}", lines.concat())
+    }
+
+    /// Whether there is a module of this name, whose words could be told apart.
+    pub(crate) const fn knows(&self, _module: &str) -> bool {
+        false
+    }
+
+    /// Closes the log file, until it is opened again.
+    pub(crate) fn close(&self) {
+        if let Some(log) = &self.log {
+            log.close();
+        }
+    }
+
     /// Opens the log file again: somebody has moved it away.
     pub(crate) fn reopen(&self) -> Result<(), String> {
         let log = self.log.as_ref().ok_or("there is no log file")?;
@@ -131,7 +154,8 @@ impl Logging {
 #[derive(Clone, Debug)]
 pub struct LogFile {
     path: PathBuf,
-    file: Arc<Mutex<File>>,
+    /// None while it is closed.
+    file: Arc<Mutex<Option<File>>>,
 }
 
 impl LogFile {
@@ -147,14 +171,18 @@ impl LogFile {
         Ok(Self {
             // The directory may be another one later.
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            file: Arc::new(Mutex::new(file)),
+            file: Arc::new(Mutex::new(Some(file))),
         })
     }
 
     fn reopen(&self) -> io::Result<()> {
         let file = append(&self.path)?;
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = file;
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
         Ok(())
+    }
+
+    fn close(&self) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -165,12 +193,14 @@ fn append(path: &Path) -> io::Result<File> {
 impl Write for LogFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write(bytes)
+        // What is said while it is closed is said in vain, as was asked for.
+        file.as_mut()
+            .map_or(Ok(bytes.len()), |file| file.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.flush()
+        file.as_mut().map_or(Ok(()), File::flush)
     }
 }
 

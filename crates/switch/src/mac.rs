@@ -14,12 +14,6 @@ use base::{Instant, PortNo};
 use imbl::OrdMap;
 use packet::MacAddr;
 
-/// How long a silent station is remembered, as for Open vSwitch and 802.1D.
-pub(crate) const AGEING: Duration = Duration::from_secs(300);
-
-/// Stations remembered by a bridge: Open vSwitch's default.
-pub(crate) const STATIONS_MAX: usize = 8192;
-
 /// A station is marked as seen at most this often: an age of five minutes needs
 /// no more, and a cache line that every frame writes costs every worker.
 const MARK_INTERVAL_NS: u64 = 1_000_000_000;
@@ -116,6 +110,17 @@ impl MacTable {
             by_age,
             evicted: 0,
         }
+    }
+
+    /// Holds at most `limit` stations from now on, each for `ageing`. Tells whether any was
+    /// given up for that.
+    pub(crate) fn set_limits(&mut self, limit: usize, ageing: Duration) -> bool {
+        let before = self.len();
+        (self.limit, self.ageing) = (limit, ageing);
+        while self.len() > self.limit {
+            self.evict();
+        }
+        self.len() < before
     }
 
     /// The table as it is now.
@@ -269,6 +274,7 @@ impl MacTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::AGEING;
 
     fn address(number: u64) -> Address {
         Address {

@@ -1,4 +1,4 @@
-//! Which frames may go to controllers: a bucket of tokens for those that met no rule, and
+//! Which frames may come in by a port, and go to controllers: of these, a bucket of tokens for those that met no rule, and
 //! one for those that a rule sent, so that a storm of the ones leaves the others their way.
 //!
 //! A bucket is the time at which it will be full again, a single number, as a meter's is
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::Instant;
 use pipeline::Cause;
 
-use crate::config::Rate;
+use crate::config::{Allowance, EgressLimit, IngressLimit, Rate};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
@@ -20,6 +20,11 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 pub(crate) struct Police {
     misses: Bucket,
     others: Bucket,
+    /// How much comes by the port at all.
+    kilobits: Meter,
+    kilopackets: Meter,
+    /// How much leaves by it.
+    egress: Meter,
 }
 
 impl Police {
@@ -28,6 +33,9 @@ impl Police {
         let police = Self {
             misses: Bucket::default(),
             others: Bucket::default(),
+            kilobits: Meter::default(),
+            kilopackets: Meter::default(),
+            egress: Meter::default(),
         };
         police.set(rate);
         Arc::new(police)
@@ -37,6 +45,41 @@ impl Police {
     pub(crate) fn set(&self, rate: Option<Rate>) {
         self.misses.set(rate);
         self.others.set(rate);
+    }
+
+    /// Takes so much from the port from now on.
+    pub(crate) fn limit_ingress(&self, limit: IngressLimit) {
+        let thousands = |allowance: Allowance| EgressLimit {
+            rate: u64::from(allowance.rate) * 1000,
+            burst: u64::from(allowance.burst) * 1000,
+        };
+        self.kilobits.set(thousands(limit.kilobits));
+        self.kilopackets.set(thousands(limit.kilopackets));
+    }
+
+    /// Whether not all may be taken from the port.
+    pub(crate) fn limits_ingress(&self) -> bool {
+        self.kilobits.is_set() || self.kilopackets.is_set()
+    }
+
+    /// Whether a frame that stands for so many, of so many bytes, may come in.
+    pub(crate) fn admits(&self, (frames, bytes): (u64, u64), now: Instant) -> bool {
+        self.kilobits.takes(bytes * 8, now) && self.kilopackets.takes(frames, now)
+    }
+
+    /// Lets so many bytes leave by the port from now on; all, if there is no limit.
+    pub(crate) fn limit_egress(&self, limit: Option<EgressLimit>) {
+        self.egress.set(limit.unwrap_or_default());
+    }
+
+    /// Whether not all may leave by the port.
+    pub(crate) fn limits_egress(&self) -> bool {
+        self.egress.is_set()
+    }
+
+    /// Whether a frame of so many bytes may leave.
+    pub(crate) fn lets_out(&self, (_, bytes): (u64, u64), now: Instant) -> bool {
+        self.egress.takes(bytes, now)
     }
 
     /// Whether a frame that is sent for this cause may pass.
@@ -52,6 +95,51 @@ impl Police {
         };
         bucket.takes(now)
     }
+}
+
+/// A bucket of which a frame takes what it is large.
+#[derive(Debug, Default)]
+struct Meter {
+    /// Tokens a second; zero if there is no limit.
+    rate: AtomicU64,
+    /// Nanoseconds that an empty bucket takes to fill.
+    burst: AtomicU64,
+    /// When it is full, in nanoseconds since the start; in the past if it is.
+    full_at: AtomicU64,
+}
+
+impl Meter {
+    fn set(&self, limit: EgressLimit) {
+        let burst = time_for(limit.burst, limit.rate).unwrap_or_default();
+        self.burst.store(burst, Ordering::Relaxed);
+        self.rate.store(limit.rate, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.rate.load(Ordering::Relaxed) > 0
+    }
+
+    fn takes(&self, tokens: u64, now: Instant) -> bool {
+        let rate = self.rate.load(Ordering::Relaxed);
+        let Some(cost) = time_for(tokens, rate) else {
+            return true;
+        };
+        let burst = self.burst.load(Ordering::Relaxed);
+        let last = now.as_nanos().saturating_add(burst);
+        let more = |full_at: u64| {
+            let then = full_at.max(now.as_nanos()).saturating_add(cost);
+            (then <= last).then_some(then)
+        };
+        let (set, read) = (Ordering::Relaxed, Ordering::Relaxed);
+        self.full_at.fetch_update(set, read, more).is_ok()
+    }
+}
+
+/// Nanoseconds that so many tokens take at a rate; none without a rate.
+fn time_for(tokens: u64, rate: u64) -> Option<u64> {
+    let nanos = u128::from(tokens) * u128::from(NANOS_PER_SEC);
+    let time = nanos.checked_div(rate.into())?;
+    Some(u64::try_from(time).unwrap_or(u64::MAX))
 }
 
 #[derive(Debug, Default)]
@@ -145,6 +233,46 @@ mod tests {
         assert_eq!(passed(&police, Cause::Miss, 100, 5000), 0);
         assert_eq!(passed(&police, Cause::Miss, 100, 5007), 7);
         assert_eq!(passed(&police, Cause::Miss, 100, 9000), 20);
+    }
+
+    #[test]
+    fn so_many_bits_and_frames_come_in_and_no_more() {
+        let police = Police::new(None);
+        let admitted = |bytes: u64, count: usize, at_millis: u64| {
+            let now = Instant::from_millis(at_millis);
+            (0..count)
+                .filter(|_| police.admits((1, bytes), now))
+                .count()
+        };
+        assert!(!police.limits_ingress());
+        assert_eq!(admitted(1500, 100_000, 1), 100_000);
+        let of = |rate, burst| Allowance { rate, burst };
+        police.limit_ingress(IngressLimit {
+            kilobits: of(1000, 120),
+            kilopackets: Allowance::default(),
+        });
+        assert!(police.limits_ingress());
+        // 120 kbit are ten frames of 1500 bytes, and 12 ms at 1 Mbit/s are one.
+        assert_eq!(admitted(1500, 100, 5000), 10);
+        assert_eq!(admitted(1500, 100, 5036), 3);
+        police.limit_ingress(IngressLimit {
+            kilobits: Allowance::default(),
+            kilopackets: of(1, 2),
+        });
+        assert_eq!(admitted(1500, 10_000, 9000), 2000);
+        assert_eq!(admitted(64, 10_000, 9005), 5);
+        // What leaves is another matter: 3000 bytes are two such frames.
+        assert!(!police.limits_egress());
+        let limit = EgressLimit {
+            rate: 1500,
+            burst: 3000,
+        };
+        police.limit_egress(Some(limit));
+        let out = |at_millis| police.lets_out((1, 1500), Instant::from_millis(at_millis));
+        assert_eq!(
+            [out(1), out(1), out(1), out(1001), out(1001)],
+            [true, true, false, true, false]
+        );
     }
 
     #[test]

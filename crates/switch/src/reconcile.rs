@@ -4,15 +4,15 @@
 //! Pure: nothing is opened, nothing can fail. What is gone is taken away before
 //! what is new is made, so that a name or a number can change hands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use base::{DatapathId, PortNo};
+use base::{DatapathId, PortNo, TableId};
 use openflow::Versions;
 
 use crate::config::{
-    Affinity, BridgeConfig, Config, FailMode, Listen, Policing, PortKind, PortSpec, Target,
-    number_ports,
+    Affinity, BridgeConfig, Config, Controller, Equipment, FailMode, Listen, Policing, PortKind,
+    PortSpec, Switching, TableConfig, number_ports,
 };
 
 /// A port with its number settled.
@@ -38,9 +38,9 @@ pub(crate) enum Step {
     /// Make a port.
     AddPort(String, NumberedPort),
     /// Stop connecting to a controller.
-    RemoveController(String, Target),
+    RemoveController(String, Controller),
     /// Connect to a controller.
-    AddController(String, Target),
+    AddController(String, Controller),
     /// Stop listening.
     RemoveListener(String, Listen),
     /// Listen.
@@ -51,10 +51,16 @@ pub(crate) enum Step {
     Identify(String, Option<DatapathId>),
     /// Have a bridge speak these versions; peers are met anew.
     Speak(String, Versions),
+    /// Give an interface this.
+    Equip(String, String, Equipment),
+    /// Have a table be so.
+    Furnish(String, TableId, TableConfig),
     /// Let so many frames go to controllers.
     Police(String, Policing),
     /// Have the frames of ports taken by these workers, and those of others by all.
     Assign(String, Vec<Affinity>),
+    /// Have `NORMAL` do this with a bridge's ports.
+    Switch(String, Box<Switching>),
 }
 
 impl fmt::Display for Step {
@@ -84,16 +90,25 @@ impl fmt::Display for Step {
             }
             Self::Identify(bridge, None) => write!(f, "{bridge}: datapath id by its address"),
             Self::Speak(bridge, versions) => write!(f, "{bridge}: speak {versions}"),
+            Self::Equip(bridge, port, equipment) => write!(f, "{bridge}: {port}: {equipment}"),
+            Self::Furnish(bridge, table, config) => {
+                write!(f, "{bridge}: table {}: {config}", table.0)
+            }
             Self::Police(bridge, policing) => write!(f, "{bridge}: {policing}"),
             Self::Assign(bridge, affinity) => {
                 let words: Vec<_> = affinity.iter().map(ToString::to_string).collect();
                 write!(f, "{bridge}: cores of ports [{}]", words.join(" "))
             }
+            Self::Switch(bridge, switching) => {
+                let names: Vec<_> = switching.ports.iter().map(|port| &*port.name).collect();
+                write!(f, "{bridge}: switching of ports [{}]", names.join(" "))
+            }
         }
     }
 }
 
-/// The steps from `old` to `new`. A bridge whose address, auxiliary connections or limits of
+/// The steps from `old` to `new`, of which those that take bridges and ports away come before
+/// those that make any. A bridge whose address, auxiliary connections or limits of
 /// tables change is made anew: all are part of what controllers were told.
 ///
 /// Both configurations have passed [`Config::check`].
@@ -103,6 +118,7 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
     let kept = |name: &str| match (old.get(name), new.get(name)) {
         (Some(old), Some(new)) => {
             old.address == new.address
+                && old.is_dummy == new.is_dummy
                 && old.auxiliary == new.auxiliary
                 && old.flow_limits == new.flow_limits
         }
@@ -127,11 +143,34 @@ pub(crate) fn reconcile(old: &Config, new: &Config) -> Vec<Step> {
             steps.push(Step::AddBridge(Box::new((*bridge).clone())));
             Parts::default()
         };
+        let before = old.get(name).filter(|_| kept(name));
+        steps.extend(furnish(before.copied(), bridge));
         Parts::of(bridge)
             .without(&present)
             .into_steps(name, &mut steps, Direction::Add);
     }
     steps
+}
+
+/// The steps for what tables and interfaces are like. They come before ports, which are given it
+/// when they are opened.
+fn furnish(old: Option<&BridgeConfig>, new: &BridgeConfig) -> Vec<Step> {
+    let bare = BridgeConfig::new(&new.name);
+    let old = old.unwrap_or(&bare);
+    let name = || new.name.clone();
+    let tables: BTreeSet<_> = old.tables.keys().chain(new.tables.keys()).collect();
+    let tables = tables.into_iter().filter_map(|table| {
+        let wanted = new.tables.get(table).cloned().unwrap_or_default();
+        let changed = old.tables.get(table).cloned().unwrap_or_default() != wanted;
+        changed.then(|| Step::Furnish(name(), *table, wanted))
+    });
+    let ports: BTreeSet<_> = old.equipment.keys().chain(new.equipment.keys()).collect();
+    let ports = ports.into_iter().filter_map(|port| {
+        let wanted = new.equipment.get(port).copied().unwrap_or_default();
+        let changed = old.equipment.get(port).copied().unwrap_or_default() != wanted;
+        changed.then(|| Step::Equip(name(), port.clone(), wanted))
+    });
+    tables.chain(ports).collect()
 }
 
 /// The steps for what of a bridge can be changed while it stays.
@@ -153,6 +192,9 @@ fn in_place(old: &BridgeConfig, new: &BridgeConfig) -> Vec<Step> {
     if old.affinity != new.affinity {
         steps.push(Step::Assign(name(), new.affinity.clone()));
     }
+    if old.switching != new.switching {
+        steps.push(Step::Switch(name(), Box::new(new.switching.clone())));
+    }
     steps
 }
 
@@ -173,7 +215,7 @@ enum Direction {
 #[derive(Default)]
 struct Parts {
     ports: Vec<NumberedPort>,
-    controllers: Vec<Target>,
+    controllers: Vec<Controller>,
     listen: Vec<Listen>,
 }
 
@@ -198,7 +240,9 @@ impl Parts {
     }
 
     fn without(mut self, other: &Self) -> Self {
-        self.ports.retain(|port| !other.ports.contains(port));
+        // There are thousands of ports, and a handful of the others.
+        let ports: BTreeSet<_> = other.ports.iter().collect();
+        self.ports.retain(|port| !ports.contains(port));
         self.controllers
             .retain(|target| !other.controllers.contains(target));
         self.listen.retain(|listen| !other.listen.contains(listen));
@@ -247,8 +291,12 @@ impl Parts {
 }
 
 #[cfg(test)]
+mod properties;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::LogicalPort;
 
     fn config(text: &str) -> Config {
         Config::from_toml(text).expect("legal")
@@ -336,6 +384,24 @@ mod tests {
             ]
         );
         assert!(back[2].starts_with("br0: speak 0x01"), "{back:?}");
+    }
+
+    #[test]
+    fn what_normal_does_changes_while_ports_stay() {
+        let plain = config(BEFORE);
+        let mut other = plain.clone();
+        other.bridges[0].switching.ports.push(LogicalPort {
+            name: "a".to_owned(),
+            members: vec![PortNo(1)],
+            is_protected: true,
+            ..LogicalPort::default()
+        });
+        let steps = |old, new| -> Vec<_> {
+            let steps = reconcile(old, new);
+            steps.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(steps(&plain, &other), ["br0: switching of ports [a]"]);
+        assert_eq!(steps(&other, &plain), ["br0: switching of ports []"]);
     }
 
     #[test]

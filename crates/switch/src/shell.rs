@@ -6,18 +6,28 @@ mod connection;
 mod control;
 mod daemon;
 mod database;
+mod hands;
+mod host;
 mod inbox;
 mod links;
+mod metrics;
 #[cfg(all(test, feature = "model"))]
 mod model;
 mod patience;
 mod peers;
+mod process;
 mod reaper;
 mod rundir;
 mod signals;
+mod snoop;
+mod streams;
+mod tls;
+mod underlay;
 mod unixctl;
 mod worker_thread;
 
+use std::ffi::CStr;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +37,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::CpuSet;
 use tokio::runtime::Runtime;
 
-use crate::config::{Config, Remote};
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::dataplane::program::Publication;
 use crate::error::SwitchError;
 use crate::logging::Logging;
@@ -49,6 +59,9 @@ const FILES_MAX: u64 = 65_536;
 /// The program whose place a managed switch takes: files in the run directory have its name.
 pub const PROGRAM: &str = "ovs-vswitchd";
 
+/// The same for the system.
+const PROGRAM_NAME: &CStr = c"ovs-vswitchd";
+
 /// Where the database of a run directory waits.
 const DATABASE_SOCKET: &str = "db.sock";
 
@@ -58,19 +71,27 @@ const DATABASE_SOCKET: &str = "db.sock";
 const STRETCH: Duration = Duration::from_micros(100);
 
 /// Runs the switch on the calling thread, which becomes the control thread, until
-/// it is told to end by a signal. `file` is read again on SIGHUP.
+/// it is told to end by a signal. `file` is read again on SIGHUP; `metrics` is where Prometheus
+/// may ask.
 ///
 /// # Errors
 /// It cannot do what it was asked; one line says why and what to do.
-pub fn run(config: Config, file: Option<PathBuf>) -> Result<(), SwitchError> {
+pub fn run(
+    config: Config,
+    file: Option<PathBuf>,
+    metrics: Option<SocketAddr>,
+) -> Result<(), SwitchError> {
     config.check()?;
     let parts = Parts {
         rundir: config.rundir.clone(),
         cores: config.cores.clone(),
         file,
+        dummies: Dummies::None,
+        tls: None,
         logging: None,
     };
     operate(parts, |control, runtime, inbox| {
+        serve_metrics(metrics, runtime, inbox)?;
         control.configure(config)?;
         follow_links(runtime, inbox)
     })
@@ -84,8 +105,16 @@ pub struct Managed {
     pub rundir: Option<PathBuf>,
     /// The cores that workers run on, as for [`Config::cores`].
     pub cores: Vec<usize>,
+    /// What the database is shown, if it is gone to by TLS, and controllers, if the database
+    /// does not say.
+    pub tls: Option<Tls>,
+    /// Which interfaces are dummies. With any there are commands to hand them frames, and time can
+    /// be stopped.
+    pub dummies: Dummies,
     /// The control socket, if it is not the usual one.
     pub unixctl: Option<PathBuf>,
+    /// Where Prometheus may ask, if anywhere.
+    pub metrics: Option<SocketAddr>,
     /// How much is said where.
     pub logging: Arc<Logging>,
     /// Told when the database was read for the first time and done what it says.
@@ -98,17 +127,25 @@ pub struct Managed {
 /// It cannot do what it was asked; one line says why and what to do. That no database is
 /// there is no error: it is waited for.
 pub fn manage(managed: Managed) -> Result<(), SwitchError> {
+    // What the scripts of Open vSwitch look for beside the process's number.
+    if let Err(error) = rustix::thread::set_name(PROGRAM_NAME) {
+        tracing::debug!(%error, "the process keeps its name");
+    }
     let parts = Parts {
         rundir: managed.rundir,
         cores: managed.cores,
         file: None,
+        dummies: managed.dummies,
+        tls: managed.tls.clone(),
         logging: Some(managed.logging),
     };
     operate(parts, |control, runtime, inbox| {
+        control.await_flows();
         let rundir = control.rundir();
         let usual = || format!("{PROGRAM}.{}.ctl", std::process::id()).into();
         let unixctl = rundir.file(managed.unixctl.unwrap_or_else(usual));
         control.answer_questions(&unixctl)?;
+        serve_metrics(managed.metrics, runtime, inbox)?;
         let remote = match managed.database {
             Some(Remote::Unix(path)) => Remote::Unix(rundir.file(path)),
             Some(remote) => remote,
@@ -116,7 +153,14 @@ pub fn manage(managed: Managed) -> Result<(), SwitchError> {
         };
         follow_links(runtime, inbox)?;
         let desk = control.desk();
-        runtime.spawn(database::follow(remote, desk, managed.ready));
+        runtime.spawn(database::follow(
+            remote,
+            managed.tls,
+            managed.dummies,
+            rundir.file(""),
+            desk,
+            managed.ready,
+        ));
         Ok(())
     })
 }
@@ -126,6 +170,8 @@ struct Parts {
     rundir: Option<PathBuf>,
     cores: Vec<usize>,
     file: Option<PathBuf>,
+    dummies: Dummies,
+    tls: Option<Tls>,
     logging: Option<Arc<Logging>>,
 }
 
@@ -134,7 +180,10 @@ fn operate(
     parts: Parts,
     begin: impl FnOnce(&mut Control, &Runtime, &Inbox) -> Result<(), SwitchError>,
 ) -> Result<(), SwitchError> {
-    let clock = Clock::start();
+    let clock = match parts.dummies.are_there() {
+        true => Clock::start_that_stops(),
+        false => Clock::start(),
+    };
     raise_file_limit();
     let rundir = RunDir::open(parts.rundir.as_deref())?;
     let allowed = worker_thread::allowed_cores()?;
@@ -168,6 +217,8 @@ fn operate(
         reaper: Reaper::start().map_err(SwitchError::system("starting a thread"))?,
         news: Arc::default(),
         file: parts.file,
+        dummies: parts.dummies,
+        tls: parts.tls,
         logging: parts.logging,
     };
     // Only now: threads have what the one has that starts them.
@@ -193,6 +244,22 @@ fn serve(
     tracing::info!("ready");
     control.run();
     tracing::info!("ending");
+    Ok(())
+}
+
+/// Lets Prometheus ask at `address`.
+fn serve_metrics(
+    address: Option<SocketAddr>,
+    runtime: &Runtime,
+    inbox: &Inbox,
+) -> Result<(), SwitchError> {
+    if let Some(address) = address {
+        let listener = runtime
+            .block_on(metrics::listen(address))
+            .map_err(|error| SwitchError::Metrics { address, error })?;
+        runtime.spawn(metrics::serve(listener, inbox.clone()));
+        tracing::info!(%address, "metrics are served");
+    }
     Ok(())
 }
 

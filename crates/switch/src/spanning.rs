@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use base::{Instant, PortNo};
 
-pub(crate) use bpdu::{BPDU_LLC, Bpdu, MalformedBpdu};
+pub(crate) use bpdu::{Bpdu, MalformedBpdu};
 use port::Port;
-pub(crate) use port::{Info, Role, State};
+pub(crate) use port::{Info, State};
 pub(crate) use vector::{BridgeId, PortId, Priority, Times};
 
 /// How long a bridge waits before it takes a neighbour for one of the older protocol, in

@@ -23,6 +23,19 @@ const MERGES_FRAMES: u32 = 1 << 15;
 /// Words of each of the three link-mode masks: the kernel states its number in a signed byte.
 const MASK_WORDS_MAX: usize = 127;
 
+/// `DUPLEX_HALF` and `DUPLEX_FULL`.
+const HALF: u8 = 0;
+const FULL: u8 = 1;
+
+/// How an interface's link is; nothing, of what it does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkMode {
+    /// Its speed in Mbit/s.
+    pub speed_mbps: Option<u32>,
+    /// Whether both ends may send at once.
+    pub full_duplex: Option<bool>,
+}
+
 /// `struct ethtool_link_settings` with room for the longest masks.
 #[repr(C)]
 struct LinkSettings {
@@ -156,6 +169,14 @@ impl Interfaces {
     /// # Errors
     /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
     pub fn speed_mbps(&self, name: &InterfaceName) -> io::Result<Option<u32>> {
+        Ok(self.mode(name)?.speed_mbps)
+    }
+
+    /// How fast the interface is, and whether both ends may send at once.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no interface of this name. `EOPNOTSUPP`: it has no speed.
+    pub fn mode(&self, name: &InterfaceName) -> io::Result<LinkMode> {
         let mut settings = LinkSettings {
             command: LINK,
             speed: 0,
@@ -178,7 +199,14 @@ impl Interfaces {
         settings.mask_words = settings.mask_words.saturating_neg();
         self.ethtool(name, &mut settings)?;
         let unknown = settings.speed == 0 || settings.speed == u32::MAX;
-        Ok((!unknown).then_some(settings.speed))
+        Ok(LinkMode {
+            speed_mbps: (!unknown).then_some(settings.speed),
+            full_duplex: match settings.duplex {
+                HALF => Some(false),
+                FULL => Some(true),
+                _ => None,
+            },
+        })
     }
 
     /// The name of the interface's driver.

@@ -242,6 +242,18 @@ impl Interfaces {
         u32::try_from(mtu).map_err(io::Error::other)
     }
 
+    /// Has it take payloads of so many bytes.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none of this name. `EINVAL`: it cannot. `EPERM`: `CAP_NET_ADMIN` is
+    /// missing.
+    pub fn set_mtu(&self, name: &InterfaceName, mtu: u32) -> io::Result<()> {
+        let mut request = request(name);
+        let mtu = libc::c_int::try_from(mtu).map_err(|_| io::ErrorKind::InvalidInput)?;
+        request.ifr_ifru.ifru_mtu = mtu;
+        self.ask(libc::SIOCSIFMTU, &mut request)
+    }
+
     fn raw_flags(&self, name: &InterfaceName) -> io::Result<libc::c_short> {
         let mut request = request(name);
         self.ask(libc::SIOCGIFFLAGS, &mut request)?;

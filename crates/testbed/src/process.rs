@@ -306,6 +306,15 @@ impl Process {
             .map_err(Failure::to(format!("stop {}", self.name)))
     }
 
+    /// As [`Process::stop`], of one that may take so long to end.
+    ///
+    /// # Errors
+    /// The system does not let it be signalled.
+    pub fn stop_within(&mut self, limit: Duration) -> Result<ExitStatus, Failure> {
+        self.end(limit)
+            .map_err(Failure::to(format!("stop {}", self.name)))
+    }
+
     /// Kills it, as `kill -9` does, and waits for it to be gone.
     ///
     /// # Errors

@@ -6,10 +6,14 @@
 mod commands;
 mod flow_text;
 mod frame;
+mod lacp;
 pub mod openflow;
 mod ovsdb;
+mod tunnel;
 
 pub use self::ovsdb::ovsdb;
 pub use commands::commands;
 pub use flow_text::flow_text;
 pub use frame::frame;
+pub use lacp::lacp;
+pub use tunnel::tunnel;

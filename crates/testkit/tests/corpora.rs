@@ -86,3 +86,13 @@ fn flow_text() {
 fn ovsdb() {
     run("ovsdb", testkit::fuzz::ovsdb);
 }
+
+#[test]
+fn lacp() {
+    run("lacp", testkit::fuzz::lacp);
+}
+
+#[test]
+fn tunnel() {
+    run("tunnel", testkit::fuzz::tunnel);
+}

@@ -33,7 +33,9 @@ pub(super) fn measure(
     match group {
         Group::Dpdk => setup::run(shell).and_then(|()| setup::dpdk_peers(shell))?,
         Group::Generator => setup::dpdk_peers(shell)?,
-        Group::Workers | Group::Meters | Group::Idle => setup::run(shell)?,
+        Group::Workers | Group::Meters | Group::Idle | Group::Startup | Group::Crossing => {
+            setup::run(shell)?;
+        }
         _ => {}
     }
     let _pages = (group == Group::Dpdk).then(|| HugePages::reserve(shell, HUGE_PAGES));
@@ -80,6 +82,7 @@ const fn millis(group: Group) -> [u32; 2] {
         Group::Meters => [1000, 200],
         // The kernel tells processor time in hundredths of a second.
         Group::Idle => [20_000, 2000],
+        Group::Crossing => [5000, 1000],
         // Shorter than the kernel lets real-time priority have a core without a pause.
         Group::Generator => [500, 200],
         Group::Impaired => [200, 100],
@@ -105,7 +108,9 @@ impl Asked {
         words.push(millis.to_string());
         let features: Option<&[&str]> = match group {
             Group::Dpdk => Some(&["dpdk"]),
-            Group::Workers | Group::Meters | Group::Idle => Some(&[]),
+            Group::Workers | Group::Meters | Group::Idle | Group::Startup | Group::Crossing => {
+                Some(&[])
+            }
             _ => None,
         };
         if let Some(features) = features {
@@ -117,8 +122,12 @@ impl Asked {
         }
         Ok(Self {
             words,
-            // A row of workers tells of all the others, and one who sleeps has no choice.
-            by_name: !matches!(group, Group::Workers | Group::Idle),
+            // A row of workers tells of all the others, one who sleeps has no choice, a start is one,
+            // and a chain is nothing without the bridge beside it.
+            by_name: !matches!(
+                group,
+                Group::Workers | Group::Idle | Group::Startup | Group::Crossing
+            ),
         })
     }
 }

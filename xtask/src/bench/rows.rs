@@ -15,6 +15,10 @@ pub(super) enum Group {
     Meters,
     /// The switch when nothing moves.
     Idle,
+    /// A large configuration at once.
+    Startup,
+    /// Bridges joined by patch ports.
+    Crossing,
     /// Flows in great number.
     Table,
     /// Rules that change while frames move.
@@ -33,13 +37,15 @@ pub(super) enum Group {
 
 impl Group {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Dpdk,
         Self::Forms,
         Self::Traffic,
         Self::Workers,
         Self::Meters,
         Self::Idle,
+        Self::Startup,
+        Self::Crossing,
         Self::Table,
         Self::Changes,
         Self::Veth,
@@ -56,6 +62,8 @@ impl Group {
             Self::Workers => "workers",
             Self::Meters => "meters",
             Self::Idle => "idle",
+            Self::Startup => "startup",
+            Self::Crossing => "crossing",
             Self::Table => "table",
             Self::Changes => "changes",
             Self::Veth => "veth",
@@ -74,6 +82,10 @@ impl Group {
             Self::Workers => "The switch between ports in memory, by one worker and by two",
             Self::Meters => "What meters let pass of more than they should, from memory",
             Self::Idle => "The switch when nothing moves",
+            Self::Startup => "A large configuration at once, of a database",
+            Self::Crossing => {
+                "A frame across bridges that are joined by patch ports, between veth pairs"
+            }
             Self::Table => "A million flows of twelve fields",
             Self::Changes => "Rules that change while half of what the device carries moves",
             Self::Veth => "Hosts on veth pairs, one core for the device",
@@ -167,7 +179,7 @@ const SHARE: &str = "% of the frames";
 /// All rows, by group.
 #[rustfmt::skip]
 const ROWS: &[Row] = {
-    use Group::{Changes, Dpdk, Forms, Generator, Idle, Impaired, Meters, Table, Tap, Traffic, Veth, Workers};
+    use Group::{Changes, Crossing, Dpdk, Forms, Generator, Idle, Impaired, Meters, Startup, Table, Tap, Traffic, Veth, Workers};
     const fn row(group: Group, name: &'static str, about: &'static str, unit: &'static str, bars: &'static [Bar]) -> Row {
         Row { group, name, about, unit, bars }
     }
@@ -219,6 +231,13 @@ const ROWS: &[Row] = {
         row(Meters,  "100-thousand",    "the same, 100,000 frames a second",            OFF, METERS),
         row(Meters,  "1-million",       "the same, 1,000,000 frames a second",          OFF, METERS),
         row(Idle,    "four-ports",      "four ports, and nobody at the other ends",     "% of a core", &[at_most(OURS, 1.0)]),
+        row(Startup, "ports-flows",     "from the start of the daemon until a frame takes the last of 100,000 flows at 1,000 ports", "s", &[at_most(OURS, 5.0)]),
+        row(Startup, "ports",           "of that, until the ports are there",           "s", &[]),
+        row(Startup, "memory",          "memory that it then has",                      "MiB", &[]),
+        row(Startup, "bridges",         "100 bridges added by one transaction",         "s", &[]),
+        row(Startup, "end",             "its end, with all that",                       "s", &[]),
+        row(Crossing, "one",            "one bridge, processor time of the switch",     NS, &[]),
+        row(Crossing, "ten",            "ten bridges, each with a rule",                NS, &[at_most_times(OURS, 1.0, OVS)]),
         row(Table,   "memory",          "memory for each",                              "bytes", &[]),
         row(Table,   "added",           "added by one controller",                      "flows a second", &[]),
         row(Changes, "effect",          "from a flow-mod until a frame comes by it",    US, &[at_most(OURS, 100.0)]),

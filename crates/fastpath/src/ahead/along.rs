@@ -13,7 +13,9 @@ impl<'a> Batch<'a> {
     /// it answers.
     #[inline]
     pub(super) fn go_trails(&mut self, group: Group) -> Group {
-        let Some((asked, _)) = self.runner.trails.used() else {
+        // Trails are of frames with which nothing goes when they come in.
+        let used = self.runner.trails.used();
+        let Some((asked, _)) = used.filter(|_| self.arrival.is_none()) else {
             return group;
         };
         // What is told apart here is not frame by frame.

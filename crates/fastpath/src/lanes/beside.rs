@@ -55,6 +55,11 @@ impl Lanes {
         lanes
     }
 
+    /// Takes in what goes with a frame when it comes in.
+    pub(crate) fn arrive(&mut self, with: &Registers) {
+        self.known(with);
+    }
+
     /// Nothing is written any more of what is written here.
     pub(crate) fn forget(&mut self) {
         self.0[lane::METADATA] = 0;

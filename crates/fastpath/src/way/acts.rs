@@ -269,7 +269,7 @@ impl<'a> Way<'_, 'a> {
         self.promised = true;
         let verdict = &mut self.batch.runner.verdict;
         let frame = verdict.frames.len();
-        verdict.egress.push(Egress { frame, to });
+        verdict.egress.push(Egress::new(frame, to));
     }
 
     /// Before a change: if the frame is to leave as it is now, a copy of it will.

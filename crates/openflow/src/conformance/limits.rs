@@ -139,7 +139,7 @@ const LIMITS: &[Limit] = { use {Beyond::*, Refusal::*}; &[
         Happens("refused at the start, in one line"), "what_is_wrong_with_a_devices_words_is_said"),
     limit("segments that a frame is cut into at a DPDK port", ("dpdk/src/queue.rs", "SEGMENTS_MAX"),
         Happens("dropped, counted"), "a_frame_of_too_many_segments_is_dropped_and_counted"),
-    limit("stations of a bridge", ("switch/src/mac.rs", "STATIONS_MAX"),
+    limit("stations of a bridge", ("switch/src/config/switching.rs", "STATIONS_MAX"),
         Happens("the busiest port's oldest goes, counted"), "a_flood_of_addresses_costs_the_port_that_sends_it"),
     limit("messages in messages that are printed: errors, bundles", ("openflow/src/print.rs", "NESTING_MAX"),
         Happens("the rest is left out"), "messages_in_messages_are_printed_so_deep_and_no_deeper"),

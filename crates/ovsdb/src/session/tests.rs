@@ -198,6 +198,17 @@ fn a_silent_server_is_asked_and_then_given_up() {
 }
 
 #[test]
+fn who_asks_late_waits_for_the_answer_all_the_same() {
+    let mut server = Server::up();
+    let due = server.session.next_timeout().expect("due");
+    let late = due + PROBE_INTERVAL * 6;
+    server.session.handle_timeout(late);
+    server.session.handle_timeout(late);
+    assert_eq!(server.session.poll_event(), None);
+    assert_eq!(server.session.next_timeout(), Some(late + PROBE_INTERVAL));
+}
+
+#[test]
 fn its_questions_are_answered() {
     let mut server = Server::up();
     server.say(&json!({"id": "echo", "method": "echo", "params": [1]}));

@@ -19,6 +19,7 @@ pub mod mpls;
 pub mod nsh;
 pub mod pbb;
 pub mod sctp;
+pub mod slow;
 pub mod tcp;
 pub mod udp;
 pub mod vlan;

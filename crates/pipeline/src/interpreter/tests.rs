@@ -64,10 +64,7 @@ fn outputs_of_one_state_share_a_frame() {
         pipeline(&["in_port=1,actions=output:2,output:3,mod_dl_src:02:00:00:00:00:aa,output:4"]);
     let mut pool = Pool::new(4);
     let verdict = run(&pipeline, "eth", &mut pool, &mut ());
-    let to = |frame, port| Egress {
-        frame,
-        to: Destination::Port(PortNo(port)),
-    };
+    let to = |frame, port| Egress::new(frame, Destination::Port(PortNo(port)));
     assert_eq!(verdict.egress, [to(0, 2), to(0, 3), to(1, 4)]);
     assert_eq!(pool.missing(), 2);
 }

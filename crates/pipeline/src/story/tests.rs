@@ -18,8 +18,8 @@ fn a_walk_is_told_table_by_table() {
         "table=1,priority=0,actions=mod_dl_src:02:00:00:00:00:aa",
     ];
     let wanted = "\
-Flow: udp,in_port=1,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02,\
-nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=0,nw_ecn=0,nw_ttl=64,tp_src=1000,tp_dst=2000
+Flow: udp,in_port=1,vlan_tci=0x0000,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02,\
+nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=0,nw_ecn=0,nw_ttl=64,nw_frag=no,tp_src=1000,tp_dst=2000
 
  0. ip, priority 10, cookie 0x5
     dec_ttl
@@ -32,9 +32,9 @@ nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=0,nw_ecn=0,nw_ttl=64,tp_src=1000,tp_dst=2
     output:3
      >> port 3
 
-Final flow: udp,in_port=1,vlan_tci=0x0000/0x1fff,dl_src=02:00:00:00:00:aa,\
+Final flow: udp,in_port=1,vlan_tci=0x0000,dl_src=02:00:00:00:00:aa,\
 dl_dst=02:00:00:00:00:02,nw_src=10.0.0.1,nw_dst=10.0.0.2,nw_tos=0,nw_ecn=0,nw_ttl=63,\
-tp_src=1000,tp_dst=2000
+nw_frag=no,tp_src=1000,tp_dst=2000
 ";
     assert_eq!(story(&flows, "eth / ipv4 / udp"), wanted);
 }

@@ -1,5 +1,5 @@
-//! The way to send by packet sockets: one that goes straight to the driver, and one for
-//! frames still to be segmented.
+//! The way to send by a packet socket: through the interface's queueing discipline, as all that
+//! this machine sends, so that `tc` shapes it, packet taps show it and no frame overtakes another.
 //!
 //! What the kernel's error numbers mean for a frame is decided here.
 
@@ -15,16 +15,14 @@ use sys::packet_socket::{Hears, PacketSocket};
 use crate::counters::{Counter, QueueCounters};
 use crate::{Batch, error, vnet};
 
-/// What may be under way in the driver before sending says that there is no room.
+/// What may be under way in the queueing discipline and the driver before sending says that
+/// there is no room.
 const SEND_BUFFER: usize = 8 << 20;
 
 /// Sends by an interface, and hears nothing.
 pub(crate) struct PacketSender {
     name: InterfaceName,
-    /// Straight to the driver.
-    direct: PacketSocket,
-    /// Through the queueing discipline, which segments where the driver cannot.
-    queued: PacketSocket,
+    socket: PacketSocket,
     vector: SendVector,
 }
 
@@ -33,8 +31,7 @@ impl PacketSender {
     pub(crate) fn open(name: InterfaceName, index: Ifindex) -> io::Result<Self> {
         Ok(Self {
             name,
-            direct: socket(index, Path::PastTheQueue)?,
-            queued: socket(index, Path::ByTheQueue)?,
+            socket: socket(index)?,
             vector: SendVector::new(),
         })
     }
@@ -49,7 +46,7 @@ impl PacketSender {
         let mut done = 0;
         let mut outcome = Ok(());
         while done < batch.len() {
-            match self.send_run(&mut batch[done..]) {
+            match self.send_all(&mut batch[done..]) {
                 Ok(sent) => {
                     counters.sent(&batch[done..done + sent]);
                     done += sent;
@@ -75,46 +72,28 @@ impl PacketSender {
         outcome
     }
 
-    /// Sends frames from the front that may go by the same socket, and returns how many.
-    fn send_run(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
-        let is_cut = |frame: &Frame| frame.offload.segmentation.is_some();
-        let cut = frames.first().is_some_and(is_cut);
-        let run = frames.iter_mut().take_while(|frame| is_cut(frame) == cut);
-        let parts = run.map(|frame| {
+    /// Sends frames from the front, and returns how many.
+    fn send_all(&mut self, frames: &mut [Frame]) -> io::Result<usize> {
+        let parts = frames.iter_mut().map(|frame| {
             let header = vnet::encode(&frame.offload, frame.len());
             frame.prefixed(header)
         });
-        let socket = if cut { &self.queued } else { &self.direct };
-        self.vector.send(socket, parts)
+        self.vector.send(&self.socket, parts)
     }
 }
 
 impl AsFd for PacketSender {
     /// Never readable.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.direct.as_fd()
+        self.socket.as_fd()
     }
-}
-
-/// Which way frames take to the driver.
-#[derive(Clone, Copy)]
-enum Path {
-    /// Straight. The kernel then drops what it would have to segment first.
-    PastTheQueue,
-    /// Through the queueing discipline, where the kernel segments for drivers that cannot.
-    /// Frames that go straight may overtake these if frames queue there.
-    ByTheQueue,
 }
 
 /// A socket to send by; it hears nothing.
-fn socket(index: Ifindex, path: Path) -> io::Result<PacketSocket> {
+fn socket(index: Ifindex) -> io::Result<PacketSocket> {
     let socket = PacketSocket::open()?;
     socket.set_vnet_header()?;
     socket.set_send_buffer(SEND_BUFFER)?;
-    match path {
-        Path::PastTheQueue => socket.set_qdisc_bypass()?,
-        Path::ByTheQueue => {}
-    }
     socket.bind(index, Hears::Nothing)?;
     Ok(socket)
 }

@@ -6,7 +6,9 @@ use packet::{Checksum, Frame, Offload, Segmentation, SegmentationKind};
 use ports::af_packet::AfPacket;
 use ports::{Counter, Counts, OpenError, Port};
 
-use crate::net::{Hand, Host, ask, cable, frame, hand, ip, name, open, scene, tagged, wait};
+use crate::net::{
+    Hand, Host, ask, cable, frame, hand, ip, name, open, run, scene, settle, tagged, wait,
+};
 
 /// Lengths around all borders: the shortest, a slot of the ring, jumbo frames.
 fn lengths() -> Vec<usize> {
@@ -199,7 +201,7 @@ fn what_leaves_by_an_interface_is_not_heard_there() {
             let mut port = AfPacket::open(&name("left"), queues.try_into().unwrap()).unwrap();
             let mut hands: Vec<_> = port.take_queues().into_iter().map(Hand::new).collect();
             let mut far = hand("right");
-            // The one goes past the kernel's taps, the other does not.
+            // Both pass the kernel's taps, which the queues are.
             let cut = segmented(&[], 3000, 6, SegmentationKind::Tcp4);
             hands[0].send(&[frame(60, 1), cut]);
             far.receive(2);
@@ -222,6 +224,7 @@ fn queues_share_an_interface_that_was_down_or_say_why_not() {
         };
         let mut hands: Vec<_> = port.take_queues().into_iter().map(Hand::new).collect();
         port.set_up(true).unwrap();
+        settle(&["left", "right"]);
         hand("left").send(&[frame(60, 1)]);
         let heard = hands.iter_mut().flat_map(Hand::receive_now);
         assert_eq!(heard.collect::<Vec<_>>(), [frame(60, 1)]);
@@ -245,9 +248,12 @@ fn an_interface_goes_down_and_comes_back() {
         assert!(!a.wait(Duration::ZERO));
         assert!(a.receive_now().is_empty());
         assert_eq!(a.counts(), Counts::from_iter([(Counter::TxDown, 3)]));
-        assert_eq!(b.counts(), Counts::from_iter([(Counter::TxNoRoom, 3)]));
+        // The kernel takes them, and says no word of letting them fall.
+        let taken = [(Counter::TxPackets, 3), (Counter::TxBytes, 300)];
+        assert_eq!(b.counts(), Counts::from_iter(taken));
 
         port.set_up(true).unwrap();
+        settle(&["left", "right"]);
         assert_eq!((port.status().up, port.status().carrier), (true, true));
         a.send(&frames);
         b.send(&frames);
@@ -266,6 +272,7 @@ fn long_frames_that_wait_when_it_goes_down_are_not_mixed_up() {
         ip("link set right down");
         assert_eq!(b.receive_now(), frames);
         ip("link set right up");
+        settle(&["left", "right"]);
         a.send(&frames);
         assert_eq!(b.receive(4), frames);
     });
@@ -279,6 +286,7 @@ fn an_interface_may_be_down_when_it_is_opened() {
         ip("link set left up");
         ip("link set right up");
         assert!(!a.wait(Duration::ZERO));
+        settle(&["left"]);
         a.send(&[frame(60, 1)]);
         assert_eq!(b.receive(1), [frame(60, 1)]);
     });
@@ -355,5 +363,20 @@ fn a_closed_port_leaves_nothing_behind() {
         assert!(promiscuous());
         drop(queues);
         assert!(!promiscuous());
+    });
+}
+
+#[test]
+fn what_leaves_goes_by_the_queueing_discipline_whatever_it_is() {
+    scene(|| {
+        cable();
+        run("tc", "qdisc add dev left root pfifo");
+        let plain = frame(60, 1);
+        let cut = segmented(&[], 4000, 6, SegmentationKind::Tcp4);
+        let mut left = hand("left");
+        left.send(&[plain.clone(), plain, cut]);
+        let told = ask("tc", "-s qdisc show dev left");
+        // Two short frames, and three segments with their headers.
+        assert!(told.contains(" 4228 bytes "), "{told}");
     });
 }

@@ -66,6 +66,17 @@ pub(crate) fn cable() {
     ip("link add left mtu 9000 type veth peer name right mtu 9000");
     ip("link set left up");
     ip("link set right up");
+    settle(&["left", "right"]);
+}
+
+/// Waits until the kernel has put the queueing disciplines of interfaces that went up in
+/// place: it does that by a task of its own, and what is sent before is lost.
+pub(crate) fn settle(interfaces: &[&str]) {
+    for interface in interfaces {
+        while !ask("ip", &format!("-o link show {interface}")).contains("state UP") {
+            thread::yield_now();
+        }
+    }
 }
 
 pub(crate) fn name(text: &str) -> InterfaceName {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::ConfigError;
 
 /// So many frames a second, and so many at once after a pause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate {
     per_second: NonZeroU32,
     burst: NonZeroU32,

@@ -1,5 +1,5 @@
 //! A port as the user writes it: `eth1`, `eth2=7`, `tap:vm1=3`, `xdp:eth3,generic`,
-//! `dpdk:net_tap0=2,iface=t0`, `replay:p1,trace.pcap`.
+//! `dpdk:net_tap0=2,iface=t0`, `replay:p1,trace.pcap`, `patch:p0,p1`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use base::PortNo;
+use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::tunnel::{self, Tunnel};
 
 /// What lies behind a port.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,13 @@ pub enum PortKind {
     /// Nothing but memory: frames of a capture file, over and over, and a count of what
     /// is sent. Without a file nothing is received.
     Replay(Option<Arc<Path>>),
+    /// One end of a cable within the process: the other is the port of this name, of this or
+    /// another bridge, if it names this one.
+    Patch(Arc<str>),
+    /// A tunnel.
+    Tunnel(Arc<Tunnel>),
+    /// Nothing but memory: frames that somebody hands in, and files of those that come and go.
+    Dummy(Arc<Files>),
 }
 
 impl PortKind {
@@ -34,7 +43,23 @@ impl PortKind {
     pub const fn is_found(&self) -> bool {
         match self {
             Self::Interface | Self::Xdp(_) | Self::Dpdk(_) => true,
-            Self::Tap | Self::Replay(_) => false,
+            Self::Tap | Self::Replay(_) | Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
+                false
+            }
+        }
+    }
+
+    /// Checks that a port of this kind can have this name.
+    pub(crate) fn check_name(&self, option: &str, name: &str) -> Result<(), ConfigError> {
+        match self {
+            // Its name was read with its arguments.
+            Self::Dpdk(_) => Ok(()),
+            Self::Patch(_) | Self::Dummy(_) | Self::Tunnel(_) => {
+                super::check_inner_name(option, name)
+            }
+            Self::Interface | Self::Xdp(_) | Self::Tap | Self::Replay(_) => {
+                super::check_name(option, name)
+            }
         }
     }
 }
@@ -64,11 +89,14 @@ impl FromStr for PortSpec {
             Some(("tap", rest)) => (PortKind::Tap, rest),
             Some(("xdp", rest)) => (PortKind::Xdp(Options::default()), rest),
             Some(("replay", rest)) => (PortKind::Replay(None), rest),
+            Some((of, rest)) if tunnel::TYPES.contains(&of) => return parse_tunnel(text, of, rest),
+            Some(("patch", rest)) => (PortKind::Patch("".into()), rest),
             Some((other, _)) => {
                 let problem = format!(
                     "'{other}:' is no kind of port: use INTERFACE[=NUMBER], \
                      xdp:INTERFACE[,MODE..][=NUMBER], dpdk:DEVICE[=NUMBER][,ARGUMENT..], \
-                     tap:NAME[=NUMBER] or replay:NAME[,FILE][=NUMBER]"
+                     tap:NAME[=NUMBER], patch:NAME,PEER[=NUMBER], replay:NAME[,FILE][=NUMBER], \
+                     vxlan:NAME[=NUMBER],remote=ADDRESS[,key=KEY..], geneve:.. or gre:.."
                 );
                 return Err(ConfigError::new("--port", problem));
             }
@@ -89,15 +117,57 @@ impl FromStr for PortSpec {
                     *file = Some(PathBuf::from(path).into());
                 }
             }
-            PortKind::Interface | PortKind::Dpdk(_) | PortKind::Tap => {}
+            PortKind::Patch(peer) => {
+                let (first, other) = name.split_once(',').unwrap_or((name, ""));
+                *peer = read_peer(first, other).map_err(|problem| {
+                    ConfigError::new("--port", format!("'{text}': {problem}"))
+                })?;
+                name = first;
+            }
+            PortKind::Interface
+            | PortKind::Dpdk(_)
+            | PortKind::Tap
+            | PortKind::Dummy(_)
+            | PortKind::Tunnel(_) => {}
         }
-        super::check_name("--port", name)?;
+        kind.check_name("--port", name)?;
         Ok(Self {
             kind,
             name: name.to_owned(),
             number,
         })
     }
+}
+
+/// The other end of the cable at the port `name`.
+pub(crate) fn read_peer(name: &str, peer: &str) -> Result<Arc<str>, String> {
+    if peer.is_empty() {
+        return Err("a patch port needs the name of its peer".to_owned());
+    }
+    super::check_inner_name("peer", peer).map_err(|error| error.problem)?;
+    if name == peer {
+        return Err("a patch port is not its own peer".to_owned());
+    }
+    Ok(peer.into())
+}
+
+/// Reads what stands behind `vxlan:`, `geneve:` or `gre:`. The number stands behind the name,
+/// as options have the same sign in them.
+fn parse_tunnel(text: &str, of: &str, rest: &str) -> Result<PortSpec, ConfigError> {
+    let (head, words) = rest.split_once(',').unwrap_or((rest, ""));
+    let (name, number) = match head.split_once('=') {
+        None => (head, None),
+        Some((name, number)) => (name, Some(parse_number(text, number)?)),
+    };
+    let wrong = |problem: String| ConfigError::new("--port", format!("'{text}': {problem}"));
+    let tunnel = tunnel::from_words(of, name, words).map_err(wrong)?;
+    let kind = PortKind::Tunnel(Arc::new(tunnel));
+    kind.check_name("--port", name)?;
+    Ok(PortSpec {
+        kind,
+        name: name.to_owned(),
+        number,
+    })
 }
 
 /// Reads what stands behind `dpdk:`. The number stands behind the device's name: the
@@ -199,6 +269,15 @@ impl fmt::Display for PortSpec {
                 write!(f, "xdp:{}", self.name)?;
                 modes(*options).try_for_each(|mode| write!(f, ",{mode}"))?;
             }
+            PortKind::Tunnel(tunnel) => {
+                write!(f, "{}:{}", tunnel.type_name(), self.name)?;
+                if let Some(number) = self.number {
+                    write!(f, "={number}")?;
+                }
+                return write!(f, "{tunnel}");
+            }
+            PortKind::Dummy(_) => write!(f, "dummy:{}", self.name)?,
+            PortKind::Patch(peer) => write!(f, "patch:{},{peer}", self.name)?,
             PortKind::Dpdk(arguments) => {
                 write!(f, "dpdk:{}", self.name)?;
                 if let Some(number) = self.number {

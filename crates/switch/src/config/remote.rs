@@ -1,12 +1,12 @@
-//! Where a database is met: `unix:PATH` or `tcp:HOST[:PORT]`, written as Open vSwitch
-//! writes it.
+//! Where a database is met: `unix:PATH`, `tcp:HOST[:PORT]` or `ssl:HOST[:PORT]`, written
+//! as Open vSwitch writes it.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::ConfigError;
-use super::target::split_host;
+use super::target::{split_host, tell_host};
 
 /// The port that IANA gave to OVSDB (RFC 7047, 6).
 const OVSDB_PORT: u16 = 6640;
@@ -21,6 +21,13 @@ pub enum Remote {
         /// TCP port.
         port: u16,
     },
+    /// By TLS over TCP.
+    Ssl {
+        /// Address or name, without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
     /// By a Unix socket; a path that does not begin at the root is in the run directory.
     Unix(PathBuf),
 }
@@ -29,16 +36,19 @@ impl FromStr for Remote {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        const RIGHT: &str = "use unix:PATH, or tcp:HOST[:PORT], as in tcp:127.0.0.1:6640";
+        const RIGHT: &str =
+            "use unix:PATH, tcp:HOST[:PORT] or ssl:HOST[:PORT], as in tcp:127.0.0.1:6640";
         let wrong = |what: &str| ConfigError::new("DATABASE", format!("'{text}' {what}: {RIGHT}"));
         match text.split_once(':') {
             Some(("unix", path)) if !path.is_empty() => Ok(Self::Unix(path.into())),
-            Some(("tcp", rest)) => {
+            Some((scheme @ ("tcp" | "ssl"), rest)) => {
                 let place = split_host(rest, OVSDB_PORT);
                 let (host, port) = place.ok_or_else(|| wrong("has no usable host and port"))?;
-                Ok(Self::Tcp { host, port })
+                Ok(match scheme {
+                    "ssl" => Self::Ssl { host, port },
+                    _ => Self::Tcp { host, port },
+                })
             }
-            Some(("ssl", _)) => Err(wrong("asks for TLS, which this switch does not speak yet")),
             Some(("ptcp" | "punix" | "pssl", _)) => Err(wrong("waits for a database")),
             _ => Err(wrong("is no database")),
         }
@@ -48,8 +58,8 @@ impl FromStr for Remote {
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Self::Tcp { host, port } => tell_host(f, "tcp", host, *port),
+            Self::Ssl { host, port } => tell_host(f, "ssl", host, *port),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
@@ -66,12 +76,13 @@ mod tests {
             ("unix:db.sock", "unix:db.sock"),
             ("tcp:127.0.0.1:6641", "tcp:127.0.0.1:6641"),
             ("tcp:[::1]", "tcp:[::1]:6640"),
+            ("ssl:ovsdb.example", "ssl:ovsdb.example:6640"),
         ] {
             let remote: Remote = text.parse().expect(text);
             assert_eq!(remote.to_string(), told);
         }
         for (text, part) in [
-            ("ssl:127.0.0.1:6640", "TLS"),
+            ("pssl:6640", "waits"),
             ("punix:db.sock", "waits"),
             ("unix:", "no database"),
             ("db.sock", "no database"),

@@ -1,4 +1,4 @@
-//! Where controllers are met: `tcp:` and `unix:` to go to them, `ptcp:` and
+//! Where controllers are met: `tcp:`, `ssl:` and `unix:` to go to them, `ptcp:`, `pssl:` and
 //! `punix:` to wait for them, written as Open vSwitch writes them.
 
 use std::fmt;
@@ -24,6 +24,13 @@ pub enum Target {
         /// TCP port.
         port: u16,
     },
+    /// By TLS over TCP.
+    Ssl {
+        /// Address or name, without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
     /// By a Unix socket.
     Unix(PathBuf),
 }
@@ -34,6 +41,8 @@ pub enum Target {
 pub enum Listen {
     /// By TCP.
     Tcp(SocketAddr),
+    /// By TLS over TCP.
+    Ssl(SocketAddr),
     /// By a Unix socket.
     Unix(PathBuf),
 }
@@ -42,20 +51,23 @@ impl FromStr for Target {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        const RIGHT: &str = "use tcp:HOST[:PORT], as in tcp:127.0.0.1:6653, or unix:PATH";
+        const RIGHT: &str =
+            "use tcp:HOST[:PORT] or ssl:HOST[:PORT], as in tcp:127.0.0.1:6653, or unix:PATH";
         let wrong =
             |what: &str| ConfigError::new("--controller", format!("'{text}' {what}: {RIGHT}"));
         let (scheme, rest) = text
             .split_once(':')
             .ok_or_else(|| wrong("is no controller"))?;
         match scheme {
-            "tcp" => {
+            "tcp" | "ssl" => {
                 let (host, port) = split_host(rest, OPENFLOW_PORT)
                     .ok_or_else(|| wrong("has no usable host and port"))?;
-                Ok(Self::Tcp { host, port })
+                Ok(match scheme {
+                    "ssl" => Self::Ssl { host, port },
+                    _ => Self::Tcp { host, port },
+                })
             }
             "unix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
-            "ssl" | "tls" => Err(wrong("asks for TLS, which this switch does not speak yet")),
             "ptcp" | "punix" | "pssl" => {
                 let problem = format!("'{text}' waits for a controller: that is --listen {text}");
                 Err(ConfigError::new("--controller", problem))
@@ -86,7 +98,8 @@ impl FromStr for Listen {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        const RIGHT: &str = "use ptcp:[PORT][:ADDRESS], as in ptcp:6654, or punix:PATH";
+        const RIGHT: &str =
+            "use ptcp:[PORT][:ADDRESS] or pssl:[PORT][:ADDRESS], as in ptcp:6654, or punix:PATH";
         let wrong = || {
             ConfigError::new(
                 "--listen",
@@ -96,8 +109,9 @@ impl FromStr for Listen {
         let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
         match scheme {
             "ptcp" => listen_address(rest).map(Self::Tcp).ok_or_else(wrong),
+            "pssl" => listen_address(rest).map(Self::Ssl).ok_or_else(wrong),
             "punix" if !rest.is_empty() => Ok(Self::Unix(rest.into())),
-            "tcp" | "unix" => {
+            "tcp" | "ssl" | "unix" => {
                 let problem = format!("'{text}' goes to a controller: that is --controller {text}");
                 Err(ConfigError::new("--listen", problem))
             }
@@ -142,24 +156,47 @@ impl TryFrom<String> for Listen {
     }
 }
 
+impl Target {
+    /// Whether it is gone to by TLS.
+    #[must_use]
+    pub const fn is_secured(&self) -> bool {
+        matches!(self, Self::Ssl { .. })
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Self::Tcp { host, port } => tell_host(f, "tcp", host, *port),
+            Self::Ssl { host, port } => tell_host(f, "ssl", host, *port),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }
 
+/// Writes a host by TCP, in brackets if it has colons.
+pub(super) fn tell_host(
+    f: &mut fmt::Formatter<'_>,
+    scheme: &str,
+    host: &str,
+    port: u16,
+) -> fmt::Result {
+    match host.contains(':') {
+        true => write!(f, "{scheme}:[{host}]:{port}"),
+        false => write!(f, "{scheme}:{host}:{port}"),
+    }
+}
+
 impl fmt::Display for Listen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) if address.is_ipv6() => {
-                write!(f, "ptcp:{}:[{}]", address.port(), address.ip())
-            }
-            Self::Tcp(address) => write!(f, "ptcp:{}:{}", address.port(), address.ip()),
-            Self::Unix(path) => write!(f, "punix:{}", path.display()),
+        let (scheme, address) = match self {
+            Self::Tcp(address) => ("ptcp", address),
+            Self::Ssl(address) => ("pssl", address),
+            Self::Unix(path) => return write!(f, "punix:{}", path.display()),
+        };
+        match address.is_ipv6() {
+            true => write!(f, "{scheme}:{}:[{}]", address.port(), address.ip()),
+            false => write!(f, "{scheme}:{}:{}", address.port(), address.ip()),
         }
     }
 }

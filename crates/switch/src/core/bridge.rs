@@ -14,9 +14,9 @@ mod ports;
 mod requests;
 mod schedule;
 mod statistics;
+mod switching;
 mod tables;
 mod tidying;
-mod trace;
 mod watching;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,7 +25,8 @@ use std::sync::Arc;
 use base::{DatapathId, Instant, PortNo, TableId, Xid};
 use fastpath::{Classifier, Description, Scratch, View};
 use flow::{
-    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, SwitchConfig, TableStatus,
+    Action, FlowMod, FlowModCommand, Instructions, Match, Refusal, Registers, SwitchConfig,
+    TableStatus,
 };
 use openflow::{ChannelState, Excerpt, Message, WallTime};
 use packet::{Frame, Pool};
@@ -34,9 +35,10 @@ use pipeline::{Changes, Interpreter, Learned, Limits, MissPolicy, Pipeline, Remo
 use super::connection::{Connection, ConnectionId, Connections, Kind};
 use super::dump::Dump;
 use super::monitors::{Author, Recorded};
-use crate::config::{FailMode, Rate};
+use crate::config::{AGEING, FailMode, Rate, STATIONS_MAX};
 use crate::dataplane::program::Generation;
-use crate::mac::{AGEING, Address, MacTable, MacView, STATIONS_MAX};
+use crate::dataplane::switching::SwitchingView;
+use crate::mac::{Address, MacTable, MacView};
 
 pub(crate) use ports::PortEntry;
 use schedule::Scheduled;
@@ -63,8 +65,8 @@ pub(crate) enum Effect {
     Leave(ConnectionId),
     /// Tell a peer something it did not ask for.
     Tell(ConnectionId, Arc<Message>),
-    /// Send a frame out of a port.
-    Transmit(PortNo, Frame),
+    /// Send a frame out of a port; what goes with it counts if that is a tunnel's.
+    Transmit(PortNo, Frame, Option<Box<Registers>>),
     /// Take an interface administratively up or down.
     SetPortUp(PortNo, bool),
     /// Let go of rules that are gone, and that everybody was told of.
@@ -93,6 +95,8 @@ pub(crate) struct Bridge {
     /// When they may be made tidy.
     tidying: Option<Tidying>,
     stations: MacTable,
+    /// What its ports are to `NORMAL`; none if all are plain.
+    switching: Option<Arc<SwitchingView>>,
     ports: BTreeMap<PortNo, PortEntry>,
     connections: Connections,
     /// Whether controllers are configured, connected or not.
@@ -164,6 +168,7 @@ impl Bridge {
             compiled: Classifier::new(),
             tidying: None,
             stations: MacTable::new(STATIONS_MAX, AGEING),
+            switching: None,
             ports: BTreeMap::new(),
             connections: Connections::default(),
             has_controllers,
@@ -276,7 +281,8 @@ impl Bridge {
     /// Takes note that a peer has said hello.
     pub(crate) fn handle_up(&mut self, id: ConnectionId, connection: Connection) {
         if connection.kind == Kind::Primary {
-            connection.police.set(self.packet_in_limit);
+            let rate = connection.own_rate.or(self.packet_in_limit);
+            connection.police.set(rate);
         }
         self.connections.insert(id, connection);
         self.note_channel(id, ChannelState::Up);
@@ -303,6 +309,11 @@ impl Bridge {
             self.has_controllers = any;
             self.start_over(now);
         }
+    }
+
+    /// Takes note that frames come from now on.
+    pub(crate) const fn handle_wait_over(&mut self) {
+        self.unpublished = true;
     }
 
     /// Learns what a worker saw: a station behind a port.
@@ -338,7 +349,7 @@ impl Bridge {
         self.packet_in_limit = rate;
         let peers = self.connections.iter().map(|(_, peer)| peer);
         let controllers = peers.filter(|peer| peer.kind == Kind::Primary);
-        controllers.for_each(|peer| peer.police.set(rate));
+        controllers.for_each(|peer| peer.police.set(peer.own_rate.or(rate)));
     }
 
     /// How many frames were not sent to a controller since it had as many as it may have.

@@ -14,6 +14,7 @@ use openflow::{
 
 use super::bundles::Bundles;
 use super::monitors::Monitors;
+use crate::config::Rate;
 use crate::police::Police;
 
 /// Names one connection for as long as the process lives.
@@ -78,6 +79,8 @@ pub(crate) struct Connection {
     pub(crate) wants: AsyncConfig,
     /// How many frames it is sent.
     pub(crate) police: Arc<Police>,
+    /// The rate of that, if it has one of its own.
+    pub(crate) own_rate: Option<Rate>,
     /// The id that it gave itself: frames that rules send to this id come to it, and
     /// no others (`NXT_SET_CONTROLLER_ID`).
     pub(crate) controller: u16,
@@ -105,6 +108,7 @@ impl Connection {
             },
             wants: AsyncConfig::initial(version),
             police: Police::new(None),
+            own_rate: None,
             controller: 0,
             bundles: Bundles::default(),
             monitors: Monitors::default(),

@@ -1,8 +1,9 @@
-//! What a worker drops, and what it leaves to the interpreter, by reason: plain loads
-//! and stores in cells of its own, summed by whoever reads.
+//! What a worker does, what it drops, and what it leaves to the interpreter, by reason: plain
+//! loads and stores in cells of its own, summed by whoever reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fastpath::Reason;
 use pipeline::DropReason;
@@ -26,13 +27,45 @@ pub(crate) enum Drop {
     NormalFiltered,
     /// The station's port forwards nothing now.
     NormalPortDown,
+    /// The port that it came in by is not in its VLAN.
+    NormalVlan,
+    /// There was no room for a tag, or the tag hid damage.
+    Tag,
     /// A station was not learned: the control thread had more to do than it could.
     LearnNoRoom,
     /// A packet-in was not sent: the control thread had more to do than it could.
     PacketInNoRoom,
+    /// The port within the process has nothing at its other end.
+    NoPeer,
+    /// More came by the port than may.
+    IngressPoliced,
+    /// More was to leave by the port than may.
+    EgressPoliced,
+    /// It has come to as many bridges as a frame may, or its batch to as many as a batch may.
+    TooManyHops,
+    /// Nothing says where the tunnel's other end is.
+    TunnelNoRemote,
+    /// The tunnel's other end would be this host.
+    TunnelToSelf,
+    /// No bridge has a route to the tunnel's other end.
+    TunnelNoRoute,
+    /// The station is not known yet that the tunnel's packet goes to next.
+    TunnelNoNeighbour,
+    /// The tunnel's packet would be longer than IP can say.
+    TunnelTooLong,
+    /// The tunnel does not carry such a frame.
+    TunnelPayload,
+    /// A tunnel's packet is damaged, or of an unknown kind.
+    TunnelMalformed,
+    /// A tunnel's packet is of no tunnel that there is.
+    TunnelNoPort,
+    /// A tunnel's packet has an option that must be known, and is not.
+    TunnelOption,
+    /// A tunnel's packet has met congestion, and its frame cannot be told of it.
+    TunnelCongested,
 }
 
-const DROPS: [(Drop, &str); 9] = [
+const DROPS: &[(Drop, &str)] = &[
     (Drop::NoBridge, "no_bridge"),
     (Drop::NoPort, "no_port"),
     (Drop::PortFull, "port_full"),
@@ -40,14 +73,45 @@ const DROPS: [(Drop, &str); 9] = [
     (Drop::NormalUnreadable, "normal_unreadable"),
     (Drop::NormalFiltered, "normal_filtered"),
     (Drop::NormalPortDown, "normal_port_down"),
+    (Drop::NormalVlan, "normal_vlan"),
+    (Drop::Tag, "tag"),
     (Drop::LearnNoRoom, "learn_no_room"),
     (Drop::PacketInNoRoom, "packet_in_no_room"),
+    (Drop::NoPeer, "no_peer"),
+    (Drop::IngressPoliced, "ingress_policed"),
+    (Drop::EgressPoliced, "egress_policed"),
+    (Drop::TooManyHops, "too_many_hops"),
+    (Drop::TunnelNoRemote, "tunnel_no_remote"),
+    (Drop::TunnelToSelf, "tunnel_to_self"),
+    (Drop::TunnelNoRoute, "tunnel_no_route"),
+    (Drop::TunnelNoNeighbour, "tunnel_no_neighbour"),
+    (Drop::TunnelTooLong, "tunnel_too_long"),
+    (Drop::TunnelPayload, "tunnel_payload"),
+    (Drop::TunnelMalformed, "tunnel_malformed"),
+    (Drop::TunnelNoPort, "tunnel_no_port"),
+    (Drop::TunnelOption, "tunnel_option"),
+    (Drop::TunnelCongested, "tunnel_congested"),
 ];
+
+/// What a worker has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    /// Frames that came.
+    pub(crate) frames: u64,
+    /// Batches in which they came.
+    pub(crate) batches: u64,
+    /// The time of the turns in which any came.
+    pub(crate) busy: Duration,
+}
 
 /// The counters of one worker, in cache lines that no other worker writes to.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct WorkerCounters {
+    /// Frames that came, batches of them, and the nanoseconds that they took.
+    frames: AtomicU64,
+    batches: AtomicU64,
+    busy_ns: AtomicU64,
     drops: [AtomicU64; DROPS.len()],
     reasons: [AtomicU64; DropReason::COUNT],
     handed: [AtomicU64; Reason::ALL.len()],
@@ -57,6 +121,9 @@ impl WorkerCounters {
     pub(crate) fn new() -> Arc<Self> {
         let zeros = || AtomicU64::new(0);
         Arc::new(Self {
+            frames: zeros(),
+            batches: zeros(),
+            busy_ns: zeros(),
             drops: std::array::from_fn(|_| zeros()),
             reasons: std::array::from_fn(|_| zeros()),
             handed: std::array::from_fn(|_| zeros()),
@@ -87,8 +154,54 @@ impl WorkerCounters {
         }
     }
 
+    /// The worker: a batch of so many frames has come.
+    pub(crate) fn add_batch(&self, frames: usize) {
+        bump(&self.batches, 1);
+        bump(&self.frames, frames as u64);
+    }
+
+    /// The worker: a turn in which frames came took so long.
+    pub(crate) fn add_busy(&self, took: Duration) {
+        bump(
+            &self.busy_ns,
+            u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        );
+    }
+
+    /// What it has done.
+    pub(crate) fn work(&self) -> Work {
+        let read = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+        Work {
+            frames: read(&self.frames),
+            batches: read(&self.batches),
+            busy: Duration::from_nanos(read(&self.busy_ns)),
+        }
+    }
+
+    /// How many frames were handed to the interpreter.
+    pub(crate) fn handed(&self) -> u64 {
+        let cells = self.handed.iter();
+        cells.map(|cell| cell.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many of these.
+    pub(crate) fn dropped(&self, drop: Drop) -> u64 {
+        self.drops[drop as usize].load(Ordering::Relaxed)
+    }
+
     /// Every counter by name.
     pub(crate) fn read(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.drops().chain(self.interpreted())
+    }
+
+    /// What was handed to the interpreter, by reason.
+    pub(crate) fn interpreted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let rows = Reason::ALL.iter().zip(&self.handed);
+        rows.map(|((_, name), cell)| (*name, cell.load(Ordering::Relaxed)))
+    }
+
+    /// What was dropped, by reason.
+    pub(crate) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let drops = DROPS
             .iter()
             .zip(&self.drops)
@@ -96,13 +209,8 @@ impl WorkerCounters {
         let reasons = DropReason::all()
             .zip(&self.reasons)
             .map(|(reason, cell)| (reason.name(), cell));
-        let handed = Reason::ALL
-            .iter()
-            .zip(&self.handed)
-            .map(|((_, name), cell)| (*name, cell));
         drops
             .chain(reasons)
-            .chain(handed)
             .map(|(name, cell)| (name, cell.load(Ordering::Relaxed)))
     }
 }

@@ -1,8 +1,10 @@
 //! What the control thread and a worker tell each other, by a ring each way.
 
 use std::io;
+use std::net::IpAddr;
 
 use base::sync::mpsc::Sender;
+use flow::Registers;
 use packet::Frame;
 use pipeline::{Learned, PacketInMeta};
 use ports::Queue;
@@ -21,8 +23,9 @@ pub(crate) enum Command {
     RemovePort(PortKey, Sender<Box<dyn Queue>>),
     /// Serve it by this queue, and give back the one by which it was served.
     Exchange(Box<Exchange>),
-    /// Send this frame: the fate of a packet-out, decided already.
-    Transmit(PortKey, Frame),
+    /// Send this frame: the fate of a packet-out, decided already. What goes with it counts
+    /// if it leaves by a tunnel.
+    Transmit(PortKey, Frame, Option<Box<Registers>>),
     /// End.
     Stop,
 }
@@ -66,6 +69,8 @@ pub(crate) enum Event {
     Learn(PortKey, Address),
     /// A frame that came in here wants this of the tables.
     LearnRule(PortKey, Box<Learned>),
+    /// A tunnel's packet is to go to this host by this port, and where it is, nobody knows.
+    Resolve(PortKey, IpAddr),
     /// A queue's device is gone; the queue is no longer served.
     QueueGone(PortKey, io::Error),
 }

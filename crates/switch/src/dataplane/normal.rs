@@ -1,5 +1,6 @@
 //! `NORMAL`: what an ordinary, VLAN-aware learning switch would do with a frame
-//! (OF 1.3.5, 5.1; IEEE 802.1D, 7.7). Every port carries every VLAN, tags as they come.
+//! (OF 1.3.5, 5.1; IEEE 802.1D, 7.7). Ports of which nothing is said carry every VLAN, tags as
+//! they come; of others `vlans` knows what they carry.
 //!
 //! Decisions only: the worker moves the frame, and the control thread learns.
 
@@ -7,6 +8,9 @@ use base::{Instant, PortNo};
 use packet::Link;
 use pipeline::{Pipeline, PortView};
 
+use super::switching::SwitchingView;
+use super::vlans::{Retag, admit, carries, leave};
+use crate::config::LogicalPort;
 use crate::mac::{Address, MacView};
 
 /// Where the frame goes.
@@ -18,6 +22,17 @@ pub(crate) enum Forward {
     Flood,
     /// Nowhere: it is for bridges only, or its destination is where it came from.
     Nowhere,
+    /// Nowhere: the port it came in by is not in its VLAN.
+    Refused,
+}
+
+/// What decides beside the frame.
+#[derive(Clone, Copy)]
+pub(crate) struct Knowledge<'a> {
+    /// Who is behind which port.
+    pub(crate) stations: &'a MacView,
+    /// What the ports are to `NORMAL`; none if all are plain.
+    pub(crate) switching: Option<&'a SwitchingView>,
 }
 
 /// What is to be done with a frame.
@@ -27,38 +42,150 @@ pub(crate) struct Decision {
     pub(crate) forward: Forward,
     /// What it teaches, if that is news: its sender is behind the port it came in by.
     pub(crate) learn: Option<Address>,
+    /// The VLAN it is in.
+    pub(crate) vid: u16,
 }
 
-/// Decides for a frame that came in by `from`, and notes that its sender is alive.
-pub(crate) fn decide(stations: &MacView, link: &Link, from: PortNo, now: Instant) -> Decision {
-    let vid = link.tag.map_or(0, |tag| tag.vid);
-    let sender = Address { vid, mac: link.src };
-    let learn = match stations.find(sender) {
-        _ if link.src.is_multicast() || !from.is_assignable() => None,
-        Some(station) if station.port() == from => {
-            station.mark_seen(now);
-            None
+impl Knowledge<'_> {
+    /// The VLAN of a frame that came in by `from`; none if it may not.
+    fn vlan(&self, link: &Link, from: PortNo) -> Option<u16> {
+        match self.switching {
+            None => Some(link.tag.map_or(0, |tag| tag.vid)),
+            Some(switching) => admit(switching.port(from), link.tag),
         }
-        _ => Some(sender),
-    };
-    let forward = forward(stations, link, from);
-    Decision { forward, learn }
+    }
+
+    /// Whether stations of a VLAN are learned.
+    fn learns_in(&self, vid: u16) -> bool {
+        self.switching
+            .is_none_or(|switching| !switching.config().flood_vlans.has(vid))
+    }
+
+    /// Whether frames that are for bridges go on.
+    fn passes_reserved(&self) -> bool {
+        self.switching
+            .is_some_and(|switching| switching.config().forward_bpdu)
+    }
+
+    /// Who a frame teaches, that is not known where it came in by `from`.
+    pub(crate) fn news(&self, link: &Link, from: PortNo) -> Option<Address> {
+        self.decide_to_learn(link, from, self.vlan(link, from)?, None)
+    }
+
+    fn decide_to_learn(
+        &self,
+        link: &Link,
+        from: PortNo,
+        vid: u16,
+        now: Option<Instant>,
+    ) -> Option<Address> {
+        let sender = Address { vid, mac: link.src };
+        match self.stations.find(sender) {
+            _ if link.src.is_multicast() || !from.is_assignable() => None,
+            Some(station) if station.port() == from => {
+                now.into_iter().for_each(|now| station.mark_seen(now));
+                None
+            }
+            _ => self.learns_in(vid).then_some(sender),
+        }
+    }
+
+    /// Decides for a frame that came in by `from`, and notes that its sender is alive.
+    pub(crate) fn decide(&self, link: &Link, from: PortNo, now: Instant) -> Decision {
+        let Some(vid) = self.vlan(link, from) else {
+            return Decision {
+                forward: Forward::Refused,
+                learn: None,
+                vid: 0,
+            };
+        };
+        Decision {
+            forward: self.forward_in(link, from, vid),
+            learn: self.decide_to_learn(link, from, vid, Some(now)),
+            vid,
+        }
+    }
+
+    /// Where a frame goes that came in by `from`, and in which VLAN.
+    pub(crate) fn forward(&self, link: &Link, from: PortNo) -> (Forward, u16) {
+        match self.vlan(link, from) {
+            None => (Forward::Refused, 0),
+            Some(vid) => (self.forward_in(link, from, vid), vid),
+        }
+    }
+
+    fn forward_in(&self, link: &Link, from: PortNo, vid: u16) -> Forward {
+        if link.dst.is_bridge_reserved() && !self.passes_reserved() {
+            return Forward::Nowhere;
+        }
+        if link.dst.is_multicast() || !self.learns_in(vid) {
+            return Forward::Flood;
+        }
+        match self.stations.find(Address { vid, mac: link.dst }) {
+            Some(station) if station.port() == from => Forward::Nowhere,
+            Some(station) => Forward::To(station.port()),
+            None => Forward::Flood,
+        }
+    }
+
+    /// Whether a frame of the VLAN `vid` that came in by `from` may leave by `to`, as far as
+    /// their settings go.
+    pub(crate) fn joins(&self, from: PortNo, to: PortNo, vid: u16) -> bool {
+        self.switching.is_none_or(|switching| {
+            let (from, to) = (switching.port(from), switching.port(to));
+            let is_protected =
+                |port: Option<&LogicalPort>| port.is_some_and(|port| port.is_protected);
+            carries(to, vid) && !(is_protected(from) && is_protected(to))
+        })
+    }
+
+    /// What becomes of the tag of a frame of the VLAN `vid` that leaves by `to`.
+    pub(crate) fn retag(&self, link: &Link, to: PortNo, vid: u16) -> Retag {
+        self.switching.map_or(Retag::Keep, |switching| {
+            leave(switching.port(to), link.tag, vid)
+        })
+    }
+
+    /// The ports by which a frame leaves, each with what becomes of its tag; and whether all
+    /// is well: the port that it is for may be unable to send.
+    pub(crate) fn exits(
+        &self,
+        pipeline: &Pipeline,
+        link: &Link,
+        from: PortNo,
+        (forward, vid): (Forward, u16),
+    ) -> Result<Vec<(PortNo, Retag)>, NoExit> {
+        let exit = |port| (port, self.retag(link, port, vid));
+        match forward {
+            Forward::To(port) if !self.joins(from, port, vid) => Err(NoExit::Filtered),
+            Forward::To(port) if forwards(pipeline, port) => Ok(vec![exit(port)]),
+            Forward::To(_) => Err(NoExit::Down),
+            Forward::Flood => Ok(self.flood(pipeline, from, vid).map(exit).collect()),
+            Forward::Nowhere => Err(NoExit::Filtered),
+            Forward::Refused => Err(NoExit::Refused),
+        }
+    }
+
+    /// The ports that a flooded frame leaves by, but not where it came from.
+    pub(crate) fn flood(
+        &self,
+        pipeline: &Pipeline,
+        from: PortNo,
+        vid: u16,
+    ) -> impl Iterator<Item = PortNo> {
+        flood(pipeline, from).filter(move |port| self.joins(from, *port, vid))
+    }
 }
 
-/// Where a frame goes that came in by `from`.
-pub(crate) fn forward(stations: &MacView, link: &Link, from: PortNo) -> Forward {
-    let vid = link.tag.map_or(0, |tag| tag.vid);
-    if link.dst.is_bridge_reserved() {
-        return Forward::Nowhere;
-    }
-    if link.dst.is_multicast() {
-        return Forward::Flood;
-    }
-    match stations.find(Address { vid, mac: link.dst }) {
-        Some(station) if station.port() == from => Forward::Nowhere,
-        Some(station) => Forward::To(station.port()),
-        None => Forward::Flood,
-    }
+/// Why a frame leaves by no port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoExit {
+    /// It is for bridges, or where it came from, or kept apart from there.
+    Filtered,
+    /// The port that it is for does not send.
+    Down,
+    /// The port that it came in by is not in its VLAN.
+    Refused,
 }
 
 /// Whether `port` is there and may send.
@@ -66,8 +193,8 @@ pub(crate) fn forwards(pipeline: &Pipeline, port: PortNo) -> bool {
     pipeline.port(port).is_some_and(|view| view.forwards())
 }
 
-/// The ports that a flooded frame leaves by, but not where it came from.
-pub(crate) fn flood(pipeline: &Pipeline, from: PortNo) -> impl Iterator<Item = PortNo> {
+/// The ports that take part in flooding, but not where a frame came from.
+fn flood(pipeline: &Pipeline, from: PortNo) -> impl Iterator<Item = PortNo> {
     let floods = move |(port, view): &(PortNo, PortView)| *port != from && view.floods();
     pipeline.ports().filter(floods).map(|(port, _)| port)
 }
@@ -77,7 +204,8 @@ mod tests {
     use packet::MacAddr;
 
     use super::*;
-    use crate::mac::{AGEING, MacTable};
+    use crate::config::AGEING;
+    use crate::mac::MacTable;
 
     const A: [u8; 6] = [2, 0, 0, 0, 0, 0xa];
     const B: [u8; 6] = [2, 0, 0, 0, 0, 0xb];
@@ -100,7 +228,11 @@ mod tests {
     fn check(dst: [u8; 6], src: [u8; 6], tag: &[u8], from: u32) -> Decision {
         let bytes = [&dst[..], &src[..], tag, &[0x08, 0x06], &[0; 46]].concat();
         let link = Link::parse(&bytes).expect("well formed");
-        decide(&table(), &link, PortNo(from), Instant::from_secs(1))
+        let knowledge = Knowledge {
+            stations: &table(),
+            switching: None,
+        };
+        knowledge.decide(&link, PortNo(from), Instant::from_secs(1))
     }
 
     #[test]
@@ -109,7 +241,8 @@ mod tests {
             check(B, A, &[], 1),
             Decision {
                 forward: Forward::To(PortNo(2)),
-                learn: None
+                learn: None,
+                vid: 0,
             }
         );
         let tagged = check(B, A, &[0x81, 0, 0, 10], 1);

@@ -9,11 +9,20 @@ use base::sync::point;
 use fastpath::View;
 use pipeline::Pipeline;
 
+use super::slots::PortKey;
+use super::switching::SwitchingView;
+use super::underlay::Underlay;
+use super::ways::Ways;
 use crate::mac::MacView;
 
 /// A bridge's place in a program. Not used again while the process lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct BridgeId(pub(crate) u32);
+
+impl BridgeId {
+    /// None: the host's own interfaces, by their numbers, which tunnels' packets go by.
+    pub(crate) const HOST: Self = Self(u32::MAX);
+}
 
 /// The number of a publication. Barriers and final counts wait for the workers
 /// to have passed it.
@@ -31,6 +40,8 @@ pub(crate) struct BridgeProgram {
     pub(crate) compiled: View,
     /// Its stations.
     pub(crate) stations: MacView,
+    /// What its ports are to `NORMAL`; none if all are plain.
+    pub(crate) switching: Option<Arc<SwitchingView>>,
 }
 
 /// All bridges at one moment.
@@ -40,9 +51,24 @@ pub(crate) struct Program {
     pub(crate) generation: Generation,
     /// The bridges, by id.
     pub(crate) bridges: Vec<BridgeProgram>,
+    /// What is behind ports within the process.
+    pub(crate) ways: Arc<Ways>,
+    /// What tunnels' packets go by.
+    pub(crate) underlay: Arc<Underlay>,
 }
 
 impl Program {
+    /// The ports at which tunnels' packets come in.
+    pub(crate) fn terminating(&self) -> Vec<PortKey> {
+        match self.underlay.terminates() {
+            true => {
+                let grounds = self.underlay.grounds.keys().copied();
+                grounds.filter(|key| key.bridge != BridgeId::HOST).collect()
+            }
+            false => Vec::new(),
+        }
+    }
+
     /// The bridge with this id, if it is still there.
     pub(crate) fn bridge(&self, id: BridgeId) -> Option<&BridgeProgram> {
         let place = self

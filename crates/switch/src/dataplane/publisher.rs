@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use super::program::{BridgeProgram, Generation, Program, Publication};
 use super::tether::{Tether, Wake};
+use super::underlay::Underlay;
+use super::ways::Ways;
 
 /// Programs that wait to be freed until the workers are woken to let go of them. They
 /// share what did not change between them, so a few cost little; asleep, a worker
@@ -32,6 +34,10 @@ pub(crate) struct Publisher {
     passed: Generation,
     /// Programs that workers may still run, the oldest first. They are freed here, never by a worker.
     retired: VecDeque<Retired>,
+    /// What is behind ports within the process, from the next publication on.
+    ways: Arc<Ways>,
+    /// What tunnels' packets go by, from then on.
+    underlay: Arc<Underlay>,
 }
 
 impl Publisher {
@@ -42,7 +48,29 @@ impl Publisher {
             generation: Generation::default(),
             passed: Generation::default(),
             retired: VecDeque::new(),
+            ways: Arc::default(),
+            underlay: Arc::default(),
         }
+    }
+
+    /// What tunnels' packets go by.
+    pub(crate) fn underlay(&self) -> &Underlay {
+        &self.underlay
+    }
+
+    /// Has tunnels' packets go by this from the next publication on.
+    pub(crate) fn set_underlay(&mut self, underlay: Underlay) {
+        self.underlay = Arc::new(underlay);
+    }
+
+    /// What is behind ports within the process.
+    pub(crate) fn ways(&self) -> &Ways {
+        &self.ways
+    }
+
+    /// Has this be behind ports within the process from the next publication on.
+    pub(crate) fn set_ways(&mut self, ways: Ways) {
+        self.ways = Arc::new(ways);
     }
 
     /// Publishes the bridges as they are now; `is_large` is of the program that is published
@@ -57,6 +85,8 @@ impl Publisher {
         let program = Program {
             generation: self.generation,
             bridges,
+            ways: Arc::clone(&self.ways),
+            underlay: Arc::clone(&self.underlay),
         };
         let program = self.publication.swap(Arc::new(program));
         self.retired.push_back(Retired { program, is_large });

@@ -1,8 +1,10 @@
 //! A worker's queues, found by bridge and port number, and the frames that wait
 //! to leave by each.
 
+use std::sync::Arc;
+
 use base::PortNo;
-use ports::{Batch, Queue};
+use ports::{Batch, Queue, QueueCounters};
 
 use super::program::BridgeId;
 use crate::police::Gate;
@@ -26,6 +28,10 @@ pub(crate) struct Slot {
     pub(crate) spared: u8,
     /// Its way to the controllers.
     pub(crate) gate: Gate,
+    /// What is counted of frames that go on within the process, if that is what they do here.
+    pub(crate) inner: Option<Arc<QueueCounters>>,
+    /// Whether tunnels' packets come to the host by it.
+    pub(crate) terminates: bool,
 }
 
 /// Ports are noted by the last byte of their numbers, so that most are found without a
@@ -40,6 +46,10 @@ pub(crate) struct Slots {
     notes: Box<[u8; NOTES]>,
     /// Whether a look into one of them costs next to nothing.
     has_cheap: bool,
+    /// Those whose frames are looked at before they leave, or go on within the process.
+    inner: Vec<PortKey>,
+    /// Those of them at which tunnels' packets come in.
+    terminating: Vec<PortKey>,
 }
 
 impl Default for Slots {
@@ -49,6 +59,8 @@ impl Default for Slots {
             slots: Vec::new(),
             notes: Box::new([0; NOTES]),
             has_cheap: false,
+            inner: Vec::new(),
+            terminating: Vec::new(),
         }
     }
 }
@@ -56,11 +68,14 @@ impl Default for Slots {
 impl Slots {
     /// Adds a port; one of the same key is replaced.
     pub(crate) fn insert(&mut self, key: PortKey, queue: Box<dyn Queue>, gate: Gate) {
+        let inner = queue.is_inner().then(|| queue.counters());
         let slot = Slot {
             queue,
             out: Batch::new(),
             spared: 0,
             gate,
+            inner,
+            terminates: self.terminating.contains(&key),
         };
         match self.keys.binary_search(&key) {
             Ok(place) => self.slots[place] = slot,
@@ -80,6 +95,7 @@ impl Slots {
     ) -> Option<Box<dyn Queue>> {
         let slot = self.find(key)?;
         let before = std::mem::replace(&mut slot.queue, queue);
+        slot.inner = slot.queue.is_inner().then(|| slot.queue.counters());
         self.note();
         Some(before)
     }
@@ -96,6 +112,9 @@ impl Slots {
     /// Notes where ports are, and what their queues are like.
     fn note(&mut self) {
         self.has_cheap = self.slots.iter().any(|slot| !slot.queue.is_dear());
+        let slots = self.keys.iter().zip(&self.slots);
+        let inner = slots.filter(|(_, slot)| slot.inner.is_some() || slot.terminates);
+        self.inner = inner.map(|(key, _)| *key).collect();
         for (key, place) in self.keys.iter().zip(0..=u8::MAX) {
             self.notes[note_of(*key)] = place;
         }
@@ -125,6 +144,29 @@ impl Slots {
     /// Whether there is a queue that costs next to nothing to look into.
     pub(crate) const fn have_cheap(&self) -> bool {
         self.has_cheap
+    }
+
+    /// Whether there are ports within the process.
+    #[inline]
+    pub(crate) const fn have_inner(&self) -> bool {
+        !self.inner.is_empty()
+    }
+
+    /// Has tunnels' packets come in at these ports.
+    pub(crate) fn set_terminating(&mut self, ports: Vec<PortKey>) {
+        if self.terminating == ports {
+            return;
+        }
+        self.terminating = ports;
+        for (key, slot) in self.keys.iter().zip(&mut self.slots) {
+            slot.terminates = self.terminating.contains(key);
+        }
+        self.note();
+    }
+
+    /// The ports whose frames are looked at before they leave, or go on within the process.
+    pub(crate) fn inner(&self) -> &[PortKey] {
+        &self.inner
     }
 
     /// Has every queue looked into again.
@@ -168,7 +210,7 @@ mod tests {
     fn gate() -> Gate {
         Gate {
             police: Police::new(None),
-            counters: std::sync::Arc::default(),
+            counters: Arc::default(),
         }
     }
 

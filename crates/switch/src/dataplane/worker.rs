@@ -6,25 +6,31 @@
 //! whoever owns the thread, a test included. The frames' fates are told by compiled
 //! tables, a batch at a time.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use base::sync::point;
 use base::{Instant, PortNo};
 use fastpath::{Fate, Ground, Runner};
-use packet::{Checksum, Frame, Link, Pool};
+use packet::{Checksum, Frame, Pool};
 use pipeline::{Destination, Verdict};
 use ports::{Batch, Queue};
 use rtrb::{Consumer, Producer};
 
 use super::counters::{Drop, WorkerCounters};
 use super::messages::{Command, Event, Exchange, Returned};
-use super::normal::{self, Forward};
-use super::program::{BridgeProgram, Generation, Program, Progress, Publication};
+use super::program::{BridgeId, BridgeProgram, Generation, Program, Progress, Publication};
 use super::slots::{PortKey, Slots};
+use super::vlans::Retag;
+use onward::Onward;
 
+mod limits;
+mod normally;
+mod onward;
 mod reports;
 mod resting;
+mod tunnelling;
 
 /// Buffers of a worker: one batch in flight, what waits for each of the ports,
 /// and copies of it, with room to spare.
@@ -76,7 +82,14 @@ pub(crate) struct Worker {
     slots: Slots,
     batch: Batch,
     exits: Vec<Exit>,
+    onward: Onward,
+    /// What a frame was cut into, on its way into a tunnel.
+    segments: Vec<Frame>,
+    /// The next numbers of packets, of tunnels that have them numbered.
+    numbers: BTreeMap<PortKey, u32>,
     turn: Turn,
+    /// When the turn began.
+    now: Instant,
 }
 
 /// A frame of the verdict on its way to a port.
@@ -84,6 +97,7 @@ pub(crate) struct Worker {
 struct Exit {
     frame: usize,
     port: PortNo,
+    retag: Retag,
 }
 
 impl Worker {
@@ -98,7 +112,11 @@ impl Worker {
             slots: Slots::default(),
             batch: Batch::new(),
             exits: Vec::new(),
+            onward: Onward::default(),
+            segments: Vec::new(),
+            numbers: BTreeMap::new(),
             turn: Turn::default(),
+            now: Instant::START,
         }
     }
 
@@ -110,7 +128,8 @@ impl Worker {
     /// Takes up news, then serves every queue once.
     pub(crate) fn turn(&mut self, now: Instant) -> Turn {
         let before = std::mem::take(&mut self.turn);
-        self.catch_up();
+        self.now = now;
+        self.catch_up(now);
         let spares = before.frames > 0 || self.slots.have_cheap();
         for place in (0..self.slots.len()).rev() {
             let (_, slot) = self.slots.at(place);
@@ -137,10 +156,11 @@ impl Worker {
 
     /// Does what it was told, then goes over to the newest program. What was told
     /// before a publication is done before that publication counts as passed.
-    fn catch_up(&mut self) {
+    fn catch_up(&mut self, now: Instant) {
         let newest = self.shared.publication.load();
         let newer = newest.generation != self.passed;
         if newer {
+            self.slots.set_terminating(newest.terminating());
             self.program = Some(Arc::clone(&newest));
         }
         let generation = newest.generation;
@@ -148,7 +168,7 @@ impl Worker {
         point();
         while let Ok(command) = self.shared.commands.pop() {
             point();
-            self.obey(command);
+            self.obey(command, now);
         }
         if newer {
             self.settle();
@@ -158,7 +178,7 @@ impl Worker {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command, now: Instant) {
         match command {
             Command::AddPort(key, queue, gate) => {
                 self.slots.insert(key, queue, gate);
@@ -171,8 +191,12 @@ impl Worker {
                 }
             }
             Command::Exchange(exchange) => self.exchange(*exchange),
-            Command::Transmit(key, frame) => {
-                self.send(key, frame);
+            Command::Transmit(key, frame, words) => {
+                self.transmit(key, frame, words);
+                let program = self.program.take();
+                let program = program.expect("it is put back at the end of each batch");
+                self.pass_on(&program, now);
+                self.program = Some(program);
                 self.flush();
             }
             Command::Stop => self.turn.stopped = true,
@@ -204,14 +228,22 @@ impl Worker {
             slot.spared = if slot.queue.is_dear() { SPARED } else { 0 };
         } else {
             self.turn.frames += batch.len();
+            self.shared.counters.add_batch(batch.len());
+            if slot.gate.police.limits_ingress() {
+                self.limit(place, &mut batch, now);
+            }
             let program = self.program.take();
             let program = program.expect("it is put back at the end of each batch");
             match program.bridge(from.bridge) {
                 Some(bridge) => self.forward(bridge, from, &mut batch, now),
+                None if from.bridge == BridgeId::HOST => {
+                    self.take_from_host(&program, from, &mut batch);
+                }
                 None => batch
                     .drain()
                     .for_each(|frame| self.drop_frame(frame, Drop::NoBridge)),
             }
+            self.pass_on(&program, now);
             self.program = Some(program);
             self.flush();
         }
@@ -234,9 +266,10 @@ impl Worker {
         batch.iter_mut().for_each(finish_if_sctp);
         // Only where more come than it takes at a time are counts worth putting off.
         let puts_off = batch.room() == 0;
+        let words = self.onward.words();
         // The run is large: whoever handed it to `drop` would copy it.
         let all_leave = {
-            let mut run = runner.begin(ground, batch);
+            let mut run = runner.begin_with(ground, words.as_deref(), batch);
             let all_leave = run.leave_all();
             while let Some(fate) = run.next(&mut self.pool) {
                 match fate {
@@ -272,48 +305,24 @@ impl Worker {
         self.exits.clear();
         for egress in &verdict.egress {
             let frame = &verdict.frames[egress.frame];
+            let before = self.exits.len();
             match &egress.to {
                 Destination::Port(port) => self.exits.push(Exit {
                     frame: egress.frame,
                     port: *port,
+                    retag: Retag::Keep,
                 }),
                 Destination::Normal => self.normal(bridge, from, egress.frame, frame, now),
                 Destination::Controller(meta) => self.tell_controllers(from, meta, frame, now),
+            }
+            if let Some(words) = &egress.words {
+                self.depart_with(from, frame, before, words);
             }
         }
         for learned in verdict.learned.drain(..) {
             self.tell(Event::LearnRule(from, Box::new(learned)), Drop::LearnNoRoom);
         }
         self.send_all(from, verdict);
-    }
-
-    fn normal(
-        &mut self,
-        bridge: &BridgeProgram,
-        from: PortKey,
-        index: usize,
-        frame: &Frame,
-        now: Instant,
-    ) {
-        let Ok(link) = Link::parse(frame.bytes()) else {
-            self.shared.counters.count(Drop::NormalUnreadable);
-            return;
-        };
-        let decision = normal::decide(&bridge.stations, &link, from.port, now);
-        if let Some(address) = decision.learn {
-            self.tell(Event::Learn(from, address), Drop::LearnNoRoom);
-        }
-        let exit = |port| Exit { frame: index, port };
-        match decision.forward {
-            Forward::To(port) if normal::forwards(&bridge.pipeline, port) => {
-                self.exits.push(exit(port))
-            }
-            Forward::To(_) => self.shared.counters.count(Drop::NormalPortDown),
-            Forward::Flood => self
-                .exits
-                .extend(normal::flood(&bridge.pipeline, from.port).map(exit)),
-            Forward::Nowhere => self.shared.counters.count(Drop::NormalFiltered),
-        }
     }
 
     /// Sends each frame out of each of its exits; the last takes the frame, the others copies.
@@ -325,21 +334,24 @@ impl Worker {
                 self.pool.put(frame);
                 continue;
             }
-            self.send_copies(from, frame, waiting.map(|exit| exit.port));
+            self.send_copies(from, frame, waiting.copied());
         }
         self.exits = exits;
     }
 
-    fn send_copies(&mut self, from: PortKey, frame: Frame, exits: impl Iterator<Item = PortNo>) {
+    fn send_copies(&mut self, from: PortKey, frame: Frame, exits: impl Iterator<Item = Exit>) {
         let mut exits = exits.peekable();
         let mut frame = Some(frame);
-        while let Some(port) = exits.next() {
+        while let Some(Exit { port, retag, .. }) = exits.next() {
             let leaving = match exits.peek() {
                 Some(_) => frame.as_ref().and_then(|frame| self.pool.duplicate(frame)),
                 None => frame.take(),
             };
             match leaving {
-                Some(leaving) => self.send(PortKey { port, ..from }, leaving),
+                Some(mut leaving) => match retag.change(&mut leaving) {
+                    true => self.send(PortKey { port, ..from }, leaving),
+                    false => self.drop_frame(leaving, Drop::Tag),
+                },
                 None => self.shared.counters.count(Drop::NoBuffer),
             }
         }
@@ -399,6 +411,15 @@ impl Worker {
     /// Sends what waits for a port. What its queue has no room for is dropped and
     /// counted: a full port never holds up the others.
     fn flush_port(&mut self, key: PortKey) {
+        let Some(slot) = self.slots.find(key) else {
+            return;
+        };
+        if slot.inner.is_some() || slot.terminates {
+            return self.depart(key);
+        }
+        if slot.gate.police.limits_egress() {
+            self.limit_out(key);
+        }
         let Some(slot) = self.slots.find(key) else {
             return;
         };

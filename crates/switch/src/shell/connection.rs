@@ -5,19 +5,16 @@
 //! same thread have their turn.
 
 mod kept;
+mod purpose;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{fmt, io};
 
-use arc_swap::ArcSwap;
 use base::Xid;
 use flow::Refusal;
-use openflow::{
-    Channel, DownReason, Event, Excerpt, Message, Options, Parcel, Received, Side, Version,
-    Versions,
-};
+use openflow::{Channel, DownReason, Event, Excerpt, Message, Parcel, Received, Side, Version};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task;
@@ -26,10 +23,13 @@ use tokio::time::Instant as TokioInstant;
 use super::clock::Clock;
 use super::inbox::{Inbox, Input};
 use super::reaper::LARGE;
+use super::snoop::Ear;
+use super::streams::push;
 use crate::core::connection::{ConnectionId, Kind};
 use crate::core::dump::Dump;
 use crate::core::monitors;
 use kept::{Buffer, READ_LEN, Spent};
+pub(crate) use purpose::{Purpose, Speaking};
 
 /// Bytes of messages of one connection that are being worked on or answered. A
 /// flow-mod has some hundred bytes, so bursts stay bursts.
@@ -109,56 +109,12 @@ impl Outbox {
     }
 }
 
-/// How a bridge speaks with those that come from now on.
-#[derive(Clone)]
-pub(crate) struct Speaking(Arc<ArcSwap<Options>>);
-
-impl Speaking {
-    /// It speaks like this.
-    pub(crate) fn like(options: Options) -> Self {
-        Self(Arc::new(ArcSwap::from_pointee(options)))
-    }
-
-    /// It speaks these versions.
-    pub(crate) fn versions(versions: Versions) -> Self {
-        Self::like(Options {
-            versions,
-            ..Options::default()
-        })
-    }
-
-    /// Goes over to these versions.
-    pub(crate) fn set_versions(&self, versions: Versions) {
-        let options = self.options();
-        self.0.store(Arc::new(Options {
-            versions,
-            ..options
-        }));
-    }
-
-    /// How it speaks now.
-    pub(crate) fn options(&self) -> Options {
-        **self.0.load()
-    }
-}
-
-/// What a connection is for.
-#[derive(Clone)]
-pub(crate) struct Purpose {
-    /// Its bridge, by name.
-    pub(crate) bridge: Arc<str>,
-    /// What the peer is to the bridge.
-    pub(crate) kind: Kind,
-    /// Where the peer is met, if the bridge goes there.
-    pub(crate) uri: Option<Arc<str>>,
-    /// How the bridge speaks with it.
-    pub(crate) speaking: Speaking,
-}
-
 /// Why a connection ended.
 pub(crate) enum Reason {
-    /// The peer closed it, or the network did.
+    /// The peer closed it.
     Closed,
+    /// The network did, or what secures it.
+    Broken(io::Error),
     /// The peer does not read, as too many others.
     Slow,
     /// The channel ended it.
@@ -169,6 +125,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("the peer closed the connection"),
+            Self::Broken(error) => error.fmt(f),
             Self::Slow => {
                 f.write_str("the peer does not read what its monitors tell, and too many do not")
             }
@@ -199,7 +156,8 @@ pub(crate) async fn serve(
     let unasked = Arc::new(AtomicUsize::new(0));
     let changes = Arc::new(AtomicUsize::new(0));
     let (end, spent) = (Arc::new(Notify::new()), Spent::default());
-    let options = purpose.speaking.options();
+    let options = purpose.options();
+    let ears = [purpose.ear(), purpose.ear()];
     let connection = Connection {
         id,
         purpose,
@@ -214,6 +172,7 @@ pub(crate) async fn serve(
             spent: spent.clone(),
             end: Arc::clone(&end),
         }),
+        ears,
         room: Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize)),
         held: None,
         burst_len: 0,
@@ -263,6 +222,8 @@ struct Connection {
     clock: Clock,
     /// Given to the control thread when the peer has said hello.
     outbox: Option<Outbox>,
+    /// Who listens in: on what goes out, and on what comes in.
+    ears: [Option<Ear>; 2],
     room: Arc<Semaphore>,
     /// A message for which there was no room; nothing more is read meanwhile.
     held: Option<Parcel>,
@@ -281,6 +242,8 @@ impl Connection {
     async fn run(mut self, stream: impl AsyncRead + AsyncWrite) -> Ending {
         let (mut reader, mut writer) = tokio::io::split(stream);
         let mut input = Buffer::default();
+        // Whether something that was written may be on this side of the socket still.
+        let mut is_on_its_way = false;
         let reason = loop {
             if let Some(reason) = self.handle_events() {
                 break Reason::Channel(reason);
@@ -294,9 +257,12 @@ impl Connection {
             let pending = self.channel.pending();
             tokio::select! {
                 biased;
-                sent = writer.write(pending), if !pending.is_empty() => match sent {
-                    Ok(count @ 1..) => self.channel.transmitted(count),
-                    Ok(0) | Err(_) => break Reason::Closed,
+                sent = push(&mut writer, pending), if !pending.is_empty() || is_on_its_way => match sent {
+                    Ok(count) => {
+                        self.handle_sent(count);
+                        is_on_its_way = count > 0;
+                    }
+                    Err(error) => break Reason::Broken(error),
                 },
                 answer = self.answers.recv(), if roomy && self.dump.is_none() => {
                     if let Some((answer, room)) = answer {
@@ -308,16 +274,13 @@ impl Connection {
                     if self.held.is_some() => {}
                 count = reader.read(&mut input.bytes), if roomy && self.held.is_none() => match count {
                     Ok(count @ 1..) => {
-                        self.channel.take_back(self.spent.take());
-                        self.channel.handle_input(&input.bytes[..count], self.clock.now());
-                        if input.fit(count) {
-                            self.forget();
-                        }
+                        self.handle_read(&mut input, count);
                         if count > READ_LEN {
                             task::yield_now().await;
                         }
                     }
-                    Ok(0) | Err(_) => break Reason::Closed,
+                    Ok(0) => break Reason::Closed,
+                    Err(error) => break Reason::Broken(error),
                 },
                 () = self.end.notified() => break Reason::Slow,
                 () = sleep_until(timeout) => {
@@ -330,6 +293,27 @@ impl Connection {
         self.say_last_words(&mut writer).await;
         let was_up = self.outbox.is_none();
         Ending { reason, was_up }
+    }
+
+    /// Takes note that so many bytes were sent.
+    fn handle_sent(&mut self, count: usize) {
+        if let [Some(ear), _] = &mut self.ears {
+            ear.hear(&self.channel.pending()[..count]);
+        }
+        self.channel.transmitted(count);
+    }
+
+    /// Takes so many bytes that were read.
+    fn handle_read(&mut self, input: &mut Buffer, count: usize) {
+        let bytes = &input.bytes[..count];
+        if let [_, Some(ear)] = &mut self.ears {
+            ear.hear(bytes);
+        }
+        self.channel.take_back(self.spent.take());
+        self.channel.handle_input(bytes, self.clock.now());
+        if input.fit(count) {
+            self.forget();
+        }
     }
 
     /// Passes on what the channel has understood, as far as there is room; tells
@@ -388,6 +372,10 @@ impl Connection {
             let _ = up.send(version);
         }
         if let Some(outbox) = self.outbox.take() {
+            if self.purpose.kind == Kind::Primary {
+                let (bridge, target) = (&*self.purpose.bridge, self.purpose.uri.as_deref());
+                tracing::info!(bridge, target, %version, "controller connected");
+            }
             self.inbox.send(Input::Up {
                 id: self.id,
                 purpose: self.purpose.clone(),

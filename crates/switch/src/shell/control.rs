@@ -2,16 +2,24 @@
 //! workers' rings, lets the bridges decide, carries their effects out, and
 //! publishes what changed, once for each burst.
 
+mod closing;
 mod commands;
+mod datapath_ports;
+mod gathering;
+mod host_ports;
+mod inner;
 mod interfaces;
 mod lookups;
 mod managed;
 mod meeting;
+mod opening;
 mod publication;
+mod reports;
 mod seats;
 mod site;
 mod slow;
 mod steps;
+mod underlay;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -20,8 +28,10 @@ use std::sync::Arc;
 use base::Instant;
 use base::sync::mpsc::{Receiver, TryRecvError};
 use base::sync::thread;
-use openflow::Parcel;
+use openflow::{AsyncConfig, AsyncMasks, Parcel};
 use pipeline::Removal;
+use ports::OpenError;
+use ports::af_packet::RingSize;
 use ports::xdp::Memories;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -33,15 +43,19 @@ use super::peers::Exchange;
 use super::reaper::{LARGE, Reaper};
 use super::rundir::RunDir;
 use super::worker_thread::WorkerHandle;
-use crate::config::Config;
+use crate::config::{Config, Dummies, Tls};
 use crate::core::bridge::{Bridge, Effect};
 use crate::core::connection::{Connection, ConnectionId};
-use crate::dataplane::messages::{Command, Event};
+use crate::dataplane::messages::Command;
 use crate::dataplane::program::{BridgeId, Publication};
 use crate::dataplane::publisher::Publisher;
 use crate::dataplane::slots::PortKey;
 use crate::logging::Logging;
+use datapath_ports::DatapathPorts;
+pub(crate) use gathering::Gathered;
+use host_ports::HostPorts;
 use site::Site;
+use underlay::UnderlaySite;
 
 /// Messages whose memory is made near together. A processor has some dozen lines under
 /// way at once.
@@ -101,8 +115,12 @@ pub(crate) struct Tools {
     pub(crate) reaper: Reaper,
     /// Hears that something is not as it was.
     pub(crate) news: Arc<Notify>,
+    /// Which interfaces are dummies.
+    pub(crate) dummies: Dummies,
     /// The configuration file, to be read again when asked.
     pub(crate) file: Option<PathBuf>,
+    /// What peers are shown that it speaks TLS with, if the configuration does not say.
+    pub(crate) tls: Option<Tls>,
     /// How much is said where, if that can be changed.
     pub(crate) logging: Option<Arc<Logging>>,
 }
@@ -116,17 +134,34 @@ pub(crate) struct Control {
     /// Bridges that are wanted and could not be made, and why.
     failed: BTreeMap<String, String>,
     next_bridge: u32,
+    /// Whether rules are still to be restored.
+    awaits_flows: bool,
     peers: BTreeMap<ConnectionId, Peer>,
     publisher: Publisher,
+    /// Whether workers do not know yet what is behind ports within the process.
+    ways_changed: bool,
     /// Until when the next publication may wait.
     next_publication: Instant,
     /// Ports that go from worker to worker just now.
     moving: BTreeSet<PortKey>,
     /// The memory of each worker's AF_XDP ports.
     memories: Memories,
+    /// Devices that were opened before their step came, or why they could not be, by their
+    /// interfaces' names.
+    ahead: BTreeMap<String, Result<opening::Opened, OpenError>>,
+    /// How large the receive rings of ports are that are opened.
+    rings: RingSize,
     /// When moved TAP interfaces were asked how they are.
     last_look: Instant,
     counters: ControlCounters,
+    /// What is known of ways to other hosts.
+    underlay: UnderlaySite,
+    /// Interfaces of the host that tunnels' packets go by.
+    host_ports: HostPorts,
+    /// What workers had done when they were last said to begin anew.
+    cleared: Vec<commands::Done>,
+    /// How the data path calls ports.
+    datapath_ports: DatapathPorts,
     /// Where questions are answered beside the bridges' own sockets.
     unixctl: Option<site::ListenSite>,
     stopped: bool,
@@ -135,6 +170,7 @@ pub(crate) struct Control {
 impl Control {
     /// A control thread without bridges.
     pub(crate) fn new(tools: Tools, inputs: Receiver<Input>) -> Self {
+        let by_name = tools.dummies.are_there();
         let publisher = Publisher::new(Arc::clone(&tools.publication));
         Self {
             tools,
@@ -143,13 +179,21 @@ impl Control {
             sites: BTreeMap::new(),
             failed: BTreeMap::new(),
             next_bridge: 0,
+            awaits_flows: false,
             peers: BTreeMap::new(),
             publisher,
+            ways_changed: false,
             next_publication: Instant::START,
             moving: BTreeSet::new(),
             memories: Memories::default(),
+            ahead: BTreeMap::new(),
+            rings: RingSize::default(),
             last_look: Instant::START,
             counters: ControlCounters::default(),
+            underlay: UnderlaySite::default(),
+            host_ports: HostPorts::default(),
+            cleared: Vec::new(),
+            datapath_ports: DatapathPorts::new(by_name),
             unixctl: None,
             stopped: false,
         }
@@ -168,12 +212,6 @@ impl Control {
                 self.rest();
             }
         }
-    }
-
-    /// Takes everything down, workers last.
-    pub(crate) fn shut_down(mut self) {
-        self.sites.clear();
-        self.tools.workers.drain(..).for_each(WorkerHandle::stop);
     }
 
     fn now(&self) -> Instant {
@@ -203,19 +241,27 @@ impl Control {
                 version,
                 outbox,
             } => self.handle_up(id, &purpose, version, outbox),
+            Input::Missed {
+                bridge,
+                uri,
+                problem,
+            } => self.handle_missed(&bridge, &uri, problem),
             Input::Messages(id, messages, room) => self.handle_messages(id, messages, room),
             Input::Refused => self.counters.messages_refused += 1,
             Input::Drained(id) => self.tell_bridge_of(id, Bridge::handle_drained),
             Input::Down(id) => self.handle_down(id),
             Input::Remains(remains) => self.tools.reaper.free(remains),
             Input::Link(event) => self.handle_link(event),
+            Input::Underlay(tables) => self.handle_underlay(*tables),
             Input::Question(question) => self.handle_question(question),
+            Input::Learned(bridge, lesson) => self.handle_lesson(bridge, &lesson),
             Input::Configure(config, done) => {
                 self.go_over(*config);
                 // Who asked may have gone.
                 let _ = done.send(());
             }
             Input::Facts(answer) => drop(answer.send(self.facts())),
+            Input::Telemetry(answer) => drop(answer.send(self.gather(0))),
             Input::Reload => self.reload(),
             Input::Stop => self.stopped = true,
         }
@@ -233,10 +279,17 @@ impl Control {
             return;
         };
         site.note_contact(purpose.uri.as_ref(), now);
-        let connection = Connection {
+        let mut connection = Connection {
             uri: purpose.uri.clone(),
+            own_rate: purpose.tuning.own_rate,
             ..Connection::new(purpose.kind, version)
         };
+        if !purpose.tuning.asynchronous {
+            connection.wants = AsyncConfig {
+                active: AsyncMasks::default(),
+                slave: AsyncMasks::default(),
+            };
+        }
         site.bridge.handle_up(id, connection);
         tracing::debug!(bridge = &*purpose.bridge, %version, "a peer said hello");
         let deferred = VecDeque::new();
@@ -349,8 +402,8 @@ impl Control {
                         self.counters.unasked_dropped += 1;
                     }
                 }
-                Effect::Transmit(port, frame) => {
-                    let command = Command::Transmit(PortKey { bridge, port }, frame);
+                Effect::Transmit(port, frame, words) => {
+                    let command = Command::Transmit(PortKey { bridge, port }, frame, words);
                     if self.tools.workers[0].tether.tell(command).is_err() {
                         self.counters.transmit_dropped += 1;
                     }
@@ -374,48 +427,6 @@ impl Control {
     fn answer(&self, id: ConnectionId, answer: Outgoing, room: &mut Option<Room>) {
         if let Some(peer) = self.peers.get(&id) {
             peer.outbox.answer(answer, room.take());
-        }
-    }
-
-    /// Takes what the workers tell, a burst of each. Tells whether nothing is left.
-    fn read_workers(&mut self) -> bool {
-        for worker in 0..self.tools.workers.len() {
-            for _ in 0..BURST_MAX {
-                let Ok(event) = self.tools.workers[worker].events.pop() else {
-                    break;
-                };
-                self.handle_event(event);
-            }
-        }
-        self.take_returned();
-        let mut workers = self.tools.workers.iter();
-        workers.all(|worker| worker.events.is_empty())
-    }
-
-    fn handle_event(&mut self, event: Event) {
-        let now = self.now();
-        match event {
-            Event::PacketIn(event) => {
-                let Some(site) = self.sites.get_mut(&event.from.bridge) else {
-                    return;
-                };
-                let mut effects = Vec::new();
-                let bridge = event.from.bridge;
-                site.bridge
-                    .handle_packet_in(event.meta, event.data, now, &mut effects);
-                self.carry_out(bridge, effects, &mut None);
-            }
-            Event::Learn(key, address) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_station(address, key.port, now);
-                }
-            }
-            Event::LearnRule(key, learned) => {
-                if let Some(site) = self.sites.get_mut(&key.bridge) {
-                    site.bridge.handle_learned(&learned, now);
-                }
-            }
-            Event::QueueGone(key, error) => self.handle_queue_gone(key, &error),
         }
     }
 

@@ -3,19 +3,23 @@
 //! meanwhile nothing changes.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Instant;
 use ovsdb::{Event, Options, Session};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant as TokioInstant;
 
 use super::clock::Clock;
+use super::host;
 use super::inbox::{Inbox, Input};
-use crate::config::{Config, Remote};
+use super::streams::push;
+use super::tls::Secrets;
+use crate::config::{Config, Dummies, Remote, Tls};
 use crate::vswitch::{DATABASE, Facts, LOCK, Manager, TABLES};
 
 /// The first pause after the database was not reached; each further one is twice as long.
@@ -63,17 +67,34 @@ impl Desk {
 
 /// Follows the database until the runtime ends, and tells `ready` when it was read for
 /// the first time and what it says was done.
-pub(crate) async fn follow(remote: Remote, desk: Desk, ready: Box<dyn FnOnce() + Send>) {
+pub(crate) async fn follow(
+    remote: Remote,
+    tls: Option<Tls>,
+    dummies: Dummies,
+    rundir: PathBuf,
+    desk: Desk,
+    ready: Box<dyn FnOnce() + Send>,
+) {
+    let secrets = Secrets::default();
+    secrets.set(tls);
     let mut office = Office {
         desk,
-        manager: Manager::default(),
+        secrets,
+        rundir,
+        system: host::system(),
+        manager: Manager::new(dummies),
         ready: Some(ready),
     };
     let (mut pause, mut silent) = (BACKOFF_FIRST, false);
     loop {
+        let began = office.desk.clock.now();
         match office.visit(&remote).await {
-            Ok(true) => (pause, silent) = (BACKOFF_FIRST, false),
-            Ok(false) => {}
+            // One that says what can be used, and then what cannot, is no better than one that
+            // is away: only a session that has lasted makes up for the pauses before it.
+            Ok(true) if office.desk.clock.now() - began > pause => {
+                (pause, silent) = (BACKOFF_FIRST, false);
+            }
+            Ok(_) => {}
             // Once for a row of failures: a database that is away for a night is one line.
             Err(error) if !silent => {
                 tracing::warn!(%remote, %error, "database not reached; trying again");
@@ -89,6 +110,11 @@ pub(crate) async fn follow(remote: Remote, desk: Desk, ready: Box<dyn FnOnce() +
 /// What lasts from one session to the next.
 struct Office {
     desk: Desk,
+    secrets: Secrets,
+    /// Where programs say which processes they are.
+    rundir: PathBuf,
+    /// What system this is, and which version of it.
+    system: (Option<String>, Option<String>),
     manager: Manager,
     ready: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -110,6 +136,15 @@ impl Office {
                 let stream = connecting.await.map_err(late)??;
                 Ok(self.serve(stream).await)
             }
+            Remote::Ssl { host, port } => {
+                let connecting = async {
+                    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                    self.secrets.connect(stream).await
+                };
+                let connecting = tokio::time::timeout(CONNECT_TIMEOUT, connecting);
+                let stream = connecting.await.map_err(late)??;
+                Ok(self.serve(stream).await)
+            }
         }
     }
 
@@ -123,7 +158,7 @@ impl Office {
         let mut session = Session::new(options, self.desk.clock.now());
         let mut times = Times::from(self.desk.clock.now());
         let mut buffer = vec![0; READ_LEN];
-        let mut was_ready = false;
+        let (mut was_ready, mut is_on_its_way) = (false, false);
         self.manager.handle_session();
         loop {
             while let Some(event) = session.poll_event() {
@@ -149,10 +184,18 @@ impl Office {
                         return was_ready;
                     }
                 },
-                written = writer.write(session.pending()), if !session.pending().is_empty() => {
+                written = push(&mut writer, session.pending()),
+                    if !session.pending().is_empty() || is_on_its_way =>
+                {
                     match written {
-                        Ok(count) => session.transmitted(count),
-                        Err(_) => return was_ready,
+                        Ok(count) => {
+                            session.transmitted(count);
+                            is_on_its_way = count > 0;
+                        }
+                        Err(error) => {
+                            tracing::warn!(%error, "the database is gone; nothing changes until it is back");
+                            return was_ready;
+                        }
                     }
                 }
                 () = self.desk.news.notified() => times.note_news(self.desk.clock.now()),
@@ -175,7 +218,11 @@ impl Office {
             ready();
         }
         if self.manager.is_report_due() {
-            let facts = self.desk.facts().await?;
+            let mut facts = self.desk.facts().await?;
+            facts.system.clone_from(&self.system);
+            if self.manager.wants_host() {
+                facts.host = host::statistics(&self.rundir);
+            }
             let news = self.manager.report(session.database(), &facts);
             if !news.is_empty() {
                 let id = session.transact(&news);

@@ -2,17 +2,23 @@
 //! bounded where it comes from (bytes in flight of a connection, slots of a
 //! worker's ring, changes of an interface).
 
+use std::sync::Arc;
+
 use base::sync::mpsc;
 use base::sync::thread::Thread;
 use openflow::{Parcel, Version};
 use tokio::sync::oneshot;
 
 use super::connection::{Outbox, Purpose, Room};
+use super::control::Gathered;
 use super::reaper::Remains;
 use super::unixctl::Question;
 use crate::config::Config;
 use crate::core::connection::ConnectionId;
 use crate::core::link::LinkEvent;
+use crate::core::tracing::Lesson;
+use crate::core::underlay::KernelTables;
+use crate::dataplane::program::BridgeId;
 use crate::vswitch::Facts;
 
 /// What the control thread is told.
@@ -28,6 +34,15 @@ pub(crate) enum Input {
         /// The way to it.
         outbox: Outbox,
     },
+    /// A controller is not there, or no longer.
+    Missed {
+        /// The bridge that goes to it.
+        bridge: Arc<str>,
+        /// Where.
+        uri: String,
+        /// Why.
+        problem: String,
+    },
     /// Messages from it, and the room that they take together until they are handled.
     Messages(ConnectionId, Vec<Parcel>, Room),
     /// It sent something that could not be understood, and was told so.
@@ -40,12 +55,18 @@ pub(crate) enum Input {
     Remains(Remains),
     /// News of interfaces.
     Link(LinkEvent),
+    /// The kernel's routes, addresses and neighbours.
+    Underlay(Box<KernelTables>),
     /// A question at the control socket.
     Question(Question),
+    /// What a bridge is to learn of a frame that somebody had told, and meant to have it learned.
+    Learned(BridgeId, Lesson),
     /// Go over to this configuration as far as that can be done, and say when it is.
     Configure(Box<Config>, oneshot::Sender<()>),
     /// Say how things are.
     Facts(oneshot::Sender<Facts>),
+    /// Say how the switch is to those who watch it.
+    Telemetry(oneshot::Sender<Gathered>),
     /// Read the configuration file again.
     Reload,
     /// End.

@@ -119,6 +119,7 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: MacView::default(),
+            switching: None,
         };
         let workers = self.hands.iter().map(|hand| &hand.tether);
         self.publisher.publish(vec![bridge], is_large, workers)
@@ -308,7 +309,7 @@ fn a_barrier_waits_for_all_frames_under_the_old_rules() {
         (0..WORKERS).for_each(|worker| rig.send(worker));
         let before = rig.counters();
         let sent_by_controller = frame(&mut rig.pool, 99);
-        let transmit = Command::Transmit(key(OLD), sent_by_controller);
+        let transmit = Command::Transmit(key(OLD), sent_by_controller, None);
         rig.hands[0].tether.tell_surely(transmit);
         rig.change(FlowModCommand::DeleteStrict, "priority=1,in_port=1");
         rig.change(FlowModCommand::Add, "priority=2,in_port=1,actions=output:3");

@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use openflow::Version;
+use rustix::net::sockopt::{set_ip_tos, set_ipv6_tclass};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsStream;
 
 use super::clock::Clock;
 use super::connection::{Ending, Purpose, serve};
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Input};
+use super::tls::Secrets;
 use crate::config::Target;
 use crate::core::connection::ConnectionId;
 
 /// The first pause after a controller did not answer; each further one is twice as long.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
-
-/// The longest pause: Open vSwitch's `max_backoff`.
-const BACKOFF_MAX: Duration = Duration::from_secs(8);
 
 /// How long a controller may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,6 +41,8 @@ pub(crate) struct Exchange {
     inbox: Inbox,
     clock: Clock,
     next_id: Arc<AtomicU64>,
+    /// What peers are shown that it speaks TLS with.
+    pub(crate) secrets: Secrets,
 }
 
 impl Exchange {
@@ -49,6 +51,7 @@ impl Exchange {
             inbox,
             clock,
             next_id: Arc::new(AtomicU64::new(1)),
+            secrets: Secrets::default(),
         }
     }
 
@@ -82,9 +85,9 @@ pub(crate) fn connect(
     exchange: Exchange,
 ) -> Task {
     Task::spawn(async move {
-        let mut visits = Visits::new(target.to_string(), &purpose);
+        let mut visits = Visits::new(target.to_string(), &purpose, &exchange);
         loop {
-            let ended = match reach(&target).await {
+            let ended = match reach(&target, purpose.tuning.dscp, &exchange).await {
                 Ok(peer) => Ok(auxiliary::serve(peer, auxiliaries, &purpose, &exchange).await),
                 Err(error) => Err(error),
             };
@@ -100,24 +103,29 @@ struct Visits {
     /// Which auxiliary connection it is for, if it is for one.
     auxiliary: Option<u8>,
     pause: Duration,
+    pause_max: Duration,
+    inbox: Inbox,
     /// Whether it was said that nobody is there.
     silent: bool,
 }
 
 impl Visits {
-    fn new(target: String, purpose: &Purpose) -> Self {
+    fn new(target: String, purpose: &Purpose, exchange: &Exchange) -> Self {
         let auxiliary = purpose.kind.auxiliary();
         Self {
             target,
             bridge: Arc::clone(&purpose.bridge),
             auxiliary: auxiliary.map(|auxiliary| auxiliary.number),
             pause: BACKOFF_FIRST,
+            pause_max: purpose.tuning.max_backoff,
+            inbox: exchange.inbox.clone(),
             silent: false,
         }
     }
 
     /// Says how a visit ended, and rests until the next.
     async fn rest(&mut self, ended: io::Result<Ending>) {
+        self.tell(&ended);
         let (bridge, target, auxiliary) = (&*self.bridge, &*self.target, self.auxiliary);
         match ended {
             Ok(Ending {
@@ -138,21 +146,57 @@ impl Visits {
             }
             _ => {}
         }
-        tokio::time::sleep(self.pause).await;
-        self.pause = (self.pause * 2).min(BACKOFF_MAX);
+        tokio::time::sleep(self.pause.min(self.pause_max)).await;
+        self.pause = (self.pause * 2).min(self.pause_max);
+    }
+
+    /// Tells the control thread why it is not there: of the main connection.
+    fn tell(&self, ended: &io::Result<Ending>) {
+        if self.auxiliary.is_some() {
+            return;
+        }
+        let problem = match ended {
+            Ok(ending) => ending.reason.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.inbox.send(Input::Missed {
+            bridge: Arc::clone(&self.bridge),
+            uri: self.target.clone(),
+            problem,
+        });
     }
 }
 
-async fn reach(target: &Target) -> io::Result<Peer> {
+async fn reach(target: &Target, dscp: Option<u8>, exchange: &Exchange) -> io::Result<Peer> {
+    let tcp = async |host: &str, port: u16| {
+        let stream = TcpStream::connect((host, port)).await?;
+        if let Some(dscp) = dscp {
+            set_class(&stream, dscp)?;
+        }
+        io::Result::Ok(stream)
+    };
     in_time(async {
         Ok(match target {
-            Target::Tcp { host, port } => {
-                Peer::Tcp(TcpStream::connect((host.as_str(), *port)).await?)
+            Target::Tcp { host, port } => Peer::Tcp(tcp(host, *port).await?),
+            Target::Ssl { host, port } => {
+                let stream = tcp(host, *port).await?;
+                stream.set_nodelay(true)?;
+                Peer::Tls(Box::new(exchange.secrets.connect(stream).await?))
             }
             Target::Unix(path) => Peer::Unix(UnixStream::connect(path).await?),
         })
     })
     .await
+}
+
+/// Has what is sent travel in this class of service: the upper six bits of the old type of
+/// service (RFC 2474, 3).
+fn set_class(stream: &TcpStream, dscp: u8) -> io::Result<()> {
+    match stream.peer_addr()?.is_ipv4() {
+        true => set_ip_tos(stream, dscp << 2)?,
+        false => set_ipv6_tclass(stream, u32::from(dscp << 2))?,
+    }
+    Ok(())
 }
 
 /// Gives up on a peer that does not let us in.
@@ -166,8 +210,43 @@ async fn in_time(connecting: impl Future<Output = io::Result<Peer>>) -> io::Resu
 pub(crate) enum Listener {
     /// By TCP.
     Tcp(TcpListener),
+    /// By TLS over TCP.
+    Ssl(TcpListener),
     /// By a Unix socket.
     Unix(UnixListener),
+}
+
+/// Somebody who has come, and still has to say by TLS who it is or not.
+enum Comer {
+    Peer(Peer),
+    Stranger(TcpStream),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Comer> {
+        Ok(match self {
+            Self::Tcp(listener) => Comer::Peer(Peer::Tcp(listener.accept().await?.0)),
+            Self::Ssl(listener) => Comer::Stranger(listener.accept().await?.0),
+            Self::Unix(listener) => Comer::Peer(Peer::Unix(listener.accept().await?.0)),
+        })
+    }
+}
+
+impl Comer {
+    /// Has it say who it is.
+    async fn introduce(self, exchange: &Exchange) -> io::Result<Peer> {
+        match self {
+            Self::Peer(peer) => Ok(peer),
+            Self::Stranger(stream) => {
+                in_time(async {
+                    stream.set_nodelay(true)?;
+                    let stream = exchange.secrets.accept(stream).await?;
+                    Ok(Peer::Tls(Box::new(stream)))
+                })
+                .await
+            }
+        }
+    }
 }
 
 /// Waits for peers and serves them.
@@ -178,17 +257,8 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
         let mut turned_away = 0_u64;
         loop {
             while peers.try_join_next().is_some() {}
-            let accepted = match &listener {
-                Listener::Tcp(listener) => {
-                    listener.accept().await.map(|(stream, _)| Peer::Tcp(stream))
-                }
-                Listener::Unix(listener) => listener
-                    .accept()
-                    .await
-                    .map(|(stream, _)| Peer::Unix(stream)),
-            };
-            let peer = match accepted {
-                Ok(peer) => peer,
+            let comer = match listener.accept().await {
+                Ok(comer) => comer,
                 Err(error) => {
                     tracing::warn!(bridge = &*purpose.bridge, %error, "a peer could not be let in");
                     tokio::time::sleep(ACCEPT_REST).await;
@@ -208,10 +278,16 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
             };
             let (purpose, exchange) = (purpose.clone(), exchange.clone());
             peers.spawn(async move {
-                let Ending { reason, .. } = peer
-                    .serve(exchange.next_id(), purpose, &exchange, None)
-                    .await;
-                tracing::debug!(%reason, "a peer has left");
+                match comer.introduce(&exchange).await {
+                    Ok(peer) => {
+                        let id = exchange.next_id();
+                        let ending = peer.serve(id, purpose, &exchange, None).await;
+                        tracing::debug!(reason = %ending.reason, "a peer has left");
+                    }
+                    Err(error) => {
+                        tracing::warn!(bridge = &*purpose.bridge, %error, "a peer is turned away");
+                    }
+                }
                 drop(place);
             });
         }
@@ -221,6 +297,7 @@ pub(crate) fn listen(listener: Listener, purpose: Purpose, exchange: Exchange) -
 /// A peer, connected.
 enum Peer {
     Tcp(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
     Unix(UnixStream),
 }
 
@@ -242,6 +319,7 @@ impl Peer {
                 }
                 serve(stream, id, purpose, up, inbox, clock).await
             }
+            Self::Tls(stream) => serve(stream, id, purpose, up, inbox, clock).await,
             Self::Unix(stream) => serve(stream, id, purpose, up, inbox, clock).await,
         }
     }

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +23,10 @@ const REQUEST_LEN_MAX: usize = 64 * 1024;
 
 /// Clients served at once; others wait their turn.
 const CLIENTS_MAX: usize = 16;
+
+/// How long a client may say nothing. Those that are served at once are few, and a place that
+/// nobody uses is another's.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// The command that ends the process.
 pub(crate) const EXIT: &str = "exit";
@@ -65,7 +70,7 @@ async fn accept(listener: UnixListener, inbox: Inbox) {
         let inbox = inbox.clone();
         tokio::spawn(async move {
             if let Err(error) = serve_client(stream, &inbox).await {
-                tracing::debug!(%error, "a client of the control socket was left");
+                tracing::warn!("a client of the control socket was left: {error}");
             }
             drop(place);
         });
@@ -75,36 +80,63 @@ async fn accept(listener: UnixListener, inbox: Inbox) {
 async fn serve_client(mut stream: UnixStream, inbox: &Inbox) -> io::Result<()> {
     let mut buffer = Vec::new();
     loop {
-        while let Some((request, used)) = next_request(&buffer)? {
+        loop {
+            let (request, used) = match next_request(&buffer) {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(error) => {
+                    write(&mut stream, &Response::refusal(&error)).await?;
+                    return Err(error);
+                }
+            };
             buffer.drain(..used);
             let ends = request.method == EXIT;
             let response = respond(request, inbox).await;
             let ends = ends && response.error.is_none();
-            let mut line = serde_json::to_vec(&response)?;
-            line.push(b'\n');
-            stream.write_all(&line).await?;
+            write(&mut stream, &response).await?;
             if ends {
                 // Only now: who asked is still to hear that it was heard.
                 inbox.send(Input::Stop);
             }
         }
-        if buffer.len() >= REQUEST_LEN_MAX {
-            return Err(io::Error::other("the request is too long"));
+        let read = tokio::time::timeout(SILENCE_MAX, stream.read_buf(&mut buffer));
+        match read.await {
+            Ok(Ok(0)) => return Ok(()),
+            Ok(read) => drop(read?),
+            Err(_) => return Err(io::Error::other("it said nothing for a minute")),
         }
-        if stream.read_buf(&mut buffer).await? == 0 {
-            return Ok(());
+    }
+}
+
+async fn write(stream: &mut UnixStream, response: &Response) -> io::Result<()> {
+    let mut line = serde_json::to_vec(response)?;
+    line.push(b'\n');
+    stream.write_all(&line).await
+}
+
+impl Response {
+    /// What is said to a client that does not speak the protocol, before it is left.
+    fn refusal(error: &io::Error) -> Self {
+        Self {
+            id: Value::Null,
+            result: None,
+            error: Some(error.to_string()),
         }
     }
 }
 
 /// The first request in `buffer` and how many bytes it takes; none if it is not all there.
+///
+/// # Errors
+/// What is there is no request, or it is too long to be one.
 fn next_request(buffer: &[u8]) -> io::Result<Option<(Request, usize)>> {
     let mut requests = serde_json::Deserializer::from_slice(buffer).into_iter::<Request>();
     match requests.next() {
         None => Ok(None),
         Some(Ok(request)) => Ok(Some((request, requests.byte_offset()))),
-        Some(Err(error)) if error.is_eof() => Ok(None),
-        Some(Err(error)) => Err(error.into()),
+        Some(Err(error)) if error.is_eof() && buffer.len() < REQUEST_LEN_MAX => Ok(None),
+        Some(Err(error)) if error.is_eof() => Err(io::Error::other("the request is too long")),
+        Some(Err(error)) => Err(io::Error::other(format!("no request of JSON-RPC: {error}"))),
     }
 }
 
@@ -115,28 +147,87 @@ async fn respond(request: Request, inbox: &Inbox) -> Response {
         arguments: request.params,
         answer,
     }));
-    match wait.await {
-        Ok(Ok(text)) => Response {
-            id: request.id,
-            result: Some(text),
-            error: None,
-        },
-        Ok(Err(text)) => Response {
-            id: request.id,
-            result: None,
-            error: Some(text),
-        },
-        Err(_) => Response {
-            id: request.id,
-            result: None,
-            error: Some("the switch is ending".to_owned()),
-        },
+    let (result, error) = match wait.await {
+        Ok(Ok(text)) => (Some(ended(text)), None),
+        Ok(Err(text)) => (None, Some(ended(text))),
+        Err(_) => (None, Some(ended("the switch is ending".to_owned()))),
+    };
+    Response {
+        id: request.id,
+        result,
+        error,
     }
+}
+
+/// The text with an end to its last line, as who prints it expects.
+fn ended(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// All that is understood of bytes that come in pieces of these lengths: the methods, and
+    /// whether it ended with what is no request.
+    fn understood(bytes: &[u8], pieces: &[usize]) -> (Vec<String>, bool) {
+        let (mut methods, mut buffer, mut rest) = (Vec::new(), Vec::new(), bytes);
+        let mut pieces = pieces.iter().copied().chain(std::iter::repeat(usize::MAX));
+        while !rest.is_empty() {
+            let (piece, behind) = rest.split_at(pieces.next().unwrap_or(1).clamp(1, rest.len()));
+            buffer.extend_from_slice(piece);
+            rest = behind;
+            loop {
+                match next_request(&buffer) {
+                    Ok(Some((request, used))) => {
+                        buffer.drain(..used);
+                        methods.push(request.method);
+                    }
+                    Ok(None) => break,
+                    Err(_) => return (methods, true),
+                }
+            }
+        }
+        (methods, false)
+    }
+
+    proptest! {
+        #[test]
+        fn however_requests_are_cut_they_are_the_same(
+            names in prop::collection::vec("[a-z/ \"{}]{0,12}", 0..5),
+            pieces in prop::collection::vec(1_usize..40, 0..30),
+        ) {
+            let request = |name: &String| {
+                serde_json::json!({"id": 0, "method": name, "params": [name]}).to_string()
+            };
+            let bytes: Vec<_> = names.iter().map(request).collect();
+            let (methods, is_bad) = understood(bytes.join(" ").as_bytes(), &pieces);
+            prop_assert_eq!((methods, is_bad), (names, false));
+        }
+
+        #[test]
+        fn garbage_is_refused_or_waits_for_more(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            pieces in prop::collection::vec(1_usize..40, 0..30),
+        ) {
+            let _ = understood(&bytes, &pieces);
+        }
+    }
+
+    #[test]
+    fn a_request_without_an_end_is_refused_at_last() {
+        let mut text = br#"{"id":0,"method":""#.to_vec();
+        text.resize(REQUEST_LEN_MAX - 1, b'a');
+        assert!(next_request(&text).expect("legal so far").is_none());
+        text.push(b'a');
+        let error = next_request(&text).err().expect("too long").to_string();
+        assert_eq!(error, "the request is too long");
+    }
 
     #[test]
     fn requests_are_taken_one_by_one_and_an_unfinished_one_waits() {

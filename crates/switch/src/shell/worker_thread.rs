@@ -150,8 +150,13 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
     let mut woken = false;
     // Whether others had the core when it gave way last.
     let mut is_shared = false;
+    // When the turn began in which frames came last, until its end is known.
+    let mut busy_since = None;
     loop {
         let now = clock.now();
+        if let Some(since) = busy_since.take() {
+            worker.note_busy(now - since);
+        }
         let turn = worker.turn(now);
         if turn.stopped {
             return;
@@ -166,7 +171,7 @@ fn run(mut worker: Worker, mut sleeper: Sleeper, inbox: &Inbox, clock: Clock) {
             if looks {
                 patience.rewarded(now - last_busy);
             }
-            last_busy = now;
+            (last_busy, busy_since) = (now, Some(now));
             (has_served, looks, woken) = (true, false, false);
         }
         let rests = turn.frames == 0 && now - last_busy >= patience.span();

@@ -184,7 +184,7 @@ fn parse_said(bytes: &[u8], len: usize, is_rapid: bool) -> Result<Bpdu, Malforme
         },
         change: flags & TOPOLOGY_CHANGE != 0,
         acknowledged: !is_rapid && flags & ACKNOWLEDGED != 0,
-        rapid: is_rapid.then(|| Rapid {
+        rapid: is_rapid.then_some(Rapid {
             role: match flags >> ROLE_SHIFT & 3 {
                 1 => Some(Role::Alternate),
                 2 => Some(Role::Root),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::bpdu::{Rapid, Said};
+use super::bpdu::{BPDU_LLC, Rapid, Said};
+use super::port::Role;
 use super::*;
 
 /// One end of a cable: a bridge and its port.

@@ -7,24 +7,36 @@
 
 mod bridge;
 mod controller;
+mod equipment;
 mod interface;
 mod numbers;
+mod switching;
+mod tables;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::PortNo;
 use ovsdb::{Database, Uuid};
 
 use super::rows::{Record, root};
-use crate::config::{Config, Listen, Target};
+use crate::config::{Config, Listen, PortKind, Target, Tls};
 use bridge::read_bridge;
 
 /// How often statistics are written when nobody says otherwise, and the most often
 /// (ovs-vswitchd.conf.db(5), `other_config:stats-update-interval`).
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Keys of `other_config` of the row above all that something comes of.
+const HEEDED: [&str; 3] = [
+    "enable-statistics",
+    "flow-restore-wait",
+    "stats-update-interval",
+];
 
 /// What the database asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +53,11 @@ pub(crate) struct Desired {
     pub(crate) controllers: BTreeMap<Uuid, ControllerFate>,
     /// How often statistics are written.
     pub(crate) statistics_interval: Duration,
+    /// Whether they tell of the host, too.
+    pub(crate) tells_of_host: bool,
+    /// Keys of `other_config` of the row above all that nothing comes of: it has no column to
+    /// say so.
+    pub(crate) unheeded: BTreeSet<String>,
 }
 
 impl Default for Desired {
@@ -52,6 +69,8 @@ impl Default for Desired {
             interfaces: BTreeMap::new(),
             controllers: BTreeMap::new(),
             statistics_interval: STATISTICS_INTERVAL,
+            tells_of_host: false,
+            unheeded: BTreeSet::new(),
         }
     }
 }
@@ -124,6 +143,7 @@ impl<'a> Claims<'a> {
 /// What the rows ask for. Ports that `current` has keep their numbers.
 pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let mut desired = Desired::default();
+    desired.config.dummies = current.dummies;
     let Some(root) = root(database) else {
         return desired;
     };
@@ -135,6 +155,14 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     let interval = interval.and_then(|text| text.parse().ok());
     let interval = interval.map_or(STATISTICS_INTERVAL, Duration::from_millis);
     desired.statistics_interval = interval.max(STATISTICS_INTERVAL);
+    let keys = root.map("other_config").into_keys();
+    let unheeded = keys.filter(|key| !HEEDED.contains(key));
+    desired.unheeded = unheeded.map(str::to_owned).collect();
+    let told = root.map("other_config").get("enable-statistics").copied();
+    desired.tells_of_host = told == Some("true");
+    let wait = root.map("other_config").get("flow-restore-wait").copied();
+    desired.config.awaits_flows = wait == Some("true");
+    desired.config.tls = root.named_by(database, "ssl", "SSL").next().map(secrets);
     let mut rows: Vec<_> = root.named_by(database, "bridges", "Bridge").collect();
     rows.sort_by_key(|row| (row.text("name"), row.uuid));
     let mut claims = Claims {
@@ -145,7 +173,59 @@ pub(crate) fn desire(database: &Database, current: &Config) -> Desired {
     for row in rows {
         read_bridge(database, row, current, &mut claims, &mut desired);
     }
+    tunnel::refuse_twins(&mut desired);
+    note_unpaired(&mut desired);
     desired
+}
+
+/// A row of the table `SSL`.
+fn secrets(row: Record<'_>) -> Tls {
+    let path = |column| row.text(column).unwrap_or_default().into();
+    Tls {
+        private_key: path("private_key"),
+        certificate: path("certificate"),
+        ca_cert: path("ca_cert"),
+        bootstrap: row.is_true("bootstrap_ca_cert"),
+    }
+}
+
+/// Says of patch ports why they are joined with nothing, where they are.
+fn note_unpaired(desired: &mut Desired) {
+    let peers: BTreeMap<String, Arc<str>> = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| &bridge.ports)
+        .filter_map(|port| match &port.kind {
+            PortKind::Patch(peer) => Some((port.name.clone(), Arc::clone(peer))),
+            _ => None,
+        })
+        .collect();
+    let said: BTreeMap<(&str, Option<PortNo>), String> = desired
+        .config
+        .bridges
+        .iter()
+        .flat_map(|bridge| bridge.ports.iter().map(|port| (bridge.name.as_str(), port)))
+        .filter_map(|(bridge, port)| {
+            let peer = peers.get(&port.name)?;
+            let why = match peers.get(&**peer) {
+                Some(back) if **back == *port.name => return None,
+                Some(back) => format!("peer: {peer} has {back} as its own peer"),
+                None => format!("peer: there is no patch port {peer}"),
+            };
+            Some(((bridge, port.number), why))
+        })
+        .collect();
+    for fate in desired.interfaces.values_mut() {
+        if let InterfaceFate::Port {
+            bridge,
+            number,
+            notes,
+        } = fate
+        {
+            notes.extend(said.get(&(bridge.as_str(), Some(*number))).cloned());
+        }
+    }
 }
 
 /// A row by its name, for those that are to be looked at in a lasting order.

@@ -15,6 +15,10 @@ pub(crate) struct Facts {
     pub(crate) bridges: BTreeMap<String, BridgeFacts>,
     /// Those that could not be made, and why.
     pub(crate) failed: BTreeMap<String, String>,
+    /// What the host has and uses, if that is wanted.
+    pub(crate) host: BTreeMap<String, String>,
+    /// What system it is, and which version of it, if it says.
+    pub(crate) system: (Option<String>, Option<String>),
 }
 
 /// How one bridge is.
@@ -35,12 +39,16 @@ pub(crate) struct BridgeFacts {
 pub(crate) struct PortFacts {
     /// How its device is; why it is not open, otherwise.
     pub(crate) device: Result<Status, String>,
+    /// What it was to be given and could not be, and why.
+    pub(crate) complaint: Option<String>,
+    /// How often something came to its other end, or went.
+    pub(crate) link_resets: u64,
     /// What it has counted.
     pub(crate) statistics: Option<PortStats>,
 }
 
 /// How a controller is.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ControllerFacts {
     /// Its role, while it is connected.
     pub(crate) role: Option<Role>,
@@ -48,4 +56,6 @@ pub(crate) struct ControllerFacts {
     pub(crate) since_connect: Option<u64>,
     /// Seconds since it went, if it ever did.
     pub(crate) since_disconnect: Option<u64>,
+    /// Why it is not there, or was not the last time.
+    pub(crate) last_error: Option<String>,
 }

@@ -13,7 +13,11 @@ use super::LOCK;
 use super::desired::{Desired, desire};
 use super::facts::Facts;
 use super::report::{Extent, report};
-use crate::config::Config;
+use super::rows::root;
+use crate::config::{Config, Dummies};
+
+/// The most keys that nothing comes of which are said at once: there are some eighty.
+const UNHEEDED_MAX: usize = 100;
 
 /// What the lock of the database says of this switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +47,13 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
+    /// One that makes these interfaces dummies.
+    pub(crate) fn new(dummies: Dummies) -> Self {
+        let mut manager = Self::default();
+        manager.desired.config.dummies = dummies;
+        manager
+    }
+
     /// Begins anew, with another session.
     pub(crate) fn handle_session(&mut self) {
         let desired = std::mem::take(&mut self.desired);
@@ -104,12 +115,23 @@ impl Manager {
         let desired = match self.standing {
             Standing::Unknown => return None,
             Standing::Owner if !self.is_ready => return None,
+            // It speaks of no switch at all: it was made a moment ago, or is another's.
+            Standing::Owner if root(database).is_none() => {
+                tracing::warn!(
+                    "the database has no row in Open_vSwitch: nothing changes (ovs-vsctl init)"
+                );
+                return None;
+            }
             Standing::Owner => desire(database, &self.desired.config),
             // The other has the interfaces, or is about to take them.
             Standing::Second => Desired::default(),
         };
         if desired == self.desired {
             return None;
+        }
+        let unheeded = desired.unheeded.difference(&self.desired.unheeded);
+        for key in unheeded.take(UNHEEDED_MAX) {
+            tracing::warn!("other_config:{key} of Open_vSwitch: not honoured: it has no like here");
         }
         let changed = desired.config != self.desired.config;
         self.desired = desired;
@@ -126,6 +148,11 @@ impl Manager {
     pub(crate) fn is_report_due(&self) -> bool {
         let may_write = self.standing == Standing::Owner && self.is_ready;
         may_write && self.in_flight.is_none() && self.due.is_some()
+    }
+
+    /// Whether what is to be written next tells of the host, too.
+    pub(crate) fn wants_host(&self) -> bool {
+        self.desired.tells_of_host && self.due == Some(Extent::Statistics)
     }
 
     /// What is to be written, if things are so; nothing, if the database says it all.

@@ -10,7 +10,7 @@ use ports::Status;
 
 use super::desired::{BridgeFate, ControllerFate, Desired, InterfaceFate, Place};
 use super::facts::{BridgeFacts, ControllerFacts, Facts, PortFacts};
-use super::rows::root;
+use super::rows::{Record, root};
 
 /// What is said of the version: a number first, as tools expect it.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
@@ -19,7 +19,9 @@ const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-comporta");
 const DATAPATH_TYPES: [&str; 2] = ["netdev", "system"];
 
 /// Types of interfaces that there are, and what only builds with DPDK have.
-const INTERFACE_TYPES: [&str; 4] = ["afxdp", "internal", "system", "tap"];
+const INTERFACE_TYPES: [&str; 8] = [
+    "afxdp", "geneve", "gre", "internal", "patch", "system", "tap", "vxlan",
+];
 const DPDK: &str = "dpdk";
 
 /// The number of a port that could not be made (ovs-vswitchd.conf.db(5), `ofport`).
@@ -59,10 +61,16 @@ pub(super) fn report(
         writer.write("Bridge", *uuid, bridge(fate, facts));
     }
     for (uuid, fate) in &desired.controllers {
-        writer.write("Controller", *uuid, controller(fate, facts, extent));
+        let told = database.row("Controller", *uuid);
+        let told = told.and_then(|row| row.get("status"));
+        writer.write("Controller", *uuid, controller(fate, facts, extent, told));
     }
     if let Some(root) = root(database) {
-        writer.write("Open_vSwitch", root.uuid, whole(desired));
+        writer.write(
+            "Open_vSwitch",
+            root.uuid,
+            whole(desired, facts, extent, root),
+        );
     }
     writer.operations
 }
@@ -93,7 +101,7 @@ impl Writer<'_> {
     }
 }
 
-fn whole(desired: &Desired) -> Columns {
+fn whole(desired: &Desired, facts: &Facts, extent: Extent, root: Record<'_>) -> Columns {
     let dpdk = dpdk::IS_THERE.then_some(DPDK);
     let mut columns = vec![
         ("ovs_version", Datum::one(VERSION)),
@@ -104,6 +112,17 @@ fn whole(desired: &Desired) -> Columns {
         ),
         ("dpdk_initialized", Datum::one(dpdk::IS_THERE)),
     ];
+    // `ovs-ctl` may have said already what system it is.
+    let (system, version) = &facts.system;
+    for (column, value) in [("system_type", system), ("system_version", version)] {
+        let value = value.as_ref().filter(|_| !root.has(column));
+        columns.extend(value.map(|value| (column, Datum::one(value.as_str()))));
+    }
+    if extent == Extent::Statistics {
+        let host = facts.host.iter();
+        let host = host.map(|(key, value)| (key.clone(), value.clone()));
+        columns.push(("statistics", Datum::map(host)));
+    }
     columns.extend(
         desired
             .next_cfg
@@ -180,6 +199,8 @@ fn closed(why: &str) -> Columns {
         "admin_state",
         "link_state",
         "link_speed",
+        "duplex",
+        "link_resets",
         "mtu",
     ];
     columns.extend(unknown.map(|column| (column, Datum::none())));
@@ -199,7 +220,12 @@ fn open(
         PortNo::LOCAL => LOCAL,
         PortNo(number) => number.into(),
     };
+    let mut notes = notes.to_vec();
+    notes.extend(port.complaint.clone());
     let error = (!notes.is_empty()).then(|| notes.join("; "));
+    let duplex = status
+        .full_duplex
+        .map(|full| if full { "full" } else { "half" });
     let index = status.index.map(|index| i64::from(index.0));
     let speed = status.speed_mbps.map(|mbps| i64::from(mbps) * 1_000_000);
     let mtu = (status.mtu > 0).then(|| i64::from(status.mtu));
@@ -216,6 +242,11 @@ fn open(
         ("admin_state", Datum::one(state(status.up))),
         ("link_state", Datum::one(state(status.carrier))),
         ("link_speed", Datum::optional(speed)),
+        ("duplex", Datum::optional(duplex)),
+        (
+            "link_resets",
+            Datum::one(i64::try_from(port.link_resets).unwrap_or(i64::MAX)),
+        ),
         ("mtu", Datum::optional(mtu)),
         ("status", Datum::map(driver.chain(way))),
     ];
@@ -248,7 +279,12 @@ fn statistics(counts: &PortStats) -> Datum {
     Datum::map(known)
 }
 
-fn controller(fate: &ControllerFate, facts: &Facts, extent: Extent) -> Columns {
+fn controller(
+    fate: &ControllerFate,
+    facts: &Facts,
+    extent: Extent,
+    told: Option<&Datum>,
+) -> Columns {
     let bridge = facts.bridges.get(&fate.bridge);
     let state = match &fate.place {
         Ok(Place::Target(target)) => target_state(bridge, &target.to_string()),
@@ -273,11 +309,23 @@ fn controller(fate: &ControllerFate, facts: &Facts, extent: Extent) -> Columns {
         ("is_connected", Datum::one(role.is_some())),
         ("role", Datum::optional(role)),
     ];
-    // Times differ with every second, and come with what is counted.
-    if extent == Extent::Statistics || state.problem.is_some() || !fate.notes.is_empty() {
-        columns.push(("status", standing(&state, &fate.notes)));
+    // Times differ with every second, and come with what is counted or with other news.
+    let status = standing(&state, &fate.notes);
+    if extent == Extent::Statistics || !told.is_some_and(|told| is_alike(told, &status)) {
+        columns.push(("status", status));
     }
     columns
+}
+
+/// Whether both say the same of a controller, but for times.
+fn is_alike(one: &Datum, other: &Datum) -> bool {
+    let lasting = |datum: &Datum| {
+        let pairs = datum.texts().filter(|(key, _)| !key.starts_with("sec_"));
+        pairs
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect::<BTreeMap<_, _>>()
+    };
+    lasting(one) == lasting(other)
 }
 
 /// How a controller stands.
@@ -291,15 +339,16 @@ struct Standing {
 
 fn target_state(bridge: Option<&BridgeFacts>, uri: &str) -> Standing {
     let facts = bridge.and_then(|bridge| bridge.controllers.get(uri));
-    let facts = facts.copied().unwrap_or_default();
+    let facts = facts.cloned().unwrap_or_default();
+    let problem = facts.last_error.clone().filter(|_| facts.role.is_none());
     Standing {
-        facts,
         state: Some(if facts.role.is_some() {
             "ACTIVE"
         } else {
             "BACKOFF"
         }),
-        problem: None,
+        problem,
+        facts,
     }
 }
 

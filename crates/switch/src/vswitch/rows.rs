@@ -62,6 +62,11 @@ impl<'a> Record<'a> {
         self.datum(column)?.integers().next()
     }
 
+    /// The numbers in a column.
+    pub(crate) fn integers(self, column: &str) -> impl Iterator<Item = i64> {
+        self.datum(column).into_iter().flat_map(Datum::integers)
+    }
+
     /// Whether a column says yes.
     pub(crate) fn is_true(self, column: &str) -> bool {
         self.datum(column).is_some_and(Datum::is_true)

@@ -30,18 +30,19 @@ fn schema() -> Schema {
         "Bridge": table(json!({
             "name": {"type": "string"}, "ports": rows_of("Port"), "controller": rows_of("Controller"),
             "fail_mode": optional("string"), "protocols": several("string"), "other_config": map,
-            "stp_enable": truth, "mirrors": rows_of("Mirror"), "datapath_id": optional("string"),
+            "stp_enable": truth, "flood_vlans": several("integer"), "mirrors": rows_of("Mirror"), "datapath_id": optional("string"),
             "datapath_version": {"type": "string"}, "status": map,
         })),
         "Port": table(json!({
             "name": {"type": "string"}, "interfaces": rows_of("Interface"), "tag": optional("integer"),
             "trunks": several("integer"), "vlan_mode": optional("string"), "fake_bridge": truth,
+            "cvlans": several("integer"), "protected": truth, "other_config": map,
         })),
         "Interface": table(json!({
             "name": {"type": "string"}, "type": {"type": "string"}, "options": map,
             "ofport_request": optional("integer"), "ofport": optional("integer"),
             "mac": optional("string"), "mtu_request": optional("integer"),
-            "ingress_policing_rate": {"type": "integer"},
+            "ingress_policing_rate": {"type": "integer"}, "ingress_policing_burst": {"type": "integer"},
             "error": optional("string"), "mac_in_use": optional("string"),
             "admin_state": optional("string"), "link_state": optional("string"),
             "mtu": optional("integer"), "ifindex": optional("integer"),

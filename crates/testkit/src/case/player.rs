@@ -215,7 +215,7 @@ impl Player {
                 self.verdict = Verdict::new();
                 self.verdict.frames.push(std::mem::take(&mut frames[0]));
                 let to = Destination::Port(port);
-                self.verdict.egress.push(Egress { frame: 0, to });
+                self.verdict.egress.push(Egress::new(0, to));
             }
         }
     }

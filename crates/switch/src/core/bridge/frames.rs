@@ -10,7 +10,8 @@ use packet::{Frame, Link};
 use pipeline::{Destination, PacketInMeta, Pipeline, Tables, Verdict, Waiting};
 
 use super::{Bridge, Effect};
-use crate::dataplane::normal::{self, Forward};
+use crate::dataplane::normal::Knowledge;
+use crate::dataplane::vlans::Retag;
 
 impl Bridge {
     /// Has the fate of a controller's frame told and turns it into effects.
@@ -74,10 +75,17 @@ impl Bridge {
         for egress in verdict.egress.drain(..) {
             let frame = &verdict.frames[egress.frame];
             match egress.to {
-                Destination::Port(port) => effects.push(Effect::Transmit(port, frame.clone())),
+                Destination::Port(port) => {
+                    effects.push(Effect::Transmit(port, frame.clone(), egress.words));
+                }
                 Destination::Normal => {
-                    let exits = self.normal_exits(frame, from, now).into_iter();
-                    effects.extend(exits.map(|port| Effect::Transmit(port, frame.clone())));
+                    for (port, retag) in self.normal_exits(frame, from, now) {
+                        let mut leaving = frame.clone();
+                        if retag.change(&mut leaving) {
+                            let words = egress.words.clone();
+                            effects.push(Effect::Transmit(port, leaving, words));
+                        }
+                    }
                 }
                 Destination::Controller(meta) => {
                     self.handle_packet_in(*meta, frame.bytes().to_vec(), now, effects);
@@ -88,19 +96,22 @@ impl Bridge {
         spent.for_each(|frame| self.pool.put(frame));
     }
 
-    fn normal_exits(&mut self, frame: &Frame, from: PortNo, now: Instant) -> Vec<PortNo> {
+    fn normal_exits(&mut self, frame: &Frame, from: PortNo, now: Instant) -> Vec<(PortNo, Retag)> {
         let Ok(link) = Link::parse(frame.bytes()) else {
             return Vec::new();
         };
-        let decision = normal::decide(&self.stations.view(), &link, from, now);
+        let stations = self.stations.view();
+        let knowledge = Knowledge {
+            stations: &stations,
+            switching: self.switching.as_deref(),
+        };
+        let decision = knowledge.decide(&link, from, now);
+        let way = (decision.forward, decision.vid);
+        let exits = knowledge.exits(&self.pipeline, &link, from, way);
         if let Some(address) = decision.learn {
             self.handle_station(address, from, now);
         }
-        match decision.forward {
-            Forward::To(port) if normal::forwards(&self.pipeline, port) => vec![port],
-            Forward::Flood => normal::flood(&self.pipeline, from).collect(),
-            Forward::To(_) | Forward::Nowhere => Vec::new(),
-        }
+        exits.unwrap_or_default()
     }
 
     /// Takes a frame for the controllers. The switch keeps no frames, so all of it

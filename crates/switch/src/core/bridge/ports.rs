@@ -62,6 +62,12 @@ impl Bridge {
         self.tell_port(PortReason::Add, desc, effects);
     }
 
+    /// Takes note whether a port is the end of a tunnel.
+    pub(crate) fn set_tunnel(&mut self, number: PortNo, is_one: bool) {
+        self.pipeline.set_tunnel(number, is_one);
+        self.unpublished = true;
+    }
+
     /// Takes in a further queue of a port, which counts here.
     pub(crate) fn handle_queue_added(&mut self, number: PortNo, counters: Arc<QueueCounters>) {
         if let Some(entry) = self.ports.get_mut(&number) {
@@ -75,6 +81,7 @@ impl Bridge {
             return;
         };
         self.pipeline.remove_port(number);
+        self.pipeline.set_tunnel(number, false);
         self.stations.forget_port(number);
         self.unpublished = true;
         self.tell_port(PortReason::Delete, entry.desc, effects);

@@ -8,6 +8,7 @@ use openflow::{
 };
 
 use super::{Bridge, ConnectionId, Effect};
+use crate::config::TableConfig;
 use crate::core::monitors::Author;
 
 /// Questions in several messages that a connection may have under way.
@@ -186,6 +187,27 @@ impl Bridge {
     /// Says how many rules a table may have.
     pub(crate) fn limit_flows(&mut self, table: TableId, rules: usize) {
         self.pipeline.set_flows_max(table, rules);
+    }
+
+    /// Has a table be as the operator says, all of it.
+    pub(crate) fn furnish(&mut self, table: TableId, config: &TableConfig) {
+        self.pipeline.name_table(table, &config.name);
+        let limit = config.limit.unwrap_or(usize::MAX);
+        self.pipeline.set_flows_max(table, limit);
+        let flags = match config.evicts {
+            true => TableFlags::EVICTION,
+            false => TableFlags::default(),
+        };
+        let command = TableMod {
+            table,
+            config: flags,
+            eviction: None,
+            vacancy: None,
+        };
+        // That a table of this number is there was seen to when the operator's words were read.
+        let done = self.pipeline.table_mod(&command);
+        debug_assert!(done.is_ok(), "{done:?}");
+        self.unpublished = true;
     }
 
     /// Does what is due at this time besides the rules' ends.

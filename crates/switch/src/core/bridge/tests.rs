@@ -126,7 +126,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
         Effect::Pause(id, message) => Some(format!("{} {}", id.0, name(message))),
         Effect::Tell(id, message) => Some(format!("{} told {}", id.0, name(message))),
         Effect::Leave(id) => Some(format!("{} left", id.0)),
-        Effect::Transmit(port, frame) => Some(format!("out of {port}: {} bytes", frame.len())),
+        Effect::Transmit(port, frame, _) => Some(format!("out of {port}: {} bytes", frame.len())),
         // What is freed, nobody sees.
         Effect::Free(_) => None,
         Effect::SetPortUp(port, up) => Some(format!("port {port} up: {up}")),

@@ -1,12 +1,19 @@
 //! What a worker does before others rely on it: that its counts are final, or that it looks for
 //! news before its next frame.
 
+use std::time::Duration;
+
 use base::sync::point;
 
 use super::Worker;
 use crate::dataplane::program::Posture;
 
 impl Worker {
+    /// Takes note of how long the turn took, if frames came.
+    pub(crate) fn note_busy(&self, took: Duration) {
+        self.shared.counters.add_busy(took);
+    }
+
     /// Rests as `how` does, unless there are news. Nobody waits for the worker meanwhile: it
     /// holds no frame, and all that it has counted is written down.
     pub(crate) fn rest<T>(&mut self, posture: Posture, how: impl FnOnce(&Self) -> T) -> Option<T> {

@@ -13,10 +13,11 @@ use ports::{Port, QueueCounters};
 use rtrb::RingBuffer;
 
 use super::*;
+use crate::config::AGEING;
 use crate::config::Rate;
 use crate::dataplane::messages::Purpose;
 use crate::dataplane::program::{BridgeId, Posture};
-use crate::mac::{AGEING, MacTable, MacView};
+use crate::mac::{MacTable, MacView};
 use crate::police::{Gate, Police};
 
 const BRIDGE: BridgeId = BridgeId(0);
@@ -114,10 +115,13 @@ impl Rig {
             pipeline: self.pipeline.clone(),
             compiled: self.compiled.publish(&self.pipeline),
             stations: self.stations.clone(),
+            switching: None,
         };
         self.publication.swap(Arc::new(Program {
             generation: Generation(self.generation),
             bridges: vec![bridge],
+            ways: Arc::default(),
+            underlay: Arc::default(),
         }));
     }
 
@@ -301,7 +305,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
     assert_eq!(counted_of(all, no_frames), [later, 64]);
     let newer = |rig: &mut Rig| {
         rig.publish();
-        rig.worker.catch_up();
+        rig.worker.catch_up(Instant::START);
     };
     assert_eq!(counted_of(all, newer), [later, 64]);
     let rest = |rig: &mut Rig| assert!(rig.worker.rest(Posture::Asleep, |_| ()).is_some());
@@ -321,7 +325,7 @@ fn counts_are_written_down_before_anybody_relies_on_them() {
 fn a_packet_out_is_sent_before_the_publication_behind_it_is_passed() {
     let mut rig = Rig::new(&[]);
     let frame = Frame::from_bytes(&frame_to(9, 8));
-    let command = Command::Transmit(key(3), frame);
+    let command = Command::Transmit(key(3), frame, None);
     assert!(rig.commands.push(command).is_ok(), "the ring has room");
     rig.publish();
     let turn = rig.worker.turn(Instant::START);
@@ -409,3 +413,5 @@ fn the_end_is_an_order_like_any_other() {
     );
     assert!(rig.worker.turn(Instant::START).stopped);
 }
+
+mod onward;

@@ -4,24 +4,46 @@
 //! A subject is a file with rows (`COMMANDS`) and the functions that answer; it is named in
 //! [`SUBJECTS`].
 
+mod absent;
 mod bridges;
 mod datapath;
+mod dpctl;
+mod dummies;
+mod logs;
 mod own;
 mod process;
+mod qos;
 mod stations;
+mod tracing;
+mod tunnels;
+mod watching;
+mod workers;
 
 use super::{Control, Site};
+use crate::config::Dummies;
 use crate::shell::unixctl::Question;
+pub(super) use workers::Done;
 
 /// All commands, by subject. No name is there twice.
-const SUBJECTS: [&[Command]; 6] = [
+const SUBJECTS: &[&[Command]] = &[
     &COMMANDS,
+    &absent::COMMANDS,
     &bridges::COMMANDS,
     &datapath::COMMANDS,
+    &dpctl::COMMANDS,
+    &logs::COMMANDS,
     &own::COMMANDS,
     &process::COMMANDS,
+    &qos::COMMANDS,
     &stations::COMMANDS,
+    &tunnels::COMMANDS,
+    &tracing::COMMANDS,
+    &watching::COMMANDS,
+    &workers::COMMANDS,
 ];
+
+/// Commands that are there if dummies are.
+const FOR_TESTS: [&[Command]; 1] = [&dummies::COMMANDS];
 
 /// As many arguments as anyone likes.
 const MANY: usize = usize::MAX;
@@ -51,7 +73,7 @@ enum Answer {
 use Answer::{AtOnce, Later};
 
 /// An answer that takes a while to put into words.
-type Told = Box<dyn FnOnce() -> String + Send>;
+pub(super) type Told = Box<dyn FnOnce() -> String + Send>;
 
 #[rustfmt::skip]
 const COMMANDS: [Command; 1] = [
@@ -63,8 +85,8 @@ impl Command {
     ///
     /// # Errors
     /// There is none, or it does not take so many arguments.
-    fn find(name: &str, arguments: usize) -> Result<&'static Self, String> {
-        let mut rows = SUBJECTS.into_iter().flatten();
+    fn find(name: &str, arguments: usize, dummies: Dummies) -> Result<&'static Self, String> {
+        let mut rows = all(dummies);
         let row = rows.find(|row| row.name == name).ok_or_else(|| {
             format!(
                 "\"{name}\" is not a valid command (use \"list-commands\" to see a list of valid commands)"
@@ -84,10 +106,24 @@ impl Command {
     }
 }
 
+/// All that there are.
+fn all(dummies: Dummies) -> impl Iterator<Item = &'static Command> {
+    let for_tests = dummies.are_there().then_some(FOR_TESTS);
+    let subjects = SUBJECTS
+        .iter()
+        .copied()
+        .chain(for_tests.into_iter().flatten());
+    subjects.flatten()
+}
+
 impl Control {
     /// Answers a question.
     pub(super) fn handle_question(&mut self, question: Question) {
-        let row = Command::find(&question.command, question.arguments.len());
+        let row = Command::find(
+            &question.command,
+            question.arguments.len(),
+            self.tools.dummies,
+        );
         let answer = match row.map(|row| &row.answer) {
             Ok(AtOnce(answer)) => answer(self, &question.arguments),
             Ok(Later(answer)) => match answer(self, &question.arguments) {
@@ -108,13 +144,23 @@ impl Control {
 
 /// The bridge that the first argument names.
 fn named<'a>(control: &'a mut Control, arguments: &[String]) -> Result<&'a mut Site, String> {
-    let site = arguments.first().and_then(|name| control.site_named(name));
-    let (_, site) = site.ok_or("no such bridge")?;
-    Ok(site)
+    let name = arguments.first().map_or("", String::as_str);
+    site_of(control, name).ok_or_else(|| "no such bridge".to_owned())
 }
 
-fn list_commands(_: &mut Control, _: &[String]) -> Result<String, String> {
-    let mut rows: Vec<_> = SUBJECTS.into_iter().flatten().collect();
+/// The bridge of this name.
+fn site_of<'a>(control: &'a mut Control, name: &str) -> Option<&'a mut Site> {
+    control.site_named(name).map(|(_, site)| site)
+}
+
+/// The arguments that begin with a dash, and the others.
+fn options(arguments: &[String]) -> (Vec<&str>, Vec<&str>) {
+    let words = arguments.iter().map(String::as_str);
+    words.partition(|word| word.starts_with('-'))
+}
+
+fn list_commands(control: &mut Control, _: &[String]) -> Result<String, String> {
+    let mut rows: Vec<_> = all(control.tools.dummies).collect();
     rows.sort_by_key(|row| row.name);
     let lines = rows
         .iter()

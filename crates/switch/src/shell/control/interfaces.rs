@@ -66,6 +66,9 @@ impl Control {
         for (bridge, port) in self.find_ports(|port| port.index == Some(link.index)) {
             let mut effects = Vec::new();
             if let Some(site) = self.sites.get_mut(&bridge) {
+                if let Some(port) = site.ports.get_mut(&port) {
+                    port.note_carrier(link.carrier);
+                }
                 site.bridge.handle_port_link(port, link, &mut effects);
             }
             self.carry_out(bridge, effects, &mut None);
@@ -139,27 +142,39 @@ impl Control {
     /// Asks ports of which netlink tells nothing how they are.
     fn look_after_unheard(&mut self) {
         for (bridge, number) in self.find_ports(is_unheard) {
-            let Some(site) = self.sites.get_mut(&bridge) else {
-                continue;
-            };
-            let device = site
-                .ports
-                .get(&number)
-                .and_then(|port| port.device.as_ref());
-            let Some(status) = device.map(|device| device.status()) else {
-                continue;
-            };
-            let link = Link {
-                index: 0,
-                name: status.name,
-                up: status.up,
-                carrier: status.carrier,
-                hw_addr: Some(status.address),
-            };
-            let mut effects = Vec::new();
-            site.bridge.handle_port_link(number, &link, &mut effects);
-            self.carry_out(bridge, effects, &mut None);
+            self.ask_port(bridge, number);
         }
+    }
+
+    /// Asks a port how it is.
+    fn ask_port(&mut self, bridge: BridgeId, number: PortNo) {
+        let Some(site) = self.sites.get_mut(&bridge) else {
+            return;
+        };
+        let device = site
+            .ports
+            .get(&number)
+            .and_then(|port| port.device.as_ref());
+        let Some(status) = device.map(|device| device.status()) else {
+            return;
+        };
+        let link = Link {
+            index: 0,
+            name: status.name,
+            up: status.up,
+            carrier: status.carrier,
+            hw_addr: Some(status.address),
+        };
+        let mut effects = Vec::new();
+        site.bridge.handle_port_link(number, &link, &mut effects);
+        self.carry_out(bridge, effects, &mut None);
+    }
+
+    /// Takes a dummy up or down, as its owner, the test, would.
+    pub(super) fn set_dummy_up(&mut self, bridge: BridgeId, port: PortNo, up: bool) {
+        self.set_port_up(bridge, port, up);
+        self.ask_port(bridge, port);
+        self.tools.news.notify_one();
     }
 
     /// When [`Control::look_after_ports`] has something to do.

@@ -7,7 +7,7 @@ use base::{Instant, PortNo};
 
 use super::Control;
 use super::site::{PortSite, Site};
-use crate::config::Target;
+use crate::config::Controller;
 use crate::shell::database::Desk;
 use crate::shell::rundir::RunDir;
 use crate::vswitch::{BridgeFacts, ControllerFacts, Facts, PortFacts};
@@ -36,6 +36,7 @@ impl Control {
                 .map(|site| (site.bridge.name().to_owned(), facts_of(site, now)))
                 .collect(),
             failed: self.failed.clone(),
+            ..Facts::default()
         }
     }
 }
@@ -57,18 +58,21 @@ fn facts_of(site: &Site, now: Instant) -> BridgeFacts {
         };
         let facts = PortFacts {
             device,
+            complaint: port.complaint.clone(),
+            link_resets: port.link_resets,
             statistics: counted.remove(number),
         };
         (*number, facts)
     };
-    let controller = |target: &Target| {
-        let uri = target.to_string();
-        let contact = site.contacts.get(uri.as_str()).copied().unwrap_or_default();
+    let controller = |controller: &Controller| {
+        let uri = controller.target.to_string();
+        let contact = site.contacts.get(uri.as_str()).cloned().unwrap_or_default();
         let since = |then: Option<Instant>| then.map(|then| (now - then).as_secs());
         let facts = ControllerFacts {
             role: site.bridge.role_of(&uri),
             since_connect: since(contact.came),
             since_disconnect: since(contact.went),
+            last_error: contact.problem,
         };
         (uri, facts)
     };

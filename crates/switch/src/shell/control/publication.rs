@@ -23,13 +23,18 @@ impl Control {
             return;
         }
         self.next_publication = self.now() + PUBLICATION_INTERVAL;
-        let bridges = self.sites.iter_mut().map(|(id, site)| {
+        let sites = self.sites.iter_mut();
+        // Frames meet no bridge until its rules are there.
+        let sites = sites.filter(|_| !self.awaits_flows);
+        let bridges = sites.map(|(id, site)| {
             let (pipeline, compiled, stations) = site.bridge.snapshot();
+            let switching = site.bridge.switching().cloned();
             BridgeProgram {
                 id: *id,
                 pipeline,
                 compiled,
                 stations,
+                switching,
             }
         });
         let bridges = bridges.collect();
@@ -37,14 +42,21 @@ impl Control {
         let is_large = gone.sum::<usize>() >= LARGE;
         let workers = tethers(&self.tools.workers);
         let generation = self.publisher.publish(bridges, is_large, workers);
+        self.ways_changed = false;
         for site in self.sites.values_mut() {
             site.bridge.handle_published(generation);
         }
     }
 
+    /// Publishes what is new without waiting for more.
+    pub(super) fn publish_at_once(&mut self) {
+        self.next_publication = self.now();
+        self.publish();
+    }
+
     /// Whether workers do not run the latest of every bridge yet.
     pub(super) fn is_unpublished(&self) -> bool {
-        self.sites.values().any(|site| site.bridge.is_unpublished())
+        self.ways_changed || self.sites.values().any(|site| site.bridge.is_unpublished())
     }
 
     /// Whether it is time for the next, or somebody waits for it.

@@ -15,6 +15,7 @@ use ports::{Counter, Port, Queue, QueueCounters};
 
 use super::Control;
 use super::site::PortSite;
+use crate::config::Affinity;
 use crate::dataplane::messages::{Command, Exchange, Purpose, Returned};
 use crate::dataplane::program::BridgeId;
 use crate::dataplane::slots::PortKey;
@@ -31,9 +32,8 @@ impl Control {
     /// The workers that take the frames of the port called `name`, each once, in their
     /// order, in which [`deal`] has queues for them. A core without a worker is told of, and
     /// the port is left to all.
-    pub(super) fn takers(&self, bridge: BridgeId, name: &str) -> Vec<usize> {
-        let affinity = self.sites.get(&bridge).map(|site| &site.affinity);
-        let affinity = affinity.and_then(|all| all.iter().find(|of| of.port == name));
+    pub(super) fn takers(&self, affinity: &[Affinity], name: &str) -> Vec<usize> {
+        let affinity = affinity.iter().find(|of| of.port == name);
         let all = || (0..self.tools.workers.len()).collect();
         let Some(affinity) = affinity else {
             return all();
@@ -71,7 +71,8 @@ impl Control {
             .map(|(number, port)| (*number, port.wanted.name.clone()))
             .collect();
         for (number, name) in ports {
-            let takers = self.takers(bridge, &name);
+            let affinity = self.sites.get(&bridge).map(|site| &*site.affinity);
+            let takers = self.takers(affinity.unwrap_or_default(), &name);
             if let Err(problem) = self.assign(bridge, number, &takers) {
                 tracing::warn!("{name}: {problem}");
             }

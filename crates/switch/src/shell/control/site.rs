@@ -10,7 +10,7 @@ use packet::MacAddr;
 use ports::{Port, Queue};
 
 use super::seats::Seat;
-use crate::config::{Affinity, Auxiliaries, Listen, Policing, Rate, Target};
+use crate::config::{Affinity, Auxiliaries, Controller, Equipment, Listen, Policing, Rate};
 use crate::core::bridge::Bridge;
 use crate::core::connection::ConnectionId;
 use crate::dataplane::messages::Returned;
@@ -46,6 +46,13 @@ pub(super) struct PortSite {
     pub(super) device: Option<Box<dyn Port>>,
     /// Why it is not open, as far as that was told.
     pub(super) problem: Option<String>,
+    /// What it was to be given and could not be, and why.
+    pub(super) complaint: Option<String>,
+    /// Whether something was at the other end when that was told last, and how often that
+    /// has changed.
+    pub(super) carrier: Option<bool>,
+    /// See `carrier`.
+    pub(super) link_resets: u64,
     /// The system's number for the interface; none while it is missing, or is in
     /// another network namespace, where its news do not reach us.
     pub(super) index: Option<u32>,
@@ -55,8 +62,18 @@ pub(super) struct PortSite {
 #[derive(Default)]
 pub(super) struct Closed {
     /// Its queues.
-    pub(super) queues: Vec<Box<dyn Queue>>,
+    _queues: Vec<Box<dyn Queue>>,
     _device: Option<Box<dyn Port>>,
+}
+
+impl Closed {
+    /// One of its queues, by itself.
+    pub(super) fn of(queue: Box<dyn Queue>) -> Self {
+        Self {
+            _queues: vec![queue],
+            _device: None,
+        }
+    }
 }
 
 /// A place where peers are waited for.
@@ -68,12 +85,14 @@ pub(super) struct ListenSite {
 }
 
 /// When a controller came last, and when it went.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Contact {
     /// When it came.
     pub(super) came: Option<Instant>,
     /// When it went.
     pub(super) went: Option<Instant>,
+    /// Why it is not there, or was not the last time.
+    pub(super) problem: Option<String>,
 }
 
 /// A bridge with all it has.
@@ -90,10 +109,13 @@ pub(super) struct Site {
     pub(super) affinity: Vec<Affinity>,
     /// How many auxiliary connections it has to each controller.
     pub(super) auxiliary: Auxiliaries,
+    /// What interfaces are given beside.
+    pub(super) equipment: BTreeMap<String, Equipment>,
     /// Its ports.
     pub(super) ports: BTreeMap<PortNo, PortSite>,
-    /// The controllers it connects to.
-    pub(super) controllers: BTreeMap<Target, Task>,
+    /// The controllers it connects to, each with the task that does; none, while rules are
+    /// still to be restored.
+    pub(super) controllers: BTreeMap<Controller, Option<Task>>,
     /// When each of them came and went.
     pub(super) contacts: BTreeMap<Arc<str>, Contact>,
     /// Where it listens.
@@ -102,6 +124,8 @@ pub(super) struct Site {
     pub(super) not_listening: BTreeMap<Listen, String>,
     /// Its management socket, for OpenFlow.
     pub(super) _management: ListenSite,
+    /// Its socket for those who listen in.
+    pub(super) _snoop: ListenSite,
     /// Its control socket, for unixctl.
     pub(super) _control: ListenSite,
 }
@@ -122,6 +146,9 @@ impl PortSite {
             way: None,
             device: None,
             problem: None,
+            complaint: None,
+            carrier: None,
+            link_resets: 0,
             index: None,
         }
     }
@@ -136,8 +163,38 @@ impl PortSite {
         // What workers still give back is the old device's.
         self.returned = channel();
         Closed {
-            queues: std::mem::take(&mut self.spare),
+            _queues: std::mem::take(&mut self.spare),
             _device: self.device.take(),
+        }
+    }
+
+    /// Takes note of whether something is at the other end.
+    pub(super) fn note_carrier(&mut self, carrier: bool) {
+        if self
+            .carrier
+            .replace(carrier)
+            .is_some_and(|was| was != carrier)
+        {
+            self.link_resets += 1;
+        }
+    }
+
+    /// Gives its device what it is to have.
+    pub(super) fn equip(&mut self, equipment: &Equipment) {
+        self.police.limit_ingress(equipment.ingress);
+        self.police.limit_egress(equipment.egress);
+        self.complaint = None;
+        let (address, mtu) = (equipment.address, equipment.mtu);
+        if let Some(device) = &mut self.device
+            && (address.is_some() || mtu.is_some())
+            && let Err(error) = device.equip(address, mtu)
+        {
+            let what = match (address, mtu) {
+                (Some(_), Some(_)) => "mac, mtu_request",
+                (Some(_), None) => "mac",
+                _ => "mtu_request",
+            };
+            self.complaint = Some(format!("{what}: {error}"));
         }
     }
 

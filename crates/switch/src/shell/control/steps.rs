@@ -1,27 +1,19 @@
 //! Carrying out steps towards a configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use base::sync::mpsc::channel;
 use base::{DatapathId, PortNo};
 use packet::MacAddr;
-use ports::af_packet::AfPacket;
-use ports::replay::Replay;
-use ports::tap::{self, Tap};
-use ports::xdp::{Memories, Xdp};
-use ports::{InterfaceName, OpenError, Port, Status};
+use ports::InterfaceName;
 use sys::interface::Interfaces;
 
-use super::site::{Closed, PortSite, Site};
-use super::{Control, seats};
-use crate::config::{BridgeAddress, BridgeConfig, Config, Policing, PortKind};
+use super::Control;
+use super::site::{PortSite, Site};
+use crate::config::{BridgeAddress, BridgeConfig, Config, Equipment, Policing, PortKind, Tuning};
 use crate::core::bridge::{Bridge, Identity};
 use crate::core::identity::{bridge_address, datapath_id};
-use crate::dataplane::messages::Command;
 use crate::dataplane::program::BridgeId;
-use crate::dataplane::slots::PortKey;
 use crate::error::SwitchError;
 use crate::reconcile::{NumberedPort, Step, reconcile};
 use crate::shell::connection::Speaking;
@@ -35,11 +27,12 @@ impl Control {
     /// # Errors
     /// A step cannot be done; those before it are.
     pub(crate) fn configure(&mut self, config: Config) -> Result<(), SwitchError> {
-        self.memories.make_for(xdp_ports(&config));
-        for step in reconcile(&self.config, &config) {
-            tracing::info!("{step}");
+        self.tools.exchange.secrets.set(config.tls.clone());
+        for step in self.prepare(&config) {
             self.take(step)?;
         }
+        self.settle_controllers();
+        self.pair_up();
         self.config = config;
         Ok(())
     }
@@ -60,9 +53,9 @@ impl Control {
     /// Goes over to `config` as far as that can be done. What could not be done is known
     /// to [`Control::facts`], and a bridge that could not be made is tried again.
     pub(super) fn go_over(&mut self, config: Config) {
-        self.memories.make_for(xdp_ports(&config));
-        for step in reconcile(&self.config, &config) {
-            tracing::info!("{step}");
+        let tls = config.tls.clone().or_else(|| self.tools.tls.clone());
+        self.tools.exchange.secrets.set(tls);
+        for step in self.prepare(&config) {
             let bridge = match &step {
                 Step::AddBridge(bridge) => Some(bridge.name.clone()),
                 _ => None,
@@ -73,6 +66,11 @@ impl Control {
                     .extend(bridge.map(|name| (name, error.to_string())));
             }
         }
+        self.settle_controllers();
+        if self.awaits_flows && !config.awaits_flows {
+            self.end_wait();
+        }
+        self.pair_up();
         self.config = config;
         let names: BTreeSet<_> = self.sites.values().map(|site| site.bridge.name()).collect();
         let wanted = &mut self.config.bridges;
@@ -83,30 +81,29 @@ impl Control {
         self.tools.news.notify_one();
     }
 
+    /// The steps to `config`, of which those are done that take ports and bridges away, and
+    /// devices are open for those that come.
+    fn prepare(&mut self, config: &Config) -> Vec<Step> {
+        self.memories.make_for(xdp_ports(config));
+        let steps = reconcile(&self.config, config);
+        self.take_away(&steps);
+        self.open_ahead(&steps, config);
+        steps
+    }
+
     fn take(&mut self, step: Step) -> Result<(), SwitchError> {
+        tracing::info!("{step}");
         match step {
-            Step::RemoveBridge(bridge) => self.remove_bridge(&bridge),
+            // Those went before, all at once.
+            Step::RemoveBridge(_) | Step::RemovePort(..) => {}
             Step::AddBridge(bridge) => return self.add_bridge(&bridge),
-            Step::RemovePort(bridge, port) => self.on_site(&bridge, |control, id| {
-                control.close_port(id, port.number);
-                control.forget_port(id, port.number);
-            }),
             Step::AddPort(bridge, port) => return self.add_port(&bridge, port, None),
-            Step::RemoveController(bridge, target) => self.remove_controller(&bridge, &target),
-            Step::AddController(bridge, target) => self.add_controller(&bridge, target),
-            Step::RemoveListener(bridge, listen) => {
-                if let Some((_, site)) = self.site_named(&bridge) {
-                    site.listeners.remove(&listen);
-                    site.not_listening.remove(&listen);
-                }
+            Step::RemoveController(bridge, controller) => {
+                self.remove_controller(&bridge, &controller);
             }
-            Step::AddListener(bridge, listen) => {
-                let added = self.add_listener(&bridge, listen.clone());
-                if let (Err(error), Some((_, site))) = (&added, self.site_named(&bridge)) {
-                    site.not_listening.insert(listen, error.to_string());
-                }
-                return added;
-            }
+            Step::AddController(bridge, controller) => self.add_controller(&bridge, controller),
+            Step::RemoveListener(bridge, listen) => self.remove_listener(&bridge, &listen),
+            Step::AddListener(bridge, listen) => return self.add_listener(&bridge, listen),
             Step::SetFailMode(bridge, mode) => {
                 let now = self.now();
                 if let Some((_, site)) = self.site_named(&bridge) {
@@ -132,6 +129,17 @@ impl Control {
                 }
                 control.assign_all(id);
             }),
+            Step::Switch(bridge, switching) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.set_switching(&switching);
+                }
+            }
+            Step::Equip(bridge, port, equipment) => self.equip(&bridge, port, equipment),
+            Step::Furnish(bridge, table, config) => {
+                if let Some((_, site)) = self.site_named(&bridge) {
+                    site.bridge.furnish(table, &config);
+                }
+            }
             Step::Police(bridge, policing) => {
                 if let Some((_, site)) = self.site_named(&bridge) {
                     site.police(policing);
@@ -150,7 +158,9 @@ impl Control {
     fn add_bridge(&mut self, config: &BridgeConfig) -> Result<(), SwitchError> {
         let socket = |suffix| self.tools.rundir.file(format!("{}.{suffix}", config.name));
         let speaking = Speaking::versions(config.protocols);
-        let management = self.listen_unix(&config.name, &socket("mgmt"), &speaking)?;
+        let management =
+            self.listen_unix(&config.name, &socket("mgmt"), &speaking, Tuning::of_tools())?;
+        let snoop = self.let_listen(&config.name, &socket("snoop"), &speaking)?;
         let control = self.answer_at(&socket("ctl"))?;
         let address = address_of(config);
         let identity = Identity {
@@ -170,15 +180,18 @@ impl Control {
             policing: Policing::default(),
             affinity: config.affinity.clone(),
             auxiliary: config.auxiliary,
+            equipment: BTreeMap::new(),
             ports: BTreeMap::new(),
             controllers: BTreeMap::new(),
             contacts: BTreeMap::new(),
             listeners: BTreeMap::new(),
             not_listening: BTreeMap::new(),
             _management: management,
+            _snoop: snoop,
             _control: control,
         };
         site.police(config.policing());
+        site.bridge.set_switching(&config.switching);
         for limit in &config.flow_limits {
             site.bridge.limit_flows(limit.table, limit.rules);
         }
@@ -187,21 +200,12 @@ impl Control {
         let local = NumberedPort {
             number: PortNo::LOCAL,
             name: config.name.clone(),
-            kind: PortKind::Tap,
+            kind: match config.is_dummy {
+                true => PortKind::Dummy(Arc::default()),
+                false => PortKind::Tap,
+            },
         };
         self.add_port(&config.name, local, Some(address))
-    }
-
-    fn remove_bridge(&mut self, name: &str) {
-        let Some((id, site)) = self.site_named(name) else {
-            return;
-        };
-        let ports: Vec<_> = site.ports.keys().copied().collect();
-        for port in ports {
-            self.close_port(id, port);
-        }
-        self.peers.retain(|_, peer| peer.bridge != id);
-        self.sites.remove(&id);
     }
 
     fn add_port(
@@ -237,107 +241,16 @@ impl Control {
         }
     }
 
-    /// Opens the device of a port that is wanted, and hands its queues out.
-    pub(super) fn open_port(&mut self, id: BridgeId, number: PortNo) -> Result<(), OpenError> {
-        let now = self.now();
-        let workers = NonZeroUsize::new(self.tools.workers.len()).unwrap_or(NonZeroUsize::MIN);
-        let site = self.sites.get(&id);
-        let Some(port) = site.and_then(|site| site.ports.get(&number)) else {
-            return Ok(());
-        };
-        let takers = self.takers(id, &port.wanted.name);
-        let Some(site) = self.sites.get_mut(&id) else {
-            return Ok(());
-        };
-        let Some(port) = site.ports.get_mut(&number) else {
-            return Ok(());
-        };
-        let mut device = open_device(&port.wanted, port.address, &takers, &mut self.memories)?;
-        let dealt = seats::deal(device.as_mut(), &takers, workers);
-        let dealt = dealt.map_err(|error| OpenError::Failed {
-            name: port.wanted.name.clone(),
-            step: "making its queues",
-            source: error,
-        })?;
-        let (queues, seats): (Vec<_>, Vec<_>) = dealt.into_iter().unzip();
-        let counters = seats
-            .iter()
-            .map(|seat| Arc::clone(&seat.counters))
-            .collect();
-        let status = device.status();
-        report(&status, device.as_ref());
-        port.index = status.index.map(|index| index.0);
-        port.way = status.way.clone();
-        port.device = Some(device);
-        port.problem = None;
-        self.tools.news.notify_one();
-        port.seats = seats;
-        let mut effects = Vec::new();
-        site.bridge
-            .handle_port_added(number, &status, counters, now, &mut effects);
-        let key = PortKey {
-            bridge: id,
-            port: number,
-        };
-        port.gates.clear();
-        for (worker, queue) in self.tools.workers.iter_mut().zip(queues) {
-            worker
-                .tether
-                .tell_surely(Command::AddPort(key, queue, port.gate()));
-        }
-        self.carry_out(id, effects, &mut None);
-        Ok(())
-    }
-
-    /// Closes the device of a port, which stays wanted.
-    pub(super) fn close_port(&mut self, id: BridgeId, number: PortNo) {
-        let Some(site) = self.sites.get_mut(&id) else {
+    /// Gives an interface something beside its place, now and whenever it is opened.
+    fn equip(&mut self, bridge: &str, name: String, equipment: Equipment) {
+        let Some((_, site)) = self.site_named(bridge) else {
             return;
         };
-        let mut effects = Vec::new();
-        site.bridge.handle_port_removed(number, &mut effects);
-        let (mut is_found, mut closed) = (false, Closed::default());
-        if let Some(port) = site.ports.get_mut(&number) {
-            is_found = port.wanted.kind == PortKind::Interface;
-            closed = port.close();
+        let mut ports = site.ports.values_mut();
+        if let Some(port) = ports.find(|port| port.wanted.name == name) {
+            port.equip(&equipment);
         }
-        let key = PortKey {
-            bridge: id,
-            port: number,
-        };
-        let (back, returned) = channel();
-        for worker in &mut self.tools.workers {
-            let command = Command::RemovePort(key, back.clone());
-            worker.tether.tell_surely(command);
-        }
-        drop(back);
-        while let Ok(queue) = returned.recv() {
-            closed.queues.push(queue);
-        }
-        if is_found {
-            self.tools.reaper.free(Box::new(closed));
-        } else {
-            // What is of the switch's own making, or has one owner, may be made anew by the
-            // next step.
-            drop(closed);
-        }
-        self.carry_out(id, effects, &mut None);
-    }
-
-    fn forget_port(&mut self, id: BridgeId, number: PortNo) {
-        if let Some(site) = self.sites.get_mut(&id) {
-            site.ports.remove(&number);
-        }
-    }
-}
-
-/// Tells by which way a device was opened, and what of it costs frames.
-fn report(status: &Status, device: &dyn Port) {
-    if let Some(way) = &status.way {
-        tracing::info!("{}: {way}", status.name);
-    }
-    for advice in device.advice() {
-        tracing::warn!("{advice}");
+        site.equipment.insert(name, equipment);
     }
 }
 
@@ -366,25 +279,4 @@ fn xdp_ports(config: &Config) -> usize {
     ports
         .filter(|port| matches!(port.kind, PortKind::Xdp(_)))
         .count()
-}
-
-/// Opens a port with a queue for each of the workers that take its frames.
-fn open_device(
-    wanted: &NumberedPort,
-    address: Option<MacAddr>,
-    takers: &[usize],
-    memories: &mut Memories,
-) -> Result<Box<dyn Port>, OpenError> {
-    let queues = NonZeroUsize::new(takers.len()).unwrap_or(NonZeroUsize::MIN);
-    let name = || -> InterfaceName {
-        let name = wanted.name.parse();
-        name.expect("a checked configuration has only names of interfaces")
-    };
-    Ok(match &wanted.kind {
-        PortKind::Tap => Box::new(Tap::create(&name(), tap::Options { address, queues })?),
-        PortKind::Interface => Box::new(AfPacket::open(&name(), queues)?),
-        PortKind::Xdp(options) => Box::new(Xdp::open(&name(), takers, *options, memories)?),
-        PortKind::Dpdk(arguments) => dpdk::open(arguments, queues)?,
-        PortKind::Replay(file) => Box::new(Replay::open(&name(), file.as_deref(), queues)?),
-    })
 }

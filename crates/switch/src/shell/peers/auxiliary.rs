@@ -21,6 +21,7 @@ use crate::shell::connection::{Ending, Purpose, Speaking};
 #[derive(Clone)]
 enum Way {
     Tcp { from: IpAddr, to: SocketAddr },
+    Tls { from: IpAddr, to: SocketAddr },
     Unix(PathBuf),
 }
 
@@ -64,12 +65,13 @@ async fn attend(
                     ..purpose.speaking.options()
                 }),
                 bridge: purpose.bridge.clone(),
+                tuning: purpose.tuning,
             };
             let (way, exchange) = (way.clone(), exchange.clone());
             connections.spawn(async move {
-                let mut visits = Visits::new(way.to_string(), &purpose);
+                let mut visits = Visits::new(way.to_string(), &purpose, &exchange);
                 loop {
-                    let ended = match in_time(way.reach()).await {
+                    let ended = match in_time(way.reach(&exchange)).await {
                         Ok(peer) => {
                             let id = exchange.next_id();
                             Ok(peer.serve(id, purpose.clone(), &exchange, None).await)
@@ -92,6 +94,13 @@ impl Way {
                 from: stream.local_addr()?.ip(),
                 to: stream.peer_addr()?,
             }),
+            Peer::Tls(stream) => {
+                let (stream, _) = stream.get_ref();
+                Ok(Self::Tls {
+                    from: stream.local_addr()?.ip(),
+                    to: stream.peer_addr()?,
+                })
+            }
             Peer::Unix(stream) => {
                 let address = stream.peer_addr()?;
                 let path = address.as_pathname();
@@ -101,15 +110,20 @@ impl Way {
         }
     }
 
-    async fn reach(&self) -> io::Result<Peer> {
+    async fn reach(&self, exchange: &Exchange) -> io::Result<Peer> {
+        let tcp = async |from: IpAddr, to: SocketAddr| {
+            let socket = match to {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            socket.bind(SocketAddr::new(from, 0))?;
+            socket.connect(to).await
+        };
         match self {
-            Self::Tcp { from, to } => {
-                let socket = match to {
-                    SocketAddr::V4(_) => TcpSocket::new_v4()?,
-                    SocketAddr::V6(_) => TcpSocket::new_v6()?,
-                };
-                socket.bind(SocketAddr::new(*from, 0))?;
-                Ok(Peer::Tcp(socket.connect(*to).await?))
+            Self::Tcp { from, to } => Ok(Peer::Tcp(tcp(*from, *to).await?)),
+            Self::Tls { from, to } => {
+                let stream = exchange.secrets.connect(tcp(*from, *to).await?).await?;
+                Ok(Peer::Tls(Box::new(stream)))
             }
             Self::Unix(path) => Ok(Peer::Unix(UnixStream::connect(path).await?)),
         }
@@ -120,6 +134,7 @@ impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tcp { to, .. } => write!(f, "tcp:{to}"),
+            Self::Tls { to, .. } => write!(f, "ssl:{to}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }

@@ -18,7 +18,7 @@ pub(super) fn step(tree: &mut SpanningTree, place: usize) -> bool {
             port.new_info = true;
             port.change = Change::Active;
         }
-        Change::Learning if !in_tree && !(port.learn || port.learning) && !heard => {
+        Change::Learning if !(in_tree || port.learn || port.learning || heard) => {
             port.tc_while = 0;
             port.tc_ack = false;
             port.change = Change::Inactive;

@@ -3,12 +3,14 @@
 use ovsdb::{Database, Uuid};
 use packet::MacAddr;
 
+use super::equipment::{read_equipment, read_qos};
 use super::interface::{Wanted, read_interface, unheeded};
 use super::numbers::{Wish, number};
-use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name};
+use super::tables::read_tables;
+use super::{BridgeFate, Claims, Desired, InterfaceFate, by_name, switching};
 use crate::config::{
-    BridgeAddress, BridgeConfig, Config, FailMode, PortSpec, check_name, parse_datapath_id,
-    parse_protocols,
+    BridgeAddress, BridgeConfig, Config, Equipment, FailMode, LogicalPort, PortSpec, check_name,
+    parse_datapath_id, parse_protocols,
 };
 use crate::vswitch::desired::controller::read_controllers;
 use crate::vswitch::rows::Record;
@@ -16,7 +18,7 @@ use base::PortNo;
 
 /// Columns that ask for something that is not there, when they say yes or hold anything.
 #[rustfmt::skip]
-const MISSING: [(&str, &str); 9] = [
+const MISSING: [(&str, &str); 8] = [
     ("stp_enable",            "there is no spanning tree"),
     ("rstp_enable",           "there is no spanning tree"),
     ("mcast_snooping_enable", "multicast frames are flooded"),
@@ -24,7 +26,6 @@ const MISSING: [(&str, &str); 9] = [
     ("netflow",               "there is no NetFlow exporter"),
     ("sflow",                 "there is no sFlow exporter"),
     ("ipfix",                 "there is no IPFIX exporter"),
-    ("flood_vlans",           "addresses are learned in every VLAN"),
     ("auto_attach",           "there is no auto-attach"),
 ];
 
@@ -52,8 +53,11 @@ pub(super) fn read_bridge<'a>(
     };
     let before = current.bridges.iter().find(|bridge| bridge.name == name);
     let mut config = read_columns(row, &mut fate);
+    let kind = row.text("datapath_type").unwrap_or_default();
+    config.is_dummy = current.dummies.take_bridge(kind);
     match &refused {
         None => {
+            read_tables(database, row, &mut config, &mut fate);
             read_ports(database, row, &mut config, before, claims, desired);
             read_controllers(database, row, &mut config, desired);
             desired.config.bridges.push(config);
@@ -95,11 +99,9 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
             note(column, format!("not honoured: {why}"));
         }
     }
-    if row.has("flow_tables") {
-        note(
-            "flow_tables",
-            "not honoured: tables are as large as ever".to_owned(),
-        );
+    match switching::read_flood_vlans(row) {
+        Ok(vlans) => config.switching.flood_vlans = vlans,
+        Err(why) => note("flood_vlans", why),
     }
     for (key, value) in row.map("other_config") {
         let heeded = match key {
@@ -111,7 +113,8 @@ fn read_columns(row: Record<'_>, fate: &mut BridgeFate) -> BridgeConfig {
             }
             "disable-in-band" if value == "true" => Ok(()),
             "disable-in-band" => Err("not honoured: there is no control in band".to_owned()),
-            _ => Err(unheeded(key)),
+            _ => switching::read_key(&mut config.switching, key, value)
+                .unwrap_or_else(|| Err(unheeded(key))),
         };
         if let Err(why) = heeded {
             note(&format!("other_config:{key}"), why);
@@ -138,6 +141,7 @@ fn read_ports<'a>(
     desired: &mut Desired,
 ) {
     let mut wanted: Vec<(Wanted, Wish)> = Vec::new();
+    let (dummies, is_dummy) = (desired.config.dummies, config.is_dummy);
     for port in by_name(row.named_by(database, "ports", "Port").collect()) {
         let interfaces: Vec<_> = port.named_by(database, "interfaces", "Interface").collect();
         let [interface] = interfaces[..] else {
@@ -147,18 +151,17 @@ fn read_ports<'a>(
         };
         let name = interface.text("name").unwrap_or_default();
         if name == config.name {
-            let notes = super::interface::notes_of_local(port, interface);
-            let fate = InterfaceFate::Port {
-                bridge: config.name.clone(),
-                number: PortNo::LOCAL,
-                notes,
-            };
-            desired.interfaces.insert(interface.uuid, fate);
+            read_local(port, interface, config, desired);
             continue;
         }
         let read = claims.claim(interface.uuid, name);
-        match read.and_then(|()| read_interface(port, interface)) {
-            Ok(read) => {
+        match read.and_then(|()| {
+            read_interface(port, interface, |kind| {
+                dummies.take_interface(kind, is_dummy)
+            })
+        }) {
+            Ok(mut read) => {
+                read.limit_out(read_qos(database, port));
                 let held = before.and_then(|before| held(before, &read.spec));
                 wanted.push((read, Wish::of(interface, held)));
             }
@@ -178,6 +181,8 @@ fn read_ports<'a>(
                         .push(format!("ofport_request: {asked} is another port's"));
                 }
                 read.spec.number = Some(number);
+                equip(config, &read.spec.name, read.equipment);
+                take_part(config, read.logical, number);
                 config.ports.push(read.spec);
                 InterfaceFate::Port {
                     bridge: config.name.clone(),
@@ -187,6 +192,51 @@ fn read_ports<'a>(
             }
         };
         desired.interfaces.insert(read.uuid, fate);
+    }
+}
+
+/// The bridge's own interface.
+fn read_local(
+    port: Record<'_>,
+    interface: Record<'_>,
+    config: &mut BridgeConfig,
+    desired: &mut Desired,
+) {
+    let mut notes = super::interface::notes_of_local(port, interface);
+    match switching::read_port(port) {
+        Ok((logical, lacking)) => {
+            notes.extend(lacking);
+            take_part(config, logical, PortNo::LOCAL);
+        }
+        Err(why) => notes.push(why),
+    }
+    let (equipment, lacking) = read_equipment(interface, Some(PortNo::LOCAL));
+    notes.extend(lacking);
+    if port.has("qos") {
+        notes.push("qos: not honoured: of the bridge's own interface".to_owned());
+    }
+    let name = config.name.clone();
+    equip(config, &name, equipment);
+    let fate = InterfaceFate::Port {
+        bridge: name,
+        number: PortNo::LOCAL,
+        notes,
+    };
+    desired.interfaces.insert(interface.uuid, fate);
+}
+
+/// Has an interface be given this, if it is anything.
+fn equip(config: &mut BridgeConfig, name: &str, equipment: Equipment) {
+    if equipment != Equipment::default() {
+        config.equipment.insert(name.to_owned(), equipment);
+    }
+}
+
+/// Has a port be this to `NORMAL`, if there is more to it than that it is one.
+fn take_part(config: &mut BridgeConfig, mut logical: LogicalPort, number: PortNo) {
+    logical.members.push(number);
+    if !logical.is_plain() {
+        config.switching.ports.push(logical);
     }
 }
 

@@ -1,28 +1,44 @@
 //! Rows of the table `Controller`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use ovsdb::Database;
 
 use super::interface::unheeded;
 use super::{ControllerFate, Desired, Place};
-use crate::config::{BridgeConfig, ControllerRate, Listen, Target};
+use crate::config::{BridgeConfig, Controller, ControllerRate, Listen, Rate, Target, Tuning};
 use crate::vswitch::rows::Record;
 
 /// Columns that only tune something.
-const UNHEEDED: [&str; 7] = [
-    "max_backoff",
-    "inactivity_probe",
+const UNHEEDED: [&str; 4] = [
     "controller_queue_size",
     "local_ip",
     "local_netmask",
     "local_gateway",
-    "other_config",
 ];
 
+/// Columns that are of those controllers only that the bridge goes to.
+const OF_ACTIVE: [&str; 4] = [
+    "max_backoff",
+    "inactivity_probe",
+    "enable_async_messages",
+    "controller_rate_limit",
+];
+
+/// The shortest that the longest pause may be, in milliseconds, as with Open vSwitch
+/// (ovs-vswitchd.conf.db(5), `max_backoff`).
+const BACKOFF_LEAST_MS: i64 = 1000;
+
+/// The most often that a controller is asked whether it is there, in milliseconds: what is
+/// asked more often is traffic of its own.
+const PROBE_LEAST_MS: i64 = 1000;
+
+/// The greatest class of service: it has six bits (RFC 2474, 3).
+const DSCP_MAX: u8 = 63;
+
 /// What rates there are.
-const ONE_RATE: &str = "all controllers of a bridge have the same, of 100 frames a second or \
-                        more, with a burst of 25 or more";
+const RATES: &str = "there are rates of 100 frames a second or more, with bursts of 25 or more";
 
 /// Reads the controllers of a bridge.
 pub(super) fn read_controllers(
@@ -45,8 +61,15 @@ pub(super) fn read_controllers(
             .text("target")
             .map_or_else(|| Err("no target".to_owned()), read_place);
         match &place {
-            Ok(Place::Target(target)) if !config.controllers.contains(target) => {
-                config.controllers.push(target.clone());
+            Ok(Place::Target(target)) if !has(config, target) => {
+                let mut tuning = tuning(row);
+                if shared.is_none() {
+                    tuning.own_rate = own_rate(row);
+                }
+                config.controllers.push(Controller {
+                    target: target.clone(),
+                    tuning,
+                });
             }
             Ok(Place::Listen(listen)) if !config.listen.contains(listen) => {
                 config.listen.push(listen.clone());
@@ -54,8 +77,8 @@ pub(super) fn read_controllers(
             _ => {}
         }
         let mut notes = notes_of(row);
-        if rates.len() > 1 || rates.contains(&Err(())) {
-            notes.push(format!("controller_rate_limit: not honoured: {ONE_RATE}"));
+        if rate(row).is_err() {
+            notes.push(format!("controller_rate_limit: not honoured: {RATES}"));
         }
         let fate = ControllerFate {
             bridge: config.name.clone(),
@@ -64,6 +87,50 @@ pub(super) fn read_controllers(
         };
         desired.controllers.insert(row.uuid, fate);
     }
+}
+
+/// How many frames a controller is sent, where others are sent more or less.
+fn own_rate(row: Record<'_>) -> Option<Rate> {
+    let (limit, burst) = rate(row).ok()?;
+    ControllerRate { limit, burst }.rate().ok()?
+}
+
+/// Whether the bridge goes there already.
+fn has(config: &BridgeConfig, target: &Target) -> bool {
+    let mut controllers = config.controllers.iter();
+    controllers.any(|controller| controller.target == *target)
+}
+
+/// How a controller is spoken with. What is out of range is taken for what is next to it.
+fn tuning(row: Record<'_>) -> Tuning {
+    let usual = Tuning::default();
+    let milliseconds = |number: i64| Duration::from_millis(number.unsigned_abs());
+    let max_backoff = row
+        .integer("max_backoff")
+        .map_or(usual.max_backoff, |most| {
+            milliseconds(most.max(BACKOFF_LEAST_MS))
+        });
+    let inactivity_probe = match row.integer("inactivity_probe") {
+        None => usual.inactivity_probe,
+        Some(0) => None,
+        Some(probe) => Some(milliseconds(probe.max(PROBE_LEAST_MS))),
+    };
+    Tuning {
+        max_backoff,
+        inactivity_probe,
+        asynchronous: !row.has("enable_async_messages") || row.is_true("enable_async_messages"),
+        dscp: dscp(row).ok().flatten(),
+        own_rate: None,
+    }
+}
+
+/// The class of service that is asked for; an error if there is no such class.
+fn dscp(row: Record<'_>) -> Result<Option<u8>, ()> {
+    let Some(text) = row.map("other_config").get("dscp").copied() else {
+        return Ok(None);
+    };
+    let dscp = text.parse().map_err(|_| ())?;
+    (dscp <= DSCP_MAX).then_some(Some(dscp)).ok_or(())
 }
 
 /// How many frames go to a controller; an error if that cannot be.
@@ -91,20 +158,29 @@ fn read_place(target: &str) -> Result<Place, String> {
 }
 
 fn notes_of(row: Record<'_>) -> Vec<String> {
-    let given = UNHEEDED.into_iter().filter(|column| row.has(column));
-    let mut notes: Vec<_> = given
-        .map(|column| format!("{column}: {}", unheeded(column)))
-        .collect();
-    if row.text("connection_mode") == Some("in-band") {
-        notes.push("connection_mode: not honoured: there is no control in band".to_owned());
-    }
-    if row.has("enable_async_messages") && !row.is_true("enable_async_messages") {
-        notes.push("enable_async_messages: not honoured: the controller is told".to_owned());
-    }
-    let service = row.text("type") == Some("service");
     let goes = row
         .text("target")
         .is_some_and(|target| !target.starts_with('p'));
+    let of_active = OF_ACTIVE.into_iter().filter(|_| !goes);
+    let given = UNHEEDED.into_iter().chain(of_active);
+    let mut notes: Vec<_> = given
+        .filter(|column| row.has(column))
+        .map(|column| format!("{column}: {}", unheeded(column)))
+        .collect();
+    for key in row.map("other_config").keys() {
+        if *key != "dscp" || !goes {
+            notes.push(format!("other_config:{key}: {}", unheeded(key)));
+        }
+    }
+    if dscp(row).is_err() {
+        notes.push(format!(
+            "other_config:dscp: not honoured: it is a number up to {DSCP_MAX}"
+        ));
+    }
+    if row.text("connection_mode") == Some("in-band") {
+        notes.push("connection_mode: not honoured: there is no control in band".to_owned());
+    }
+    let service = row.text("type") == Some("service");
     if service && goes {
         notes.push("type: not honoured: who is gone to is a primary controller".to_owned());
     }

@@ -2,11 +2,19 @@
 //! both is not honoured.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use ovsdb::Uuid;
+use ports::dummy::Files;
 use ports::xdp::{HookChoice, Options, TransferChoice};
 
-use crate::config::{PortKind, PortSpec, check_name};
+use super::equipment::read_equipment;
+use super::switching::read_port;
+use crate::config::{
+    EgressLimit, Equipment, IngressLimit, LogicalPort, PortKind, PortSpec, TUNNEL_TYPES, Tunnel,
+    read_peer,
+};
 use crate::vswitch::rows::Record;
 
 /// An interface that is to be a port.
@@ -14,52 +22,71 @@ pub(super) struct Wanted {
     pub(super) uuid: Uuid,
     /// The port, without a number.
     pub(super) spec: PortSpec,
+    /// What it is given beside.
+    pub(super) equipment: Equipment,
+    /// What it is to `NORMAL`, without its number.
+    pub(super) logical: LogicalPort,
     /// What is not honoured, and why.
     pub(super) notes: Vec<String>,
 }
 
+impl Wanted {
+    /// Limits what leaves by it, or says why not.
+    pub(super) fn limit_out(&mut self, limit: Result<Option<EgressLimit>, String>) {
+        match limit {
+            Ok(Some(_)) if is_inner(&self.spec.kind) => self
+                .notes
+                .push("qos: not honoured: it sends by other ports".to_owned()),
+            Ok(limit) => self.equipment.egress = limit,
+            Err(why) => self.notes.push(format!("qos: {why}")),
+        }
+    }
+}
+
+/// Whether its frames come and go within the process, or by other ports.
+const fn is_inner(kind: &PortKind) -> bool {
+    matches!(kind, PortKind::Patch(_) | PortKind::Tunnel(_))
+}
+
 /// Types of interfaces that are not there; which others are, `kind` says.
 #[rustfmt::skip]
-const MISSING_TYPES: [&str; 13] = [
-    "patch", "vxlan", "geneve", "gre", "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
-];
-
-/// Columns of a port that would have it forward less than it does, or otherwise: without
-/// them frames would go where they must not.
-#[rustfmt::skip]
-const REFUSED: [(&str, &str); 4] = [
-    ("tag",     "ports in a VLAN (access ports) are not there"),
-    ("trunks",  "ports that carry some VLANs only are not there"),
-    ("cvlans",  "tunnels of 802.1Q are not there"),
-    ("qos",     "shaping is not there"),
+const MISSING_TYPES: [&str; 9] = [
+    "ip6gre", "erspan", "ip6erspan", "gtpu", "lisp", "stt", "bareudp", "srv6", "dpdkvhostuserclient",
 ];
 
 /// Columns of a port that only add something.
-const UNHEEDED_OF_PORT: [&str; 4] = ["mac", "bond_mode", "lacp", "other_config"];
+const UNHEEDED_OF_PORT: [&str; 3] = ["mac", "bond_mode", "lacp"];
 
 /// Reads an interface and its port.
 ///
 /// # Errors
 /// It cannot be a port, and why.
-pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<Wanted, String> {
+pub(super) fn read_interface(
+    port: Record<'_>,
+    interface: Record<'_>,
+    is_dummy: impl Fn(&str) -> bool,
+) -> Result<Wanted, String> {
     let name = interface.text("name").unwrap_or_default();
-    check_name("name", name).map_err(|error| error.problem)?;
-    if let Some((column, why)) = refused_of_port(port) {
-        return Err(format!("{column}: {why}"));
-    }
+    let (logical, vlan_notes) = read_port(port)?;
     let mut options = interface.map("options");
-    let (kind, name) = kind(
-        interface.text("type").unwrap_or_default(),
-        name,
-        &mut options,
-    )?;
+    let of = interface.text("type").unwrap_or_default();
+    let (kind, name) = match is_dummy(of) {
+        true => (dummy(&mut options), name.to_owned()),
+        false => kind(of, name, &mut options)?,
+    };
+    kind.check_name("name", &name)
+        .map_err(|error| error.problem)?;
     let mut notes: Vec<_> = options
         .keys()
         .map(|key| format!("options:{key}: {}", unheeded(key)))
         .collect();
+    notes.extend(vlan_notes);
     notes.extend(notes_of(port, interface));
-    if interface.has("mac") {
-        notes.push("mac: not honoured: the interface keeps its address".to_owned());
+    let (mut equipment, lacking) = read_equipment(interface, None);
+    notes.extend(lacking);
+    if is_inner(&kind) && equipment.ingress != IngressLimit::default() {
+        equipment.ingress = IngressLimit::default();
+        notes.push("ingress_policing_rate: not honoured: it receives by other ports".to_owned());
     }
     let spec = PortSpec {
         kind,
@@ -69,6 +96,8 @@ pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<
     Ok(Wanted {
         uuid: interface.uuid,
         spec,
+        equipment,
+        logical,
         notes,
     })
 }
@@ -76,33 +105,10 @@ pub(super) fn read_interface(port: Record<'_>, interface: Record<'_>) -> Result<
 /// What is not honoured of the bridge's own interface. It is there in any case.
 pub(super) fn notes_of_local(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     let mut notes = notes_of(port, interface);
-    if let Some((column, why)) = refused_of_port(port) {
-        notes.push(format!("{column}: not honoured: {why}"));
-    }
     if interface.has("ofport_request") {
         notes.push("ofport_request: not honoured: it is the LOCAL port".to_owned());
     }
-    if interface.has("mac") {
-        notes.push("mac: not honoured: set other_config:hwaddr of the bridge".to_owned());
-    }
     notes
-}
-
-/// Why a port must not be, if it must not.
-fn refused_of_port(port: Record<'_>) -> Option<(&'static str, String)> {
-    let refused = REFUSED.iter().find(|(column, _)| port.has(column));
-    if let Some((column, why)) = refused {
-        return Some((column, (*why).to_owned()));
-    }
-    match port.text("vlan_mode") {
-        None | Some("trunk") => {}
-        Some(mode) => return Some(("vlan_mode", format!("{mode} is not there, only trunk is"))),
-    }
-    if port.is_true("fake_bridge") {
-        return Some(("fake_bridge", "bridges in a VLAN are not there".to_owned()));
-    }
-    let isolated = port.is_true("protected");
-    isolated.then(|| ("protected", "ports are not kept apart".to_owned()))
 }
 
 /// What is not honoured of a port of any kind.
@@ -114,9 +120,9 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
             note(column);
         }
     }
-    for column in ["ingress_policing_rate", "ingress_policing_kpkts_rate"] {
-        if interface.integer(column).is_some_and(|rate| rate > 0) {
-            note(column);
+    for key in port.map("other_config").keys() {
+        if *key != "priority-tags" {
+            note(&format!("other_config:{key}"));
         }
     }
     if interface.map("bfd").get("enable") == Some(&"true") {
@@ -125,7 +131,7 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
     if interface.map("lldp").get("enable") == Some(&"true") {
         note("lldp");
     }
-    for column in ["cfm_mpid", "mtu_request", "other_config"] {
+    for column in ["cfm_mpid", "other_config"] {
         if interface.has(column) {
             note(column);
         }
@@ -136,6 +142,16 @@ fn notes_of(port: Record<'_>, interface: Record<'_>) -> Vec<String> {
 /// What is said of what is not honoured and costs nothing but itself.
 pub(super) fn unheeded(key: &str) -> String {
     format!("not honoured: this switch has no {key}")
+}
+
+/// A dummy, and where its frames are written down.
+fn dummy(options: &mut BTreeMap<&str, &str>) -> PortKind {
+    let both = options.remove("pcap");
+    let mut file = |key| options.remove(key).or(both).map(PathBuf::from);
+    PortKind::Dummy(Arc::new(Files {
+        received: file("rxq_pcap"),
+        sent: file("tx_pcap"),
+    }))
 }
 
 /// What a type of interface comes to, and the name of its device. What is understood of
@@ -159,11 +175,22 @@ fn kind(
             let name = arguments.device().to_owned();
             Ok((PortKind::Dpdk(arguments.into()), name))
         }
+        // As Open vSwitch words it.
+        "patch" => {
+            let peer = options.remove("peer");
+            let peer =
+                peer.ok_or_else(|| format!("{name}: patch type requires valid 'peer' argument"))?;
+            here(PortKind::Patch(read_peer(name, peer)?))
+        }
+        of if TUNNEL_TYPES.contains(&of) => {
+            let tunnel = Tunnel::read(of, name, options)?;
+            here(PortKind::Tunnel(Arc::new(tunnel)))
+        }
         missing if MISSING_TYPES.contains(&missing) => Err(format!(
-            "type {missing}: not there yet: use system, internal, tap, afxdp or dpdk"
+            "type {missing}: not there: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
         unknown => Err(format!(
-            "type {unknown}: unknown: use system, internal, tap, afxdp or dpdk"
+            "type {unknown}: unknown: use system, internal, tap, patch, vxlan, geneve, gre, afxdp or dpdk"
         )),
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::FailMode;
+use crate::config::{FailMode, VlanMode, VlanSet};
 use crate::reconcile::reconcile;
 use crate::vswitch::testing::{empty, names, pairs, put, put_bridge, put_root, uuid};
 
@@ -89,15 +89,17 @@ fn no_row_above_all_is_nothing_to_do() {
 
 /// Columns of an interface, and what is said of them.
 #[rustfmt::skip]
-const OF_INTERFACES: [(&str, &str); 8] = [
-    (r#"{"type": "vxlan"}"#,                                       "refused: type vxlan: not there yet"),
-    (r#"{"type": "patch"}"#,                                       "refused: type patch: not there yet"),
+const OF_INTERFACES: [(&str, &str); 10] = [
+    (r#"{"type": "vxlan"}"#,                                       "refused: p1: vxlan type requires valid 'remote_ip' argument"),
+    (r#"{"type": "gtpu"}"#,                                        "refused: type gtpu: not there"),
+    (r#"{"type": "patch"}"#,                                       "refused: p1: patch type requires valid 'peer' argument"),
+    (r#"{"type": "patch", "options": ["map", [["peer", "p1"]]]}"#, "refused: a patch port is not its own peer"),
     (r#"{"type": "dance"}"#,                                       "refused: type dance: unknown"),
     (r#"{"type": "dpdk"}"#,                                        "refused: type dpdk: say which device in options:dpdk-devargs"),
     (r#"{"type": "afxdp", "options": ["map", [["xdp-mode", "x"]]]}"#, "refused: options:xdp-mode: 'x' is no mode"),
     (r#"{"options": ["map", [["peer", "x"]]]}"#,                   "options:peer: not honoured"),
-    (r#"{"ingress_policing_rate": 100}"#,                          "ingress_policing_rate: not honoured"),
-    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mtu_request: not honoured"),
+    (r#"{"mtu_request": 0}"#,                                      "mtu_request: 0 is no length"),
+    (r#"{"mac": "02:00:00:00:00:01", "mtu_request": 9000}"#,       "mac: not honoured"),
 ];
 
 #[test]
@@ -115,10 +117,9 @@ fn what_an_interface_asks_in_vain_is_said() {
 #[test]
 fn a_port_that_would_forward_what_it_must_not_is_refused() {
     for (column, value) in [
-        ("tag", json!(7)),
-        ("trunks", json!(["set", [1, 2]])),
-        ("vlan_mode", json!("access")),
-        ("fake_bridge", json!(true)),
+        ("tag", json!(7000)),
+        ("cvlans", json!(["set", [1, 2]])),
+        ("vlan_mode", json!("dot1q-tunnel")),
         ("interfaces", names("Interface", &["p1", "p2"])),
     ] {
         let mut database = empty();
@@ -143,14 +144,69 @@ fn a_port_that_would_forward_what_it_must_not_is_refused() {
 }
 
 #[test]
+fn what_a_port_is_to_normal_is_read_by_the_modes_of_the_manual() {
+    let vids = |vids: &[u16]| vids.iter().copied().collect::<VlanSet>();
+    let access = |tag| VlanMode::Access { tag };
+    let trunk = |trunks| VlanMode::Trunk { trunks };
+    for (columns, mode) in [
+        (json!({"tag": 7}), access(7)),
+        (json!({"tag": 7, "trunks": ["set", [1, 2]]}), access(7)),
+        (json!({"tag": 7, "fake_bridge": true}), access(7)),
+        (json!({"vlan_mode": "access"}), access(0)),
+        (json!({"trunks": ["set", [1, 2]]}), trunk(vids(&[1, 2]))),
+        (
+            json!({"tag": 7, "vlan_mode": "trunk"}),
+            trunk(VlanSet::all()),
+        ),
+        (
+            json!({"tag": 7, "trunks": ["set", [0, 2]], "vlan_mode": "native-tagged"}),
+            VlanMode::native(7, vids(&[2]), true),
+        ),
+        (
+            json!({"tag": 7, "vlan_mode": "native-untagged"}),
+            VlanMode::native(7, VlanSet::all(), false),
+        ),
+    ] {
+        let mut port = json!({"name": "p1", "interfaces": names("Interface", &["p1"])});
+        let given = columns.as_object().expect("an object").clone();
+        port.as_object_mut().expect("an object").extend(given);
+        let mut database = empty();
+        put(&mut database, "Port", "p1", &port);
+        put_bridge(&mut database, "br0", json!({}), &[("p1", json!({}))], &[]);
+        put_root(&mut database, &["br0"], 1);
+        let desired = desire(&database, &Config::default());
+        let logical = desired.config.bridges[0].switching.ports.first();
+        let read = logical.map_or_else(|| trunk(VlanSet::all()), |port| port.vlans.mode.clone());
+        assert_eq!(read, mode, "{columns}");
+        assert!(logical.is_none_or(|port| port.members == [PortNo(1)]));
+    }
+}
+
+#[test]
+fn what_a_bridge_is_told_of_its_stations_is_read() {
+    let columns = json!({
+        "flood_vlans": ["set", [3, 4]],
+        "other_config": pairs(&[
+            ("mac-aging-time", "60"), ("mac-table-size", "100"), ("forward-bpdu", "true"),
+        ]),
+    });
+    let desired = one(columns, &[], &[]);
+    let switching = &desired.config.bridges[0].switching;
+    assert!(switching.flood_vlans.iter().eq([3, 4]));
+    assert_eq!(switching.ageing, Duration::from_secs(60));
+    assert!(switching.stations_max == 100 && switching.forward_bpdu);
+    assert!(desired.bridges[&uuid("Bridge", "br0")].notes.is_empty());
+}
+
+#[test]
 fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     let columns = json!({
         "stp_enable": true,
         "mirrors": names("Mirror", &["m"]),
         "protocols": "OpenFlow99",
-        "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "60")]),
+        "other_config": pairs(&[("datapath-id", "x"), ("mac-aging-time", "soon")]),
     });
-    let desired = one(columns, &[], &["ssl:127.0.0.1", "dance"]);
+    let desired = one(columns, &[], &["ptcp:what", "dance"]);
     let fate = &desired.bridges[&uuid("Bridge", "br0")];
     let told: Vec<_> = fate.notes.keys().map(String::as_str).collect();
     let wanted = [
@@ -164,9 +220,9 @@ fn what_a_bridge_and_its_controllers_ask_in_vain_is_said() {
     assert_eq!(desired.config.bridges.len(), 1, "it is there all the same");
     let place = |target| &desired.controllers[&uuid("Controller", target)].place;
     assert!(
-        place("ssl:127.0.0.1")
+        place("ptcp:what")
             .as_ref()
-            .is_err_and(|why| why.contains("TLS"))
+            .is_err_and(|why| why.contains("use ptcp:"))
     );
     assert!(place("dance").is_err());
     assert!(desired.config.bridges[0].controllers.is_empty());
@@ -193,7 +249,7 @@ fn a_name_that_cannot_be_is_refused_with_all_below_it() {
 }
 
 #[test]
-fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
+fn controllers_have_one_rate_or_each_its_own() {
     let of = |limits: [Value; 2]| {
         let mut database = empty();
         put_bridge(
@@ -214,11 +270,20 @@ fn a_rate_for_all_controllers_is_honoured_and_others_are_not() {
             .values()
             .map(|fate| fate.notes.len())
             .sum();
-        (desired.config.bridges[0].controller_rate_limit, notes)
+        let bridge = &desired.config.bridges[0];
+        let own = bridge.controllers.iter();
+        let own: Vec<_> = own
+            .filter_map(|controller| controller.tuning.own_rate)
+            .map(|rate| rate.per_second().get())
+            .collect();
+        (bridge.controller_rate_limit, own, notes)
     };
-    assert_eq!(of([json!(500), json!(500)]), (Some(500), 0_usize));
-    assert_eq!(of([json!(500), json!(["set", []])]), (None, 2));
-    assert_eq!(of([json!(20_000_000), json!(20_000_000)]), (None, 2));
+    let (none, huge) = (json!(["set", []]), json!(20_000_000));
+    assert_eq!(of([json!(500), json!(500)]), (Some(500), vec![], 0_usize));
+    assert_eq!(of([json!(500), none]), (None, vec![500], 0));
+    assert_eq!(of([json!(500), json!(900)]), (None, vec![500, 900], 0));
+    assert_eq!(of([huge.clone(), json!(900)]), (None, vec![900], 1));
+    assert_eq!(of([huge.clone(), huge]), (None, vec![], 2));
 }
 
 #[test]
@@ -368,5 +433,67 @@ proptest! {
         let touched: Vec<_> = touched.iter().map(ToString::to_string).collect();
         let mine = |step: &&String| step.contains(" port p9 ") || step.ends_with("bridge br0");
         prop_assert_eq!(touched.iter().find(mine), None);
+    }
+}
+
+#[test]
+fn of_two_tunnels_that_no_packet_could_tell_apart_one_is_refused() {
+    let tunnel = |of: &str, options: &[(&str, &str)]| {
+        let options: Vec<_> = options
+            .iter()
+            .map(|(key, value)| json!([key, value]))
+            .collect();
+        json!({"type": of, "options": ["map", options]})
+    };
+    let far = ("remote_ip", "10.0.0.1");
+    let ports = [
+        ("t1", tunnel("vxlan", &[far, ("key", "0")])),
+        ("t2", tunnel("vxlan", &[far])),
+        ("t3", tunnel("vxlan", &[far, ("key", "1"), ("exts", "gbp")])),
+        ("t4", tunnel("geneve", &[far])),
+        ("t5", tunnel("gre", &[far, ("packet_type", "ptap")])),
+        ("t6", tunnel("gre", &[far, ("egress_pkt_mark", "1")])),
+        (
+            "a-tunnel-of-a-long-name",
+            tunnel("gre", &[far, ("key", "flow")]),
+        ),
+    ];
+    let desired = one(json!({}), &ports, &[]);
+    assert_eq!(desired.config.bridges[0].ports.len(), 4);
+    for (name, part) in [
+        (
+            "t2",
+            "refused: attempting to add tunnel port 't2' with same config as port 't1'",
+        ),
+        (
+            "t3",
+            "refused: options:dst_port: a tunnel of another protocol",
+        ),
+        ("t5", "refused: options:packet_type: ptap is not there"),
+        ("t6", "options:egress_pkt_mark: not honoured"),
+    ] {
+        let said = said(&desired, name);
+        assert!(said.starts_with(part), "{said}");
+    }
+}
+
+#[test]
+fn patches_that_are_joined_with_nothing_say_why() {
+    let patch = |peer: &str| json!({"type": "patch", "options": ["map", [["peer", peer]]]});
+    let ports = [
+        ("a", patch("b")),
+        ("b", patch("a")),
+        ("c", patch("a")),
+        ("d", patch("e")),
+    ];
+    let desired = one(json!({}), &ports, &[]);
+    assert_eq!(desired.config.bridges[0].ports.len(), 4);
+    for (name, wanted) in [
+        ("a", ""),
+        ("b", ""),
+        ("c", "peer: a has b as its own peer"),
+        ("d", "peer: there is no patch port e"),
+    ] {
+        assert_eq!(said(&desired, name), wanted);
     }
 }

@@ -17,7 +17,7 @@ fn database(next_cfg: i64) -> Database {
     let ports = [
         ("p1", json!({})),
         ("p9", json!({})),
-        ("v1", json!({"type": "vxlan"})),
+        ("v1", json!({"type": "erspan"})),
     ];
     put_bridge(&mut database, "br0", json!({}), &ports, &["tcp:127.0.0.1"]);
     put_root(&mut database, &["br0"], next_cfg);
@@ -38,6 +38,8 @@ fn status(name: &str) -> Status {
 fn facts() -> Facts {
     let port = |device| PortFacts {
         device,
+        complaint: None,
+        link_resets: 0,
         statistics: None,
     };
     let missing = Err("there is no interface p9 here".to_owned());
@@ -50,6 +52,7 @@ fn facts() -> Facts {
         role: Some(Role::Master),
         since_connect: Some(7),
         since_disconnect: None,
+        last_error: None,
     };
     let bridge = BridgeFacts {
         datapath_id: DatapathId(0xab),
@@ -60,6 +63,7 @@ fn facts() -> Facts {
     Facts {
         bridges: [("br0".to_owned(), bridge)].into(),
         failed: [].into(),
+        ..Facts::default()
     }
 }
 
@@ -117,7 +121,7 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
     );
     let why = of("Interface", "v1", "error");
     assert!(
-        why.strings().any(|why| why.starts_with("type vxlan")),
+        why.strings().any(|why| why.starts_with("type erspan")),
         "{why:?}"
     );
     assert_eq!(
@@ -137,6 +141,17 @@ fn how_things_are_is_written_once_and_then_only_what_is_new() {
     manager.handle_tick();
     assert!(manager.is_report_due());
     assert_eq!(manager.report(&database, &facts()), []);
+}
+
+#[test]
+fn a_database_without_the_row_above_all_changes_nothing() {
+    let database = database(1);
+    let (mut manager, _) = owner(&database);
+    manager.handle_event(&Event::Changed);
+    assert_eq!(manager.next_config(&empty()), None);
+    assert!(manager.is_settled());
+    manager.handle_event(&Event::Changed);
+    assert_eq!(manager.next_config(&database), None, "it is what it was");
 }
 
 #[test]

@@ -2,20 +2,25 @@
 
 use std::fmt::Write;
 
-use base::TableId;
-use flow::Match;
-use packet::Frame;
+use base::{Instant, TableId};
+use pipeline::Rule;
 
 use super::Answer::{AtOnce, Later};
-use super::{Command, Told, named};
+use super::{Command, Told, site_of};
 use crate::shell::control::Control;
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: [Command; 3] = [
-    Command { name: "bridge/dump-flows", usage: "bridge", least: 1, most: 1, answer: Later(dump_flows) },
+    Command { name: "bridge/dump-flows", usage: "[--offload-stats] bridge", least: 1, most: 2, answer: Later(dump_flows) },
+    Command { name: "bridge/reconnect", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(reconnect) },
     Command { name: "ofproto/list", usage: "", least: 0, most: 0, answer: AtOnce(bridges) },
-    Command { name: "ofproto/trace", usage: "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]", least: 1, most: 3, answer: AtOnce(trace) },
 ];
+
+/// What is said of a bridge that is not there.
+const UNKNOWN: &str = "Unknown bridge";
+
+/// The priority of rules of which nobody said any, which is not told.
+const PRIORITY_USUAL: u16 = 0x8000;
 
 /// The bridges.
 fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
@@ -28,42 +33,56 @@ fn bridges(control: &mut Control, _: &[String]) -> Result<String, String> {
 /// All rules of a bridge, of all its tables.
 fn dump_flows(control: &mut Control, arguments: &[String]) -> Result<Told, String> {
     let now = control.now();
-    let pipeline = named(control, arguments)?.bridge.rules();
+    let (options, rest) = super::options(arguments);
+    let offload = options.contains(&"--offload-stats");
+    let name = rest.first().ok_or(UNKNOWN)?;
+    let pipeline = site_of(control, name).ok_or(UNKNOWN)?.bridge.rules();
     Ok(Box::new(move || {
         let mut text = String::new();
         for table in (0..=TableId::LAST.0).map(TableId) {
             for rule in pipeline.rules(table) {
-                writeln!(text, "{}", rule.statistics(now)).expect("a string has room");
+                tell_rule(&mut text, rule, offload, now).expect("a string has room");
             }
         }
         text
     }))
 }
 
-/// Tells the way of a frame that the flow accepts, or of these bytes.
-fn trace(control: &mut Control, arguments: &[String]) -> Result<String, String> {
-    let [_, flow, packet @ ..] = arguments else {
-        return Err("name a bridge and a flow, as in br0 in_port=1,tcp,tp_dst=80".to_owned());
-    };
-    let matching: Match = flow.parse().map_err(|error| format!("{flow}: {error}"))?;
-    let frame = packet.first().map(|digits| frame(digits)).transpose()?;
-    let now = control.now();
-    named(control, arguments)?
-        .bridge
-        .trace(&matching, frame, now)
+fn tell_rule(text: &mut String, rule: &Rule, offload: bool, now: Instant) -> std::fmt::Result {
+    let told = rule.statistics(now);
+    if told.table != TableId(0) {
+        write!(text, "table_id={}, ", told.table.0)?;
+    }
+    let (age, packets, bytes) = (told.duration.as_secs(), told.packets, told.bytes);
+    write!(
+        text,
+        "duration={age}s, n_packets={packets}, n_bytes={bytes}, "
+    )?;
+    if offload {
+        // No device does what rules say.
+        write!(text, "n_offload_packets=0, n_offload_bytes=0, ")?;
+    }
+    if told.priority != PRIORITY_USUAL {
+        write!(text, "priority={},", told.priority)?;
+    }
+    if !told.matching.is_any() {
+        write!(text, "{},", told.matching)?;
+    }
+    writeln!(text, "actions={}", told.instructions)
 }
 
-/// The frame that is written in hexadecimal.
-fn frame(digits: &str) -> Result<Frame, String> {
-    let wrong = || format!("{digits}: not the bytes of a frame in hexadecimal");
-    if !digits.len().is_multiple_of(2) || digits.len() / 2 > Frame::LEN_MAX {
-        return Err(wrong());
-    }
-    let byte = |at: usize| {
-        let two = digits.get(at..at + 2)?;
-        let plain = two.bytes().all(|digit| digit.is_ascii_hexdigit());
-        u8::from_str_radix(two, 16).ok().filter(|_| plain)
+/// Has a bridge, or all, meet its controllers anew.
+fn reconnect(control: &mut Control, arguments: &[String]) -> Result<String, String> {
+    let names: Vec<_> = match arguments {
+        [name, ..] => {
+            site_of(control, name).ok_or(UNKNOWN)?;
+            vec![name.clone()]
+        }
+        [] => {
+            let sites = control.sites.values();
+            sites.map(|site| site.bridge.name().to_owned()).collect()
+        }
     };
-    let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
-    Ok(Frame::from_bytes(&bytes.ok_or_else(wrong)?))
+    names.iter().for_each(|name| control.meet_anew(name));
+    Ok(String::new())
 }

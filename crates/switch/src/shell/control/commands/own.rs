@@ -1,5 +1,7 @@
 //! Commands that only this switch has, `comporta/*`, and its counters.
 
+use crate::shell::control::gathering::telemetry;
+use crate::telemetry::TELEMETRY;
 use std::collections::BTreeMap;
 
 use ports::Counter;
@@ -15,8 +17,8 @@ pub(super) const COMMANDS: [Command; 5] = [
     Command { name: "comporta/affinity", usage: "bridge port core[,core]..", least: 3, most: 3, answer: AtOnce(affinity) },
     Command { name: "comporta/counters", usage: "[bridge]", least: 0, most: 1, answer: AtOnce(counters) },
     Command { name: "comporta/tables", usage: "bridge", least: 1, most: 1, answer: Later(tables) },
+    Command { name: TELEMETRY, usage: "[rules]", least: 0, most: 1, answer: Later(telemetry) },
     Command { name: "comporta/workers", usage: "", least: 0, most: 0, answer: AtOnce(workers) },
-    Command { name: "coverage/show", usage: "", least: 0, most: 0, answer: AtOnce(counters) },
 ];
 
 /// How each table finds its rules, and what that takes.

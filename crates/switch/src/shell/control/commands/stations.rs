@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Answer::AtOnce;
 use super::{Command, named};
-use crate::mac::STATIONS_MAX;
+use crate::config::STATIONS_MAX;
 use crate::shell::control::Control;
 
 #[rustfmt::skip]

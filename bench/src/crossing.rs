@@ -1,0 +1,121 @@
+//! What a frame costs that crosses bridges which are joined by patch ports: one bridge between
+//! two cables, and ten, each with a rule. Open vSwitch beside it, with its userspace data path.
+//!
+//! Told is the processor time of the daemon, all of it, by the frames that came out: it is the same
+//! however busy the machine is with other things.
+
+use std::time::Duration;
+
+use testbed::{Process, Program, RawSocket};
+
+use crate::managed::{Cables, Kind, Managed, PATIENCE, port};
+use crate::sample::Sample;
+use crate::switch::Site;
+use crate::{Failure, Programs, Rounds};
+
+/// Rows, and how many bridges each has.
+const CHAINS: [(&str, usize); 2] = [("one", 1), ("ten", 10)];
+
+/// Frames that are sent together, and waited for.
+const TOGETHER: usize = 64;
+
+/// Bursts before time counts: whoever learns has learned then.
+const WARM_UP: usize = 200;
+
+/// Bytes of a frame.
+const FRAME_LEN: usize = 60;
+
+/// Takes `rounds` of samples, each of one switch and then of the other.
+pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
+    let site = Site::new(programs)?;
+    for _ in 0..rounds.runs {
+        for kind in Kind::ALL {
+            for (row, bridges) in CHAINS {
+                let cables = Cables::lay(2)?;
+                let managed = Managed::new(&site, "crossing", kind)?;
+                let daemon = chain(&managed, &cables, bridges)?;
+                let value = cost(&site, &cables, &daemon, rounds)?;
+                let column = kind.column();
+                Sample { row, column, value }.print();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A chain of so many bridges between `p1` and `p2`.
+fn chain(managed: &Managed<'_>, cables: &Cables, bridges: usize) -> Result<Process, Failure> {
+    let daemon = managed.daemon(&cables.near)?;
+    for place in 1..=bridges {
+        let left = match place {
+            1 => end("p1", None),
+            _ => end(
+                &format!("l{place}"),
+                Some(format!("r{}", place.saturating_sub(1))),
+            ),
+        };
+        let right = match place == bridges {
+            true => end("p2", None),
+            false => end(&format!("r{place}"), Some(format!("l{}", place + 1))),
+        };
+        managed.vsctl(&format!(
+            "add-br c{place} -- set Bridge c{place} datapath_type=netdev fail_mode=secure \
+             -- add-port c{place} {left} ofport_request=1 -- add-port c{place} {right} ofport_request=2"
+        ))?;
+        let bridge = format!("c{place}");
+        let words = ["add-flow", &bridge, "in_port=1,actions=output:2"];
+        managed.run(Program::new("ovs-ofctl").args(words))?;
+    }
+    Ok(daemon)
+}
+
+/// A port and its interface, as far as its number.
+fn end(name: &str, peer: Option<String>) -> String {
+    let peer = peer.map_or(String::new(), |peer| {
+        format!("type=patch options:peer={peer}")
+    });
+    format!("{name} -- set Interface {name} {peer}")
+}
+
+/// Nanoseconds of processor time that the daemon takes for a frame.
+fn cost(site: &Site, cables: &Cables, daemon: &Process, rounds: Rounds) -> Result<f64, Failure> {
+    let sender = cables.far.raw_sender(&port(1))?;
+    let receiver = cables.far.raw_receiver(&port(2))?;
+    for _ in 0..WARM_UP {
+        burst(site, &sender, &receiver)?;
+    }
+    let before = daemon.usage()?;
+    let until = site.clock.now() + Duration::from_millis(rounds.millis.into());
+    let mut frames = 0_u32;
+    while site.clock.now() < until {
+        frames += burst(site, &sender, &receiver)?;
+    }
+    let after = daemon.usage()?;
+    let busy = (after.user + after.system).saturating_sub(before.user + before.system);
+    Ok(busy.as_secs_f64() * 1e9 / f64::from(frames.max(1)))
+}
+
+/// Sends frames and waits for all of them; says how many there are.
+fn burst(site: &Site, sender: &RawSocket, receiver: &RawSocket) -> Result<u32, Failure> {
+    let mut frame = [0; FRAME_LEN];
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+    let frames = [frame; TOGETHER];
+    let (mut sent, mut came) = (0, 0);
+    let mut room = [0; 256];
+    let deadline = site.clock.now() + PATIENCE;
+    while came < TOGETHER {
+        if sent < TOGETHER {
+            // Those that find no room are sent later.
+            sent += sender.send(&frames[sent..]).unwrap_or(0);
+        }
+        while let Some(length) = receiver.receive(&mut room)? {
+            came += usize::from(room[..length] == frame);
+        }
+        if site.clock.now() > deadline {
+            return Err(format!("of {sent} frames {came} came").into());
+        }
+    }
+    Ok(u32::try_from(came)?)
+}

@@ -1,0 +1,157 @@
+//! How long a switch takes with a large configuration: a database of a thousand ports, and a
+//! hundred thousand flows that are put back as `ovs-save` does; until a frame takes the last
+//! of them. Open vSwitch beside it, with its userspace data path and the same database.
+
+use std::fs;
+
+use testbed::{Program, RawSocket};
+
+use crate::managed::{Cables, Kind, Managed, PATIENCE, port};
+use crate::sample::Sample;
+use crate::switch::Site;
+use crate::{Failure, Programs, Rounds};
+
+/// Ports of the one bridge. The last flow leads from the first to the last.
+const PORTS: usize = 1_000;
+
+/// Flows.
+const FLOWS: usize = 100_000;
+
+/// Bridges that are added to it.
+const BRIDGES: usize = 100;
+
+/// The frame that only the last flow takes: UDP from 10.255.255.255.
+const SOURCE: [u8; 4] = [10, 255, 255, 255];
+
+/// A MiB.
+const MIB: f64 = (1 << 20) as f64;
+
+/// Takes `rounds` of samples, each of one switch and then of the other.
+pub(crate) fn measure(programs: &Programs, rounds: Rounds) -> Result<(), Failure> {
+    let site = Site::new(programs)?;
+    let cables = Cables::lay(PORTS)?;
+    for _ in 0..rounds.runs {
+        for kind in Kind::ALL {
+            Start::prepare(&site, &cables, kind)?.measure()?;
+        }
+    }
+    Ok(())
+}
+
+/// A database with ports, a file with flows, and a daemon that is to come.
+struct Start<'a> {
+    site: &'a Site,
+    cables: &'a Cables,
+    managed: Managed<'a>,
+}
+
+impl<'a> Start<'a> {
+    fn prepare(site: &'a Site, cables: &'a Cables, kind: Kind) -> Result<Self, Failure> {
+        let managed = Managed::new(site, "startup", kind)?;
+        fs::write(managed.path("flows.txt"), flows())?;
+        let ports = (1..=PORTS).map(|number| {
+            let name = port(number);
+            format!(" -- add-port br0 {name} -- set Interface {name} ofport_request={number}")
+        });
+        let ports: String = ports.collect();
+        managed.vsctl(&format!(
+            "--no-wait add-br br0 -- set Bridge br0 datapath_type=netdev fail_mode=secure{ports}"
+        ))?;
+        Ok(Self {
+            site,
+            cables,
+            managed,
+        })
+    }
+
+    /// Takes one sample of everything.
+    fn measure(&self) -> Result<(), Failure> {
+        let clock = self.site.clock;
+        let sample = |row, value| {
+            let column = self.managed.kind.column();
+            Sample { row, column, value }.print();
+        };
+        let began = clock.now();
+        let since = |then| clock.now().since(then).as_secs_f64();
+        let mut daemon = self.managed.daemon(&self.cables.near)?;
+        self.managed
+            .vsctl("set Open_vSwitch . external_ids:asked=true")?;
+        sample("ports", since(began));
+        let flows = self.managed.path("flows.txt");
+        let flows = flows.to_string_lossy();
+        let words = ["-O", "OpenFlow14", "--bundle", "add-flows", "br0", &flows];
+        self.managed.run(Program::new("ovs-ofctl").args(words))?;
+        self.cross()?;
+        sample("ports-flows", since(began));
+        let memory = daemon.usage()?.resident_bytes;
+        sample("memory", memory as f64 / MIB);
+        let bridges = (1..=BRIDGES).map(|number| {
+            format!("-- add-br b{number} -- set Bridge b{number} datapath_type=netdev ")
+        });
+        let bridges: String = bridges.collect();
+        let then = clock.now();
+        self.managed.vsctl(bridges.trim_start_matches("-- "))?;
+        sample("bridges", since(then));
+        let then = clock.now();
+        daemon.stop_within(PATIENCE)?;
+        sample("end", since(then));
+        Ok(())
+    }
+
+    /// Sends frames into the first port until one comes out of the last.
+    fn cross(&self) -> Result<(), Failure> {
+        let sender = self.cables.far.raw_sender(&port(1))?;
+        let receiver = self.cables.far.raw_receiver(&port(PORTS))?;
+        let frame = frame();
+        let came = || {
+            // One that finds no room is sent again.
+            let _ = sender.send(&[frame]);
+            Ok(receive(&receiver, &frame)?.then_some(()))
+        };
+        self.site.clock.wait_for("a frame", PATIENCE, came)?;
+        Ok(())
+    }
+}
+
+/// Flows of TCP by addresses, and last the one that the frame takes.
+fn flows() -> String {
+    let flow = |number: usize| {
+        let [_, high, mid, low] = u32::try_from(number)
+            .expect("a hundred thousand")
+            .to_be_bytes();
+        let (from, to) = (number % PORTS + 1, number * 7 % PORTS + 1);
+        format!(
+            "priority=100,tcp,in_port={from},nw_src=10.{high}.{mid}.{low},nw_dst=10.0.0.1,\
+             tp_dst=80,actions=output:{to}\n"
+        )
+    };
+    let many: String = (0..FLOWS - 1).map(flow).collect();
+    let [a, b, c, d] = SOURCE;
+    format!("{many}priority=1,udp,in_port=1,nw_src={a}.{b}.{c}.{d},actions=output:{PORTS}\n")
+}
+
+/// UDP without content.
+fn frame() -> [u8; 60] {
+    let mut frame = [0; 60];
+    frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 2]);
+    frame[6..12].copy_from_slice(&[2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&[0x08, 0x00]);
+    let ip: [u8; 20] = [
+        0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0x65, 0xd2, 10, 255, 255, 255, 10, 0, 0, 1,
+    ];
+    frame[14..34].copy_from_slice(&ip);
+    frame[34..42].copy_from_slice(&[0, 1, 0, 2, 0, 8, 0, 0]);
+    frame
+}
+
+/// Whether the frame has come.
+fn receive(receiver: &RawSocket, frame: &[u8]) -> Result<bool, testbed::Failure> {
+    let mut room = [0; 256];
+    let failure = || testbed::Failure::to("receive a frame");
+    while let Some(length) = receiver.receive(&mut room).map_err(failure())? {
+        if room[..length] == *frame {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

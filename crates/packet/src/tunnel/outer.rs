@@ -1,0 +1,299 @@
+//! Ethernet, IP and UDP around a tunnel's own header.
+
+use std::net::IpAddr;
+
+use super::TunnelError;
+use crate::checksum::Sum;
+use crate::wire::ethernet::{self, EtherType};
+use crate::wire::{IpProto, ipv4, ipv6, u16_at, udp};
+use crate::{Link, MacAddr};
+
+/// What stands around a tunnel's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// To which station.
+    pub eth_dst: MacAddr,
+    /// From which.
+    pub eth_src: MacAddr,
+    /// From which end of the tunnel.
+    pub src: IpAddr,
+    /// To which; both of one version.
+    pub dst: IpAddr,
+    /// DSCP and ECN.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// Whether IPv4 is told not to cut it.
+    pub dont_fragment: bool,
+    /// What is between IP and the tunnel's header.
+    pub upper: Upper,
+}
+
+/// What is between IP and a tunnel's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Upper {
+    /// UDP.
+    Udp {
+        /// The source port, by which flows are told apart.
+        src: u16,
+        /// The destination port, by which the tunnel's protocol is known.
+        dst: u16,
+        /// Whether there is a checksum.
+        summed: bool,
+    },
+    /// Nothing: it is GRE.
+    Gre,
+}
+
+/// A packet that may be a tunnel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What stands around it.
+    pub outer: Outer,
+    /// Where IP begins.
+    network: usize,
+    /// Where UDP, or the tunnel's header, begins.
+    transport: usize,
+    /// Where the tunnel's header begins.
+    pub at: usize,
+    /// Where the packet ends.
+    pub end: usize,
+}
+
+/// What a frame tells of a tunnel around another; none if it is no packet of UDP or GRE, has a
+/// tag, is a fragment, or has headers between IP and those.
+#[must_use]
+pub fn find(bytes: &[u8]) -> Option<Found> {
+    let link = Link::parse(bytes).ok()?;
+    if link.tag.is_some() {
+        return None;
+    }
+    let network = link.payload_at();
+    let packet = bytes.get(network..)?;
+    let (src, dst, tos, ttl, dont_fragment, protocol, header, end) = match link.eth_type {
+        EtherType::IPV4 => of_ipv4(packet)?,
+        EtherType::IPV6 => of_ipv6(packet)?,
+        _ => return None,
+    };
+    let (transport, end) = (network + header, network + end);
+    let (upper, at) = match protocol {
+        IpProto::UDP => {
+            let header = bytes.get(transport..end)?.first_chunk::<{ udp::LEN }>()?;
+            let upper = Upper::Udp {
+                src: u16_at(header, udp::SRC),
+                dst: u16_at(header, udp::DST),
+                summed: u16_at(header, udp::CHECKSUM) != 0,
+            };
+            (upper, transport + udp::LEN)
+        }
+        GRE => (Upper::Gre, transport),
+        _ => return None,
+    };
+    let outer = Outer {
+        eth_dst: link.dst,
+        eth_src: link.src,
+        src,
+        dst,
+        tos,
+        ttl,
+        dont_fragment,
+        upper,
+    };
+    Some(Found {
+        outer,
+        network,
+        transport,
+        at,
+        end,
+    })
+}
+
+/// The number of GRE (RFC 2784, 2).
+const GRE: IpProto = IpProto(47);
+
+/// Ends, DSCP and ECN, TTL, whether it may not be cut, protocol, bytes of the header and of all.
+type Network = (IpAddr, IpAddr, u8, u8, bool, IpProto, usize, usize);
+
+fn of_ipv4(packet: &[u8]) -> Option<Network> {
+    let header = ipv4::Ipv4::parse(packet).ok()?;
+    let fragment = u16_at(packet, ipv4::FRAGMENT);
+    if fragment & (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_MASK) != 0 {
+        return None;
+    }
+    Some((
+        header.src.into(),
+        header.dst.into(),
+        header.tos,
+        header.ttl,
+        fragment & ipv4::DONT_FRAGMENT != 0,
+        header.protocol,
+        header.header_len.into(),
+        header.total_len.into(),
+    ))
+}
+
+fn of_ipv6(packet: &[u8]) -> Option<Network> {
+    let header: &[u8; ipv6::LEN] = packet.first_chunk()?;
+    if header[0] >> 4 != 6 {
+        return None;
+    }
+    let address = |at: usize| {
+        let octets: [u8; 16] = header[at..at + 16].try_into().ok()?;
+        Some(IpAddr::from(octets))
+    };
+    let end = ipv6::LEN + usize::from(u16_at(header, ipv6::PAYLOAD_LEN));
+    (end <= packet.len()).then_some(())?;
+    Some((
+        address(ipv6::SRC)?,
+        address(ipv6::DST)?,
+        header[0] << 4 | header[1] >> 4,
+        header[ipv6::HOP_LIMIT],
+        true,
+        IpProto(header[ipv6::NEXT]),
+        ipv6::LEN,
+        end,
+    ))
+}
+
+impl Found {
+    /// Checks what is summed around the tunnel's header.
+    pub(super) fn check(&self, bytes: &[u8]) -> Result<(), TunnelError> {
+        let holds = |sum: Sum| match sum.checksum() {
+            0 => Ok(()),
+            _ => Err(TunnelError::Checksum),
+        };
+        if self.outer.src.is_ipv4() {
+            let header = match self.outer.upper {
+                Upper::Udp { .. } | Upper::Gre => &bytes[self.network..self.transport],
+            };
+            holds(Sum::of(header))?;
+        }
+        match self.outer.upper {
+            Upper::Udp { summed: true, .. } => {
+                let datagram = &bytes[self.transport..self.end];
+                let len = usize::from(u16_at(datagram, udp::LENGTH));
+                let datagram = datagram.get(..len).ok_or(TunnelError::Truncated)?;
+                holds(self.outer.pseudo(len).and(Sum::of(datagram)))
+            }
+            Upper::Udp { summed: false, .. } | Upper::Gre => Ok(()),
+        }
+    }
+}
+
+impl Outer {
+    fn pseudo(&self, len: usize) -> Sum {
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => Sum::pseudo_v4(src, dst, IpProto::UDP, len),
+            (src, dst) => {
+                let wide = |address| match address {
+                    IpAddr::V6(address) => address,
+                    IpAddr::V4(address) => address.to_ipv6_mapped(),
+                };
+                Sum::pseudo_v6(wide(src), wide(dst), IpProto::UDP, len)
+            }
+        }
+    }
+
+    /// Bytes of IP's header.
+    fn network_len(&self) -> usize {
+        match self.dst {
+            IpAddr::V4(_) => ipv4::LEN_MIN,
+            IpAddr::V6(_) => ipv6::LEN,
+        }
+    }
+
+    /// Bytes of all headers here.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let upper = match self.upper {
+            Upper::Udp { .. } => udp::LEN,
+            Upper::Gre => 0,
+        };
+        ethernet::LEN + self.network_len() + upper
+    }
+
+    /// Never.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes all that does not depend on what is within. Answers where that begins.
+    pub(super) fn emit(&self, into: &mut Vec<u8>) -> usize {
+        let protocol = match self.upper {
+            Upper::Udp { .. } => IpProto::UDP,
+            Upper::Gre => GRE,
+        };
+        into.extend(self.eth_dst.0);
+        into.extend(self.eth_src.0);
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => {
+                into.extend(EtherType::IPV4.0.to_be_bytes());
+                let header = ipv4::Ipv4 {
+                    src,
+                    dst,
+                    protocol,
+                    tos: self.tos,
+                    ttl: self.ttl,
+                    fragment: crate::wire::Fragment::No,
+                    header_len: 20,
+                    total_len: 0,
+                };
+                let mut header = header.emit();
+                if self.dont_fragment {
+                    header[ipv4::FRAGMENT..][..2]
+                        .copy_from_slice(&ipv4::DONT_FRAGMENT.to_be_bytes());
+                }
+                into.extend(header);
+            }
+            (src, dst) => {
+                into.extend(EtherType::IPV6.0.to_be_bytes());
+                let octets = |address| match address {
+                    IpAddr::V6(address) => address.octets(),
+                    IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                };
+                into.extend([0x60 | self.tos >> 4, self.tos << 4, 0, 0, 0, 0]);
+                into.extend([protocol.0, self.ttl]);
+                into.extend(octets(src));
+                into.extend(octets(dst));
+            }
+        }
+        if let Upper::Udp { src, dst, .. } = self.upper {
+            into.extend(udp::Udp { src, dst }.emit(0));
+        }
+        into.len()
+    }
+
+    /// Writes lengths and checksums of a whole frame.
+    pub(super) fn seal(&self, bytes: &mut [u8]) {
+        let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX).to_be_bytes();
+        let (head, datagram) = bytes.split_at_mut(ethernet::LEN + self.network_len());
+        let network = &mut head[ethernet::LEN..];
+        match self.dst {
+            IpAddr::V4(_) => {
+                let total = network.len() + datagram.len();
+                let total = u16::try_from(total).unwrap_or(u16::MAX);
+                network[ipv4::TOTAL_LEN..][..2].copy_from_slice(&total.to_be_bytes());
+                network[ipv4::CHECKSUM..][..2].fill(0);
+                let sum = Sum::of(network).checksum();
+                network[ipv4::CHECKSUM..][..2].copy_from_slice(&sum.to_be_bytes());
+            }
+            IpAddr::V6(_) => {
+                network[ipv6::PAYLOAD_LEN..][..2].copy_from_slice(&length(datagram));
+            }
+        }
+        if let Upper::Udp { summed, .. } = self.upper {
+            let len = length(datagram);
+            datagram[udp::LENGTH..][..2].copy_from_slice(&len);
+            if summed {
+                let sum = self.pseudo(datagram.len()).and(Sum::of(datagram));
+                // Zero says that there is none (RFC 768).
+                let sum = match sum.checksum() {
+                    0 => u16::MAX,
+                    sum => sum,
+                };
+                datagram[udp::CHECKSUM..][..2].copy_from_slice(&sum.to_be_bytes());
+            }
+        }
+    }
+}

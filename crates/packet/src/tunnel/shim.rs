@@ -1,0 +1,343 @@
+//! A tunnel's own header: what stands between UDP or IP and what is within.
+
+use super::{OPTIONS_LEN_MAX, TunnelError};
+use crate::checksum::Sum;
+use crate::wire::ethernet::EtherType;
+use crate::wire::u16_at;
+
+/// The protocol of a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// VXLAN.
+    Vxlan(Extension),
+    /// GENEVE.
+    Geneve,
+    /// GRE.
+    Gre,
+}
+
+/// What VXLAN's header has beside its key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Extension {
+    /// Nothing.
+    #[default]
+    None,
+    /// A group policy (draft-smith-vxlan-group-policy).
+    Gbp,
+    /// The type of what is within (draft-ietf-nvo3-vxlan-gpe).
+    Gpe,
+}
+
+/// What is within.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Payload {
+    /// An Ethernet frame.
+    #[default]
+    Ethernet,
+    /// A packet of this type.
+    Packet(EtherType),
+}
+
+/// The group policy of VXLAN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The group.
+    pub id: u16,
+    /// Whether it was applied (0x08), and whether addresses are not to be learned (0x40).
+    pub flags: u8,
+}
+
+/// An option of GENEVE.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunnelOption {
+    /// Whose option it is.
+    pub class: u16,
+    /// Which of those.
+    pub kind: u8,
+    /// Its value, whole words.
+    pub value: Vec<u8>,
+}
+
+/// A tunnel's header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shim {
+    /// Of which protocol.
+    pub protocol: Protocol,
+    /// The key, 24 bits of VXLAN and GENEVE and 32 of GRE.
+    pub key: Option<u32>,
+    /// What is within.
+    pub payload: Payload,
+    /// The group policy, of VXLAN with one.
+    pub policy: Option<Policy>,
+    /// Whether it is for the ends of the tunnel alone (`O` of GENEVE and of VXLAN's GPE).
+    pub oam: bool,
+    /// Whether GRE sums what is within.
+    pub summed: bool,
+    /// GRE's sequence number.
+    pub sequence: Option<u32>,
+    /// GENEVE's options.
+    pub options: Vec<TunnelOption>,
+}
+
+mod vxlan {
+    pub(super) const LEN: usize = 8;
+    pub(super) const KEY: u8 = 0x08;
+    pub(super) const POLICY: u8 = 0x80;
+    pub(super) const VERSION: u8 = 0x30;
+    pub(super) const NEXT: u8 = 0x04;
+    pub(super) const OAM: u8 = 0x01;
+    /// Of the group policy: applied, and not to be learned from.
+    pub(super) const POLICY_FLAGS: u8 = 0x48;
+}
+
+mod geneve {
+    pub(super) const LEN: usize = 8;
+    pub(super) const OAM: u8 = 0x80;
+    pub(super) const CRITICAL: u8 = 0x40;
+    /// Of an option's type: who does not know it must drop the packet.
+    pub(super) const CRITICAL_KIND: u8 = 0x80;
+}
+
+mod gre {
+    pub(super) const CHECKSUM: u16 = 0x8000;
+    pub(super) const KEY: u16 = 0x2000;
+    pub(super) const SEQUENCE: u16 = 0x1000;
+    /// Those that are known, and the version.
+    pub(super) const KNOWN: u16 = CHECKSUM | KEY | SEQUENCE;
+}
+
+/// Transparent Ethernet bridging (RFC 1701; RFC 7637, 3.2; RFC 8926, 3.4).
+const BRIDGING: u16 = 0x6558;
+
+/// What VXLAN's generic protocol extension calls them.
+const NEXT_PROTOCOLS: [(u8, Payload); 5] = [
+    (1, Payload::Packet(EtherType::IPV4)),
+    (2, Payload::Packet(EtherType::IPV6)),
+    (3, Payload::Ethernet),
+    (4, Payload::Packet(EtherType::NSH)),
+    (5, Payload::Packet(EtherType::MPLS)),
+];
+
+impl Payload {
+    const fn of_type(number: u16) -> Self {
+        match number {
+            BRIDGING => Self::Ethernet,
+            other => Self::Packet(EtherType(other)),
+        }
+    }
+
+    const fn ether_type(self) -> u16 {
+        match self {
+            Self::Ethernet => BRIDGING,
+            Self::Packet(EtherType(number)) => number,
+        }
+    }
+}
+
+impl Shim {
+    /// One around an Ethernet frame, with nothing else in it.
+    #[must_use]
+    pub const fn new(protocol: Protocol) -> Self {
+        Self {
+            protocol,
+            key: None,
+            payload: Payload::Ethernet,
+            policy: None,
+            oam: false,
+            summed: false,
+            sequence: None,
+            options: Vec::new(),
+        }
+    }
+
+    /// Reads the header at the front of `bytes`, which reach to the end of the packet; whether
+    /// its checksum holds is not asked if it is to be `believed`. Answers how long it is, too.
+    ///
+    /// # Errors
+    /// It is cut off, of an unknown kind, or does not add up.
+    pub fn parse(
+        protocol: Protocol,
+        bytes: &[u8],
+        believed: bool,
+    ) -> Result<(Self, usize), TunnelError> {
+        match protocol {
+            Protocol::Vxlan(extension) => parse_vxlan(extension, bytes),
+            Protocol::Geneve => parse_geneve(bytes),
+            Protocol::Gre => parse_gre(bytes, believed),
+        }
+    }
+
+    /// Writes it. What is too large for it is cut off.
+    pub(super) fn emit(&self, into: &mut Vec<u8>) {
+        match self.protocol {
+            Protocol::Vxlan(extension) => self.emit_vxlan(extension, into),
+            Protocol::Geneve => self.emit_geneve(into),
+            Protocol::Gre => self.emit_gre(into),
+        }
+    }
+
+    /// Finishes it in `bytes`, which begin with it and reach to the end of the packet.
+    pub(super) fn seal(&self, bytes: &mut [u8]) {
+        if self.protocol == Protocol::Gre && self.summed {
+            let sum = Sum::of(bytes).checksum();
+            bytes[4..6].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+
+    fn emit_vxlan(&self, extension: Extension, into: &mut Vec<u8>) {
+        let mut head = [vxlan::KEY, 0, 0, 0];
+        match extension {
+            Extension::None => {}
+            Extension::Gbp => {
+                if let Some(policy) = self.policy {
+                    head[0] |= vxlan::POLICY;
+                    head[1] = policy.flags & vxlan::POLICY_FLAGS;
+                    head[2..].copy_from_slice(&policy.id.to_be_bytes());
+                }
+            }
+            Extension::Gpe => {
+                let next = NEXT_PROTOCOLS
+                    .iter()
+                    .find(|(_, payload)| *payload == self.payload);
+                head[0] |= vxlan::NEXT | u8::from(self.oam);
+                head[3] = next.map_or(0, |(number, _)| *number);
+            }
+        }
+        into.extend(head);
+        into.extend((self.key.unwrap_or(0) << 8).to_be_bytes());
+    }
+
+    fn emit_geneve(&self, into: &mut Vec<u8>) {
+        let mut flags = if self.oam { geneve::OAM } else { 0 };
+        let mut options = Vec::new();
+        for option in &self.options {
+            let words = option.value.len() / 4;
+            if options.len() + 4 + option.value.len() > OPTIONS_LEN_MAX || words > 31 {
+                break;
+            }
+            if option.kind & geneve::CRITICAL_KIND != 0 {
+                flags |= geneve::CRITICAL;
+            }
+            options.extend(option.class.to_be_bytes());
+            options.extend([option.kind, u8::try_from(words).unwrap_or(0)]);
+            options.extend(&option.value[..4 * words]);
+        }
+        let words = u8::try_from(options.len() / 4).unwrap_or(0);
+        into.extend([words, flags]);
+        into.extend(self.payload.ether_type().to_be_bytes());
+        into.extend((self.key.unwrap_or(0) << 8).to_be_bytes());
+        into.extend(options);
+    }
+
+    fn emit_gre(&self, into: &mut Vec<u8>) {
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        let flags = flag(self.summed, gre::CHECKSUM)
+            | flag(self.key.is_some(), gre::KEY)
+            | flag(self.sequence.is_some(), gre::SEQUENCE);
+        into.extend(flags.to_be_bytes());
+        into.extend(self.payload.ether_type().to_be_bytes());
+        if self.summed {
+            into.extend([0; 4]);
+        }
+        into.extend(self.key.iter().flat_map(|key| key.to_be_bytes()));
+        into.extend(self.sequence.iter().flat_map(|number| number.to_be_bytes()));
+    }
+}
+
+fn parse_vxlan(extension: Extension, bytes: &[u8]) -> Result<(Shim, usize), TunnelError> {
+    let [flags, more, high, low, k0, k1, k2, _] = *bytes
+        .first_chunk::<{ vxlan::LEN }>()
+        .ok_or(TunnelError::Truncated)?;
+    if flags & vxlan::KEY == 0 {
+        return Err(TunnelError::Unknown);
+    }
+    let mut shim = Shim::new(Protocol::Vxlan(extension));
+    shim.key = Some(u32::from_be_bytes([0, k0, k1, k2]));
+    match extension {
+        Extension::None => {}
+        Extension::Gbp if flags & vxlan::POLICY != 0 => {
+            shim.policy = Some(Policy {
+                id: u16::from_be_bytes([high, low]),
+                flags: more & vxlan::POLICY_FLAGS,
+            });
+        }
+        Extension::Gbp => {}
+        Extension::Gpe => {
+            if flags & vxlan::VERSION != 0 {
+                return Err(TunnelError::Unknown);
+            }
+            shim.oam = flags & vxlan::OAM != 0;
+            if flags & vxlan::NEXT != 0 {
+                let next = NEXT_PROTOCOLS.iter().find(|(number, _)| *number == low);
+                shim.payload = next.ok_or(TunnelError::Payload)?.1;
+            }
+        }
+    }
+    Ok((shim, vxlan::LEN))
+}
+
+fn parse_geneve(bytes: &[u8]) -> Result<(Shim, usize), TunnelError> {
+    let [head, flags, t0, t1, k0, k1, k2, _] = *bytes
+        .first_chunk::<{ geneve::LEN }>()
+        .ok_or(TunnelError::Truncated)?;
+    if head >> 6 != 0 {
+        return Err(TunnelError::Unknown);
+    }
+    let len = geneve::LEN + 4 * usize::from(head & 0x3f);
+    let mut rest = bytes.get(geneve::LEN..len).ok_or(TunnelError::Truncated)?;
+    let mut shim = Shim::new(Protocol::Geneve);
+    shim.key = Some(u32::from_be_bytes([0, k0, k1, k2]));
+    shim.oam = flags & geneve::OAM != 0;
+    shim.payload = Payload::of_type(u16::from_be_bytes([t0, t1]));
+    while let Some(([c0, c1, kind, words], behind)) = rest.split_first_chunk::<4>() {
+        let value = 4 * usize::from(words & 0x1f);
+        let (value, behind) = behind
+            .split_at_checked(value)
+            .ok_or(TunnelError::Truncated)?;
+        shim.options.push(TunnelOption {
+            class: u16::from_be_bytes([*c0, *c1]),
+            kind: *kind,
+            value: value.to_vec(),
+        });
+        rest = behind;
+    }
+    Ok((shim, len))
+}
+
+fn parse_gre(bytes: &[u8], believed: bool) -> Result<(Shim, usize), TunnelError> {
+    let head = bytes.first_chunk::<4>().ok_or(TunnelError::Truncated)?;
+    let flags = u16_at(head, 0);
+    if flags & !gre::KNOWN != 0 {
+        return Err(TunnelError::Unknown);
+    }
+    let mut shim = Shim::new(Protocol::Gre);
+    shim.payload = Payload::of_type(u16_at(head, 2));
+    let mut at = 4;
+    let mut word = || {
+        let word = bytes.get(at..)?.first_chunk::<4>()?;
+        at += 4;
+        Some(u32::from_be_bytes(*word))
+    };
+    if flags & gre::CHECKSUM != 0 {
+        shim.summed = true;
+        word().ok_or(TunnelError::Truncated)?;
+        if !believed && Sum::of(bytes).checksum() != 0 {
+            return Err(TunnelError::Checksum);
+        }
+    }
+    if flags & gre::KEY != 0 {
+        shim.key = Some(word().ok_or(TunnelError::Truncated)?);
+    }
+    if flags & gre::SEQUENCE != 0 {
+        shim.sequence = Some(word().ok_or(TunnelError::Truncated)?);
+    }
+    Ok((shim, at))
+}
+
+impl TunnelOption {
+    /// Whether who does not know it must drop the packet (RFC 8926, 3.5).
+    #[must_use]
+    pub const fn is_critical(&self) -> bool {
+        self.kind & geneve::CRITICAL_KIND != 0
+    }
+}

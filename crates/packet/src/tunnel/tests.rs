@@ -1,0 +1,198 @@
+//! What is put into a tunnel comes out of it; bytes of any kind do no harm.
+
+use std::net::IpAddr;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::MacAddr;
+use crate::wire::ethernet::EtherType;
+
+fn protocols() -> impl Strategy<Value = Protocol> {
+    prop_oneof![
+        Just(Protocol::Vxlan(Extension::None)),
+        Just(Protocol::Vxlan(Extension::Gbp)),
+        Just(Protocol::Vxlan(Extension::Gpe)),
+        Just(Protocol::Geneve),
+        Just(Protocol::Gre),
+    ]
+}
+
+fn options() -> impl Strategy<Value = Vec<TunnelOption>> {
+    let value = proptest::collection::vec(any::<[u8; 4]>(), 0..=7);
+    let option = (any::<u16>(), any::<u8>(), value).prop_map(|(class, kind, words)| TunnelOption {
+        class,
+        kind,
+        value: words.concat(),
+    });
+    proptest::collection::vec(option, 0..6)
+}
+
+prop_compose! {
+    fn shims()(
+        protocol in protocols(),
+        key in any::<u32>(),
+        has_key in any::<bool>(),
+        policy in proptest::option::of((any::<u16>(), any::<u8>())),
+        (oam, summed) in any::<(bool, bool)>(),
+        sequence in any::<Option<u32>>(),
+        bare in any::<bool>(),
+        options in options(),
+    ) -> Shim {
+        let is_gre = protocol == Protocol::Gre;
+        let mut shim = Shim::new(protocol);
+        shim.key = match is_gre {
+            true => has_key.then_some(key),
+            false => Some(key >> 8),
+        };
+        shim.oam = oam && matches!(protocol, Protocol::Geneve | Protocol::Vxlan(Extension::Gpe));
+        if bare && !matches!(protocol, Protocol::Vxlan(Extension::None | Extension::Gbp)) {
+            shim.payload = Payload::Packet(EtherType::IPV4);
+        }
+        if protocol == Protocol::Vxlan(Extension::Gbp) {
+            shim.policy = policy.map(|(id, flags)| Policy { id, flags: flags & 0x48 });
+        }
+        if is_gre {
+            (shim.summed, shim.sequence) = (summed, sequence);
+        }
+        if protocol == Protocol::Geneve {
+            shim.options = options;
+        }
+        shim
+    }
+}
+
+prop_compose! {
+    fn outers()(
+        ends in prop_oneof![
+            any::<([u8; 4], [u8; 4])>().prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b))),
+            any::<([u8; 16], [u8; 16])>().prop_map(|(a, b)| (IpAddr::from(a), IpAddr::from(b))),
+        ],
+        macs in any::<([u8; 6], [u8; 6])>(),
+        (tos, ttl, dont_fragment) in any::<(u8, u8, bool)>(),
+        (src, dst, summed) in any::<(u16, u16, bool)>(),
+    ) -> Outer {
+        Outer {
+            eth_dst: MacAddr(macs.0),
+            eth_src: MacAddr(macs.1),
+            src: ends.0,
+            dst: ends.1,
+            tos,
+            ttl,
+            dont_fragment: dont_fragment || ends.0.is_ipv6(),
+            upper: Upper::Udp { src, dst, summed },
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_goes_into_a_tunnel_comes_out_of_it(
+        shim in shims(),
+        mut outer in outers(),
+        inner in proptest::collection::vec(any::<u8>(), 14..1600),
+        skip in 0_u16..14,
+    ) {
+        if shim.protocol == Protocol::Gre {
+            outer.upper = Upper::Gre;
+        }
+        let skip = if shim.payload == Payload::Ethernet { 0 } else { skip };
+        let mut pool = Pool::new(4);
+        let mut frame = pool.take().expect("a buffer");
+        frame.copy_from(&inner).expect("room");
+        encapsulate(&mut frame, skip, &outer, &shim, &mut pool).expect("it is short enough");
+        let found = find(frame.bytes()).expect("a packet");
+        prop_assert_eq!(found.outer, outer);
+        prop_assert_eq!(found.end, frame.len());
+        let told = decapsulate(&mut frame, &found, shim.protocol).expect("whole");
+        prop_assert_eq!(told, shim);
+        prop_assert_eq!(frame.bytes(), &inner[usize::from(skip)..]);
+        pool.put(frame);
+        prop_assert_eq!(pool.missing(), 0);
+    }
+
+    #[test]
+    fn a_bit_that_is_wrong_is_noticed_where_it_is_summed(
+        shim in shims(),
+        mut outer in outers(),
+        inner in proptest::collection::vec(any::<u8>(), 14..200),
+        at in any::<prop::sample::Index>(),
+        bit in 0_u32..8,
+    ) {
+        if let Upper::Udp { summed, .. } = &mut outer.upper {
+            *summed = true;
+        }
+        let mut pool = Pool::new(4);
+        let mut frame = Frame::from_bytes(&inner);
+        encapsulate(&mut frame, 0, &outer, &shim, &mut pool).expect("it is short enough");
+        let place = 14 + at.index(frame.len() - 14);
+        frame.bytes_mut()[place] ^= 1_u8 << bit;
+        if let Some(found) = find(frame.bytes()) {
+            let is_udp = matches!(found.outer.upper, Upper::Udp { summed: true, .. });
+            let told = decapsulate(&mut frame, &found, shim.protocol);
+            // IPv6 itself sums nothing but the addresses.
+            if is_udp && outer.src.is_ipv4() {
+                prop_assert!(told.is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_judged_and_do_no_harm(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        protocol in protocols(),
+        kind in 0_usize..4,
+    ) {
+        if bytes.len() > 34 {
+            let (ether, ip, upper): ([u8; 2], u8, u8) = [
+                ([8, 0], 0x45, 17),
+                ([8, 0], 0x45, 47),
+                ([0x86, 0xdd], 0x60, 17),
+                ([0x86, 0xdd], 0x60, 47),
+            ][kind];
+            bytes[12..14].copy_from_slice(&ether);
+            bytes[14] = ip;
+            bytes[if kind < 2 { 23 } else { 20 }] = upper;
+        }
+        let _ = Shim::parse(protocol, &bytes, true);
+        if let Some(found) = find(&bytes) {
+            let mut frame = Frame::from_bytes(&bytes);
+            frame.offload.checksum = Checksum::Verified;
+            let _ = decapsulate(&mut frame, &found, protocol);
+        }
+    }
+}
+
+#[test]
+fn headers_are_as_the_standards_draw_them() {
+    let emitted = |shim: &Shim| {
+        let mut bytes = Vec::new();
+        shim.emit(&mut bytes);
+        bytes
+    };
+    let mut vxlan = Shim::new(Protocol::Vxlan(Extension::None));
+    vxlan.key = Some(0x12_3456);
+    assert_eq!(emitted(&vxlan), [8, 0, 0, 0, 0x12, 0x34, 0x56, 0]);
+    vxlan.protocol = Protocol::Vxlan(Extension::Gbp);
+    vxlan.policy = Some(Policy {
+        id: 0x0102,
+        flags: 8,
+    });
+    assert_eq!(emitted(&vxlan), [0x88, 8, 1, 2, 0x12, 0x34, 0x56, 0]);
+    vxlan.protocol = Protocol::Vxlan(Extension::Gpe);
+    assert_eq!(emitted(&vxlan), [0x0c, 0, 0, 3, 0x12, 0x34, 0x56, 0]);
+    let mut geneve = Shim::new(Protocol::Geneve);
+    geneve.key = Some(7);
+    geneve.options = vec![TunnelOption {
+        class: 0xffff,
+        kind: 0x80,
+        value: vec![1, 2, 3, 4],
+    }];
+    let option = [0xff, 0xff, 0x80, 1, 1, 2, 3, 4];
+    let wanted = [[2, 0x40, 0x65, 0x58, 0, 0, 7, 0], option].concat();
+    assert_eq!(emitted(&geneve), wanted);
+    let mut gre = Shim::new(Protocol::Gre);
+    assert_eq!(emitted(&gre), [0, 0, 0x65, 0x58]);
+    (gre.key, gre.sequence) = (Some(1), Some(2));
+    assert_eq!(emitted(&gre), [0x30, 0, 0x65, 0x58, 0, 0, 0, 1, 0, 0, 0, 2]);
+}

@@ -1,0 +1,339 @@
+//! Slow protocols between two ends of a cable (IEEE 802.3, annex 57A): LACP and the
+//! marker protocol (IEEE 802.1AX-2014, 6.4.2 and 6.5.3).
+//!
+//! ```text
+//!  0     1     2                22               42               58
+//! +-----+-----+----------------+----------------+----------------+-----
+//! |  1  | ver | 1, 20, actor   | 2, 20, partner | 3, 16, delay.. | zeros
+//! +-----+-----+----------------+----------------+----------------+-----
+//! information: | prio(2) | system(6) | key(2) | prio(2) | port(2) | state(1) | 0 (3) |
+//!
+//! +-----+-----+------+------+------+--------+----------------+-----
+//! |  2  | ver | 1, 2 |  16  | port | system | transaction    | zeros
+//! +-----+-----+------+------+------+--------+----------------+-----
+//! ```
+
+use super::ethernet::{self, EtherType, Ethernet};
+use super::u16_at;
+use crate::MacAddr;
+
+/// To whom all of them go; no bridge passes it on.
+pub const GROUP: MacAddr = MacAddr([0x01, 0x80, 0xc2, 0x00, 0x00, 0x02]);
+/// The type of their frames.
+pub const TYPE: EtherType = EtherType(0x8809);
+/// Bytes of a message of either protocol, from its subtype on.
+pub const LEN: usize = 110;
+/// Bytes of a whole frame with one.
+pub const FRAME_LEN: usize = ethernet::LEN + LEN;
+
+/// Which of the slow protocols it is.
+const LACP: u8 = 1;
+const MARKER: u8 = 2;
+/// The version that is written. What is read may have any: later ones keep the layout.
+const VERSION: u8 = 1;
+/// Parts of a message, and how long each says that it is.
+const ACTOR: [u8; 2] = [1, 20];
+const PARTNER: [u8; 2] = [2, 20];
+const COLLECTOR: [u8; 2] = [3, 16];
+const MARKER_INFO: [u8; 2] = [1, 16];
+const MARKER_RESPONSE: [u8; 2] = [2, 16];
+/// Bytes of what is told about one end.
+const INFO_LEN: usize = 20;
+/// Where the parts of LACP begin.
+const ACTOR_AT: usize = 2;
+const PARTNER_AT: usize = ACTOR_AT + INFO_LEN;
+const COLLECTOR_AT: usize = PARTNER_AT + INFO_LEN;
+
+/// A system: who has the ports that may be aggregated. The lower one has its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct System {
+    /// Its priority.
+    pub priority: u16,
+    /// Its address.
+    pub address: MacAddr,
+}
+
+/// The state of an end, as it is told (6.4.2.3, `Actor_State`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State(pub u8);
+
+impl State {
+    /// It sends without being asked.
+    pub const ACTIVITY: Self = Self(1);
+    /// It wants to hear each second.
+    pub const TIMEOUT: Self = Self(1 << 1);
+    /// It may be aggregated with others.
+    pub const AGGREGATION: Self = Self(1 << 2);
+    /// It is attached to the right aggregator.
+    pub const SYNCHRONIZATION: Self = Self(1 << 3);
+    /// It takes frames.
+    pub const COLLECTING: Self = Self(1 << 4);
+    /// It sends frames.
+    pub const DISTRIBUTING: Self = Self(1 << 5);
+    /// It knows nothing of its partner but what is assumed.
+    pub const DEFAULTED: Self = Self(1 << 6);
+    /// It has not heard its partner for too long.
+    pub const EXPIRED: Self = Self(1 << 7);
+
+    /// The bits by name, in their order.
+    pub const NAMES: [(Self, &'static str); 8] = [
+        (Self::ACTIVITY, "activity"),
+        (Self::TIMEOUT, "timeout"),
+        (Self::AGGREGATION, "aggregation"),
+        (Self::SYNCHRONIZATION, "synchronized"),
+        (Self::COLLECTING, "collecting"),
+        (Self::DISTRIBUTING, "distributing"),
+        (Self::DEFAULTED, "defaulted"),
+        (Self::EXPIRED, "expired"),
+    ];
+
+    /// Whether all of `bits` are set.
+    #[must_use]
+    pub const fn has(self, bits: Self) -> bool {
+        self.0 & bits.0 == bits.0
+    }
+
+    /// With `bits` set, or cleared.
+    #[must_use]
+    pub const fn with(self, bits: Self, set: bool) -> Self {
+        if set {
+            Self(self.0 | bits.0)
+        } else {
+            Self(self.0 & !bits.0)
+        }
+    }
+}
+
+/// What is told about one end of a cable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Info {
+    /// Its system.
+    pub system: System,
+    /// Ports of a system with the same key may be aggregated.
+    pub key: u16,
+    /// The priority of its port: the lower ones are aggregated first.
+    pub port_priority: u16,
+    /// Its port.
+    pub port: u16,
+    /// Its state.
+    pub state: State,
+}
+
+impl Info {
+    fn parse(bytes: &[u8]) -> Self {
+        let address = std::array::from_fn(|index| bytes[4 + index]);
+        Self {
+            system: System {
+                priority: u16_at(bytes, 2),
+                address: MacAddr(address),
+            },
+            key: u16_at(bytes, 10),
+            port_priority: u16_at(bytes, 12),
+            port: u16_at(bytes, 14),
+            state: State(bytes[16]),
+        }
+    }
+
+    fn emit(&self, into: &mut [u8]) {
+        into[2..4].copy_from_slice(&self.system.priority.to_be_bytes());
+        into[4..10].copy_from_slice(&self.system.address.0);
+        into[10..12].copy_from_slice(&self.key.to_be_bytes());
+        into[12..14].copy_from_slice(&self.port_priority.to_be_bytes());
+        into[14..16].copy_from_slice(&self.port.to_be_bytes());
+        into[16] = self.state.0;
+    }
+}
+
+/// A LACPDU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacpdu {
+    /// Who sends it.
+    pub actor: Info,
+    /// What it knows of the other end.
+    pub partner: Info,
+    /// How long it may take to collect frames, in tens of microseconds.
+    pub collector_delay: u16,
+}
+
+/// A marker: its answer tells that all that was sent before it has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marker {
+    /// Whether it is an answer.
+    pub is_response: bool,
+    /// Who asks.
+    pub system: MacAddr,
+    /// By which port.
+    pub port: u16,
+    /// Which of its questions it is.
+    pub transaction: u32,
+}
+
+/// A message of a slow protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slow {
+    /// Of LACP.
+    Lacp(Lacpdu),
+    /// Of the marker protocol.
+    Marker(Marker),
+    /// Of another one.
+    Other(u8),
+}
+
+/// A message that is cut off, or whose parts are not those that it must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a damaged message of a slow protocol")]
+pub struct Damaged;
+
+/// Whether this is the frame of a slow protocol.
+#[inline]
+#[must_use]
+pub fn is_slow(frame: &[u8]) -> bool {
+    frame.len() > ethernet::LEN
+        && frame[..ethernet::SRC] == GROUP.0
+        && u16_at(frame, ethernet::TYPE) == TYPE.0
+}
+
+impl Slow {
+    /// Reads the message of a frame for which [`is_slow`] holds.
+    ///
+    /// # Errors
+    /// It is cut off or damaged.
+    pub fn parse(frame: &[u8]) -> Result<Self, Damaged> {
+        let bytes = frame.get(ethernet::LEN..).ok_or(Damaged)?;
+        let subtype = *bytes.first().ok_or(Damaged)?;
+        if !matches!(subtype, LACP | MARKER) {
+            return Ok(Self::Other(subtype));
+        }
+        let bytes: &[u8; LEN] = bytes.first_chunk().ok_or(Damaged)?;
+        let begins = |at: usize, with: [u8; 2]| bytes[at..at + 2] == with;
+        if subtype == LACP {
+            if !begins(ACTOR_AT, ACTOR) || !begins(PARTNER_AT, PARTNER) {
+                return Err(Damaged);
+            }
+            return Ok(Self::Lacp(Lacpdu {
+                actor: Info::parse(&bytes[ACTOR_AT..]),
+                partner: Info::parse(&bytes[PARTNER_AT..]),
+                collector_delay: u16_at(bytes, COLLECTOR_AT + 2),
+            }));
+        }
+        let is_response = begins(2, MARKER_RESPONSE);
+        if !is_response && !begins(2, MARKER_INFO) {
+            return Err(Damaged);
+        }
+        let [.., a, b, c, d] = *bytes.first_chunk::<16>().ok_or(Damaged)?;
+        Ok(Self::Marker(Marker {
+            is_response,
+            system: MacAddr(std::array::from_fn(|index| bytes[6 + index])),
+            port: u16_at(bytes, 4),
+            transaction: u32::from_be_bytes([a, b, c, d]),
+        }))
+    }
+}
+
+impl Lacpdu {
+    /// The frame that carries it, from the port with this address.
+    #[must_use]
+    pub fn emit(&self, src: MacAddr) -> [u8; FRAME_LEN] {
+        let mut frame = begin(src, LACP);
+        let bytes = &mut frame[ethernet::LEN..];
+        bytes[ACTOR_AT..ACTOR_AT + 2].copy_from_slice(&ACTOR);
+        self.actor.emit(&mut bytes[ACTOR_AT..]);
+        bytes[PARTNER_AT..PARTNER_AT + 2].copy_from_slice(&PARTNER);
+        self.partner.emit(&mut bytes[PARTNER_AT..]);
+        bytes[COLLECTOR_AT..COLLECTOR_AT + 2].copy_from_slice(&COLLECTOR);
+        let delay = self.collector_delay.to_be_bytes();
+        bytes[COLLECTOR_AT + 2..COLLECTOR_AT + 4].copy_from_slice(&delay);
+        frame
+    }
+}
+
+impl Marker {
+    /// The frame that carries it, from the port with this address.
+    #[must_use]
+    pub fn emit(&self, src: MacAddr) -> [u8; FRAME_LEN] {
+        let mut frame = begin(src, MARKER);
+        let bytes = &mut frame[ethernet::LEN..];
+        let part = if self.is_response {
+            MARKER_RESPONSE
+        } else {
+            MARKER_INFO
+        };
+        bytes[2..4].copy_from_slice(&part);
+        bytes[4..6].copy_from_slice(&self.port.to_be_bytes());
+        bytes[6..12].copy_from_slice(&self.system.0);
+        bytes[12..16].copy_from_slice(&self.transaction.to_be_bytes());
+        frame
+    }
+}
+
+/// A frame of zeros but for what all have.
+fn begin(src: MacAddr, subtype: u8) -> [u8; FRAME_LEN] {
+    let mut frame = [0; FRAME_LEN];
+    let header = Ethernet { dst: GROUP, src }.emit(TYPE.0);
+    frame[..ethernet::LEN].copy_from_slice(&header);
+    frame[ethernet::LEN] = subtype;
+    frame[ethernet::LEN + 1] = VERSION;
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SRC: MacAddr = MacAddr([2, 0, 0, 0, 0, 9]);
+
+    /// One laid out by hand, as the standard draws it, up to the zeros.
+    const BY_HAND: [u8; 58] = [
+        0x01, 0x80, 0xc2, 0, 0, 2, 0x02, 0, 0, 0, 0, 9, 0x88, 0x09, // Ethernet
+        1, 1, 1, 20, 0xff, 0xff, 0x02, 0, 0, 0, 0, 9, 0, 15, 0, 255, 0, 1, 0x4f, 0, 0, 0, //
+        2, 20, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 255, 0, 1, 0x01, 0, 0, 0, //
+        3, 16,
+    ];
+
+    #[test]
+    fn a_lacpdu_is_read_and_written() {
+        let mut frame = [0; FRAME_LEN];
+        frame[..58].copy_from_slice(&BY_HAND);
+        assert!(is_slow(&frame));
+        let Ok(Slow::Lacp(pdu)) = Slow::parse(&frame) else {
+            panic!("it is a LACPDU");
+        };
+        assert_eq!(pdu.actor.system.address, SRC);
+        assert_eq!((pdu.actor.system.priority, pdu.actor.key), (0xffff, 15));
+        assert_eq!((pdu.actor.port_priority, pdu.actor.port), (255, 1));
+        assert!(pdu.actor.state.has(State(0x4f)) && !pdu.actor.state.has(State::EXPIRED));
+        assert_eq!((pdu.partner.key, pdu.partner.state), (1, State::ACTIVITY));
+        assert_eq!(pdu.emit(SRC), frame);
+    }
+
+    #[test]
+    fn a_marker_is_read_and_written() {
+        for is_response in [false, true] {
+            let marker = Marker {
+                is_response,
+                system: SRC,
+                port: 7,
+                transaction: 0x0102_0304,
+            };
+            assert_eq!(Slow::parse(&marker.emit(SRC)), Ok(Slow::Marker(marker)));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_or_damaged_is_neither() {
+        let frame = Lacpdu::default().emit(SRC);
+        for len in 0..FRAME_LEN {
+            assert_eq!(Slow::parse(&frame[..len]), Err(Damaged), "{len}");
+        }
+        for at in [16, 17, 36, 37] {
+            let mut frame = frame;
+            frame[at] ^= 1;
+            assert_eq!(Slow::parse(&frame), Err(Damaged), "{at}");
+        }
+        let mut other = frame;
+        other[14] = 10;
+        assert_eq!(Slow::parse(&other), Ok(Slow::Other(10)));
+        other[5] = 3;
+        assert!(!is_slow(&other));
+    }
+}

@@ -1,0 +1,72 @@
+//! Bonds: which of the interfaces that are one logical port carry which frames
+//! (ovs-vswitchd.conf.db(5), "Bonding Configuration").
+//!
+//! Pure: carriers, what LACP has come to, loads and the time go in; who is active, who carries
+//! which frames and what is taken from whom come out. How a frame is sent or dropped is
+//! `NORMAL`'s business, what is said between the two ends is `lacp`'s.
+
+mod engine;
+mod member;
+mod share;
+mod view;
+
+pub(crate) use engine::Bond;
+pub(crate) use member::Member;
+pub(crate) use view::{Admission, BondView, Outlet};
+
+use std::time::Duration;
+
+use base::PortNo;
+
+/// Frames are told apart by so many values of a hash, as Open vSwitch has it.
+pub(crate) const BUCKETS: usize = 256;
+
+/// How often frames are shared anew, and the most often
+/// (ovs-vswitchd.conf.db(5), `other_config:bond-rebalance-interval`).
+pub(crate) const REBALANCE_INTERVAL: Duration = Duration::from_secs(10);
+pub(crate) const REBALANCE_INTERVAL_MIN: Duration = Duration::from_secs(1);
+
+/// How frames are shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// One member carries all of them.
+    #[default]
+    ActiveBackup,
+    /// By source address and VLAN; the other end need not know.
+    BalanceSlb,
+    /// By addresses and ports; the other end speaks LACP.
+    BalanceTcp,
+}
+
+impl Mode {
+    /// As the database has it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::ActiveBackup => "active-backup",
+            Self::BalanceSlb => "balance-slb",
+            Self::BalanceTcp => "balance-tcp",
+        }
+    }
+}
+
+/// What is asked of a bond.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// How frames are shared.
+    pub(crate) mode: Mode,
+    /// How long a carrier must have been there before its member is used.
+    pub(crate) updelay: Duration,
+    /// How long it must have been away before its member is given up.
+    pub(crate) downdelay: Duration,
+    /// How often frames are shared anew; never, if absent.
+    pub(crate) rebalance_interval: Option<Duration>,
+    /// What hashes begin with.
+    pub(crate) hash_basis: u32,
+    /// Who is active whenever it can be, where one member carries all.
+    pub(crate) primary: Option<PortNo>,
+    /// Whether one member carries all while LACP has no partner; none does, otherwise.
+    pub(crate) falls_back: bool,
+}
+
+#[cfg(test)]
+mod tests;

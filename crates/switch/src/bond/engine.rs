@@ -1,0 +1,292 @@
+//! A bond: who is active, who is used, and what workers are told of it.
+
+use std::collections::BTreeMap;
+
+use base::{Instant, PortNo};
+
+use super::share::Share;
+use super::view::{Admission, BondView, Outlet};
+use super::{BUCKETS, Member, Mode, Settings};
+use crate::lacp::Status;
+
+/// A bond.
+#[derive(Debug)]
+pub(crate) struct Bond {
+    settings: Settings,
+    lacp: Status,
+    members: BTreeMap<PortNo, Member>,
+    active: Option<PortNo>,
+    share: Share,
+    next_rebalance: Option<Instant>,
+    /// Whether workers were not told yet how it is.
+    is_news: bool,
+    /// Whether the other end is to be told where stations are now.
+    is_moved: bool,
+}
+
+impl Bond {
+    /// A bond without members.
+    pub(crate) const fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            lacp: Status::Off,
+            members: BTreeMap::new(),
+            active: None,
+            share: Share::new(),
+            next_rebalance: None,
+            is_news: true,
+            is_moved: false,
+        }
+    }
+
+    /// Goes on with these settings and members; those that stay are as they were.
+    pub(crate) fn configure(&mut self, settings: Settings, members: &[PortNo], now: Instant) {
+        self.settings = settings;
+        self.members.retain(|port, _| members.contains(port));
+        for port in members {
+            let member = Member {
+                is_let: self.lacp == Status::Off,
+                ..Member::default()
+            };
+            self.members.entry(*port).or_insert(member);
+        }
+        self.active = self.active.filter(|port| members.contains(port));
+        self.is_news = true;
+        self.next_rebalance = settings.rebalance_interval.map(|interval| now + interval);
+        self.look(now);
+    }
+
+    /// What is asked of it.
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Its members.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (PortNo, &Member)> {
+        self.members.iter().map(|(port, member)| (*port, member))
+    }
+
+    /// Who carries what only one may carry.
+    pub(crate) const fn active(&self) -> Option<PortNo> {
+        self.active
+    }
+
+    /// What LACP has come to.
+    pub(crate) const fn lacp(&self) -> Status {
+        self.lacp
+    }
+
+    /// When frames are shared anew.
+    pub(crate) fn next_rebalance(&self) -> Option<Instant> {
+        self.next_rebalance.filter(|_| self.shares())
+    }
+
+    /// The carrier of a member came or went.
+    pub(crate) fn handle_carrier(&mut self, port: PortNo, carrier: bool, now: Instant) {
+        if let Some(member) = self.members.get_mut(&port)
+            && member.carrier != carrier
+        {
+            member.carrier = carrier;
+            member.forced = None;
+            self.look(now);
+        }
+    }
+
+    /// What LACP has come to, and whom it lets be used.
+    pub(crate) fn handle_lacp(
+        &mut self,
+        status: Status,
+        may_enable: impl Fn(PortNo) -> bool,
+        now: Instant,
+    ) {
+        self.is_news |= self.lacp != status;
+        self.lacp = status;
+        for (port, member) in &mut self.members {
+            member.is_let = status == Status::Off || may_enable(*port);
+        }
+        self.look(now);
+    }
+
+    /// Somebody says by hand that a member is to be used, or not, until its carrier changes.
+    pub(crate) fn force(&mut self, port: PortNo, enabled: bool, now: Instant) {
+        if let Some(member) = self.members.get_mut(&port) {
+            member.forced = Some(enabled);
+            self.look(now);
+        }
+    }
+
+    /// Somebody says by hand who is to be active. Tells whether it can be.
+    pub(crate) fn activate(&mut self, port: PortNo) -> bool {
+        let can = self.members.get(&port).is_some_and(Member::is_enabled);
+        if can && self.active != Some(port) {
+            self.set_active(Some(port));
+        }
+        can
+    }
+
+    /// Somebody says by hand who is to carry a bucket. Tells whether it can.
+    pub(crate) fn migrate(&mut self, place: usize, port: PortNo) -> bool {
+        let can = self.members.get(&port).is_some_and(Member::is_enabled);
+        let carrier = self.share.carriers.get_mut(place).filter(|_| can);
+        if let Some(carrier) = carrier {
+            *carrier = Some(port);
+            self.is_news = true;
+        }
+        can
+    }
+
+    /// Bytes that were sent, by bucket, since this was said last.
+    pub(crate) fn handle_loads(&mut self, bytes: &[u64; BUCKETS]) {
+        for (load, bytes) in self.share.loads.iter_mut().zip(bytes) {
+            *load = load.saturating_add(*bytes);
+        }
+    }
+
+    /// Bytes of the buckets that a member carries, of those that have any.
+    pub(crate) fn loads_of(&self, port: PortNo) -> impl Iterator<Item = (usize, u64)> {
+        let share = &self.share;
+        (0..BUCKETS)
+            .filter(move |place| share.carriers[*place] == Some(port))
+            .map(move |place| (place, share.loads[place]))
+            .filter(|(_, load)| *load > 0)
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        self.look(now);
+        if self.next_rebalance().is_some_and(|due| due <= now) {
+            let enabled = self.enabled();
+            self.is_news |= self.share.rebalance(&enabled);
+            let interval = self.settings.rebalance_interval;
+            self.next_rebalance = interval.map(|interval| now + interval);
+        }
+    }
+
+    /// When [`Bond::handle_timeout`] has something to do.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let members = self.members.values().filter_map(Member::changes_at);
+        members.chain(self.next_rebalance()).min()
+    }
+
+    /// What workers are to be told, if it is news.
+    pub(crate) fn poll_view(&mut self) -> Option<BondView> {
+        std::mem::take(&mut self.is_news).then(|| self.view())
+    }
+
+    /// Whether the other end is to be told by which member our stations are reached now, since
+    /// another is active. One that speaks LACP and is sent each flow by one member knows.
+    pub(crate) fn poll_moved(&mut self) -> bool {
+        std::mem::take(&mut self.is_moved) && self.mode() != Some(Mode::BalanceTcp)
+    }
+
+    /// How frames are shared just now; none, if none are carried.
+    fn mode(&self) -> Option<Mode> {
+        match (self.lacp, self.settings.mode) {
+            (Status::Configured, _) if self.settings.falls_back => Some(Mode::ActiveBackup),
+            (Status::Configured, _) | (Status::Off, Mode::BalanceTcp) => None,
+            (_, mode) => Some(mode),
+        }
+    }
+
+    /// Whether several members may carry frames.
+    fn shares(&self) -> bool {
+        matches!(self.mode(), Some(Mode::BalanceSlb | Mode::BalanceTcp))
+    }
+
+    fn enabled(&self) -> Vec<PortNo> {
+        let enabled = self.members.iter().filter(|(_, member)| member.enabled);
+        enabled.map(|(port, _)| *port).collect()
+    }
+
+    /// Takes note of who is used from now on, and chooses who is active.
+    fn look(&mut self, now: Instant) {
+        // The two delays are for carriers; what LACP says was thought over by both ends.
+        let delays = match self.lacp {
+            Status::Off => (self.settings.updelay, self.settings.downdelay),
+            Status::Configured | Status::Negotiated => Default::default(),
+        };
+        let mut changed = false;
+        for member in self.members.values_mut() {
+            changed |= member.look(delays, now);
+        }
+        changed |= self.choose_active();
+        if changed || self.is_news {
+            let enabled = self.enabled();
+            self.share.settle(&enabled);
+            self.is_news = true;
+        }
+    }
+
+    /// Who is active stays so, unless it is given up or the primary is there again. Where nobody is
+    /// used the one that would be next is, at once. Tells whether that one was taken up.
+    fn choose_active(&mut self) -> bool {
+        let is_used = |port: &PortNo| self.members.get(port).is_some_and(Member::is_enabled);
+        let primary = self.settings.primary.filter(is_used);
+        let primary = primary.filter(|_| self.mode() == Some(Mode::ActiveBackup));
+        let stays = self.active.filter(is_used);
+        let used = || self.enabled().first().copied();
+        let next = || {
+            let waiting = self.members.iter();
+            let waiting = waiting.filter(|(_, member)| member.may_enable());
+            let soonest = waiting.min_by_key(|(_, member)| member.changes_at);
+            soonest.map(|(port, _)| *port)
+        };
+        let chosen = primary.or(stays).or_else(used);
+        let hurried = if chosen.is_none() { next() } else { None };
+        if let Some(member) = hurried.and_then(|port| self.members.get_mut(&port)) {
+            member.set_enabled(true);
+        }
+        let chosen = chosen.or(hurried);
+        if chosen != self.active {
+            self.set_active(chosen);
+        }
+        hurried.is_some()
+    }
+
+    fn set_active(&mut self, active: Option<PortNo>) {
+        self.is_moved = active.is_some();
+        self.active = active;
+        self.is_news = true;
+    }
+
+    fn view(&self) -> BondView {
+        let mode = self.mode();
+        let carriers = || Box::new(self.share.carriers);
+        let outlet = match (mode, self.active) {
+            (None, _) | (_, None) => Outlet::Nobody,
+            (Some(Mode::ActiveBackup), Some(active)) => Outlet::One(active),
+            (Some(Mode::BalanceSlb), _) => Outlet::BySource(carriers()),
+            (Some(Mode::BalanceTcp), _) => Outlet::ByFlow(carriers()),
+        };
+        let members = self.members.iter();
+        let admissions = members.map(|(port, member)| (*port, self.admissions(*port, member)));
+        BondView {
+            outlet,
+            basis: self.settings.hash_basis,
+            admissions: admissions.collect(),
+        }
+    }
+
+    /// What becomes of frames that come by a member: of those to one station, and to many.
+    fn admissions(&self, port: PortNo, member: &Member) -> (Admission, Admission) {
+        let either = |taken: bool| {
+            if taken {
+                Admission::Take
+            } else {
+                Admission::Drop
+            }
+        };
+        let is_active = either(self.active == Some(port));
+        match (self.lacp, self.mode()) {
+            (_, None) => (Admission::Drop, Admission::Drop),
+            // The other end sends each frame once, and by those that both ends use.
+            (Status::Negotiated, _) => (either(member.enabled), either(member.enabled)),
+            // The other end floods by all members, and knows nothing of this.
+            (_, Some(Mode::BalanceSlb)) => match is_active {
+                Admission::Take => (Admission::TakeUnlessMoved, Admission::TakeUnlessMoved),
+                other => (Admission::TakeUnlessMoved, other),
+            },
+            (_, Some(Mode::ActiveBackup | Mode::BalanceTcp)) => (is_active, is_active),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Bonds on simulated time.
+
+use base::Instant;
+use packet::MacAddr;
+use proptest::prelude::*;
+
+use super::share::Share;
+use super::view::{bucket, hash_of_source};
+use super::*;
+use crate::lacp::Status;
+
+const ONE: PortNo = PortNo(1);
+const TWO: PortNo = PortNo(2);
+/// One hash of each bucket.
+const HASHES: u32 = 256;
+const STATION: MacAddr = MacAddr([2, 0, 0, 0, 0, 7]);
+
+fn at(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn bond(settings: Settings) -> Bond {
+    let mut bond = Bond::new(settings);
+    bond.configure(settings, &[ONE, TWO], at(0));
+    for port in [ONE, TWO] {
+        bond.handle_carrier(port, true, at(0));
+    }
+    bond
+}
+
+fn mode(mode: Mode) -> Settings {
+    Settings {
+        mode,
+        ..Settings::default()
+    }
+}
+
+fn is_enabled(bond: &Bond, wanted: PortNo) -> bool {
+    let mut members = bond.members();
+    members.any(|(port, member)| port == wanted && member.is_enabled())
+}
+
+fn view(bond: &mut Bond) -> BondView {
+    bond.poll_view().expect("there is news")
+}
+
+#[test]
+fn one_carries_all_until_it_is_gone_and_the_other_stays_then() {
+    let mut bond = bond(mode(Mode::ActiveBackup));
+    assert_eq!(view(&mut bond).outlet, Outlet::One(ONE));
+    assert!(bond.poll_moved() && !bond.poll_moved());
+    bond.handle_carrier(ONE, false, at(10));
+    let told = view(&mut bond);
+    assert_eq!(told.outlet, Outlet::One(TWO));
+    assert!(bond.poll_moved());
+    for to in [STATION, MacAddr::BROADCAST] {
+        assert_eq!(told.admission(ONE, to), Admission::Drop);
+        assert_eq!(told.admission(TWO, to), Admission::Take);
+    }
+    bond.handle_carrier(ONE, true, at(20));
+    assert_eq!(view(&mut bond).outlet, Outlet::One(TWO));
+    bond.handle_carrier(TWO, false, at(30));
+    bond.handle_carrier(ONE, false, at(40));
+    assert_eq!(view(&mut bond).outlet, Outlet::Nobody);
+    assert_eq!(bond.active(), None);
+}
+
+#[test]
+fn the_primary_is_active_whenever_it_can_be() {
+    let mut bond = bond(Settings {
+        primary: Some(TWO),
+        ..mode(Mode::ActiveBackup)
+    });
+    assert_eq!(bond.active(), Some(TWO));
+    bond.handle_carrier(TWO, false, at(10));
+    assert_eq!(bond.active(), Some(ONE));
+    bond.handle_carrier(TWO, true, at(20));
+    assert_eq!(bond.active(), Some(TWO));
+}
+
+#[test]
+fn delays_are_kept_but_not_while_nobody_is_there() {
+    let mut bond = bond(Settings {
+        updelay: Duration::from_millis(100),
+        downdelay: Duration::from_millis(50),
+        ..mode(Mode::ActiveBackup)
+    });
+    // The first was taken up at once, the second waits.
+    assert_eq!(
+        (bond.active(), bond.next_timeout()),
+        (Some(ONE), Some(at(100)))
+    );
+    bond.handle_timeout(at(99));
+    assert!(!is_enabled(&bond, TWO));
+    bond.handle_timeout(at(100));
+    assert!(is_enabled(&bond, TWO));
+    bond.handle_carrier(ONE, false, at(200));
+    assert_eq!(
+        (bond.active(), bond.next_timeout()),
+        (Some(ONE), Some(at(250)))
+    );
+    // It was only a loose contact.
+    bond.handle_carrier(ONE, true, at(240));
+    bond.handle_timeout(at(250));
+    assert_eq!(bond.active(), Some(ONE));
+    bond.handle_carrier(ONE, false, at(300));
+    bond.handle_timeout(at(350));
+    assert_eq!(bond.active(), Some(TWO));
+}
+
+#[test]
+fn sources_are_shared_and_what_comes_back_is_not_taken() {
+    let mut bond = bond(mode(Mode::BalanceSlb));
+    let told = view(&mut bond);
+    let count = |told: &BondView, port| {
+        let exits = (0..HASHES).filter(|hash| told.exit(*hash) == Some(port));
+        exits.count()
+    };
+    assert_eq!((count(&told, ONE), count(&told, TWO)), (128, 128));
+    let both = [ONE, TWO];
+    let taken = |to| both.map(|port| told.admission(port, to));
+    assert_eq!(taken(STATION), [Admission::TakeUnlessMoved; 2]);
+    let many = taken(MacAddr::BROADCAST);
+    assert_eq!(many, [Admission::TakeUnlessMoved, Admission::Drop]);
+    bond.handle_carrier(ONE, false, at(10));
+    assert_eq!(count(&view(&mut bond), TWO), BUCKETS);
+    bond.handle_carrier(ONE, true, at(20));
+    assert_eq!(count(&view(&mut bond), ONE), 128);
+}
+
+#[test]
+fn flows_are_shared_only_with_a_partner() {
+    let mut bond = bond(mode(Mode::BalanceTcp));
+    assert_eq!(view(&mut bond).outlet, Outlet::Nobody);
+    bond.handle_lacp(Status::Configured, |_| false, at(10));
+    let told = view(&mut bond);
+    assert_eq!(told.admission(ONE, STATION), Admission::Drop);
+    bond.handle_lacp(Status::Negotiated, |port| port == TWO, at(20));
+    let told = view(&mut bond);
+    assert!((0..HASHES).all(|hash| told.exit(hash) == Some(TWO)));
+    assert_eq!(told.admission(TWO, MacAddr::BROADCAST), Admission::Take);
+    assert_eq!(told.admission(ONE, STATION), Admission::Drop);
+    assert!(!bond.poll_moved());
+    // Without one, one member carries all if that was asked for.
+    let falls_back = Settings {
+        falls_back: true,
+        ..mode(Mode::BalanceTcp)
+    };
+    bond.configure(falls_back, &[ONE, TWO], at(30));
+    bond.handle_lacp(Status::Configured, |_| true, at(30));
+    assert_eq!(view(&mut bond).outlet, Outlet::One(TWO));
+}
+
+#[test]
+fn what_is_said_by_hand_holds_until_the_carrier_changes() {
+    let mut bond = bond(mode(Mode::ActiveBackup));
+    bond.force(ONE, false, at(10));
+    assert_eq!(bond.active(), Some(TWO));
+    bond.handle_timeout(at(1000));
+    assert!(!is_enabled(&bond, ONE) && !bond.activate(ONE));
+    bond.handle_carrier(ONE, false, at(1000));
+    bond.handle_carrier(ONE, true, at(1001));
+    assert!(bond.activate(ONE));
+    assert_eq!(bond.active(), Some(ONE));
+}
+
+#[test]
+fn hashes_of_sources_are_those_of_open_vswitch() {
+    let address = MacAddr::from_u64(1);
+    assert_eq!(bucket(hash_of_source(address, 0, 0)), 68);
+    assert_eq!(bucket(hash_of_source(address, 1, 1)), 46);
+}
+
+#[test]
+fn loads_are_made_alike_and_stay_where_they_are_then() {
+    let mut bond = bond(Settings {
+        rebalance_interval: Some(REBALANCE_INTERVAL),
+        ..mode(Mode::BalanceSlb)
+    });
+    let told = view(&mut bond);
+    let mut bytes = [0; BUCKETS];
+    let hashes = (0..HASHES).zip(&mut bytes);
+    let of_one = hashes.filter(|(hash, _)| told.exit(*hash) == Some(ONE));
+    of_one.take(4).for_each(|(_, bytes)| *bytes = 1_000_000);
+    bond.handle_loads(&bytes);
+    let due = bond.next_timeout().expect("sharing anew is due");
+    bond.handle_timeout(due);
+    assert!(bond.poll_view().is_some());
+    assert_eq!([ONE, TWO].map(|port| bond.loads_of(port).count()), [2, 2]);
+    bond.handle_loads(&bytes);
+    bond.handle_timeout(due + REBALANCE_INTERVAL);
+    assert!(bond.poll_view().is_none());
+}
+
+proptest! {
+    /// Every bucket is carried by one of those that are used, and none has too few.
+    #[test]
+    fn each_bucket_has_a_carrier(steps in proptest::collection::vec(
+        (proptest::collection::btree_set(1u32..8, 1..6), 0u64..1_000_000), 1..20)) {
+        let mut share = Share::new();
+        for (used, load) in steps {
+            let used: Vec<_> = used.into_iter().map(PortNo).collect();
+            share.settle(&used);
+            for port in &used {
+                let own = share.carriers.iter().filter(|carrier| **carrier == Some(*port));
+                prop_assert!(own.count() >= BUCKETS / used.len());
+            }
+            prop_assert!(share.carriers.iter().all(|carrier| carrier.is_some_and(|port| used.contains(&port))));
+            for (place, bytes) in (0..).zip(&mut share.loads) {
+                *bytes = load * (place % 17);
+            }
+            let spread = |share: &Share| {
+                let loads: Vec<_> = used.iter().map(|port| share.load_of(*port)).collect();
+                loads.iter().max().expect("one is used") - loads.iter().min().expect("one is used")
+            };
+            let before = spread(&share);
+            share.rebalance(&used);
+            // Loads are halved at the end.
+            prop_assert!(spread(&share) <= before / 2 + 256);
+        }
+    }
+}

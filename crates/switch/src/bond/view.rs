@@ -1,0 +1,99 @@
+//! What workers are told of a bond: by whom a frame leaves, and whether one that came in is
+//! taken.
+
+use std::collections::BTreeMap;
+
+use base::PortNo;
+use packet::MacAddr;
+
+use super::BUCKETS;
+
+/// What becomes of a frame that came in by a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is taken.
+    Take,
+    /// It is dropped.
+    Drop,
+    /// It is taken, unless its sender is known to be behind another port: then it is one of
+    /// ours that came back by another member.
+    TakeUnlessMoved,
+}
+
+/// By whom frames leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outlet {
+    /// By none.
+    Nobody,
+    /// All by this one.
+    One(PortNo),
+    /// By source address and VLAN.
+    BySource(Box<[Option<PortNo>; BUCKETS]>),
+    /// By addresses and ports.
+    ByFlow(Box<[Option<PortNo>; BUCKETS]>),
+}
+
+/// A bond at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BondView {
+    /// By whom frames leave.
+    pub(crate) outlet: Outlet,
+    /// What hashes begin with.
+    pub(crate) basis: u32,
+    /// What becomes of frames to one station, and of those to many, by member.
+    pub(super) admissions: BTreeMap<PortNo, (Admission, Admission)>,
+}
+
+impl BondView {
+    /// What becomes of a frame to this address that came in by this member.
+    pub(crate) fn admission(&self, member: PortNo, dst: MacAddr) -> Admission {
+        match self.admissions.get(&member) {
+            None => Admission::Drop,
+            Some((_, many)) if dst.is_multicast() => *many,
+            Some((one, _)) => *one,
+        }
+    }
+
+    /// By whom a frame leaves that has this hash.
+    pub(crate) fn exit(&self, hash: u32) -> Option<PortNo> {
+        match &self.outlet {
+            Outlet::Nobody => None,
+            Outlet::One(port) => Some(*port),
+            Outlet::BySource(carriers) | Outlet::ByFlow(carriers) => carriers[bucket(hash)],
+        }
+    }
+}
+
+/// The bucket of a hash.
+pub(crate) const fn bucket(hash: u32) -> usize {
+    hash as usize % BUCKETS
+}
+
+/// The hash of a source address and a VLAN, by which balance-slb shares: that of MurmurHash3 (x86,
+/// 32 bits) over the eight bytes of both, which is what `bond/hash` of Open vSwitch tells.
+pub(crate) fn hash_of_source(address: MacAddr, vid: u16, basis: u32) -> u32 {
+    let [one, two] = vid.to_be_bytes();
+    let [a, b, c, d, e, f] = address.0;
+    let low = mix(basis, u32::from_be_bytes([c, d, e, f]));
+    let high = mix(low, u32::from_be_bytes([one, two, a, b]));
+    finish(high ^ 8)
+}
+
+/// One step of MurmurHash3.
+const fn mix(hash: u32, word: u32) -> u32 {
+    let word = word
+        .wrapping_mul(0xcc9e_2d51)
+        .rotate_left(15)
+        .wrapping_mul(0x1b87_3593);
+    (hash ^ word)
+        .rotate_left(13)
+        .wrapping_mul(5)
+        .wrapping_add(0xe654_6b64)
+}
+
+/// The end of MurmurHash3.
+const fn finish(hash: u32) -> u32 {
+    let hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+    let hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+    hash ^ (hash >> 16)
+}

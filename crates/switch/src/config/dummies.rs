@@ -1,0 +1,101 @@
+//! Which interfaces are dummies: ports with nothing behind them but memory, for tests
+//! (ovs-vswitchd(8), `--enable-dummy`).
+
+use std::str::FromStr;
+
+use super::ConfigError;
+
+/// Which are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dummies {
+    /// None.
+    #[default]
+    None,
+    /// Those that ask for it by their type, and interfaces of a bridge of that type.
+    Typed,
+    /// Those, and those of the system.
+    System,
+    /// Those, and all that would be a device.
+    All,
+}
+
+/// The type of bridges and interfaces that ask to be dummies.
+const TYPE: &str = "dummy";
+
+/// Other names of it, which Open vSwitch tells apart.
+const TYPES: [&str; 3] = [TYPE, "dummy-internal", "dummy-pmd"];
+
+/// The types of devices.
+const DEVICES: [&str; 7] = [
+    "",
+    "system",
+    "internal",
+    "tap",
+    "afxdp",
+    "afxdp-nonpmd",
+    "dpdk",
+];
+
+impl Dummies {
+    /// Whether there are any.
+    #[must_use]
+    pub fn are_there(self) -> bool {
+        self != Self::None
+    }
+
+    /// Whether a bridge of this type has dummies for interfaces of its own.
+    pub(crate) fn take_bridge(self, kind: &str) -> bool {
+        self == Self::All || (self.are_there() && kind == TYPE)
+    }
+
+    /// Whether an interface of this type is one, of such a bridge or of another.
+    pub(crate) fn take_interface(self, kind: &str, is_dummy_bridge: bool) -> bool {
+        let asked = TYPES.contains(&kind) || (is_dummy_bridge && kind == "internal");
+        match self {
+            Self::None => false,
+            Self::Typed => asked,
+            Self::System => asked || matches!(kind, "" | "system"),
+            Self::All => asked || DEVICES.contains(&kind),
+        }
+    }
+}
+
+impl FromStr for Dummies {
+    type Err = ConfigError;
+
+    /// Reads what stands behind `--enable-dummy=`; nothing is what the option alone means.
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        match text {
+            "" => Ok(Self::Typed),
+            "system" => Ok(Self::System),
+            "override" => Ok(Self::All),
+            other => Err(ConfigError::new(
+                "--enable-dummy",
+                format!("'{other}': use --enable-dummy, =system or =override"),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_a_dummy_depends_on_how_they_are_enabled() {
+        let taken = |how: Dummies| {
+            let kinds = ["dummy", "", "internal", "tap", "patch", "vxlan"];
+            kinds.map(|kind| how.take_interface(kind, false))
+        };
+        assert_eq!(taken(Dummies::None), [false; 6]);
+        let typed: Dummies = "".parse().expect("known");
+        assert_eq!(taken(typed), [true, false, false, false, false, false]);
+        assert!(typed.take_bridge("dummy") && !typed.take_bridge("netdev"));
+        assert!(typed.take_interface("internal", true));
+        let system = "system".parse().expect("known");
+        assert_eq!(taken(system), [true, true, false, false, false, false]);
+        let all: Dummies = "override".parse().expect("known");
+        assert_eq!(taken(all), [true, true, true, true, false, false]);
+        assert!(all.take_bridge("") && "some".parse::<Dummies>().is_err());
+    }
+}

@@ -1,0 +1,437 @@
+//! A tunnel as the user asks for it: its protocol, its ends, its keys, and how the packets are
+//! that it makes (ovs-vswitchd.conf.db(5), "Tunnel Options").
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use packet::tunnel::{Extension, GENEVE_PORT, Protocol, VXLAN_GPE_PORT, VXLAN_PORT};
+
+/// The time to live of packets where nobody says another (`options:ttl`).
+const TTL_DEFAULT: u8 = 64;
+
+/// One end of a tunnel, or what frames themselves are to tell of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum End {
+    /// This address.
+    Given(IpAddr),
+    /// Any, of our own end: the one that the route to the other has.
+    Any,
+    /// What rules write, and what the tunnel's packets say.
+    Flow,
+}
+
+/// A tunnel's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TunnelKey {
+    /// There is none; where a protocol always has one, it is zero.
+    None,
+    /// This one.
+    Given(u32),
+    /// What rules write, and what the tunnel's packets say.
+    Flow,
+}
+
+/// Something of IP's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Inherited {
+    /// This.
+    Given(u8),
+    /// What the packet within has, if it is IP, and this otherwise.
+    Inherit(u8),
+}
+
+/// A tunnel.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tunnel {
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The UDP port that packets go to; zero of GRE.
+    pub port: u16,
+    /// The other end.
+    pub remote: End,
+    /// Our end.
+    pub local: End,
+    /// The key of packets that come in.
+    pub in_key: TunnelKey,
+    /// The key of those that go out.
+    pub out_key: TunnelKey,
+    /// DSCP and ECN.
+    pub tos: Inherited,
+    /// Time to live.
+    pub ttl: Inherited,
+    /// Whether packets of IPv4 may not be cut on their way.
+    pub dont_fragment: bool,
+    /// Whether packets have a checksum around what is within; those of IPv6 have by UDP.
+    pub summed: bool,
+    /// Whether packets of GRE are numbered.
+    pub numbered: bool,
+    /// Whether packets are within, not frames: the bridge sees them behind an Ethernet
+    /// header without addresses.
+    pub bare: bool,
+}
+
+/// Types of tunnels, as the database calls them.
+pub(crate) const TYPES: [&str; 3] = ["vxlan", "geneve", "gre"];
+
+impl Tunnel {
+    /// Reads a tunnel of this type from options, of which those are taken out that are
+    /// understood.
+    ///
+    /// # Errors
+    /// One that must be there is not, or a value is none that can be.
+    pub(crate) fn read(
+        of: &str,
+        name: &str,
+        options: &mut BTreeMap<&str, &str>,
+    ) -> Result<Self, String> {
+        let protocol = match of {
+            "vxlan" => Protocol::Vxlan(extension(options.remove("exts"))?),
+            "geneve" => Protocol::Geneve,
+            _ => Protocol::Gre,
+        };
+        let is_gre = protocol == Protocol::Gre;
+        let key = key(options, "key", protocol, TunnelKey::None)?;
+        let ends = (options.remove("remote_ip"), options.remove("local_ip"));
+        let remote = ends
+            .0
+            .ok_or_else(|| format!("{name}: {of} type requires valid 'remote_ip' argument"))?;
+        let tunnel = Self {
+            protocol,
+            port: match is_gre {
+                true => 0,
+                false => udp_port(options.remove("dst_port"), protocol)?,
+            },
+            remote: end("remote_ip", remote)?,
+            local: ends
+                .1
+                .map_or(Ok(End::Any), |local| end("local_ip", local))?,
+            in_key: self::key(options, "in_key", protocol, key)?,
+            out_key: self::key(options, "out_key", protocol, key)?,
+            tos: inherited(options, "tos", 0)?,
+            ttl: inherited(options, "ttl", TTL_DEFAULT)?,
+            dont_fragment: truth(options, "df_default", true)?,
+            summed: truth(options, "csum", false)?,
+            numbered: is_gre && truth(options, "seq", false)?,
+            bare: packet_type(options.remove("packet_type"), protocol)?,
+        };
+        tunnel.check(name)?;
+        Ok(tunnel)
+    }
+
+    fn check(&self, name: &str) -> Result<(), String> {
+        if self.local == End::Flow && self.remote != End::Flow {
+            return Err(format!("{name}: local_ip=flow requires remote_ip=flow"));
+        }
+        if let (End::Given(local), End::Given(remote)) = (self.local, self.remote)
+            && local.is_ipv4() != remote.is_ipv4()
+        {
+            return Err(format!(
+                "{name}: the ends of a tunnel have addresses of one version of IP"
+            ));
+        }
+        match self.remote {
+            End::Given(remote) if remote.is_multicast() => {
+                Err(format!("{name}: multicast remote_ip={remote} not allowed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What tells it apart from others, as the database has it.
+    pub(crate) fn in_words(&self) -> String {
+        let key = |key: TunnelKey| match key {
+            TunnelKey::Given(key) => Some(key.to_string()),
+            TunnelKey::Flow => Some("flow".to_owned()),
+            TunnelKey::None => None,
+        };
+        let end = |end: End| match end {
+            End::Given(address) => Some(address.to_string()),
+            End::Flow => Some("flow".to_owned()),
+            End::Any => None,
+        };
+        let is_one = self.in_key == self.out_key;
+        let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
+        let words = [
+            ("dst_port", port),
+            ("in_key", key(self.in_key).filter(|_| !is_one)),
+            ("key", key(self.in_key).filter(|_| is_one)),
+            ("local_ip", end(self.local)),
+            ("out_key", key(self.out_key).filter(|_| !is_one)),
+            ("remote_ip", end(self.remote)),
+        ];
+        let words = words.into_iter();
+        let said: Vec<_> = words
+            .filter_map(|(word, value)| Some(format!("{word}={}", value?)))
+            .collect();
+        said.join(", ")
+    }
+
+    /// The word that the database and the command line have for its type.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self.protocol {
+            Protocol::Vxlan(_) => "vxlan",
+            Protocol::Geneve => "geneve",
+            Protocol::Gre => "gre",
+        }
+    }
+}
+
+/// Reads the words behind `vxlan:NAME,`: each a short name of an option and its value.
+pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<Tunnel, String> {
+    let mut options = BTreeMap::new();
+    for word in words.split(',').filter(|word| !word.is_empty()) {
+        let (option, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("'{word}' is no option: use remote=ADDRESS, key=NUMBER.."))?;
+        let option = match option {
+            "remote" => "remote_ip",
+            "local" => "local_ip",
+            "port" => "dst_port",
+            other => other,
+        };
+        options.insert(option, value);
+    }
+    let tunnel = Tunnel::read(of, name, &mut options)?;
+    match options.into_keys().next() {
+        None => Ok(tunnel),
+        Some(unknown) => Err(format!("{of} has no option '{unknown}'")),
+    }
+}
+
+impl fmt::Display for Tunnel {
+    /// As [`from_words`] reads it, behind the name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |end: End| match end {
+            End::Given(address) => Some(address.to_string()),
+            End::Flow => Some("flow".to_owned()),
+            End::Any => None,
+        };
+        let key = |key: TunnelKey| match key {
+            TunnelKey::Given(key) => Some(key.to_string()),
+            TunnelKey::Flow => Some("flow".to_owned()),
+            TunnelKey::None => None,
+        };
+        let inherited = |value: Inherited, usual: u8| match value {
+            Inherited::Given(value) if value == usual => None,
+            Inherited::Given(value) => Some(value.to_string()),
+            Inherited::Inherit(_) => Some("inherit".to_owned()),
+        };
+        let yes = |is_so: bool| is_so.then(|| "true".to_owned());
+        let extension = match self.protocol {
+            Protocol::Vxlan(Extension::Gbp) => Some("gbp".to_owned()),
+            Protocol::Vxlan(Extension::Gpe) => Some("gpe".to_owned()),
+            _ => None,
+        };
+        let port = (self.port != usual_port(self.protocol)).then(|| self.port.to_string());
+        let words = [
+            ("remote", end(self.remote)),
+            ("local", end(self.local)),
+            ("in_key", key(self.in_key)),
+            ("out_key", key(self.out_key)),
+            ("exts", extension),
+            ("port", port),
+            ("tos", inherited(self.tos, 0)),
+            ("ttl", inherited(self.ttl, TTL_DEFAULT)),
+            (
+                "df_default",
+                (!self.dont_fragment).then(|| "false".to_owned()),
+            ),
+            ("csum", yes(self.summed)),
+            ("seq", yes(self.numbered)),
+            ("packet_type", self.bare.then(|| "legacy_l3".to_owned())),
+        ];
+        let said = words
+            .into_iter()
+            .filter_map(|(word, value)| Some((word, value?)));
+        said.into_iter()
+            .try_for_each(|(word, value)| write!(f, ",{word}={value}"))
+    }
+}
+
+fn extension(text: Option<&str>) -> Result<Extension, String> {
+    match text {
+        None => Ok(Extension::None),
+        Some("gbp") => Ok(Extension::Gbp),
+        Some("gpe") => Ok(Extension::Gpe),
+        Some(other) => Err(format!("options:exts: '{other}': use gbp or gpe")),
+    }
+}
+
+fn end(option: &str, text: &str) -> Result<End, String> {
+    match text {
+        "flow" => Ok(End::Flow),
+        _ => {
+            let address: Option<IpAddr> = text.parse().ok();
+            let usable = address.filter(|address| !address.is_unspecified());
+            let wrong =
+                || format!("options:{option}: bad address '{text}': use an IP address or flow");
+            usable.map(End::Given).ok_or_else(wrong)
+        }
+    }
+}
+
+fn key(
+    options: &mut BTreeMap<&str, &str>,
+    option: &str,
+    protocol: Protocol,
+    otherwise: TunnelKey,
+) -> Result<TunnelKey, String> {
+    let Some(text) = options.remove(option) else {
+        return Ok(otherwise);
+    };
+    if text == "flow" {
+        return Ok(TunnelKey::Flow);
+    }
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let most = match protocol {
+        Protocol::Gre => u32::MAX,
+        Protocol::Vxlan(_) | Protocol::Geneve => 0x00ff_ffff,
+    };
+    let number = number.filter(|number| *number <= most);
+    let wrong =
+        || format!("options:{option}: '{text}' is no key: use flow, or a number up to {most}");
+    number.map(TunnelKey::Given).ok_or_else(wrong)
+}
+
+const fn usual_port(protocol: Protocol) -> u16 {
+    match protocol {
+        Protocol::Vxlan(Extension::Gpe) => VXLAN_GPE_PORT,
+        Protocol::Vxlan(_) => VXLAN_PORT,
+        Protocol::Geneve => GENEVE_PORT,
+        Protocol::Gre => 0,
+    }
+}
+
+fn udp_port(text: Option<&str>, protocol: Protocol) -> Result<u16, String> {
+    let Some(text) = text else {
+        return Ok(usual_port(protocol));
+    };
+    let port = text.parse().ok().filter(|port| *port > 0);
+    port.ok_or_else(|| format!("options:dst_port: '{text}' is no UDP port"))
+}
+
+fn inherited(
+    options: &mut BTreeMap<&str, &str>,
+    option: &str,
+    usual: u8,
+) -> Result<Inherited, String> {
+    match options.remove(option) {
+        None => Ok(Inherited::Given(usual)),
+        Some("inherit") => Ok(Inherited::Inherit(usual)),
+        Some(text) => {
+            let number = match text.strip_prefix("0x") {
+                Some(digits) => u8::from_str_radix(digits, 16).ok(),
+                None => text.parse().ok(),
+            };
+            let wrong =
+                || format!("options:{option}: '{text}': use inherit, or a number up to 255");
+            number.map(Inherited::Given).ok_or_else(wrong)
+        }
+    }
+}
+
+fn truth(options: &mut BTreeMap<&str, &str>, option: &str, usual: bool) -> Result<bool, String> {
+    match options.remove(option) {
+        None => Ok(usual),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => Err(format!("options:{option}: '{other}': use true or false")),
+    }
+}
+
+fn packet_type(text: Option<&str>, protocol: Protocol) -> Result<bool, String> {
+    let may_be_bare = matches!(protocol, Protocol::Gre | Protocol::Vxlan(Extension::Gpe));
+    match text {
+        None | Some("legacy_l2") => Ok(false),
+        Some("legacy_l3") if may_be_bare => Ok(true),
+        Some("legacy_l3") => Err("options:packet_type: frames are all that it carries".to_owned()),
+        Some("ptap") => Err(
+            "options:packet_type: ptap is not there: bridges know Ethernet frames only; use legacy_l2 or legacy_l3"
+                .to_owned(),
+        ),
+        Some(other) => Err(format!(
+            "options:packet_type: '{other}': use legacy_l2 or legacy_l3"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(of: &str, words: &str) -> Result<Tunnel, String> {
+        from_words(of, "t", words)
+    }
+
+    #[test]
+    fn a_tunnel_is_read_as_it_is_written() {
+        for (of, words) in [
+            ("vxlan", ",remote=10.0.0.1,in_key=7,out_key=7"),
+            (
+                "vxlan",
+                ",remote=flow,in_key=flow,out_key=flow,exts=gbp,port=8472",
+            ),
+            (
+                "vxlan",
+                ",remote=fd00::1,local=fd00::2,exts=gpe,tos=inherit,ttl=9",
+            ),
+            (
+                "geneve",
+                ",remote=flow,local=flow,in_key=flow,out_key=flow,csum=true",
+            ),
+            (
+                "gre",
+                ",remote=1.2.3.4,df_default=false,seq=true,packet_type=legacy_l3",
+            ),
+        ] {
+            let tunnel = read(of, words).expect(words);
+            assert_eq!(tunnel.to_string(), words);
+            assert_eq!(tunnel.type_name(), of);
+        }
+        let short = read("vxlan", "remote=10.0.0.1,key=0x12").expect("legal");
+        assert_eq!(short.in_key, TunnelKey::Given(18));
+        assert_eq!(short.port, 4789);
+    }
+
+    #[test]
+    fn what_cannot_be_a_tunnel_is_told_why() {
+        for (of, words, why) in [
+            (
+                "vxlan",
+                "",
+                "t: vxlan type requires valid 'remote_ip' argument",
+            ),
+            ("vxlan", "remote=here", "bad address 'here'"),
+            ("vxlan", "remote=224.0.0.1", "multicast"),
+            ("vxlan", "remote=10.0.0.1,local=fd00::1", "one version"),
+            (
+                "vxlan",
+                "remote=10.0.0.1,local=flow",
+                "requires remote_ip=flow",
+            ),
+            ("vxlan", "remote=10.0.0.1,key=16777216", "is no key"),
+            (
+                "vxlan",
+                "remote=10.0.0.1,packet_type=legacy_l3",
+                "frames are all",
+            ),
+            (
+                "gre",
+                "remote=10.0.0.1,packet_type=ptap",
+                "ptap is not there",
+            ),
+            ("gre", "remote=10.0.0.1,ttl=256", "use inherit"),
+            ("geneve", "remote=10.0.0.1,port=0", "is no UDP port"),
+            ("geneve", "remote=10.0.0.1,colour=red", "no option 'colour'"),
+            ("geneve", "remote=10.0.0.1,csum=x", "use true or false"),
+        ] {
+            let said = read(of, words).expect_err(words);
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}

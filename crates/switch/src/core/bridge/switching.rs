@@ -1,0 +1,43 @@
+//! What a bridge's ordinary switching is told while it runs.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base::PortNo;
+
+use super::Bridge;
+use crate::config::{LogicalPort, Switching};
+use crate::dataplane::switching::SwitchingView;
+
+impl Bridge {
+    /// Does this in `NORMAL` from now on. Stations behind ports that are another thing now are
+    /// forgotten: they may be in another VLAN.
+    pub(crate) fn set_switching(&mut self, config: &Switching) {
+        let view = SwitchingView::compile(config);
+        for port in changed(self.switching.as_deref(), view.as_deref()) {
+            self.stations.forget_port(port);
+        }
+        self.stations.set_limits(config.stations_max, config.ageing);
+        self.switching = view;
+        self.unpublished = true;
+    }
+
+    /// What its ports are to `NORMAL`; none if all are plain.
+    pub(crate) const fn switching(&self) -> Option<&Arc<SwitchingView>> {
+        self.switching.as_ref()
+    }
+}
+
+/// The ports that are not to one what they are to the other.
+fn changed(before: Option<&SwitchingView>, after: Option<&SwitchingView>) -> BTreeSet<PortNo> {
+    let ports = |view: Option<&SwitchingView>| -> Vec<LogicalPort> {
+        view.map(|view| view.config().ports.clone())
+            .unwrap_or_default()
+    };
+    let (before, after) = (ports(before), ports(after));
+    let lost = before.iter().filter(|port| !after.contains(port));
+    let new = after.iter().filter(|port| !before.contains(port));
+    lost.chain(new)
+        .flat_map(|port| port.members.iter().copied())
+        .collect()
+}

@@ -1,0 +1,369 @@
+//! What would become of a frame, told and not done: no port sends and nothing is counted. What
+//! would be learned is told to who asked. The story of the reference interpreter, in the manner of Open vSwitch's
+//! `ofproto/trace`, through patch ports from bridge to bridge.
+//!
+//! It has a copy of all it asks, so it can be told beside a switch that runs.
+
+mod looks;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use base::{Instant, PortNo};
+use flow::{Action, Key, Match, PacketOut, Registers};
+use packet::{Frame, Link, Pool};
+use pipeline::{Arrival, Destination, Interpreter, Learned, Pipeline, Verdict};
+
+use crate::dataplane::normal::{Forward, Knowledge};
+use crate::dataplane::program::BridgeId;
+use crate::dataplane::slots::PortKey;
+use crate::dataplane::switching::SwitchingView;
+use crate::dataplane::vlans::Retag;
+use crate::dataplane::ways::{Way, Ways};
+use crate::mac::{Address, MacView};
+use crate::odp;
+use looks::Looks;
+
+/// Buffers for the frame and its copies: one for every port of a large bridge.
+const BUFFERS: usize = 1024;
+
+/// Bridges that a frame is followed through: as deep as Open vSwitch goes.
+const BRIDGES_MAX: usize = 64;
+
+/// What the story says where an ordinary switch would forward; what it does is told instead.
+const NORMAL_LINE: &str = "     >> normal forwarding\n";
+
+/// A frame that is asked about.
+pub(crate) struct Asked {
+    /// The frame.
+    pub(crate) frame: Frame,
+    /// The port it comes in by.
+    pub(crate) from: PortNo,
+    /// What is to be done with it, if it is one of a controller's (a packet-out).
+    pub(crate) actions: Option<Vec<Action>>,
+    /// Whether what it teaches is to be learned.
+    pub(crate) teaches: bool,
+}
+
+/// What a frame teaches.
+pub(crate) enum Lesson {
+    /// Its sender is behind a port.
+    Station(Address, PortNo),
+    /// A rule.
+    Rule(Learned),
+}
+
+impl Asked {
+    /// The frame, or one that `matching` accepts; both together if only the port is of the match.
+    ///
+    /// # Errors
+    /// There is no such frame; the reason is for a person.
+    pub(crate) fn new(matching: &Match, frame: Option<Frame>) -> Result<Self, String> {
+        let composed = flow::compose(matching);
+        let (composed, registers) = composed.ok_or_else(|| {
+            format!("no frame can be put together that has all of \"{matching}\": give its bytes")
+        })?;
+        let from = registers.in_port;
+        if registers != Registers::new(from) {
+            return Err(
+                "a frame arrives without metadata, tunnel, mark and registers: leave them out"
+                    .to_owned(),
+            );
+        }
+        Ok(Self {
+            frame: frame.unwrap_or(composed),
+            from,
+            actions: None,
+            teaches: false,
+        })
+    }
+}
+
+impl Asked {
+    /// The frame as a controller's.
+    fn message(&self) -> PacketOut {
+        PacketOut {
+            buffer: None,
+            registers: Registers::new(self.from),
+            actions: self.actions.clone().unwrap_or_default(),
+            data: self.frame.bytes().to_vec(),
+        }
+    }
+}
+
+/// A bridge as it is at one moment.
+pub(crate) struct Traced {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its tables.
+    pub(crate) pipeline: Pipeline,
+    /// What it has learned.
+    pub(crate) stations: MacView,
+    /// What its ports are to `NORMAL`.
+    pub(crate) switching: Option<Arc<SwitchingView>>,
+    /// Its ports: what the data path calls them, and their names.
+    pub(crate) ports: BTreeMap<PortNo, (String, String)>,
+}
+
+/// All bridges at one moment.
+pub(crate) struct Tracer {
+    /// The bridges.
+    pub(crate) bridges: BTreeMap<BridgeId, Traced>,
+    /// What is behind ports within the process.
+    pub(crate) ways: Ways,
+    /// When.
+    pub(crate) now: Instant,
+}
+
+/// What comes of a frame, while it is told.
+#[derive(Default)]
+struct Told {
+    text: String,
+    /// What is done to it and where it goes, in the data path's words.
+    done: Vec<String>,
+    /// How the frame was left by what is in `done`.
+    left_as: Option<Key>,
+    /// What was looked at in the bridge it came to first.
+    megaflow: String,
+    lessons: Vec<(BridgeId, Lesson)>,
+    bridges: usize,
+}
+
+impl Tracer {
+    /// Whether the actions of a frame of a controller's can be done.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(crate) fn check(&self, bridge: BridgeId, asked: &Asked) -> Result<(), String> {
+        let Some(bridge) = self.bridges.get(&bridge) else {
+            return Ok(());
+        };
+        let checked = bridge.pipeline.check_packet_out(&asked.message());
+        checked.map_err(|refusal| format!("the actions cannot be done: {refusal:?}"))
+    }
+
+    /// Tells the way of a frame, and what bridges are to learn of it.
+    pub(crate) fn tell(&self, bridge: BridgeId, asked: Asked) -> (String, Vec<(BridgeId, Lesson)>) {
+        let mut told = Told::default();
+        self.follow(bridge, asked, &mut told);
+        let done = match told.done.is_empty() {
+            true => "drop".to_owned(),
+            false => told.done.join(","),
+        };
+        let (story, megaflow) = (told.text, told.megaflow);
+        let text = format!("{story}Megaflow: {megaflow}\nDatapath actions: {done}\n");
+        (text, told.lessons)
+    }
+
+    fn follow(&self, id: BridgeId, asked: Asked, told: &mut Told) {
+        let Some(bridge) = self.bridges.get(&id) else {
+            return;
+        };
+        told.bridges += 1;
+        if told.bridges > BRIDGES_MAX {
+            told.text += "     >> dropped: the frame has been in too many bridges\n";
+            return;
+        }
+        let (from, teaches) = (asked.from, asked.teaches);
+        let mut pool = Pool::new(BUFFERS);
+        let mut verdict = Verdict::new();
+        let mut looks = Looks::new(&bridge.name);
+        let mut interpreter = Interpreter::observer();
+        match &asked.actions {
+            None => {
+                let arrival = Arrival {
+                    frame: asked.frame,
+                    from,
+                    now: self.now,
+                };
+                interpreter.run(
+                    &bridge.pipeline,
+                    arrival,
+                    &mut pool,
+                    &mut looks,
+                    &mut verdict,
+                );
+            }
+            Some(_) => {
+                let (message, now) = (asked.message(), self.now);
+                interpreter.packet_out(
+                    &bridge.pipeline,
+                    &message,
+                    now,
+                    &mut pool,
+                    &mut looks,
+                    &mut verdict,
+                );
+            }
+        }
+        if told.bridges == 1 {
+            told.megaflow = looks.megaflow(&bridge.pipeline);
+            told.left_as = looks.first().cloned();
+        }
+        let mut lessons = Vec::new();
+        if teaches {
+            lessons.extend(verdict.learned.drain(..).map(Lesson::Rule));
+            lessons.extend(bridge.news(&verdict, from));
+        }
+        let (text, last) = bridge.with_normal(looks.text(), &verdict, from, &lessons);
+        told.lessons
+            .extend(lessons.into_iter().map(|lesson| (id, lesson)));
+        told.text += &text;
+        self.leave(id, &verdict, (from, teaches), told);
+        told.text += &last;
+    }
+
+    /// Notes where copies go, and follows those that go to another bridge.
+    fn leave(
+        &self,
+        id: BridgeId,
+        verdict: &Verdict,
+        (from, teaches): (PortNo, bool),
+        told: &mut Told,
+    ) {
+        let Some(bridge) = self.bridges.get(&id) else {
+            return;
+        };
+        for egress in &verdict.egress {
+            let Some(frame) = verdict.frames.get(egress.frame) else {
+                continue;
+            };
+            let ports = match &egress.to {
+                Destination::Port(port) => vec![(*port, Retag::Keep)],
+                Destination::Normal => bridge.normal_exits(frame, from),
+                Destination::Controller(_) => {
+                    told.done.push("userspace(controller)".to_owned());
+                    continue;
+                }
+            };
+            for (port, retag) in ports {
+                let mut frame = frame.clone();
+                retag.change(&mut frame);
+                let key = PortKey { bridge: id, port };
+                if let Some(Way::Patch(peer)) = self.ways.find(key) {
+                    let asked = Asked {
+                        frame,
+                        from: peer.port,
+                        actions: None,
+                        teaches,
+                    };
+                    told.text += "\n";
+                    self.follow(peer.bridge, asked, told);
+                    continue;
+                }
+                told.change_to(&frame);
+                let called = bridge.ports.get(&port);
+                let called = called.map_or_else(|| port.to_string(), |(number, _)| number.clone());
+                told.done.push(called);
+            }
+        }
+    }
+}
+
+impl Told {
+    /// Notes what must be done for the frame to be so.
+    fn change_to(&mut self, frame: &Frame) {
+        let Some(after) = looks::key_of(frame, &Registers::new(PortNo::ANY)) else {
+            return;
+        };
+        if let Some(before) = &self.left_as {
+            self.done.extend(odp::changes(before, &after));
+        }
+        self.left_as = Some(after);
+    }
+}
+
+impl Traced {
+    /// The story, with what `NORMAL` does in place of that it is done; and its last line apart,
+    /// before which other bridges are told of.
+    fn with_normal(
+        &self,
+        story: &str,
+        verdict: &Verdict,
+        from: PortNo,
+        lessons: &[Lesson],
+    ) -> (String, String) {
+        let mut normals = verdict
+            .egress
+            .iter()
+            .filter(|egress| egress.to == Destination::Normal);
+        let mut text = String::new();
+        let mut parts = story.split(NORMAL_LINE);
+        text += parts.next().unwrap_or_default();
+        for part in parts {
+            let frame = normals
+                .next()
+                .and_then(|egress| verdict.frames.get(egress.frame));
+            text +=
+                &frame.map_or_else(String::new, |frame| self.normal_lines(frame, from, lessons));
+            text += part;
+        }
+        let end = text.rfind("\nFinal flow: ").unwrap_or(text.len());
+        let last = text.split_off(end);
+        if !text.starts_with("Flow: ") {
+            // It was not let in, and is told of all the same.
+            let flow = last.trim_start_matches("\nFinal flow: ").trim_end();
+            let title = format!("bridge(\"{}\")", self.name);
+            let line = "-".repeat(title.len());
+            text = format!("Flow: {flow}\n\n{title}\n{line}\n{text}");
+            return (text, "\nFinal flow: unchanged\n".to_owned());
+        }
+        (text, last)
+    }
+
+    /// Who `NORMAL` learns of, if it meets the frame.
+    fn news(&self, verdict: &Verdict, from: PortNo) -> Option<Lesson> {
+        let mut normals = verdict.egress.iter();
+        let normal = normals.find(|egress| egress.to == Destination::Normal)?;
+        let link = Link::parse(verdict.frames.get(normal.frame)?.bytes()).ok()?;
+        let address = self.knowledge().news(&link, from)?;
+        Some(Lesson::Station(address, from))
+    }
+
+    /// What `NORMAL` learns and does, in Open vSwitch's words.
+    fn normal_lines(&self, frame: &Frame, from: PortNo, lessons: &[Lesson]) -> String {
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            return "     >> dropped: normal_unreadable\n".to_owned();
+        };
+        let mut text = String::new();
+        for lesson in lessons {
+            if let Lesson::Station(Address { vid, mac }, port) = lesson {
+                let name = self.ports.get(port);
+                let name = name.map_or_else(|| port.to_string(), |(_, name)| name.clone());
+                let line = "     -> learned that";
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "{line} {mac} is on port {name} in VLAN {vid}");
+            }
+        }
+        text += match self.knowledge().forward(&link, from).0 {
+            Forward::To(_) => "     -> forwarding to learned port\n",
+            Forward::Flood if link.dst.is_multicast() => "     -> multicast, flooding\n",
+            Forward::Flood => "     -> no learned MAC for destination, flooding\n",
+            Forward::Nowhere if link.dst.is_bridge_reserved() => {
+                "     >> dropped: for bridges only\n"
+            }
+            Forward::Nowhere => "     >> destination port is input port, dropping\n",
+            Forward::Refused => "     >> the port is not in the VLAN of the frame, dropping\n",
+        };
+        text
+    }
+
+    /// The ports by which `NORMAL` would send a frame, and what would become of its tag.
+    fn normal_exits(&self, frame: &Frame, from: PortNo) -> Vec<(PortNo, Retag)> {
+        let Ok(link) = Link::parse(frame.bytes()) else {
+            return Vec::new();
+        };
+        let knowledge = self.knowledge();
+        let way = knowledge.forward(&link, from);
+        let exits = knowledge.exits(&self.pipeline, &link, from, way);
+        exits.unwrap_or_default()
+    }
+
+    fn knowledge(&self) -> Knowledge<'_> {
+        Knowledge {
+            stations: &self.stations,
+            switching: self.switching.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What is looked at of a frame on its way, beside the story of it: that is what Open vSwitch
+//! calls its megaflow. A table looks at all that its rules ask for down to the one that it
+//! finds; actions look at what they read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{GroupId, MeterId, PortNo, TableId};
+use flow::{Action, Extension, Field, Instructions, Key, MatchBuilder, Registers};
+use packet::{Depth, Frame, Headers};
+use pipeline::{Destination, DropReason, Pipeline, Rule, Story, Trace};
+
+/// A table that was asked: the priority of the rule that it found, if it found one.
+type Visit = (TableId, Option<u16>);
+
+/// A story, and what was looked at.
+pub(super) struct Looks {
+    story: Story,
+    first: Option<Key>,
+    visits: BTreeSet<Visit>,
+    /// Bits that actions read.
+    read: BTreeMap<Field, u128>,
+    /// Fields that hold what was written on the way.
+    written: BTreeSet<Field>,
+    /// The port that the action names which is done now.
+    named: Option<PortNo>,
+}
+
+impl Looks {
+    /// Of a frame that comes to the bridge of this name.
+    pub(super) fn new(bridge: &str) -> Self {
+        Self {
+            story: Story::of_bridge(bridge),
+            first: None,
+            visits: BTreeSet::new(),
+            read: BTreeMap::new(),
+            written: BTreeSet::new(),
+            named: None,
+        }
+    }
+
+    /// The story.
+    pub(super) fn text(&self) -> &str {
+        self.story.text()
+    }
+
+    /// The frame as it came.
+    pub(super) const fn first(&self) -> Option<&Key> {
+        self.first.as_ref()
+    }
+
+    /// The bits that were looked at, as they were.
+    pub(super) fn megaflow(&self, pipeline: &Pipeline) -> String {
+        let Some(key) = &self.first else {
+            return "recirc_id=0".to_owned();
+        };
+        let mut masks = self.read.clone();
+        // To find the headers, and to know the port, these are read in any case.
+        for field in [Field::InPort, Field::EthType, Field::IpFrag] {
+            masks.insert(field, u128::MAX);
+        }
+        for (table, found) in &self.visits {
+            let rules = pipeline.rules(*table);
+            let tried = rules.take_while(|rule| found.is_none_or(|found| rule.priority() >= found));
+            for term in tried.flat_map(|rule| rule.matching().terms()) {
+                if !self.written.contains(&term.field) {
+                    *masks.entry(term.field).or_default() |= term.mask;
+                }
+            }
+        }
+        let mut builder = MatchBuilder::default();
+        for (field, mask) in masks {
+            let mask = mask & (u128::MAX >> (128 - u32::from(field.info().bits)));
+            if let Some(value) = key.get(field) {
+                // What cannot stand there by itself is not told: it says nothing alone.
+                let _ = builder.add(field, value & mask, mask);
+            }
+        }
+        let told = builder.build().to_string();
+        let comma = if told.is_empty() { "" } else { "," };
+        format!("recirc_id=0,eth{comma}{told}")
+    }
+
+    fn reads(&mut self, field: Field, mask: u128) {
+        if !self.written.contains(&field) {
+            *self.read.entry(field).or_default() |= mask;
+        }
+    }
+}
+
+/// The fields of a frame, as deep as it can be read.
+pub(super) fn key_of(frame: &Frame, registers: &Registers) -> Option<Key> {
+    let depths = Depth::ALL.into_iter().rev();
+    let headers = depths
+        .flat_map(|depth| Headers::parse(frame, depth))
+        .next()?;
+    let mut key = Key::new();
+    key.fill(&headers, registers);
+    Some(key)
+}
+
+impl Trace for Looks {
+    fn arrived(&mut self, frame: &Frame, registers: &Registers) {
+        self.first = key_of(frame, registers);
+        self.story.arrived(frame, registers);
+    }
+
+    fn looked_up(&mut self, table: TableId, found: Option<&Rule>) {
+        self.visits.insert((table, found.map(Rule::priority)));
+        self.story.looked_up(table, found);
+    }
+
+    fn acts(&mut self, action: &Action) {
+        match action {
+            Action::DecIpTtl | Action::Extended(Extension::DecTtl(_)) => {
+                self.reads(Field::IpTtl, u128::MAX);
+                self.written.insert(Field::IpTtl);
+            }
+            Action::DecMplsTtl => {
+                self.reads(Field::MplsTtl, u128::MAX);
+                self.written.insert(Field::MplsTtl);
+            }
+            Action::SetField { field, .. } => {
+                self.written.insert(*field);
+            }
+            Action::Extended(Extension::Load { to, .. }) => {
+                self.written.insert(to.field());
+            }
+            Action::Extended(Extension::Move { from, to }) => {
+                self.reads(from.field(), u128::MAX);
+                self.written.insert(to.field());
+            }
+            Action::Extended(Extension::OutputPart { from, .. }) => {
+                self.reads(from.field(), u128::MAX);
+            }
+            _ => {}
+        }
+        self.named = match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        };
+        self.story.acts(action);
+    }
+
+    fn bucket(&mut self, group: GroupId, bucket: usize) {
+        self.story.bucket(group, bucket);
+    }
+
+    fn metered(&mut self, meter: MeterId, exceeds: bool) {
+        self.story.metered(meter, exceeds);
+    }
+
+    fn instructed(&mut self, instructions: &Instructions) {
+        self.story.instructed(instructions);
+    }
+
+    fn executes(&mut self, actions: &[Action]) {
+        self.story.executes(actions);
+    }
+
+    fn sent(&mut self, to: &Destination) {
+        if *to == Destination::Normal {
+            for field in [Field::EthSrc, Field::EthDst, Field::VlanVid] {
+                self.reads(field, u128::MAX);
+            }
+        }
+        // Where an action names the port, there is no more to tell.
+        if self.named.is_none_or(|port| *to != Destination::Port(port)) {
+            self.story.sent(to);
+        }
+    }
+
+    fn dropped(&mut self, reason: DropReason) {
+        self.story.dropped(reason);
+    }
+
+    fn finished(&mut self, frame: &Frame, registers: &Registers) {
+        self.story.finished(frame, registers);
+    }
+}

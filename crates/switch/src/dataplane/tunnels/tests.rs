@@ -1,0 +1,141 @@
+//! What tunnels and frames ask for becomes headers, and headers what rules see.
+
+use base::PortNo;
+use flow::{TlvCommand, TlvMapping, TlvTableMod};
+use packet::build;
+use pipeline::Limits;
+
+use super::*;
+use crate::config::{PortKind, PortSpec};
+
+fn tunnel(text: &str) -> std::sync::Arc<Tunnel> {
+    let spec: PortSpec = text.parse().expect("a tunnel");
+    match spec.kind {
+        PortKind::Tunnel(tunnel) => tunnel,
+        _ => unreachable!("it is one"),
+    }
+}
+
+fn pipeline() -> Pipeline {
+    let mut pipeline = Pipeline::new(Limits::default(), 1);
+    let mappings = vec![TlvMapping {
+        class: 0x102,
+        kind: 3,
+        length: 4,
+        index: 5,
+    }];
+    let command = TlvCommand::Add;
+    let change = TlvTableMod { command, mappings };
+    pipeline.tlv_table_mod(&change).expect("room");
+    pipeline
+}
+
+fn frame(stack: &str) -> Vec<u8> {
+    let frame: build::Stack = stack.parse().expect("a stack");
+    frame.build().bytes().to_vec()
+}
+
+#[test]
+fn ends_are_given_or_told_by_rules() {
+    let mut words = Registers::new(PortNo(1));
+    let flow = tunnel("vxlan:t,remote=flow,local=flow,key=flow");
+    assert_eq!(ends(&flow, &words), None);
+    words.tunnel_v4 = [0x0a00_0001, 0x0a00_0002];
+    let both = ends(&flow, &words).expect("an end");
+    assert_eq!(both.remote.to_string(), "10.0.0.2");
+    assert_eq!(
+        both.local.map(|end| end.to_string()).as_deref(),
+        Some("10.0.0.1")
+    );
+    let given = tunnel("vxlan:t,remote=fd00::1,key=3");
+    let one = ends(&given, &words).expect("an end");
+    assert_eq!(
+        (one.remote.to_string().as_str(), one.local),
+        ("fd00::1", None)
+    );
+    words.tunnel_id = 77;
+    assert_eq!(shim(&flow, &words, &pipeline()).key, Some(77));
+    assert_eq!(shim(&given, &words, &pipeline()).key, Some(3));
+    assert_eq!(
+        shim(&tunnel("gre:t,remote=1.1.1.1"), &words, &pipeline()).key,
+        None
+    );
+}
+
+#[test]
+fn options_go_by_the_map_and_back() {
+    let pipeline = pipeline();
+    let mut words = Registers::new(PortNo::ANY);
+    words.tunnel_v4 = [1, 2];
+    words.tunnel_id = 9;
+    words.options.set(Field::TunMetadata5, 0xabcd_u128.into());
+    // One that no mapping has goes nowhere.
+    let geneve = tunnel("geneve:t,remote=flow,key=flow");
+    let mut header = shim(&geneve, &words, &pipeline);
+    let option = TunnelOption {
+        class: 0x102,
+        kind: 3,
+        value: vec![0, 0, 0xab, 0xcd],
+    };
+    assert_eq!(header.options, [option]);
+    let there = ends(&geneve, &words).expect("an end");
+    let macs = (MacAddr::default(), MacAddr::default());
+    let around = outer(&geneve, macs, (Ipv4Addr::from_bits(1).into(), there.remote));
+    assert_eq!(told(&around, &header, &pipeline), Some(words));
+    // One that is not known is passed over, unless it says that it must be known.
+    header.options[0].class = 1;
+    assert!(told(&around, &header, &pipeline).is_some_and(|words| words.options.is_empty()));
+    header.options[0].kind = 0x83;
+    assert_eq!(told(&around, &header, &pipeline), None);
+}
+
+#[test]
+fn what_is_inherited_is_that_of_the_packet_within() {
+    let v4 = frame("eth() / ipv4(tos=0xb9,ttl=9) / udp(src=1,dst=2)");
+    let v4 = within(&v4);
+    let arp = within(&frame("eth() / arp()"));
+    let plain = tunnel("vxlan:t,remote=1.1.1.1");
+    let inherits = tunnel("vxlan:t,remote=1.1.1.1,tos=inherit,ttl=inherit");
+    // ECN always goes along.
+    assert_eq!(around(&plain, &v4), (1, 64));
+    assert_eq!(around(&inherits, &v4), (0xb9, 9));
+    assert_eq!(around(&inherits, &arp), (0, 64));
+    let congested = within(&frame("eth() / ipv4(tos=3) / udp()"));
+    assert_eq!(around(&plain, &congested).0, 2);
+}
+
+#[test]
+fn congestion_is_told_to_the_packet_within_or_drops_it() {
+    let geneve = tunnel("geneve:t,remote=1.1.1.1");
+    let macs = (MacAddr::default(), MacAddr::default());
+    let ends = (Ipv4Addr::from_bits(1).into(), Ipv4Addr::from_bits(2).into());
+    let mut around = outer(&geneve, macs, ends);
+    around.tos = 3;
+    let tell = |stack: &str| {
+        let mut frame = Frame::from_bytes(&frame(stack));
+        tell_congestion(&mut frame, &around).then_some(frame)
+    };
+    let wanted = |stack: &str| Some(Frame::from_bytes(&frame(stack)));
+    assert_eq!(
+        tell("eth() / ipv4(tos=0x29) / udp()"),
+        wanted("eth() / ipv4(tos=0x2b) / udp()")
+    );
+    assert_eq!(
+        tell("eth() / ipv4(tos=3) / udp()"),
+        wanted("eth() / ipv4(tos=3) / udp()")
+    );
+    assert_eq!(tell("eth() / ipv4(tos=4) / udp()"), None);
+    assert!(tell("eth() / arp()").is_some());
+}
+
+#[test]
+fn a_flow_has_one_source_port_and_flows_have_many() {
+    let range = (40_000, 40_099);
+    let port = |number: u16| {
+        let bytes = frame(&format!("eth() / ipv4() / tcp(src={number})"));
+        source_port(&bytes, &within(&bytes), range)
+    };
+    assert_eq!(port(1), port(1));
+    let all: std::collections::BTreeSet<_> = (1..200).map(port).collect();
+    assert!(all.len() > 50 && all.iter().all(|port| (40_000..40_100).contains(port)));
+}

@@ -1,0 +1,58 @@
+//! LACP: with the other end of a bond's cables it is found out which of them may carry
+//! frames together (IEEE 802.1AX-2014, clause 6).
+//!
+//! One group of ports, one aggregator: all ports of a bond that have the same partner, a system
+//! and a key of its, are attached to it, others wait. Ports join as soon as they are
+//! selected (`WaitWhile` of the standard is for systems that choose among aggregators), and
+//! collecting and distributing go together.
+//!
+//! Pure: messages and the time come in, messages and the state of ports go out.
+
+mod group;
+mod port;
+
+pub(crate) use group::{Group, Status};
+pub(crate) use port::{PortSettings, Receive};
+
+use std::time::Duration;
+
+use packet::wire::slow::System;
+
+/// How often a port sends if its partner wants to hear each second, and otherwise
+/// (802.1AX-2014, 6.4.4, `Fast_Periodic_Time` and `Slow_Periodic_Time`).
+const FAST_PERIODIC: Duration = Duration::from_secs(1);
+const SLOW_PERIODIC: Duration = Duration::from_secs(30);
+
+/// After how long in silence a partner is given up (`Short_Timeout_Time` and
+/// `Long_Timeout_Time`).
+const SHORT_TIMEOUT: Duration = Duration::from_secs(3);
+const LONG_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// The most that a port sends in each `FAST_PERIODIC` (6.4.16).
+const SENT_MAX: usize = 3;
+
+/// Whether LACP is spoken on a bond, and who begins
+/// (ovs-vswitchd.conf.db(5), `lacp` of the table `Port`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// It begins.
+    Active,
+    /// It answers.
+    Passive,
+}
+
+/// How a group is to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Who begins.
+    pub(crate) activity: Activity,
+    /// Whether the partner is to send each second.
+    pub(crate) is_fast: bool,
+    /// Who it is.
+    pub(crate) system: System,
+    /// Whether ports without a partner may carry frames as long as none has one.
+    pub(crate) falls_back: bool,
+}
+
+#[cfg(test)]
+mod tests;

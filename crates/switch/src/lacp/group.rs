@@ -1,0 +1,203 @@
+//! The ports of a bond together: who of them belongs to the one aggregator (the selection
+//! logic, 802.1AX-2014, 6.4.14).
+
+use std::collections::BTreeMap;
+
+use base::{Instant, PortNo};
+use packet::wire::slow::{Lacpdu, Slow, State, System};
+
+use super::Settings;
+use super::port::{Port, PortSettings, Receive};
+
+/// What has come of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// LACP is not spoken.
+    #[default]
+    Off,
+    /// No port has a partner.
+    Configured,
+    /// There is a partner.
+    Negotiated,
+}
+
+impl Status {
+    /// The word of `bond/show`.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Configured => "configured",
+            Self::Negotiated => "negotiated",
+        }
+    }
+}
+
+/// Whom frames are exchanged with: a system, a key of it, and a key of ours.
+type Partner = (System, u16, u16);
+
+/// The ports of a bond.
+#[derive(Debug)]
+pub(crate) struct Group {
+    settings: Settings,
+    ports: BTreeMap<PortNo, Port>,
+    partner: Option<Partner>,
+}
+
+impl Group {
+    /// A group without ports.
+    pub(crate) const fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            ports: BTreeMap::new(),
+            partner: None,
+        }
+    }
+
+    /// Goes on with these settings and these ports; those that stay keep what they know.
+    pub(crate) fn configure(&mut self, settings: Settings, ports: &BTreeMap<PortNo, PortSettings>) {
+        let changed = self.settings != settings;
+        self.settings = settings;
+        self.ports.retain(|number, _| ports.contains_key(number));
+        for (number, settings) in ports {
+            let port = self.ports.entry(*number);
+            let port = port.or_insert_with(|| Port::new(*settings));
+            if changed || port.settings != *settings {
+                port.settings = *settings;
+                port.need_to_tell();
+            }
+        }
+        self.select();
+    }
+
+    /// How it speaks.
+    pub(crate) const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Its ports.
+    pub(crate) fn ports(&self) -> impl Iterator<Item = (PortNo, &Port)> {
+        self.ports.iter().map(|(number, port)| (*number, port))
+    }
+
+    /// One of them.
+    pub(crate) fn port(&self, number: PortNo) -> Option<&Port> {
+        self.ports.get(&number)
+    }
+
+    /// What has come of it.
+    pub(crate) const fn status(&self) -> Status {
+        match self.partner {
+            Some(_) => Status::Negotiated,
+            None => Status::Configured,
+        }
+    }
+
+    /// Whether frames may come and go by this port.
+    pub(crate) fn may_enable(&self, number: PortNo) -> bool {
+        let Some(port) = self.ports.get(&number) else {
+            return false;
+        };
+        let falls_back = self.settings.falls_back && self.partner.is_none();
+        port.is_distributing() || (falls_back && port.receive() == Receive::Defaulted)
+    }
+
+    /// The carrier of a port came or went.
+    pub(crate) fn handle_carrier(&mut self, number: PortNo, up: bool, now: Instant) {
+        if let Some(port) = self.ports.get_mut(&number) {
+            port.handle_carrier(up, now);
+            self.select();
+        }
+    }
+
+    /// A message has come by a port. What there is to be sent back at once is returned.
+    pub(crate) fn handle_frame(
+        &mut self,
+        number: PortNo,
+        frame: &[u8],
+        now: Instant,
+    ) -> Option<Slow> {
+        let port = self.ports.get_mut(&number)?;
+        match Slow::parse(frame) {
+            Ok(Slow::Lacp(pdu)) => {
+                port.handle_pdu(&self.settings, &pdu, now);
+                self.select();
+            }
+            Ok(Slow::Marker(mut marker)) if !marker.is_response => {
+                port.counters.markers += 1;
+                marker.is_response = true;
+                return Some(Slow::Marker(marker));
+            }
+            // Nobody here asks with markers.
+            Ok(Slow::Marker(_)) => {}
+            Ok(Slow::Other(_)) | Err(_) => port.counters.bad += 1,
+        }
+        None
+    }
+
+    /// Does what is due.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        for port in self.ports.values_mut() {
+            port.handle_timeout(now);
+        }
+        self.select();
+    }
+
+    /// What a port is to send now.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<(PortNo, Lacpdu)> {
+        let settings = &self.settings;
+        self.ports
+            .iter_mut()
+            .find_map(|(number, port)| Some((*number, port.poll(settings, now)?)))
+    }
+
+    /// When there is something to do or to send.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let ports = self.ports.values();
+        let due =
+            ports.flat_map(|port| [port.next_timeout(), port.next_transmission(&self.settings)]);
+        due.flatten().min()
+    }
+
+    /// Chooses the partner, and attaches the ports that have it.
+    ///
+    /// Who was chosen stays as long as any port has it: a cable that is plugged in wrongly does
+    /// not take the others away. Of several the one at the port comes first whose priority
+    /// is best, as the better one of both systems sees it.
+    fn select(&mut self) {
+        let candidates = self
+            .ports
+            .iter()
+            .filter_map(|(number, port)| Some((*number, port, self.partner_of(port)?)));
+        let candidates: Vec<_> = candidates.collect();
+        let stays = |partner: &Partner| candidates.iter().any(|(_, _, other)| other == partner);
+        self.partner = self.partner.filter(stays).or_else(|| {
+            let best = candidates.iter().min_by_key(|(_, port, (system, ..))| {
+                let theirs = (port.partner().port_priority, port.partner().port);
+                let ours = (port.settings.priority, port.settings.number);
+                if *system < self.settings.system {
+                    theirs
+                } else {
+                    ours
+                }
+            });
+            best.map(|(_, _, partner)| *partner)
+        });
+        let attached: Vec<_> = candidates
+            .iter()
+            .filter(|(_, _, partner)| Some(*partner) == self.partner)
+            .map(|(number, _, _)| *number)
+            .collect();
+        for (number, port) in &mut self.ports {
+            port.attach(attached.contains(number));
+        }
+    }
+
+    /// Whom a port has to do with, if it may be aggregated: not with itself.
+    fn partner_of(&self, port: &Port) -> Option<Partner> {
+        let partner = port.partner();
+        let fits = port.receive() == Receive::Current
+            && partner.state.has(State::AGGREGATION)
+            && partner.system.address != self.settings.system.address;
+        fits.then_some((partner.system, partner.key, port.settings.key))
+    }
+}

@@ -1,0 +1,278 @@
+//! Two groups at the two ends of cables, on simulated time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base::{Instant, PortNo};
+use packet::MacAddr;
+use packet::wire::slow::{Marker, Slow, State, System};
+use proptest::prelude::*;
+
+use packet::wire::slow::Lacpdu;
+
+use super::*;
+
+const ADDRESS: MacAddr = MacAddr([2, 0, 0, 0, 0, 1]);
+
+fn settings(activity: Activity, system: u64) -> Settings {
+    Settings {
+        activity,
+        is_fast: false,
+        system: System {
+            priority: 65534,
+            address: MacAddr::from_u64(system),
+        },
+        falls_back: false,
+    }
+}
+
+/// Two systems with cables between ports of the same number, some of which are cut.
+struct Pair {
+    ends: [Group; 2],
+    cut: Vec<PortNo>,
+    now: Instant,
+}
+
+impl Pair {
+    fn new(settings: [Settings; 2], cables: u32) -> Self {
+        let mut ends = settings.map(Group::new);
+        for (end, settings) in ends.iter_mut().zip(settings) {
+            end.configure(settings, &ports(cables));
+            for port in 1..=cables {
+                end.handle_carrier(PortNo(port), true, Instant::START);
+            }
+        }
+        Self {
+            ends,
+            cut: Vec::new(),
+            now: Instant::START,
+        }
+    }
+
+    /// Goes on for so long, and tells how many messages were sent.
+    fn run(&mut self, time: Duration) -> usize {
+        let until = self.now + time;
+        let mut sent = 0;
+        loop {
+            for from in 0..2 {
+                self.ends[from].handle_timeout(self.now);
+                while let Some((port, pdu)) = self.ends[from].poll_transmit(self.now) {
+                    sent += 1;
+                    if !self.cut.contains(&port) {
+                        let frame = pdu.emit(ADDRESS);
+                        let answer = self.ends[1 - from].handle_frame(port, &frame, self.now);
+                        assert_eq!(answer, None);
+                    }
+                }
+            }
+            let due = self.ends.iter().filter_map(Group::next_timeout).min();
+            match due.filter(|due| *due <= until) {
+                Some(due) => self.now = due.max(self.now),
+                None => break,
+            }
+        }
+        self.now = until;
+        sent
+    }
+
+    fn enabled(&self, end: usize) -> Vec<u32> {
+        let end = &self.ends[end];
+        let ports = end.ports().map(|(number, _)| number);
+        ports
+            .filter(|number| end.may_enable(*number))
+            .map(|number| number.0)
+            .collect()
+    }
+}
+
+fn ports(count: u32) -> BTreeMap<PortNo, PortSettings> {
+    let settings = |number: u32| PortSettings {
+        number: u16::try_from(number).expect("few ports"),
+        priority: 65535,
+        key: 1,
+    };
+    (1..=count)
+        .map(|number| (PortNo(number), settings(number)))
+        .collect()
+}
+
+#[test]
+fn two_of_which_one_begins_agree_at_once_and_are_quiet_then() {
+    use Activity::{Active, Passive};
+    for (a, b) in [(Active, Active), (Active, Passive), (Passive, Active)] {
+        let mut pair = Pair::new([settings(a, 1), settings(b, 2)], 2);
+        pair.run(Duration::from_millis(1500));
+        assert_eq!(pair.enabled(0), [1, 2]);
+        assert_eq!(pair.enabled(1), [1, 2]);
+        assert_eq!(pair.ends[0].status(), Status::Negotiated);
+        pair.run(Duration::from_secs(60));
+        // One each half minute and port.
+        assert!(pair.run(Duration::from_secs(300)) <= 2 * 2 * 11);
+        assert_eq!(pair.enabled(0), [1, 2]);
+    }
+}
+
+#[test]
+fn two_that_wait_for_each_other_say_nothing() {
+    let passive = Activity::Passive;
+    let mut pair = Pair::new([settings(passive, 1), settings(passive, 2)], 2);
+    assert_eq!(pair.run(Duration::from_secs(100)), 0);
+    assert_eq!(pair.ends[0].status(), Status::Configured);
+    assert_eq!(pair.ends[0].next_timeout(), None);
+}
+
+#[test]
+fn who_is_not_heard_is_let_go_and_comes_back() {
+    let fast = Settings {
+        is_fast: true,
+        ..settings(Activity::Active, 1)
+    };
+    let mut pair = Pair::new([fast, settings(Activity::Active, 2)], 2);
+    pair.run(Duration::from_secs(5));
+    assert_eq!(pair.enabled(0), [1, 2]);
+    pair.cut.push(PortNo(2));
+    pair.run(Duration::from_secs(4));
+    assert_eq!(pair.enabled(0), [1]);
+    let port = pair.ends[0].port(PortNo(2)).expect("it is there");
+    assert_eq!(port.receive(), Receive::Expired);
+    pair.run(Duration::from_secs(4));
+    let port = pair.ends[0].port(PortNo(2)).expect("it is there");
+    assert_eq!(port.receive(), Receive::Defaulted);
+    assert_eq!((port.counters().expired, port.counters().defaulted), (1, 1));
+    pair.cut.clear();
+    pair.run(Duration::from_secs(2));
+    assert_eq!((pair.enabled(0), pair.enabled(1)), (vec![1, 2], vec![1, 2]));
+}
+
+#[test]
+fn a_port_without_carrier_is_let_go_at_once() {
+    let active = Activity::Active;
+    let mut pair = Pair::new([settings(active, 1), settings(active, 2)], 2);
+    pair.run(Duration::from_secs(3));
+    pair.ends[0].handle_carrier(PortNo(1), false, pair.now);
+    assert_eq!(pair.enabled(0), [2]);
+    pair.ends[1].handle_carrier(PortNo(1), false, pair.now);
+    pair.run(Duration::from_secs(1));
+    for end in &mut pair.ends {
+        end.handle_carrier(PortNo(1), true, pair.now);
+    }
+    pair.run(Duration::from_secs(2));
+    assert_eq!((pair.enabled(0), pair.enabled(1)), (vec![1, 2], vec![1, 2]));
+}
+
+#[test]
+fn a_cable_to_another_system_is_left_out() {
+    let mut group = Group::new(settings(Activity::Active, 1));
+    group.configure(settings(Activity::Active, 1), &ports(3));
+    let mut others: Vec<_> = [2, 2, 3]
+        .map(|system| {
+            let mut other = Group::new(settings(Activity::Active, system));
+            other.configure(settings(Activity::Active, system), &ports(3));
+            other
+        })
+        .into();
+    for number in 1..=3 {
+        group.handle_carrier(PortNo(number), true, Instant::START);
+        others[number as usize - 1].handle_carrier(PortNo(number), true, Instant::START);
+    }
+    for second in 0..6 {
+        let now = Instant::from_secs(second);
+        for _ in 0..4 {
+            while let Some((port, pdu)) = group.poll_transmit(now) {
+                let other = &mut others[port.0 as usize - 1];
+                other.handle_frame(port, &pdu.emit(ADDRESS), now);
+            }
+            for other in &mut others {
+                while let Some((port, pdu)) = other.poll_transmit(now) {
+                    group.handle_frame(port, &pdu.emit(ADDRESS), now);
+                }
+            }
+        }
+    }
+    let enabled: Vec<_> = (1..=3).map(|port| group.may_enable(PortNo(port))).collect();
+    assert_eq!(enabled, [true, true, false]);
+}
+
+#[test]
+fn a_partner_that_knows_others_only_is_not_in_sync() {
+    let mut pair = Pair::new([Activity::Active; 2].map(|active| settings(active, 1)), 1);
+    // Both are the same system: a cable from a port to itself, say.
+    pair.run(Duration::from_secs(10));
+    assert_eq!(pair.enabled(0), [0; 0]);
+    assert_eq!(pair.ends[0].status(), Status::Configured);
+}
+
+#[test]
+fn without_any_partner_a_group_may_fall_back() {
+    let mut pair = Pair::new(
+        [
+            Settings {
+                falls_back: true,
+                ..settings(Activity::Active, 1)
+            },
+            settings(Activity::Active, 2),
+        ],
+        2,
+    );
+    pair.cut = vec![PortNo(1), PortNo(2)];
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.enabled(0), [0; 0]);
+    pair.run(Duration::from_secs(2));
+    assert_eq!(pair.enabled(0), [1, 2]);
+    pair.cut = vec![PortNo(1)];
+    pair.run(Duration::from_secs(3));
+    assert_eq!(pair.enabled(0), [2]);
+}
+
+#[test]
+fn markers_are_answered_and_damage_is_counted() {
+    let mut group = Group::new(settings(Activity::Active, 1));
+    group.configure(settings(Activity::Active, 1), &ports(1));
+    let asked = Marker {
+        is_response: false,
+        system: ADDRESS,
+        port: 4,
+        transaction: 9,
+    };
+    let mut frame = asked.emit(ADDRESS);
+    let answer = group.handle_frame(PortNo(1), &frame, Instant::START);
+    let expected = Marker {
+        is_response: true,
+        ..asked
+    };
+    assert_eq!(answer, Some(Slow::Marker(expected)));
+    frame[16] = 7;
+    group.handle_frame(PortNo(1), &frame, Instant::START);
+    let counters = group.port(PortNo(1)).expect("it is there").counters();
+    assert_eq!((counters.markers, counters.bad), (1, 1));
+}
+
+proptest! {
+    /// Whatever comes, at most three messages leave a port in a second, and a port without a
+    /// partner carries nothing.
+    #[test]
+    fn it_never_babbles(frames in proptest::collection::vec(
+        (any::<[u8; 20]>(), any::<[u8; 20]>(), 0u64..400), 0..60)) {
+        let mut group = Group::new(settings(Activity::Active, 1));
+        group.configure(settings(Activity::Active, 1), &ports(1));
+        group.handle_carrier(PortNo(1), true, Instant::START);
+        let mut sent: Vec<Instant> = Vec::new();
+        let mut now = Instant::START;
+        for (actor, partner, pause) in frames {
+            now += Duration::from_millis(pause);
+            group.handle_timeout(now);
+            let mut frame = Lacpdu::default().emit(ADDRESS);
+            frame[18..34].copy_from_slice(&actor[2..18]);
+            frame[38..54].copy_from_slice(&partner[2..18]);
+            group.handle_frame(PortNo(1), &frame, now);
+            while let Some((_, pdu)) = group.poll_transmit(now) {
+                prop_assert!(!pdu.actor.state.has(State::DISTRIBUTING)
+                    || pdu.partner.state.has(State::SYNCHRONIZATION));
+                sent.push(now);
+            }
+        }
+        for four in sent.windows(SENT_MAX + 1) {
+            prop_assert!(four[SENT_MAX] - four[0] >= FAST_PERIODIC);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The language in which Open vSwitch speaks of flows of a data path (ovs-dpctl(8), "datapath
+//! flow syntax"): `in_port(1),eth(dst=02:00:00:00:00:01),eth_type(0x0800),ipv4(frag=no)`.
+//!
+//! A data path of that kind is not there. Tools read and write the language nevertheless, so
+//! matches are put into it, and frames that are given in it are understood.
+
+mod change;
+mod read;
+mod value;
+
+use std::fmt::Write;
+
+use base::PortNo;
+use flow::{Field, Match};
+
+pub(crate) use change::changes;
+pub(crate) use read::parse;
+use value::Form;
+
+/// The type of a frame with a VLAN tag.
+const TYPE_VLAN: u128 = 0x8100;
+
+/// The type of a frame of IPv6, whose fields stand in a group of their own.
+const TYPE_IPV6: u128 = 0x86dd;
+
+/// A key of the language: a group, and a part of it, of which some groups have none.
+struct Key {
+    group: &'static str,
+    part: &'static str,
+    field: Field,
+    form: Form,
+}
+
+/// The keys in the order of writing, which is one that has what a field needs before it.
+#[rustfmt::skip]
+const KEYS: [Key; 46] = {
+    use Field as F;
+    use Form::{Decimal, Frag, Hex, Ipv4, Ipv6, Mac, Vid};
+    const fn key(group: &'static str, part: &'static str, field: Field, form: Form) -> Key {
+        Key { group, part, field, form }
+    }
+    [
+        key("skb_mark", "",       F::PktMark,      Hex),
+        key("recirc_id", "",      F::RecircId,     Hex),
+        key("dp_hash", "",        F::DpHash,       Hex),
+        key("eth",      "src",    F::EthSrc,       Mac),
+        key("eth",      "dst",    F::EthDst,       Mac),
+        key("vlan",     "vid",    F::VlanVid,      Vid),
+        key("vlan",     "pcp",    F::VlanPcp,      Decimal),
+        key("eth_type", "",       F::EthType,      Hex),
+        key("mpls",     "label",  F::MplsLabel,    Decimal),
+        key("mpls",     "tc",     F::MplsTc,       Decimal),
+        key("mpls",     "ttl",    F::MplsTtl,      Decimal),
+        key("mpls",     "bos",    F::MplsBos,      Decimal),
+        key("ipv4",     "src",    F::Ipv4Src,      Ipv4),
+        key("ipv4",     "dst",    F::Ipv4Dst,      Ipv4),
+        key("ipv4",     "proto",  F::IpProto,      Decimal),
+        key("ipv4",     "tos",    F::IpDscp,       Hex),
+        key("ipv4",     "ecn",    F::IpEcn,        Hex),
+        key("ipv4",     "ttl",    F::IpTtl,        Decimal),
+        key("ipv4",     "frag",   F::IpFrag,       Frag),
+        key("ipv6",     "src",    F::Ipv6Src,      Ipv6),
+        key("ipv6",     "dst",    F::Ipv6Dst,      Ipv6),
+        key("ipv6",     "label",  F::Ipv6Flabel,   Hex),
+        key("ipv6",     "proto",  F::IpProto,      Decimal),
+        key("ipv6",     "tclass", F::IpDscp,       Hex),
+        key("ipv6",     "ecn",    F::IpEcn,        Hex),
+        key("ipv6",     "hlimit", F::IpTtl,        Decimal),
+        key("ipv6",     "frag",   F::IpFrag,       Frag),
+        key("tcp",      "src",    F::TcpSrc,       Decimal),
+        key("tcp",      "dst",    F::TcpDst,       Decimal),
+        key("tcp_flags", "",      F::TcpFlags,     Hex),
+        key("udp",      "src",    F::UdpSrc,       Decimal),
+        key("udp",      "dst",    F::UdpDst,       Decimal),
+        key("sctp",     "src",    F::SctpSrc,      Decimal),
+        key("sctp",     "dst",    F::SctpDst,      Decimal),
+        key("icmp",     "type",   F::Icmpv4Type,   Decimal),
+        key("icmp",     "code",   F::Icmpv4Code,   Decimal),
+        key("icmpv6",   "type",   F::Icmpv6Type,   Decimal),
+        key("icmpv6",   "code",   F::Icmpv6Code,   Decimal),
+        key("nd",       "target", F::Ipv6NdTarget, Ipv6),
+        key("nd",       "sll",    F::Ipv6NdSll,    Mac),
+        key("nd",       "tll",    F::Ipv6NdTll,    Mac),
+        key("arp",      "sip",    F::ArpSpa,       Ipv4),
+        key("arp",      "tip",    F::ArpTpa,       Ipv4),
+        key("arp",      "op",     F::ArpOp,        Decimal),
+        key("arp",      "sha",    F::ArpSha,       Mac),
+        key("arp",      "tha",    F::ArpTha,       Mac),
+    ]
+};
+
+/// The bits of a byte `tos` or `tclass` below the DSCP (RFC 3168).
+const ECN_BITS: u32 = 2;
+
+/// A group while it is written.
+struct Group {
+    name: &'static str,
+    parts: Vec<String>,
+}
+
+/// Writes a match. `port` is how the data path calls a port of the bridge. What the language
+/// has no word for (registers, metadata, fields of tunnels) is written as `ovs-ofctl` does.
+pub(crate) fn write(matching: &Match, port: impl Fn(PortNo) -> String) -> String {
+    let mut text = String::new();
+    let mut list = |item: String| {
+        let comma = if text.is_empty() { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{comma}{item}");
+    };
+    if let Some(number) = matching.exact(Field::InPort) {
+        let number = u32::try_from(number).unwrap_or(PortNo::ANY.0);
+        list(format!("in_port({})", port(PortNo(number))));
+    }
+    let tagged = matching
+        .term(Field::VlanVid)
+        .is_some_and(|term| term.value != 0);
+    let (outer, inner): (Vec<_>, Vec<_>) = groups(matching).into_iter().partition(|group| {
+        ["eth", "vlan", "skb_mark", "recirc_id", "dp_hash"].contains(&group.name)
+    });
+    for group in outer {
+        if group.name == "vlan" && tagged {
+            list(format!("eth_type({TYPE_VLAN:#06x})"));
+        }
+        list(group.text());
+    }
+    let inner: Vec<_> = inner.iter().map(Group::text).collect();
+    if tagged && !inner.is_empty() {
+        list(format!("encap({})", inner.join(",")));
+    } else {
+        inner.into_iter().for_each(&mut list);
+    }
+    let told = |field: Field| field == Field::InPort || KEYS.iter().any(|key| key.field == field);
+    for term in matching.terms().filter(|term| !told(term.field)) {
+        let (name, value, mask) = (term.field.info().ofctl, term.value, term.mask);
+        list(match term.is_exact() {
+            true => format!("{name}({value:#x})"),
+            false => format!("{name}({value:#x}/{mask:#x})"),
+        });
+    }
+    text
+}
+
+fn groups(matching: &Match) -> Vec<Group> {
+    let ipv6 = matching.exact(Field::EthType) == Some(TYPE_IPV6);
+    let mut groups: Vec<Group> = Vec::new();
+    for key in &KEYS {
+        let strange = (key.group == "ipv4" && ipv6) || (key.group == "ipv6" && !ipv6);
+        let part = match matching.term(key.field) {
+            Some(_) if strange || key.part == "ecn" => None,
+            Some(term) if key.field == Field::IpDscp => {
+                let ecn = matching.term(Field::IpEcn);
+                let (low, low_mask) = ecn.map_or((0, 0), |ecn| (ecn.value, ecn.mask));
+                let value = term.value << ECN_BITS | low;
+                let mask = term.mask << ECN_BITS | low_mask;
+                Some(Form::Hex.write(value, (mask != 0xff).then_some(mask)))
+            }
+            Some(term) => Some(key.form.write_term(&term)),
+            None if key.field == Field::IpDscp && !strange => {
+                let ecn = matching.term(Field::IpEcn);
+                ecn.map(|ecn| Form::Hex.write(ecn.value, Some(ecn.mask)))
+            }
+            None => None,
+        };
+        let Some(part) = part else { continue };
+        add_part(&mut groups, key, part);
+    }
+    groups
+}
+
+/// Puts a part into its group, which is the last one if it has begun.
+fn add_part(groups: &mut Vec<Group>, key: &Key, part: String) {
+    let part = match key.part {
+        "" => part,
+        name => format!("{name}={part}"),
+    };
+    match groups.last_mut().filter(|group| group.name == key.group) {
+        Some(group) => group.parts.push(part),
+        None => groups.push(Group {
+            name: key.group,
+            parts: vec![part],
+        }),
+    }
+}
+
+impl Group {
+    fn text(&self) -> String {
+        format!("{}({})", self.name, self.parts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Reading a flow.
+
+use base::PortNo;
+use flow::{Field, Match, MatchBuilder};
+
+use super::value::Form;
+use super::{ECN_BITS, KEYS, TYPE_VLAN};
+
+/// Groups that say what no frame that arrives here has: they may be there with zero only.
+const EMPTY: [&str; 8] = [
+    "skb_priority",
+    "skb_mark",
+    "recirc_id",
+    "dp_hash",
+    "ct_state",
+    "ct_zone",
+    "ct_mark",
+    "ct_label",
+];
+
+/// Packets within packets within packets: a frame has two tags at most.
+const DEPTH_MAX: usize = 3;
+
+/// Reads a flow. `port` finds the port that the data path calls so, by number or name.
+///
+/// # Errors
+/// It is none; the reason is for a person.
+pub(crate) fn parse(text: &str, port: impl Fn(&str) -> Option<PortNo>) -> Result<Match, String> {
+    let mut reader = Reader {
+        found: Vec::new(),
+        in_port: None,
+    };
+    reader.read(text, &port, 0)?;
+    reader.found.sort_by_key(|(place, ..)| *place);
+    let mut builder = MatchBuilder::default();
+    let mut add = |field: Field, value, mask| {
+        let added = builder.add(field, value, mask);
+        added.map_err(|_| format!("{text}: {} does not go with the rest", field.info().ofctl))
+    };
+    if let Some(PortNo(port)) = reader.in_port {
+        add(Field::InPort, port.into(), u32::MAX.into())?;
+    }
+    for (place, value, mask) in reader.found {
+        add(KEYS[place].field, value, mask)?;
+    }
+    Ok(builder.build())
+}
+
+struct Reader {
+    /// What was read: a place in [`KEYS`], a value and a mask.
+    found: Vec<(usize, u128, u128)>,
+    in_port: Option<PortNo>,
+}
+
+impl Reader {
+    fn read(
+        &mut self,
+        text: &str,
+        port: &impl Fn(&str) -> Option<PortNo>,
+        depth: usize,
+    ) -> Result<(), String> {
+        let items = split(text).ok_or_else(|| format!("syntax error at {text}"))?;
+        let tagged = items.iter().any(|(name, _)| *name == "vlan");
+        for (name, inner) in items {
+            match name {
+                "in_port" => {
+                    let found = port(inner);
+                    let found = found.ok_or_else(|| format!("in_port({inner}): no such port"))?;
+                    self.in_port = Some(found);
+                }
+                "packet_type" => {}
+                "encap" if depth < DEPTH_MAX => self.read(inner, port, depth + 1)?,
+                // What is in the tag is the type that matters.
+                "eth_type" if tagged && is_vlan(inner) => {}
+                name if EMPTY.contains(&name) => check_empty(name, inner)?,
+                name => self.read_group(name, inner)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read_group(&mut self, name: &str, inner: &str) -> Result<(), String> {
+        let wrong = || format!("syntax error at {name}({inner})");
+        if !KEYS.iter().any(|key| key.group == name) {
+            return Err(wrong());
+        }
+        for item in inner.split(',').filter(|item| !item.is_empty()) {
+            let (part, value) = item.split_once('=').unwrap_or(("", item));
+            let mut keys = KEYS.iter().enumerate();
+            let found = keys.find(|(_, key)| key.group == name && key.part == part);
+            let Some((place, key)) = found else {
+                // The tag's CFI is always there in what others write.
+                if (name, part) == ("vlan", "cfi") {
+                    continue;
+                }
+                return Err(wrong());
+            };
+            if matches!(part, "tos" | "tclass") {
+                self.read_tos(place, value).ok_or_else(wrong)?;
+                continue;
+            }
+            let (value, mask) = key.form.read(value, key.field).ok_or_else(wrong)?;
+            self.add(place, value, mask);
+        }
+        Ok(())
+    }
+
+    /// The byte of which DSCP and ECN are parts.
+    fn read_tos(&mut self, place: usize, text: &str) -> Option<()> {
+        let (value, mask) = Form::Hex.read(text, Field::IpTtl)?;
+        self.add(place, value >> ECN_BITS, mask >> ECN_BITS);
+        let low = (1 << ECN_BITS) - 1;
+        // The row of the ECN is the next one.
+        self.add(place + 1, value & low, mask & low);
+        Some(())
+    }
+
+    fn add(&mut self, place: usize, value: u128, mask: u128) {
+        if mask != 0 {
+            self.found.push((place, value, mask));
+        }
+    }
+}
+
+fn is_vlan(text: &str) -> bool {
+    Form::Hex
+        .read(text, Field::EthType)
+        .is_some_and(|(value, _)| value == TYPE_VLAN)
+}
+
+fn check_empty(name: &str, inner: &str) -> Result<(), String> {
+    let (value, mask) = inner.split_once('/').unwrap_or((inner, "1"));
+    let zero = |text: &str| {
+        text.trim_start_matches("0x")
+            .bytes()
+            .all(|byte| byte == b'0')
+    };
+    match zero(value) || zero(mask) {
+        true => Ok(()),
+        false => Err(format!("{name}({inner}): no frame arrives here with that")),
+    }
+}
+
+/// The groups of a text, each with what is in its parentheses.
+fn split(text: &str) -> Option<Vec<(&str, &str)>> {
+    let mut items = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let (name, behind) = rest.split_once('(')?;
+        let mut depth = 1_usize;
+        let end = behind.bytes().position(|byte| {
+            match byte {
+                b'(' => depth += 1,
+                b')' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        })?;
+        items.push((name.trim(), &behind[..end]));
+        rest = behind[end + 1..].trim_start_matches([',', ' ']);
+    }
+    Some(items)
+}

@@ -1,0 +1,279 @@
+//! What holds of the steps between any two configurations: they lead from the one to the
+//! other, each can be taken where it stands, and what is in both is left alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::{NumberedPort, Parts, Step, reconcile};
+use crate::config::{
+    Affinity, BridgeAddress, BridgeConfig, Config, Controller, Equipment, FailMode, Listen,
+    Switching, TableConfig, Target, Tuning,
+};
+
+/// A bridge, as steps make it: what can be changed in place, and what comes and goes.
+#[derive(Clone, Debug, PartialEq)]
+struct Made {
+    config: BridgeConfig,
+    ports: BTreeSet<NumberedPort>,
+    controllers: Vec<Controller>,
+    listen: BTreeSet<Listen>,
+}
+
+/// A bridge without what comes and goes.
+fn bare(bridge: &BridgeConfig) -> BridgeConfig {
+    BridgeConfig {
+        ports: Vec::new(),
+        controllers: Vec::new(),
+        listen: Vec::new(),
+        ..bridge.clone()
+    }
+}
+
+/// What a configuration asks for.
+fn wanted(config: &Config) -> BTreeMap<String, Made> {
+    let made = |bridge: &BridgeConfig| {
+        let parts = Parts::of(bridge);
+        let made = Made {
+            config: bare(bridge),
+            ports: parts.ports.into_iter().collect(),
+            controllers: bridge.controllers.clone(),
+            listen: parts.listen.into_iter().collect(),
+        };
+        (bridge.name.clone(), made)
+    };
+    config.bridges.iter().map(made).collect()
+}
+
+/// Takes a step, as the shell does; it must be one that can be taken.
+fn take(made: &mut BTreeMap<String, Made>, step: &Step) {
+    match step {
+        Step::RemoveBridge(name) => assert!(made.remove(name).is_some(), "{step}"),
+        Step::AddBridge(bridge) => {
+            let new = Made {
+                config: bare(bridge),
+                ports: BTreeSet::new(),
+                controllers: Vec::new(),
+                listen: BTreeSet::new(),
+            };
+            assert!(made.insert(bridge.name.clone(), new).is_none(), "{step}");
+        }
+        Step::RemovePort(name, port) => assert!(on(made, name).ports.remove(port), "{step}"),
+        Step::AddPort(name, port) => {
+            let ports = &mut on(made, name).ports;
+            let is_taken =
+                |other: &NumberedPort| other.number == port.number || other.name == port.name;
+            assert!(!ports.iter().any(is_taken), "{step}");
+            ports.insert(port.clone());
+        }
+        Step::RemoveController(name, controller) => {
+            let controllers = &mut on(made, name).controllers;
+            let place = controllers.iter().position(|other| other == controller);
+            controllers.remove(place.expect("a controller that is there"));
+        }
+        Step::AddController(name, controller) => {
+            on(made, name).controllers.push(controller.clone());
+        }
+        Step::RemoveListener(name, listen) => {
+            assert!(on(made, name).listen.remove(listen), "{step}");
+        }
+        Step::AddListener(name, listen) => {
+            assert!(on(made, name).listen.insert(listen.clone()), "{step}");
+        }
+        in_place => change(&mut on(made, bridge_of(in_place)).config, in_place),
+    }
+}
+
+/// Changes what of a bridge is changed while it stays.
+fn change(config: &mut BridgeConfig, step: &Step) {
+    match step {
+        Step::SetFailMode(_, mode) => config.fail_mode = *mode,
+        Step::Identify(_, id) => config.datapath_id = *id,
+        Step::Speak(_, versions) => config.protocols = *versions,
+        Step::Assign(_, affinity) => config.affinity.clone_from(affinity),
+        Step::Switch(_, switching) => config.switching.clone_from(switching),
+        Step::Equip(_, port, equipment) => {
+            config.equipment.remove(port);
+            if *equipment != Equipment::default() {
+                config.equipment.insert(port.clone(), *equipment);
+            }
+        }
+        Step::Furnish(_, table, furniture) => {
+            config.tables.remove(table);
+            if *furniture != TableConfig::default() {
+                config.tables.insert(*table, furniture.clone());
+            }
+        }
+        other => panic!("{other}: no such step is to be had of these configurations"),
+    }
+}
+
+fn bridge_of(step: &Step) -> &str {
+    match step {
+        Step::SetFailMode(name, _)
+        | Step::Identify(name, _)
+        | Step::Speak(name, _)
+        | Step::Assign(name, _)
+        | Step::Equip(name, ..)
+        | Step::Furnish(name, ..)
+        | Step::Switch(name, _) => name,
+        other => panic!("{other}: no such step is to be had of these configurations"),
+    }
+}
+
+fn on<'a>(made: &'a mut BTreeMap<String, Made>, name: &str) -> &'a mut Made {
+    made.get_mut(name).expect("a bridge that is there")
+}
+
+/// What interfaces and tables are given, by their numbers.
+type Beside = (BTreeMap<u8, u32>, BTreeMap<u8, usize>);
+
+fn beside() -> impl Strategy<Value = Beside> {
+    (
+        prop::collection::btree_map(0..4_u8, 1400..1403_u32, 0..3),
+        prop::collection::btree_map(0..3_u8, 1..3_usize, 0..2),
+    )
+}
+
+/// Gives interfaces lengths, and tables limits.
+fn give(bridge: &mut BridgeConfig, place: usize, (lengths, limits): Beside) {
+    for (name, mtu) in lengths {
+        let equipment = Equipment {
+            mtu: Some(mtu),
+            ..Equipment::default()
+        };
+        bridge
+            .equipment
+            .insert(format!("p{place}{name}"), equipment);
+    }
+    for (table, limit) in limits {
+        let furniture = TableConfig {
+            limit: Some(limit),
+            ..TableConfig::default()
+        };
+        bridge.tables.insert(base::TableId(table), furniture);
+    }
+}
+
+/// A bridge of the few that there are, with ports of the few that there are: so that names
+/// and numbers change hands.
+fn bridge(place: usize) -> impl Strategy<Value = BridgeConfig> {
+    let kind = prop::sample::select(vec!["", "tap:"]);
+    let port = (kind, 0..4_u8, prop::option::of(1..6_u8));
+    let ports = prop::collection::vec(port, 0..4);
+    let peers = (prop::bits::u8::masked(3), prop::bits::u8::masked(3));
+    let inner = (
+        0..3_u8,
+        prop::option::of(1..3_u64),
+        0..2_u8,
+        any::<bool>(),
+        0..2_usize,
+    );
+    (ports, peers, inner, beside()).prop_map(move |(ports, peers, inner, beside)| {
+        let mut bridge = BridgeConfig::new(format!("br{place}"));
+        let (mut names, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+        for (kind, name, number) in ports {
+            let number = number.filter(|number| numbers.insert(*number));
+            if names.insert(name) {
+                let number = number.map(|number| format!("={number}"));
+                // An interface belongs to one bridge.
+                let text = format!("{kind}p{place}{name}{}", number.unwrap_or_default());
+                bridge.ports.push(text.parse().expect("a port"));
+            }
+        }
+        for bit in 0..2 {
+            if peers.0 & 1 << bit != 0 {
+                let text = format!("tcp:10.0.0.{bit}");
+                let target: Controller = controller(&text);
+                bridge.controllers.push(target);
+            }
+            if peers.1 & 1 << bit != 0 {
+                bridge
+                    .listen
+                    .push(format!("ptcp:{}", bit + 1).parse().expect("a place"));
+            }
+        }
+        give(&mut bridge, place, beside);
+        let (mode, id, address, is_protecting, affinity) = inner;
+        if mode == 0 {
+            bridge.fail_mode = FailMode::Secure;
+        }
+        bridge.datapath_id = id.map(base::DatapathId);
+        if address == 1 {
+            bridge.address = BridgeAddress::Name;
+        }
+        if is_protecting {
+            bridge.switching = Switching {
+                forward_bpdu: true,
+                ..Switching::default()
+            };
+        }
+        bridge.affinity = vec!["p0=0".parse::<Affinity>().expect("a place"); affinity];
+        bridge
+    })
+}
+
+fn controller(text: &str) -> Controller {
+    Controller {
+        target: text.parse::<Target>().expect("a target"),
+        tuning: Tuning::default(),
+    }
+}
+
+fn config() -> impl Strategy<Value = Config> {
+    let bridges = (0..3).map(|place| prop::option::of(bridge(place)));
+    bridges.collect::<Vec<_>>().prop_map(|bridges| Config {
+        bridges: bridges.into_iter().flatten().collect(),
+        ..Config::default()
+    })
+}
+
+proptest! {
+    #[test]
+    fn steps_lead_from_any_configuration_to_any_other(old in config(), new in config()) {
+        let mut made = wanted(&old);
+        let steps = reconcile(&old, &new);
+        for step in &steps {
+            take(&mut made, step);
+        }
+        let mut wanted = wanted(&new);
+        // Those that stay keep their place.
+        for bridge in made.values_mut().chain(wanted.values_mut()) {
+            bridge.controllers.sort_by_key(|controller| format!("{controller:?}"));
+        }
+        prop_assert_eq!(made, wanted);
+        prop_assert_eq!(reconcile(&new, &new), []);
+    }
+
+    #[test]
+    fn what_is_in_both_is_left_alone(old in config(), new in config()) {
+        let (before, after) = (wanted(&old), wanted(&new));
+        for step in reconcile(&old, &new) {
+            let (Step::AddPort(name, port) | Step::RemovePort(name, port)) = &step else {
+                continue;
+            };
+            let has = |made: &BTreeMap<String, Made>| {
+                made.get(name).is_some_and(|made| made.ports.contains(port))
+            };
+            // Of a bridge that is made anew all ports are.
+            let address = |made: &BTreeMap<String, Made>| {
+                made.get(name).map(|made| made.config.address)
+            };
+            let is_kept = address(&before) == address(&after);
+            prop_assert!(!(is_kept && has(&before) && has(&after)), "{}", step);
+        }
+    }
+
+    /// Whoever takes steps may take all of those first, and at once.
+    #[test]
+    fn what_goes_goes_before_anything_comes(old in config(), new in config()) {
+        let steps = reconcile(&old, &new);
+        let takes_away = |step: &Step| matches!(step, Step::RemoveBridge(_) | Step::RemovePort(..));
+        let makes = |step: &Step| matches!(step, Step::AddBridge(_) | Step::AddPort(..));
+        let last = steps.iter().rposition(takes_away);
+        let first = steps.iter().position(makes);
+        if let (Some(last), Some(first)) = (last, first) {
+            prop_assert!(last < first);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! How the data path calls ports: by numbers of its own, one row for all bridges, and by name.
+//! A port has the same number as long as it is wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::PortNo;
+
+use super::Control;
+use crate::dataplane::program::BridgeId;
+
+/// A port of a bridge.
+pub(super) type Whose = (BridgeId, PortNo);
+
+/// The number of the first bridge's own port where numbers follow names, so that they are
+/// other ones than those of ports with few figures.
+const BRIDGES_FROM: u32 = 100;
+
+/// The highest number.
+const NUMBER_MAX: u32 = u16::MAX as u32;
+
+/// The numbers.
+#[derive(Debug, Default)]
+pub(super) struct DatapathPorts {
+    by_port: BTreeMap<Whose, (u32, String)>,
+    /// Whether a port gets the number in its name, if nobody has it, as those of Open
+    /// vSwitch's dummy data path do: tests are easier to write so.
+    by_name: bool,
+}
+
+impl DatapathPorts {
+    /// Nobody has a number.
+    pub(super) fn new(by_name: bool) -> Self {
+        Self {
+            by_name,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of which ports there are.
+    fn follow(&mut self, ports: impl Iterator<Item = (Whose, String)>) {
+        let ports: BTreeMap<_, _> = ports.collect();
+        self.by_port
+            .retain(|whose, (_, name)| ports.get(whose) == Some(name));
+        let mut taken: BTreeSet<_> = self.by_port.values().map(|(number, _)| *number).collect();
+        for (whose, name) in ports {
+            if self.by_port.contains_key(&whose) {
+                continue;
+            }
+            let named = self.by_name.then(|| number_in(&name)).flatten();
+            let free = |number: &u32| !taken.contains(number);
+            let number = named.filter(free).or_else(|| (1..=NUMBER_MAX).find(free));
+            if let Some(number) = number {
+                taken.insert(number);
+                self.by_port.insert(whose, (number, name));
+            }
+        }
+    }
+
+    /// The number of a port.
+    pub(super) fn number(&self, whose: Whose) -> Option<u32> {
+        self.by_port.get(&whose).map(|(number, _)| *number)
+    }
+
+    /// The port of this number or name.
+    pub(super) fn find(&self, text: &str) -> Option<Whose> {
+        let number = text.parse::<u32>().ok();
+        let mut ports = self.by_port.iter();
+        let found = ports.find(|(_, (of, name))| Some(*of) == number || name == text);
+        found.map(|(whose, _)| *whose)
+    }
+
+    /// All ports, in the order of their numbers.
+    pub(super) fn all(&self) -> Vec<(u32, &str, Whose)> {
+        let ports = self.by_port.iter();
+        let mut all: Vec<_> = ports
+            .map(|(whose, (number, name))| (*number, name.as_str(), *whose))
+            .collect();
+        all.sort_unstable();
+        all
+    }
+}
+
+/// The number that a name has in it.
+fn number_in(name: &str) -> Option<u32> {
+    let start = name.find(|letter: char| letter.is_ascii_digit())?;
+    let figures = name[start..].split(|letter: char| !letter.is_ascii_digit());
+    let number: u32 = figures.into_iter().next()?.parse().ok()?;
+    let from = if name.starts_with("br") {
+        BRIDGES_FROM
+    } else {
+        0
+    };
+    from.checked_add(number)
+        .filter(|number| (1..=NUMBER_MAX).contains(number))
+}
+
+impl Control {
+    /// How the data path calls the ports that there are.
+    pub(super) fn datapath_ports(&mut self) -> &DatapathPorts {
+        let sites = self.sites.iter();
+        let ports = sites.flat_map(|(bridge, site)| {
+            let ports = site.ports.iter();
+            ports.map(|(number, port)| ((*bridge, *number), port.wanted.name.clone()))
+        });
+        self.datapath_ports.follow(ports);
+        &self.datapath_ports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port(number: u32, name: &str) -> (Whose, String) {
+        ((BridgeId(0), PortNo(number)), name.to_owned())
+    }
+
+    fn told(ports: &DatapathPorts) -> Vec<(u32, &str)> {
+        let all = ports.all().into_iter();
+        all.map(|(number, name, _)| (number, name)).collect()
+    }
+
+    #[test]
+    fn who_has_a_number_keeps_it_and_the_lowest_free_is_next() {
+        let mut ports = DatapathPorts::new(false);
+        ports.follow([port(1, "a"), port(2, "b")].into_iter());
+        ports.follow([port(2, "b"), port(3, "c"), port(4, "d")].into_iter());
+        assert_eq!(told(&ports), [(1, "c"), (2, "b"), (3, "d")]);
+        assert_eq!(ports.find("2"), ports.find("b"));
+        assert_eq!(ports.find("c"), Some((BridgeId(0), PortNo(3))));
+        assert_eq!((ports.find("7"), ports.find("a")), (None, None));
+        // Another device in the same place is another port.
+        ports.follow([port(2, "e")].into_iter());
+        assert_eq!(told(&ports), [(1, "e")]);
+    }
+
+    #[test]
+    fn a_dummys_number_is_that_of_its_name() {
+        let mut ports = DatapathPorts::new(true);
+        let wanted = [
+            (1, "p7"),
+            (2, "br0"),
+            (3, "br2"),
+            (4, "p07"),
+            (5, "x"),
+            (6, "p99999"),
+        ];
+        ports.follow(wanted.into_iter().map(|(number, name)| port(number, name)));
+        assert_eq!(
+            told(&ports),
+            [
+                (1, "p07"),
+                (2, "x"),
+                (3, "p99999"),
+                (7, "p7"),
+                (100, "br0"),
+                (102, "br2")
+            ]
+        );
+    }
+}

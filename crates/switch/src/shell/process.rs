@@ -1,0 +1,49 @@
+//! What the system says of this process (proc(5)).
+
+use std::fs;
+
+use crate::telemetry::ProcessTelemetry;
+
+/// What of it is known now; what cannot be read is zero.
+pub(crate) fn telemetry() -> ProcessTelemetry {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let open_files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    ProcessTelemetry {
+        open_files: open_files as u64,
+        ..of_status(&status)
+    }
+}
+
+/// What `/proc/PID/status` says.
+fn of_status(status: &str) -> ProcessTelemetry {
+    /// In which memory is told.
+    const KILOBYTE: u64 = 1024;
+    let number = |name: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+        value.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    ProcessTelemetry {
+        resident_bytes: number("VmRSS:").unwrap_or(0) * KILOBYTE,
+        virtual_bytes: number("VmSize:").unwrap_or(0) * KILOBYTE,
+        threads: number("Threads:").unwrap_or(0),
+        open_files: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_and_threads_are_read_and_what_lacks_is_zero() {
+        let status = "Name:\tcomporta\nVmSize:\t  2048 kB\nVmRSS:\t  1000 kB\nThreads:\t4\n";
+        let told = of_status(status);
+        assert_eq!(
+            (told.virtual_bytes, told.resident_bytes),
+            (2 << 20, 1_024_000)
+        );
+        assert_eq!(told.threads, 4);
+        assert_eq!(of_status("VmRSS:\tmany\n"), ProcessTelemetry::default());
+        assert!(telemetry().resident_bytes > 0 && telemetry().open_files > 2);
+    }
+}

@@ -1,0 +1,159 @@
+//! Listening in (`ovs-ofctl snoop`): what a bridge and its controllers say to each other, both
+//! ways, told to whoever comes to the socket `BRIDGE.snoop` in the run directory.
+//!
+//! Those who listen say nothing that is heard. One who reads too slowly misses messages, whole
+//! ones; nobody waits for them. While nobody listens, bytes are only counted off.
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Semaphore, broadcast};
+use tokio::task::JoinSet;
+
+use super::peers::Task;
+
+/// Messages that wait for the slowest who listens; one that is behind by more misses some. A
+/// burst of flow-mods has some hundred, and the longest messages take 16 MB together.
+const WAITING_MAX: usize = 256;
+
+/// Who listens at once to one bridge; others are turned away.
+const LISTENERS_MAX: usize = 16;
+
+/// The length of an OpenFlow header, and where in it the message's length ends (OF 1.3.5, 7.1).
+const HEADER_LEN: usize = 8;
+const LENGTH_END: usize = 4;
+
+/// A hello that offers all versions from 1.0 to 1.5 (OF 1.3.5, 7.5.1): after it, messages of any
+/// version may be told.
+const HELLO: [u8; 16] = [
+    0x06, 0, 0, 16, 0, 0, 0, 1, // version, type, length, transaction
+    0, 1, 0, 8, 0, 0, 0, 0x7e, // the versions as bits
+];
+
+/// What is said by a bridge and its controllers, for those who listen.
+#[derive(Clone)]
+pub(crate) struct Talk(broadcast::Sender<Arc<[u8]>>);
+
+impl Default for Talk {
+    fn default() -> Self {
+        Self(broadcast::channel(WAITING_MAX).0)
+    }
+}
+
+impl Talk {
+    fn is_heard(&self) -> bool {
+        self.0.receiver_count() > 0
+    }
+}
+
+/// One way of one connection, whose bytes are cut into messages.
+pub(super) struct Ear {
+    talk: Talk,
+    /// The message's length, as far as its header is read.
+    length: [u8; LENGTH_END],
+    /// How many bytes of the message went by.
+    seen: usize,
+    /// They themselves, if somebody listened when it began.
+    kept: Option<Vec<u8>>,
+}
+
+impl Ear {
+    /// Hears a connection from its first byte on.
+    pub(super) fn new(talk: Talk) -> Self {
+        Self {
+            talk,
+            length: [0; LENGTH_END],
+            seen: 0,
+            kept: None,
+        }
+    }
+
+    /// Hears the next bytes.
+    pub(super) fn hear(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.seen == 0 {
+                self.kept = self.talk.is_heard().then(Vec::new);
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(self.until() - self.seen));
+            let header = self.length.iter_mut().skip(self.seen);
+            header.zip(now).for_each(|(to, from)| *to = *from);
+            self.seen += now.len();
+            bytes = rest;
+            if let Some(kept) = &mut self.kept {
+                kept.extend_from_slice(now);
+            }
+            if self.seen >= LENGTH_END && self.seen == self.until() {
+                self.seen = 0;
+                if let Some(message) = self.kept.take() {
+                    // Nobody may be listening any more.
+                    let _ = self.talk.0.send(message.into());
+                }
+            }
+        }
+    }
+
+    /// Up to where the message is to be seen before there is something to decide.
+    fn until(&self) -> usize {
+        let [_, _, high, low] = self.length;
+        match self.seen {
+            ..LENGTH_END => LENGTH_END,
+            // What is shorter than a header ends the connection.
+            _ => usize::from(u16::from_be_bytes([high, low])).max(HEADER_LEN),
+        }
+    }
+}
+
+/// Lets those listen who come to the socket.
+pub(crate) fn serve(socket: UnixListener, bridge: Arc<str>, talk: Talk) -> Task {
+    Task::spawn(async move {
+        let places = Arc::new(Semaphore::new(LISTENERS_MAX));
+        let mut listeners = JoinSet::new();
+        loop {
+            while listeners.try_join_next().is_some() {}
+            let Ok((stream, _)) = socket.accept().await else {
+                continue;
+            };
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                tracing::warn!(bridge = &*bridge, "more than {LISTENERS_MAX} listen in");
+                continue;
+            };
+            let (bridge, heard) = (Arc::clone(&bridge), talk.0.subscribe());
+            listeners.spawn(async move {
+                let ended = tell(stream, heard, &bridge).await;
+                tracing::debug!(bridge = &*bridge, ?ended, "one who listened has left");
+                drop(place);
+            });
+        }
+    })
+}
+
+/// Tells one who listens, until it leaves.
+async fn tell(
+    mut stream: UnixStream,
+    mut heard: broadcast::Receiver<Arc<[u8]>>,
+    bridge: &str,
+) -> io::Result<()> {
+    let (mut reader, mut writer) = stream.split();
+    writer.write_all(&HELLO).await?;
+    let mut unheard = [0; 512];
+    loop {
+        tokio::select! {
+            message = heard.recv() => match message {
+                Ok(message) => writer.write_all(&message).await?,
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::warn!(bridge, missed, "one who listens reads too slowly");
+                }
+                Err(RecvError::Closed) => return Ok(()),
+            },
+            count = reader.read(&mut unheard) => if count? == 0 {
+                return Ok(());
+            },
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! However bytes come, those who listen hear whole messages.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+/// A message with so many bytes behind its header.
+fn message(body: u8) -> Vec<u8> {
+    let mut message = vec![4, 0, 0, 8 + body, 0, 0, 0, body];
+    message.resize(8 + usize::from(body), 0x55);
+    message
+}
+
+proptest! {
+    #[test]
+    fn messages_are_heard_whole_however_they_are_cut(
+        bodies in vec(0_u8..60, 1..20),
+        cuts in vec(1_usize..40, 1..60),
+        unheard in 0_usize..60,
+    ) {
+        let messages: Vec<_> = bodies.into_iter().map(message).collect();
+        let stream = messages.concat();
+        let talk = Talk::default();
+        let mut ear = Ear::new(talk.clone());
+        let (before, mut rest) = stream.split_at(unheard.min(stream.len()));
+        ear.hear(before);
+        let mut heard = talk.0.subscribe();
+        for cut in cuts.into_iter().cycle() {
+            let (now, later) = rest.split_at(cut.min(rest.len()));
+            ear.hear(now);
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        // Those that began before are not told.
+        let mut start = 0;
+        for message in &messages {
+            if start >= before.len() {
+                prop_assert_eq!(&*heard.try_recv().unwrap(), &message[..]);
+            }
+            start += message.len();
+        }
+        prop_assert!(heard.try_recv().is_err());
+    }
+}
+
+#[test]
+fn a_length_that_cannot_be_is_no_endless_loop() {
+    let mut ear = Ear::new(Talk::default());
+    ear.hear(&[0; 1000]);
+    assert_eq!(ear.seen, 0);
+}

@@ -1,0 +1,186 @@
+//! TLS with controllers and databases (RFC 5246, RFC 8446), as Open vSwitch has it: a peer is
+//! known by the authority that signed its certificate, not by a name, and each side shows
+//! one. What it is known by are files, read anew for each connection.
+
+mod verify;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use crate::config::Tls;
+use verify::AnyName;
+
+/// The longest file of keys or certificates that is read: some hundred certificates.
+const FILE_LEN_MAX: u64 = 1 << 20;
+
+/// How many characters of base64 stand in a line of a PEM file (RFC 7468, 2).
+const PEM_LINE_LEN: usize = 64;
+
+/// What peers are shown, and known by. It may change at any time, for those that come later.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Arc<ArcSwapOption<Tls>>);
+
+impl Secrets {
+    /// Shows this from now on.
+    pub(crate) fn set(&self, tls: Option<Tls>) {
+        self.0.store(tls.map(Arc::new));
+    }
+
+    /// Speaks TLS as the one who has gone to the other.
+    ///
+    /// # Errors
+    /// The files are not what they should be, or the other is not one to speak with.
+    pub(crate) async fn connect(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let tls = self.settled()?;
+        let files = Arc::clone(&tls);
+        let (config, is_strange) = in_background(move || client(&files)).await?;
+        let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
+        let stream = TlsConnector::from(Arc::new(config))
+            .connect(name, stream)
+            .await?;
+        if is_strange {
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            let chain: Vec<_> = chain.iter().map(|one| one.clone().into_owned()).collect();
+            in_background(move || believe(&chain, &tls.ca_cert)).await?;
+        }
+        Ok(TlsStream::Client(stream))
+    }
+
+    /// Speaks TLS with one who has come.
+    ///
+    /// # Errors
+    /// As for [`Secrets::connect`].
+    pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let tls = self.settled()?;
+        let config = in_background(move || server(&tls)).await?;
+        let stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await?;
+        Ok(TlsStream::Server(stream))
+    }
+
+    fn settled(&self) -> io::Result<Arc<Tls>> {
+        let tls = self.0.load_full();
+        tls.ok_or_else(|| {
+            io::Error::other(
+                "TLS needs a private key, a certificate and one of an authority: \
+                 ovs-vsctl set-ssl, or --private-key, --certificate and --ca-cert",
+            )
+        })
+    }
+}
+
+/// Reads files where nobody waits for it.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// How to speak as the one who goes there, and whether the other's authority is still to be
+/// learned from it.
+fn client(tls: &Tls) -> io::Result<(ClientConfig, bool)> {
+    let is_strange = tls.bootstrap && !tls.ca_cert.try_exists()?;
+    let provider = provider();
+    let authorities = match is_strange {
+        true => None,
+        false => Some(authorities(&tls.ca_cert)?),
+    };
+    let verifier = AnyName::new(authorities, &provider);
+    let (chain, key) = own(tls)?;
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_auth_cert(chain, key);
+    let mut config = config.map_err(|error| about(&tls.private_key, error))?;
+    config.enable_sni = false;
+    Ok((config, is_strange))
+}
+
+/// How to speak with one who comes. Who that is must be known: nothing is learned from it.
+fn server(tls: &Tls) -> io::Result<ServerConfig> {
+    let provider = provider();
+    let authorities = Arc::new(authorities(&tls.ca_cert)?);
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(authorities, Arc::clone(&provider)).build();
+    let (chain, key) = own(tls)?;
+    ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?
+        .with_client_cert_verifier(verifier.map_err(|error| about(&tls.ca_cert, error))?)
+        .with_single_cert(chain, key)
+        .map_err(|error| about(&tls.private_key, error))
+}
+
+/// The switch's own certificate and key.
+fn own(tls: &Tls) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let chain = certificates(&tls.certificate)?;
+    let key = PrivateKeyDer::from_pem_slice(&read(&tls.private_key)?);
+    Ok((chain, key.map_err(|error| about(&tls.private_key, error))?))
+}
+
+/// Those who sign peers' certificates.
+fn authorities(path: &Path) -> io::Result<RootCertStore> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates(path)? {
+        store.add(certificate).map_err(|error| about(path, error))?;
+    }
+    Ok(store)
+}
+
+fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let bytes = read(path)?;
+    let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let read = read.map_err(|error| about(path, error))?;
+    match read.is_empty() {
+        true => Err(about(path, "no certificate is there")),
+        false => Ok(read),
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| about(path, error))?;
+    let read = file.take(FILE_LEN_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| about(path, error))?;
+    Ok(bytes)
+}
+
+fn about(path: &Path, error: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", path.display()))
+}
+
+/// Believes the authority that a peer shows as the last of its certificates, if it signed the
+/// peer's own, and writes it down for all later connections.
+fn believe(chain: &[CertificateDer<'static>], path: &Path) -> io::Result<()> {
+    let authority = verify::authority_of(chain, &provider())
+        .map_err(|error| io::Error::other(format!("nothing is learned from this peer: {error}")))?;
+    let text = STANDARD.encode(authority);
+    let mut pem = String::from("-----BEGIN CERTIFICATE-----\n");
+    for line in text.as_bytes().chunks(PEM_LINE_LEN) {
+        pem.extend(line.iter().map(|byte| char::from(*byte)));
+        pem.push('\n');
+    }
+    pem.push_str("-----END CERTIFICATE-----\n");
+    let written = File::create_new(path).and_then(|mut file| file.write_all(pem.as_bytes()));
+    written.map_err(|error| about(path, error))?;
+    tracing::warn!(file = %path.display(), "the authority of the first peer is believed from now on");
+    Ok(())
+}

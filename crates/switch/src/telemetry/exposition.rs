@@ -1,0 +1,300 @@
+//! Telemetry as text for Prometheus (OpenMetrics 1.0). Every metric is a row of [`METRICS`];
+//! the text derives from the table, and so does what a dashboard may ask for.
+
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::{BridgeTelemetry, Counts, PortTelemetry, Telemetry, WorkerTelemetry};
+
+/// What the text is, for HTTP (OpenMetrics 1.0, "Protocol Negotiation").
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Nanoseconds of a second.
+const SECOND_NS: f64 = 1e9;
+
+/// A metric, and where its samples come from.
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+    kind: Kind,
+    samples: fn(&Telemetry, &mut Sink<'_>) -> fmt::Result,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// It only grows; the name that is told ends in `_total`.
+    Counter,
+    /// It is what it is now.
+    Gauge,
+}
+
+use Kind::{Counter, Gauge};
+
+/// A number of a sample.
+#[derive(Clone, Copy)]
+enum Value {
+    Whole(u64),
+    Real(f64),
+}
+
+use Value::{Real, Whole};
+
+/// Where samples go, each with its labels.
+type Sink<'a> = dyn FnMut(&[(&str, &str)], Value) -> fmt::Result + 'a;
+
+#[rustfmt::skip]
+const METRICS: [Metric; 34] = [
+    Metric { name: "comporta_build", help: "What program it is", kind: Gauge, samples: build },
+    Metric { name: "comporta_uptime_seconds", help: "Time since it began", kind: Gauge,
+             samples: |t, sink| sink(&[], Real(t.uptime_ns as f64 / SECOND_NS)) },
+    Metric { name: "process_resident_memory_bytes", help: "Memory that the process has", kind: Gauge,
+             samples: |t, sink| sink(&[], Whole(t.process.resident_bytes)) },
+    Metric { name: "process_virtual_memory_bytes", help: "Memory that the process may use", kind: Gauge,
+             samples: |t, sink| sink(&[], Whole(t.process.virtual_bytes)) },
+    Metric { name: "process_threads", help: "Threads", kind: Gauge,
+             samples: |t, sink| sink(&[], Whole(t.process.threads)) },
+    Metric { name: "process_open_fds", help: "Open files", kind: Gauge,
+             samples: |t, sink| sink(&[], Whole(t.process.open_files)) },
+    Metric { name: "comporta_control_events", help: "What the control thread counts, by name", kind: Counter,
+             samples: |t, sink| counts(&t.control, &[], "event", sink) },
+    Metric { name: "comporta_worker_busy_seconds", help: "Time of the turns in which frames came", kind: Counter,
+             samples: |t, sink| workers(t, sink, |w| Real(w.busy_ns as f64 / SECOND_NS)) },
+    Metric { name: "comporta_worker_batches", help: "Batches of frames", kind: Counter,
+             samples: |t, sink| workers(t, sink, |w| Whole(w.batches)) },
+    Metric { name: "comporta_worker_frames", help: "Frames that came", kind: Counter,
+             samples: |t, sink| workers(t, sink, |w| Whole(w.frames)) },
+    Metric { name: "comporta_drops", help: "Frames and events that workers dropped, by reason", kind: Counter,
+             samples: |t, sink| by_reason(t, sink, |w| &w.drops) },
+    Metric { name: "comporta_interpreted", help: "Frames that were left to the interpreter, by reason", kind: Counter,
+             samples: |t, sink| by_reason(t, sink, |w| &w.interpreted) },
+    Metric { name: "comporta_bridge", help: "Bridges, by datapath id", kind: Gauge,
+             samples: |t, sink| t.bridges.iter().try_for_each(|b|
+                 sink(&[("bridge", &b.name), ("datapath_id", &b.datapath_id)], Whole(1))) },
+    Metric { name: "comporta_bridge_rules", help: "Rules of all tables", kind: Gauge,
+             samples: |t, sink| bridges(t, sink, |b| b.rules) },
+    Metric { name: "comporta_bridge_stations", help: "Stations that are known", kind: Gauge,
+             samples: |t, sink| bridges(t, sink, |b| b.stations) },
+    Metric { name: "comporta_bridge_events", help: "What a bridge counts beside its tables and ports, by name", kind: Counter,
+             samples: |t, sink| t.bridges.iter().try_for_each(|b| counts(&b.counts, &[("bridge", &b.name)], "event", sink)) },
+    Metric { name: "comporta_port_up", help: "Whether a port is open and administratively up", kind: Gauge,
+             samples: |t, sink| ports(t, sink, |p| p.up.into()) },
+    Metric { name: "comporta_port_carrier", help: "Whether something is at a port's other end", kind: Gauge,
+             samples: |t, sink| ports(t, sink, |p| p.carrier.into()) },
+    Metric { name: "comporta_port_receive_packets", help: "Frames received", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| p.rx_packets) },
+    Metric { name: "comporta_port_receive_bytes", help: "Bytes received", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| p.rx_bytes) },
+    Metric { name: "comporta_port_receive_dropped", help: "Frames received that were dropped", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| p.rx_dropped) },
+    Metric { name: "comporta_port_receive_errors", help: "Frames that came damaged", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| count_of(p, "rx_errors")) },
+    Metric { name: "comporta_port_transmit_packets", help: "Frames sent", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| p.tx_packets) },
+    Metric { name: "comporta_port_transmit_bytes", help: "Bytes sent", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| p.tx_bytes) },
+    Metric { name: "comporta_port_transmit_dropped", help: "Frames to be sent that were dropped", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| p.tx_dropped) },
+    Metric { name: "comporta_port_transmit_errors", help: "Frames that the system refused to send", kind: Counter,
+             samples: |t, sink| ports(t, sink, |p| count_of(p, "tx_errors")) },
+    Metric { name: "comporta_port_events", help: "What else a port counts, drops by reason among it", kind: Counter,
+             samples: |t, sink| each_port(t, &mut |b, p|
+                 counts(&p.counts, &[("bridge", &b.name), ("port", &p.name), ("number", &p.number)], "event", sink)) },
+    Metric { name: "comporta_table_rules", help: "Rules of a table", kind: Gauge,
+             samples: |t, sink| tables(t, sink, |table| table.rules) },
+    Metric { name: "comporta_table_lookups", help: "Frames looked up in a table", kind: Counter,
+             samples: |t, sink| tables(t, sink, |table| table.lookups) },
+    Metric { name: "comporta_table_matches", help: "Frames that found a rule in a table", kind: Counter,
+             samples: |t, sink| tables(t, sink, |table| table.matches) },
+    Metric { name: "comporta_bridge_lookups", help: "Frames looked up in all tables of a bridge", kind: Counter,
+             samples: |t, sink| bridges(t, sink, |b| b.tables.iter().map(|table| table.lookups).sum()) },
+    Metric { name: "comporta_bridge_matches", help: "Frames that found a rule, in all tables of a bridge", kind: Counter,
+             samples: |t, sink| bridges(t, sink, |b| b.tables.iter().map(|table| table.matches).sum()) },
+    Metric { name: "comporta_controller_connected", help: "Whether a controller is there", kind: Gauge,
+             samples: |t, sink| controllers(t, sink) },
+    Metric { name: "comporta_controller_role", help: "The role that a controller has", kind: Gauge,
+             samples: |t, sink| roles(t, sink) },
+];
+
+/// The text.
+pub(crate) fn text(telemetry: Telemetry) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Exposition(telemetry)));
+    let mut text = String::new();
+    text::encode(&mut text, &registry).expect("a string has room");
+    text
+}
+
+/// The names that are told, as queries have them.
+#[cfg(test)]
+fn names() -> impl Iterator<Item = String> {
+    METRICS.iter().map(|metric| match metric.kind {
+        Counter => format!("{}_total", metric.name),
+        Gauge => metric.name.to_owned(),
+    })
+}
+
+#[derive(Debug)]
+struct Exposition(Telemetry);
+
+impl Collector for Exposition {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for metric in &METRICS {
+            let kind = match metric.kind {
+                Counter => MetricType::Counter,
+                Gauge => MetricType::Gauge,
+            };
+            let mut family = encoder.encode_descriptor(metric.name, metric.help, None, kind)?;
+            (metric.samples)(&self.0, &mut |labels, value| {
+                let sample = family.encode_family(&labels)?;
+                encode(metric.kind, value, sample)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn encode(kind: Kind, value: Value, sample: MetricEncoder<'_>) -> fmt::Result {
+    match (kind, value) {
+        (Counter, Whole(number)) => ConstCounter::new(number).encode(sample),
+        (Counter, Real(number)) => ConstCounter::new(number).encode(sample),
+        (Gauge, Whole(number)) => ConstGauge::new(number).encode(sample),
+        (Gauge, Real(number)) => ConstGauge::new(number).encode(sample),
+    }
+}
+
+fn build(telemetry: &Telemetry, sink: &mut Sink<'_>) -> fmt::Result {
+    let dpdk = if dpdk::IS_THERE { "yes" } else { "no" };
+    let labels = [("version", telemetry.version.as_str()), ("dpdk", dpdk)];
+    sink(&labels, Whole(1))
+}
+
+/// A sample for each count, whose name goes with it.
+fn counts(counts: &Counts, labels: &[(&str, &str)], by: &str, sink: &mut Sink<'_>) -> fmt::Result {
+    counts.iter().try_for_each(|(name, count)| {
+        let named = [(by, name.as_str())];
+        let labels: Vec<_> = labels.iter().copied().chain(named).collect();
+        sink(&labels, Whole(*count))
+    })
+}
+
+fn count_of(port: &PortTelemetry, name: &str) -> u64 {
+    port.counts.get(name).copied().unwrap_or(0)
+}
+
+fn each_worker(
+    telemetry: &Telemetry,
+    tell: &mut dyn FnMut(&str, &str, &WorkerTelemetry) -> fmt::Result,
+) -> fmt::Result {
+    let mut workers = telemetry.workers.iter().enumerate();
+    workers
+        .try_for_each(|(place, worker)| tell(&place.to_string(), &worker.core.to_string(), worker))
+}
+
+fn workers(
+    telemetry: &Telemetry,
+    sink: &mut Sink<'_>,
+    value: fn(&WorkerTelemetry) -> Value,
+) -> fmt::Result {
+    each_worker(telemetry, &mut |place, core, worker| {
+        sink(&[("worker", place), ("core", core)], value(worker))
+    })
+}
+
+fn by_reason(
+    telemetry: &Telemetry,
+    sink: &mut Sink<'_>,
+    of: fn(&WorkerTelemetry) -> &Counts,
+) -> fmt::Result {
+    each_worker(telemetry, &mut |place, core, worker| {
+        counts(
+            of(worker),
+            &[("worker", place), ("core", core)],
+            "reason",
+            sink,
+        )
+    })
+}
+
+fn bridges(
+    telemetry: &Telemetry,
+    sink: &mut Sink<'_>,
+    value: fn(&BridgeTelemetry) -> u64,
+) -> fmt::Result {
+    let mut bridges = telemetry.bridges.iter();
+    bridges.try_for_each(|bridge| sink(&[("bridge", &bridge.name)], Whole(value(bridge))))
+}
+
+fn each_port(
+    telemetry: &Telemetry,
+    tell: &mut dyn FnMut(&BridgeTelemetry, &PortTelemetry) -> fmt::Result,
+) -> fmt::Result {
+    let mut bridges = telemetry.bridges.iter();
+    bridges.try_for_each(|bridge| bridge.ports.iter().try_for_each(|port| tell(bridge, port)))
+}
+
+fn ports(
+    telemetry: &Telemetry,
+    sink: &mut Sink<'_>,
+    value: fn(&PortTelemetry) -> u64,
+) -> fmt::Result {
+    each_port(telemetry, &mut |bridge, port| {
+        let (bridge, name, number) = (&bridge.name, &port.name, &port.number);
+        let labels = [
+            ("bridge", bridge.as_str()),
+            ("port", name),
+            ("number", number),
+        ];
+        sink(&labels, Whole(value(port)))
+    })
+}
+
+fn tables(
+    telemetry: &Telemetry,
+    sink: &mut Sink<'_>,
+    value: fn(&super::TableTelemetry) -> u64,
+) -> fmt::Result {
+    let mut bridges = telemetry.bridges.iter();
+    bridges.try_for_each(|bridge| {
+        bridge.tables.iter().try_for_each(|table| {
+            let number = table.table.to_string();
+            let labels = [("bridge", bridge.name.as_str()), ("table", &number)];
+            sink(&labels, Whole(value(table)))
+        })
+    })
+}
+
+fn controllers(telemetry: &Telemetry, sink: &mut Sink<'_>) -> fmt::Result {
+    telemetry.bridges.iter().try_for_each(|bridge| {
+        bridge.controllers.iter().try_for_each(|controller| {
+            let labels = [
+                ("bridge", bridge.name.as_str()),
+                ("target", &controller.target),
+            ];
+            sink(&labels, Whole(controller.role.is_some().into()))
+        })
+    })
+}
+
+fn roles(telemetry: &Telemetry, sink: &mut Sink<'_>) -> fmt::Result {
+    telemetry.bridges.iter().try_for_each(|bridge| {
+        bridge.controllers.iter().try_for_each(|controller| {
+            let Some(role) = &controller.role else {
+                return Ok(());
+            };
+            let (bridge, target) = (bridge.name.as_str(), controller.target.as_str());
+            sink(
+                &[("bridge", bridge), ("target", target), ("role", role)],
+                Whole(1),
+            )
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Tunnels beside one another: of two that no packet could tell apart, one is refused.
+
+use std::collections::BTreeMap;
+
+use base::PortNo;
+use packet::tunnel::Protocol;
+
+use super::{Desired, InterfaceFate};
+use crate::config::{End, PortKind, Tunnel, TunnelKey};
+
+/// By what arriving packets know a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Mark {
+    port: u16,
+    remote: End,
+    local: End,
+    key: TunnelKey,
+    bare: bool,
+}
+
+impl From<&Tunnel> for Mark {
+    fn from(tunnel: &Tunnel) -> Self {
+        Self {
+            port: tunnel.port,
+            remote: tunnel.remote,
+            local: tunnel.local,
+            // Where there is none it is zero on the wire.
+            key: match tunnel.in_key {
+                TunnelKey::None => TunnelKey::Given(0),
+                key => key,
+            },
+            bare: tunnel.bare,
+        }
+    }
+}
+
+/// Refuses tunnels that are like others, and those whose UDP port is another protocol's.
+pub(super) fn refuse_twins(desired: &mut Desired) {
+    let mut marks: BTreeMap<Mark, String> = BTreeMap::new();
+    let mut protocols: BTreeMap<u16, Protocol> = BTreeMap::new();
+    let mut refused: BTreeMap<(String, Option<PortNo>), String> = BTreeMap::new();
+    for bridge in &mut desired.config.bridges {
+        let name = bridge.name.clone();
+        bridge.ports.retain(|port| {
+            let PortKind::Tunnel(tunnel) = &port.kind else {
+                return true;
+            };
+            let protocol = *protocols.entry(tunnel.port).or_insert(tunnel.protocol);
+            let twin = marks.get(&Mark::from(&**tunnel));
+            let why = match twin {
+                // As Open vSwitch words it.
+                Some(twin) => format!(
+                    "attempting to add tunnel port '{}' with same config as port '{twin}'",
+                    port.name
+                ),
+                None if protocol != tunnel.protocol => format!(
+                    "options:dst_port: a tunnel of another protocol, or with other extensions, has UDP port {}",
+                    tunnel.port
+                ),
+                None => {
+                    marks.insert(Mark::from(&**tunnel), port.name.clone());
+                    return true;
+                }
+            };
+            refused.insert((name.clone(), port.number), why);
+            false
+        });
+    }
+    for fate in desired.interfaces.values_mut() {
+        if let InterfaceFate::Port { bridge, number, .. } = fate
+            && let Some(why) = refused.remove(&(bridge.clone(), Some(*number)))
+        {
+            *fate = InterfaceFate::Refused(why);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Packets of tunnels: nothing panics, whatever the bytes; and what comes out of a packet is what
+//! comes out again when it was put into another.
+
+use packet::tunnel::{Extension, Protocol, decapsulate, encapsulate, find};
+use packet::{Checksum, Frame, Pool};
+
+/// Protocols, chosen by the first byte.
+const PROTOCOLS: [Protocol; 5] = [
+    Protocol::Vxlan(Extension::None),
+    Protocol::Vxlan(Extension::Gbp),
+    Protocol::Vxlan(Extension::Gpe),
+    Protocol::Geneve,
+    Protocol::Gre,
+];
+
+/// Longer frames only cost time.
+const FRAME_LEN_MAX: usize = 2048;
+
+/// Takes the packet in `data` apart, of which the first two bytes choose the protocol and whether
+/// sums are believed, and puts it together again.
+///
+/// # Panics
+/// If one of the promises above is broken.
+pub fn tunnel(data: &[u8]) {
+    let Some(([kind, believed], bytes)) = data.split_first_chunk::<2>() else {
+        return;
+    };
+    let protocol = PROTOCOLS[usize::from(*kind) % PROTOCOLS.len()];
+    let mut frame = Frame::from_bytes(&bytes[..bytes.len().min(FRAME_LEN_MAX)]);
+    if believed & 1 == 1 {
+        frame.offload.checksum = Checksum::Verified;
+    }
+    let Some(found) = find(frame.bytes()) else {
+        return;
+    };
+    let before = frame.clone();
+    let Ok(shim) = decapsulate(&mut frame, &found, protocol) else {
+        assert_eq!(frame, before, "what is refused is left alone");
+        return;
+    };
+    let within = frame.bytes().to_vec();
+    let mut pool = Pool::new(2);
+    encapsulate(&mut frame, 0, &found.outer, &shim, &mut pool).expect("it was within one");
+    let again = find(frame.bytes()).expect("it is a packet");
+    assert_eq!(again.outer, found.outer);
+    let told = decapsulate(&mut frame, &again, protocol).expect("it is whole");
+    assert_eq!(told, shim);
+    assert_eq!(frame.bytes(), within);
+}
