@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 use testbed::{Failure, NicName, NicState, PutBack, process_start};
@@ -108,11 +109,15 @@ impl Drop for Ledger {
     }
 }
 
+/// Drafts so far. Each has a name of its own: two may be written at once.
+static DRAFTS: AtomicU32 = AtomicU32::new(0);
+
 /// Writes the whole of `entry` or nothing, and waits for the disk.
 fn put(file: &Path, entry: &Entry) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("/"));
     fs::create_dir_all(folder)?;
-    let draft = file.with_extension("draft");
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    let draft = file.with_extension(format!("{number}.draft"));
     let mut open = File::create(&draft)?;
     open.write_all(&serde_json::to_vec(entry)?)?;
     open.sync_all()?;
