@@ -1,5 +1,5 @@
 //! How a switch that runs is and what it has counted, as one value: gathered by the control
-//! thread (`shell::control::gathering`), told to Prometheus ([`exposition`]) and, as JSON, to
+//! thread (`shell::control::gathering`), told to Prometheus (`exposition`) and, as JSON, to
 //! whoever asks the control socket, as `comporta top` does.
 
 pub(crate) mod exposition;

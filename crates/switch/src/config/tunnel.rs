@@ -201,7 +201,7 @@ pub(super) fn from_words(of: &str, name: &str, words: &str) -> Result<Tunnel, St
 }
 
 impl fmt::Display for Tunnel {
-    /// As [`from_words`] reads it, behind the name.
+    /// As `from_words` reads it, behind the name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = |end: End| match end {
             End::Given(address) => Some(address.to_string()),
