@@ -356,8 +356,7 @@ impl Traced {
         };
         let knowledge = self.knowledge();
         let way = knowledge.forward(&link, from);
-        let exits = knowledge.exits(&self.pipeline, &link, from, way);
-        exits.unwrap_or_default()
+        knowledge.exits(&self.pipeline, &link, from, way)
     }
 
     fn knowledge(&self) -> Knowledge<'_> {

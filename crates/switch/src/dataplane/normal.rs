@@ -146,23 +146,21 @@ impl Knowledge<'_> {
         })
     }
 
-    /// The ports by which a frame leaves, each with what becomes of its tag; and whether all
-    /// is well: the port that it is for may be unable to send.
+    /// The ports by which a frame leaves, each with what becomes of its tag.
     pub(crate) fn exits(
         &self,
         pipeline: &Pipeline,
         link: &Link,
         from: PortNo,
         (forward, vid): (Forward, u16),
-    ) -> Result<Vec<(PortNo, Retag)>, NoExit> {
+    ) -> Vec<(PortNo, Retag)> {
         let exit = |port| (port, self.retag(link, port, vid));
         match forward {
-            Forward::To(port) if !self.joins(from, port, vid) => Err(NoExit::Filtered),
-            Forward::To(port) if forwards(pipeline, port) => Ok(vec![exit(port)]),
-            Forward::To(_) => Err(NoExit::Down),
-            Forward::Flood => Ok(self.flood(pipeline, from, vid).map(exit).collect()),
-            Forward::Nowhere => Err(NoExit::Filtered),
-            Forward::Refused => Err(NoExit::Refused),
+            Forward::To(port) if self.joins(from, port, vid) && forwards(pipeline, port) => {
+                vec![exit(port)]
+            }
+            Forward::Flood => self.flood(pipeline, from, vid).map(exit).collect(),
+            Forward::To(_) | Forward::Nowhere | Forward::Refused => Vec::new(),
         }
     }
 
@@ -175,17 +173,6 @@ impl Knowledge<'_> {
     ) -> impl Iterator<Item = PortNo> {
         flood(pipeline, from).filter(move |port| self.joins(from, *port, vid))
     }
-}
-
-/// Why a frame leaves by no port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoExit {
-    /// It is for bridges, or where it came from, or kept apart from there.
-    Filtered,
-    /// The port that it is for does not send.
-    Down,
-    /// The port that it came in by is not in its VLAN.
-    Refused,
 }
 
 /// Whether `port` is there and may send.

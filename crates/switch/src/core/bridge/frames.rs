@@ -111,7 +111,7 @@ impl Bridge {
         if let Some(address) = decision.learn {
             self.handle_station(address, from, now);
         }
-        exits.unwrap_or_default()
+        exits
     }
 
     /// Takes a frame for the controllers. The switch keeps no frames, so all of it
